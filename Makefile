@@ -86,7 +86,9 @@ $(error CUDA=1: there is no nvcc, which the CUDA Toolkit has (Debian: nvidia-cud
 endif
 
 ifneq ($(HARDENED),)
-ALL_CFLAGS := $(HARD_CFLAGS) $(ALL_CFLAGS)
+# No exception passes through C, and a debugger reads the frames from the debug information: tables to unwind by would
+# be a twelfth of kvctl.
+ALL_CFLAGS := $(HARD_CFLAGS) -fno-asynchronous-unwind-tables $(ALL_CFLAGS)
 loops := $(LOOPS) $(HARD_LOOPS)
 override LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
 PIE := -pie
@@ -173,7 +175,7 @@ $(BUILD)/%_text.c: cli/%.md scripts/embed
 completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
 $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text completion_$* options/completion_script.h $< > $@
+	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
 # Sources that were made above.
 $(BUILD)/%.o: $(BUILD)/%.c
@@ -272,15 +274,21 @@ $(PY)/%: src/python/kvstore/%
 	@mkdir -p $(@D)
 	@cp $< $@
 
-# The same for a wheel, where the library lies in the module's folder.
+# The same for a wheel, where the library lies in the module's folder. kvctl finds the small libraries there: pip puts it
+# into bin, and the module into the folder of the Python that is used, or, with --target, beside bin.
+$(BUILD)/wheel/kvctl: $(tool_obj) $(lib_obj)
+	$(call say,LD)$(call link_tool,$(archives) -Wl$(comma)-rpath$(comma)'$$ORIGIN/../kvstore$(foreach v,11 12 13 14 15 16 17 18 19,:$$ORIGIN/../lib/python3.$v/site-packages/kvstore)')
+
 WHEEL := $(BUILD)/wheel/kvstore
-wheel: all ## build a wheel of the module for Python with the library, $(BUILD)/kvstore-VERSION-....whl
+wheel: all ## build a wheel of the module for Python with kvctl, the library and its plugins, $(BUILD)/kvstore-VERSION-....whl
 ifdef have_python
 	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	@cp $(python_src) $(WHEEL)
 	$(call link_python,$(WHEEL)/_kvstore.abi3.so,$$ORIGIN)
 	$(call say,LD)$(call link_library,$(WHEEL)/libkvstore.so.0) -Wl,-rpath,'$$ORIGIN'
-	@$(STRIP) --strip-unneeded $(WHEEL)/*.so*
+	@$(MAKE) --no-print-directory $(BUILD)/wheel/kvctl
+	@cp $(addprefix $(BUILD)/,$(plugins)) $(WHEEL)
+	@$(STRIP) --strip-unneeded $(WHEEL)/*.so* && $(STRIP) $(BUILD)/wheel/kvctl
 	@$(PYTHON3) scripts/wheel $(BUILD)/wheel $(VERSION) $(BUILD)
 else
 	@echo 'make wheel: there is no Python 3.11 with headers: apt-get install python3-dev' >&2; exit 1

@@ -1,9 +1,11 @@
 /* The command table: each command is described here, and nowhere else. */
 #include "checkpoints/checkpoints.h"
-#include "cmd/check_words.h"
+#include "cmd/cmd_updater.h"
 #include "cmd/commands.h"
+#include "files/load.h"
 #include "language.h"
-#include "syntax/command.h"
+#include "run/run.h"
+#include "session/session.h"
 
 #define PRIORITY {"priority", OPTION_INT, "N"}
 
@@ -545,13 +547,21 @@ const command command_table[] = {
      "expect-error shape { push 3 ones(9) }",
      "assert, expect",
      .fails = "expect"},
+    {"sleep",
+     {{ARG_VALUE, "SECONDS", false}},
+     .run = cmd_sleep,
+     "wait so long, as a straggler does; Ctrl-C ends it",
+     "sleep 0.01                          # if rank() == 2 { sleep 1 }",
+     "time, wait",
+     .fails = "value"},
     {"time",
      {{ARG_STATEMENT, "STATEMENT | { ... }", false}},
-     {{"runs", OPTION_INT, "N"}},
+     {{"runs", OPTION_INT, "N"}, {"no-wait", OPTION_FLAG, NULL}},
      COMMAND_RUNS,
      cmd_time,
      "how long it takes, on stderr: once, or min, median and p95 of N runs",
-     "time push 3 a\n"
+     "time push 3 a                       # until the store has done what was queued\n"
+     "time --no-wait push 3 a             # until the command is queued\n"
      "time --runs 20 { push 3 a; pull 3 -> w }",
      .see = NULL},
     {"explain",
@@ -657,3 +667,15 @@ const command command_table[] = {
 #endif
     {0},
 };
+
+void language_init(void)
+{
+    registry.commands = command_table;
+    registry.functions = function_table;
+    for (int c = 0, i = 0; c < 129; registry.first[c++] = i)
+        while (i < function_count && function_table[i].name[0] < c)
+            i++;
+    registry.run_block = run_block;
+    registry.run_method_call = run_method_call;
+    registry.load = load_eval;
+}

@@ -32,9 +32,9 @@ static int set_value(const char *text, value *out, kv_err *e)
     parser p;
     parse_init(&p, &src, &nodes, &unused);
     const ast *literal = parse_literal(&p);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!literal || parse_peek(&p)->kind != TOK_END)
-        code = value_text(out, text, e);
+        rc = value_text(out, text, e);
     else if (literal->kind == AST_INT)
         *out = value_int(literal->u.integer);
     else if (literal->kind == AST_FLOAT)
@@ -42,12 +42,12 @@ static int set_value(const char *text, value *out, kv_err *e)
     else if (literal->kind == AST_BOOL)
         *out = value_bool(literal->u.integer);
     else if (literal->kind == AST_TEXT)
-        code = value_text(out, literal->u.text, e);
+        rc = value_text(out, literal->u.text, e);
     else
         *out = value_none();
     parse_release(&p);
     arena_release(&nodes);
-    return code;
+    return rc;
 }
 
 static bool is_name(const char *text)
@@ -65,20 +65,20 @@ static int apply_set(session *s, const char *text, kv_err *e)
     const char *equals = strchr(text, '=');
     double number;
     char *name = mem_text(text, (size_t)(equals - text), e);
-    int code = name ? set_value(equals + 1, &v, e) : KV_E_MEMORY;
-    if (code == KV_OK && strchr(name, '.')) {
-        code = setting_set(s, name, v, e);
+    int rc = name ? set_value(equals + 1, &v, e) : KV_E_MEMORY;
+    if (rc == KV_OK && strchr(name, '.')) {
+        rc = setting_set(s, name, v, e);
         value_release(&v);
-    } else if (code == KV_OK &&
+    } else if (rc == KV_OK &&
                (!is_name(name) || parse_is_reserved(name) ||
                 parse_is_constant(name, strlen(name), &number))) {
-        code = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
+        rc = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
         value_release(&v);
-    } else if (code == KV_OK) {
-        code = session_set(s, name, v, e);
+    } else if (rc == KV_OK) {
+        rc = session_set(s, name, v, e);
     }
     mem_free(name);
-    return code;
+    return rc;
 }
 
 /* ---- The start file ---- */
@@ -105,22 +105,22 @@ static int run_rc(session *s, const char *option, kv_err *e)
     unit *u = NULL;
     bool asked;
     rc_path(&path, option, &asked);
-    int code = buf_check(&path, e);
-    if (code || path.len == 0 || (!asked && access(buf_text(&path), F_OK) != 0)) {
+    int rc = buf_check(&path, e);
+    if (rc || path.len == 0 || (!asked && access(buf_text(&path), F_OK) != 0)) {
         buf_release(&path);
-        return code;
+        return rc;
     }
     kv_err failed = {0};
-    code = file_read_text(buf_text(&path), &text, &n, &failed);
-    if (code == KV_OK &&
-        (code = unit_read(s, &u, buf_text(&path), text, n, 1, NULL, &failed)) == KV_OK)
-        code = unit_run(s, u, &failed);
+    rc = file_read_text(buf_text(&path), &text, &n, &failed);
+    if (rc == KV_OK &&
+        (rc = unit_read(s, &u, buf_text(&path), text, n, 1, NULL, &failed)) == KV_OK)
+        rc = unit_run(s, u, &failed);
     buf_release(&path);
     if (!text && asked) {
         *e = failed;
-        return code;
+        return rc;
     }
-    if (code)
+    if (rc)
         report_error(s, &failed);
     s->failure = 0;
     return KV_OK;
@@ -149,7 +149,7 @@ static void note_left(void *arg, const char *path, int why)
 
 int configure(session *s, const options *o, bool prompt, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     s->out.quiet = o->quiet;
     s->out.verbose = o->verbose;
     s->keep_going = o->keep_going;
@@ -172,15 +172,17 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     in_place_leave(o->safe, o->store); /* to end a change is to write */
     /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
        build are known */
-    if (o->safe)
+    if (o->safe) {
         unsetenv("KVSTORE_PLUGINS");
+        unsetenv("KVSTORE_MPI");
+    }
     if (o->plugins.n > 0 && safe_plugin(s, e))
         return e->code;
     for (int i = 0; i < o->plugins.n; i++)
         if (kv_load_plugin(o->plugins.items[i], e))
             return e->code;
     if (prompt)
-        code = run_rc(s, o->rc, e);
+        rc = run_rc(s, o->rc, e);
     else if (o->rc && *o->rc)
         session_note(s, "--rc does nothing here: only the prompt reads a start file");
     for (int i = 0; i < TERMINAL_USES; i++)
@@ -188,13 +190,13 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
             terminal_choose((terminal_use)i, o->terminal[i]);
     if (o->safe)
         terminal_choose(TERMINAL_PAGER, TERMINAL_NEVER); /* a pager can do what a shell can */
-    if (code == KV_OK && o->format)
-        code = show_format_parse(&s->out.format, o->format, e);
-    for (int i = 0; i < o->sets.n && code == KV_OK; i++)
-        code = apply_set(s, o->sets.items[i], e);
-    if (code == KV_OK)
-        code = value_list_new(&s->args, VALUE_LIST, o->args.n, e);
-    for (int i = 0; i < o->args.n && code == KV_OK; i++)
-        code = value_text(&s->args.u.list->items[i], o->args.items[i], e);
-    return code;
+    if (rc == KV_OK && o->format)
+        rc = show_format_parse(&s->out.format, o->format, e);
+    for (int i = 0; i < o->sets.n && rc == KV_OK; i++)
+        rc = apply_set(s, o->sets.items[i], e);
+    if (rc == KV_OK)
+        rc = value_list_new(&s->args, VALUE_LIST, o->args.n, e);
+    for (int i = 0; i < o->args.n && rc == KV_OK; i++)
+        rc = value_text(&s->args.u.list->items[i], o->args.items[i], e);
+    return rc;
 }

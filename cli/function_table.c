@@ -293,6 +293,8 @@ const function function_table[] = {
      "the sine of each element, an angle in radians"},
     {"size", {"a", "axis="}, A, func_size,
      "how many elements an array has: x.size"},
+    {"sleep", {"seconds"}, 0, func_sleep,
+     "waits so long, as a straggler does; Ctrl-C ends it: if rank() == 2 { sleep(1) }"},
     {"sort", {"a", "axis="}, A, func_sort,
      "the elements of each line along an axis (the last) ascending: sort(x, axis=0)"},
     {"sorted", {"x", "reverse="}, 0, func_sorted,

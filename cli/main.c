@@ -29,6 +29,7 @@
 #include "options/options.h"
 #include "out/report.h"
 #include "out/transcript.h"
+#include "pages.h"
 #include "prompt.h"
 #include "run/run.h"
 #include "session/session.h"
@@ -43,7 +44,6 @@
 #include "term/exit_code.h"
 #include "term/signals.h"
 #include "term/terminal.h"
-#include "verify.h"
 
 /* ---- Scripts ---- */
 
@@ -51,14 +51,16 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
 {
     char *text;
     size_t n;
+    if (in->kind == INPUT_WORDS)
+        return unit_read_words(s, out, in->words, e);
     if (in->kind == INPUT_TEXT) {
         n = strlen(in->text);
         text = mem_text(in->text, n, e);
-        return text ? unit_read(s, out, WORD_COMMAND_NAME, text, n, 1, NULL, e) : KV_E_MEMORY;
+        return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
     }
     bool from_stdin = in->kind == INPUT_STDIN;
-    int code = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
-    return code ? code : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
+    int rc = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
+    return rc ? rc : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
 }
 
 /* Locks and loads the state file. Everything that will run has been read, so that it is known
@@ -77,13 +79,13 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
 static int foresee(const options *o, const state *st, unit *const *units, int n, kv_err *e)
 {
     effect_keys script = {.any = o->force || o->dry_run || o->read_only};
-    int code = KV_OK;
-    for (int i = 0; i < n && code == KV_OK && st->loaded; i++)
-        code = effect_add(&script, units[i], e);
-    if (code == KV_OK)
-        code = state_guard_foresee(&st->guard, &script, o->store, e);
+    int rc = KV_OK;
+    for (int i = 0; i < n && rc == KV_OK && st->loaded; i++)
+        rc = effect_add(&script, units[i], e);
+    if (rc == KV_OK)
+        rc = state_guard_foresee(&st->guard, &script, o->store, e);
     effect_release(&script);
-    return code;
+    return rc;
 }
 
 /* Parses all inputs, then runs them in order. Errors are reported. */
@@ -210,25 +212,25 @@ static bool discards(const session *s)
 static int leave(session *s, const options *o, state *st, bool prompted, bool terminal, int pending)
 {
     kv_err e = {0};
-    int code = exit_code_of(s, o);
+    int rc = exit_code_of(s, o);
     if (pending)
         return pending == SIGALRM ? EXIT_PEER : 128 + pending;
     if (s->failure && !s->keep_going && !prompted)
-        return code;
+        return rc;
     if (discards(s)) {
         state_discard(st, s, terminal);
-        return code;
+        return rc;
     }
     if (o->dry_run ? state_preview(st, s, &e) : state_leave(st, s, terminal, &e)) {
         report_error(s, &e);
-        code = code ? code : s->failure;
+        rc = rc ? rc : s->failure;
     }
-    if (!code) {
+    if (!rc) {
         note_lost(s, o);
         if (!prompted)
             note_alone(s);
     }
-    return code;
+    return rc;
 }
 
 /* Returns true if the prompt must go on once more, because the store cannot be saved. */
@@ -254,8 +256,8 @@ static int verify_pages(const options *o)
         s.interrupted = interrupt_pending;
         if (configure(&s, o, false, &e) || verify_file(&s, o->verify.items[i], o->update, &e))
             report_error(&s, &e);
-        int code = exit_code_of(&s, o);
-        failure = failure ? failure : code;
+        int rc = exit_code_of(&s, o);
+        failure = failure ? failure : rc;
         session_release(&s);
     }
     return failure;
@@ -296,7 +298,7 @@ static bool await_turn(session *s, kv_err *e)
 static int run(session *s, options *o)
 {
     kv_err e = {0};
-    input from_stdin = {INPUT_STDIN, "-"};
+    input from_stdin = {.kind = INPUT_STDIN, .text = "-"};
     entry_source entries;
     bool stops = false, served = take_entries(o, &entries, &stops, &e);
     bool terminal = isatty(STDIN_FILENO);
@@ -345,11 +347,11 @@ static int run(session *s, options *o)
         report_error(s, &e);
     visit_park(s);
     s->at = NULL;
-    int code = leave(s, o, &st, go_on, go_on && terminal && !served, pending);
+    int rc = leave(s, o, &st, go_on, go_on && terminal && !served, pending);
     kv_set_script(NULL, NULL, false);
     attach_end(visitors);
     state_close(&st);
-    return code;
+    return rc;
 }
 
 static int show_text(session *s, const buf *text)
@@ -365,18 +367,18 @@ static int show_made(session *s, void (*make)(buf *out))
 {
     buf text = {0};
     make(&text);
-    int code = show_text(s, &text);
+    int rc = show_text(s, &text);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 static int show_completion(session *s, const char *script)
 {
     buf text = {0};
     buf_add(&text, script);
-    int code = show_text(s, &text);
+    int rc = show_text(s, &text);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* Prints a warning or a note of the library, which may come on any thread. arg: the session, whose
@@ -463,22 +465,12 @@ static void raise_stack(void)
     (void)setrlimit(RLIMIT_STACK, &limit);
 }
 
-/* An error in the words of a command has its place in the text that they make. */
-static void show_words(session *s, const options *o)
-{
-    unit *u;
-    kv_err unused = {0};
-    char *text = mem_text(buf_text(&o->command.text), o->command.text.len, &unused);
-    if (text)
-        unit_of_text(s, &u, WORD_COMMAND_NAME, text, o->command.text.len, &unused);
-}
-
 int main(int argc, char **argv)
 {
     session s;
     options o;
     kv_err e = {0};
-    int code;
+    int rc;
     raise_stack();
     bug_ends_process();
     output_install();
@@ -486,8 +478,8 @@ int main(int argc, char **argv)
     kv_set_log(warn, NULL);
     kv_set_controller(print_command, NULL);
     kv_set_server_print(print_line, NULL);
-    if (run_subcommand(argc, argv, &code))
-        return code;
+    if (run_subcommand(argc, argv, &rc))
+        return rc;
     if (argc > 2 && strcmp(argv[1], "--completion") == 0 && strcmp(argv[2], "words") == 0)
         return complete_shell_words(argc - 3, argv + 3);
     interrupt_install();
@@ -501,24 +493,22 @@ int main(int argc, char **argv)
     s.out.recorder.on = o.json;
     if (e.code) {
         s.out.quiet = o.quiet;
-        if (e.line > 0)
-            show_words(&s, &o);
         report_error(&s, &e);
-        code = s.failure;
+        rc = s.failure;
     } else if (o.help) {
-        code = show_made(&s, options_help);
+        rc = show_made(&s, options_help);
     } else if (o.version) {
-        code = show_made(&s, version_text);
+        rc = show_made(&s, version_text);
     } else if (o.completion) {
-        code = show_completion(&s, o.completion);
+        rc = show_completion(&s, o.completion);
     } else {
-        code = run(&s, &o);
+        rc = run(&s, &o);
     }
-    if (code != EXIT_DONE && is_rank()) {
+    if (rc != EXIT_DONE && is_rank()) {
         fflush(NULL);
-        _exit(code); /* leaving a job in order waits for the other ranks, which wait for this one */
+        _exit(rc); /* leaving a job in order waits for the other ranks, which wait for this one */
     }
     session_release(&s);
     options_release(&o);
-    return code;
+    return rc;
 }

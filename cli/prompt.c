@@ -14,7 +14,7 @@
 #include "complete/complete.h"
 #include "out/report.h"
 #include "out/transcript.h"
-#include "page.h"
+#include "pages.h"
 #include "run/run.h"
 #include "session/unit.h"
 #include "session/visit.h"

@@ -149,9 +149,9 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
             return KV_OK;
         if (errno != EWOULDBLOCK && errno != EINTR)
             return file_error(e, "lock", st->path, errno);
-        int code = session_interrupted(s, e);
-        if (code)
-            return code;
+        int rc = session_interrupted(s, e);
+        if (rc)
+            return rc;
         int64_t now = clock_ms();
         if (now >= deadline)
             return busy(st, s, e);
@@ -170,13 +170,13 @@ static int lock_file(state *st, session *s, kv_err *e)
     if (st->read_only)
         return open_unlocked(st, e);
     for (;;) {
-        int code = open_file(st, e);
-        if (code || st->lock < 0)
-            return code;
-        if ((code = check_regular(st, e)) || (code = wait_for_lock(st, s, deadline, e)))
-            return code;
-        if ((code = check_current(st, &current, e)))
-            return code;
+        int rc = open_file(st, e);
+        if (rc || st->lock < 0)
+            return rc;
+        if ((rc = check_regular(st, e)) || (rc = wait_for_lock(st, s, deadline, e)))
+            return rc;
+        if ((rc = check_current(st, &current, e)))
+            return rc;
         if (current)
             return st->reads ? KV_OK : check_folder(st, e);
         close(st->lock); /* replaced or removed while we waited */
@@ -238,24 +238,24 @@ static int load(state *st, session *s, kv_err *e)
         session_note(s, "there is no \"%s\": the store is empty", st->path);
         return KV_OK;
     }
-    int code;
+    int rc;
     if (fstat(st->lock, &about) == 0 && about.st_size == 0) {
-        code = file_kind_check_keeps(st->path, "store", e);
+        rc = file_kind_check_keeps(st->path, "store", e);
         kv_err_hint(e, "-s keeps a store in a file such as store.kvs");
-        return code;
+        return rc;
     }
-    code = kv_load_later(&store, st->path, e);
-    if (code == KV_E_UNSUPPORTED) { /* nobody typed the type, so similar names are no help */
+    rc = kv_load_later(&store, st->path, e);
+    if (rc == KV_E_UNSUPPORTED) { /* nobody typed the type, so similar names are no help */
         e->hint[0] = '\0';
         kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
     }
     const char *title = file_kind_title(file_kind_of(st->path));
-    if (code == KV_E_FORMAT && title)
+    if (rc == KV_E_FORMAT && title)
         return other_kind(st, title, e);
-    if (code == KV_E_FORMAT)
+    if (rc == KV_E_FORMAT)
         kv_err_hint(e, "-s keeps a store in a safetensors file, and makes one where there is none");
-    if (code || (code = session_adopt(s, store, "kv", e)))
-        return code;
+    if (rc || (rc = session_adopt(s, store, "kv", e)))
+        return rc;
     note_loaded(st, &s->stores[s->current]);
     return state_guard_take(&st->guard, store, e);
 }
@@ -294,9 +294,9 @@ int state_summary(const state *st, session *s, bool follows, buf *out, kv_err *e
 {
     const store_entry *entry = saved_store(s);
     state_changes changes;
-    int code = state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e);
-    if (code)
-        return code;
+    int rc = state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e);
+    if (rc)
+        return rc;
     state_changes_text(&changes, follows, out);
     return buf_check(out, e);
 }
@@ -337,13 +337,13 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
     if (st->reads)
         return kv_err_set(e, KV_E_INTERNAL,
                           "the script was taken for one that only reads, and changed the store");
-    int code = state_check(st, s, e);
-    if (code == KV_OK)
-        code = state_guard_save(&st->guard, entry->store, is_loaded(st, entry), st->force, st->path,
-                                e);
-    if (code == KV_OK)
+    int rc = state_check(st, s, e);
+    if (rc == KV_OK)
+        rc = state_guard_save(&st->guard, entry->store, is_loaded(st, entry), st->force, st->path,
+                              e);
+    if (rc == KV_OK)
         st->made = false;
-    return code;
+    return rc;
 }
 
 int state_save(state *st, session *s, kv_err *e)
@@ -372,22 +372,22 @@ static bool is_later(struct timespec a, struct timespec b)
 static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
 {
     struct stat old, written, locked;
-    int before = st->lock, code = KV_OK, found = open(st->path, O_RDONLY | O_CLOEXEC);
+    int before = st->lock, rc = KV_OK, found = open(st->path, O_RDONLY | O_CLOEXEC);
     st->lock = -1;
     if (found < 0 || fstat(found, &written) || fstat(before, &old))
-        code = file_error(e, "read", st->path, errno);
-    if (code == KV_OK)
-        code = lock_file(st, s, e);
+        rc = file_error(e, "read", st->path, errno);
+    if (rc == KV_OK)
+        rc = lock_file(st, s, e);
     close(before);
-    if (code == KV_OK && st->lock < 0)
-        code = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
-    if (code == KV_OK && fstat(st->lock, &locked))
-        code = file_error(e, "read", st->path, errno);
-    *overtaken = code == KV_OK && (locked.st_ino != written.st_ino ||
-                                   is_later(written.st_mtim, old.st_ctim));
+    if (rc == KV_OK && st->lock < 0)
+        rc = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
+    if (rc == KV_OK && fstat(st->lock, &locked))
+        rc = file_error(e, "read", st->path, errno);
+    *overtaken = rc == KV_OK && (locked.st_ino != written.st_ino ||
+                                 is_later(written.st_mtim, old.st_ctim));
     if (found >= 0)
         close(found);
-    return code;
+    return rc;
 }
 
 /* Writes the store in the middle of a run, an open transaction with it; the session keeps the lock.
@@ -398,15 +398,15 @@ static int write_now(void *arg, session *s, kv_err *e)
     state *st = arg;
     const store_entry *entry = saved_store(s);
     bool overtaken;
-    int code;
+    int rc;
     if (st->read_only) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" is only read, nothing is written to it", st->path);
         return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
     }
     if (!has_changed(st, entry))
         return KV_OK;
-    if ((code = write_file(st, s, entry, e)) || (code = lock_written(st, s, &overtaken, e)))
-        return code;
+    if ((rc = write_file(st, s, entry, e)) || (rc = lock_written(st, s, &overtaken, e)))
+        return rc;
     state_guard_release(&st->guard);
     if (overtaken) /* the file has this store's change and the other's */
         return load(st, s, e);
@@ -423,15 +423,15 @@ static int go_back(void *arg, session *s, kv_err *e)
     if (!has_changed(st, saved_store(s)))
         return KV_OK;
     if (!st->loaded) {
-        int code = session_create(s, s->default_type, NULL, 0, "kv", e);
-        if (code == KV_OK)
+        int rc = session_create(s, s->default_type, NULL, 0, "kv", e);
+        if (rc == KV_OK)
             s->stores[s->current].on_demand = true;
-        return code;
+        return rc;
     }
-    int code = kv_load_later(&store, opened_path(st, path), e);
-    if (code == KV_OK && (code = session_adopt(s, store, "kv", e)) == KV_OK)
+    int rc = kv_load_later(&store, opened_path(st, path), e);
+    if (rc == KV_OK && (rc = session_adopt(s, store, "kv", e)) == KV_OK)
         note_loaded(st, &s->stores[s->current]);
-    return code;
+    return rc;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -441,12 +441,12 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
     bool closed = path && how.prompt && !how.read_only && is_protected(path);
     *st = (state){.tried = true, .path = path, .lock = -1, .reads = how.reads, .force = how.force,
                   .read_only = how.read_only || closed};
-    int code = path ? lock_file(st, s, e) : KV_OK;
-    if (code == KV_OK && path)
-        code = load(st, s, e);
-    if (code)
+    int rc = path ? lock_file(st, s, e) : KV_OK;
+    if (rc == KV_OK && path)
+        rc = load(st, s, e);
+    if (rc)
         state_close(st);
-    st->is_open = code == KV_OK;
+    st->is_open = rc == KV_OK;
     if (st->is_open && path) {
         s->state.path = path;
         s->state.save = write_now;
@@ -455,7 +455,7 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
     }
     if (st->is_open && closed)
         session_note(s, "\"%s\" cannot be written: nothing that is done here is saved", path);
-    return code;
+    return rc;
 }
 
 int state_load_again(const state *st, kv **out, kv_err *e)

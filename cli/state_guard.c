@@ -30,16 +30,16 @@ int state_guard_take(state_guard *g, kv *store, kv_err *e)
     kv_info info;
     g->foreign = kv_is_foreign(store);
     g->keys = mem_alloc(n, sizeof *g->keys, e);
-    int code = g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY;
-    for (; g->nkeys < n && code == KV_OK; g->nkeys++) {
-        if ((code = kv_info_at(store, g->nkeys, &info, e)))
+    int rc = g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY;
+    for (; g->nkeys < n && rc == KV_OK; g->nkeys++) {
+        if ((rc = kv_info_at(store, g->nkeys, &info, e)))
             break;
         if (info.key.name &&
             !(info.key.name = arena_text(&g->memory, info.key.name, strlen(info.key.name), e)))
             return KV_E_MEMORY;
         g->keys[g->nkeys] = (state_key){info.key, info.pushes, info.updates, info.states};
     }
-    return code;
+    return rc;
 }
 
 void state_guard_release(state_guard *g)
@@ -94,9 +94,9 @@ static int check_gone(const state_guard *g, kv *store, const char *path, kv_err 
     for (int64_t i = 0; i < g->nkeys; i++)
         if (!has_key(store, &g->keys[i].key))
             count_key(&gone, g->keys[i].key);
-    int code = gone.n > 0 ? gone_error(&gone, path, "written", e) : KV_OK;
+    int rc = gone.n > 0 ? gone_error(&gone, path, "written", e) : KV_OK;
     buf_release(&gone.names);
-    return code;
+    return rc;
 }
 
 int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
@@ -106,9 +106,9 @@ int state_guard_foresee(const state_guard *g, const effect_keys *script, const c
     for (int64_t i = 0; i < g->nkeys && script->replaces && !script->any; i++)
         if (map_get(&script->keys, g->keys[i].key) < 0)
             count_key(&gone, g->keys[i].key);
-    int code = gone.n > 0 ? gone_error(&gone, path, "run", e) : KV_OK;
+    int rc = gone.n > 0 ? gone_error(&gone, path, "run", e) : KV_OK;
     buf_release(&gone.names);
-    return code;
+    return rc;
 }
 
 int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -121,21 +121,21 @@ int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
 static int count_new(kv *store, key_count *c, kv_err *e)
 {
     kv_info info;
-    int code = KV_OK;
-    for (int64_t i = 0; i < kv_num_keys(store) && code == KV_OK; i++)
-        if ((code = kv_info_at(store, i, &info, e)) == KV_OK && !info.loaded)
+    int rc = KV_OK;
+    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++)
+        if ((rc = kv_info_at(store, i, &info, e)) == KV_OK && !info.loaded)
             count_key(c, info.key);
-    return code;
+    return rc;
 }
 
 static int count_sparse(kv *store, key_count *c, kv_err *e)
 {
     kv_info info;
-    int code = KV_OK;
-    for (int64_t i = 0; i < kv_num_keys(store) && code == KV_OK; i++)
-        if ((code = kv_info_at(store, i, &info, e)) == KV_OK && info.storage == KV_ROW_SPARSE)
+    int rc = KV_OK;
+    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++)
+        if ((rc = kv_info_at(store, i, &info, e)) == KV_OK && info.storage == KV_ROW_SPARSE)
             count_key(c, info.key);
-    return code;
+    return rc;
 }
 
 /* Adds what changed of a file of another tool, beside values. */
@@ -143,9 +143,9 @@ static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
 {
     char updater[STATE_UPDATER] = "assign";
     key_count added = {0}, sparse = {0};
-    int code = kv_describe(store, "store", state_guard_updater, updater, e);
-    if (code == KV_OK && (code = count_new(store, &added, e)) == KV_OK)
-        code = count_sparse(store, &sparse, e);
+    int rc = kv_describe(store, "store", state_guard_updater, updater, e);
+    if (rc == KV_OK && (rc = count_new(store, &added, e)) == KV_OK)
+        rc = count_sparse(store, &sparse, e);
     if (!same)
         buf_add(out, "create made another store");
     else if (added.n > 0)
@@ -157,27 +157,27 @@ static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
         buf_add(out, "it would keep an updater");
     buf_release(&added.names);
     buf_release(&sparse.names);
-    return code ? code : buf_check(out, e);
+    return rc ? rc : buf_check(out, e);
 }
 
 static int check_form(kv *store, bool same, const char *path, kv_err *e)
 {
     buf changes = {0};
-    int code = tell_changes(store, same, &changes, e);
-    if (code == KV_OK && changes.len > 0) {
-        code = kv_err_set(e, KV_E_KEY, "\"%s\" is another tool's file, and not only values of its "
-                          "keys changed: %.300s", path, buf_text(&changes));
+    int rc = tell_changes(store, same, &changes, e);
+    if (rc == KV_OK && changes.len > 0) {
+        rc = kv_err_set(e, KV_E_KEY, "\"%s\" is another tool's file, and not only values of its "
+                        "keys changed: %.300s", path, buf_text(&changes));
         kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can read "
                        "all the same");
     }
     buf_release(&changes);
-    return code;
+    return rc;
 }
 
 int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
 {
-    int code = same ? KV_OK : check_gone(g, store, path, e); /* delete and rename are meant */
-    return code || !g->foreign ? code : check_form(store, same, path, e);
+    int rc = same ? KV_OK : check_gone(g, store, path, e); /* delete and rename are meant */
+    return rc || !g->foreign ? rc : check_form(store, same, path, e);
 }
 
 /* ---- Counting -------------------------------------------------------------------------------- */
@@ -199,25 +199,25 @@ int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_
     map places = {0};
     int64_t n = store ? kv_num_keys(store) : 0;
     char *met = mem_zalloc(g->nkeys, 1, e);
-    int code = met ? KV_OK : KV_E_MEMORY;
+    int rc = met ? KV_OK : KV_E_MEMORY;
     *out = (state_changes){0};
-    for (int64_t i = 0; i < g->nkeys && code == KV_OK; i++)
-        code = map_put(&places, g->keys[i].key, i, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
+        rc = map_put(&places, g->keys[i].key, i, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         kv_info info;
-        if ((code = kv_info_at(store, i, &info, e)))
+        if ((rc = kv_info_at(store, i, &info, e)))
             break;
         int64_t at = map_get(&places, info.key);
         if (at >= 0)
             met[at] = 1;
         count_difference(at < 0 ? NULL : &g->keys[at], &info, out);
     }
-    for (int64_t i = 0; i < g->nkeys && code == KV_OK; i++)
+    for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
         if (!met[i])
             count_difference(&g->keys[i], NULL, out);
     map_release(&places);
     mem_free(met);
-    return code;
+    return rc;
 }
 
 void state_changes_text(const state_changes *c, bool follows, buf *out)
@@ -250,10 +250,10 @@ void state_changes_text(const state_changes *c, bool follows, buf *out)
 int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, const char *path,
                      kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; !same && i < g->nmetadata && code == KV_OK; i++)
-        code = kv_set_metadata(store, g->metadata[i].name, g->metadata[i].value, e);
-    if (code)
-        return code;
+    int rc = KV_OK;
+    for (int64_t i = 0; !same && i < g->nmetadata && rc == KV_OK; i++)
+        rc = kv_set_metadata(store, g->metadata[i].name, g->metadata[i].value, e);
+    if (rc)
+        return rc;
     return g->foreign && !as_own ? kv_save_arrays(store, path, e) : kv_save(store, path, e);
 }

@@ -47,8 +47,8 @@ static int ask(const state *st, session *s, bool *yes, kv_err *e)
 {
     buf question = {0}, visible = {0};
     buf_add(&question, "write ");
-    int code = state_summary(st, s, true, &question, e);
-    if (code == KV_OK) {
+    int rc = state_summary(st, s, true, &question, e);
+    if (rc == KV_OK) {
         buf_printf(&question, " to %s? [y/N] ", st->path);
         visible_line(&visible, buf_text(&question), question.len);
         fflush(stdout);
@@ -57,32 +57,32 @@ static int ask(const state *st, session *s, bool *yes, kv_err *e)
     }
     buf_release(&question);
     buf_release(&visible);
-    return code;
+    return rc;
 }
 
 int state_leave(state *st, session *s, bool terminal, kv_err *e)
 {
     bool changed = st->path && state_changed(st, s), yes = true;
     buf summary = {0};
-    int code = KV_OK;
+    int rc = KV_OK;
     if (st->read_only)
         return terminal && changed ? state_preview(st, s, e) : KV_OK;
     state_end_transaction(s);
     changed = changed && state_changed(st, s);
     if (changed && terminal && st->guard.foreign && !st->force &&
-        (code = state_check(st, s, e)) == KV_OK)
-        code = ask(st, s, &yes, e);
-    if (code == KV_OK && !yes)
+        (rc = state_check(st, s, e)) == KV_OK)
+        rc = ask(st, s, &yes, e);
+    if (rc == KV_OK && !yes)
         say_unchanged(st, s);
-    if (code || !yes)
-        return code;
+    if (rc || !yes)
+        return rc;
     bool tells = changed && (terminal ? !s->out.quiet : s->out.verbose);
     if (tells)
-        code = state_summary(st, s, false, &summary, e);
-    if (code == KV_OK && (code = state_save(st, s, e)) == KV_OK && tells)
+        rc = state_summary(st, s, false, &summary, e);
+    if (rc == KV_OK && (rc = state_save(st, s, e)) == KV_OK && tells)
         terminal_say("wrote %s: %s", st->path, buf_text(&summary));
     buf_release(&summary);
-    return code;
+    return rc;
 }
 
 void state_discard(const state *st, const session *s, bool terminal)
@@ -105,13 +105,13 @@ static void put_line(buf *out, const char *what, const kv_info *info)
 /* The stored array of a key, as a new array on the CPU. */
 static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
 {
-    int code = kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e);
-    if (code)
-        return code;
-    if ((code = kv_pull(store, &info->key, 1, out, NULL, e)) ||
-        (code = kv_array_read(*out, data, e)))
+    int rc = kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_pull(store, &info->key, 1, out, NULL, e)) ||
+        (rc = kv_array_read(*out, data, e)))
         kv_array_unref(*out);
-    return code;
+    return rc;
 }
 
 /* The number of elements with different bytes. */
@@ -138,10 +138,10 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
         buf_char(out, '\n');
         return KV_OK;
     }
-    int code = pull_key(before, was, &a, &old_data, e);
-    if (code)
-        return code;
-    if ((code = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
+    int rc = pull_key(before, was, &a, &old_data, e);
+    if (rc)
+        return rc;
+    if ((rc = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
         int64_t n = kv_array_size(a);
         int64_t changed = count_changed(old_data, new_data, n, (size_t)kv_dtype_bytes(is->dtype));
         if (changed > 0 || is->pushes != was->pushes) {
@@ -151,7 +151,7 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
         kv_array_unref(b);
     }
     kv_array_unref(a);
-    return code;
+    return rc;
 }
 
 /* What an updater keeps for a key: its count, or nothing. */
@@ -183,14 +183,14 @@ static void compare_states(buf *out, const kv_info *was, const kv_info *is)
 /* The keys of one store that another one does not have, or has too. Either may be NULL. */
 static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; after && i < kv_num_keys(after) && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; after && i < kv_num_keys(after) && rc == KV_OK; i++) {
         kv_info is, was;
         kv_err none = {0};
-        if ((code = kv_info_at(after, i, &is, e)))
-            return code;
+        if ((rc = kv_info_at(after, i, &is, e)))
+            return rc;
         if (before && kv_find(before, &is.key, &was, &none) == KV_OK) {
-            code = compare_key(out, before, &was, after, &is, e);
+            rc = compare_key(out, before, &was, after, &is, e);
             compare_states(out, &was, &is);
         } else {
             put_line(out, "new", &is);
@@ -198,31 +198,31 @@ static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
             compare_states(out, NULL, &is);
         }
     }
-    for (int64_t i = 0; before && i < kv_num_keys(before) && code == KV_OK; i++) {
+    for (int64_t i = 0; before && i < kv_num_keys(before) && rc == KV_OK; i++) {
         kv_info was, is;
         kv_err none = {0};
-        if ((code = kv_info_at(before, i, &was, e)) == KV_OK &&
+        if ((rc = kv_info_at(before, i, &was, e)) == KV_OK &&
             (!after || kv_find(after, &was.key, &is, &none))) {
             put_line(out, "gone", &was);
             buf_char(out, '\n');
             compare_states(out, &was, NULL);
         }
     }
-    return code;
+    return rc;
 }
 
 static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
 {
     char was[STATE_UPDATER] = "assign", is[STATE_UPDATER] = "assign";
     const char *old_type = before ? kv_type(before) : "", *new_type = after ? kv_type(after) : "";
-    int code = before ? kv_describe(before, "store", state_guard_updater, was, e) : KV_OK;
-    if (code == KV_OK && after)
-        code = kv_describe(after, "store", state_guard_updater, is, e);
+    int rc = before ? kv_describe(before, "store", state_guard_updater, was, e) : KV_OK;
+    if (rc == KV_OK && after)
+        rc = kv_describe(after, "store", state_guard_updater, is, e);
     if (before && after && strcmp(old_type, new_type) != 0)
         buf_printf(out, "  type     %s, before: %s\n", new_type, old_type);
     if (strcmp(was, is) != 0)
         buf_printf(out, "  updater  %s, before: %s\n", is, was);
-    return code;
+    return rc;
 }
 
 int state_preview(const state *st, session *s, kv_err *e)
@@ -234,13 +234,13 @@ int state_preview(const state *st, session *s, kv_err *e)
     if (!st->is_open)
         return KV_OK;
     state_end_transaction(s);
-    int code = state_load_again(st, &before, e);
-    if (code == KV_OK && state_changed(st, s) &&
-        (code = compare_keys(&lines, before, after, e)) == KV_OK &&
-        (code = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)
+    int rc = state_load_again(st, &before, e);
+    if (rc == KV_OK && state_changed(st, s) &&
+        (rc = compare_keys(&lines, before, after, e)) == KV_OK &&
+        (rc = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)
         buf_add(&lines, "  only its updater, or counts\n");
     kv_free(before);
-    if (code == KV_OK && (code = buf_check(&lines, e)) == KV_OK) {
+    if (rc == KV_OK && (rc = buf_check(&lines, e)) == KV_OK) {
         fflush(stdout);
         visible_line(&path, st->path ? st->path : "", st->path ? strlen(st->path) : 0);
         if (!st->path)
@@ -250,9 +250,9 @@ int state_preview(const state *st, session *s, kv_err *e)
             fprintf(stderr, "%s: \"%s\" would %s\n", why, buf_text(&path),
                     !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
         fputs(buf_text(&lines), stderr);
-        code = state_check(st, s, e);
+        rc = state_check(st, s, e);
     }
     buf_release(&lines);
     buf_release(&path);
-    return code;
+    return rc;
 }

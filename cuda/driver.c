@@ -86,11 +86,11 @@ static struct {
 
 /* ---- libcuda ---- */
 
-static const char *text_of(int code)
+static const char *text_of(int rc)
 {
     const char *name = NULL, *text = NULL;
-    cu.cuGetErrorName((CUresult)code, &name);
-    cu.cuGetErrorString((CUresult)code, &text);
+    cu.cuGetErrorName((CUresult)rc, &name);
+    cu.cuGetErrorString((CUresult)rc, &text);
     return text ? text : name ? name : "an error without a text";
 }
 

@@ -99,12 +99,12 @@ static void drop_all(device *d)
 
 static int new_block(device *d, int64_t size, void **out)
 {
-    int code = all.d->alloc(out, size);
-    if (code && d->cache.kept > 0) {
+    int rc = all.d->alloc(out, size);
+    if (rc && d->cache.kept > 0) {
         drop_all(d);
-        code = all.d->alloc(out, size);
+        rc = all.d->alloc(out, size);
     }
-    return code;
+    return rc;
 }
 
 static int take_block(device *d, int64_t bytes, void **out, kv_err *e)
@@ -200,9 +200,9 @@ static int open_one(device *d, kv_err *e)
 /* Makes d the device of this thread, and opens it. */
 static int use(device *d, kv_err *e)
 {
-    int code = all.d->use(d->id);
-    if (code)
-        return fail(d, "be used", code, e);
+    int rc = all.d->use(d->id);
+    if (rc)
+        return fail(d, "be used", rc, e);
     return d->open ? KV_OK : open_one(d, e);
 }
 
@@ -221,9 +221,9 @@ int device_open(const driver *d, int *count, kv_err *e)
 {
     int n = 0;
     all.d = d;
-    int code = d->count(&n);
-    if (code)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "the GPUs cannot be counted: %s", d->text(code));
+    int rc = d->count(&n);
+    if (rc)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the GPUs cannot be counted: %s", d->text(rc));
     n = n < GPU_MOST ? n : GPU_MOST;
     for (int i = 0; i < n; i++) {
         all.devices[i].id = i;

@@ -38,9 +38,9 @@ static int fail(const nccl *f, int code, const char *what, kv_err *e)
 
 static int connect(const nccl *f, clique *c, kv_err *e)
 {
-    int code = c->connected ? 0 : f->connect(c->comms, c->n, c->set);
-    c->connected = !code;
-    return code ? fail(f, code, "connect the GPUs", e) : KV_OK;
+    int rc = c->connected ? 0 : f->connect(c->comms, c->n, c->set);
+    c->connected = !rc;
+    return rc ? fail(f, rc, "connect the GPUs", e) : KV_OK;
 }
 
 /* Stops the communicators of a group that failed. NCCL may have started work on some devices, which

@@ -49,9 +49,9 @@ static int fill_table(nccl *t, kv_err *e)
                library_find(from, "ncclGroupEnd", (void *)&t->end) &&
                library_find(from, "ncclReduce", (void *)&t->reduce) &&
                library_find(from, "ncclBroadcast", (void *)&t->broadcast);
-    int code = all ? t->version(&version) : 0;
-    if (code)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "NCCL does not start: %s", t->text(code));
+    int rc = all ? t->version(&version) : 0;
+    if (rc)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "NCCL does not start: %s", t->text(rc));
     if (!all || version < OLDEST)
         return kv_err_set(e, KV_E_UNSUPPORTED, "NCCL (libnccl.so.2) is older than 2.10");
     return KV_OK;

@@ -40,9 +40,18 @@ int args_options(const kv_opt *opts, int n, const char *opts_are, kv_err *e)
     return rc;
 }
 
-int args_flags(const kv_call *how, uint32_t flags, kv_err *e)
+int enter(const entry *x, const kv *store, const kv_pairs *p, const kv_pairs *more,
+          const kv_call *how, kv_err *e)
 {
-    if (how && how->flags & ~flags)
-        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~flags);
-    return KV_OK;
+    int rc;
+    if (how && how->flags & ~x->flags)
+        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~x->flags);
+    if ((rc = x->can ? args_can(store, x->can, e) : args_store(store, e)) ||
+        (rc = args_pairs(p, "keys", x->arrays, e)) || !more || more == p ||
+        (rc = args_pairs(more, "okeys", "outs", e)))
+        return rc;
+    return p->n > 0 || more->n == 0
+               ? KV_OK
+               : kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
+                            (long long)more->n);
 }

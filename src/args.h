@@ -4,16 +4,6 @@
 
 #include "kvstore.h"
 
-/* Parsers and readers ask the kv_err whether it holds an error already, so they need one: the
- * caller's, or where that is NULL unused, emptied. */
-static inline kv_err *args_err(kv_err *e, kv_err *unused)
-{
-    if (e)
-        return e;
-    *unused = (kv_err){0};
-    return unused;
-}
-
 /* There is a store. Error: usage. */
 int args_store(const kv *store, kv_err *e);
 
@@ -28,7 +18,17 @@ int args_pairs(const kv_pairs *p, const char *keys_are, const char *arrays_are, 
  */
 int args_options(const kv_opt *opts, int n, const char *opts_are, kv_err *e);
 
-/* No flags but these. Error: value. */
-int args_flags(const kv_call *how, uint32_t flags, kv_err *e);
+/* The checks of a call that moves arrays, in this order, before it takes the store's lock. */
+typedef struct entry {
+    uint32_t flags;     /* that the call may have */
+    uint32_t can;       /* what its type must be able to do: capability.h; 0: nothing */
+    const char *arrays; /* the name of its arrays, whose keys are "keys"; those of `more` are "outs"
+                           and "okeys" */
+} entry;
+
+/* more: NULL or p, or the arrays for the results of a call that has values as well.
+ * Errors: value, usage, unsupported, and those of args_pairs. */
+int enter(const entry *x, const kv *store, const kv_pairs *p, const kv_pairs *more,
+          const kv_call *how, kv_err *e);
 
 #endif

@@ -25,8 +25,7 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
 {
     const char *name = type ? type : "local";
     const kv_type_ops *ops;
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = arg_given(store, "store", e);
     if (rc || (rc = args_options(opts, nopts, "opts", e)) ||
         (rc = runtime_find_type(&name, &ops, e)))

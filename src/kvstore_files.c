@@ -24,24 +24,25 @@ static int write_image(image *im, const char *path, kv_err *e)
     return kv_assert_check(rc, e);
 }
 
-int kv_save(kv *store, const char *path, kv_err *e)
+static int save(kv *store, const char *path, int (*take)(image *im, const kv *store, kv_err *e),
+                kv_err *e)
 {
     image im;
     int rc = args_store(store, e);
     if (!rc && (rc = arg_given(path, "path", e)) == KV_OK &&
         (rc = store_enter_idle(store, e)) == KV_OK)
-        rc = store_leave(store, store_file_take(&im, store, e), e);
+        rc = store_leave(store, take(&im, store, e), e);
     return rc ? rc : write_image(&im, path, e);
+}
+
+int kv_save(kv *store, const char *path, kv_err *e)
+{
+    return save(store, path, store_file_take, e);
 }
 
 int kv_save_arrays(kv *store, const char *path, kv_err *e)
 {
-    image im;
-    int rc = args_store(store, e);
-    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK &&
-        (rc = store_enter_idle(store, e)) == KV_OK)
-        rc = store_leave(store, store_file_take_arrays(&im, store, e), e);
-    return rc ? rc : write_image(&im, path, e);
+    return save(store, path, store_file_take_arrays, e);
 }
 
 int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
@@ -83,8 +84,8 @@ static int load(kv **store, const char *path, bool later, kv_err *e)
 {
     store_file f;
     kv *made = NULL;
-    kv_err why = {0}, unused = {0};
-    e = e ? e : &unused;
+    kv_err why = {0};
+    e = e ? e : &(kv_err){0};
     int rc = arg_given(store, "store", e);
     if (rc || (rc = arg_given(path, "path", e)) || (rc = store_file_open(&f, path, e)))
         return rc;
@@ -127,8 +128,7 @@ static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), s
                         kv_err *e)
 {
     kv *store = v->store;
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     int rc = store_enter_idle(store, e);
     if (rc)
         return rc;

@@ -4,7 +4,7 @@
 #include "args.h"
 #include "base/kv_assert.h"
 #include "core/call.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "core/store.h"
 #include "store_lock.h"
 
@@ -31,8 +31,7 @@ static void fill_info(kv_info *info, const slot *s)
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)
 {
     int64_t number;
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = args_store(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
         (rc = store_enter_keys(store, e)))
@@ -84,8 +83,7 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
 int kv_visit_keys(kv *store, const kv_key *key,
                   int (*visit)(void *arg, const kv_info *info, kv_err *e), void *arg, kv_err *e)
 {
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = args_store(store, e);
     if (rc || (rc = arg_given(visit, "visit", e)) || (rc = store_enter(store, e)))
         return rc;

@@ -11,7 +11,7 @@
 
 /* Enters a store whose slots hold all that there is of its keys. What is pending uses the names of
  * the keys, so it must end first. */
-static int enter(kv *store, kv_err *e)
+static int enter_slots(kv *store, kv_err *e)
 {
     int rc = store_enter_keys(store, e);
     if (rc)
@@ -103,8 +103,7 @@ static int delete_keys(kv *store, const kv_key *keys, int64_t n, kv_err *e)
 
 int kv_delete(kv *store, const kv_key *keys, int64_t n, kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     int rc = args_can(store, KV_CAN_DELETE, e);
     if (!rc && n < 0)
         rc = kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
@@ -112,7 +111,7 @@ int kv_delete(kv *store, const kv_key *keys, int64_t n, kv_err *e)
         rc = arg_given(keys, "keys", e);
     for (int64_t i = 0; i < n && !rc; i++)
         rc = call_check_key(&keys[i], keys, e);
-    if (rc || (rc = enter(store, e)))
+    if (rc || (rc = enter_slots(store, e)))
         return rc;
     return store_leave(store, n > 0 ? delete_keys(store, keys, n, e) : KV_OK, e);
 }
@@ -145,12 +144,11 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
 
 int kv_rename(kv *store, const kv_key *from, const kv_key *to, kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     int rc = args_can(store, KV_CAN_DELETE, e);
     if (rc || (rc = arg_given(from, "from", e)) || (rc = arg_given(to, "to", e)) ||
         (rc = call_check_key(from, from, e)) || (rc = call_check_key(to, to, e)) ||
-        (rc = enter(store, e)))
+        (rc = enter_slots(store, e)))
         return rc;
     return store_leave(store, rename_key(store, from, to, e), e);
 }

@@ -168,8 +168,7 @@ static int no_optimizer(kv_err *e)
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = args_can(store, KV_CAN_OPTIMIZER, e);
     if (rc || (rc = args_options(params, nparams, "params", e)) ||
         (rc = store_enter_idle(store, e)))
@@ -224,8 +223,7 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
 {
     kv_rule *rule;
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = args_can(store, KV_CAN_OPTIMIZER, e);
     if (rc || (rc = arg_given(name, "name", e)) ||
         (rc = args_options(params, nparams, "params", e)))
@@ -240,8 +238,7 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = args_can(store, CAN_RULES, e);
     if (rc || (rc = arg_given(rule, "rule", e)) ||
         (rc = args_options(params, nparams, "params", e)))
@@ -284,8 +281,7 @@ static int check_pulls(const kv *store, const compression *c, kv_err *e)
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     compression next;
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = args_store(store, e);
     if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter(store, e)))
         return rc;

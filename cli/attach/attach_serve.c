@@ -1,20 +1,530 @@
 /* The thread sleeps in poll; a byte in a pipe ends it. */
 #include "attach/attach_serve.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "attach/attach_guest.h"
+#include "base/file.h"
 #include "base/mem.h"
-#include "launch/jobs_folder.h"
-#include "launch/jobs_wire.h"
+#include "base/stop.h"
+#include "launch/jobs_socket.h"
+#include "out/report.h"
+#include "run/run.h"
+#include "session/result.h"
+#include "session/unit.h"
 #include "session/visit.h"
+#include "syntax/command.h"
+#include "syntax/parse_statement.h"
+#include "syntax/read_unit.h"
+
+/* ---- Pictures ---- */
+
+/* Both sides are one build on machines of one kind, so numbers travel as they lie in memory. The
+ * reader believes no length. */
+
+typedef struct picture_head {
+    int32_t style, n, log, bins;
+    char title[PLOT_TITLE];
+} picture_head;
+
+typedef struct series_head {
+    char name[PLOT_NAME];
+    int64_t columns;
+    double step;
+    int64_t n;
+} series_head;
+
+void attach_plot_put(buf *out, const plot *p)
+{
+    picture_head head = {(int32_t)p->style, p->n, p->log, p->bins, {0}};
+    memcpy(head.title, p->title, sizeof head.title);
+    buf_put(out, (const char *)&head, sizeof head);
+    for (int i = 0; i < p->n; i++) {
+        const plot_series *s = &p->series[i];
+        series_head h = {.columns = s->columns, .step = s->step, .n = s->n};
+        memcpy(h.name, s->name, sizeof h.name);
+        buf_put(out, (const char *)&h, sizeof h);
+        buf_put(out, (const char *)s->y, (size_t)s->n * sizeof *s->y);
+    }
+}
+
+static int malformed(kv_err *e)
+{
+    return kv_err_set(e, KV_E_FORMAT, "the picture of the job is malformed");
+}
+
+/* Heat maps have rows of equal length; lines and histograms have no columns. */
+static bool is_series(const plot *p, const series_head *h, size_t left)
+{
+    if (h->n < 0 || (uint64_t)h->n > left / sizeof(double) || h->columns < 0 ||
+        !memchr(h->name, '\0', sizeof h->name))
+        return false;
+    return p->style == PLOT_HEAT ? h->columns > 0 && h->n % h->columns == 0 : h->columns == 0;
+}
+
+int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
+{
+    picture_head head;
+    *p = (plot){0};
+    if (n < sizeof head)
+        return malformed(e);
+    memcpy(&head, bytes, sizeof head);
+    bytes += sizeof head;
+    n -= sizeof head;
+    if (head.style < PLOT_LINES || head.style > PLOT_HIST || head.n < 1 ||
+        head.n > PLOT_MAX_LINES || head.bins < 0 || head.bins > PLOT_BINS ||
+        !memchr(head.title, '\0', sizeof head.title))
+        return malformed(e);
+    p->style = (plot_style)head.style;
+    p->log = head.log != 0;
+    p->bins = head.bins;
+    memcpy(p->title, head.title, sizeof p->title);
+    while (p->n < head.n) {
+        series_head h;
+        plot_series *s = &p->series[p->n];
+        if (n < sizeof h)
+            break;
+        memcpy(&h, bytes, sizeof h);
+        bytes += sizeof h;
+        n -= sizeof h;
+        if (!is_series(p, &h, n) || !(s->y = mem_alloc(h.n, sizeof *s->y, e)))
+            break;
+        p->n++;
+        memcpy(s->name, h.name, sizeof s->name);
+        memcpy(s->y, bytes, (size_t)h.n * sizeof *s->y);
+        s->columns = h.columns;
+        s->step = h.step;
+        s->n = h.n;
+        bytes += (size_t)h.n * sizeof *s->y;
+        n -= (size_t)h.n * sizeof *s->y;
+    }
+    if (p->n == head.n && n == 0)
+        return KV_OK;
+    plot_release(p);
+    return e->code ? (int)e->code : malformed(e);
+}
+
+/* ---- Entries ---- */
+
+/* Runs what somebody types at `kvctl attach` beside the script of a worker.
+ *
+ * A guest is a session of its own, on a thread of its own, that borrows the stores of the script's
+ * session (session/visit.h). So nothing of an entry can reach the variables, the random numbers or
+ * the functions of the script; what could reach the stores, a file or a shell is refused before it
+ * runs. Values come by kv_peek, which is no pull.
+ */
+
+typedef struct guest guest;
+
+enum { PATIENCE_MS = 2000, NAMES_MOST = 64, MEMORY_MB = 256 /* that an entry may hold */ };
+
+struct guest {
+    session *script;
+    const char *folder;
+    int fd;           /* of the client whose entry runs */
+    int profiler;     /* of the client that takes a profile; -1: none does */
+    char *profile;    /* the name that it gave */
+    atomic_bool stopped; /* by the client, or because it is gone */
+    mem_limit limit;  /* of the entry that runs */
+    buf later;        /* messages that go out when the entry holds no store any more */
+};
+
+/* The entry that this thread runs; NULL: none. */
+static _Thread_local guest *running;
+
+/* SIGINT when the client wants no more of the entry, or is gone, or when the script waits for its
+ * end. Any thread that works for the entry asks. */
+static int guest_ends(void *arg)
+{
+    guest *g = arg;
+    struct pollfd p = {.fd = g->fd, .events = POLLIN | POLLRDHUP};
+    jobs_head head;
+    if (atomic_load(&g->script->visit->unwanted))
+        atomic_store(&g->stopped, true);
+    if (!atomic_load(&g->stopped) && poll(&p, 1, 0) > 0 &&
+        (p.revents & (POLLRDHUP | POLLHUP | POLLERR) ||
+         (recv(g->fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head &&
+          head.kind == JOBS_STOP)))
+        atomic_store(&g->stopped, true);
+    return atomic_load(&g->stopped) ? SIGINT : 0;
+}
+
+/* The same, asked by the session between the steps of an entry. */
+static int guest_interrupted(void)
+{
+    return running ? guest_ends(running) : 0;
+}
+
+/* ---- What is refused ---- */
+
+static int hint_commands(kv_err *e)
+{
+    return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds and "
+                          "print"),
+           e->code;
+}
+
+static int ignore_field(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)arg, (void)fields, (void)n, (void)e;
+    return KV_OK;
+}
+
+/* Finds out now whether the store can be entered: functions that return no error could not say. */
+static int check_lock(const session *s, const ast *node, kv_err *e)
+{
+    if (s->current < 0 || kv_describe(s->stores[s->current].store, "metadata", ignore_field, NULL,
+                                      e) != KV_E_BUSY)
+        return KV_OK;
+    e->code = KV_OK;
+    unit_err(s, node, e, KV_E_BUSY, "the script is in a call of the store, and waits there");
+    return kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same"), KV_E_BUSY;
+}
+
+static int check_pull(const session *s, const ast *node, kv_err *e)
+{
+    static const char *const options[] = {"out", "ctx", "since"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (command_option_of(node, options[i]))
+            return unit_err(s, node, e, KV_E_UNSUPPORTED,
+                            "attach reads only: its pull has no --%s", options[i]);
+    return KV_OK;
+}
+
+static int check_command(const session *s, const ast *node, kv_err *e)
+{
+    const command *c = node->u.other;
+    bool explained = s->explanation && c->flags & COMMAND_EXPLAINED;
+    if (!(c->flags & COMMAND_READS) && !explained) {
+        unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads only, and has no `%s`", c->name);
+        return hint_commands(e);
+    }
+    if (command_redirect_of(node, false) || command_redirect_of(node, true))
+        return unit_err(s, node, e, KV_E_UNSUPPORTED,
+                        "attach reads only: what it shows goes into no file, command or variable");
+    if (strcmp(c->name, "pull") == 0 && check_pull(s, node, e))
+        return e->code;
+    bool cluster = strcmp(c->name, "info") == 0 && command_option_of(node, "cluster");
+    return c->flags & COMMAND_LOCKS && !cluster ? check_lock(s, node, e) : KV_OK;
+}
+
+static int guest_check(const session *s, const ast *node, kv_err *e)
+{
+    if (node->kind == STMT_COMMAND)
+        return check_command(s, node, e);
+    if (node->kind == AST_FILE)
+        return unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads what the job holds, no files");
+    if (node->kind == STMT_SHOW && !(node->n > 1 && node->kid[1]))
+        return KV_OK;
+    if (node->kind == AST_CALL)
+        return unit_err(s, node, e, KV_E_UNSUPPORTED,
+                        "attach reads only: a copy is all that `.%s()` would change",
+                        node->u.text);
+    unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads only: %s",
+             node->kind == STMT_SHOW     ? "what it shows goes into no file, command or variable"
+             : node->kind == STMT_SHELL  ? "it runs no commands of the shell"
+             : node->kind == STMT_ASSIGN ? "it sets no variables"
+                                         : "it runs expressions and commands, one after the other");
+    return hint_commands(e);
+}
+
+/* ---- What goes to the client ---- */
+
+/* A client that does not read would hold the entry in the midst of its work, and with it the stores
+ * of the script, so these messages wait for its end. */
+static void send_later(guest *g, jobs_kind kind, const void *text, size_t n)
+{
+    jobs_head head = {.bytes = (uint32_t)n, .kind = kind};
+    if (n > JOBS_LARGE || g->later.len + n > JOBS_LARGE)
+        return;
+    buf_put(&g->later, (const char *)&head, sizeof head);
+    buf_put(&g->later, text, n);
+}
+
+static void send_now(guest *g)
+{
+    jobs_head head;
+    for (size_t at = 0; !g->later.failed && at < g->later.len; at += sizeof head + head.bytes) {
+        memcpy(&head, g->later.data + at, sizeof head);
+        jobs_send(g->fd, (jobs_kind)head.kind, g->later.data + at + sizeof head, head.bytes, -1);
+    }
+    buf_release(&g->later);
+}
+
+static void guest_note(void *arg, const char *text)
+{
+    send_later(arg, JOBS_NOTE, text, strlen(text));
+}
+
+static int guest_draw(void *arg, const plot *p, kv_err *e)
+{
+    guest *g = arg;
+    buf bytes = {0};
+    attach_plot_put(&bytes, p);
+    int rc = buf_check(&bytes, e);
+    if (rc == KV_OK)
+        send_later(g, JOBS_PLOT, bytes.data, bytes.len);
+    buf_release(&bytes);
+    return rc ? rc : buf_check(&g->later, e);
+}
+
+/* ---- Profiles ---- */
+
+/* With one rank the library leaves the name as it is. */
+static void profile_paths(const guest *g, char start[4200], char made[4200])
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *size = getenv("OMPI_COMM_WORLD_SIZE");
+    snprintf(start, 4200, "%s/attached.json", g->folder);
+    if (size && atoi(size) > 1)
+        snprintf(made, 4200, "%s/attached.rank%s.json", g->folder, rank ? rank : "0");
+    else
+        snprintf(made, 4200, "%s", start);
+}
+
+static int begin_profile(guest *g, const char *name, kv_err *e)
+{
+    visit *v = g->script->visit;
+    char start[4200], made[4200];
+    profile_paths(g, start, made);
+    visit_lock(g->script);
+    int rc = kv_profile_start(start, e);
+    v->profiles |= rc == KV_OK;
+    v->profile_ended = false;
+    visit_unlock(g->script);
+    if (rc)
+        return rc;
+    mem_free(g->profile);
+    g->profile = mem_text(name, strlen(name), e);
+    g->profiler = g->fd;
+    return g->profile ? KV_OK : KV_E_MEMORY;
+}
+
+/* Returns whether a profile was being taken, and ended. */
+static bool stop_profile(guest *g, kv_err *e)
+{
+    visit *v = g->script->visit;
+    visit_lock(g->script);
+    bool takes = v->profiles;
+    if (takes)
+        kv_profile_stop(e);
+    v->profiles = false;
+    visit_unlock(g->script);
+    return takes;
+}
+
+static int send_profile(guest *g, const char *path, kv_err *e)
+{
+    char *text;
+    size_t n;
+    buf all = {0};
+    int rc = file_read(path, &text, &n, e);
+    if (rc)
+        return rc;
+    buf_put(&all, g->profile, strlen(g->profile) + 1);
+    buf_put(&all, text, n);
+    mem_free(text);
+    rc = buf_check(&all, e);
+    if (rc == KV_OK)
+        send_later(g, JOBS_FILE, all.data, all.len);
+    buf_release(&all);
+    return rc ? rc : buf_check(&g->later, e);
+}
+
+static int end_profile(guest *g, kv_err *e)
+{
+    char start[4200], made[4200];
+    if (g->profiler != g->fd)
+        return kv_err_set(e, KV_E_VALUE, "no profile is being taken from here");
+    profile_paths(g, start, made);
+    g->profiler = -1;
+    if (!stop_profile(g, e) && !e->code)
+        kv_err_set(e, KV_E_VALUE,
+                   "the script has begun a profile of its own, which ended this one");
+    if (!e->code)
+        send_profile(g, made, e);
+    unlink(made);
+    return e->code;
+}
+
+static int guest_profile(void *arg, const char *path, kv_err *e)
+{
+    guest *g = arg;
+    return path ? begin_profile(g, path, e) : end_profile(g, e);
+}
+
+/* The client is gone: a profile that it took is dropped. */
+static void guest_left(guest *g, int fd)
+{
+    char start[4200], made[4200];
+    kv_err unused = {0};
+    if (g->profiler != fd)
+        return;
+    profile_paths(g, start, made);
+    stop_profile(g, &unused);
+    unlink(made);
+    g->profiler = -1;
+}
+
+/* ---- Entries ---- */
+
+typedef struct name_list {
+    const char *names[NAMES_MOST];
+    int n;
+} name_list;
+
+/* The names that an entry reads, each once. */
+static void collect_names(const ast *node, name_list *list)
+{
+    for (int i = 0; node->kind == AST_NAME; i++) {
+        if (i == list->n && i < NAMES_MOST)
+            list->names[list->n++] = node->u.text;
+        if (i >= list->n || strcmp(list->names[i], node->u.text) == 0)
+            return;
+    }
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i])
+            collect_names(node->kid[i], list);
+}
+
+/* Names of the script's stores and of functions are none of its variables. */
+static int bring_variables(guest *g, session *s, const unit *u, kv_err *e)
+{
+    name_list all = {.n = 0}, list = {.n = 0};
+    collect_names(u->body, &all);
+    for (int i = 0; i < all.n; i++)
+        if (!session_names_store(s, all.names[i]))
+            list.names[list.n++] = all.names[i];
+    return list.n > 0 ? visit_variables(s, g->script, list.names, list.n, PATIENCE_MS, e) : KV_OK;
+}
+
+static int run_entry(guest *g, session *s, const char *text, size_t n, kv_err *e)
+{
+    unit *u = NULL;
+    char *copy = mem_text(text, n, e);
+    int rc = copy ? unit_read(s, &u, "<attach>", copy, n, 1, NULL, e) : KV_E_MEMORY;
+    if (rc == KV_OK && (rc = bring_variables(g, s, u, e)) == KV_OK)
+        rc = unit_run(s, u, e);
+    return rc;
+}
+
+/* The session of one entry, which ends with it. */
+static void run_guest(guest *g, session *s, const char *text, size_t n)
+{
+    kv_err e = {0};
+    sink out = {.kind = SINK_TAKES};
+    buf report = {0};
+    char code[16];
+    sink_push(s, &out);
+    if (visit_enter(s, g->script, &e) == KV_OK)
+        run_entry(g, s, text, n, &e);
+    if (e.hint[0] == '!')
+        e.hint[0] = '\0'; /* it leads to a shell, which attach does not run */
+    if (e.code == KV_E_MEMORY && g->limit.refused) {
+        e.hint[0] = '\0';
+        kv_err_hint(&e, "an entry of attach has %d MB", MEMORY_MB);
+    }
+    sink_pop(s, &out);
+    visit_leave(s, g->script);
+    mem_limit_here(NULL); /* its report is small, and must be made */
+    send_now(g);
+    if (out.text.len > 0)
+        jobs_send(g->fd, JOBS_OUT, out.text.data, out.text.len, -1);
+    if (e.code == KV_E_INTERRUPTED)
+        buf_add(&report, "interrupted\n");
+    else if (e.code)
+        report_text(s, &e, &report);
+    if (report.len > 0)
+        jobs_send(g->fd, JOBS_ERR, report.data, report.len, -1);
+    snprintf(code, sizeof code, "%d", e.code ? (int)exit_code_of_error(e.code) : EXIT_DONE);
+    jobs_say(g->fd, JOBS_DONE, code);
+    buf_release(&report);
+    buf_release(&out.text);
+}
+
+/* Runs an entry, and sends what it gives to a socket (jobs_socket.h): output, errors, JOBS_DONE. It
+ * ends early when the client says so or is gone. Returns whether the client is still there. */
+static bool guest_run(guest *g, int fd, const char *text, size_t n)
+{
+    session s;
+    const guest_ops ops = {.arg = g, .check = guest_check, .note = guest_note, .draw = guest_draw,
+                           .profile = guest_profile};
+    g->fd = fd;
+    g->stopped = false;
+    g->limit = (mem_limit){.most = MEMORY_MB * INT64_C(1048576)};
+    running = g;
+    mem_limit_here(&g->limit);
+    stop_ask_here((stop_answer){guest_ends, g});
+    kv_set_patience(PATIENCE_MS);
+    session_init(&s);
+    s.guest = &ops;
+    s.interrupted = guest_interrupted;
+    run_guest(g, &s, text, n);
+    session_release(&s);
+    stop_ask_here((stop_answer){0});
+    running = NULL;
+    return true;
+}
+
+/* ---- How far the job is ---- */
+
+static int find_round(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    int64_t *most = arg, round = field_number(f, n, "round");
+    (void)e;
+    *most = round > *most ? round : *most;
+    return KV_OK;
+}
+
+/* Sends how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now. */
+static void guest_tell(guest *g, int fd, const char *before)
+{
+    session s;
+    kv_err e = {0};
+    buf text = {0};
+    int64_t round = -1;
+    kv_set_patience(PATIENCE_MS / 4);
+    session_init(&s);
+    if (visit_enter(&s, g->script, &e) == KV_OK && s.current >= 0)
+        kv_describe(s.stores[s.current].store, "rounds", find_round, &round, &e);
+    visit_leave(&s, g->script);
+    session_release(&s);
+    buf_add(&text, before);
+    if (!e.code && round >= 0)
+        buf_printf(&text, "rounds %lld\n", (long long)round);
+    if (!text.failed)
+        jobs_say(fd, JOBS_TOLD, buf_text(&text));
+    buf_release(&text);
+}
+
+/* folder: that of the job, where a profile is written; borrowed, as script is. Error: memory. */
+static int guest_new(guest **out, session *script, const char *folder, kv_err *e)
+{
+    guest *g = mem_zalloc(1, sizeof *g, e);
+    if (!g)
+        return KV_E_MEMORY;
+    *g = (guest){.script = script, .folder = folder, .fd = -1, .profiler = -1};
+    *out = g;
+    return KV_OK;
+}
+
+static void guest_free(guest *g)
+{
+    if (!g)
+        return;
+    mem_free(g->profile);
+    buf_release(&g->later);
+    mem_free(g);
+}
+
+/* ---- Sockets ---- */
 
 enum { CLIENTS = 16, SECONDS = 2 /* for the rest of a message */ };
 
@@ -65,14 +575,14 @@ static void take_client(attach_server *a, int from)
 /* Tells a client about this worker; where the worker itself is listed, also about the job. */
 static void tell(const attach_server *a, int fd)
 {
-    const char *launcher = getenv("KVSTORE_JOB_HOST"), *size = getenv("OMPI_COMM_WORLD_SIZE"),
+    const char *from = getenv("KVSTORE_JOB_HOST"), *size = getenv("OMPI_COMM_WORLD_SIZE"),
                *servers = getenv("KVSTORE_SERVERS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     buf text = {0};
     int nservers = servers ? atoi(servers) : 0;
     buf_printf(&text, "rank %s\n", rank ? rank : "0");
     if (a->listed >= 0)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
-                   launcher ? launcher : "", (size ? atoi(size) : 1) - nservers, nservers);
+                   from ? from : "", (size ? atoi(size) : 1) - nservers, nservers);
     if (!text.failed)
         guest_tell(a->guest, fd, buf_text(&text));
     buf_release(&text);
@@ -126,13 +636,13 @@ static void *serve(void *arg)
 static void list_job(attach_server *a)
 {
     char here[64] = "";
-    const char *launcher = getenv("KVSTORE_JOB_HOST"),
+    const char *from = getenv("KVSTORE_JOB_HOST"),
                *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
     kv_err unused = {0};
     a->job = getenv("KVSTORE_JOB");
     a->listed = a->listed_dir = -1;
     gethostname(here, sizeof here - 1);
-    if (!a->job || !jobs_is_name(a->job) || !launcher || strcmp(launcher, here) == 0 || !local ||
+    if (!a->job || !jobs_is_name(a->job) || !from || strcmp(from, here) == 0 || !local ||
         strcmp(local, "0") != 0)
         return;
     if (jobs_folder_open(true, &a->listed_dir, &unused) == KV_OK &&

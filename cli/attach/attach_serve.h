@@ -1,14 +1,36 @@
 /* A worker of a job under `kvctl launch` lets people look at it: it listens at the socket
  * `attach.RANK` in the folder of the job on its host, where the launcher hands its clients over
- * (launch_door.h). The first worker of a host on which the launcher does not run also has a socket
- * in the user's folder of jobs (jobs_folder.h), so that the job is found there.
+ * (jobs_socket.h). The first worker of a host on which the launcher does not run also has a socket
+ * in the user's folder of jobs (jobs_socket.h), so that the job is found there.
  *
  * One thread accepts clients and runs their entries, one after the other, each in a guest session
- * (attach_guest.h). A client that does not read what it asked for is dropped. */
+ * (attach_serve.h). A client that does not read what it asked for is dropped. */
 #ifndef ATTACH_ATTACH_SERVE_H
 #define ATTACH_ATTACH_SERVE_H
 
+#include "out/plot.h"
 #include "session/session.h"
+
+/* ---- Pictures ---- */
+
+/* A picture on its way from the worker that has the numbers to the terminal that shows it.
+ *
+ *   size   what
+ *      4   the style; then the number of series, 4 bytes
+ *          of each series:
+ *     64   its name, up to a NUL
+ *      8   columns
+ *      8   step, a double
+ *      8   how many numbers
+ *    8 n   the numbers, doubles
+ */
+
+void attach_plot_put(buf *out, const plot *p);
+
+/* Reads one; plot_release releases it. Errors: format (malformed), memory. */
+int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e);
+
+/* ---- Sockets ---- */
 
 typedef struct attach_server attach_server;
 

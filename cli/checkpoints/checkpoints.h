@@ -5,21 +5,21 @@
 
 #include "cmd/commands.h"
 
-/* cmd_apply.c */
+/* cmd_patch.c */
 command_fn cmd_apply;
-/* cmd_check.c */
+/* cmd_look.c */
 command_fn cmd_check;
-/* cmd_diff.c */
+/* cmd_compare.c */
 command_fn cmd_diff;
 /* cmd_convert.c */
 command_fn cmd_convert;
-/* cmd_hash.c */
+/* cmd_compare.c */
 command_fn cmd_hash;
-/* cmd_ls.c */
+/* cmd_look.c */
 command_fn cmd_ls;
 /* cmd_patch.c */
 command_fn cmd_patch;
-/* cmd_stat.c */
+/* cmd_look.c */
 command_fn cmd_stat;
 /* cmd_merge.c */
 command_fn cmd_merge;

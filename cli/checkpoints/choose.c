@@ -1,7 +1,9 @@
-/* Patterns of keys, by fnmatch: * matches dots and slashes too. */
+/* The keys that a command on checkpoints works on, and the names that they get. Patterns are by
+ * fnmatch: * matches dots and slashes too. */
 #include "checkpoints/choose.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -11,13 +13,34 @@
 #include "session/unit.h"
 #include "term/exit_code.h"
 
+/* ---- Keys ---- */
+
+void first_names_add(first_names *f, const char *name)
+{
+    for (int i = 0; i < f->n; i++)
+        if (strncmp(f->text[i], name, sizeof *f->text - 1) == 0)
+            return; /* several files have it */
+    if (f->n < (int)(sizeof f->text / sizeof *f->text))
+        snprintf(f->text[f->n++], sizeof *f->text, "%s", name);
+}
+
+void first_names_hint(const first_names *f, kv_err *e)
+{
+    buf names = {0};
+    for (int i = 0; i < f->n; i++)
+        buf_printf(&names, "%s\"%s\"", i ? ", " : "", f->text[i]);
+    if (f->n > 0)
+        kv_err_hint(e, "the names begin with %s", buf_text(&names));
+    buf_release(&names);
+}
+
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
-    int code = eval_words(s, globs, "a pattern", out, &c->globs, e);
-    if (code == KV_OK)
-        code = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
-    if (code)
-        return code;
+    int rc = eval_words(s, globs, "a pattern", out, &c->globs, e);
+    if (rc == KV_OK)
+        rc = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
+    if (rc)
+        return rc;
     size_t patterns = (size_t)(c->globs.n + c->excluded.n);
     c->matched = arena_alloc(&out->names, patterns * sizeof *c->matched, e);
     c->left_out = c->matched ? c->matched + c->globs.n : NULL;
@@ -27,6 +50,7 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
 bool choose_takes(choice *c, const char *key)
 {
     bool taken = c->globs.n == 0;
+    first_names_add(&c->seen, key);
     for (int64_t i = 0; i < c->globs.n; i++) {
         /* All of them are tried, since each must match a key. */
         if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
@@ -38,10 +62,12 @@ bool choose_takes(choice *c, const char *key)
         taken = false;
         c->left_out[i] = true;
     }
+    c->any |= taken;
     return taken;
 }
 
-static int check_matched(const session *s, const words *patterns, const bool *matched, kv_err *e)
+static int check_matched(const session *s, const words *patterns, const bool *matched,
+                         const first_names *seen, kv_err *e)
 {
     for (int64_t i = 0; i < patterns->n; i++) {
         const word *w = &patterns->items[i];
@@ -50,6 +76,7 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
         unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         if (!strpbrk(w->text, "*?["))
             kv_err_hint(e, "a pattern matches whole names: *%s*", w->text);
+        first_names_hint(seen, e);
         return e->code;
     }
     return KV_OK;
@@ -57,13 +84,22 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
 
 int choose_check_excluded(const session *s, const choice *c, kv_err *e)
 {
-    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, e);
+    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, &c->seen, e);
 }
 
 int choose_check(const session *s, const choice *c, kv_err *e)
 {
-    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, e);
+    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, &c->seen, e);
     return rc ? rc : choose_check_excluded(s, c, e);
+}
+
+int choose_check_some(const session *s, const choice *c, kv_err *e)
+{
+    if (choose_check(s, c, e))
+        return e->code;
+    return c->goes_on || c->excluded.n == 0 || c->any || c->seen.n == 0
+               ? KV_OK
+               : unit_err(s, c->excluded.items[0].at, e, KV_E_KEY, "every key is excluded");
 }
 
 int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,
@@ -92,9 +128,29 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
     return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
 }
 
+/* Returns true if a key is called a scale of a weight, which has numbers without it. */
+static bool is_unused_scale(const checkpoint *c, const char *name)
+{
+    static const char *const endings[] = {".weight_scale", ".weight_scale_inv", ".scale_weight"};
+    char weight[512];
+    size_t n = strlen(name), m = 0;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && m == 0; i++)
+        if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
+            m = strlen(endings[i]);
+    if (m == 0 ||
+        (size_t)snprintf(weight, sizeof weight, "%.*s.weight", (int)(n - m), name) >= sizeof weight)
+        return false;
+    int64_t at = checkpoint_find(c, weight);
+    tensor_type type = at < 0 ? TENSOR_NONE : checkpoint_at(c, at)->type;
+    return type == TENSOR_BF16 || type == TENSOR_F16 ||
+           (type == TENSOR_F32 && !tensor_values_codes(c, at));
+}
+
 void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
 {
     const char *name;
+    if (is_unused_scale(c, checkpoint_at(c, i)->name) && d->unused++ == 0)
+        d->unused_name = checkpoint_at(c, i)->name;
     d->scales += tensor_values_scales(c, i, &name);
     d->scaled += name != NULL;
     d->blocks += !name && tensor_values_codes(c, i);
@@ -108,11 +164,19 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      d->blocks == 1 ? "" : "s", blocks);
     if (d->scaled > 0)
         session_note(s, "applied the scales of %lld key%s (%.80s) and left %lld scale key%s out",
-                     (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name,
-                     (long long)d->scales, d->scales == 1 ? "" : "s");
+                     (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name, (long long)d->scales,
+                     d->scales == 1 ? "" : "s");
+    if (d->unused > 0)
+        session_note(s, "%lld key%s beside a weight that is not codes, and stay%s as %s: %.80s",
+                     (long long)d->unused, d->unused == 1 ? " is a scale" : "s are scales",
+                     d->unused == 1 ? "s" : "", d->unused == 1 ? "it is" : "they are",
+                     d->unused_name);
 }
 
-int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e)
+/* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
+ * (checkpoint/scales.h), unless the command has --raw. Error: dtype, without a place. */
+static int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t,
+                               kv_err *e)
 {
     scales found;
     if (command_option_of(call, "raw") || !scales_find(&found, m, file, t))
@@ -159,9 +223,9 @@ int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
 
 bool choose_ends_as_file(const char *text)
 {
-    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
-                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt",
-                                          ".params"};
+    static const char *const endings[] = {".safetensors", ".json", ".npz",   ".npy",
+                                          ".kvs",         ".gguf", ".bin",   ".pt",
+                                          ".pth",         ".ckpt", ".params"};
     size_t n = strlen(text);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t k = strlen(endings[i]);
@@ -177,16 +241,16 @@ static bool names_file(const char *text)
 }
 
 /* A file that cannot be read is a part of the answer. */
-static bool is_of_file(int code)
+static bool is_of_file(int rc)
 {
-    return code == KV_E_IO || code == KV_E_FORMAT || code == KV_E_UNSUPPORTED;
+    return rc == KV_E_IO || rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED;
 }
 
 /* Adds the rows of a file behind those of the ones before it, with a first column that names it. */
 static int add_rows(result *out, const result_file *f, kv_err *e)
 {
     const rows *from = &f->given.entries;
-    int n = from->ncolumns + 1, code = KV_OK;
+    int n = from->ncolumns + 1, rc = KV_OK;
     if (from->columns && !out->entries.columns) {
         rows_column *columns = arena_alloc(&out->names, (size_t)n * sizeof *columns, e);
         if (!columns)
@@ -199,13 +263,13 @@ static int add_rows(result *out, const result_file *f, kv_err *e)
         }
         out->entries = (rows){columns, n, NULL, 0, 0};
     }
-    for (int64_t i = 0; i < from->n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < from->n && rc == KV_OK; i++) {
         if (i % from->ncolumns == 0)
-            code = rows_add_text(&out->entries, f->path, e);
-        if (code == KV_OK)
-            code = rows_add(&out->entries, value_ref(from->cells[i]), e);
+            rc = rows_add_text(&out->entries, f->path, e);
+        if (rc == KV_OK)
+            rc = rows_add(&out->entries, value_ref(from->cells[i]), e);
     }
-    return code;
+    return rc;
 }
 
 static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, const word *file,
@@ -216,13 +280,13 @@ static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, c
     f->path = file->text;
     visible_line(text, f->path, strlen(f->path));
     buf_add(text, ":\n");
-    int code = look(s, call, file, chosen, &f->given, &f->e);
+    int rc = look(s, call, file, chosen, &f->given, &f->e);
     f->us = (clock_ns() - begun) / 1000;
-    if (code && !(all && is_of_file(code))) {
+    if (rc && !(all && is_of_file(rc))) {
         *e = f->e;
-        return code;
+        return rc;
     }
-    if (code) {
+    if (rc) {
         visible_line(text, f->e.text, strlen(f->e.text));
         buf_char(text, '\n');
         return KV_OK;
@@ -243,8 +307,8 @@ static int answer_for_all(result *out, kv_err *e)
     for (int64_t i = 0; i < out->nfiles; i++) {
         const result_file *f = &out->files[i];
         no += f->e.code == KV_E_ASSERT;
-        if (f->e.code && (!worst || exit_code_of_error(f->e.code) >
-                                        exit_code_of_error(worst->e.code)))
+        if (f->e.code &&
+            (!worst || exit_code_of_error(f->e.code) > exit_code_of_error(worst->e.code)))
             worst = f;
     }
     if (worst && worst->e.code != KV_E_ASSERT)
@@ -260,26 +324,92 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
     choice chosen = {0};
     buf text = {0};
     int64_t n = 0;
-    int code = eval_words(s, call->kid[0], "a path", out, &given, e);
-    if (code == KV_OK && given.n == 0)
-        code = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
-    if (code == KV_OK)
-        code = eval_words(s, call->kid[1], "a pattern", out, &given, e);
+    int rc = eval_words(s, call->kid[0], "a path", out, &given, e);
+    if (rc == KV_OK && given.n == 0)
+        rc = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
+    if (rc == KV_OK)
+        rc = eval_words(s, call->kid[1], "a pattern", out, &given, e);
     for (n = 1; n < given.n && names_file(given.items[n].text);)
         n++;
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         chosen.globs = (words){given.items + n, given.n - n, given.n - n};
-        code = choose_read(s, call, NULL, out, &chosen, e);
+        rc = choose_read(s, call, NULL, out, &chosen, e);
     }
-    if (code || n == 1)
-        return code ? code : look(s, call, &given.items[0], &chosen, out, e);
+    if (rc || n == 1)
+        return rc ? rc : look(s, call, &given.items[0], &chosen, out, e);
     if (!(out->files = mem_zalloc(n, sizeof *out->files, e)))
         return KV_E_MEMORY;
     chosen.goes_on = true;
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e);
     chosen.goes_on = false;
-    if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK && all)
-        code = answer_for_all(out, e);
-    return result_text(out, &text, code, e);
+    if (rc == KV_OK && (rc = choose_check(s, &chosen, e)) == KV_OK && all)
+        rc = answer_for_all(out, e);
+    return result_text(out, &text, rc, e);
+}
+
+/* ---- Names ---- */
+
+/* Substitutions in names. */
+
+int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e)
+{
+    int rc = eval_option_words(s, call, "rename", "a substitution", out, &r->given, e);
+    if (rc)
+        return rc;
+    r->each = mem_zalloc(r->given.n, sizeof *r->each, e);
+    r->matched = mem_zalloc(r->given.n, sizeof *r->matched, e);
+    if (!r->each || !r->matched)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < r->given.n; i++)
+        if (renaming_new(&r->each[i], r->given.items[i].text, e))
+            return unit_at(s, r->given.items[i].at, e);
+    return KV_OK;
+}
+
+void renames_release(renames *r)
+{
+    for (int64_t i = 0; r->each && i < r->given.n; i++)
+        renaming_free(r->each[i]);
+    mem_free(r->each);
+    mem_free(r->matched);
+    *r = (renames){0};
+}
+
+const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e)
+{
+    buf texts[2] = {0};
+    const char *kept = name, *last = name;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < r->given.n && rc == KV_OK; i++) {
+        int64_t replaced = 0;
+        buf_clear(&texts[i % 2]);
+        if ((rc = renaming_apply(r->each[i], last, &texts[i % 2], &replaced, e)))
+            rc = unit_at(s, r->given.items[i].at, e);
+        r->matched[i] |= replaced > 0;
+        if (i == 0)
+            first_names_add(&r->seen, name);
+        last = buf_text(&texts[i % 2]);
+    }
+    if (rc == KV_OK && r->given.n > 0 && !*last && *name)
+        rc = unit_err(s, r->given.items[0].at, e, KV_E_KEY,
+                      "nothing is left of the name \"%.120s\"", name);
+    if (rc == KV_OK && r->given.n > 0)
+        kept = arena_text(names, last, strlen(last), e);
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    return rc ? NULL : kept;
+}
+
+int renames_check(const renames *r, const session *s, kv_err *e)
+{
+    for (int64_t i = 0; i < r->given.n; i++) {
+        if (r->matched[i])
+            continue;
+        unit_err(s, r->given.items[i].at, e, KV_E_KEY, "`%.64s` matches no name",
+                 r->given.items[i].text);
+        first_names_hint(&r->seen, e);
+        return e->code;
+    }
+    return KV_OK;
 }

@@ -1,16 +1,31 @@
-/* The keys that a command on checkpoints works on: its GLOBs, less those of --exclude. */
+/* The keys that a command on checkpoints works on, its GLOBs less those of --exclude, and the
+ * names that they get by --rename. */
 #ifndef CHECKPOINTS_CHOOSE_H
 #define CHECKPOINTS_CHOOSE_H
 
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_values.h"
 #include "eval/eval_keys.h"
+#include "tensors/rename.h"
+
+/* ---- Keys ---- */
+
+/* The first names that were looked at, for the error about a pattern that matches none. */
+typedef struct first_names {
+    char text[3][64];
+    int n;
+} first_names;
+
+void first_names_add(first_names *f, const char *name);
+void first_names_hint(const first_names *f, kv_err *e);
 
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {
     words globs, excluded;
     bool *matched;  /* of globs: a key matched it */
     bool *left_out; /* of excluded: the same */
+    first_names seen;
+    bool any;       /* a key was taken */
     bool goes_on;   /* more files follow: choose_check has nothing to say yet */
 } choice;
 
@@ -27,6 +42,10 @@ bool choose_takes(choice *c, const char *key);
 int choose_check(const session *s, const choice *c, kv_err *e);
 int choose_check_excluded(const session *s, const choice *c, kv_err *e);
 
+/* The same, for commands that compare or write: a list may be empty, but a comparison of nothing
+ * would be a yes, and an output of nothing is nobody's wish. */
+int choose_check_some(const session *s, const choice *c, kv_err *e);
+
 /* The numbers of the keys that are chosen from one checkpoint, and how many; the caller releases
  * them with mem_free. Errors: key, as above; memory. */
 int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,
@@ -42,16 +61,14 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
 typedef struct decoded {
     int64_t blocks, scaled, scales;
     const char *name; /* that the first scales have */
+    int64_t unused; /* keys that are called scales, of weights that are not codes */
+    const char *unused_name; /* of the first */
 } decoded;
 
 void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i);
 
 /* Says it, in a line for each of the two kinds; blocks: and what those became, or NULL. */
 void choose_tell_decoded(session *s, const decoded *d, const char *blocks);
-
-/* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
- * (checkpoint/scales.h), unless the command has --raw. Error: dtype, without a place. */
-int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e);
 
 /* The same for n keys of one checkpoint, at the argument that names it. */
 int choose_check_all_scales(session *s, const ast *call, const ast *argument, checkpoint *c,
@@ -83,5 +100,30 @@ int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
 /* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
  * is set. Errors have the place of the argument. */
 int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e);
+
+/* ---- Names ---- */
+
+/* The substitutions of --rename, one after the other. */
+
+/* Begins zeroed. */
+typedef struct renames {
+    words given;
+    renaming **each;
+    bool *matched;                  /* of each: it matched a name */
+    first_names seen;
+} renames;
+
+/* Reads those of a command. Errors: usage (no substitution), with their place; those of
+ * eval_option_words. */
+int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e);
+void renames_release(renames *r);
+
+/* The new name of a key, kept by names; the name itself where there is no --rename. NULL after
+ * an error: key (nothing is left of it), memory, value (a limit of the search). */
+const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e);
+
+/* To be called when all names have been offered: a substitution that matched none of them is most
+ * likely mistyped. Error: key, at it, with the first names as a hint. */
+int renames_check(const renames *r, const session *s, kv_err *e);
 
 #endif

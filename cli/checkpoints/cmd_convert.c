@@ -5,7 +5,6 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
-#include "checkpoints/renames.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
 #include "tensors/conversion.h"
@@ -76,22 +75,22 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
 static int read_words(plan *p, kv_err *e)
 {
     words all = {0};
-    int code = eval_words(p->s, p->call->kid[0], "a path", p->out, &all, e);
-    if (code == KV_OK)
-        code = cut_words(p, p->call, &all, e);
-    if (code == KV_OK)
-        code = choose_read(p->s, p->call, NULL, p->out, &p->chosen, e);
-    if (code == KV_OK)
-        code = type_rules_read(p->s, p->call, p->out, &p->types, e);
-    if (code == KV_OK)
-        code = renames_read(p->s, p->call, p->out, &p->names, e);
-    if (code == KV_OK)
-        code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
-    if (code == KV_OK)
-        code = metadata_check(p->s, p->call, &p->metadata, p->to.text, e);
-    if (code == KV_OK)
-        code = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
-    return code;
+    int rc = eval_words(p->s, p->call->kid[0], "a path", p->out, &all, e);
+    if (rc == KV_OK)
+        rc = cut_words(p, p->call, &all, e);
+    if (rc == KV_OK)
+        rc = choose_read(p->s, p->call, NULL, p->out, &p->chosen, e);
+    if (rc == KV_OK)
+        rc = type_rules_read(p->s, p->call, p->out, &p->types, e);
+    if (rc == KV_OK)
+        rc = renames_read(p->s, p->call, p->out, &p->names, e);
+    if (rc == KV_OK)
+        rc = metadata_read(p->s, p->call, p->out, &p->metadata, e);
+    if (rc == KV_OK)
+        rc = metadata_check(p->s, p->call, &p->metadata, p->to.text, e);
+    if (rc == KV_OK)
+        rc = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
+    return rc;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -99,8 +98,8 @@ static int read_words(plan *p, kv_err *e)
 static int add_key(plan *p, int input, int64_t at, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(p->files[input], at);
-    int code = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
-    const char *name = code ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
+    int rc = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
+    const char *name = rc ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
     const tensor_info *codes = tensor_values_codes(p->files[input], at);
@@ -133,7 +132,6 @@ static bool gets_type(void *types, const tensor_info *codes)
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
-    int64_t all = 0;
     p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
@@ -142,19 +140,16 @@ static int choose_all(plan *p, kv_err *e)
         if (choose_open_tensors(p->s, &p->inputs.items[i], c, e))
             return e->code;
     }
-    int code = choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n,
-                             gets_type, &p->types, e);
-    for (int64_t i = 0; i < p->inputs.n && code == KV_OK; i++) {
+    int rc = choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n,
+                           gets_type, &p->types, e);
+    for (int64_t i = 0; i < p->inputs.n && rc == KV_OK; i++) {
         checkpoint **c = &p->files[i];
-        all += checkpoint_count(*c);
         for (int64_t k = 0; k < checkpoint_count(*c); k++)
             if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
                 return e->code;
     }
-    if (code || choose_check(p->s, &p->chosen, e) || check_scales(p, e))
+    if (rc || choose_check_some(p->s, &p->chosen, e) || check_scales(p, e))
         return e->code;
-    if (all > 0 && p->nkeys == 0)
-        return unit_err(p->s, p->call, e, KV_E_KEY, "every key is excluded");
     if (p->nkeys > 0 && renames_check(&p->names, p->s, e))
         return e->code;
     return type_rules_check(p->s, &p->types, e);
@@ -175,14 +170,14 @@ static int list_names(const plan *p, kv_err *e)
     static const rows_column columns[] = {{"key", "key"}, {"becomes", "becomes"}};
     rows table = {columns, 2, NULL, 0, 0};
     buf text = {0};
-    int code = KV_OK;
-    for (int64_t i = 0; i < p->nkeys && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < p->nkeys && !rc; i++) {
         const conversion_key *k = &p->keys[i];
-        code = rows_add_text(&table, checkpoint_at(p->files[k->input], k->at)->name, e);
-        if (!code)
-            code = rows_add_text(&table, k->name, e);
+        rc = rows_add_text(&table, checkpoint_at(p->files[k->input], k->at)->name, e);
+        if (!rc)
+            rc = rows_add_text(&table, k->name, e);
     }
-    return result_table(p->out, &text, &table, code, e);
+    return result_table(p->out, &text, &table, rc, e);
 }
 
 /* What was decoded of the keys; *type: what the blocks of quantised types became. */
@@ -238,29 +233,29 @@ static int convert_all(plan *p, kv_err *e)
     p->beside.unquantised = values.scaled > 0 && !keeps_codes(p);
     folder_files_plan(p->call, p->to.text, folder, &p->types, &p->beside, &p->options);
     progress_begin("convert", 0, PROGRESS_BYTES);
-    int code = conversion_run(&c, p->to.text, &p->options, e);
+    int rc = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
-    if (code == KV_OK)
+    if (rc == KV_OK)
         choose_tell_decoded(p->s, &values, type);
-    return code ? unit_at(p->s, p->to.at, e)
+    return rc ? unit_at(p->s, p->to.at, e)
                 : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
 {
     plan p = {.s = s, .call = call, .out = out};
-    int code = read_words(&p, e);
-    if (code == KV_OK && safe_write(s, p.to.text, e))
-        code = unit_at(s, p.to.at, e);
-    if (code == KV_OK)
-        code = choose_all(&p, e);
-    if (code == KV_OK)
-        code = conversion_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
+    int rc = read_words(&p, e);
+    if (rc == KV_OK && safe_write(s, p.to.text, e))
+        rc = unit_at(s, p.to.at, e);
+    if (rc == KV_OK)
+        rc = choose_all(&p, e);
+    if (rc == KV_OK)
+        rc = conversion_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
                                 command_option_of(call, "drop-metadata") != NULL, p.metadata.items,
                                 p.metadata.n, e);
-    if (code == KV_OK)
-        code = convert_all(&p, e);
-    code = folder_files_tell(s, call, &p.beside, out, code, e);
+    if (rc == KV_OK)
+        rc = convert_all(&p, e);
+    rc = folder_files_tell(s, call, &p.beside, out, rc, e);
     plan_release(&p);
-    return code;
+    return rc;
 }

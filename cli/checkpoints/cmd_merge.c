@@ -97,18 +97,23 @@ static int cut_words(merging *m, const words *all, kv_err *e)
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
+/* Rules add weights in float32: within these bounds no sum of them becomes inf, by which a rule
+ * would divide to 0, and none loses digits to 0. */
+#define LEAST_WEIGHT   1e-30
+#define LARGEST_WEIGHT 1e30
+
 static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e);
 
 static int add_items(merging *m, const ast *at, value v, int depth, kv_err *e)
 {
     value items;
-    int code = eval_items_of(v, &items, e);
-    if (code)
+    int rc = eval_items_of(v, &items, e);
+    if (rc)
         return unit_at(m->s, at, e);
-    for (int64_t i = 0; i < items.u.list->n && code == KV_OK; i++)
-        code = add_weights(m, at, items.u.list->items[i], depth + 1, e);
+    for (int64_t i = 0; i < items.u.list->n && rc == KV_OK; i++)
+        rc = add_weights(m, at, items.u.list->items[i], depth + 1, e);
     value_release(&items);
-    return code;
+    return rc;
 }
 
 /* Adds a number, or those of a list or an array. */
@@ -124,23 +129,27 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
         return unit_err(m->s, at, e, KV_E_DTYPE, "a weight is a number, not %s",
                         value_kind_name(v));
     }
-    if (!isfinite(value_number(number)))
+    double size = fabs(value_number(number));
+    if (!isfinite(size))
         return unit_err(m->s, at, e, KV_E_VALUE, "a weight is a finite number");
-    int code = mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e);
-    if (code == KV_OK)
+    if (size != 0 && (size < LEAST_WEIGHT || size > LARGEST_WEIGHT))
+        return unit_err(m->s, at, e, KV_E_VALUE, "a weight is 0, or from %g to %g in size",
+                        LEAST_WEIGHT, LARGEST_WEIGHT);
+    int rc = mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e);
+    if (rc == KV_OK)
         m->weights[m->nweights++] = value_number(number);
-    return code;
+    return rc;
 }
 
 static int read_weight(merging *m, const ast *node, kv_err *e)
 {
     value v;
-    int code = eval(m->s, node, &v, e);
-    if (code == KV_OK) {
-        code = add_weights(m, node, v, 0, e);
+    int rc = eval(m->s, node, &v, e);
+    if (rc == KV_OK) {
+        rc = add_weights(m, node, v, 0, e);
         value_release(&v);
     }
-    return code;
+    return rc;
 }
 
 static int wrong_count(const source *src, const ast *weights, int64_t n, int64_t models, kv_err *e)
@@ -154,15 +163,15 @@ static int read_weights(merging *m, kv_err *e)
 {
     const ast *given = command_option_of(m->call, "weights");
     bool list = given && given->kind == AST_LIST;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!given)
         return KV_OK;
-    for (uint32_t i = 0; list && i < given->n && code == KV_OK; i++)
-        code = read_weight(m, given->kid[i], e);
+    for (uint32_t i = 0; list && i < given->n && rc == KV_OK; i++)
+        rc = read_weight(m, given->kid[i], e);
     if (!list)
-        code = read_weight(m, given, e);
-    if (code || m->nweights == m->models.n)
-        return code;
+        rc = read_weight(m, given, e);
+    if (rc || m->nweights == m->models.n)
+        return rc;
     return wrong_count(&m->s->unit->src, given, m->nweights, m->models.n, e);
 }
 
@@ -203,37 +212,37 @@ static int take_variable(void *arg, const ast *at, kv_err *e)
         return source_err(&m->found.src, at->pos, at->end, e, KV_E_USAGE,
                           "`%s` is %s, and a rule reads numbers, texts, true, false and none",
                           at->u.text, value_kind_name(found->v));
-    int code = follow_text(&text, found->v, true, e);
-    return code ? code : rule_params_add(&m->params, at->u.text, text, e);
+    int rc = follow_text(&text, found->v, true, e);
+    return rc ? rc : rule_params_add(&m->params, at->u.text, text, e);
 }
 
 /* The values of options, which the rule takes as they are known now. */
 static int check_values(merging *m, kv_err *e)
 {
     const ast *option;
-    int code = KV_OK, n = 0;
-    for (uint32_t i = 0; code == KV_OK && (option = rule_options_next(m->call, &i));) {
-        code = merge_param_check(&m->s->unit->src, option, &m->found, m->params.opts[n].name,
-                                 m->params.opts[n].value, e);
-        if (code && e->option)
+    int rc = KV_OK, n = 0;
+    for (uint32_t i = 0; rc == KV_OK && (option = rule_options_next(m->call, &i));) {
+        rc = merge_param_check(&m->s->unit->src, option, &m->found, m->params.opts[n].name,
+                               m->params.opts[n].value, e);
+        if (rc && e->option)
             e->option = (uint8_t)(n + 1); /* it was checked alone */
         n++;
     }
-    return code;
+    return rc;
 }
 
 static int read_params(merging *m, kv_err *e)
 {
-    int code = merge_find(m->s, m->call, &m->found, e);
-    if (code == KV_OK)
-        code = merge_words_check(&m->s->unit->src, m->call, &m->found, e);
-    if (code == KV_OK)
-        code = rule_options_read(m->s, m->call, takes_text, m, &m->params, e);
-    if (code == KV_OK && (code = check_values(m, e)))
-        code = rule_options_explain(m->s, m->call, e);
-    if (code == KV_OK && !m->found.library)
-        code = merge_names_each(m->found.rule, take_variable, m, e);
-    return code;
+    int rc = merge_find(m->s, m->call, &m->found, e);
+    if (rc == KV_OK)
+        rc = merge_words_check(&m->s->unit->src, m->call, &m->found, e);
+    if (rc == KV_OK)
+        rc = rule_options_read(m->s, m->call, takes_text, m, &m->params, e);
+    if (rc == KV_OK && (rc = check_values(m, e)))
+        rc = rule_options_explain(m->s, m->call, e);
+    if (rc == KV_OK && !m->found.library)
+        rc = merge_names_each(m->found.rule, take_variable, m, e);
+    return rc;
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -264,48 +273,48 @@ static int read_ctx(merging *m, kv_err *e)
     int64_t n;
     if (!given)
         return KV_OK;
-    int code = eval_devices(m->s, given, &where, e);
-    if (code)
-        return code;
+    int rc = eval_devices(m->s, given, &where, e);
+    if (rc)
+        return rc;
     const value *items = value_items(&where, &n);
     if (n == 1)
-        code = eval_check_device(m->s, given, m->ctx = items->u.ctx, e);
+        rc = eval_check_device(m->s, given, m->ctx = items->u.ctx, e);
     else
-        code = unit_err(m->s, given, e, KV_E_USAGE, "a merge runs on one device, not on %lld",
-                        (long long)n);
+        rc = unit_err(m->s, given, e, KV_E_USAGE, "a merge runs on one device, not on %lld",
+                      (long long)n);
     value_release(&where);
-    return code;
+    return rc;
 }
 
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
-    int code = read_path(m, "base", &m->base, e);
-    if (code == KV_OK)
-        code = read_path(m, "out", &m->to, e);
-    if (code == KV_OK)
-        code = eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e);
-    if (code == KV_OK)
-        code = cut_words(m, &all, e);
-    if (code == KV_OK)
-        code = choose_read(m->s, m->call, NULL, m->out, &m->chosen, e);
-    if (code == KV_OK)
-        code = type_rules_read(m->s, m->call, m->out, &m->types, e);
-    if (code == KV_OK)
-        code = metadata_read(m->s, m->call, m->out, &m->metadata, e);
-    if (code == KV_OK)
-        code = out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e);
-    if (code == KV_OK)
-        code = read_ctx(m, e);
-    return code ? code : check_output(m, e);
+    int rc = read_path(m, "base", &m->base, e);
+    if (rc == KV_OK)
+        rc = read_path(m, "out", &m->to, e);
+    if (rc == KV_OK)
+        rc = eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e);
+    if (rc == KV_OK)
+        rc = cut_words(m, &all, e);
+    if (rc == KV_OK)
+        rc = choose_read(m->s, m->call, NULL, m->out, &m->chosen, e);
+    if (rc == KV_OK)
+        rc = type_rules_read(m->s, m->call, m->out, &m->types, e);
+    if (rc == KV_OK)
+        rc = metadata_read(m->s, m->call, m->out, &m->metadata, e);
+    if (rc == KV_OK)
+        rc = out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e);
+    if (rc == KV_OK)
+        rc = read_ctx(m, e);
+    return rc ? rc : check_output(m, e);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
 {
-    int code = choose_open_tensors(m->s, w, c, e);
-    return code ? code : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
+    int rc = choose_open_tensors(m->s, w, c, e);
+    return rc ? rc : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
 }
 
 static bool takes_adapters(const merging *m)
@@ -315,19 +324,19 @@ static bool takes_adapters(const merging *m)
 
 static int open_all(merging *m, kv_err *e)
 {
-    int code = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
+    int rc = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
         (takes_adapters(m) && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < m->models.n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < m->models.n && rc == KV_OK; i++) {
         const word *w = &m->models.items[i];
-        code = open_model(m, w, &m->files[i], e);
-        if (code == KV_OK && m->scales &&
+        rc = open_model(m, w, &m->files[i], e);
+        if (rc == KV_OK && m->scales &&
             adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
-            code = unit_at(m->s, w->at, e);
+            rc = unit_at(m->s, w->at, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -386,22 +395,20 @@ static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
     int64_t n = checkpoint_count(from);
-    int code = mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (choose_takes(&m->chosen, t->name))
             m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
     }
-    if (code || (code = check_patterns(m, e)) ||
-        (code = choose_check_excluded(m->s, &m->chosen, e)))
-        return code;
-    if (n > 0 && m->nkeys == 0)
-        return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
-    if (m->base_file && (code = check_scales(m, m->base.at, m->base_file, e)))
-        return code;
+    if (rc || (rc = check_patterns(m, e)) ||
+        (rc = choose_check_some(m->s, &m->chosen, e)))
+        return rc;
+    if (m->base_file && (rc = check_scales(m, m->base.at, m->base_file, e)))
+        return rc;
     for (int64_t i = 0; i < m->models.n; i++)
-        if ((code = check_scales(m, m->models.items[i].at, m->files[i], e)))
-            return code;
+        if ((rc = check_scales(m, m->models.items[i].at, m->files[i], e)))
+            return rc;
     return type_rules_check(m->s, &m->types, e);
 }
 
@@ -502,31 +509,31 @@ static int merge_all(merging *m, kv_err *e)
     if (values.scaled > 0 && !m->beside.dtype)
         m->beside.dtype = folder_files_dtype(TENSOR_BF16);
     progress_begin("merge", 0, PROGRESS_BYTES);
-    int code = merge_run(&all, m->to.text, &m->options, e);
+    int rc = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
-    if (code == KV_OK)
+    if (rc == KV_OK)
         choose_tell_decoded(m->s, &values, NULL);
-    return code ? unit_at(m->s, m->to.at, e)
+    return rc ? unit_at(m->s, m->to.at, e)
                 : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
 {
     merging m = {.s = s, .call = call, .out = out};
-    int code = read_params(&m, e);
-    if (code == KV_OK)
-        code = read_words(&m, e);
-    if (code == KV_OK)
-        code = open_all(&m, e);
-    if (code == KV_OK)
-        code = choose_all(&m, e);
-    if (code == KV_OK) /* when it is clear which words are models */
-        code = read_weights(&m, e);
-    if (code == KV_OK)
-        code = merge_all(&m, e);
-    code = folder_files_tell(s, call, &m.beside, out, code, e);
-    merging_release(&m, code != KV_OK);
-    return code;
+    int rc = read_params(&m, e);
+    if (rc == KV_OK)
+        rc = read_words(&m, e);
+    if (rc == KV_OK)
+        rc = open_all(&m, e);
+    if (rc == KV_OK)
+        rc = choose_all(&m, e);
+    if (rc == KV_OK) /* when it is clear which words are models */
+        rc = read_weights(&m, e);
+    if (rc == KV_OK)
+        rc = merge_all(&m, e);
+    rc = folder_files_tell(s, call, &m.beside, out, rc, e);
+    merging_release(&m, rc != KV_OK);
+    return rc;
 }
 
 /* ---- Before anything runs -------------------------------------------------------------------- */
@@ -573,11 +580,11 @@ int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err
 {
     merge_found f = {0};
     (void)types;
-    int code = merge_find_literal(src, call, &f, e);
-    if (code == KV_OK && f.rule)
-        code = merge_words_check(src, call, &f, e);
-    if (code == KV_OK)
-        code = check_counts(src, call, e);
+    int rc = merge_find_literal(src, call, &f, e);
+    if (rc == KV_OK && f.rule)
+        rc = merge_words_check(src, call, &f, e);
+    if (rc == KV_OK)
+        rc = check_counts(src, call, e);
     arena_release(&f.nodes);
-    return code;
+    return rc;
 }

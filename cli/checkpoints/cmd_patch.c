@@ -1,11 +1,97 @@
-/* `patch`: the differences between two checkpoints as a file, or several such files as one. */
+/* Commands on patches: `patch` writes the differences between two checkpoints as a file, or
+ * several such files as one; `apply` puts patches into another checkpoint or in its place. */
+#include "checkpoints/cmd_patch.h"
+
+#include <string.h>
+
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
-#include "checkpoints/patches.h"
+#include "checkpoints/outputs.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
 #include "term/progress.h"
+
+/* ---- Patches as arguments ---- */
+
+/* Opens n patches. Errors: those of patch_open, at the word; memory. */
+static int patches_open(session *s, const words *w, int64_t n, patches *p, kv_err *e)
+{
+    if (!(p->items = mem_zalloc(n, sizeof *p->items, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++, p->n++)
+        if (patch_open(&p->items[i], w->items[i].text, e))
+            return unit_at(s, w->items[i].at, e);
+    return KV_OK;
+}
+
+static void patches_release(patches *p)
+{
+    for (int i = 0; i < p->n; i++)
+        patch_close(p->items[i]);
+    mem_free(p->items);
+}
+
+int patches_check_place(const session *s, const word *to, const checkpoint *from, kv_err *e)
+{
+    for (int i = 0; i < checkpoint_nfiles(from); i++) {
+        const char *file = checkpoint_file(from, i);
+        if (!file_is_same(to->text, file))
+            continue;
+        unit_err(s, to->at, e, KV_E_USAGE, "the patch would take the place of \"%s\"", file);
+        return kv_err_hint(e, "a patch is a file of its own; apply makes a checkpoint of both"),
+               KV_E_USAGE;
+    }
+    return KV_OK;
+}
+
+/* The columns of that table. */
+static rows patches_table(void)
+{
+    static const rows_column columns[] = {{"key", "key"}, {"state", "state"}};
+    return (rows){columns, 2, NULL, 0, 0};
+}
+
+/* Ends a command with its table, or without a text where the table is empty. */
+static int patches_end(rows *table, int rc, result *out, kv_err *e)
+{
+    buf text = {0};
+    return table->n == 0 ? result_text(out, &text, rc, e)
+                         : result_table(out, &text, table, rc, e);
+}
+
+/* "…: 3 of 120 keys differ, such as "w"": which file it is stands in front. */
+static int answer(const patch_misfits *wrong, result *out, kv_err *e)
+{
+    kv_err why = *e;
+    *e = (kv_err){0};
+    return result_answer(out, false, e, "%s: %lld of %lld keys %s, such as \"%.*s\"", why.text,
+                         (long long)wrong->n, (long long)wrong->keys,
+                         wrong->n == 1 ? "differs" : "differ",
+                         (int)utf8_cut(wrong->items[0].name, strlen(wrong->items[0].name), 80),
+                         wrong->items[0].name);
+}
+
+/* When code is an error that `wrong` explains, the answer is no: its keys become the table of the
+ * result, and e is cleared; else returns code. */
+static int patches_refuse(const patch_misfits *wrong, rows *table, int rc, result *out, kv_err *e)
+{
+    if (rc != KV_E_ASSERT || wrong->n == 0)
+        return rc;
+    rc = answer(wrong, out, e);
+    for (int64_t i = 0; i < wrong->n && !rc; i++) {
+        const char *name = wrong->items[i].name; /* goes with the files */
+        name = arena_text(&out->names, name, strlen(name), e);
+        rc = name ? rows_add_key(table, (kv_key){.name = name}, e) : KV_E_MEMORY;
+        if (!rc)
+            rc = rows_add_text(table, wrong->items[i].why, e);
+    }
+    return rc;
+}
+
+/* ---- patch ---- */
 
 /* Adds the row that describes the patch. */
 static int add_summary(rows *table, const patch_summary *made, kv_err *e)
@@ -15,30 +101,30 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
                                           {"elements", "elements"}, {"bytes", "bytes"}};
     const int64_t cells[] = {made->changed, made->added,    made->gone,
                              made->same,    made->elements, made->bytes};
-    int code = KV_OK;
+    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (size_t i = 0; i < sizeof cells / sizeof *cells && !code; i++)
-        code = rows_add(table, value_int(cells[i]), e);
-    return code;
+    for (size_t i = 0; i < sizeof cells / sizeof *cells && !rc; i++)
+        rc = rows_add(table, value_int(cells[i]), e);
+    return rc;
 }
 
 static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
 {
     const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
     checkpoint *files[2] = {0};
-    int code = KV_OK;
-    for (int i = 0; i < 2 && !code; i++) {
-        code = choose_open_tensors(s, &w->items[i], &files[i], e);
-        code = code ? code : patches_check_place(s, to, files[i], e);
+    int rc = KV_OK;
+    for (int i = 0; i < 2 && !rc; i++) {
+        rc = choose_open_tensors(s, &w->items[i], &files[i], e);
+        rc = rc ? rc : patches_check_place(s, to, files[i], e);
     }
-    if (!code && !s->dry_run) {
+    if (!rc && !s->dry_run) {
         progress_begin("patch", 0, PROGRESS_BYTES);
-        code = patch_make(to->text, files[0], files[1], &o, made, e);
+        rc = patch_make(to->text, files[0], files[1], &o, made, e);
         progress_end();
     }
     checkpoint_close(files[0]);
     checkpoint_close(files[1]);
-    return code;
+    return rc;
 }
 
 static int join(session *s, const words *w, const word *to, patch_summary *made, rows *table,
@@ -49,16 +135,16 @@ static int join(session *s, const words *w, const word *to, patch_summary *made,
                              .unsynced = s->writes_unsynced};
     patch_misfits wrong = {0};
     patches p = {0};
-    int code = patches_open(s, w, w->n, &p, e);
-    if (!code) {
+    int rc = patches_open(s, w, w->n, &p, e);
+    if (!rc) {
         progress_begin("patch", 0, PROGRESS_BYTES);
-        code = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
+        rc = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
         progress_end();
     }
-    code = patches_refuse(&wrong, table, code, out, e);
+    rc = patches_refuse(&wrong, table, rc, out, e);
     patch_misfits_release(&wrong);
     patches_release(&p);
-    return code;
+    return rc;
 }
 
 static int check_words(session *s, const ast *call, const words *w, bool chain, kv_err *e)
@@ -77,17 +163,17 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     words w = {0};
     patch_summary made;
     bool chain = command_option_of(call, "chain") != NULL;
-    int code = eval_words(s, call->kid[0], "a path", out, &w, e);
-    if (code || (code = check_words(s, call, &w, chain, e)))
-        return code;
+    int rc = eval_words(s, call->kid[0], "a path", out, &w, e);
+    if (rc || (rc = check_words(s, call, &w, chain, e)))
+        return rc;
     word to = {eval_option_word(s, call, "out", "a path", out, e),
                command_option_of(call, "out")};
     if (!to.text)
         return e->code;
     if (safe_write(s, to.text, e))
         return unit_at(s, to.at, e);
-    code = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
-    if (code) {
+    rc = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
+    if (rc) {
         const ast *about = eval_words_about(&w, e);
         return unit_at(s, about ? about : to.at, e);
     }
@@ -100,4 +186,129 @@ int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
 {
     rows table = patches_table();
     return patches_end(&table, patch_words(s, call, &table, out, e), out, e);
+}
+
+/* ---- apply ---- */
+
+/* The words of the command, read. */
+typedef struct request {
+    words all;      /* patches, and behind them the checkpoint */
+    word base;      /* that */
+    const char *to; /* NULL: in place */
+    const ast *at;  /* of --out, or --in-place */
+    checkpoint_out_options how;
+} request;
+
+static int read_words(session *s, const ast *call, result *out, request *r, kv_err *e)
+{
+    int rc = eval_words(s, call->kid[0], "a path", out, &r->all, e);
+    if (rc)
+        return rc;
+    if (r->all.n < 2) {
+        unit_err(s, call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
+        return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches"),
+               KV_E_USAGE;
+    }
+    r->base = r->all.items[r->all.n - 1];
+    const ast *in_place = command_option_of(call, "in-place");
+    r->at = command_option_of(call, "out");
+    if (in_place && r->at)
+        return unit_err(s, r->at, e, KV_E_USAGE, "--out or --in-place, not both");
+    if (!in_place && !r->at) {
+        unit_err(s, call, e, KV_E_USAGE, "nothing says where the result goes");
+        return kv_err_hint(e, "--out B, or --in-place"), KV_E_USAGE;
+    }
+    if (in_place && strcmp(r->base.text, "-") == 0) {
+        unit_err(s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
+        return kv_err_hint(e, "--out B"), KV_E_USAGE;
+    }
+    if (in_place) {
+        r->at = in_place;
+        return KV_OK;
+    }
+    r->to = eval_option_word(s, call, "out", "a path", out, e);
+    return r->to ? KV_OK : e->code;
+}
+
+static int read_output(session *s, const ast *call, result *out, request *r, kv_err *e)
+{
+    const char *to = r->to ? r->to : r->base.text;
+    int rc = out_options_read(s, call, to, out, &r->how, e);
+    if (rc)
+        return rc;
+    if (r->to && !checkpoint_out_is_path(r->to)) {
+        unit_err(s, r->at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", r->to);
+        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+    }
+    return safe_write(s, to, e) ? unit_at(s, r->at, e) : KV_OK;
+}
+
+/* Gives an error its place: the word of the file that it is about, or else `otherwise`. */
+static int at_word(const session *s, const request *r, const ast *otherwise, kv_err *e)
+{
+    const ast *about = eval_words_about(&r->all, e);
+    return unit_at(s, about ? about : otherwise, e);
+}
+
+static int apply_to(session *s, const ast *call, request *r, const patches *p, patch_misfits *wrong,
+                    result *out, kv_err *e)
+{
+    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
+                             .unsynced = s->writes_unsynced};
+    const checkpoint_options weights = {.weights = true};
+    checkpoint *a = NULL;
+    folder_files beside = {0};
+    if (checkpoint_open(&a, r->base.text, &weights, e))
+        return unit_at(s, r->base.at, e);
+    folder_files_plan(call, r->to, a, NULL, &beside, &r->how);
+    progress_begin("apply", 0, PROGRESS_BYTES);
+    int rc = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
+    progress_end();
+    beside.from = o.check_only ? NULL : beside.from;
+    rc = folder_files_tell(s, call, &beside, out, rc, e);
+    checkpoint_close(a);
+    return rc;
+}
+
+static int apply_in_place(session *s, const request *r, const patches *p, patch_misfits *wrong,
+                          kv_err *e)
+{
+    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
+                             .unsynced = s->writes_unsynced};
+    patch_place place = PATCH_IN_PLACE;
+    progress_begin("apply", 0, PROGRESS_BYTES);
+    int rc = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
+                                  wrong, e);
+    progress_end();
+    if (!rc && place == PATCH_ALREADY)
+        session_note(s, "%s is what %s makes already", r->base.text,
+                     patch_name(p->items[p->n - 1]));
+    else if (!rc)
+        session_would(s, place == PATCH_IN_PLACE ? "change" : "replace", r->base.text);
+    return rc ? at_word(s, r, r->base.at, e) : KV_OK;
+}
+
+static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
+{
+    request r = {0};
+    patches p = {0};
+    patch_misfits wrong = {0};
+    int rc = read_words(s, call, out, &r, e);
+    if (!rc && !(rc = read_output(s, call, out, &r, e)) &&
+        !(rc = patches_open(s, &r.all, r.all.n - 1, &p, e)))
+        rc = patches_refuse(&wrong, table,
+                            r.to ? apply_to(s, call, &r, &p, &wrong, out, e)
+                                   : apply_in_place(s, &r, &p, &wrong, e),
+                            out, e);
+    if (!rc && !out->refusal && r.to)
+        session_would(s, "write", r.to);
+    patch_misfits_release(&wrong);
+    patches_release(&p);
+    return rc ? at_word(s, &r, r.at ? r.at : call, e) : KV_OK;
+}
+
+int cmd_apply(session *s, const ast *call, result *out, kv_err *e)
+{
+    rows table = patches_table();
+    return patches_end(&table, apply_words(s, call, &table, out, e), out, e);
 }

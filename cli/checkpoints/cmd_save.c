@@ -8,8 +8,8 @@
 #include "checkpoint/tensor_codec.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "checkpoints/cmd_patch.h"
 #include "checkpoints/outputs.h"
-#include "checkpoints/patches.h"
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -36,14 +36,14 @@ static int save_store(kv *store, const char *path, kv_err *e)
 {
     bool updates = false;
     kv_err why = {0};
-    int code = kv_describe(store, "store", look_at_updater, &updates, e);
-    if (code || updates || !kv_is_foreign(store))
-        return code ? code : kv_save(store, path, e);
-    code = kv_save_arrays(store, path, &why);
-    if (code == KV_E_UNSUPPORTED) /* a key is row_sparse now */
+    int rc = kv_describe(store, "store", look_at_updater, &updates, e);
+    if (rc || updates || !kv_is_foreign(store))
+        return rc ? rc : kv_save(store, path, e);
+    rc = kv_save_arrays(store, path, &why);
+    if (rc == KV_E_UNSUPPORTED) /* a key is row_sparse now */
         return kv_save(store, path, e);
-    *e = code ? why : *e;
-    return code;
+    *e = rc ? why : *e;
+    return rc;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -86,18 +86,18 @@ static int choose_values(session *s, const ast *call, kv *store, result *out, va
     choice chosen = {0};
     type_rules types = {0};
     int64_t n = kv_num_keys(store);
-    int code = choose_read(s, call, call->kid[1], out, &chosen, e);
-    if (code || (code = type_rules_read(s, call, out, &types, e)))
-        return code;
+    int rc = choose_read(s, call, call->kid[1], out, &chosen, e);
+    if (rc || (rc = type_rules_read(s, call, out, &types, e)))
+        return rc;
     v->entries = arena_alloc(&out->names, (size_t)n * sizeof *v->entries, e);
     v->keys = arena_alloc(&out->names, (size_t)n * sizeof *v->keys, e);
     v->has = arena_alloc(&out->names, (size_t)n * sizeof *v->has, e);
     if (!v->entries || !v->keys || !v->has)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         kv_info info;
         checkpoint_entry *t = &v->entries[v->n];
-        if ((code = kv_info_at(store, i, &info, e)) || (code = describe_key(&info, t, out, e)) ||
+        if ((rc = kv_info_at(store, i, &info, e)) || (rc = describe_key(&info, t, out, e)) ||
             !choose_takes(&chosen, t->name))
             continue;
         t->type = type_rules_of(&types, t->name, t->type);
@@ -105,9 +105,9 @@ static int choose_values(session *s, const ast *call, kv *store, result *out, va
         v->has[v->n++] = info.dtype;
         v->bytes += info.bytes;
     }
-    if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK)
-        code = type_rules_check(s, &types, e);
-    return code;
+    if (rc == KV_OK && (rc = choose_check_some(s, &chosen, e)) == KV_OK)
+        rc = type_rules_check(s, &types, e);
+    return rc;
 }
 
 /* Element i of the array has no number in the type that is written, or by strict another one. */
@@ -138,32 +138,32 @@ static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err
     const void *data;
     int64_t wrong = -1;
     kv_array *a;
-    int code = kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e);
-    if (code)
-        return code;
-    if ((code = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
-        (code = kv_array_read(a, &data, e)) == KV_OK)
-        code = tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong,
-                          e);
-    if (code == KV_OK && wrong >= 0)
-        code = no_number(t, a, data, wrong, v->lost.strict, e);
+    int rc = kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
+        (rc = kv_array_read(a, &data, e)) == KV_OK)
+        rc = tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong,
+                        e);
+    if (rc == KV_OK && wrong >= 0)
+        rc = no_number(t, a, data, wrong, v->lost.strict, e);
     kv_array_unref(a);
-    return code;
+    return rc;
 }
 
 static int put_all(kv *store, checkpoint_out *file, values *v, kv_err *e)
 {
     int64_t done = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     progress_begin("save", v->bytes, PROGRESS_BYTES);
-    for (int64_t i = 0; i < v->n && code == KV_OK; i++) {
-        code = put_key(store, file, v, i, e);
+    for (int64_t i = 0; i < v->n && rc == KV_OK; i++) {
+        rc = put_key(store, file, v, i, e);
         done += tensor_type_bytes(tensor_type_of(v->has[i]),
                                   tensor_elements(v->entries[i].ndim, v->entries[i].shape));
         progress_step(done);
     }
     progress_end();
-    return code;
+    return rc;
 }
 
 typedef struct texts {
@@ -186,26 +186,26 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     values v = {0};
     texts t = {.out = out};
     checkpoint_out *file;
-    int code = choose_values(s, call, store, out, &v, e);
-    if (code || (code = kv_describe(store, "metadata", add_text, &t, e)) ||
-        (code = metadata_read(s, call, out, &t.list, e)) ||
-        (code = out_options_read(s, call, path, out, &how, e)))
-        return code;
+    int rc = choose_values(s, call, store, out, &v, e);
+    if (rc || (rc = kv_describe(store, "metadata", add_text, &t, e)) ||
+        (rc = metadata_read(s, call, out, &t.list, e)) ||
+        (rc = out_options_read(s, call, path, out, &how, e)))
+        return rc;
     if (session_would(s, "write", path))
         return KV_OK;
-    if ((code = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
-        code = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
-    if (code == KV_OK) {
-        code = put_all(store, file, &v, e);
-        if (code == KV_OK)
-            code = checkpoint_out_commit(file, e);
+    if ((rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
+        rc = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
+    if (rc == KV_OK) {
+        rc = put_all(store, file, &v, e);
+        if (rc == KV_OK)
+            rc = checkpoint_out_commit(file, e);
         else
             checkpoint_out_abandon(file);
     }
-    if (code == KV_OK)
-        code = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+    if (rc == KV_OK)
+        rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
-    return code;
+    return rc;
 }
 
 /* ---- A patch --------------------------------------------------------------------------------- */
@@ -240,13 +240,13 @@ static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
 /* Asks for all values at once, so that those of several machines come side by side. */
 static int tensors_pull(tensors *t, kv *store, const values *v, kv_err *e)
 {
-    int code = KV_OK;
-    for (; t->n < v->n && code == KV_OK; t->n += code == KV_OK) {
+    int rc = KV_OK;
+    for (; t->n < v->n && rc == KV_OK; t->n += rc == KV_OK) {
         const checkpoint_entry *x = &v->entries[t->n];
         t->converted[t->n] = NULL;
-        code = kv_array_new_raw(&t->arrays[t->n], v->has[t->n], x->ndim, x->shape, (kv_ctx){0}, e);
+        rc = kv_array_new_raw(&t->arrays[t->n], v->has[t->n], x->ndim, x->shape, (kv_ctx){0}, e);
     }
-    return code ? code : kv_pull(store, v->keys, v->n, t->arrays, NULL, e);
+    return rc ? rc : kv_pull(store, v->keys, v->n, t->arrays, NULL, e);
 }
 
 /* The data of tensor i in the type that it gets. */
@@ -257,9 +257,9 @@ static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
     int64_t n = tensor_elements(x->ndim, x->shape), bytes = tensor_type_bytes(x->type, n), wrong;
     t->items[i] = (tensor_info){.name = x->name, .type = x->type, .ndim = x->ndim,
                                 .shape = x->shape, .elements = n, .bytes = bytes};
-    int code = kv_array_read(t->arrays[i], &t->data[i], e);
-    if (code || x->type == has)
-        return code;
+    int rc = kv_array_read(t->arrays[i], &t->data[i], e);
+    if (rc || x->type == has)
+        return rc;
     if (!(t->converted[i] = mem_alloc_data(bytes, e)))
         return KV_E_MEMORY;
     tensor_loss loss = {.first = -1};
@@ -287,15 +287,15 @@ static int write_patch(const char *path, checkpoint *a, const tensors *t, const 
 {
     checkpoint *b = NULL;
     const patch_options how = {.progress = told};
-    int code = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
-                                    "the store", e);
-    if (code == KV_OK) {
+    int rc = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
+                                  "the store", e);
+    if (rc == KV_OK) {
         progress_begin("save", bytes, PROGRESS_BYTES);
-        code = patch_make(path, a, b, &how, NULL, e);
+        rc = patch_make(path, a, b, &how, NULL, e);
         progress_end();
     }
     checkpoint_close(b);
-    return code;
+    return rc;
 }
 
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
@@ -305,26 +305,26 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     values v = {0};
     texts m = {.out = out};
     tensors t = {0};
-    int code = choose_values(s, call, store, out, &v, e);
-    if (code || (code = kv_describe(store, "metadata", add_text, &m, e)) ||
-        (code = metadata_read(s, call, out, &m.list, e)))
-        return code;
+    int rc = choose_values(s, call, store, out, &v, e);
+    if (rc || (rc = kv_describe(store, "metadata", add_text, &m, e)) ||
+        (rc = metadata_read(s, call, out, &m.list, e)))
+        return rc;
     if (session_would(s, "write", path))
         return KV_OK;
-    code = tensors_begin(&t, &v, out, e);
-    if (code == KV_OK)
-        code = out_losses_begin(&v.lost, call, v.n, e);
-    if (code == KV_OK)
-        code = tensors_pull(&t, store, &v, e);
-    for (int64_t i = 0; i < v.n && code == KV_OK; i++)
-        code = tensors_convert(&t, &v, i, e);
-    if (code == KV_OK)
-        code = write_patch(path, a, &t, &m, v.bytes, e);
-    if (code == KV_OK)
-        code = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+    rc = tensors_begin(&t, &v, out, e);
+    if (rc == KV_OK)
+        rc = out_losses_begin(&v.lost, call, v.n, e);
+    if (rc == KV_OK)
+        rc = tensors_pull(&t, store, &v, e);
+    for (int64_t i = 0; i < v.n && rc == KV_OK; i++)
+        rc = tensors_convert(&t, &v, i, e);
+    if (rc == KV_OK)
+        rc = write_patch(path, a, &t, &m, v.bytes, e);
+    if (rc == KV_OK)
+        rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
     tensors_release(&t);
-    return code;
+    return rc;
 }
 
 static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
@@ -340,12 +340,12 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
             return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
     if (!from)
         return e->code;
-    int code = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
-    code = code ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
-    if (code == KV_OK)
-        code = save_patch_from(s, call, store, path, a, out, e);
+    int rc = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
+    rc = rc ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
+    if (rc == KV_OK)
+        rc = save_patch_from(s, call, store, path, a, out, e);
     checkpoint_close(a);
-    return code;
+    return rc;
 }
 
 /* Returns true if what is asked for is the store, not its values. */
@@ -370,18 +370,18 @@ static int save_to(session *s, const ast *call, kv *store, const char *path, res
         return save_patch(s, call, store, path, out, e);
     if (!is_whole(call, path))
         return save_values(s, call, store, path, out, e);
-    int code = file_kind_check_keeps(path, "store", e);
-    if (code)
+    int rc = file_kind_check_keeps(path, "store", e);
+    if (rc)
         return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
                               "pull KEY > FILE.npy writes one value"),
-               code;
+               rc;
     if (session_would(s, "write", path))
         return KV_OK;
-    code = save_store(store, path, e);
-    if (code == KV_E_UNSUPPORTED && kv_num_workers(store) > 1)
+    rc = save_store(store, path, e);
+    if (rc == KV_E_UNSUPPORTED && kv_num_workers(store) > 1)
         kv_err_hint(e, "kvctl launch --checkpoint FILE keeps the store of a job; save "
                        "FILE.safetensors writes its values");
-    return code;
+    return rc;
 }
 
 int cmd_save(session *s, const ast *call, result *out, kv_err *e)
@@ -391,12 +391,12 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
     if (session_store(s, &store, e) ||
         !(path = eval_file(s, call->kid[0], "a store stands", out, e)))
         return e->code;
-    int code = safe_write(s, path, e);
-    if (code == KV_OK && kv_num_keys(store) == 0) {
+    int rc = safe_write(s, path, e);
+    if (rc == KV_OK && kv_num_keys(store) == 0) {
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
         return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
     }
-    if (code == KV_OK)
-        code = save_to(s, call, store, path, out, e);
-    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+    if (rc == KV_OK)
+        rc = save_to(s, call, store, path, out, e);
+    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
 }

@@ -67,10 +67,10 @@ static bool stands_there(const source *src, const ast *at, const char *text, sou
 static int parse(merge_found *f, kv_err *e)
 {
     rule_ast *rule;
-    int code = parse_merge(&rule, &f->src, &f->nodes, e);
-    if (code == KV_OK)
+    int rc = parse_merge(&rule, &f->src, &f->nodes, e);
+    if (rc == KV_OK)
         f->rule = rule;
-    return code;
+    return rc;
 }
 
 static int unknown_rule(const source *src, const ast *at, const char *word, kv_err *e)
@@ -115,19 +115,19 @@ int merge_find_literal(const source *src, const ast *call, merge_found *f, kv_er
     if (!stands_there(src, at, word, &f->src))
         f->src = (source){
             .name = TEXT_NAME, .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
-    int code = parse(f, e);
-    if (code && *word == '{' && !strchr(word, '}'))
+    int rc = parse(f, e);
+    if (rc && *word == '{' && !strchr(word, '}'))
         kv_err_hint(e, "merge '{ … }' A B: quotes keep a shell from cutting the rule");
-    return code;
+    return rc;
 }
 
 /* A rule that stands in a text of its own, which is taken. */
 static int find_in_text(session *s, const char *name, char *text, size_t n, merge_found *f,
                         kv_err *e)
 {
-    int code = unit_of_text(s, &f->unit, name, text, n, e);
-    if (code)
-        return code;
+    int rc = unit_of_text(s, &f->unit, name, text, n, e);
+    if (rc)
+        return rc;
     f->src = f->unit->src;
     return parse(f, e);
 }
@@ -136,8 +136,8 @@ static int find_in_file(session *s, const ast *at, const char *path, merge_found
 {
     char *text;
     size_t n;
-    int code = file_read_text(path, &text, &n, e);
-    if (code)
+    int rc = file_read_text(path, &text, &n, e);
+    if (rc)
         return unit_at(s, at, e);
     if (n <= RULE_MOST)
         return find_in_text(s, path, text, n, f, e);
@@ -152,22 +152,22 @@ int merge_find(session *s, const ast *call, merge_found *f, kv_err *e)
     value word;
     if (at->kind == STMT_RULE)
         return merge_find_literal(src, call, f, e);
-    int code = eval_text(s, at, "a merge", &word, e);
-    if (code)
-        return code;
+    int rc = eval_text(s, at, "a merge", &word, e);
+    if (rc)
+        return rc;
     const char *text = word.u.text;
     if (is_rule_file(text) && !is_rule_text(text)) {
-        code = find_in_file(s, at, text, f, e);
+        rc = find_in_file(s, at, text, f, e);
     } else if (!is_rule_text(text)) {
-        code = find_in_library(src, at, text, f, e);
+        rc = find_in_library(src, at, text, f, e);
     } else if (at->kind == AST_TEXT && stands_there(src, at, at->u.text, &f->src)) {
-        code = parse(f, e);
+        rc = parse(f, e);
     } else {
         char *copy = mem_text(text, strlen(text), e);
-        code = copy ? find_in_text(s, TEXT_NAME, copy, strlen(text), f, e) : KV_E_MEMORY;
+        rc = copy ? find_in_text(s, TEXT_NAME, copy, strlen(text), f, e) : KV_E_MEMORY;
     }
     value_release(&word);
-    return code;
+    return rc;
 }
 
 void merge_found_release(session *s, merge_found *f, bool failed)
@@ -255,13 +255,13 @@ int merge_param_check(const source *src, const ast *option, const merge_found *f
     if (!rule_lists(f->rule, name))
         return KV_OK;
     host *values = arena_alloc(&memory, (size_t)rule_nvalues(f->rule) * sizeof *values, e);
-    int code =
+    int rc =
         !values ? KV_E_MEMORY : rule_bind(f->rule, NULL, &name, &text, 1, values, &memory, e);
     arena_release(&memory);
     const ast *at = option->n > 0 ? option->kid[0] : option;
-    if (code)
+    if (rc)
         source_at(src, at->pos, at->end, e);
-    return code;
+    return rc;
 }
 
 static int check_param(const source *src, const ast *call, const ast *option, const merge_found *f,
@@ -275,11 +275,11 @@ static int check_param(const source *src, const ast *call, const ast *option, co
         return source_err(src, option->pos, option->end, e, KV_E_USAGE, "--%s needs a value", name);
     const char *text = is_path_behind_switch(f, option) ? option->kid[1]->u.text
                                                         : literal_value(src, option, &memory, e);
-    int code = text ? merge_param_check(src, option, f, name, text, e) : KV_OK;
-    if (code == KV_E_DTYPE && is_switch(f->rule, name))
+    int rc = text ? merge_param_check(src, option, f, name, text, e) : KV_OK;
+    if (rc == KV_E_DTYPE && is_switch(f->rule, name))
         kv_err_hint(e, "the word behind it is its value: --%s true", name);
     arena_release(&memory);
-    return code;
+    return rc;
 }
 
 /* An option of the command would take what is meant for a parameter of its name. */
@@ -323,12 +323,12 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
 int merge_words_check(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
-    int code = check_hidden(call, f, e);
-    for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
+    int rc = check_hidden(call, f, e);
+    for (uint32_t i = 1; i < call->n && rc == KV_OK; i++) {
         const ast *option = call->kid[i];
         if (option && option->kind == STMT_OPTION &&
             !command_option_find(c, option->u.text, strlen(option->u.text)))
-            code = check_param(src, call, option, f, e);
+            rc = check_param(src, call, option, f, e);
     }
-    return code ? code : check_given(src, call, f, e);
+    return rc ? rc : check_given(src, call, f, e);
 }

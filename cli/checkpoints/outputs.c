@@ -25,20 +25,21 @@ static int read_rule(session *s, const word *w, result *out, type_rule *rule, kv
 int type_rules_read(session *s, const ast *call, result *out, type_rules *rules, kv_err *e)
 {
     words given = {0};
-    int code = eval_option_words(s, call, "dtype", "a dtype", out, &given, e);
-    if (code)
-        return code;
+    int rc = eval_option_words(s, call, "dtype", "a dtype", out, &given, e);
+    if (rc)
+        return rc;
     rules->items = arena_alloc(&out->names, (size_t)given.n * sizeof *rules->items, e);
     if (!rules->items)
         return KV_E_MEMORY;
-    for (; rules->n < given.n && code == KV_OK; rules->n++)
-        code = read_rule(s, &given.items[rules->n], out, &rules->items[rules->n], e);
-    return code;
+    for (; rules->n < given.n && rc == KV_OK; rules->n++)
+        rc = read_rule(s, &given.items[rules->n], out, &rules->items[rules->n], e);
+    return rc;
 }
 
 tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has)
 {
     tensor_type to = has;
+    first_names_add(&rules->seen, key);
     for (int64_t i = 0; i < rules->n; i++) {
         type_rule *r = &rules->items[i];
         bool takes =
@@ -58,12 +59,23 @@ bool type_rules_touch(const type_rules *rules, const char *key)
     return false;
 }
 
-int type_rules_check(const session *s, const type_rules *rules, kv_err *e)
+int type_rules_check(session *s, const type_rules *rules, kv_err *e)
 {
     for (int64_t i = 0; i < rules->n; i++) {
         const type_rule *r = &rules->items[i];
-        if (r->glob && !r->matched)
-            return unit_err(s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
+        if (r->matched)
+            continue;
+        if (!r->glob) {
+            if (rules->seen.n > 0)
+                session_note(s,
+                             "no key has floats, so --dtype %s changes none: "
+                             "GLOB=%s is for others",
+                             tensor_type_name(r->to), tensor_type_name(r->to));
+            continue;
+        }
+        unit_err(s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
+        first_names_hint(&rules->seen, e);
+        return e->code;
     }
     return KV_OK;
 }
@@ -121,10 +133,10 @@ static int read_text(session *s, const word *w, result *out, metadata_list *m, k
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e)
 {
     words given = {0};
-    int code = eval_option_words(s, call, "metadata", "a text", out, &given, e);
-    for (int64_t i = 0; i < given.n && code == KV_OK; i++)
-        code = read_text(s, &given.items[i], out, m, e);
-    return code;
+    int rc = eval_option_words(s, call, "metadata", "a text", out, &given, e);
+    for (int64_t i = 0; i < given.n && rc == KV_OK; i++)
+        rc = read_text(s, &given.items[i], out, m, e);
+    return rc;
 }
 
 int metadata_check(session *s, const ast *call, const metadata_list *m, const char *to, kv_err *e)
@@ -214,8 +226,11 @@ static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, c
             buf_printf(text, "became %s", kind == LOSSES_INF ? "inf" : "nan");
         else if (kind == LOSSES_SATURATED)
             buf_printf(text, "became the largest that %s holds", tensor_type_name(first));
-        else
+        else if (kind == LOSSES_ROUNDED)
             buf_printf(text, "%s rounded", elements == 1 ? "was" : "were");
+        else
+            buf_printf(text, "lost %s in %s", elements == 1 ? "its fraction" : "their fractions",
+                       tensor_type_name(first));
         buf_printf(text, " (%s)", buf_text(&names));
     }
     buf_release(&names);
@@ -225,18 +240,18 @@ static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, c
 static int set_lost(value dict, const char *name, value v, kv_err *e)
 {
     value key;
-    int code = value_text(&key, name, e);
-    if (code == KV_OK) {
-        code = dict_set(dict, key, v, e);
+    int rc = value_text(&key, name, e);
+    if (rc == KV_OK) {
+        rc = dict_set(dict, key, v, e);
         value_release(&key);
     }
-    return code;
+    return rc;
 }
 
 static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
                        result *out, kv_err *e)
 {
-    static const char *const fields[] = {"inf", "nan", "saturated", "rounded"};
+    static const char *const fields[] = {"inf", "nan", "saturated", "rounded", "fraction"};
     int64_t sums[LOSSES_KINDS] = {0}, of = 0;
     value dict = value_none(), names = value_none();
     tensor_type type;
@@ -248,25 +263,25 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
         }
         of += here > 0;
     }
-    int code = dict_new(&dict, e);
-    for (int k = 0; k < LOSSES_KINDS && code == KV_OK; k++)
-        code = set_lost(dict, fields[k], value_int(sums[k]), e);
-    if (code == KV_OK)
-        code = value_list_new(&names, VALUE_TUPLE, of, e);
-    for (int64_t i = 0, at = 0; i < n && code == KV_OK; i++) {
+    int rc = dict_new(&dict, e);
+    for (int k = 0; k < LOSSES_KINDS && rc == KV_OK; k++)
+        rc = set_lost(dict, fields[k], value_int(sums[k]), e);
+    if (rc == KV_OK)
+        rc = value_list_new(&names, VALUE_TUPLE, of, e);
+    for (int64_t i = 0, at = 0; i < n && rc == KV_OK; i++) {
         int64_t here = 0;
         for (int k = 0; k < LOSSES_KINDS; k++)
             here += l->keys[i].count[k];
         if (here > 0)
-            code = value_text(&names.u.list->items[at++], key_of(keys, i, &type), e);
+            rc = value_text(&names.u.list->items[at++], key_of(keys, i, &type), e);
     }
-    if (code == KV_OK)
-        code = set_lost(dict, "keys", names, e);
-    if (code == KV_OK)
-        code = about_add(out, "lost", value_ref(dict), e);
+    if (rc == KV_OK)
+        rc = set_lost(dict, "keys", names, e);
+    if (rc == KV_OK)
+        rc = about_add(out, "lost", value_ref(dict), e);
     value_release(&names);
     value_release(&dict);
-    return code;
+    return rc;
 }
 
 int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key_of,
@@ -275,13 +290,13 @@ int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key
     buf text = {0};
     for (int k = 0; k < LOSSES_KINDS; k++)
         put_lost(&text, l, k, key_of, keys, n);
-    int code = buf_check(&text, e);
-    if (code == KV_OK && text.len > 0) {
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK && text.len > 0) {
         session_warn(s, call, "%s", buf_text(&text));
-        code = lost_record(l, key_of, keys, n, out, e);
+        rc = lost_record(l, key_of, keys, n, out, e);
     }
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* ---- The report of an output ----------------------------------------------------------------- */
@@ -324,11 +339,11 @@ static int add_names(result *out, const char *member, const char *const *names, 
                      kv_err *e)
 {
     value list;
-    int code = value_list_new(&list, VALUE_TUPLE, n, e); /* a plain list in JSON */
-    for (int64_t i = 0; i < n && !code; i++)
-        code = value_text(&list.u.list->items[i], names[i], e);
-    code = value_finish(&list, code);
-    return code ? code : about_add(out, member, list, e);
+    int rc = value_list_new(&list, VALUE_TUPLE, n, e); /* a plain list in JSON */
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = value_text(&list.u.list->items[i], names[i], e);
+    rc = value_finish(&list, rc);
+    return rc ? rc : about_add(out, member, list, e);
 }
 
 /* The first names, and that or how many others there are. */
@@ -338,7 +353,7 @@ static void list_names(buf *out, const char *const *names, int64_t n, int64_t mo
         buf_printf(out, "%s%s", i ? ", " : "", names[i]);
 }
 
-int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int code,
+int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int rc,
                       kv_err *e)
 {
     enum { COPIED = 2, LEFT = 5 };
@@ -346,7 +361,7 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
     const char *path = f->from ? checkpoint_name(f->from) : "";
     size_t n = strlen(path);
     const char *slash = n > 0 && path[n - 1] != '/' ? "/" : "";
-    if (!code && f->ncopied + f->nleft > 0) {
+    if (!rc && f->ncopied + f->nleft > 0) {
         if (f->ncopied > 0)
             buf_printf(&text, "copied %lld file%s of %s%s (", (long long)f->ncopied,
                        f->ncopied == 1 ? "" : "s", path, slash);
@@ -358,14 +373,14 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
         list_names(&text, f->left, f->nleft, LEFT);
         if (f->nleft > LEFT)
             buf_printf(&text, " and %lld more", (long long)(f->nleft - LEFT));
-        if (!(code = buf_check(&text, e)))
+        if (!(rc = buf_check(&text, e)))
             session_note(s, "%s", buf_text(&text));
     }
-    if (!code && f->odd_config)
+    if (!rc && f->odd_config)
         session_warn(s, call, "%s%sconfig.json is no JSON object: copied as it is", path, slash);
-    if (!code && f->from && !(code = add_names(out, "copied", f->copied, f->ncopied, e)))
-        code = add_names(out, "not_copied", f->left, f->nleft, e);
+    if (!rc && f->from && !(rc = add_names(out, "copied", f->copied, f->ncopied, e)))
+        rc = add_names(out, "not_copied", f->left, f->nleft, e);
     buf_release(&text);
     folder_files_release(f);
-    return code;
+    return rc;
 }

@@ -5,6 +5,7 @@
 #define CHECKPOINTS_OUTPUTS_H
 
 #include "checkpoint/checkpoint_write.h"
+#include "checkpoints/choose.h"
 #include "eval/eval_keys.h"
 #include "tensors/losses.h"
 
@@ -19,6 +20,7 @@ typedef struct type_rule {
 typedef struct type_rules {
     type_rule *items;
     int64_t n;
+    first_names seen;
 } type_rules;
 
 /* Reads each --dtype of a command. Errors: usage, at the option (no such type), memory. */
@@ -30,9 +32,9 @@ tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has);
 /* Returns true if a rule is about floats, or about this key. */
 bool type_rules_touch(const type_rules *rules, const char *key);
 
-/* To be called when type_rules_of was asked for every key. Error: key, at a pattern that matched
- * none. */
-int type_rules_check(const session *s, const type_rules *rules, kv_err *e);
+/* To be called when type_rules_of was asked for every key; notes a type for floats where no key has
+ * them. Error: key, at a pattern that matched none. */
+int type_rules_check(session *s, const type_rules *rules, kv_err *e);
 
 /* The metadata of an output, each name once. Begins zeroed; there is nothing to release. */
 typedef struct metadata_list {
@@ -62,8 +64,8 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
                        const type_rules *rules, folder_files *f, checkpoint_out_options *o);
 
 /* Says what was copied, in one line, and to --json; a warning where config.json is odd. Releases f,
- * whatever code is, which says how the command went. Returns code, or an error of its own. */
-int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int code,
+ * whatever rc is, which says how the command went. Returns rc, or an error of its own. */
+int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int rc,
                       kv_err *e);
 
 /* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */

@@ -24,22 +24,22 @@ static int keep_contents(snapshot *p, value v, kv_err *e)
 {
     value same = value_none();
     bool items = value_has_items(v);
-    int code = items ? value_descend(e) : KV_OK;
+    int rc = items ? value_descend(e) : KV_OK;
     if (v.kind == VALUE_DICT)
         dict_settle(v);
-    if (code == KV_OK && v.kind == VALUE_ARRAY)
-        code = value_array(&same, kv_array_ref(v.u.box->array), e);
-    else if (code == KV_OK && v.kind == VALUE_LIST)
-        code = list_repeat(&same, v, 1, e);
-    else if (code == KV_OK && v.kind == VALUE_DICT)
-        code = dict_copy(&same, v, e);
-    if (code == KV_OK && same.kind != VALUE_NONE &&
-        (code = value_stack_add(&p->contents, same, e)) == KV_OK)
-        code = value_stack_add(&p->objects, value_ref(v), e);
-    for (int64_t i = 0; items && i < v.u.list->n && code == KV_OK; i++)
-        if ((code = stop_check_at(i, e)) == KV_OK)
-            code = keep_contents(p, v.u.list->items[i], e);
-    return code;
+    if (rc == KV_OK && v.kind == VALUE_ARRAY)
+        rc = value_array(&same, kv_array_ref(v.u.box->array), e);
+    else if (rc == KV_OK && v.kind == VALUE_LIST)
+        rc = list_repeat(&same, v, 1, e);
+    else if (rc == KV_OK && v.kind == VALUE_DICT)
+        rc = dict_copy(&same, v, e);
+    if (rc == KV_OK && same.kind != VALUE_NONE &&
+        (rc = value_stack_add(&p->contents, same, e)) == KV_OK)
+        rc = value_stack_add(&p->objects, value_ref(v), e);
+    for (int64_t i = 0; items && i < v.u.list->n && rc == KV_OK; i++)
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = keep_contents(p, v.u.list->items[i], e);
+    return rc;
 }
 
 static void put_contents_back(snapshot *p)
@@ -67,10 +67,10 @@ static int snapshot_take(snapshot *p, scope *of, kv_err *e)
         return of ? KV_E_MEMORY : KV_OK;
     for (; p->n < of->n; p->n++)
         p->values[p->n] = value_ref(of->items[p->n].v);
-    int code = KV_OK;
-    for (int64_t i = 0; i < p->n && code == KV_OK; i++)
-        code = keep_contents(p, p->values[i], e);
-    return code;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
+        rc = keep_contents(p, p->values[i], e);
+    return rc;
 }
 
 /* Variables that were made since then are there, but none. */
@@ -95,15 +95,15 @@ static int try(session *s, const ast *node, kv_err *e)
     snapshot globals, locals = {0};
     sink dropped = {.kind = SINK_TAKES};
     session before = *s;
-    int code = snapshot_take(&globals, &s->globals, e);
-    if (code == KV_OK)
-        code = snapshot_take(&locals, s->locals, e);
+    int rc = snapshot_take(&globals, &s->globals, e);
+    if (rc == KV_OK)
+        rc = snapshot_take(&locals, s->locals, e);
     value last = value_ref(s->last);
     sink_push(s, &dropped);
     s->out.recorder.on = false;
     s->out.verbose = false;
-    if (code == KV_OK)
-        code = run_argument(s, node, e);
+    if (rc == KV_OK)
+        rc = run_argument(s, node, e);
     sink_pop(s, &dropped);
     s->out.recorder.on = before.out.recorder.on;
     s->out.verbose = before.out.verbose;
@@ -113,7 +113,7 @@ static int try(session *s, const ast *node, kv_err *e)
     value_release(&s->last);
     s->last = last;
     buf_release(&dropped.text);
-    return code;
+    return rc;
 }
 
 int cmd_explain(session *s, const ast *call, result *out, kv_err *e)
@@ -130,8 +130,8 @@ int cmd_explain(session *s, const ast *call, result *out, kv_err *e)
     if (s->explanation)
         return unit_err(s, what, e, KV_E_USAGE, "explain does not explain itself");
     s->explanation = &text;
-    int code = try(s, what, e);
+    int rc = try(s, what, e);
     s->explanation = NULL;
     buf_add(&text, "nothing was changed\n");
-    return result_text(out, &text, code, e);
+    return result_text(out, &text, rc, e);
 }

@@ -92,11 +92,11 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
 {
     buf script = {0};
     plot_script(&script, p, target, c.columns, c.rows);
-    int code = buf_check(&script, e);
-    if (code == KV_OK && (code = stop_check(e)) == KV_OK)
-        code = shell_filter(s, "exec gnuplot -d", buf_text(&script), script.len, out, e);
+    int rc = buf_check(&script, e);
+    if (rc == KV_OK && (rc = stop_check(e)) == KV_OK)
+        rc = shell_filter(s, "exec gnuplot -d", buf_text(&script), script.len, out, e);
     buf_release(&script);
-    return code;
+    return rc;
 }
 
 /* The picture as text. */
@@ -115,10 +115,10 @@ static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
         return stop_check(e);
     }
     buf text = {0};
-    int code = run_gnuplot(s, p, PLOT_TEXT, c, &text, e);
+    int rc = run_gnuplot(s, p, PLOT_TEXT, c, &text, e);
     tidy(out, buf_text(&text));
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 static int draw(session *s, const plot *p, plot_target target, canvas c, buf *out, kv_err *e)
@@ -141,13 +141,13 @@ static int draw_file(session *s, const plot *p, const ast *to, result *out, kv_e
     const char *name = eval_word(s, to->kid[0], "a file name", out, e);
     if (!name)
         return e->code;
-    int code = plot_path_check(name, append, e);
-    if (code == KV_OK && (code = safe_write(s, name, e)) == KV_OK &&
-        (code = draw(s, p, plot_target_of(name), canvas_of(s, p, true), &picture, e)) == KV_OK &&
-        (code = buf_check(&picture, e)) == KV_OK)
-        code = save_text(s, name, &picture, append, e);
+    int rc = plot_path_check(name, append, e);
+    if (rc == KV_OK && (rc = safe_write(s, name, e)) == KV_OK &&
+        (rc = draw(s, p, plot_target_of(name), canvas_of(s, p, true), &picture, e)) == KV_OK &&
+        (rc = buf_check(&picture, e)) == KV_OK)
+        rc = save_text(s, name, &picture, append, e);
     buf_release(&picture);
-    return code ? unit_at(s, to, e) : KV_OK;
+    return rc ? unit_at(s, to, e) : KV_OK;
 }
 
 /* A transcript and an `expect` hear the picture without colours. */
@@ -158,15 +158,15 @@ static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
     buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped);
     bool twice = sink_hears(s) && c.colour;
-    int code = draw(s, p, PLOT_TEXT, c, &text, e);
+    int rc = draw(s, p, PLOT_TEXT, c, &text, e);
     if (twice)
         plot_sparkline(&plain, p, c.columns, c.rows);
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK &&
-        (code = buf_check(&plain, e)) == KV_OK)
-        code = session_out_twice(s, &text, twice ? &plain : &text, e);
+    if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK &&
+        (rc = buf_check(&plain, e)) == KV_OK)
+        rc = session_out_twice(s, &text, twice ? &plain : &text, e);
     buf_release(&text);
     buf_release(&plain);
-    return code;
+    return rc;
 }
 
 int cmd_plot_show(session *s, const plot *p, kv_err *e)
@@ -181,13 +181,13 @@ static int add_value(session *s, plot *p, const ast *node, kv_err *e)
     char name[256];
     const char *text = s->unit->src.text + node->pos;
     uint32_t n = node->end - node->pos;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
+    int rc = eval(s, node, &v, e);
+    if (rc)
+        return rc;
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
-    code = plot_add(p, name, v, e);
+    rc = plot_add(p, name, v, e);
     value_release(&v);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* --log, --title and --bins. */
@@ -232,20 +232,20 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     const ast *values = call->kid[0], *to = command_redirect_of(call, false);
     bool heat = command_option_of(call, "heat"), hist = command_option_of(call, "hist");
     plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
-    int code = KV_OK;
+    int rc = KV_OK;
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
-    if ((code = take_options(s, call, &p, out, e)))
-        return code;
-    for (uint32_t i = 0; i < values->n && code == KV_OK; i++)
-        code = add_value(s, &p, values->kid[i], e);
-    if (code == KV_OK && p.n > 1 && heat)
-        code = kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
-    if (code == KV_OK && (code = plot_prepare(&p, e)) == KV_OK) {
+    if ((rc = take_options(s, call, &p, out, e)))
+        return rc;
+    for (uint32_t i = 0; i < values->n && rc == KV_OK; i++)
+        rc = add_value(s, &p, values->kid[i], e);
+    if (rc == KV_OK && p.n > 1 && heat)
+        rc = kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
+    if (rc == KV_OK && (rc = plot_prepare(&p, e)) == KV_OK) {
         note_gaps(s, &p);
-        code = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, out, e)
+        rc = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, out, e)
                                              : draw_screen(s, &p, to != NULL, e);
     }
     plot_release(&p);
-    return code;
+    return rc;
 }

@@ -1,4 +1,5 @@
-/* The commands that talk to a store. */
+/* The commands that talk to a store: create, init, push, pull, and those that take keys away or
+ * end a transaction. */
 #include <string.h>
 
 #include "base/map.h"
@@ -9,17 +10,164 @@
 #include "cmd/commands.h"
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
-#include "cmd/since.h"
-#include "cmd/value_files.h"
 #include "eval/eval.h"
 #include "eval/eval_index.h"
 #include "files/load.h"
 #include "files/named.h"
 #include "out/record.h"
+#include "session/follow.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
+
+/* ---- Transactions ---- */
+
+/* Writes the file of -s. It holds the store of this moment, also when a transaction is open. */
+static int to_disk(session *s, kv_err *e)
+{
+    if (!s->state.path) {
+        kv_err_set(e, KV_E_VALUE, "there is no file of -s to be written");
+        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
+    }
+    const char *used = s->stores[s->current].name;
+    if (strcmp(used, "kv") != 0) {
+        kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
+                   used);
+        return kv_err_hint(e, "save FILE writes the store in use"), KV_E_VALUE;
+    }
+    return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
+}
+
+/* First to the disk: when that fails the transaction is open as before. Where another process wrote
+ * the file meanwhile, the store in use is a new one, without a transaction. */
+int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    bool disk = command_option_of(call, "disk") != NULL;
+    (void)out;
+    if (session_store(s, &store, e) || (disk && to_disk(s, e)) || session_store(s, &store, e))
+        return e->code;
+    bool open = kv_in_transaction(store);
+    if ((disk && !open) || kv_commit(store, e))
+        return e->code;
+    follow_commit(s);
+    return KV_OK;
+}
+
+/* Without a transaction the store of -s goes back to what its file holds. */
+int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    (void)out, (void)call;
+    if (session_store(s, &store, e))
+        return e->code;
+    bool open = kv_in_transaction(store);
+    if (!open && s->state.path && strcmp(s->stores[s->current].name, "kv") == 0)
+        return s->state.go_back(s->state.arg, s, e);
+    int rc = kv_rollback(store, e);
+    return rc ? rc : follow_rollback(s, e);
+}
+
+/* ---- Keys that go ---- */
+
+/* The line of -v for a key, as it is before the change: "delete 3: float32 (2, 3) cpu(0)". Nothing
+ * is added for a key that is not there. */
+static void add_line(buf *out, kv *store, const char *what, const kv_key *key, const kv_key *to)
+{
+    kv_info info;
+    kv_err none = {0};
+    char shape[256], ctx[KV_CTX_TEXT];
+    if (kv_find(store, key, &info, &none))
+        return;
+    buf_printf(out, "%s%s ", out->len ? "\n" : "", what);
+    show_key(out, info.key);
+    if (to) {
+        buf_char(out, ' ');
+        show_key(out, *to);
+    }
+    buf_printf(out, ": %s %s %s", kv_dtype_name(info.dtype),
+               kv_shape_text(shape, sizeof shape, info.ndim, info.shape),
+               kv_ctx_text(ctx, info.ctx));
+}
+
+int cmd_delete(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    key_list keys;
+    buf lines = {0};
+    int rc;
+    if ((rc = session_store(s, &store, e)) ||
+        (rc = kv_delete(store, NULL, 0, e)) || /* a store that cannot delete says so */
+        (rc = eval_keys(s, call->kid[0], &keys, e)))
+        return unit_at(s, call, e);
+    rc = record_keys(s, out, keys.keys, keys.n, e);
+    for (int64_t i = 0; s->out.verbose && i < keys.n; i++)
+        add_line(&lines, store, "delete", &keys.keys[i], NULL);
+    if (rc == KV_OK && (rc = kv_delete(store, keys.keys, keys.n, e))) {
+        pairs_suggest(store, e);
+        unit_at(s, call->kid[0], e);
+    }
+    if (rc == KV_OK && lines.len > 0)
+        session_change(s, buf_text(&lines));
+    buf_release(&lines);
+    key_list_release(&keys);
+    return rc;
+}
+
+/* The one key of an argument. */
+static int one_key(session *s, const ast *node, key_list *key, kv_err *e)
+{
+    int rc = eval_keys(s, node, key, e);
+    if (rc || key->n == 1)
+        return rc;
+    rc = unit_err(s, node, e, KV_E_VALUE, "rename takes one key and its new name, here are %lld",
+                  (long long)key->n);
+    key_list_release(key);
+    return rc;
+}
+
+static int rename_key(session *s, const ast *call, kv *store, const kv_key *from, const kv_key *to,
+                      kv_err *e)
+{
+    kv_info info;
+    kv_err none = {0};
+    buf line = {0};
+    if (s->out.verbose)
+        add_line(&line, store, "rename", from, to);
+    int rc = kv_rename(store, from, to, e);
+    if (rc == KV_OK && line.len > 0)
+        session_change(s, buf_text(&line));
+    buf_release(&line);
+    if (rc == KV_OK)
+        return KV_OK;
+    bool is_there = kv_find(store, from, &info, &none) == KV_OK; /* so its new name is wrong */
+    if (!is_there)
+        pairs_suggest(store, e);
+    return unit_at(s, call->kid[is_there], e);
+}
+
+int cmd_rename(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    key_list from, to;
+    int rc;
+    if ((rc = session_store(s, &store, e)) ||
+        (rc = kv_delete(store, NULL, 0, e))) /* a store that cannot rename says so */
+        return unit_at(s, call, e);
+    if ((rc = one_key(s, call->kid[0], &from, e)))
+        return rc;
+    if ((rc = one_key(s, call->kid[1], &to, e)) == KV_OK) {
+        rc = record_keys(s, out, (kv_key[]){from.keys[0], to.keys[0]}, 2, e);
+        if (rc == KV_OK)
+            rc = rename_key(s, call, store, &from.keys[0], &to.keys[0], e);
+        key_list_release(&to);
+    }
+    key_list_release(&from);
+    return rc;
+}
+
+/* ---- The store ---- */
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {
@@ -29,19 +177,19 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
     char number[NUM_TEXT_MAX];
     kv_opt staleness = {"staleness", number};
     int32_t most = 0;
-    int code = bound ? eval_int32(s, bound, "the staleness", &most, e) : KV_OK;
+    int rc = bound ? eval_int32(s, bound, "the staleness", &most, e) : KV_OK;
     number[num_int(number, most)] = '\0';
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     if (name && session_find(s, name->u.text))
         return unit_err(s, name, e, KV_E_NAME, "`%s` is a variable; a store needs another name",
                         name->u.text);
     if (call->kid[0] && !(type = eval_word(s, call->kid[0], "a store type", out, e)))
         return e->code;
     const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
-    code = session_create(s, type, &staleness, bound != NULL, name ? name->u.text : current, e);
+    rc = session_create(s, type, &staleness, bound != NULL, name ? name->u.text : current, e);
     const ast *wrong = e->option ? bound : call->kid[0];
-    return code ? unit_at(s, wrong ? wrong : call, e) : KV_OK;
+    return rc ? unit_at(s, wrong ? wrong : call, e) : KV_OK;
 }
 
 int cmd_use(session *s, const ast *call, result *out, kv_err *e)
@@ -73,13 +221,13 @@ typedef enum call_outs { NO_OUTS, NEW_OUTS, IN_PLACE } call_outs;
 static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
 {
     kv_array *a;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (value_is_several(v) && v.u.list->n == 0)
         return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
     if (value_is_several(v) && (several || v.u.list->n == 1)) {
-        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-            code = add_values(p, key, v.u.list->items[i], false, e);
-        return code;
+        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+            rc = add_values(p, key, v.u.list->items[i], false, e);
+        return rc;
     }
     if (value_is_several(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
@@ -88,8 +236,8 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
     }
     if (p->in_place && v.kind == VALUE_ARRAY)
         return pairs_fill(p, key, v, e);
-    if ((code = value_to_array(&a, v, e)))
-        return code;
+    if ((rc = value_to_array(&a, v, e)))
+        return rc;
     return pairs_add(p, key, a, e);
 }
 
@@ -124,12 +272,12 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
     const value *items = one_list ? v[0].u.list->items : v;
     int64_t count = one_list ? v[0].u.list->n : n;
     bool for_all = single && n == 1 && !value_is_sequence(v[0]);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!for_all && count != keys->n)
         return wrong_count(s, node, keys->n, count, v, e);
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
-        code = add_values(p, keys->keys[i], items[for_all ? 0 : i], !single, e);
-    return code;
+    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++)
+        rc = add_values(p, keys->keys[i], items[for_all ? 0 : i], !single, e);
+    return rc;
 }
 
 /* The value of an expression that draws random numbers, for each key its own: `init a b x` is
@@ -137,15 +285,15 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
 static int pair_drawn(session *s, const ast *expr, const key_list *keys, value first, pairs *p,
                       kv_err *e)
 {
-    int code = add_values(p, keys->keys[0], first, false, e);
-    for (int64_t i = 1; i < keys->n && code == KV_OK; i++) {
+    int rc = add_values(p, keys->keys[0], first, false, e);
+    for (int64_t i = 1; i < keys->n && rc == KV_OK; i++) {
         value v;
-        if ((code = eval(s, expr, &v, e)))
+        if ((rc = eval(s, expr, &v, e)))
             break;
-        code = add_values(p, keys->keys[i], v, false, e);
+        rc = add_values(p, keys->keys[i], v, false, e);
         value_release(&v);
     }
-    return code;
+    return rc;
 }
 
 static const char *command_name(const ast *call)
@@ -171,11 +319,11 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
         return named;
     }
     value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
-    int code = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
+    int rc = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
     uint32_t n = 0;
     uint64_t draws = s->draws;
-    for (; n < list->n && code == KV_OK; n++)
-        code = eval(s, list->kid[n], &v[n], e);
+    for (; n < list->n && rc == KV_OK; n++)
+        rc = eval(s, list->kid[n], &v[n], e);
     bool drawn = single && n == 1 && keys->n > 1 && s->draws != draws && !value_is_sequence(v[0]);
     for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
         p->in_place |= pairs_are_held(v[i], false);
@@ -183,24 +331,24 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
         eval_warn_parts(s, list->kid[i], v[i]);
     if (*to == IN_PLACE && !p->in_place)
         *to = NEW_OUTS;
-    if (code == KV_OK && drawn) {
-        code = pair_drawn(s, list->kid[0], keys, v[0], p, e);
-    } else if (code == KV_OK && keys->list) {
-        code = pair_list(s, list, keys, v, n, single, p, e);
-    } else if (code == KV_OK && single && n > 1) {
-        code = unit_err(s, list->kid[1], e, KV_E_VALUE, "%s takes one value a key, there are %d",
-                        command_name(call), (int)n);
+    if (rc == KV_OK && drawn) {
+        rc = pair_drawn(s, list->kid[0], keys, v[0], p, e);
+    } else if (rc == KV_OK && keys->list) {
+        rc = pair_list(s, list, keys, v, n, single, p, e);
+    } else if (rc == KV_OK && single && n > 1) {
+        rc = unit_err(s, list->kid[1], e, KV_E_VALUE, "%s takes one value a key, there are %d",
+                      command_name(call), (int)n);
     } else {
-        for (uint32_t i = 0; i < n && code == KV_OK; i++)
-            code = add_values(p, keys->keys[0], v[i], !single, e);
+        for (uint32_t i = 0; i < n && rc == KV_OK; i++)
+            rc = add_values(p, keys->keys[0], v[i], !single, e);
     }
-    if (code)
+    if (rc)
         unit_at(s, list, e);
     for (uint32_t i = 0; i < list->n; i++)
         value_release(&v[i]);
     if (v != small)
         mem_free(v);
-    return code;
+    return rc;
 }
 
 /* The place of an error that came from the store: the keys, or the values. An error in a rule has
@@ -261,16 +409,16 @@ static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
 {
     const ast *node = command_option_of(call, "ignore-sparse");
     value v;
-    int code = node ? eval(s, node, &v, e) : KV_OK;
-    if (code || !node)
-        return code;
+    int rc = node ? eval(s, node, &v, e) : KV_OK;
+    if (rc || !node)
+        return rc;
     if (v.kind != VALUE_BOOL)
-        code = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
-                        value_kind_name(v));
+        rc = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
+                      value_kind_name(v));
     else if (!v.u.integer)
         how->flags |= KV_FILL_SPARSE;
     value_release(&v);
-    return code;
+    return rc;
 }
 
 static void warn_ignored(session *s, const ast *into, int64_t ignored)
@@ -294,17 +442,17 @@ static int look(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     key_list keys;
     int64_t rounds[2];
-    int code = session_store(s, &store, e);
-    if (code || (code = eval_keys(s, call->kid[0], &keys, e)))
-        return code;
+    int rc = session_store(s, &store, e);
+    if (rc || (rc = eval_keys(s, call->kid[0], &keys, e)))
+        return rc;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    code = keys.list ? result_for_keys(out, keys.n, e) : KV_OK;
-    for (int64_t i = 0; i < keys.n && code == KV_OK; i++) {
+    rc = keys.list ? result_for_keys(out, keys.n, e) : KV_OK;
+    for (int64_t i = 0; i < keys.n && rc == KV_OK; i++) {
         value v;
         kv_array *a;
-        if ((code = session_interrupted(s, e)) ||
-            (code = kv_peek(store, &keys.keys[i], &a, rounds, e)) || (code = value_array(&v, a, e)))
+        if ((rc = session_interrupted(s, e)) ||
+            (rc = kv_peek(store, &keys.keys[i], &a, rounds, e)) || (rc = value_array(&v, a, e)))
             break;
         if (rounds[0] != rounds[1])
             session_note(s, "parts of it are of the rounds %lld to %lld, others came meanwhile",
@@ -318,10 +466,10 @@ static int look(session *s, const ast *call, result *out, kv_err *e)
             out->v = v;
         }
     }
-    if (code)
+    if (rc)
         unit_at(s, call->kid[0], e);
     key_list_release(&keys);
-    return code;
+    return rc;
 }
 
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
@@ -335,35 +483,35 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     pairs p = {0};
     const ast *into = command_option_of(call, "out");
     bool since = command_option_of(call, "since");
-    int code;
-    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
-        (code = sparse_flag(s, call, &how, e)) || (code = since_check(s, call, e)) ||
-        (code = kv_pull(store, NULL, 0, NULL, NULL, e)) || /* a store that has no pull says so */
-        (code = eval_keys(s, call->kid[0], &keys, e)))
-        return code;
+    int rc;
+    if ((rc = session_store(s, &store, e)) || (rc = command_priority(s, call, &how, e)) ||
+        (rc = sparse_flag(s, call, &how, e)) || (rc = since_check(s, call, e)) ||
+        (rc = kv_pull(store, NULL, 0, NULL, NULL, e)) || /* a store that has no pull says so */
+        (rc = eval_keys(s, call->kid[0], &keys, e)))
+        return rc;
     how.ignored = &ignored;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if ((code = record_keys(s, out, keys.keys, keys.n, e))) {
+    if ((rc = record_keys(s, out, keys.keys, keys.n, e))) {
         key_list_release(&keys);
-        return code;
+        return rc;
     }
     p.since = since;
-    code = pairs_outs(&p, s, store, call, &keys, false, out, e);
+    rc = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
-    if (code == KV_OK)
-        code = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
-    if (code == KV_OK && x.makes_call)
-        code = since ? since_pull(s, call, store, &keys, &p, &how, out, e)
+    if (rc == KV_OK)
+        rc = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
+    if (rc == KV_OK && x.makes_call)
+        rc = since ? since_pull(s, call, store, &keys, &p, &how, out, e)
                      : kv_pull(store, p.keys, p.n, p.arrays, &how, e);
-    code = explain_end(&x, e);
-    if (code)
+    rc = explain_end(&x, e);
+    if (rc)
         place_error(s, call, store, e);
     else if (into)
         warn_ignored(s, into, ignored);
     pairs_release(&p);
     key_list_release(&keys);
-    return code;
+    return rc;
 }
 
 /* ---- init, push, pushpull, broadcast ---- */
@@ -374,8 +522,8 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
                        kv_err *e)
 {
     int64_t at = 0, own = 0; /* the pairs not looked at yet; the first of the last key */
-    int code = keys->list ? result_for_keys(out, keys->n, e) : KV_OK;
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+    int rc = keys->list ? result_for_keys(out, keys->n, e) : KV_OK;
+    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++) {
         kv_info info;
         kv_err unused = {0};
         for (bool first = true; at < in->n && map_same_key(&in->keys[at], &keys->keys[i]); at++) {
@@ -388,9 +536,9 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
                 .dtype = kv_array_dtype(a), .ndim = kv_array_ndim(a), .shape = kv_array_shape(a)};
         }
         info.key = keys->keys[i];
-        code = pairs_new(outs, &info, value_ctx((kv_ctx){0}), false, out, i, e);
+        rc = pairs_new(outs, &info, value_ctx((kv_ctx){0}), false, out, i, e);
     }
-    return code;
+    return rc;
 }
 
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
@@ -421,41 +569,41 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     key_list keys = {0};
     pairs p = {0}, outs = {0};
     const ast *into = command_option_of(call, "out");
-    int code;
-    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
-        return code;
+    int rc;
+    if ((rc = session_store(s, &store, e)) || (rc = command_priority(s, call, &how, e)))
+        return rc;
     how.ignored = &ignored;
-    code = make_pairs(s, call, store, &keys, single, &to, &p, e);
+    rc = make_pairs(s, call, store, &keys, single, &to, &p, e);
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
+    if (rc == KV_OK && (rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
         pairs_warn_twice(&p, s, call->kid[1]);
         if (into)
-            code = pairs_into(&outs, s, into, &keys, e);
+            rc = pairs_into(&outs, s, into, &keys, e);
         else if (to == NEW_OUTS)
-            code = result_outs(store, &keys, &p, &outs, out, e);
+            rc = result_outs(store, &keys, &p, &outs, out, e);
     }
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         explainer x;
-        code = explain_begin(&x, s, command_name(call), store, &keys, &p,
-                             to == IN_PLACE ? &p : &outs, e);
-        if (code == KV_OK && x.makes_call &&
-            (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+        rc = explain_begin(&x, s, command_name(call), store, &keys, &p,
+                           to == IN_PLACE ? &p : &outs, e);
+        if (rc == KV_OK && x.makes_call &&
+            (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
             hint_transpose(s, call, &p, store, e);
-            if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
+            if (into && rc == KV_E_SHAPE && outs_differ(store, &outs))
                 unit_at(s, into, e);
             place_error(s, call, store, e);
         }
-        code = explain_end(&x, e);
+        rc = explain_end(&x, e);
     }
-    if (code == KV_OK)
+    if (rc == KV_OK)
         tell_change(s, command_name(call), &keys, store);
-    if (code == KV_OK && (into || to == IN_PLACE))
+    if (rc == KV_OK && (into || to == IN_PLACE))
         warn_ignored(s, into ? into : call->kid[1], ignored);
     pairs_release(&outs);
     pairs_release(&p);
     key_list_release(&keys);
-    return code;
+    return rc;
 }
 
 static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
@@ -480,13 +628,13 @@ static int run_files(session *s, const ast *call, const value_files *f, kv *stor
                      const kv_call *how, kv_err *e)
 {
     pairs p = {0};
-    int code = value_files_pairs(f, keys, from, to, &p, e);
-    if (code)
+    int rc = value_files_pairs(f, keys, from, to, &p, e);
+    if (rc)
         unit_at(s, call->kid[1], e);
-    else if ((code = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e)))
+    else if ((rc = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e)))
         place_error(s, call, store, e);
     pairs_release(&p);
-    return code;
+    return rc;
 }
 
 /* A call whose values stand in files that memory need not hold: batch by batch, after all that the
@@ -496,27 +644,27 @@ static int run_batches(session *s, const ast *call, const value_files *f, kv *st
 {
     kv_call how;
     int64_t at = 0, next, ignored = 0;
-    int code = command_priority(s, call, &how, e);
+    int rc = command_priority(s, call, &how, e);
     how.ignored = &ignored;
     int64_t misfit = value_files_misfit(f, store, keys, init);
     /* Its call fails with a sentence of its own, unless a plugin's type takes it: then it is done,
      * and is left out below. */
-    if (!code && misfit >= 0)
-        code = run_files(s, call, f, store, keys, misfit, misfit + 1, run, &how, e);
-    for (; !code && at < keys->n; at = next) {
+    if (!rc && misfit >= 0)
+        rc = run_files(s, call, f, store, keys, misfit, misfit + 1, run, &how, e);
+    for (; !rc && at < keys->n; at = next) {
         next = at == misfit ? at + 1 : value_files_batch(f, keys, at);
         if (at < misfit && misfit < next)
             next = misfit;
-        if (at != misfit && (code = run_files(s, call, f, store, keys, at, next, run, &how, e)))
+        if (at != misfit && (rc = run_files(s, call, f, store, keys, at, next, run, &how, e)))
             break;
         if (next < keys->n)
-            code = stop_check(e);
+            rc = stop_check(e);
     }
-    if (code && at > 0 && at < keys->n)
+    if (rc && at > 0 && at < keys->n)
         kv_err_hint(e, "%lld of %lld keys were done before", (long long)at, (long long)keys->n);
-    if (!code)
+    if (!rc)
         tell_change(s, command_name(call), keys, store);
-    return code;
+    return rc;
 }
 
 /* init and push: values from files stream through, others are made first. */
@@ -526,23 +674,23 @@ static int init_or_push(session *s, const ast *call, bool init, both_call *run, 
     kv *store;
     value_files f;
     key_list keys = {0};
-    int code = session_store(s, &store, e);
-    if (code || (code = value_files_open(&f, s, call, e)))
-        return code;
+    int rc = session_store(s, &store, e);
+    if (rc || (rc = value_files_open(&f, s, call, e)))
+        return rc;
     if (f.n == 0 || s->explanation) {
         value_files_close(&f);
         return call_with_pairs(s, call, init, NO_OUTS, run, out, e);
     }
-    code = value_files_keys(&f, s, call, store, init, &keys, e);
-    if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
-        code = run_batches(s, call, &f, store, &keys, init, run, e);
-    if (code == KV_OK && init && named_is_pattern(call->kid[0])) /* a copy has the metadata, too */
-        code = named_metadata(store, f.files[0], e);
+    rc = value_files_keys(&f, s, call, store, init, &keys, e);
+    if (rc == KV_OK && (rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
+        rc = run_batches(s, call, &f, store, &keys, init, run, e);
+    if (rc == KV_OK && init && named_is_pattern(call->kid[0])) /* a copy has the metadata, too */
+        rc = named_metadata(store, f.files[0], e);
     out->names = keys.names; /* the names of the record */
     keys.names = (arena){0};
     key_list_release(&keys);
     value_files_close(&f);
-    return code;
+    return rc;
 }
 
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
@@ -574,10 +722,10 @@ int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
 int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    int code = session_store(s, &store, e);
+    int rc = session_store(s, &store, e);
     (void)out;
     const command *c = call->u.other;
-    return code ? code : c->on_store(store, e);
+    return rc ? rc : c->on_store(store, e);
 }
 
 /* The function without arguments that has the name of the command. */
@@ -585,9 +733,9 @@ int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
 {
     buf name = {0};
     name_put(&name, command_name(call), strlen(command_name(call)), '_');
-    int code = buf_check(&name, e);
-    if (!code)
-        code = function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
+    int rc = buf_check(&name, e);
+    if (!rc)
+        rc = function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
     buf_release(&name);
-    return code;
+    return rc;
 }

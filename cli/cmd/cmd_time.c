@@ -1,16 +1,163 @@
-/* time and echo: both write to stderr. */
+/* Commands on the session itself: time and echo, which write to stderr, profile (the operations of
+ * the store with their times), history (the entries typed at the prompt). */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "session/unit.h"
-#include "term/progress.h"
 #include "run/run.h"
+#include "session/unit.h"
+#include "session/visit.h"
+#include "syntax/effect.h"
+#include "syntax/function.h"
+#include "term/pager.h"
+#include "term/progress.h"
+#include "term/repl.h"
+
+/* ---- profile ---- */
+
+static int wait_for_all(session *s, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < s->nstores; i++) {
+        int waited = kv_wait(s->stores[i].store, e);
+        rc = rc ? rc : waited;
+    }
+    return rc;
+}
+
+/* Waits for the pending operations, since they belong to the profile. */
+int cmd_profile_end(session *s, kv_err *e)
+{
+    if (!s->profiles)
+        return KV_OK;
+    s->profiles = false;
+    int rc = wait_for_all(s, e);
+    int stopped = kv_profile_stop(e);
+    return rc ? rc : stopped;
+}
+
+static int begin(session *s, const char *name, kv_err *e)
+{
+    int rc = safe_write(s, name, e);
+    visit_end_profile(s);
+    if (rc || session_would(s, "write", name))
+        return rc;
+    if ((rc = kv_profile_start(name, e)) == KV_OK)
+        s->profiles = true;
+    else if (s->profiles)
+        kv_err_hint(e, "profile off ends it");
+    return rc;
+}
+
+static int end(session *s, kv_err *e)
+{
+    if (s->dry_run)
+        return KV_OK;
+    if (s->profiles)
+        return cmd_profile_end(s, e);
+    kv_err_set(e, KV_E_VALUE, "no profile is being taken");
+    return kv_err_hint(e, "profile FILE begins one"), KV_E_VALUE;
+}
+
+int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
+{
+    const char *name = eval_file(s, call->kid[0], "a profile stands", out, e);
+    if (!name)
+        return e->code;
+    if (s->guest) {
+        s->guest->profile(s->guest->arg, strcmp(name, "off") == 0 ? NULL : name, e);
+        return unit_at(s, call->kid[0], e);
+    }
+    int rc = strcmp(name, "off") == 0 ? end(s, e) : begin(s, name, e);
+    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
+}
+
+/* ---- history ---- */
+
+/* history: the entries typed at the prompt, from the file of the history.
+ *
+ * The file is Readline's: a line `#SECONDS` stands before each entry, which may have several lines.
+ */
+
+/* Returns true if the line is the time of the entry behind it. */
+static bool is_time(const char *line, size_t n)
+{
+    size_t i = 1;
+    while (i < n && line[i] >= '0' && line[i] <= '9')
+        i++;
+    return n > 1 && line[0] == '#' && i == n;
+}
+
+static size_t line_length(const char *text)
+{
+    return strcspn(text, "\n");
+}
+
+static int64_t count_entries(const char *text)
+{
+    int64_t n = 0;
+    while (*text) {
+        size_t length = line_length(text);
+        n += is_time(text, length);
+        text += length + (text[length] == '\n');
+    }
+    return n;
+}
+
+/* The last `most` entries, numbered from the first of all; further lines of one stand below. */
+static void add_entries(buf *out, const char *text, int64_t most)
+{
+    int64_t all = count_entries(text), i = 0;
+    bool begins = false;
+    while (*text) {
+        size_t n = line_length(text);
+        if (is_time(text, n)) {
+            i++;
+            begins = true;
+        } else if (i > all - most && i > 0) {
+            if (begins)
+                buf_printf(out, "%5lld  ", (long long)i);
+            else
+                buf_add(out, "       ");
+            buf_put(out, text, n);
+            buf_char(out, '\n');
+            begins = false;
+        }
+        text += n + (text[n] == '\n');
+    }
+}
+
+int cmd_history(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf path = {0}, shown = {0};
+    char *text = NULL;
+    size_t n;
+    int32_t most = INT32_MAX;
+    if (call->kid[0] && eval_int32(s, call->kid[0], "a count of entries", &most, e))
+        return e->code;
+    if (most < 0)
+        return unit_err(s, call->kid[0], e, KV_E_VALUE, "a count of entries is at least 0, not %d",
+                        most);
+    histfile_path(&path, s->history);
+    int rc = buf_check(&path, e);
+    if (rc == KV_OK && path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
+        (rc = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
+        add_entries(&shown, text, most);
+    pager_from_end(true); /* the newest are wanted first */
+    mem_free(text);
+    buf_release(&path);
+    return result_text(out, &shown, rc, e);
+}
+
+/* ---- time and echo ---- */
 
 #define RUNS_MAX 1000000
 
@@ -51,10 +198,11 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *option = command_option_of(call, "runs");
     int32_t runs = 1;
-    int done = 0, code = KV_OK;
+    int done = 0, rc = KV_OK;
+    bool waits = !command_option_of(call, "no-wait");
     (void)out;
-    if (option && (code = eval_int32(s, option, "a count of runs", &runs, e)))
-        return code;
+    if (option && (rc = eval_int32(s, option, "a count of runs", &runs, e)))
+        return rc;
     if (runs < 1 || runs > RUNS_MAX)
         return unit_err(s, option, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not", RUNS_MAX,
                         runs);
@@ -62,16 +210,18 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     if (!ns)
         return KV_E_MEMORY;
     progress_begin("time", runs, PROGRESS_TIMES);
-    for (; done < runs && code == KV_OK && s->flow->how == FLOW_ON; done++) {
+    for (; done < runs && rc == KV_OK && s->flow->how == FLOW_ON; done++) {
         int64_t from = clock_ns();
-        code = run_argument(s, call->kid[0], e);
+        rc = run_argument(s, call->kid[0], e);
+        if (rc == KV_OK && waits) /* a pull into a variable is there then */
+            rc = wait_for_all(s, e);
         ns[done] = clock_ns() - from;
-        if (code == KV_OK)
-            code = session_interrupted(s, e);
+        if (rc == KV_OK)
+            rc = session_interrupted(s, e);
         progress_step(done + 1);
     }
     progress_end();
-    if (code == KV_OK && done > 0) {
+    if (rc == KV_OK && done > 0) {
         buf text = {0};
         if (runs == 1)
             add_time(&text, (double)ns[0]);
@@ -83,7 +233,19 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         buf_release(&text);
     }
     mem_free(ns);
-    return code;
+    return rc;
+}
+
+int cmd_sleep(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const char *const by_place[] = {NULL};
+    value seconds = value_none(), none = value_none();
+    (void)out;
+    int rc = eval(s, call->kid[0], &seconds, e);
+    if (!rc)
+        rc = function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
+    value_release(&seconds);
+    return rc;
 }
 
 int cmd_echo(session *s, const ast *call, result *out, kv_err *e)

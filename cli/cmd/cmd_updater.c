@@ -1,20 +1,519 @@
-/* The commands that choose the update of a push: set-updater, set-optimizer. */
+/* Commands on how a store works: its update of a push (set-updater, set-optimizer) and the states
+ * of that, compression, and what a type of store can do. Words of commands are checked before
+ * anything runs. */
+#include "cmd/cmd_updater.h"
+
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "cmd/commands.h"
+#include "cmd/explain.h"
 #include "cmd/help.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
 #include "eval/rule_options.h"
 #include "eval/rule_variables.h"
+#include "session/containers.h"
 #include "session/follow.h"
 #include "session/object.h"
 #include "session/unit.h"
+#include "syntax/command.h"
+#include "syntax/effect.h"
+#include "syntax/file_kind.h"
 #include "syntax/parse_statement.h"
 #include "syntax/rules.h"
+
+/* ---- Checks of words ---- */
+
+/* Checks of the words of commands before anything runs. */
+
+/* The literal word of a node, or NULL. */
+static const char *literal(const ast *node)
+{
+    return node && node->kind == AST_TEXT ? node->u.text : NULL;
+}
+
+static int at(const source *src, const ast *node, kv_err *e)
+{
+    return source_at(src, node->pos, node->end, e), e->code;
+}
+
+/* Types have their names in any case. */
+static bool registers(const map *types, const char *word)
+{
+    bool found = false;
+    for (int64_t i = 0; i < types->cap; i++)
+        found |= types->entries[i].hash && strcasecmp(types->entries[i].key.name, word) == 0;
+    return found;
+}
+
+int check_type(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    const kv_type_ops *ops;
+    const char *word = literal(call->kid[0]);
+    if (!word || !types || registers(types, word) || kv_find_type(word, &ops, e) == KV_OK)
+        return KV_OK;
+    return at(src, call->kid[0], e);
+}
+
+/* A new store refuses the parameters that the optimizer does not take. */
+int check_compression(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    kv *store = NULL;
+    kv_opt type = {"type", literal(call->kid[0])};
+    (void)types;
+    if (!type.value || kv_create("device", NULL, 0, &store, e))
+        return e->code;
+    int rc = kv_set_gradient_compression(store, &type, 1, e);
+    kv_free(store);
+    return rc ? at(src, call->kid[0], e) : KV_OK;
+}
+
+/* set-optimizer --update leaves the endings of names that decay as they are. */
+static int check_update(const source *src, const ast *call, kv_err *e)
+{
+    bool update = command_option_of(call, "update") != NULL;
+    for (uint32_t i = 0; i < call->n && update; i++) {
+        const ast *kid = call->kid[i];
+        if (kid && kid->kind == STMT_OPTION && strcmp(kid->u.text, "decay-names") == 0)
+            return source_err(src, kid->pos, kid->end, e, KV_E_USAGE,
+                              "--decay-names is set with the optimizer, not changed later");
+    }
+    return KV_OK;
+}
+
+/* Checks that the optimizer has the given parameters: it is set in a new store, whose error counts.
+ * Values may need variables, so they are checked when the command runs. */
+int check_params(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    const char *word = literal(call->kid[0]);
+    kv *store = NULL;
+    int rc = KV_OK;
+    (void)types;
+    if (word && optimizer_text(word) && (rc = kv_create(NULL, NULL, 0, &store, e)))
+        return rc;
+    for (uint32_t i = 1; i < call->n && store && !rc; i++) {
+        const ast *kid = call->kid[i];
+        kv_err why = {0};
+        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
+            strcmp(kid->u.text, "fresh") == 0)
+            continue;
+        kv_opt one = {kid->u.text, "none"};
+        if (kv_set_optimizer(store, word, &one, 1, &why) != KV_E_USAGE)
+            continue;
+        *e = why;
+        kv_err_hint(e, "help optimizer %s lists its parameters", word); /* unless one is close */
+        rc = at(src, kid, e);
+    }
+    kv_free(store);
+    return rc ? rc : check_update(src, call, e);
+}
+
+int check_capability(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    const char *word = literal(call->kid[0]);
+    bool yes;
+    (void)types;
+    return !word || kv_is_capable(NULL, word, &yes, e) == KV_OK ? KV_OK : at(src, call->kid[0], e);
+}
+
+int check_help(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    const char *topic = literal(call->kid[0]), *word = literal(call->n > 1 ? call->kid[1] : NULL);
+    (void)types;
+    if (!topic || call->n < 2 || !call->kid[1])
+        return KV_OK;
+    const help_group *g = help_group_find(topic, e);
+    bool known = g && (!word || g->check(word, e) == KV_OK);
+    return known ? KV_OK : at(src, call->kid[1], e);
+}
+
+/* ---- States of an optimizer ---- */
+
+/* The states of an optimizer: save-states, load-states, and the table of info --states. */
+
+/* ---- Files ---- */
+
+static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)arg, (void)fields, (void)n, (void)e;
+    return KV_OK;
+}
+
+/* Places an error at the file, or at the command where the store has no states at all. */
+static int placed(session *s, const ast *call, kv *store, kv_err *e)
+{
+    kv_err why = {0};
+    bool none = e->code != KV_E_IO && kv_describe(store, "states", ignore, NULL, &why);
+    return unit_at(s, none ? call : call->kid[0], e);
+}
+
+int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    const char *name;
+    uint32_t flags = command_option_of(call, "dump-optimizer") ? KV_DUMP_OPTIMIZER : 0;
+    if (session_store(s, &store, e) ||
+        !(name = eval_file(s, call->kid[0], "states stand", out, e)))
+        return e->code;
+    if (file_kind_check_keeps(name, "states", e)) {
+        kv_err_hint(e, "save-states FILE.safetensors");
+        return unit_at(s, call->kid[0], e);
+    }
+    /* a dry run finds the errors that do not need the file */
+    int rc = safe_write(s, name, e);
+    if (rc == KV_OK && s->dry_run)
+        rc = kv_describe(store, "states", ignore, NULL, e);
+    if (rc == KV_OK && !session_would(s, "write", name))
+        rc = kv_save_states(store, name, flags, e);
+    return rc ? placed(s, call, store, e) : KV_OK;
+}
+
+int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    const char *name;
+    if (session_store(s, &store, e) ||
+        !(name = eval_file(s, call->kid[0], "states stand", out, e)))
+        return e->code;
+    return kv_load_states(store, name, e) ? placed(s, call, store, e) : KV_OK;
+}
+
+/* ---- info --states ---- */
+
+static const rows_column columns[] = {{"key", "key"},     {"state", "state"}, {"dtype", "dtype"},
+                                      {"shape", "shape"}, {"value", "value"}, {"bytes", "bytes"},
+                                      {"t", "t"}};
+
+/* An integer or a float, when that is what the text holds. */
+static bool scan_number(const char *text, value *out)
+{
+    size_t n = strlen(text);
+    bool over = false;
+    int64_t i;
+    double x;
+    if (n > 0 && num_parse_int(text, n, &i, &over) == n && !over)
+        *out = value_int(i);
+    else if (n > 0 && num_parse(text, n, NUM_BINARY64, &x, NULL) == n)
+        *out = value_float(x);
+    else
+        return false;
+    return true;
+}
+
+/* "(2, 3)" as a tuple. */
+static int add_shape(rows *table, const char *text, kv_err *e)
+{
+    int64_t shape[KV_MAX_NDIM];
+    int ndim = 0;
+    for (text += strspn(text, "("); *text && *text != ')'; text += strspn(text, ", ")) {
+        bool over = false;
+        size_t n = strcspn(text, ",)");
+        num_parse_int(text, n, &shape[ndim++], &over);
+        text += n;
+    }
+    return rows_add_shape(table, ndim, shape, e);
+}
+
+/* The value of a number, "" and "none" being none. */
+static value number_of(const char *kind, const char *text)
+{
+    value v = value_none();
+    if (strcmp(kind, "bool") == 0)
+        return value_bool(strcmp(text, "true") == 0);
+    scan_number(text, &v);
+    return v;
+}
+
+static int add_text_or_none(rows *table, const char *text, kv_err *e)
+{
+    return *text ? rows_add_text(table, text, e) : rows_add(table, value_none(), e);
+}
+
+/* Receives the row of the topic "optimizer", as rows of a name and a value. */
+static int add_field(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    rows *summary = arg;
+    int rc = KV_OK;
+    for (int i = 0; i < n && rc == KV_OK; i++) {
+        value v = value_int(f[i].number);
+        if ((rc = rows_add_text(summary, f[i].name, e)))
+            break;
+        if (f[i].text && !scan_number(f[i].text, &v))
+            rc = rows_add_text(summary, f[i].text, e);
+        else
+            rc = rows_add(summary, v, e);
+    }
+    return rc;
+}
+
+int cmd_states_summary(kv *store, rows *summary, kv_err *e)
+{
+    return kv_describe(store, "optimizer", add_field, summary, e);
+}
+
+typedef struct visit {
+    rows *table;
+    const map *wanted; /* keys, or NULL for all */
+} visit;
+
+/* Receives a row of the topic "states". */
+static int add_state(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    visit *v = arg;
+    rows *table = v->table;
+    kv_key key = {f[0].number, f[0].text};
+    const char *dtype = f[2].text, *shape = f[3].text;
+    int rc;
+    (void)n;
+    if (v->wanted && map_get(v->wanted, key) < 0)
+        return KV_OK;
+    if ((rc = rows_add_key(table, key, e)) || (rc = add_text_or_none(table, f[1].text, e)) ||
+        (rc = add_text_or_none(table, dtype, e)))
+        return rc;
+    rc = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
+    if (rc || (rc = rows_add(table, number_of(dtype, f[4].text), e)) ||
+        (rc = rows_add(table, value_int(f[5].number), e)))
+        return rc;
+    return rows_add(table, value_int(f[6].number), e);
+}
+
+int cmd_states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
+{
+    map wanted = {0};
+    int rc = KV_OK;
+    *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    for (int64_t i = 0; keys && i < keys->n && rc == KV_OK; i++) {
+        kv_info info;
+        if ((rc = kv_find(store, &keys->keys[i], &info, e)) == KV_OK)
+            rc = map_put(&wanted, keys->keys[i], i, e);
+    }
+    if (rc == KV_OK)
+        rc = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
+    map_release(&wanted);
+    return rc;
+}
+
+/* ---- Compression ---- */
+
+/* set-gradient-compression. */
+
+/* The compression that is asked for: a word or, as MXNet has it, a dict in a variable, and the
+ * options. */
+typedef struct compression {
+    value type, threshold; /* none: not given */
+    bool pull;
+} compression;
+
+static void compression_release(compression *c)
+{
+    value_release(&c->type);
+    value_release(&c->threshold);
+}
+
+/* {'type': '2bit', 'threshold': 0.5} */
+static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
+{
+    const value_list *l = dict.u.list;
+    int rc = KV_OK;
+    dict_settle(dict);
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i += 2) {
+        const char *key = l->items[i].kind == VALUE_TEXT ? l->items[i].u.text : "";
+        if (strcmp(key, "type") == 0)
+            out->type = value_ref(l->items[i + 1]);
+        else if (strcmp(key, "threshold") == 0)
+            out->threshold = value_ref(l->items[i + 1]);
+        else if (strcmp(key, "pull") == 0)
+            rc = eval_truth(l->items[i + 1], &out->pull, e);
+        else
+            rc = unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
+    }
+    return rc;
+}
+
+static int read_compression(session *s, const ast *call, compression *out, kv_err *e)
+{
+    const ast *node = call->kid[0], *threshold = command_option_of(call, "threshold");
+    value v;
+    out->pull = command_option_of(call, "pull") != NULL;
+    int rc = eval(s, node, &v, e);
+    if (rc)
+        return rc;
+    if (v.kind == VALUE_DICT) {
+        rc = take_dict(s, node, v, out, e);
+        value_release(&v);
+    } else {
+        out->type = v;
+    }
+    if (rc == KV_OK && out->type.kind != VALUE_TEXT) {
+        rc = unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
+                      value_kind_name(out->type));
+        kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
+    }
+    if (rc == KV_OK && threshold) {
+        value_release(&out->threshold);
+        rc = eval(s, threshold, &out->threshold, e);
+    }
+    return rc;
+}
+
+/* The threshold as the library takes it, a text. */
+static int threshold_text(session *s, const ast *node, value v, buf *out, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    if (v.kind == VALUE_FLOAT) {
+        num_repr(number, v.u.number, NUM_BINARY64);
+        buf_add(out, number);
+    } else if (v.kind == VALUE_INT || v.kind == VALUE_TEXT) {
+        value_print(out, v, false);
+    } else {
+        return unit_err(s, node, e, KV_E_DTYPE, "a threshold is a number, not %s",
+                        value_kind_name(v));
+    }
+    return buf_check(out, e);
+}
+
+/* Where a wrong parameter stands: in its option, else in the first word. The whole command if no
+ * parameter is wrong: then the store or its keys are the reason. */
+static const ast *culprit(const ast *call, const kv_opt *params, int n, const kv_err *e)
+{
+    if (e->option == 0 || e->option > n)
+        return call;
+    const ast *option = command_option_of(call, params[e->option - 1].name);
+    return option ? option : call->kid[0];
+}
+
+int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *given = command_option_of(call, "threshold"),
+              *node = given ? given : call->kid[0]; /* else it is in a dict */
+    compression c = {0};
+    kv *store;
+    buf text = {0};
+    (void)out;
+    if (session_store(s, &store, e))
+        return e->code;
+    int rc = read_compression(s, call, &c, e);
+    bool threshold = c.threshold.kind != VALUE_NONE;
+    if (rc == KV_OK && threshold)
+        rc = threshold_text(s, node, c.threshold, &text, e);
+    if (rc == KV_OK) {
+        kv_opt params[3] = {{"type", c.type.u.text}, {"threshold", buf_text(&text)}};
+        int n = threshold ? 2 : 1;
+        if (c.pull)
+            params[n++] = (kv_opt){"pull", "true"};
+        rc = kv_set_gradient_compression(store, params, n, e);
+        if (rc)
+            unit_at(s, culprit(call, params, n, e), e);
+    }
+    buf_release(&text);
+    compression_release(&c);
+    return rc;
+}
+
+/* ---- Types of stores ---- */
+
+/* The commands that ask what a type of store can do, add types, and talk to all of its workers and
+ * servers. */
+
+int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    const char *word;
+    bool yes = false;
+    if (session_store(s, &store, e) ||
+        !(word = eval_word(s, call->kid[0], "a capability", out, e)))
+        return e->code;
+    int rc = kv_is_capable(store, word, &yes, e);
+    out->v = value_bool(yes);
+    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
+}
+
+/* ---- register ---- */
+
+static bool is_type(const char *name)
+{
+    const kv_type_ops *ops;
+    kv_err unused = {0};
+    return kv_find_type(name, &ops, &unused) == KV_OK;
+}
+
+/* The hint lists the types that can be made now, which include those of the plugin. */
+static int brings_no(const char *path, const char *name, const kv_err *why, kv_err *e)
+{
+    kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
+    return kv_err_hint(e, "%s", why->hint), KV_E_NAME;
+}
+
+/* Loads FILE.so, which brings the type unless a base for it is given. */
+static int load_plugin(session *s, const ast *file, const char *name, bool brings, result *out,
+                       kv_err *e)
+{
+    const kv_type_ops *ops;
+    kv_err why = {0};
+    const char *path = eval_word(s, file, "the file of a plugin", out, e);
+    if (!path)
+        return e->code;
+    int rc = safe_plugin(s, e);
+    if (rc == KV_OK)
+        rc = kv_load_plugin(path, e);
+    if (rc == KV_OK && brings && kv_find_type(name, &ops, &why))
+        rc = brings_no(path, name, &why, e);
+    return rc ? unit_at(s, file, e) : KV_OK;
+}
+
+/* Adds the name, for a base when one is given. */
+static int register_name(session *s, const ast *call, const char *name, result *out, kv_err *e)
+{
+    const ast *base = command_option_of(call, "base");
+    const char *of = base ? eval_word(s, base, "a store type", out, e) : NULL;
+    if (base && !of)
+        return e->code;
+    int rc = kv_register_name(name, of, e);
+    return rc ? unit_at(s, rc == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
+}
+
+int cmd_register(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *plugin = command_option_of(call, "plugin"), *base = command_option_of(call, "base");
+    const char *name = eval_word(s, call->kid[0], "the name of a store type", out, e);
+    if (!name)
+        return e->code;
+    if (is_type(name))
+        return unit_err(s, call->kid[0], e, KV_E_NAME, "there is a store type \"%s\" already",
+                        name);
+    if (plugin && load_plugin(s, plugin, name, !base, out, e))
+        return e->code;
+    return base || !plugin ? register_name(s, call, name, out, e) : KV_OK;
+}
+
+/* ---- Workers and servers ---- */
+
+int cmd_barrier(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int rc = session_store(s, &store, e);
+    (void)call;
+    (void)out;
+    return rc || !explain_barrier(s, store) ? rc : kv_barrier(store, e);
+}
+
+int cmd_send_command(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    const char *body;
+    int32_t head;
+    if (session_store(s, &store, e) ||
+        eval_int32(s, call->kid[0], "the head of a command", &head, e) ||
+        !(body = eval_word(s, call->kid[1], "the body of a command", out, e)))
+        return e->code;
+    return kv_send_command(store, head, body, e);
+}
+
+/* ---- Updates ---- */
 
 /* A command that sets a rule. */
 typedef struct setting_rule {
@@ -119,12 +618,12 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     if (!text)
         return KV_E_MEMORY;
     source_locate(src, r->rule->pos, &line, &col);
-    int code = kv_rule_new(&made, text, src->name, line, col, e);
-    if (code == KV_OK)
-        code = rule_variables_take(s, r, p, &f, e);
-    if (code == KV_OK)
-        code = kv_set_rule(store, made, p->opts, p->n, e);
-    if (code == KV_OK) {
+    int rc = kv_rule_new(&made, text, src->name, line, col, e);
+    if (rc == KV_OK)
+        rc = rule_variables_take(s, r, p, &f, e);
+    if (rc == KV_OK)
+        rc = kv_set_rule(store, made, p->opts, p->n, e);
+    if (rc == KV_OK) {
         follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
         note_unused(s, store, p);
         rule_variables_warn(s, r, p);
@@ -132,50 +631,50 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     follow_release(&f);
     kv_rule_free(made);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 static int set_def(session *s, kv *store, const definition *d, rule_params *p, kv_err *e)
 {
     rule_text found;
     arena nodes = {0};
-    int code = rule_text_of_def(&found, d, &nodes, e);
-    if (code == KV_OK)
-        code = set_rule(s, store, &found, p, e);
+    int rc = rule_text_of_def(&found, d, &nodes, e);
+    if (rc == KV_OK)
+        rc = set_rule(s, store, &found, p, e);
     arena_release(&nodes);
-    return code;
+    return rc;
 }
 
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
-    int code;
+    int rc;
     if (strcmp(name, "assign") != 0)
-        code = kv_set_optimizer(store, name, p->opts, p->n, e);
+        rc = kv_set_optimizer(store, name, p->opts, p->n, e);
     else if (p->n > 0)
-        code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+        rc = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
     else
-        code = kv_set_updater(store, NULL, NULL, NULL, e);
-    if (code == KV_OK) {
+        rc = kv_set_updater(store, NULL, NULL, NULL, e);
+    if (rc == KV_OK) {
         follow_use(s, &(followed_names){0}, name);
         note_unused(s, store, p);
     }
-    return code;
+    return rc;
 }
 
 /* An optimizer that a variable holds; the command may add parameters. */
 static int set_object(session *s, kv *store, value object, const rule_params *p, kv_err *e)
 {
     rule_params all = {0};
-    int code = optimizer_params_add(&all, object, e);
-    for (int i = 0; i < p->n && code == KV_OK; i++)
-        code = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
-    if (code == KV_OK && (code = set_optimizer(s, store, object_name(object), &all, e))) {
+    int rc = optimizer_params_add(&all, object, e);
+    for (int i = 0; i < p->n && rc == KV_OK; i++)
+        rc = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
+    if (rc == KV_OK && (rc = set_optimizer(s, store, object_name(object), &all, e))) {
         int own = all.n - p->n; /* of the object, which stand before those of the command */
         e->option = e->option > own ? (uint8_t)(e->option - own) : 0;
     }
     rule_params_release(&all);
-    return code;
+    return rc;
 }
 
 /* The name of a rule of the script, of a variable that holds an optimizer, or of an optimizer of
@@ -199,19 +698,19 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
 static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_err *e)
 {
     value v;
-    int code = eval(s, what, &v, e);
-    if (code)
-        return code;
+    int rc = eval(s, what, &v, e);
+    if (rc)
+        return rc;
     if (v.kind == VALUE_TEXT)
-        code = set_word(s, store, v.u.text, p, e);
+        rc = set_word(s, store, v.u.text, p, e);
     else if (object_is_optimizer(v))
-        code = set_object(s, store, v, p, e);
+        rc = set_object(s, store, v, p, e);
     else
-        code = kv_err_set(e, KV_E_DTYPE,
-                          "an updater is a rule, an optimizer or the name of one, not %s",
-                          value_kind_name(v));
+        rc = kv_err_set(e, KV_E_DTYPE,
+                        "an updater is a rule, an optimizer or the name of one, not %s",
+                        value_kind_name(v));
     value_release(&v);
-    return code;
+    return rc;
 }
 
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
@@ -220,28 +719,28 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     bool keeps = true, fresh = command_option_of(call, "fresh") != NULL;
     kv *store;
     rule_params p;
-    int code = session_store(s, &store, e);
-    if (code || (code = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
-        return code;
+    int rc = session_store(s, &store, e);
+    if (rc || (rc = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
+        return rc;
     if (fresh)
         keeps = kv_keep_states(store, false);
     if (!what) {
-        if ((code = kv_update_optimizer(store, p.opts, p.n, e)) == KV_OK)
+        if ((rc = kv_update_optimizer(store, p.opts, p.n, e)) == KV_OK)
             note_unused(s, store, &p);
     } else if (what->kind == STMT_RULE)
-        code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
+        rc = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
-        code = set_named(s, store, what, &p, e);
-    if (code && fresh)
+        rc = set_named(s, store, what, &p, e);
+    if (rc && fresh)
         kv_keep_states(store, keeps);
-    if (code)
-        code = rule_options_explain(s, call, e);
+    if (rc)
+        rc = rule_options_explain(s, call, e);
     else if (what)
         out->dropped = kv_states_dropped(store);
-    if (code && what && what->kind != STMT_RULE)
+    if (rc && what && what->kind != STMT_RULE)
         unit_at(s, what, e);
     rule_params_release(&p);
-    return code;
+    return rc;
 }
 
 /* With --update: other parameters for the one in use. */

@@ -1,4 +1,5 @@
 /* The commands that work on values: print, write, assert, settings, files of statements. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "eval/eval_tree.h"
 #include "files/save.h"
 #include "io/scalar.h"
+#include "out/report.h"
+#include "out/transcript.h"
 #include "run/run.h"
 #include "run/setting.h"
 #include "session/containers.h"
@@ -17,6 +20,93 @@
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/read_unit.h"
+
+/* ---- Expected outputs and errors ---- */
+
+/* Assertions of scripts: expected outputs and errors. */
+
+/* A report may hold such a report in turn, so more lines of it than these are left out. */
+#define REPORT_MAX 20
+
+/* Lines of the details of a report are indented: they are a part of it wherever it is pasted. */
+static void add_indented(buf *out, const buf *lines, int most)
+{
+    const char *at = buf_text(lines);
+    for (int i = 0; *at && i < most; i++) {
+        size_t n = strcspn(at, "\n");
+        buf_printf(out, "  %.*s\n", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+}
+
+int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf expected = {0}, difference = {0};
+    (void)out;
+    if (!s->out.previous.present) {
+        unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
+        return kv_err_hint(e, "it compares what the statement before it puts out"), KV_E_USAGE;
+    }
+    s->out.previous.present = false;
+    if (s->out.previous.missed) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "what a shell command prints is not seen at the prompt");
+        return kv_err_hint(e, "write the `expect` into the same entry, or into a script"),
+               KV_E_UNSUPPORTED;
+    }
+    buf_add(&expected, call->kid[0]->u.text);
+    diff_normalise(&expected);
+    diff_normalise(&s->out.previous.text);
+    int rc = buf_check(&expected, e) ? KV_E_MEMORY : buf_check(&s->out.previous.text, e);
+    if (rc == KV_OK && strcmp(buf_text(&expected), buf_text(&s->out.previous.text)) != 0) {
+        buf_add(&s->detail, "  - expected, + got\n");
+        diff_lines(&difference, buf_text(&expected), buf_text(&s->out.previous.text));
+        add_indented(&s->detail, &difference, INT_MAX);
+        buf_release(&difference);
+        rc = kv_err_set(e, KV_E_EXPECT, "the statement before puts out something else");
+    }
+    buf_release(&expected);
+    buf_release(&s->out.previous.text);
+    return rc;
+}
+
+/* The whole report of an error that is not the expected one, as details of ours. */
+static void add_report(session *s, const kv_err *got)
+{
+    buf report = {0};
+    report_text(s, got, &report);
+    add_indented(&s->detail, &report, REPORT_MAX);
+    buf_release(&report);
+}
+
+int cmd_expect_error(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *wanted = call->kid[0], *block = call->kid[1];
+    kv_err got = {0};
+    (void)out;
+    if (block->kind == AST_NONE)
+        return KV_OK; /* its words alone are the error */
+    int rc = run_argument(s, block, &got);
+    s->out.recorder.failed = false;
+    if (rc == KV_E_INTERRUPTED || rc == KV_E_INTERNAL) {
+        *e = got;
+        return rc;
+    }
+    if (rc == KV_OK && s->leaving)
+        return KV_OK;
+    if (rc == KV_OK)
+        return unit_err(s, wanted, e, KV_E_EXPECT, "the block does not fail with `%s`",
+                        wanted->u.text);
+    if (strcmp(kv_code_name(rc), wanted->u.text) == 0) {
+        buf_clear(&s->detail);
+        s->create_failed = false; /* it was to fail */
+        return KV_OK;
+    }
+    add_report(s, &got);
+    return unit_err(s, wanted, e, KV_E_EXPECT, "the block fails with `%s`, not with `%s`",
+                    kv_code_name(rc), wanted->u.text);
+}
+
+/* ---- Values ---- */
 
 /* The texts between the values that print shows, and behind the last one. */
 typedef struct print_ends {
@@ -42,21 +132,21 @@ static int print_option(session *s, const ast *arg, print_ends *ends, kv_err *e)
 static int print_values(session *s, const ast *list, value_stack *values, print_ends *ends,
                         buf *text, kv_err *e)
 {
-    int code = KV_OK;
-    for (uint32_t i = 0; i < list->n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < list->n && rc == KV_OK; i++) {
         value v;
         if (list->kid[i]->kind == AST_ARG)
-            code = print_option(s, list->kid[i], ends, e);
-        else if ((code = eval(s, list->kid[i], &v, e)) == KV_OK)
-            code = value_stack_add(values, v, e);
+            rc = print_option(s, list->kid[i], ends, e);
+        else if ((rc = eval(s, list->kid[i], &v, e)) == KV_OK)
+            rc = value_stack_add(values, v, e);
     }
-    for (int64_t i = 0; i < values->n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < values->n && rc == KV_OK; i++) {
         if (i > 0)
             buf_add(text, ends->sep.kind == VALUE_TEXT ? ends->sep.u.text : " ");
-        code = show_value(s, text, values->items[i], false, e);
+        rc = show_value(s, text, values->items[i], false, e);
     }
     buf_add(text, ends->end.kind == VALUE_TEXT ? ends->end.u.text : "\n");
-    return code;
+    return rc;
 }
 
 int cmd_print(session *s, const ast *call, result *out, kv_err *e)
@@ -65,14 +155,14 @@ int cmd_print(session *s, const ast *call, result *out, kv_err *e)
     value_stack values = {0};
     print_ends ends = {{0}, {0}};
     (void)out;
-    int code = print_values(s, call->kid[0], &values, &ends, &text, e);
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
-        code = session_out(s, buf_text(&text), text.len, e);
+    int rc = print_values(s, call->kid[0], &values, &ends, &text, e);
+    if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK)
+        rc = session_out(s, buf_text(&text), text.len, e);
     value_stack_release(&values);
     value_release(&ends.sep);
     value_release(&ends.end);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 int cmd_write(session *s, const ast *call, result *out, kv_err *e)
@@ -232,10 +322,10 @@ static void describe_worst(buf *out, const difference *d)
 static int index_value(value *out, const kv_array *a, int64_t i, kv_err *e)
 {
     int64_t at[KV_MAX_NDIM];
-    int ndim = index_of(at, a, i), code = value_list_new(out, VALUE_TUPLE, ndim, e);
-    for (int k = 0; k < ndim && code == KV_OK; k++)
+    int ndim = index_of(at, a, i), rc = value_list_new(out, VALUE_TUPLE, ndim, e);
+    for (int k = 0; k < ndim && rc == KV_OK; k++)
         out->u.list->items[k] = value_int(at[k]);
-    return code;
+    return rc;
 }
 
 /* Element i of a side. */
@@ -249,17 +339,17 @@ static int give_differences(value *out, const side *l, const side *r, const diff
                             kv_err *e)
 {
     int64_t n = d->wrong < SHOWN_DIFFERENCES ? d->wrong : SHOWN_DIFFERENCES;
-    int code = value_list_new(out, VALUE_TUPLE, n, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = value_list_new(out, VALUE_TUPLE, n, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         value *one = &out->u.list->items[i];
-        if ((code = value_list_new(one, VALUE_TUPLE, 3, e)))
+        if ((rc = value_list_new(one, VALUE_TUPLE, 3, e)))
             break;
         value *parts = one->u.list->items;
-        code = index_value(&parts[0], d->shaped, d->shown[i], e);
+        rc = index_value(&parts[0], d->shaped, d->shown[i], e);
         parts[1] = element_value(l, d->shown[i]);
         parts[2] = element_value(r, d->shown[i]);
     }
-    return code;
+    return rc;
 }
 
 /* Both sides and where they differ, for the record, which does without what there is no memory for.
@@ -329,13 +419,13 @@ static void describe_failure(session *s, const ast *node, const value given[2], 
  * texts are values, and a list of values is true when there are some. */
 static int assert_holds(value v, bool *truth, kv_err *e)
 {
-    int code = eval_truth_of_all(v, truth, e);
-    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && *truth && !code; i++) {
+    int rc = eval_truth_of_all(v, truth, e);
+    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && *truth && !rc; i++) {
         value item = v.u.list->items[i];
         if (item.kind == VALUE_BOOL || item.kind == VALUE_ARRAY || value_is_sequence(item))
-            code = assert_holds(item, truth, e);
+            rc = assert_holds(item, truth, e);
     }
-    return code;
+    return rc;
 }
 
 /* The value of what is asserted; of a comparison also its sides. */
@@ -343,10 +433,10 @@ static int eval_asserted(session *s, const ast *expr, value sides[2], value *out
 {
     if (!is_comparison(expr))
         return eval(s, expr, out, e);
-    int code = eval(s, expr->kid[0], &sides[0], e);
-    if (code == KV_OK)
-        code = eval(s, expr->kid[1], &sides[1], e);
-    return code ? code : eval_operate(s, expr, sides, out, e);
+    int rc = eval(s, expr->kid[0], &sides[0], e);
+    if (rc == KV_OK)
+        rc = eval(s, expr->kid[1], &sides[1], e);
+    return rc ? rc : eval_operate(s, expr, sides, out, e);
 }
 
 static int assert_sides(session *s, const ast *call, value sides[2], result *out, kv_err *e)
@@ -359,12 +449,12 @@ static int assert_sides(session *s, const ast *call, value sides[2], result *out
     bool truth;
     if (list->n > 2)
         return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
-    int code = eval_asserted(s, expr, sides, &v, e);
-    if (code)
+    int rc = eval_asserted(s, expr, sides, &v, e);
+    if (rc)
         return unit_at(s, expr, e);
-    code = assert_holds(v, &truth, e);
+    rc = assert_holds(v, &truth, e);
     value_release(&v);
-    if (code)
+    if (rc)
         return unit_at(s, expr, e);
     out->sides.answered = true;
     out->sides.holds = truth;
@@ -382,10 +472,10 @@ static int assert_sides(session *s, const ast *call, value sides[2], result *out
 int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
 {
     value sides[2] = {value_none(), value_none()};
-    int code = assert_sides(s, call, sides, out, e);
+    int rc = assert_sides(s, call, sides, out, e);
     value_release(&sides[0]);
     value_release(&sides[1]);
-    return code;
+    return rc;
 }
 
 /* ---- Settings, files, leaving ---- */
@@ -399,21 +489,21 @@ int cmd_set(session *s, const ast *call, result *out, kv_err *e)
     if (name && !word)
         return e->code;
     if (!node) {
-        int code = setting_show(s, &text, word, e);
-        if (code && name)
+        int rc = setting_show(s, &text, word, e);
+        if (rc && name)
             unit_at(s, name, e);
-        return result_text(out, &text, code, e);
+        return result_text(out, &text, rc, e);
     }
     /* the name of a format may stand without quotes */
-    int code = node->kind == AST_NAME && !session_find(s, node->u.text)
+    int rc = node->kind == AST_NAME && !session_find(s, node->u.text)
                    ? value_text(&v, node->u.text, e)
                    : eval(s, node, &v, e);
-    if (code)
-        return code;
-    if ((code = setting_set(s, word, v, e)))
+    if (rc)
+        return rc;
+    if ((rc = setting_set(s, word, v, e)))
         unit_at(s, e->code == KV_E_USAGE ? name : node, e);
     value_release(&v);
-    return code;
+    return rc;
 }
 
 /* A file whose name was computed; one with a literal name was read while parsing. */
@@ -428,11 +518,11 @@ int cmd_source(session *s, const ast *call, result *out, kv_err *e)
     if (!path)
         return e->code;
     s->sourced_depth++;
-    int code = file_read_text(path, &text, &n, e);
-    if (code == KV_OK && (code = unit_read(s, &u, path, text, n, 1, NULL, e)) == KV_OK)
-        code = unit_run(s, u, e);
+    int rc = file_read_text(path, &text, &n, e);
+    if (rc == KV_OK && (rc = unit_read(s, &u, path, text, n, 1, NULL, e)) == KV_OK)
+        rc = unit_run(s, u, e);
     s->sourced_depth--;
-    return code;
+    return rc;
 }
 
 int cmd_quit(session *s, const ast *call, result *out, kv_err *e)

@@ -10,20 +10,11 @@ typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
 
 /* cmd_store.c */
 command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_broadcast,
-    cmd_call_store, cmd_call_function;
-/* cmd_keys.c */
-command_fn cmd_delete, cmd_rename;
-/* cmd_rows.c */
-command_fn cmd_row_sparse_pull;
-/* cmd_type.c */
-command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command;
+    cmd_call_store, cmd_call_function, cmd_delete, cmd_rename, cmd_commit, cmd_rollback;
+
 /* cmd_updater.c */
-command_fn cmd_set_updater, cmd_set_optimizer;
-/* cmd_commit.c */
-command_fn cmd_commit;
-command_fn cmd_rollback;
-/* cmd_states.c */
-command_fn cmd_save_states, cmd_load_states;
+command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater,
+    cmd_set_optimizer, cmd_save_states, cmd_load_states, cmd_set_gradient_compression;
 /* The optimizer and its own numbers, for info --states: added as rows of a name and a value. Errors
  * as below. */
 int cmd_states_summary(kv *store, rows *summary, kv_err *e);
@@ -31,32 +22,28 @@ int cmd_states_summary(kv *store, rows *summary, kv_err *e);
  * also after a failure. Errors: key, usage (no optimizer), unsupported (the updater is a C
  * function), memory. */
 int cmd_states_table(kv *store, rows *table, const struct key_list *keys, kv_err *e);
-/* cmd_compress.c */
-command_fn cmd_set_gradient_compression;
-/* cmd_list.c */
-command_fn cmd_list, cmd_info, cmd_rounds, cmd_vars;
+
+/* cmd_info.c */
+command_fn cmd_list, cmd_info, cmd_rounds, cmd_vars, cmd_row_sparse_pull;
+
 /* cmd_value.c */
-command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
+command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit, cmd_expect,
+    cmd_expect_error;
+
 /* cmd_plot.c */
 command_fn cmd_plot;
 struct plot;
 /* Draws a prepared plot as `plot` does on the terminal. Errors: io, unsupported, interrupted. */
 int cmd_plot_show(session *s, const struct plot *p, kv_err *e);
-/* cmd_expect.c */
-command_fn cmd_expect, cmd_expect_error;
-/* cmd_history.c */
-command_fn cmd_history;
-/* cmd_doctor.c */
-command_fn cmd_doctor;
-/* cmd_time.c */
-command_fn cmd_time, cmd_echo;
-/* cmd_explain.c */
-command_fn cmd_explain;
-/* cmd_profile.c */
-command_fn cmd_profile;
-/* cmd_help.c */
-command_fn cmd_help, cmd_version;
 
+/* cmd_time.c, cmd_explain.c, cmd_doctor.c */
+command_fn cmd_time, cmd_sleep, cmd_echo, cmd_history, cmd_profile, cmd_explain, cmd_doctor;
+/* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
+ * memory. */
+int cmd_profile_end(session *s, kv_err *e);
+
+/* help.c */
+command_fn cmd_help, cmd_version;
 /* The i-th word of `help` that is a page of its own, NULL behind the last. */
 const char *help_topic(int i);
 
@@ -64,9 +51,5 @@ const char *help_topic(int i);
 void version_text(buf *out);
 /* The part of it that lists the libraries of the build. */
 void version_build(buf *out);
-
-/* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
- * memory. */
-int cmd_profile_end(session *s, kv_err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* The pieces of `help` that have files of their own. */
+/* The pieces of help. */
 #ifndef CMD_HELP_H
 #define CMD_HELP_H
 
@@ -9,7 +9,7 @@
  * `help rules`, `help checkpoints` and `help environment` show; made by the build. */
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[];
 
-/* ---- cmd_help.c: words that a second one may follow, the name of one page ---- */
+/* ---- help.c: words that a second one may follow, the name of one page ---- */
 
 typedef struct help_group {
     const char *name, *what; /* of an error about the second word: "the name of a merge" */
@@ -20,7 +20,7 @@ typedef struct help_group {
 /* The group of a word, in any case: "optimizer", "merge", "language"; or NULL, with error usage. */
 const help_group *help_group_find(const char *name, kv_err *e);
 
-/* ---- help_lines.c: lines of lists and usages ---- */
+/* ---- topics.c: lines of lists and usages ---- */
 
 enum { HELP_COLUMN = 18 }; /* where the texts of a list begin */
 
@@ -32,7 +32,7 @@ void help_lines(buf *out, const char *text, int at);
  * but the first are indented. */
 void help_usage(buf *out, const char *usage);
 
-/* ---- language_help.c: the page of the language ---- */
+/* ---- topics.c: the page of the language ---- */
 
 /* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when
  * there is none. */
@@ -44,13 +44,7 @@ int language_check(const char *word, kv_err *e);
 /* Offers the words of sections that letters begin. */
 void language_words(void (*offer)(void *arg, const char *word), void *arg);
 
-/* ---- help_json.c: the tables of commands and functions, for completion, editors, pages ---- */
-
-/* Appends one object, {"v":1,"commands":[…],"functions":[…]}, with c and f alone unless both are
- * NULL. */
-void help_json(buf *out, const command *c, const function *f);
-
-/* ---- type_help.c: store types ---- */
+/* ---- topics.c: store types ---- */
 
 /* Appends a line for each type: its name and what it is for, or why it is not available here. */
 void type_list(buf *out);
@@ -59,7 +53,7 @@ void type_list(buf *out);
  * when there is no such type. */
 bool type_show(buf *out, const char *name);
 
-/* ---- optimizer_help.c: optimizers, what one does and takes ---- */
+/* ---- topics.c: optimizers, what one does and takes ---- */
 
 /* Appends one line an optimizer: its names, and the comment of its rule. */
 void optimizer_list(buf *out);
@@ -71,7 +65,7 @@ bool optimizer_show(buf *out, const char *name);
 /* Checks that there is an optimizer of that name, in any case. Error: name, with close names. */
 int optimizer_check(const char *word, kv_err *e);
 
-/* ---- merge_help.c: the rules of merges ---- */
+/* ---- topics.c: the rules of merges ---- */
 
 /* Appends each rule with its names, the first sentence of its comment, and its parameters. */
 void merges_list(buf *out);

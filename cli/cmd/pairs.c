@@ -1,11 +1,503 @@
-/* Keys with arrays. */
+/* Keys with arrays: values of the language or of files, and the arrays that calls fill. */
 #include "cmd/pairs.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/suggest.h"
-#include "syntax/command.h"
+#include "eval/eval_index.h"
+#include "files/load.h"
+#include "files/named.h"
+#include "session/show.h"
 #include "session/unit.h"
+#include "syntax/command.h"
+
+/* ---- Rounds ---- */
+
+/* A key may have several arrays, which share its round. Pairs stand in the order of the keys. */
+
+int since_check(session *s, const ast *call, kv_err *e)
+{
+    const ast *since = command_option_of(call, "since");
+    if (!since)
+        return KV_OK;
+    if (!command_option_of(call, "out")) {
+        unit_err(s, since, e, KV_E_USAGE, "--since needs --out, the arrays that hold the round");
+        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r"), KV_E_USAGE;
+    }
+    if (command_option_of(call, "ignore-sparse"))
+        return unit_err(s, since, e, KV_E_USAGE, "--since fills no row_sparse arrays");
+    return KV_OK;
+}
+
+/* A round as the store has it. */
+static int read_round(value v, int64_t *round, kv_err *e)
+{
+    *round = KV_NO_ROUND;
+    if (v.kind == VALUE_NONE)
+        return KV_OK;
+    if (v.kind != VALUE_INT)
+        return kv_err_set(e, KV_E_DTYPE, "a round is a number or none, not %s", value_kind_name(v));
+    if (v.u.integer < 0)
+        return kv_err_set(e, KV_E_VALUE, "a round is a number from 0 on, not %lld",
+                          (long long)v.u.integer);
+    *round = v.u.integer;
+    return KV_OK;
+}
+
+/* The number of the key of pair i, where the pair before it has key number k. */
+static int64_t key_at(const key_list *keys, const pairs *p, int64_t i, int64_t k)
+{
+    while (k + 1 < keys->n && !map_same_key(&keys->keys[k], &p->keys[i]))
+        k++;
+    return k;
+}
+
+static int read_rounds(value v, const key_list *keys, const pairs *p, int64_t *rounds, kv_err *e)
+{
+    bool several = value_is_sequence(v);
+    int rc = KV_OK;
+    if (several && !keys->list)
+        return kv_err_set(e, KV_E_VALUE, "one key has one round, not a list of them");
+    if (several && v.u.list->n != keys->n)
+        return kv_err_set(e, KV_E_VALUE, "%lld round%s stand%s for %lld key%s",
+                          (long long)v.u.list->n, v.u.list->n == 1 ? "" : "s",
+                          v.u.list->n == 1 ? "s" : "", (long long)keys->n,
+                          keys->n == 1 ? "" : "s");
+    for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
+        k = key_at(keys, p, i, k);
+        rc = read_round(several ? v.u.list->items[k] : v, &rounds[i], e);
+    }
+    return rc;
+}
+
+static int give_rounds(const key_list *keys, const pairs *p, const int64_t *rounds, result *out,
+                       kv_err *e)
+{
+    if (!keys->list) {
+        out->v = value_int(rounds[0]);
+        return KV_OK;
+    }
+    int rc = result_for_keys(out, keys->n, e);
+    for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
+        k = key_at(keys, p, i, k);
+        out->v.u.list->items[k] = value_int(rounds[i]);
+    }
+    for (int64_t k = 0; k < keys->n && rc == KV_OK; k++) {
+        out->keys[k] = keys->keys[k];
+        if (out->v.u.list->items[k].kind == VALUE_NONE && k > 0) /* a key that stands twice */
+            out->v.u.list->items[k] = value_int(out->v.u.list->items[k - 1].u.integer);
+    }
+    return rc;
+}
+
+int since_pull(session *s, const ast *call, kv *store, const key_list *keys, const pairs *p,
+               const kv_call *how, result *out, kv_err *e)
+{
+    const ast *since = command_option_of(call, "since");
+    value v = value_none();
+    int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
+    int rc = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
+    if (rc == KV_OK)
+        rc = read_rounds(v, keys, p, rounds, e);
+    if (rc == KV_OK)
+        rc = kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
+    if (rc == KV_E_VALUE || rc == KV_E_DTYPE)
+        unit_at(s, since, e);
+    if (rc == KV_OK && p->n > 0)
+        rc = give_rounds(keys, p, rounds, out, e);
+    value_release(&v);
+    mem_free(rounds);
+    return rc;
+}
+
+/* ---- Arrays that a call fills ---- */
+
+/* The arrays that a call fills: new ones, or objects, where all who refer to them see it.
+ *
+ * An array that nobody refers to would be filled for nothing, as that of out=a[1], which is a copy:
+ * it is refused. A list may hold an array several times; under one key that is no matter, under
+ * several all but the last value are lost, so it is told.
+ */
+
+int pairs_fill(pairs *p, kv_key key, value array, kv_err *e)
+{
+    const kv_array *a = array.u.box->array;
+    bool shared = kv_array_refs(a) > 1 && !p->twice;
+    for (int64_t i = 0; i < p->n && shared && !p->twice; i++)
+        if (p->arrays[i] == a && !map_same_key(&p->keys[i], &key)) {
+            p->first = i;
+            p->twice = p->n;
+        }
+    int rc = value_own(array, e);
+    return rc ? rc : pairs_add(p, key, kv_array_ref(array.u.box->array), e);
+}
+
+void pairs_warn_twice(const pairs *p, session *s, const ast *node)
+{
+    char text[UNIT_TEXT];
+    buf keys = {0}, zeros = {0};
+    if (!p->twice)
+        return;
+    const kv_array *a = p->arrays[p->twice];
+    int ndim = kv_array_ndim(a);
+    show_key(&keys, p->keys[p->first]);
+    buf_add(&keys, " and ");
+    show_key(&keys, p->keys[p->twice]);
+    buf_add(&zeros, ndim ? "zeros(" : "zeros(()");
+    for (int i = 0; i < ndim; i++)
+        buf_printf(&zeros, "%s%lld", i ? ", " : "", (long long)kv_array_shape(a)[i]);
+    session_warn(s, node,
+                 "`%s` holds one array for the keys %s, which keeps the value of the last; "
+                 "[%s) for i in 0..%lld] makes several",
+                 unit_text(text, s->unit, node), buf_text(&keys), buf_text(&zeros),
+                 (long long)p->n - 1);
+    buf_release(&keys);
+    buf_release(&zeros);
+}
+
+bool pairs_are_held(value v, bool held)
+{
+    if (v.kind == VALUE_ARRAY)
+        return held || v.u.box->refs > 1;
+    if (!value_is_sequence(v) || value_descend(NULL))
+        return false;
+    held |= v.u.list->refs > 1;
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        if (pairs_are_held(v.u.list->items[i], held))
+            return true;
+    return false;
+}
+
+/* ---- --out ---- */
+
+/* The lists and arrays that are filled, from the outermost list on. */
+typedef struct filling {
+    session *s;
+    const ast *node;
+    pairs *to;
+} filling;
+
+static int for_nothing(const filling *f, kv_err *e)
+{
+    char text[UNIT_TEXT];
+    unit_text(text, f->s->unit, f->node);
+    unit_err(f->s, f->node, e, KV_E_USAGE, "`%s` is a new array, so filling it changes nothing",
+             text);
+    if (f->node->kind == AST_INDEX)
+        kv_err_hint(e, "%s = …", text);
+    kv_err_hint(e, "fill one that has a name: out=w");
+    return KV_E_USAGE;
+}
+
+/* held: something refers to v, or to what holds it. */
+static int fill_one(const filling *f, kv_key key, value v, bool held, kv_err *e)
+{
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
+    if (v.kind == VALUE_ARRAY)
+        return held || v.u.box->refs > 1 ? pairs_fill(f->to, key, v, e) : for_nothing(f, e);
+    if (!value_is_sequence(v) || v.u.list->n == 0)
+        return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s",
+                          value_is_sequence(v) ? "an empty list" : value_kind_name(v));
+    held |= v.u.list->refs > 1;
+    for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+        rc = fill_one(f, key, v.u.list->items[i], held, e);
+    return rc;
+}
+
+/* One for each key. */
+static int fill_several(const filling *f, const key_list *keys, value v, kv_err *e)
+{
+    char text[UNIT_TEXT];
+    if (!value_is_sequence(v) || v.u.list->n != keys->n)
+        return unit_err(f->s, f->node, e, KV_E_VALUE,
+                        "%lld keys need a list of %lld to fill, `%s` is %s", (long long)keys->n,
+                        (long long)keys->n, unit_text(text, f->s->unit, f->node),
+                        value_kind_name(v));
+    int rc = KV_OK;
+    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++)
+        rc = fill_one(f, keys->keys[i], v.u.list->items[i], v.u.list->refs > 1, e);
+    return rc;
+}
+
+int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_err *e)
+{
+    const filling f = {s, node, p};
+    value v;
+    int rc = eval(s, node, &v, e);
+    if (rc == KV_E_NAME && node->kind == AST_NAME) {
+        *e = (kv_err){0};
+        return unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
+                        node->u.text);
+    }
+    if (rc)
+        return rc;
+    rc = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);
+    if (rc == KV_OK) {
+        eval_warn_parts(s, node, v);
+        pairs_warn_twice(p, s, node);
+    }
+    value_release(&v);
+    return rc ? unit_at(s, node, e) : KV_OK;
+}
+
+/* ---- New arrays ---- */
+
+int pairs_new(pairs *p, const kv_info *info, value where, bool sparse, result *out, int64_t i,
+              kv_err *e)
+{
+    value *v = out->keys ? &out->v.u.list->items[i] : &out->v;
+    bool list = value_is_sequence(where);
+    int64_t n;
+    const value *places = value_items(&where, &n);
+    int rc = list ? value_list_new(v, VALUE_LIST, n, e) : KV_OK;
+    if (out->keys)
+        out->keys[i] = info->key;
+    out->has_key = !out->keys;
+    out->key = info->key;
+    for (int64_t k = 0; k < n && rc == KV_OK; k++) {
+        kv_array *a;
+        kv_ctx ctx = places[k].u.ctx;
+        /* a key of another storage is for the store to refuse, also one without an axis */
+        if (sparse && info->ndim > 0)
+            rc = kv_array_new_sparse(&a, info->dtype, info->ndim, info->shape, 0, NULL, ctx, e);
+        else
+            rc = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e);
+        if (rc)
+            break;
+        if ((rc = value_array(list ? &v->u.list->items[k] : v, kv_array_ref(a), e)))
+            kv_array_unref(a);
+        else
+            rc = pairs_add(p, info->key, a, e);
+    }
+    return rc;
+}
+
+int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list *keys, bool sparse,
+               result *out, kv_err *e)
+{
+    const ast *ctx = command_option_of(call, "ctx"), *into = command_option_of(call, "out");
+    value where = value_ctx((kv_ctx){0});
+    if (into && ctx)
+        return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
+    if (into)
+        return pairs_into(p, s, into, keys, e);
+    int rc = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
+    if (rc == KV_OK && keys->list)
+        rc = result_for_keys(out, keys->n, e);
+    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++) {
+        kv_info info;
+        if ((rc = kv_await_key(store, &keys->keys[i], &info, e)))
+            break;
+        info.key = keys->keys[i];
+        rc = pairs_new(p, &info, where, sparse, out, i, e);
+    }
+    value_release(&where);
+    return rc;
+}
+
+/* ---- Files as values of keys ---- */
+
+/* Files as values of keys. */
+
+/* Bytes of values that are in memory at a time, while keys are left. */
+#define BATCH_BYTES ((int64_t)64 << 20)
+
+/* ---- The files ------------------------------------------------------------------------------- */
+
+void value_files_close(value_files *f)
+{
+    for (int64_t i = 0; i < f->n; i++)
+        checkpoint_close(f->files[i]);
+    mem_free(f->files);
+    *f = (value_files){0};
+}
+
+int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
+{
+    const ast *list = call->kid[1];
+    bool named = list->n > 0, several = named_is_pattern(call->kid[0]);
+    *f = (value_files){0};
+    for (uint32_t i = 0; i < list->n; i++)
+        named &= list->kid[i]->kind == AST_FILE;
+    if (!named)
+        return KV_OK;
+    if (!(f->files = mem_zalloc(list->n, sizeof *f->files, e)))
+        return KV_E_MEMORY;
+    for (uint32_t i = 0; i < list->n && named; i++) {
+        checkpoint *one;
+        if (load_named(s, list->kid[i], &one, e)) {
+            value_files_close(f);
+            return e->code;
+        }
+        named = one != NULL;
+        if (named)
+            f->files[f->n++] = one;
+        several |= named && checkpoint_count(one) != 1;
+    }
+    if (!named || !several)
+        value_files_close(f);
+    return KV_OK;
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+static const char *name_of(const kv_key *key, char number[NUM_TEXT_MAX])
+{
+    if (!key->name)
+        num_int(number, key->id);
+    return key->name ? key->name : number;
+}
+
+/* Adds a name to a list of names in a hint. */
+static void list_one(buf *names, int64_t *n, const char *name)
+{
+    if ((*n)++ < 3)
+        buf_printf(names, "%s%.60s", names->len > 0 ? ", " : "", name);
+}
+
+static int list_end(buf *names, int64_t n, kv_err *e)
+{
+    if (n > 3)
+        buf_printf(names, " and %lld more", (long long)(n - 3));
+    kv_err_hint(e, "%s", buf_text(names));
+    buf_release(names);
+    return e->code;
+}
+
+/* The names of file a that match and that b lacks; *n of them, listed. */
+static void add_lacking(buf *names, int64_t *n, const checkpoint *a, const checkpoint *b,
+                        const char *pattern)
+{
+    for (int64_t i = 0; i < checkpoint_count(a); i++) {
+        const char *name = checkpoint_at(a, i)->name;
+        if (fnmatch(pattern, name, 0) == 0 && checkpoint_find(b, name) < 0)
+            list_one(names, n, name);
+    }
+}
+
+static int check_same_names(const value_files *f, const char *pattern, kv_err *e)
+{
+    for (int64_t i = 1; i < f->n; i++) {
+        buf names = {0};
+        int64_t lacks = 0, more = 0;
+        add_lacking(&names, &lacks, f->files[0], f->files[i], pattern);
+        const char *of = lacks ? checkpoint_name(f->files[0]) : checkpoint_name(f->files[i]);
+        if (!lacks)
+            add_lacking(&names, &more, f->files[i], f->files[0], pattern);
+        if (lacks + more > 0) {
+            kv_err_set(e, KV_E_NAME, "\"%s\" and \"%s\" have other names: %lld of \"%s\" %s",
+                       checkpoint_name(f->files[0]), checkpoint_name(f->files[i]),
+                       (long long)(lacks + more), of,
+                       lacks + more == 1 ? "is missing in the other" : "are missing in the other");
+            return list_end(&names, lacks + more, e);
+        }
+        buf_release(&names);
+    }
+    return KV_OK;
+}
+
+/* A push of what no key is there for would make keys, or be lost. */
+static int check_known(kv *store, const value_files *f, const key_list *keys, kv_err *e)
+{
+    buf names = {0};
+    int64_t n = 0;
+    char number[NUM_TEXT_MAX];
+    for (int64_t i = 0; i < keys->n; i++) {
+        kv_info info;
+        if (kv_find(store, &keys->keys[i], &info, &(kv_err){0}))
+            list_one(&names, &n, name_of(&keys->keys[i], number));
+    }
+    if (n == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_KEY, "\"%s\" has %lld name%s that %s no key of the store",
+               checkpoint_name(f->files[0]), (long long)n, n == 1 ? "" : "s",
+               n == 1 ? "is" : "are");
+    return list_end(&names, n, e);
+}
+
+int value_files_keys(const value_files *f, session *s, const ast *call, kv *store, bool init,
+                     key_list *keys, kv_err *e)
+{
+    bool pattern = named_is_pattern(call->kid[0]);
+    if (init && f->n > 1)
+        return unit_err(s, call->kid[1]->kid[1], e, KV_E_USAGE, "init takes one value a key");
+    if (!pattern)
+        return eval_keys(s, call->kid[0], keys, e);
+    int rc = named_keys(s, call->kid[0], f->files[0], keys, e);
+    if (!rc)
+        rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
+    if (!rc && !init)
+        rc = check_known(store, f, keys, e);
+    return rc ? unit_at(s, call->kid[1], e) : KV_OK;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+int value_files_pairs(const value_files *f, const key_list *keys, int64_t from, int64_t to,
+                      pairs *p, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = from; i < to; i++) {
+        for (int64_t j = 0; j < f->n && !rc; j++) {
+            kv_array *a;
+            rc = named_array(&a, f->files[j], keys->keys[i], e);
+            if (!rc)
+                rc = pairs_add(p, keys->keys[i], a, e);
+        }
+    }
+    return rc;
+}
+
+static const tensor_info *tensor_of(const checkpoint *c, const kv_key *key)
+{
+    char number[NUM_TEXT_MAX];
+    int64_t i = checkpoint_find(c, name_of(key, number));
+    return i < 0 ? NULL : checkpoint_at(c, i);
+}
+
+int64_t value_files_batch(const value_files *f, const key_list *keys, int64_t from)
+{
+    int64_t bytes = 0, to = from;
+    while (to < keys->n && (bytes < BATCH_BYTES || to == from)) {
+        for (int64_t j = 0; j < f->n; j++) {
+            const tensor_info *t = tensor_of(f->files[j], &keys->keys[to]);
+            bytes += t ? t->bytes : 0;
+        }
+        to++;
+    }
+    return to;
+}
+
+static bool fits(const kv_info *info, const tensor_info *t)
+{
+    return t && t->ndim == info->ndim &&
+           (t->ndim == 0 ||
+            memcmp(t->shape, info->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
+}
+
+int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys, bool init)
+{
+    for (int64_t i = 0; i < keys->n; i++) {
+        kv_info info;
+        bool there = kv_find(store, &keys->keys[i], &info, &(kv_err){0}) == KV_OK, good = true;
+        for (int64_t j = 0; j < f->n; j++) {
+            const tensor_info *t = tensor_of(f->files[j], &keys->keys[i]);
+            good &= t && (!there || (!init && fits(&info, t)));
+        }
+        if (!good)
+            return i;
+    }
+    return -1;
+}
+
+/* ---- Keys with arrays ---- */
 
 void pairs_release(pairs *p)
 {

@@ -2,8 +2,11 @@
 #ifndef CMD_PAIRS_H
 #define CMD_PAIRS_H
 
+#include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
 #include "session/result.h"
+
+/* ---- Keys with arrays ---- */
 
 /* The pairs of a call: keys[i] with arrays[i]. A call with few pairs needs no memory.
  * All zero is none. */
@@ -53,5 +56,52 @@ void pairs_suggest(kv *store, kv_err *e);
 
 /* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
+
+/* ---- Files as values of keys ---- */
+
+/* Keys whose values stand in files under their names: `init * @m/`, `push * @a.npz @b.npz`. Of
+ * several files each gives every key one value. */
+
+typedef struct value_files {
+    checkpoint **files;
+    int64_t n; /* 0: VALUES are something else */
+} value_files;
+
+/* Opens the files of VALUES if all of these are files of named arrays, and KEYS are a pattern or
+ * more than one array stands in each. Errors: those of checkpoint_open, with their place. */
+int value_files_open(value_files *f, session *s, const ast *call, kv_err *e);
+void value_files_close(value_files *f);
+
+/* The keys of the call: those that KEYS name, or for a pattern those of the first file that match.
+ * Checks that every file has all of them, and no other name that matches. init: there is one file,
+ * and a pattern makes keys; else the store has to have them. Errors: key, name, value, usage. */
+int value_files_keys(const value_files *f, session *s, const ast *call, kv *store, bool init,
+                     key_list *keys, kv_err *e);
+
+/* Adds the values of keys from..to. Errors: memory, io, dtype, format. */
+int value_files_pairs(const value_files *f, const key_list *keys, int64_t from, int64_t to,
+                      pairs *p, kv_err *e);
+
+/* Where a run of keys from `from` on ends whose values are about so large that memory holds them
+ * well: one key at least. */
+int64_t value_files_batch(const value_files *f, const key_list *keys, int64_t from);
+
+/* The first key whose call would fail, or -1: a file lacks it; init, it is there already; else its
+ * shape in a file differs. */
+int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys, bool init);
+
+/* ---- Rounds ---- */
+
+/* pull --since: the rounds that arrays hold, as numbers of the language. */
+
+/* Pulls into the arrays of --out what changed behind the rounds of --since: a number or none for
+ * all keys, or a list with one of them for each key. The result becomes the round that the arrays
+ * hold then: a number, of a list of keys one a key. Errors: usage (without --out, or with
+ * --ignore-sparse), dtype, value, those of kv_pull_since. */
+int since_pull(session *s, const ast *call, kv *store, const key_list *keys, const pairs *p,
+               const kv_call *how, result *out, kv_err *e);
+
+/* The options that go with it, before anything is done: error usage. */
+int since_check(session *s, const ast *call, kv_err *e);
 
 #endif

@@ -7,16 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/attach_jobs.h"
+#include "attach/attach.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "checkpoint/checkpoint.h"
 #include "complete/complete.h"
-#include "launch/attach_options.h"
 #include "launch/launch_options.h"
-#include "options/completion_script.h"
 #include "options/options.h"
+#include "options/shell_option.h"
 #include "out/report.h"
 #include "run/setting.h"
 #include "session/result.h"

@@ -1,4 +1,5 @@
-/* See offer.h. */
+/* Words of the language, the session and the folder. Files are read for merges when they are
+ * small, and of a checkpoint only the header. */
 #include "complete/offer.h"
 
 #include <dirent.h>
@@ -6,11 +7,105 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "checkpoint/checkpoint.h"
 #include "lang/lex.h"
+#include "lang/parse.h"
+#include "merge/merge_texts.h"
 #include "session/session.h"
 #include "session/show.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
+
+/* ---- Merges ---- */
+
+/* Names and heads of merges. A file is read only when it is small. */
+
+#define FILE_MOST 100000 /* bytes: no rule has more */
+
+void complete_merges(void (*offer)(void *arg, const char *name), void *arg)
+{
+    for (const merge_text *t = merge_texts; t->name; t++)
+        offer(arg, t->name);
+}
+
+static void offer_parameters(const char *text, void (*offer)(void *arg, const char *name),
+                             void *arg)
+{
+    rule_ast *rule;
+    arena nodes = {0};
+    kv_err unused = {0};
+    source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    if (parse_merge(&rule, &src, &nodes, &unused) == KV_OK)
+        for (int i = 0; i < rule->nparams; i++)
+            offer(arg, rule->params[i].name);
+    arena_release(&nodes);
+}
+
+void complete_merge_parameters(const char *word, size_t n,
+                               void (*offer)(void *arg, const char *name), void *arg)
+{
+    buf path = {0};
+    struct stat about;
+    kv_err unused = {0};
+    char *read;
+    size_t bytes;
+    buf_put(&path, word, n);
+    const merge_text *t = merge_text_find(buf_text(&path));
+    if (t)
+        offer_parameters(t->text, offer, arg);
+    else if (stat(buf_text(&path), &about) == 0 && S_ISREG(about.st_mode) &&
+             about.st_size <= FILE_MOST &&
+             !file_read_text(buf_text(&path), &read, &bytes, &unused)) {
+        offer_parameters(read, offer, arg);
+        mem_free(read);
+    }
+    buf_release(&path);
+}
+
+/* ---- Tensors ---- */
+
+/* Names of tensors: from the header of the checkpoint in the statement. */
+
+#define TENSORS_MOST 10000
+
+/* The word behind the command, without its quotes; false when it is no plain one. */
+static bool first_word(buf *out, const char *statement)
+{
+    const char *from = statement + strcspn(statement, " \t");
+    from += strspn(from, " \t");
+    char quote = *from == '"' || *from == '\'' ? *from : 0;
+    size_t n = quote ? strcspn(from + 1, quote == '"' ? "\"\n" : "'\n") : strcspn(from, " \t\n;|>");
+    if (n == 0 || (!quote && strchr("-$(", *from)) || (quote && from[n + 1] != quote))
+        return false;
+    buf_put(out, from + (quote != 0), n);
+    return !buf_check(out, NULL);
+}
+
+void complete_tensors(const char *statement, void (*offer)(void *arg, const char *name), void *arg)
+{
+    checkpoint_options weights = {.weights = true};
+    checkpoint *c = NULL;
+    struct stat about;
+    buf path = {0};
+    kv_err unused = {0};
+    if (first_word(&path, statement) && stat(buf_text(&path), &about) == 0 &&
+        (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
+        checkpoint_open(&c, buf_text(&path), &weights, &unused) == KV_OK &&
+        checkpoint_count(c) <= TENSORS_MOST)
+        for (int64_t i = 0; i < checkpoint_count(c); i++)
+            offer(arg, checkpoint_at(c, i)->name);
+    checkpoint_close(c);
+    buf_release(&path);
+}
+
+void complete_tensor_types(void (*offer)(void *arg, const char *name), void *arg)
+{
+    for (int t = 0; t < TENSOR_NSAFE; t++)
+        offer(arg, tensor_type_name((tensor_type)t));
+}
 
 /* ---- The place ---- */
 
@@ -142,8 +237,8 @@ void offer_formats(complete_request *r)
 
 void offer_codes(complete_request *r)
 {
-    for (int code = KV_OK + 1; code < KV_NCODES; code++)
-        offer_word(r, kv_code_name(code));
+    for (int rc = KV_OK + 1; rc < KV_NCODES; rc++)
+        offer_word(r, kv_code_name(rc));
 }
 
 void offer_contexts(complete_request *r)

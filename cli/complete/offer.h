@@ -5,11 +5,39 @@
 #ifndef COMPLETE_OFFER_H
 #define COMPLETE_OFFER_H
 
+#include <stddef.h>
+
 #include "base/mem.h"
 #include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/read_unit.h"
 #include "term/line.h"
+
+/* ---- Merges ---- */
+
+/* The rules of merges, and their parameters. */
+
+/* Offers the name of each rule of the library. */
+void complete_merges(void (*offer)(void *arg, const char *name), void *arg);
+
+/* Offers the parameters of the rule that a word of n bytes names: one of the library, or the path
+ * of a file. */
+void complete_merge_parameters(const char *word, size_t n,
+                               void (*offer)(void *arg, const char *name), void *arg);
+
+/* ---- Tensors ---- */
+
+/* Names of tensors, for the patterns of commands on checkpoints. */
+
+/* Calls offer with the name of each tensor of the checkpoint that a statement names behind its
+ * command: `ls m/ `. statement: from its first byte on. Nothing is offered where there is none, for
+ * stdin and pipes, nor from a checkpoint of so many tensors that nobody would look at them. */
+void complete_tensors(const char *statement, void (*offer)(void *arg, const char *name), void *arg);
+
+/* The same with the types of tensors that safetensors has. */
+void complete_tensor_types(void (*offer)(void *arg, const char *name), void *arg);
+
+/* ---- The language and the session ---- */
 
 /* The text that is being completed. */
 typedef struct complete_request {

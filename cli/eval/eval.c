@@ -85,10 +85,10 @@ static int field_format(session *s, const ast *field, const char **format, value
 {
     *owned = value_none();
     *format = field->u.text;
-    int code = field->n > 1 ? eval(s, field->kid[1], owned, e) : KV_OK;
-    if (code == KV_OK && field->n > 1)
+    int rc = field->n > 1 ? eval(s, field->kid[1], owned, e) : KV_OK;
+    if (rc == KV_OK && field->n > 1)
         *format = owned->u.text;
-    return code;
+    return rc;
 }
 
 /* An array of one element is formatted as its number. */
@@ -110,11 +110,11 @@ static int put_shown(session *s, buf *out, value v, bool repr, const char *forma
     buf shown = {0};
     if (!format)
         return show_value(s, out, v, repr, e);
-    int code = show_value(s, &shown, v, repr, e);
-    if (code == KV_OK)
-        code = host_format_field(out, host_text(buf_text(&shown)), format, e);
+    int rc = show_value(s, &shown, v, repr, e);
+    if (rc == KV_OK)
+        rc = host_format_field(out, host_text(buf_text(&shown)), format, e);
     buf_release(&shown);
-    return code;
+    return rc;
 }
 
 int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e)
@@ -134,37 +134,35 @@ static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
 {
     value owned;
     const char *format;
-    int code = field_format(s, field, &format, &owned, e);
-    if (code)
-        return code;
-    code = text_put_field(s, out, v, (char)field->op, format, e);
+    int rc = field_format(s, field, &format, &owned, e);
+    if (rc)
+        return rc;
+    rc = text_put_field(s, out, v, (char)field->op, format, e);
     value_release(&owned);
-    return code;
+    return rc;
 }
 
 /* The value of an AST_FTEXT. */
 static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
 {
     buf text = {0};
-    int code = KV_OK;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
         const ast *piece = node->kid[i];
         if (piece->kind == AST_TEXT) {
             buf_add(&text, piece->u.text);
             continue;
         }
         value v;
-        if ((code = eval(s, piece->kid[0], &v, e)))
+        if ((rc = eval(s, piece->kid[0], &v, e)))
             break;
-        code = put_field(s, &text, piece, v, e);
+        rc = put_field(s, &text, piece, v, e);
         value_release(&v);
-        if (code)
+        if (rc)
             unit_at(s, piece, e);
     }
-    return value_text_take(out, &text, code, e);
+    return value_text_take(out, &text, rc, e);
 }
-
-/* ---- Expressions ---- */
 
 /* ---- Names and calls ---- */
 
@@ -173,8 +171,8 @@ static int store_object(session *s, const char *name, value *out, kv_err *e)
 {
     kv *store;
     int64_t at = session_find_store(s, name);
-    int code = at >= 0 ? KV_OK : session_store(s, &store, e);
-    return code ? code : object_store(out, kv_type(at >= 0 ? s->stores[at].store : store), e);
+    int rc = at >= 0 ? KV_OK : session_store(s, &store, e);
+    return rc ? rc : object_store(out, kv_type(at >= 0 ? s->stores[at].store : store), e);
 }
 
 /* Returns true if the store in use has a key of this name. */
@@ -229,7 +227,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
     for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; none && i < registry.nfunctions; i++)
+    for (int i = 0; none && registry.functions[i].name; i++)
         suggest_add(&near, registry.functions[i].name);
     return suggest_done(&near, e), KV_E_NAME;
 }
@@ -241,9 +239,9 @@ static int eval_args(session *s, const ast *node, value_stack *l, const char **n
         const ast *arg = node->kid[i];
         value v;
         names[i] = arg->kind == AST_ARG ? arg->u.text : NULL;
-        int code = eval(s, arg->kind == AST_ARG ? arg->kid[0] : arg, &v, e);
-        if (code || (code = value_stack_add(l, v, e)))
-            return code;
+        int rc = eval(s, arg->kind == AST_ARG ? arg->kid[0] : arg, &v, e);
+        if (rc || (rc = value_stack_add(l, v, e)))
+            return rc;
     }
     return KV_OK;
 }
@@ -283,41 +281,41 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
     value_stack l = {0};
     int64_t d = method ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
-    int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
+    int rc = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
     if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)
         f = NULL; /* the object has methods of its own */
-    if (code == KV_OK && d >= 0) {
+    if (rc == KV_OK && d >= 0) {
         const call_values given = {l.items, names, l.n};
-        code = eval_call_definition(s, &s->defs[d], node, &given, out, e);
-    } else if (code == KV_OK && f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
+        rc = eval_call_definition(s, &s->defs[d], node, &given, out, e);
+    } else if (rc == KV_OK && f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
-        code = function_sort(f, l.items, names, l.n, sorted, e);
-        code = code ? unit_at(s, node, e) : eval_operate(s, node, sorted, out, e);
-    } else if (code == KV_OK && f) {
-        code = function_call(s, f, l.items, names, l.n, out, e);
-        if (code == KV_OK && (f->flags & FUNCTION_VIEW))
+        rc = function_sort(f, l.items, names, l.n, sorted, e);
+        rc = rc ? unit_at(s, node, e) : eval_operate(s, node, sorted, out, e);
+    } else if (rc == KV_OK && f) {
+        rc = function_call(s, f, l.items, names, l.n, out, e);
+        if (rc == KV_OK && (f->flags & FUNCTION_VIEW))
             eval_mark_parts(s, node, l.items, l.n, *out);
         unit_at(s, node, e);
-    } else if (code == KV_OK && optimizer_value_takes(node, l.items, l.n)) {
-        code = optimizer_value_call(node, l.items, names, l.n, out, e);
+    } else if (rc == KV_OK && optimizer_value_takes(node, l.items, l.n)) {
+        rc = optimizer_value_call(node, l.items, names, l.n, out, e);
         unit_at(s, node, e);
-    } else if (code == KV_OK) {
-        code = not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
+    } else if (rc == KV_OK) {
+        rc = not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
     }
     value_stack_release(&l);
     if (names != small)
         mem_free(names);
-    return code;
+    return rc;
 }
 
 /* ---- Lists, ranges, devices, indices ---- */
 
 static int eval_items(session *s, const ast *node, value_kind kind, value *out, kv_err *e)
 {
-    int code = value_list_new(out, kind, node->n, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = eval(s, node->kid[i], &out->u.list->items[i], e);
-    return value_finish(out, code);
+    int rc = value_list_new(out, kind, node->n, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = eval(s, node->kid[i], &out->u.list->items[i], e);
+    return value_finish(out, rc);
 }
 
 /* The most items that a range may have: a list of them takes 16 bytes each. */
@@ -327,9 +325,9 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t part[3] = {0, 0, 1};
     for (uint32_t i = 0; i < node->n; i++) {
-        int code = eval_int(s, node->kid[i], "a bound of a range", &part[i], e);
-        if (code)
-            return code;
+        int rc = eval_int(s, node->kid[i], "a bound of a range", &part[i], e);
+        if (rc)
+            return rc;
     }
     if (part[2] == 0)
         return unit_err(s, node->kid[2], e, KV_E_VALUE, "a range cannot go by 0");
@@ -348,17 +346,17 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
 
 static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
 {
-    int code = dict_new(out, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i += 2) {
+    int rc = dict_new(out, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i += 2) {
         value part[2] = {{0}};
-        if ((code = eval(s, node->kid[i], &part[0], e)) == KV_OK &&
-            (code = eval(s, node->kid[i + 1], &part[1], e)) == KV_OK &&
-            (code = dict_set(*out, part[0], part[1], e)))
+        if ((rc = eval(s, node->kid[i], &part[0], e)) == KV_OK &&
+            (rc = eval(s, node->kid[i + 1], &part[1], e)) == KV_OK &&
+            (rc = dict_set(*out, part[0], part[1], e)))
             unit_at(s, node->kid[i], e);
         value_release(&part[0]);
         value_release(&part[1]);
     }
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 /* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
@@ -367,23 +365,23 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int32_t n;
     value_stack l = {0};
     scope own = {0};
-    int code = eval_int32(s, node->kid[1], "a count of devices", &n, e);
+    int rc = eval_int32(s, node->kid[1], "a count of devices", &n, e);
     eval_enter(s, &own);
-    for (int32_t i = 0; i < n && code == KV_OK; i++) {
+    for (int32_t i = 0; i < n && rc == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((code = session_interrupted(s, e)) || (code = scope_set(&own, "i", value_int(i), e)) ||
-            (code = eval(s, node->kid[0], &v, e)))
+        if ((rc = session_interrupted(s, e)) || (rc = scope_set(&own, "i", value_int(i), e)) ||
+            (rc = eval(s, node->kid[0], &v, e)))
             break;
-        code = move(s, node, v, ctx, &moved, e);
+        rc = move(s, node, v, ctx, &moved, e);
         value_release(&v);
-        if (code == KV_OK)
-            code = value_stack_add(&l, moved, e);
+        if (rc == KV_OK)
+            rc = value_stack_add(&l, moved, e);
     }
     eval_leave(s, &own);
-    if (code == KV_OK)
-        code = value_stack_list(&l, out, e);
+    if (rc == KV_OK)
+        rc = value_stack_list(&l, out, e);
     value_stack_release(&l);
-    return code;
+    return rc;
 }
 
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
@@ -393,16 +391,16 @@ static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *o
         *out = value_ref(v); /* the same object, as as_in_context gives it */
         return KV_OK;
     }
-    int code = value_to_array(&a, v, e);
-    if (code || (code = session_ctx(s, ctx, e)))
+    int rc = value_to_array(&a, v, e);
+    if (rc || (rc = session_ctx(s, ctx, e)))
         return unit_at(s, node, e);
     if (kv_ctx_same(kv_array_ctx(a), ctx))
         return value_array(out, a, e);
-    code = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
+    rc = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
     kv_array_unref(a);
-    if (code == KV_OK)
-        code = value_array(out, moved, e);
-    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+    if (rc == KV_OK)
+        rc = value_array(out, moved, e);
+    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
 /* A value on a context or on a list of contexts; a list goes item by item. */
@@ -415,27 +413,27 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     if (list && places && n != where.u.list->n)
         return unit_err(s, node, e, KV_E_VALUE, "%lld arrays do not fit %lld devices", (long long)n,
                         (long long)where.u.list->n);
-    int code = value_descend(e);
-    if (code || (code = value_list_new(out, VALUE_LIST, n, e)))
+    int rc = value_descend(e);
+    if (rc || (rc = value_list_new(out, VALUE_LIST, n, e)))
         return unit_at(s, node, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
-                    &out->u.list->items[i], e);
-    return value_finish(out, code);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
+                  &out->u.list->items[i], e);
+    return value_finish(out, rc);
 }
 
 int eval_devices(session *s, const ast *node, value *out, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     bool bare = node->kind == AST_NAME && !session_find(s, node->u.text);
     if (bare && strcmp(node->u.text, "cpu") == 0)
         *out = value_ctx((kv_ctx){KV_CPU, 0});
     else if (bare && strcmp(node->u.text, "gpu") == 0)
         *out = value_ctx((kv_ctx){KV_GPU, 0});
     else
-        code = eval(s, node, out, e);
-    if (code)
-        return code;
+        rc = eval(s, node, out, e);
+    if (rc)
+        return rc;
     int64_t n;
     const value *items = value_items(out, &n);
     for (int64_t i = 0; i < n; i++) {
@@ -469,13 +467,13 @@ int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
 
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
-    int code = eval_devices(s, node, out, e);
-    if (code)
-        return code;
+    int rc = eval_devices(s, node, out, e);
+    if (rc)
+        return rc;
     int64_t n;
     const value *items = value_items(out, &n);
     for (int64_t i = 0; i < n; i++) {
-        if ((code = session_ctx(s, items[i].u.ctx, e))) {
+        if ((rc = session_ctx(s, items[i].u.ctx, e))) {
             value_release(out);
             return unit_at(s, node, e);
         }
@@ -486,24 +484,24 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
 static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 {
     value v, where;
-    int code = eval(s, node->kid[0], &v, e);
-    if (code)
-        return code;
-    if ((code = eval_contexts(s, node->kid[1], &where, e)) == KV_OK) {
-        code = move(s, node, v, where, out, e);
+    int rc = eval(s, node->kid[0], &v, e);
+    if (rc)
+        return rc;
+    if ((rc = eval_contexts(s, node->kid[1], &where, e)) == KV_OK) {
+        rc = move(s, node, v, where, out, e);
         value_release(&where);
     }
     value_release(&v);
-    return code;
+    return rc;
 }
 
 /* ---- Texts ---- */
 
 int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e)
 {
-    int code = eval(s, node, out, e);
-    if (code || out->kind == VALUE_TEXT)
-        return code;
+    int rc = eval(s, node, out, e);
+    if (rc || out->kind == VALUE_TEXT)
+        return rc;
     unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(*out));
     value_release(out);
     return e->code;
@@ -532,20 +530,20 @@ const char *eval_file(session *s, const ast *node, const char *what, result *out
 int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err *e)
 {
     value v;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
-    code = function_int(v, what, out, e);
+    int rc = eval(s, node, &v, e);
+    if (rc)
+        return rc;
+    rc = function_int(v, what, out, e);
     value_release(&v);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)
 {
     int64_t wide = 0;
-    int code = eval_int(s, node, what, &wide, e);
-    if (code)
-        return code;
+    int rc = eval_int(s, node, what, &wide, e);
+    if (rc)
+        return rc;
     if (wide < INT32_MIN || wide > INT32_MAX)
         return unit_err(s, node, e, KV_E_VALUE, "%s lies in %d .. %d, %lld does not", what,
                         INT32_MIN, INT32_MAX, (long long)wide);

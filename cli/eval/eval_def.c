@@ -8,33 +8,22 @@
 #include "base/suggest.h"
 #include "eval/eval.h"
 #include "session/session.h"
+#include "syntax/effect.h"
 #include "syntax/parse_statement.h"
 
 /* ---- Names ---- */
 
-static int add_target(map *names, const ast *target, kv_err *e)
-{
-    int code = KV_OK;
-    if (target->kind == AST_NAME)
-        return map_put(names, (kv_key){0, target->u.text}, 0, e);
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && code == KV_OK; i++)
-        code = add_target(names, target->kid[i], e);
-    return code;
-}
-
 /* Adds the names that the statements below node set, but not those of other functions. */
 static int find_assigned(map *names, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node || node->kind == STMT_DEF)
         return KV_OK;
-    if (node->kind == STMT_ASSIGN || node->kind == STMT_FOR)
-        code = add_target(names, node->kid[0], e);
-    if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
-        code = map_put(names, (kv_key){0, node->u.text}, 0, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = find_assigned(names, node->kid[i], e);
-    return code;
+    if (node->kind >= AST_SCRIPT) /* a comprehension has a scope of its own */
+        rc = effect_sets(node, effect_put_name, names, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = find_assigned(names, node->kid[i], e);
+    return rc;
 }
 
 static bool is_parameter(const ast *def, const char *name)
@@ -48,7 +37,7 @@ static bool is_parameter(const ast *def, const char *name)
 /* A function inside of another does not see that one's variables, but those of the script. */
 static int check_reads(session *s, const ast *def, const def_values *d, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node || node->kind == STMT_DEF)
         return KV_OK;
     const char *name = node->kind == AST_NAME ? node->u.text : NULL;
@@ -60,9 +49,9 @@ static int check_reads(session *s, const ast *def, const def_values *d, const as
         return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name),
                KV_E_UNSUPPORTED;
     }
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_reads(s, def, d, node->kid[i], e);
-    return code;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = check_reads(s, def, d, node->kid[i], e);
+    return rc;
 }
 
 /* ---- def ---- */
@@ -75,17 +64,17 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
         return KV_E_MEMORY;
     d->refs = 1;
     d->n = n;
-    int code = find_assigned(&d->assigned, node->kid[0], e);
-    if (code == KV_OK && s->locals)
-        code = check_reads(s, node, d, node->kid[0], e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
+    int rc = find_assigned(&d->assigned, node->kid[0], e);
+    if (rc == KV_OK && s->locals)
+        rc = check_reads(s, node, d, node->kid[0], e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
         if (node->kid[i + 1]->kind == AST_ARG)
-            code = eval(s, node->kid[i + 1]->kid[0], &d->defaults[i], e);
-    if (code)
+            rc = eval(s, node->kid[i + 1]->kid[0], &d->defaults[i], e);
+    if (rc)
         def_values_unref(d);
     else
         *out = d;
-    return code;
+    return rc;
 }
 
 /* ---- Calls ---- */
@@ -164,8 +153,8 @@ static int bind(session *s, const definition *d, const ast *node, const call_val
 {
     if (given->n > (int64_t)d->node->n - 1)
         return wrong_count(s, d, node, given->n, e);
-    int code = bind_given(s, d, node, given, own, e);
-    return code ? code : bind_defaults(s, d, node, given, own, e);
+    int rc = bind_given(s, d, node, given, own, e);
+    return rc ? rc : bind_defaults(s, d, node, given, own, e);
 }
 
 static int run_body(session *s, const ast *def, value *out, kv_err *e)
@@ -173,12 +162,12 @@ static int run_body(session *s, const ast *def, value *out, kv_err *e)
     run_flow f = {FLOW_ON, value_none()};
     if (def->op)
         return eval(s, def->kid[0], out, e);
-    int code = registry.run_block(s, def->kid[0], &f, e);
-    if (code)
+    int rc = registry.run_block(s, def->kid[0], &f, e);
+    if (rc)
         value_release(&f.returned);
     else
         *out = f.returned;
-    return code;
+    return rc;
 }
 
 int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
@@ -193,23 +182,23 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
         return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
-    int code = bind(s, d, node, given, &own, e);
-    if (code) {
+    int rc = bind(s, d, node, given, &own, e);
+    if (rc) {
         scope_release(&own);
-        return code;
+        return rc;
     }
     values->refs++;
     s->locals = &own;
     s->unit = its;
     s->depth++;
-    code = run_body(s, def, out, e);
+    rc = run_body(s, def, out, e);
     s->depth--;
     s->locals = locals;
     s->flow = outer;
     s->unit = caller;
     scope_release(&own);
     def_values_unref(values);
-    if (code)
+    if (rc)
         session_caller(s, node);
-    return code;
+    return rc;
 }

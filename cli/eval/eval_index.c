@@ -170,10 +170,10 @@ static int array_index(array_range *r, value v, kv_err *e)
 static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
 {
     bool step;
-    int code = slice_part(s, part->kid[0], &r->has_from, &r->from, e);
-    if (code || (code = slice_part(s, part->kid[1], &r->has_to, &r->to, e)) ||
-        (code = slice_part(s, part->kid[2], &step, &r->step, e)))
-        return code;
+    int rc = slice_part(s, part->kid[0], &r->has_from, &r->from, e);
+    if (rc || (rc = slice_part(s, part->kid[1], &r->has_to, &r->to, e)) ||
+        (rc = slice_part(s, part->kid[2], &step, &r->step, e)))
+        return rc;
     if (step && r->step == 0)
         return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
     return KV_OK;
@@ -182,14 +182,14 @@ static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
 /* The only index of a bracket is a tuple: x[(1, 2)] is x[1, 2]. */
 static int tuple_ranges(const value_list *l, array_range *r, int *n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (l->n > KV_MAX_NDIM)
         return kv_err_set(e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
-    for (; *n < l->n && code == KV_OK; (*n)++) {
+    for (; *n < l->n && rc == KV_OK; (*n)++) {
         r[*n] = (array_range){0};
-        code = array_index(&r[*n], l->items[*n], e);
+        rc = array_index(&r[*n], l->items[*n], e);
     }
-    return code;
+    return rc;
 }
 
 /* The ranges of an AST_INDEX. Those of a list are numbers and slices. The caller releases them,
@@ -197,9 +197,9 @@ static int tuple_ranges(const value_list *l, array_range *r, int *n, kv_err *e)
 static int eval_ranges(session *s, const ast *node, bool list, array_range *r, int *n, kv_err *e)
 {
     bool rest = false;
-    int code = KV_OK;
+    int rc = KV_OK;
     *n = 0;
-    for (uint32_t i = 1; i < node->n && code == KV_OK; i++) {
+    for (uint32_t i = 1; i < node->n && rc == KV_OK; i++) {
         const ast *part = node->kid[i];
         if (*n >= KV_MAX_NDIM)
             return unit_err(s, node, e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
@@ -214,25 +214,25 @@ static int eval_ranges(session *s, const ast *node, bool list, array_range *r, i
             continue;
         }
         if (part->kind == AST_SLICE) {
-            code = slice_range(s, part, at, e);
+            rc = slice_range(s, part, at, e);
             continue;
         }
-        if ((code = eval(s, part, &v, e)))
-            return code;
+        if ((rc = eval(s, part, &v, e)))
+            return rc;
         if (list) {
             at->is_index = true;
-            code = function_int(v, "an index", &at->index, e);
+            rc = function_int(v, "an index", &at->index, e);
         } else if (v.kind == VALUE_TUPLE && node->n == 2) {
             *n = 0;
-            code = tuple_ranges(v.u.list, r, n, e);
+            rc = tuple_ranges(v.u.list, r, n, e);
         } else {
-            code = array_index(at, v, e);
+            rc = array_index(at, v, e);
         }
         value_release(&v);
-        if (code)
+        if (rc)
             unit_at(s, part, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- Reading ---- */
@@ -242,7 +242,7 @@ static int index_items(session *s, const ast *node, const index_place *p, value 
 {
     value v = p->whole;
     const array_range *r = p->ranges;
-    int code;
+    int rc;
     bool text = v.kind == VALUE_TEXT;
     int64_t len = text ? text_length(v) : v.u.list->n;
     const char *whole = text ? "text" : "list", *part = text ? "character" : "item";
@@ -263,10 +263,10 @@ static int index_items(session *s, const ast *node, const index_place *p, value 
     array_span span = array_range_span(&r[0], len);
     if (text)
         return text_part(out, v, span.from, span.step, span.n, e);
-    code = value_list_new(out, v.kind, span.n, e);
-    for (int64_t i = 0; i < span.n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+    rc = value_list_new(out, v.kind, span.n, e);
+    for (int64_t i = 0; i < span.n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(v.u.list->items[span.from + i * span.step]);
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 /* The key in d[key]. */
@@ -281,12 +281,12 @@ static int eval_key(session *s, const ast *node, value *out, kv_err *e)
 static int read_key(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
 {
     const value *found;
-    int code = dict_find(p->whole, p->key, &found, e);
-    if (code == KV_OK && !found)
-        code = dict_no_key(p->whole, p->key, e);
-    if (code == KV_OK)
+    int rc = dict_find(p->whole, p->key, &found, e);
+    if (rc == KV_OK && !found)
+        rc = dict_no_key(p->whole, p->key, e);
+    if (rc == KV_OK)
         *out = value_ref(*found);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 static void index_release(index_place *p)
@@ -301,20 +301,20 @@ static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
 {
     p->key = value_none();
     p->n = 0;
-    int code = eval(s, node->kid[0], &p->whole, e);
-    if (code)
-        return code;
+    int rc = eval(s, node->kid[0], &p->whole, e);
+    if (rc)
+        return rc;
     value_kind kind = p->whole.kind;
     if (kind == VALUE_DICT)
-        code = eval_key(s, node, &p->key, e);
+        rc = eval_key(s, node, &p->key, e);
     else if (kind == VALUE_ARRAY || kind == VALUE_TEXT || value_is_sequence(p->whole))
-        code = eval_ranges(s, node, kind != VALUE_ARRAY, p->ranges, &p->n, e);
+        rc = eval_ranges(s, node, kind != VALUE_ARRAY, p->ranges, &p->n, e);
     else
-        code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index",
-                        value_kind_name(p->whole));
-    if (code)
+        rc = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index",
+                      value_kind_name(p->whole));
+    if (rc)
         index_release(p);
-    return code;
+    return rc;
 }
 
 static int index_read(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
@@ -325,23 +325,23 @@ static int index_read(session *s, const ast *node, const index_place *p, value *
         return read_key(s, node, p, out, e);
     if (p->whole.kind != VALUE_ARRAY)
         return index_items(s, node, p, out, e);
-    int code = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e);
-    if (code == KV_OK)
-        code = value_result(out, part, e);
-    return code ? unit_at(s, node, e) : KV_OK;
+    int rc = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e);
+    if (rc == KV_OK)
+        rc = value_result(out, part, e);
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
     index_place p;
-    int code = index_find(s, node, &p, e);
-    if (code)
-        return code;
-    code = index_read(s, node, &p, out, e);
-    if (code == KV_OK && p.whole.kind == VALUE_ARRAY && !picks(p.ranges, p.n))
+    int rc = index_find(s, node, &p, e);
+    if (rc)
+        return rc;
+    rc = index_read(s, node, &p, out, e);
+    if (rc == KV_OK && p.whole.kind == VALUE_ARRAY && !picks(p.ranges, p.n))
         eval_mark_part(s, node, p.whole, *out);
     index_release(&p);
-    return code;
+    return rc;
 }
 
 /* ---- Assigning ---- */
@@ -367,16 +367,16 @@ static int assign_array(session *s, const ast *target, value array, const array_
 {
     kv_array *a = array.u.box->array, *src;
     /* numbers go straight into the array's dtype, so that large integers stay exact */
-    int code = v.kind == VALUE_ARRAY
+    int rc = v.kind == VALUE_ARRAY
                    ? value_to_array(&src, v, e)
                    : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
-    if (code)
+    if (rc)
         return unit_at(s, target, e);
     eval_warn_parts(s, target->kid[0], array);
-    if ((code = value_own(array, e)) == KV_OK)
-        code = array_assign_slice(array.u.box->array, r, n, src, e);
+    if ((rc = value_own(array, e)) == KV_OK)
+        rc = array_assign_slice(array.u.box->array, r, n, src, e);
     kv_array_unref(src);
-    return code ? unit_at(s, target, e) : KV_OK;
+    return rc ? unit_at(s, target, e) : KV_OK;
 }
 
 /* list[i] = v, list[i:j] = list */
@@ -384,10 +384,10 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
                        value v, kv_err *e)
 {
     int64_t i;
-    int code;
+    int rc;
     if (n != 1 || r[0].is_index) {
-        code = item_of(s, target, list, r, n, &i, e);
-        return code || (code = list_set(list, i, v, e)) ? unit_at(s, target, e) : KV_OK;
+        rc = item_of(s, target, list, r, n, &i, e);
+        return rc || (rc = list_set(list, i, v, e)) ? unit_at(s, target, e) : KV_OK;
     }
     array_span span = array_range_span(&r[0], list.u.list->n);
     if (!value_is_sequence(v))
@@ -414,9 +414,9 @@ static int index_may_write(session *s, const ast *node, const index_place *p, kv
 
 static int index_write(session *s, const ast *node, const index_place *p, value v, kv_err *e)
 {
-    int code = index_may_write(s, node, p, e);
-    if (code)
-        return code;
+    int rc = index_may_write(s, node, p, e);
+    if (rc)
+        return rc;
     if (p->whole.kind == VALUE_LIST)
         return assign_list(s, node, p->whole, p->ranges, p->n, v, e);
     if (p->whole.kind == VALUE_ARRAY)
@@ -427,12 +427,12 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
 {
     index_place p;
-    int code = index_find(s, target, &p, e);
-    if (code)
-        return code;
-    code = index_write(s, target, &p, v, e);
+    int rc = index_find(s, target, &p, e);
+    if (rc)
+        return rc;
+    rc = index_write(s, target, &p, v, e);
     index_release(&p);
-    return code;
+    return rc;
 }
 
 /* ---- target op= value ---- */
@@ -478,20 +478,20 @@ static int convert(value a, kv_array *like, kv_err *e)
     kv_array *as = NULL;
     kv_storage storage = kv_array_storage(like);
     kv_dtype dtype = kv_array_dtype(like);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (kv_array_storage(a.u.box->array) != storage) {
-        code = storage == KV_ROW_SPARSE ? kv_array_to_sparse(&as, a.u.box->array, e)
+        rc = storage == KV_ROW_SPARSE ? kv_array_to_sparse(&as, a.u.box->array, e)
                                         : kv_array_to_dense(&as, a.u.box->array, e);
-        if (code)
-            return code;
+        if (rc)
+            return rc;
         value_replace(a, as);
     }
     kv_array *from = a.u.box->array;
     if (kv_array_dtype(from) == dtype)
         return KV_OK;
-    if ((code = kv_array_dup(&as, from, dtype, kv_array_ctx(from), e)) == KV_OK)
+    if ((rc = kv_array_dup(&as, from, dtype, kv_array_ctx(from), e)) == KV_OK)
         value_replace(a, as);
-    return code;
+    return rc;
 }
 
 /* Brings the result of op= into the form of the array that takes it, as NumPy does: its shape must
@@ -518,9 +518,9 @@ static int fit(const session *s, const ast *node, kv_array *to, value made, kv_e
 
 static int change_array(session *s, const ast *node, value old, value made, kv_err *e)
 {
-    int code = fit(s, node, old.u.box->array, made, e);
-    if (code)
-        return code;
+    int rc = fit(s, node, old.u.box->array, made, e);
+    if (rc)
+        return rc;
     eval_warn_parts(s, node->kid[0], old);
     value_replace(old, kv_array_ref(made.u.box->array));
     return KV_OK;
@@ -529,20 +529,20 @@ static int change_array(session *s, const ast *node, value old, value made, kv_e
 static int extend_list(session *s, const ast *node, value list, kv_err *e)
 {
     value more;
-    int code = eval(s, node->kid[1], &more, e);
-    if (code)
-        return code;
+    int rc = eval(s, node->kid[1], &more, e);
+    if (rc)
+        return rc;
     if (value_is_sequence(more)) {
-        code = list_extend(list, more, e);
+        rc = list_extend(list, more, e);
     } else {
-        code = unit_err(s, node, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
-                        value_kind_name(more));
+        rc = unit_err(s, node, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
+                      value_kind_name(more));
         kv_err_hint(e, more.kind == VALUE_ARRAY
                            ? "l += [a] adds the array as one item; array(l) + a calculates"
                            : "l += [x] or l.append(x) adds one item");
     }
     value_release(&more);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* name += text, for a name that alone refers to its text: that grows in place, or a loop that puts
@@ -552,24 +552,24 @@ static int extend_text(session *s, const ast *node, value *old, kv_err *e)
     value more, made;
     bool done = false;
     const char *name = node->kid[0]->u.text;
-    int code = eval(s, node->kid[1], &more, e);
-    if (code)
-        return code;
+    int rc = eval(s, node->kid[1], &more, e);
+    if (rc)
+        return rc;
     variable *now = session_variable(s, name, false);
     bool outer = s->locals && now == session_variable(s, name, true); /* of a def */
     bool same = now && now->v.kind == VALUE_TEXT && now->v.u.text == old->u.text;
     if (same && !outer && !now->follow && more.kind == VALUE_TEXT) {
         value_release(old);
-        done = text_append(&now->v, more, &code, e);
+        done = text_append(&now->v, more, &rc, e);
         *old = value_ref(now->v);
     }
     if (!done) {
         value args[2] = {*old, more};
-        if ((code = eval_operate(s, node, args, &made, e)) == KV_OK)
-            code = session_set(s, name, made, e);
+        if ((rc = eval_operate(s, node, args, &made, e)) == KV_OK)
+            rc = session_set(s, name, made, e);
     }
     value_release(&more);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* place: where the target is an index. */
@@ -580,8 +580,8 @@ static int put_back(session *s, const ast *node, const index_place *place, value
     if (!place)
         return session_set(s, target->u.text, value_ref(made), e);
     bool part = old.kind == VALUE_ARRAY && old.u.box->refs == 1;
-    int code = part ? fit(s, node, old.u.box->array, made, e) : KV_OK;
-    return code ? code : index_write(s, target, place, made, e);
+    int rc = part ? fit(s, node, old.u.box->array, made, e) : KV_OK;
+    return rc ? rc : index_write(s, target, place, made, e);
 }
 
 static int update(session *s, const ast *node, const index_place *place, value old, kv_err *e)
@@ -590,29 +590,29 @@ static int update(session *s, const ast *node, const index_place *place, value o
     bool object = is_object(old), list = object && old.kind == VALUE_LIST;
     if (list && node->op == OP_ADD)
         return extend_list(s, node, old, e);
-    int code = eval_combine(s, node, old, &made, e);
-    if (code)
-        return code;
+    int rc = eval_combine(s, node, old, &made, e);
+    if (rc)
+        return rc;
     if (list && made.kind == VALUE_LIST)
-        code = list_splice(old, 0, old.u.list->n, made, e);
+        rc = list_splice(old, 0, old.u.list->n, made, e);
     else if (object && !list)
-        code = change_array(s, node, old, made, e);
+        rc = change_array(s, node, old, made, e);
     else
-        code = put_back(s, node, place, old, made, e);
+        rc = put_back(s, node, place, old, made, e);
     value_release(&made);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 static int update_name(session *s, const ast *node, kv_err *e)
 {
     value old;
-    int code = eval(s, node->kid[0], &old, e);
-    if (code)
-        return code;
+    int rc = eval(s, node->kid[0], &old, e);
+    if (rc)
+        return rc;
     bool text = old.kind == VALUE_TEXT && node->op == OP_ADD;
-    code = text ? extend_text(s, node, &old, e) : update(s, node, NULL, old, e);
+    rc = text ? extend_text(s, node, &old, e) : update(s, node, NULL, old, e);
     value_release(&old);
-    return code;
+    return rc;
 }
 
 static int update_index(session *s, const ast *node, kv_err *e)
@@ -620,30 +620,30 @@ static int update_index(session *s, const ast *node, kv_err *e)
     const ast *target = node->kid[0];
     index_place place;
     value old;
-    int code = index_find(s, target, &place, e);
-    if (code)
-        return code;
-    if ((code = index_may_write(s, target, &place, e)) == KV_OK &&
-        (code = index_read(s, target, &place, &old, e)) == KV_OK) {
-        code = update(s, node, &place, old, e);
+    int rc = index_find(s, target, &place, e);
+    if (rc)
+        return rc;
+    if ((rc = index_may_write(s, target, &place, e)) == KV_OK &&
+        (rc = index_read(s, target, &place, &old, e)) == KV_OK) {
+        rc = update(s, node, &place, old, e);
         value_release(&old);
     }
     index_release(&place);
-    return code;
+    return rc;
 }
 
 int eval_update(session *s, const ast *node, kv_err *e)
 {
     arena nodes = {0};
     ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
-    int code = both ? KV_OK : KV_E_MEMORY;
+    int rc = both ? KV_OK : KV_E_MEMORY;
     if (both) {
         *both = *node;
         both->kind = AST_BINARY;
         both->kid[0] = node->kid[0];
         both->kid[1] = node->kid[1];
-        code = node->kid[0]->kind == AST_INDEX ? update_index(s, both, e) : update_name(s, both, e);
+        rc = node->kid[0]->kind == AST_INDEX ? update_index(s, both, e) : update_name(s, both, e);
     }
     arena_release(&nodes);
-    return code;
+    return rc;
 }

@@ -38,27 +38,27 @@ static int add_one(session *s, const ast *node, const char *what, result *out, w
                    kv_err *e)
 {
     value v;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
+    int rc = eval(s, node, &v, e);
+    if (rc)
+        return rc;
     if (value_is_sequence(v)) {
-        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-            code = add_word(to, v.u.list->items[i], node, what, s, out, e);
+        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+            rc = add_word(to, v.u.list->items[i], node, what, s, out, e);
     } else {
-        code = add_word(to, v, node, what, s, out, e);
+        rc = add_word(to, v, node, what, s, out, e);
     }
     value_release(&v);
-    return code;
+    return rc;
 }
 
 int eval_words(session *s, const ast *node, const char *what, result *out, words *to, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node || node->kind != AST_LIST)
         return node ? add_one(s, node, what, out, to, e) : KV_OK;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = add_one(s, node->kid[i], what, out, to, e);
-    return code;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = add_one(s, node->kid[i], what, out, to, e);
+    return rc;
 }
 
 int eval_option_words(session *s, const ast *call, const char *option, const char *what,
@@ -66,10 +66,10 @@ int eval_option_words(session *s, const ast *call, const char *option, const cha
 {
     uint32_t from = 0;
     const ast *given;
-    int code = KV_OK;
-    while (code == KV_OK && (given = command_option_next(call, option, &from)))
-        code = add_one(s, given, what, out, to, e);
-    return code;
+    int rc = KV_OK;
+    while (rc == KV_OK && (given = command_option_next(call, option, &from)))
+        rc = add_one(s, given, what, out, to, e);
+    return rc;
 }
 
 const char *eval_option_word(session *s, const ast *call, const char *option, const char *what,
@@ -137,14 +137,14 @@ static int check_count(session *s, const ast *node, int64_t from, int64_t to, in
 static int add_range(session *s, const ast *node, key_list *l, kv_err *e)
 {
     int64_t from = node->kid[0]->u.integer, to = node->kid[1]->u.integer, left = KEYS_MAX;
-    int code = check_count(s, node, from, to, &left, e);
-    for (int64_t i = from; from <= to && code == KV_OK; i++) {
-        if ((code = stop_check_at(i, e)) == KV_OK)
-            code = add(l, (kv_key){i, NULL}, e);
+    int rc = check_count(s, node, from, to, &left, e);
+    for (int64_t i = from; from <= to && rc == KV_OK; i++) {
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = add(l, (kv_key){i, NULL}, e);
         if (i == to)
             break;
     }
-    return code;
+    return rc;
 }
 
 /* The numbers of the {a..b} at text; returns what stands behind it. */
@@ -162,26 +162,26 @@ static int expand(key_list *l, buf *so_far, const char *text, kv_err *e)
     size_t keep = so_far->len;
     int64_t from, to;
     bool over = false;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!open) {
         buf_add(so_far, text);
-        if ((code = buf_check(so_far, e)) == KV_OK && (code = stop_check_at(l->n, e)) == KV_OK)
-            code = add_text(l, buf_text(so_far), so_far->len, e);
+        if ((rc = buf_check(so_far, e)) == KV_OK && (rc = stop_check_at(l->n, e)) == KV_OK)
+            rc = add_text(l, buf_text(so_far), so_far->len, e);
         so_far->len = keep;
-        return code;
+        return rc;
     }
     const char *behind = read_numbers(open, &from, &to, &over);
     buf_put(so_far, text, (size_t)(open - text));
     size_t before = so_far->len;
-    for (int64_t i = from; from <= to && code == KV_OK; i++) {
+    for (int64_t i = from; from <= to && rc == KV_OK; i++) {
         buf_printf(so_far, "%lld", (long long)i);
-        code = expand(l, so_far, behind, e);
+        rc = expand(l, so_far, behind, e);
         so_far->len = before;
         if (i == to)
             break;
     }
     so_far->len = keep;
-    return code;
+    return rc;
 }
 
 /* A word with {a..b}: every combination, the last one's numbers first. */
@@ -189,61 +189,61 @@ static int add_pattern(session *s, const ast *node, const char *pattern, key_lis
 {
     buf so_far = {0};
     int64_t from, to, left = KEYS_MAX;
-    int code = KV_OK;
-    for (const char *at = pattern; code == KV_OK && (at = strchr(at, '{'));) {
+    int rc = KV_OK;
+    for (const char *at = pattern; rc == KV_OK && (at = strchr(at, '{'));) {
         bool over = false;
         at = read_numbers(at, &from, &to, &over);
-        code = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
+        rc = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
     }
-    if (code == KV_OK)
-        code = expand(l, &so_far, pattern, e);
+    if (rc == KV_OK)
+        rc = expand(l, &so_far, pattern, e);
     buf_release(&so_far);
-    return code;
+    return rc;
 }
 
 int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; code == KV_OK && i < kv_num_keys(store); i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; rc == KV_OK && i < kv_num_keys(store); i++) {
         kv_info info;
         char number[NUM_TEXT_MAX];
-        if ((code = kv_info_at(store, i, &info, e)))
+        if ((rc = kv_info_at(store, i, &info, e)))
             break;
         num_int(number, info.key.id);
         if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
             continue;
-        code = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
+        rc = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
                              : add(l, info.key, e);
     }
-    return code;
+    return rc;
 }
 
 static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
 {
     kv *store;
     int64_t before = l->n;
-    int code = session_store(s, &store, e);
-    if (code == KV_OK)
-        code = eval_matching(store, pattern, l, e);
-    if (code == KV_OK && l->n == before)
+    int rc = session_store(s, &store, e);
+    if (rc == KV_OK)
+        rc = eval_matching(store, pattern, l, e);
+    if (rc == KV_OK && l->n == before)
         return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", pattern);
-    return code;
+    return rc;
 }
 
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
 {
-    int code = value_descend(e);
-    if (code)
-        return code;
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
     if (v.kind == VALUE_INT)
         return add(l, (kv_key){v.u.integer, NULL}, e);
     if (v.kind == VALUE_TEXT)
         return add_text(l, v.u.text, strlen(v.u.text), e);
     if (value_is_sequence(v)) {
         l->list = true;
-        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-            code = add_value(s, node, v.u.list->items[i], l, e);
-        return code;
+        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+            rc = add_value(s, node, v.u.list->items[i], l, e);
+        return rc;
     }
     return unit_err(s, node, e, KV_E_DTYPE, "a key is an integer or a text, not %s",
                     value_kind_name(v));
@@ -252,15 +252,15 @@ static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *
 static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
 {
     value v;
-    int code;
+    int rc;
     if (node->kind == AST_KEY_RANGE)
         return add_range(s, node, l, e);
     if (node->kind == AST_KEY_VALUE) {
-        if ((code = eval(s, node->kid[0], &v, e)))
-            return code;
-        code = add_value(s, node, v, l, e);
+        if ((rc = eval(s, node->kid[0], &v, e)))
+            return rc;
+        rc = add_value(s, node, v, l, e);
         value_release(&v);
-        return code ? unit_at(s, node, e) : KV_OK;
+        return rc ? unit_at(s, node, e) : KV_OK;
     }
     if (node->op == 0)
         return add(l, (kv_key){node->u.integer, NULL}, e);
@@ -273,11 +273,11 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
 
 int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     *out = (key_list){.list = !(node->flags & AST_SINGLE)};
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = add_key(s, node->kid[i], out, e);
-    if (code) {
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = add_key(s, node->kid[i], out, e);
+    if (rc) {
         key_list_release(out);
         return unit_at(s, node, e);
     }

@@ -31,17 +31,17 @@ static int find_element(kv_array *a, bool wanted, bool *found, kv_err *e)
 {
     const void *data;
     int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
-    int code = kv_array_read(a, &data, e);
+    int rc = kv_array_read(a, &data, e);
     unsigned char block[1024];
     *found = false;
-    for (int64_t i = 0; i < n && code == KV_OK && !*found; i += 1024) {
+    for (int64_t i = 0; i < n && rc == KV_OK && !*found; i += 1024) {
         int64_t m = n - i < 1024 ? n - i : 1024;
-        if (i % STOP_EVERY == 0 && (code = stop_check(e)))
+        if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
             break;
         convert_elements(block, KV_BOOL, (const char *)data + i * bytes, kv_array_dtype(a), m);
         *found = memchr(block, wanted ? 1 : 0, (size_t)m) != NULL;
     }
-    return code;
+    return rc;
 }
 
 int eval_truth_of_all(value v, bool *out, kv_err *e)
@@ -49,9 +49,9 @@ int eval_truth_of_all(value v, bool *out, kv_err *e)
     if (v.kind != VALUE_ARRAY)
         return eval_truth(v, out, e);
     bool zero = false;
-    int code = find_element(v.u.box->array, false, &zero, e);
+    int rc = find_element(v.u.box->array, false, &zero, e);
     *out = !zero;
-    return code;
+    return rc;
 }
 
 int eval_truth(value v, bool *out, kv_err *e)
@@ -75,12 +75,12 @@ int eval_truth(value v, bool *out, kv_err *e)
 int eval_condition(session *s, const ast *node, bool *truth, kv_err *e)
 {
     value v;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
-    code = eval_truth(v, truth, e);
+    int rc = eval(s, node, &v, e);
+    if (rc)
+        return rc;
+    rc = eval_truth(v, truth, e);
     value_release(&v);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- and, or, not, if ---- */
@@ -88,8 +88,8 @@ int eval_condition(session *s, const ast *node, bool *truth, kv_err *e)
 int eval_logic(session *s, const ast *node, value *out, kv_err *e)
 {
     bool truth;
-    int code = eval(s, node->kid[0], out, e);
-    if (code || (code = eval_truth(*out, &truth, e))) {
+    int rc = eval(s, node->kid[0], out, e);
+    if (rc || (rc = eval_truth(*out, &truth, e))) {
         value_release(out);
         return unit_at(s, node->kid[0], e);
     }
@@ -107,8 +107,8 @@ int eval_logic(session *s, const ast *node, value *out, kv_err *e)
 int eval_choice(session *s, const ast *node, value *out, kv_err *e)
 {
     bool truth;
-    int code = eval_condition(s, node->kid[0], &truth, e);
-    return code ? code : eval(s, node->kid[truth ? 1 : 2], out, e);
+    int rc = eval_condition(s, node->kid[0], &truth, e);
+    return rc ? rc : eval(s, node->kid[truth ? 1 : 2], out, e);
 }
 
 /* ---- Comparisons ---- */
@@ -125,28 +125,28 @@ static int array_holds(session *s, const ast *node, const value *args, bool *hol
     compare->op = OP_EQ;
     compare->kid[0] = node->kid[1];
     compare->kid[1] = node->kid[0];
-    int code = eval_operate(s, compare, pair, &equal, e);
-    if (code == KV_OK && equal.kind == VALUE_ARRAY)
-        code = find_element(equal.u.box->array, true, holds, e);
-    if (code == KV_OK)
+    int rc = eval_operate(s, compare, pair, &equal, e);
+    if (rc == KV_OK && equal.kind == VALUE_ARRAY)
+        rc = find_element(equal.u.box->array, true, holds, e);
+    if (rc == KV_OK)
         value_release(&equal);
     mem_free(compare);
-    return code;
+    return rc;
 }
 
 /* args[0] in args[1] */
 static int holds(session *s, const ast *node, const value *args, bool *out, kv_err *e)
 {
     const value *found;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (value_is_sequence(args[1]))
         return list_holds(args[1], args[0], out, e);
     if (args[1].kind == VALUE_ARRAY)
         return array_holds(s, node, args, out, e);
     if (args[1].kind == VALUE_DICT) {
-        if ((code = dict_find(args[1], args[0], &found, e)) == KV_OK)
+        if ((rc = dict_find(args[1], args[0], &found, e)) == KV_OK)
             *out = found != NULL;
-        return code;
+        return rc;
     }
     if (args[1].kind == VALUE_TEXT && args[0].kind == VALUE_TEXT) {
         *out = strstr(args[1].u.text, args[0].u.text) != NULL;
@@ -183,9 +183,9 @@ static int compare(session *s, const ast *node, const value *args, value *out, k
     bool truth;
     if (node->kind == AST_BINARY)
         return eval_operate(s, node, args, out, e);
-    int code = node->op == OP_IN || node->op == OP_NOT_IN ? holds(s, node, args, &truth, e)
+    int rc = node->op == OP_IN || node->op == OP_NOT_IN ? holds(s, node, args, &truth, e)
                                                           : is_same(args[0], args[1], &truth, e);
-    if (code)
+    if (rc)
         return unit_at(s, node, e);
     *out = value_bool(truth == (node->op == OP_IN || node->op == OP_IS));
     return KV_OK;
@@ -194,26 +194,26 @@ static int compare(session *s, const ast *node, const value *args, value *out, k
 int eval_test(session *s, const ast *node, value *out, kv_err *e)
 {
     value args[2] = {{0}};
-    int code = eval(s, node->kid[0], &args[0], e);
-    if (code == KV_OK && (code = eval(s, node->kid[1], &args[1], e)) == KV_OK)
-        code = compare(s, node, args, out, e);
+    int rc = eval(s, node->kid[0], &args[0], e);
+    if (rc == KV_OK && (rc = eval(s, node->kid[1], &args[1], e)) == KV_OK)
+        rc = compare(s, node, args, out, e);
     value_release(&args[0]);
     value_release(&args[1]);
-    return code;
+    return rc;
 }
 
 int eval_chain(session *s, const ast *node, value *out, kv_err *e)
 {
     value args[2] = {{0}};
     bool on = true;
-    int code = eval(s, node->kid[0]->kid[0], &args[0], e);
-    for (uint32_t i = 0; i < node->n && on && code == KV_OK; i++) {
+    int rc = eval(s, node->kid[0]->kid[0], &args[0], e);
+    for (uint32_t i = 0; i < node->n && on && rc == KV_OK; i++) {
         const ast *one = node->kid[i];
         value_release(out);
-        if ((code = eval(s, one->kid[1], &args[1], e)) ||
-            (code = compare(s, one, args, out, e)))
+        if ((rc = eval(s, one->kid[1], &args[1], e)) ||
+            (rc = compare(s, one, args, out, e)))
             break;
-        if (i + 1 < node->n && (code = eval_truth(*out, &on, e)))
+        if (i + 1 < node->n && (rc = eval_truth(*out, &on, e)))
             unit_at(s, one, e);
         value_release(&args[0]);
         args[0] = args[1];
@@ -221,7 +221,7 @@ int eval_chain(session *s, const ast *node, value *out, kv_err *e)
     }
     value_release(&args[0]);
     value_release(&args[1]);
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 /* ---- Operators over row_sparse arrays ---- */
@@ -242,14 +242,14 @@ static int with_rows(value *out, kv_array *like, kv_array *data, kv_err *e)
     const void *from;
     void *to;
     kv_array *a;
-    int code = kv_array_new_sparse(&a, kv_array_dtype(data), kv_array_ndim(like),
-                                   kv_array_shape(like), kv_array_nrows(like),
-                                   kv_array_row_ids(like), kv_array_ctx(like), e);
-    if (code)
-        return code;
-    if ((code = kv_array_read(data, &from, e)) || (code = kv_array_write_rows(a, &to, e))) {
+    int rc = kv_array_new_sparse(&a, kv_array_dtype(data), kv_array_ndim(like),
+                                 kv_array_shape(like), kv_array_nrows(like),
+                                 kv_array_row_ids(like), kv_array_ctx(like), e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_read(data, &from, e)) || (rc = kv_array_write_rows(a, &to, e))) {
         kv_array_unref(a);
-        return code;
+        return rc;
     }
     if (kv_array_bytes(data) > 0)
         memcpy(to, from, (size_t)kv_array_bytes(data));
@@ -261,20 +261,20 @@ static int over_rows(session *s, const ast *node, const value *args, int i, valu
 {
     value operands[OPERANDS], made;
     kv_array *ids, *data, *r = args[i].u.box->array;
-    int code = sparse_parts(&ids, &data, r, e);
-    if (code)
-        return code;
+    int rc = sparse_parts(&ids, &data, r, e);
+    if (rc)
+        return rc;
     kv_array_unref(ids);
     memcpy(operands, args, node->n * sizeof *args);
-    if ((code = value_array(&operands[i], data, e)) == KV_OK) {
-        code = eval_operate(s, node, operands, &made, e);
+    if ((rc = value_array(&operands[i], data, e)) == KV_OK) {
+        rc = eval_operate(s, node, operands, &made, e);
         value_release(&operands[i]);
     }
-    if (code == KV_OK) {
-        code = with_rows(out, r, made.u.box->array, e);
+    if (rc == KV_OK) {
+        rc = with_rows(out, r, made.u.box->array, e);
         value_release(&made);
     }
-    return code;
+    return rc;
 }
 
 /* Gives a, which is taken, on a context. */
@@ -283,9 +283,9 @@ static int on_context(value *out, kv_array *a, kv_ctx ctx, kv_err *e)
     kv_array *there;
     if (kv_ctx_same(kv_array_ctx(a), ctx))
         return value_array(out, a, e);
-    int code = kv_array_dup(&there, a, kv_array_dtype(a), ctx, e);
+    int rc = kv_array_dup(&there, a, kv_array_dtype(a), ctx, e);
     kv_array_unref(a);
-    return code ? code : value_array(out, there, e);
+    return rc ? rc : value_array(out, there, e);
 }
 
 /* a + b, or a - b, which is a + b * -1. */
@@ -295,36 +295,36 @@ static int over_both(session *s, const ast *node, const value *args, value *out,
     kv_dtype dtype = promote_dtypes(kv_array_dtype(both[0]), kv_array_dtype(both[1]));
     ast times = *node;
     value factors[2] = {args[1], value_int(-1)}, negative = value_none();
-    int code = KV_OK;
+    int rc = KV_OK;
     times.op = OP_MUL;
-    if (node->op == OP_SUB && (code = over_rows(s, &times, factors, 0, &negative, e)) == KV_OK)
+    if (node->op == OP_SUB && (rc = over_rows(s, &times, factors, 0, &negative, e)) == KV_OK)
         both[1] = negative.u.box->array;
     kv_array_nrows(both[0]); /* waits for what a store still writes */
     kv_array_nrows(both[1]);
-    if (code == KV_OK)
-        code = sparse_sum(&sum, both, 2, dtype, (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK)
+        rc = sparse_sum(&sum, both, 2, dtype, (kv_ctx){KV_CPU, 0}, e);
     value_release(&negative);
-    return code ? code : on_context(out, sum, kv_array_ctx(args[0].u.box->array), e);
+    return rc ? rc : on_context(out, sum, kv_array_ctx(args[0].u.box->array), e);
 }
 
 /* Over the dense arrays of all operands. */
 static int over_all(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     value operands[OPERANDS] = {{0}};
-    int code = KV_OK;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
         kv_array *dense;
         operands[i] = value_none();
         if (!value_is_sparse(args[i]))
             operands[i] = value_ref(args[i]);
-        else if ((code = kv_array_to_dense(&dense, args[i].u.box->array, e)) == KV_OK)
-            code = value_array(&operands[i], dense, e);
+        else if ((rc = kv_array_to_dense(&dense, args[i].u.box->array, e)) == KV_OK)
+            rc = value_array(&operands[i], dense, e);
     }
-    if (code == KV_OK)
-        code = eval_operate(s, node, operands, out, e);
+    if (rc == KV_OK)
+        rc = eval_operate(s, node, operands, out, e);
     for (uint32_t i = 0; i < node->n; i++)
         value_release(&operands[i]);
-    return code;
+    return rc;
 }
 
 /* Times or by a number that leaves zeros what they are. */
@@ -351,23 +351,23 @@ static bool keeps_zero(const char *name)
 static int sparse_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     bool left = value_is_sparse(args[0]), right = node->n == 2 && value_is_sparse(args[1]);
-    int code;
+    int rc;
     if (node->n > OPERANDS)
         return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     bool binary = node->kind == AST_BINARY;
     bool sum = binary && (node->op == OP_ADD || node->op == OP_SUB) && left && right;
     if (sum && kv_array_same_shape(args[0].u.box->array, args[1].u.box->array))
-        code = over_both(s, node, args, out, e);
+        rc = over_both(s, node, args, out, e);
     else if (node->kind == AST_UNARY || (node->kind == AST_CALL && node->n == 1 && left &&
                                          keeps_zero(node->u.text)))
-        code = over_rows(s, node, args, 0, out, e);
+        rc = over_rows(s, node, args, 0, out, e);
     else if (binary && left && scales(node->op, args[1]))
-        code = over_rows(s, node, args, 0, out, e);
+        rc = over_rows(s, node, args, 0, out, e);
     else if (binary && right && node->op == OP_MUL && scales(OP_MUL, args[0]))
-        code = over_rows(s, node, args, 1, out, e);
+        rc = over_rows(s, node, args, 1, out, e);
     else
-        code = over_all(s, node, args, out, e);
-    return code ? unit_at(s, node, e) : KV_OK;
+        rc = over_all(s, node, args, out, e);
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- Trees ---- */
@@ -388,15 +388,15 @@ bool eval_is_inner(const session *s, const ast *node)
 
 static int collect(session *s, const ast *node, value_stack *l, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (eval_is_inner(s, node)) {
-        for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-            code = collect(s, node->kid[i], l, e);
-        return code;
+        for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+            rc = collect(s, node->kid[i], l, e);
+        return rc;
     }
     value v;
-    if ((code = eval(s, node, &v, e)))
-        return code;
+    if ((rc = eval(s, node, &v, e)))
+        return rc;
     return value_stack_add(l, v, e);
 }
 
@@ -470,8 +470,8 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     const value *items = many ? args[1].u.list->items : &args[1];
     host small[8], *hosts = n <= 8 ? small : mem_alloc(n, sizeof *hosts, e);
     buf *texts = mem_zalloc(n, sizeof *texts, e), all = {0};
-    int code = hosts && texts ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = hosts && texts ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         value number;
         kv_err unused = {0};
         if (value_is_scalar(items[i])) {
@@ -479,19 +479,19 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
         } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.box->array) == 0 &&
                    value_item(&number, items[i], &unused) == KV_OK) {
             hosts[i] = value_host(number);
-        } else if ((code = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
+        } else if ((rc = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
             hosts[i] = host_text(buf_text(&texts[i]));
         }
     }
-    if (code == KV_OK)
-        code = host_format(&all, args[0].u.text, hosts, (int)n, e);
-    code = value_text_take(out, &all, code, e);
+    if (rc == KV_OK)
+        rc = host_format(&all, args[0].u.text, hosts, (int)n, e);
+    rc = value_text_take(out, &all, rc, e);
     for (int64_t i = 0; texts && i < n; i++)
         buf_release(&texts[i]);
     mem_free(texts);
     if (hosts != small)
         mem_free(hosts);
-    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
 /* min and max of several values compare them as Python does, unless one is an array. */
@@ -504,8 +504,8 @@ static bool is_extreme(const ast *node)
 static int extreme(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     static const char *const no_names[8];
-    int code = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
-    return code ? unit_at(s, node, e) : KV_OK;
+    int rc = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* Rules let none pass through signs and comparisons by order; Python does not. */
@@ -519,7 +519,7 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
 {
     host in[8], h;
     arena texts = {0};
-    int code;
+    int rc;
     if (node->n > 8)
         return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n; i++)
@@ -527,15 +527,15 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
     if (is_none_refused(node, args))
         return no_operator(s, node, args, e);
     if (node->kind == AST_CALL)
-        code = host_call(node->u.text, in, (int)node->n, &h, e);
+        rc = host_call(node->u.text, in, (int)node->n, &h, e);
     else if (node->kind == AST_UNARY)
-        code = host_unary(node->op, in[0], &h, e);
+        rc = host_unary(node->op, in[0], &h, e);
     else
-        code = host_binary(node->op, in[0], in[1], &h, &texts, e);
-    if (code == KV_OK)
-        code = value_from_host(out, h, e);
+        rc = host_binary(node->op, in[0], in[1], &h, &texts, e);
+    if (rc == KV_OK)
+        rc = value_from_host(out, h, e);
     arena_release(&texts);
-    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
 /* A number, or none, which clip takes for "no bound". */
@@ -553,17 +553,17 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
     kv_array *made[8] = {0}, *whole = NULL;
     ast *tree = arena_alloc(&nodes, sizeof *tree + node->n * sizeof tree->kid[0], e);
     ast *end = arena_alloc(&nodes, sizeof *end, e);
-    int code = tree && end ? KV_OK : KV_E_MEMORY;
-    if (code == KV_OK && node->n > 8)
-        code = unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+    int rc = tree && end ? KV_OK : KV_E_MEMORY;
+    if (rc == KV_OK && node->n > 8)
+        rc = unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
         if (is_leaf_number(args[i]))
             leaf[i].number = value_host(args[i]);
-        else if ((code = value_to_array(&made[i], args[i], e)) == KV_OK)
+        else if ((rc = value_to_array(&made[i], args[i], e)) == KV_OK)
             leaf[i].array = made[i];
         tree->kid[i] = end;
     }
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         end->kind = AST_NONE;
         tree->kind = node->kind;
         tree->op = node->op;
@@ -571,14 +571,14 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
         tree->n = node->n;
         tree->pos = node->pos;
         tree->end = node->end;
-        code = expr_eval(&whole, tree, leaf, (int)node->n, &s->unit->src, e);
+        rc = expr_eval(&whole, tree, leaf, (int)node->n, &s->unit->src, e);
     }
     for (uint32_t i = 0; i < 8; i++)
         kv_array_unref(made[i]);
     arena_release(&nodes);
-    if (code == KV_OK)
-        code = value_result(out, whole, e);
-    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+    if (rc == KV_OK)
+        rc = value_result(out, whole, e);
+    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
 /* An operator with a list or tuple on one side at least, as in Python. */
@@ -586,20 +586,20 @@ static int over_sequences(session *s, const ast *node, const value *args, value 
 {
     bool first = value_is_sequence(args[0]), alike = args[0].kind == args[1].kind, holds = false;
     const value *times = first ? &args[1] : &args[0];
-    int code;
+    int rc;
     if (node->op == OP_ADD && alike && first)
-        code = list_join(out, args[0], args[1], e);
+        rc = list_join(out, args[0], args[1], e);
     else if (node->op == OP_MUL && value_is_sequence(args[!first]) &&
              (times->kind == VALUE_INT || times->kind == VALUE_BOOL))
-        code = list_repeat(out, args[!first], times->u.integer, e);
+        rc = list_repeat(out, args[!first], times->u.integer, e);
     else if (node->op == OP_EQ || node->op == OP_NE ||
              (node->op >= OP_LT && node->op <= OP_GE && alike && first)) {
-        code = list_compare(node->op, args[0], args[1], &holds, e);
+        rc = list_compare(node->op, args[0], args[1], &holds, e);
         *out = value_bool(holds);
     } else {
         return no_operator(s, node, args, e);
     }
-    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
 int eval_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
@@ -638,16 +638,16 @@ static int fold(session *s, const ast *node, const value **leaf, value *out, kv_
         return KV_OK;
     }
     value args[8] = {{0}};
-    int code = KV_OK;
+    int rc = KV_OK;
     if (node->n > 8)
         return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = fold(s, node->kid[i], leaf, &args[i], e);
-    if (code == KV_OK)
-        code = eval_operate(s, node, args, out, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = fold(s, node->kid[i], leaf, &args[i], e);
+    if (rc == KV_OK)
+        rc = eval_operate(s, node, args, out, e);
     for (uint32_t i = 0; i < node->n; i++)
         value_release(&args[i]);
-    return code;
+    return rc;
 }
 
 /* Says of each leaf which node it is, for those that look like operators: `and`, `or`, `not`. */
@@ -666,8 +666,8 @@ static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_
 {
     expr_leaf small[8], *leaf = l->n <= 8 ? small : mem_alloc(l->n, sizeof *leaf, e);
     kv_array *whole = NULL;
-    int code = leaf ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
+    int rc = leaf ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
         leaf[i] = (expr_leaf){0};
         if (is_leaf_number(l->items[i])) {
             leaf[i].number = value_host(l->items[i]);
@@ -675,20 +675,20 @@ static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_
             leaf[i].array = l->items[i].u.box->array;
         }
     }
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         expr_leaf *next = leaf;
         name_leaves(s, node, &next);
-        code = expr_eval(&whole, node, leaf, (int)l->n, &s->unit->src, e);
+        rc = expr_eval(&whole, node, leaf, (int)l->n, &s->unit->src, e);
     }
-    if (code == KV_OK)
-        code = value_result(out, whole, e);
+    if (rc == KV_OK)
+        rc = value_result(out, whole, e);
     if (leaf != small)
         mem_free(leaf);
-    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
 /* The value of a tree from its leaves, which are released. */
-static int from_leaves(session *s, const ast *node, value_stack *l, value *out, int code, kv_err *e)
+static int from_leaves(session *s, const ast *node, value_stack *l, value *out, int rc, kv_err *e)
 {
     bool arrays = false, others = false;
     const value *leaf = l->items;
@@ -697,25 +697,25 @@ static int from_leaves(session *s, const ast *node, value_stack *l, value *out, 
         others |= (l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i])) ||
                   value_is_sparse(l->items[i]);
     }
-    if (code == KV_OK)
-        code = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);
+    if (rc == KV_OK)
+        rc = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);
     value_stack_release(l);
-    return code;
+    return rc;
 }
 
 int eval_tree(session *s, const ast *node, value *out, kv_err *e)
 {
     value_stack l = {0};
-    int code = collect(s, node, &l, e);
-    return from_leaves(s, node, &l, out, code, e);
+    int rc = collect(s, node, &l, e);
+    return from_leaves(s, node, &l, out, rc, e);
 }
 
 int eval_combine(session *s, const ast *node, value left, value *out, kv_err *e)
 {
     value_stack l = {0};
-    int code = value_stack_add(&l, value_ref(left), e);
+    int rc = value_stack_add(&l, value_ref(left), e);
     *out = value_none();
-    if (code == KV_OK)
-        code = collect(s, node->kid[1], &l, e);
-    return from_leaves(s, node, &l, out, code, e);
+    if (rc == KV_OK)
+        rc = collect(s, node->kid[1], &l, e);
+    return from_leaves(s, node, &l, out, rc, e);
 }

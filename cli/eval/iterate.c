@@ -39,8 +39,8 @@ static int row_of(kv_array *a, int64_t i, value *out, kv_err *e)
 {
     array_range at = {.is_index = true, .index = i};
     kv_array *row;
-    int code = array_slice(&row, a, &at, 1, e);
-    return code ? code : value_result(out, row, e);
+    int rc = array_slice(&row, a, &at, 1, e);
+    return rc ? rc : value_result(out, row, e);
 }
 
 /* A walk over the items of a value: the next item, counted from 0, and for a text the byte where
@@ -59,10 +59,10 @@ static int item_of_dict(const walk *w, const value *pair, value *out, kv_err *e)
         *out = value_ref(pair[w->view == VIEW_VALUES]);
         return KV_OK;
     }
-    int code = value_list_new(out, VALUE_TUPLE, 2, e);
-    for (int i = 0; i < 2 && code == KV_OK; i++)
+    int rc = value_list_new(out, VALUE_TUPLE, 2, e);
+    for (int i = 0; i < 2 && rc == KV_OK; i++)
         out->u.list->items[i] = value_ref(pair[i]);
-    return code;
+    return rc;
 }
 
 /* The next item; *more is cleared when there is none. The body may have changed the list. */
@@ -70,7 +70,7 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
 {
     value v = w->of;
     int64_t i = w->i++;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (v.kind == VALUE_DICT && dict_count(v) != w->keys) {
         kv_err_set(e, KV_E_VALUE, "the dict got or lost keys while `for` goes through it");
         return kv_err_hint(e, "for k in list(d): …"), KV_E_VALUE;
@@ -82,9 +82,9 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
             size++;
         *more = size > 0;
         if (*more)
-            code = value_text_new(out, text, size, e);
+            rc = value_text_new(out, text, size, e);
         w->byte += (int64_t)size;
-        return code;
+        return rc;
     }
     *more = i < (v.kind == VALUE_ARRAY ? kv_array_shape(v.u.box->array)[0]
                  : v.kind == VALUE_DICT ? w->keys
@@ -144,35 +144,35 @@ static dict_view view_of(const ast *node)
 static int begin_walk(session *s, const ast *node, walk *w, kv_err *e)
 {
     w->view = view_of(node);
-    int code = eval(s, w->view ? node->kid[0] : node, &w->of, e);
-    if (code == KV_OK && w->view && w->of.kind != VALUE_DICT) {
+    int rc = eval(s, w->view ? node->kid[0] : node, &w->of, e);
+    if (rc == KV_OK && w->view && w->of.kind != VALUE_DICT) {
         w->view = VIEW_KEYS; /* r.values of something else */
         value_release(&w->of);
-        code = eval(s, node, &w->of, e);
+        rc = eval(s, node, &w->of, e);
     }
-    return code ? code : count_items(w->of, &w->keys, e);
+    return rc ? rc : count_items(w->of, &w->keys, e);
 }
 
 /* rounds: as many as there are items now. */
 static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!is_side_by_side(s, node, &st->counts)) {
-        code = begin_walk(s, node, &st->whole, e) ? unit_at(s, node, e) : KV_OK;
+        rc = begin_walk(s, node, &st->whole, e) ? unit_at(s, node, e) : KV_OK;
         *rounds = st->whole.keys;
-        return code;
+        return rc;
     }
     if (!(st->columns = mem_zalloc(node->n, sizeof *st->columns, e)))
         return KV_E_MEMORY;
     int64_t columns = st->counts ? 1 : node->n;
-    for (; st->n < columns && code == KV_OK; st->n++) {
+    for (; st->n < columns && rc == KV_OK; st->n++) {
         walk *w = &st->columns[st->n];
-        code = begin_walk(s, node->kid[st->n], w, e) ? unit_at(s, node, e) : KV_OK;
+        rc = begin_walk(s, node->kid[st->n], w, e) ? unit_at(s, node, e) : KV_OK;
         *rounds = st->n == 0 || w->keys < *rounds ? w->keys : *rounds;
     }
-    if (code == KV_OK && node->n > columns)
-        code = first_count(s, node->kid[columns], &st->first, e);
-    return code;
+    if (rc == KV_OK && node->n > columns)
+        rc = first_count(s, node->kid[columns], &st->first, e);
+    return rc;
 }
 
 static void stream_end(stream *st)
@@ -185,8 +185,8 @@ static void stream_end(stream *st)
 
 static int next_of(session *s, const ast *node, walk *w, bool *more, value *out, kv_err *e)
 {
-    int code = next_item(w, more, out, e);
-    if (code)
+    int rc = next_item(w, more, out, e);
+    if (rc)
         return unit_at(s, node, e);
     if (*more)
         eval_mark_row(s, node, w->of, *out);
@@ -198,17 +198,17 @@ static int stream_next(session *s, const ast *node, stream *st, bool *more, valu
     if (!st->columns)
         return next_of(s, node, &st->whole, more, out, e);
     int64_t round = st->columns[0].i;
-    int code = value_list_new(out, VALUE_TUPLE, st->n + st->counts, e);
-    if (code)
-        return code;
+    int rc = value_list_new(out, VALUE_TUPLE, st->n + st->counts, e);
+    if (rc)
+        return rc;
     if (st->counts)
         out->u.list->items[0] = value_int((int64_t)((uint64_t)st->first + (uint64_t)round));
-    for (int64_t i = 0; i < st->n && *more && code == KV_OK; i++)
-        code = next_of(s, node->kid[i], &st->columns[i], more,
-                       &out->u.list->items[i + st->counts], e);
-    if (code || !*more)
+    for (int64_t i = 0; i < st->n && *more && rc == KV_OK; i++)
+        rc = next_of(s, node->kid[i], &st->columns[i], more,
+                     &out->u.list->items[i + st->counts], e);
+    if (rc || !*more)
         value_release(out);
-    return code;
+    return rc;
 }
 
 int eval_each(session *s, const ast *node, const ast *target, scope *own, eval_body body, void *arg,
@@ -217,20 +217,20 @@ int eval_each(session *s, const ast *node, const ast *target, scope *own, eval_b
     stream st = {0};
     int64_t n = 0;
     bool on = true;
-    int code = stream_begin(s, node, &st, &n, e);
+    int rc = stream_begin(s, node, &st, &n, e);
     progress_begin("for", n, PROGRESS_TIMES);
-    for (int64_t i = 0; on && code == KV_OK; i++) {
+    for (int64_t i = 0; on && rc == KV_OK; i++) {
         value item;
         progress_step(i);
-        if ((code = session_interrupted(s, e)))
+        if ((rc = session_interrupted(s, e)))
             unit_at(s, node, e);
-        else if ((code = stream_next(s, node, &st, &on, &item, e)) == KV_OK && on &&
-                 (code = eval_give(s, target, item, own, e)) == KV_OK)
-            code = body(s, arg, &on, e);
+        else if ((rc = stream_next(s, node, &st, &on, &item, e)) == KV_OK && on &&
+                 (rc = eval_give(s, target, item, own, e)) == KV_OK)
+            rc = body(s, arg, &on, e);
     }
     progress_end();
     stream_end(&st);
-    return code;
+    return rc;
 }
 
 int eval_items_of(value v, value *out, kv_err *e)
@@ -238,27 +238,27 @@ int eval_items_of(value v, value *out, kv_err *e)
     walk w = {.of = v};
     value_stack items = {0};
     bool more = true;
-    int code = count_items(v, &w.keys, e);
-    while (code == KV_OK && more) {
+    int rc = count_items(v, &w.keys, e);
+    while (rc == KV_OK && more) {
         value item;
-        if ((code = next_item(&w, &more, &item, e)) == KV_OK && more)
-            code = value_stack_add(&items, item, e);
+        if ((rc = next_item(&w, &more, &item, e)) == KV_OK && more)
+            rc = value_stack_add(&items, item, e);
     }
-    if (code == KV_OK)
-        code = value_stack_list(&items, out, e);
+    if (rc == KV_OK)
+        rc = value_stack_list(&items, out, e);
     value_stack_release(&items);
-    return code;
+    return rc;
 }
 
 int eval_rows(session *s, const ast *node, value *array, kv_err *e)
 {
     value items, whole = *array;
-    int code = eval_items_of(whole, &items, e);
+    int rc = eval_items_of(whole, &items, e);
     *array = value_none();
-    for (int64_t i = 0; code == KV_OK && i < items.u.list->n; i++)
+    for (int64_t i = 0; rc == KV_OK && i < items.u.list->n; i++)
         eval_mark_row(s, node, whole, items.u.list->items[i]);
     value_release(&whole);
-    if (code)
+    if (rc)
         return unit_at(s, node, e);
     *array = items;
     return KV_OK;
@@ -269,35 +269,35 @@ int eval_rows(session *s, const ast *node, value *array, kv_err *e)
 static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
 {
     value items;
-    int code = eval_items_of(v, &items, e);
-    if (code == KV_E_DTYPE) { /* its words are about loops */
+    int rc = eval_items_of(v, &items, e);
+    if (rc == KV_E_DTYPE) { /* its words are about loops */
         *e = (kv_err){0};
         unit_err(s, target, e, KV_E_DTYPE, "%d name%s cannot take %s", (int)target->n,
                  target->n == 1 ? "" : "s", value_kind_name(v));
     }
-    if (code)
+    if (rc)
         return unit_at(s, target, e);
     int64_t n = items.u.list->n;
     if (n != target->n)
-        code = unit_err(s, target, e, KV_E_VALUE, "%d name%s cannot take %lld value%s",
-                        (int)target->n, target->n == 1 ? "" : "s", (long long)n,
-                        n == 1 ? "" : "s");
-    if (code && v.kind == VALUE_TEXT && target->n == 2) /* perhaps a key of a dict */
+        rc = unit_err(s, target, e, KV_E_VALUE, "%d name%s cannot take %lld value%s",
+                      (int)target->n, target->n == 1 ? "" : "s", (long long)n,
+                      n == 1 ? "" : "s");
+    if (rc && v.kind == VALUE_TEXT && target->n == 2) /* perhaps a key of a dict */
         kv_err_hint(e, "for k, v in d.items() gives the keys of a dict with their values");
-    for (uint32_t i = 0; i < target->n && code == KV_OK; i++)
-        code = eval_give(s, target->kid[i], value_ref(items.u.list->items[i]), own, e);
+    for (uint32_t i = 0; i < target->n && rc == KV_OK; i++)
+        rc = eval_give(s, target->kid[i], value_ref(items.u.list->items[i]), own, e);
     value_release(&items);
-    return code;
+    return rc;
 }
 
 int eval_give(session *s, const ast *target, value v, scope *own, kv_err *e)
 {
     if (target->kind == AST_NAME)
         return own ? scope_set(own, target->u.text, v, e) : session_set(s, target->u.text, v, e);
-    int code = target->kind == AST_TUPLE ? unpack(s, target, v, own, e)
+    int rc = target->kind == AST_TUPLE ? unpack(s, target, v, own, e)
                                          : eval_assign_index(s, target, v, e);
     value_release(&v);
-    return code;
+    return rc;
 }
 
 /* ---- Comprehensions ---- */
@@ -328,28 +328,28 @@ static int make_item(session *s, comprehension *c, kv_err *e)
         int failed = eval(s, body, &part[0], e);
         return failed ? failed : value_stack_add(&c->items, part[0], e);
     }
-    int code = eval(s, body->kid[0], &part[0], e);
-    if (code == KV_OK && (code = eval(s, body->kid[1], &part[1], e)) == KV_OK)
-        code = dict_set(c->dict, part[0], part[1], e);
+    int rc = eval(s, body->kid[0], &part[0], e);
+    if (rc == KV_OK && (rc = eval(s, body->kid[1], &part[1], e)) == KV_OK)
+        rc = dict_set(c->dict, part[0], part[1], e);
     value_release(&part[0]);
     value_release(&part[1]);
-    return code ? unit_at(s, body, e) : KV_OK;
+    return rc ? unit_at(s, body, e) : KV_OK;
 }
 
 static int run_clauses(session *s, comprehension *c, kv_err *e)
 {
     const ast *clause = c->clause < c->node->n ? c->node->kid[c->clause] : NULL;
     bool on = true;
-    int code;
+    int rc;
     if (!clause)
         return make_item(s, c, e);
     c->clause++;
     if (clause->kind == AST_FOR)
-        code = eval_each(s, clause->kid[1], clause->kid[0], &c->own, clause_item, c, e);
-    else if ((code = eval_condition(s, clause->kid[0], &on, e)) == KV_OK && on)
-        code = run_clauses(s, c, e);
+        rc = eval_each(s, clause->kid[1], clause->kid[0], &c->own, clause_item, c, e);
+    else if ((rc = eval_condition(s, clause->kid[0], &on, e)) == KV_OK && on)
+        rc = run_clauses(s, c, e);
     c->clause--;
-    return code;
+    return rc;
 }
 
 void eval_enter(session *s, scope *own)
@@ -367,15 +367,15 @@ void eval_leave(session *s, scope *own)
 int eval_comp(session *s, const ast *node, value *out, kv_err *e)
 {
     comprehension c = {.node = node, .clause = 1};
-    int code = node->op ? dict_new(&c.dict, e) : KV_OK;
-    if (code)
-        return code;
+    int rc = node->op ? dict_new(&c.dict, e) : KV_OK;
+    if (rc)
+        return rc;
     eval_enter(s, &c.own);
-    code = run_clauses(s, &c, e);
+    rc = run_clauses(s, &c, e);
     eval_leave(s, &c.own);
     *out = c.dict;
-    if (code == KV_OK && !node->op)
-        code = value_stack_list(&c.items, out, e);
+    if (rc == KV_OK && !node->op)
+        rc = value_stack_list(&c.items, out, e);
     value_stack_release(&c.items);
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }

@@ -26,13 +26,13 @@ static int param_value(session *s, const ast *option, const text_params *texts, 
     if (word && ((plain && !session_find(s, expr->u.text)) ||
                  texts->takes_text(texts->arg, option->u.text)))
         return eval(s, word, out, e);
-    int code = eval(s, expr, out, e);
-    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.box->array) == 1) {
+    int rc = eval(s, expr, out, e);
+    if (rc == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.box->array) == 1) {
         value array = *out;
-        code = value_item(out, array, e);
+        rc = value_item(out, array, e);
         value_release(&array);
     }
-    return code;
+    return rc;
 }
 
 /* The value of a parameter as text, as kv_set_rule takes it. */
@@ -40,14 +40,14 @@ static int param_text(session *s, const ast *option, const text_params *texts, v
                       kv_err *e)
 {
     value v;
-    int code;
+    int rc;
     if (option->n == 0)
         return value_text(out, "true", e);
-    if ((code = param_value(s, option, texts, &v, e)))
-        return code;
-    code = optimizer_param_text(out, v, e);
+    if ((rc = param_value(s, option, texts, &v, e)))
+        return rc;
+    rc = optimizer_param_text(out, v, e);
     value_release(&v);
-    return code ? unit_at(s, option->kid[0], e) : KV_OK;
+    return rc ? unit_at(s, option->kid[0], e) : KV_OK;
 }
 
 const ast *rule_options_next(const ast *call, uint32_t *i)
@@ -67,17 +67,17 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
 {
     const text_params texts = {takes_text, arg};
     const ast *option;
-    int code = KV_OK;
+    int rc = KV_OK;
     p->n = 0;
-    for (uint32_t i = 0; code == KV_OK && (option = rule_options_next(call, &i));) {
+    for (uint32_t i = 0; rc == KV_OK && (option = rule_options_next(call, &i));) {
         value text;
-        if ((code = param_text(s, option, &texts, &text, e)) == KV_OK &&
-            (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
+        if ((rc = param_text(s, option, &texts, &text, e)) == KV_OK &&
+            (rc = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
             unit_at(s, option, e);
     }
-    if (code)
+    if (rc)
         rule_params_release(p);
-    return code;
+    return rc;
 }
 
 int rule_options_explain(session *s, const ast *call, kv_err *e)

@@ -36,9 +36,9 @@ bool rule_params_has(const rule_params *p, const char *name)
 int rule_text_of_def(rule_text *out, const definition *d, arena *a, kv_err *e)
 {
     rule_ast *rule = NULL;
-    int code = updater_of_def(&rule, &d->unit->src, d->node, a, e);
+    int rc = updater_of_def(&rule, &d->unit->src, d->node, a, e);
     *out = (rule_text){d->unit, rule, !d->nested};
-    return code;
+    return rc;
 }
 
 static int refuse_variable(const rule_text *r, const rule_param *p, value v, kv_err *e)
@@ -82,20 +82,20 @@ static int take_variable(session *s, const rule_text *r, const rule_param *p, ru
                                    : refuse_missing(s, r, p, e);
     if (!value_is_scalar(found->v))
         return refuse_variable(r, p, found->v, e);
-    int code = follow_text(&text, found->v, true, e);
-    if (code == KV_OK && (code = rule_params_add(to, p->name, text, e)) == KV_OK)
-        code = follow_add(s, f, p->name, found, e);
-    return code;
+    int rc = follow_text(&text, found->v, true, e);
+    if (rc == KV_OK && (rc = rule_params_add(to, p->name, text, e)) == KV_OK)
+        rc = follow_add(s, f, p->name, found, e);
+    return rc;
 }
 
 int rule_variables_take(session *s, const rule_text *r, rule_params *to, followed_names *f,
                         kv_err *e)
 {
-    int code = KV_OK;
-    for (int i = 0; i < r->rule->nparams && code == KV_OK; i++)
+    int rc = KV_OK;
+    for (int i = 0; i < r->rule->nparams && rc == KV_OK; i++)
         if (!r->rule->params[i].value && !rule_params_has(to, r->rule->params[i].name))
-            code = take_variable(s, r, &r->rule->params[i], to, f, e);
-    return code;
+            rc = take_variable(s, r, &r->rule->params[i], to, f, e);
+    return rc;
 }
 
 typedef struct set_by {

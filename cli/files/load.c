@@ -3,6 +3,7 @@
 #include "files/load.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -41,8 +42,8 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     csv_options csv = o->csv;
     csv.separator = csv.separator ? csv.separator : separator;
     csv.path = d->is_stdin ? "-" : NULL;
-    int code = csv_read_stream(&a, d->f, d->name, &csv, e);
-    return code ? code : value_array(out, a, e);
+    int rc = csv_read_stream(&a, d->f, d->name, &csv, e);
+    return rc ? rc : value_array(out, a, e);
 }
 
 static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
@@ -50,12 +51,12 @@ static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
     char *text;
     size_t n;
     kv_array *a;
-    int code = datafile_text(d, &text, &n, e);
-    if (code)
-        return code;
-    code = json_read(&a, text, n, d->name, o->csv.has_dtype, o->csv.dtype, e);
+    int rc = datafile_text(d, &text, &n, e);
+    if (rc)
+        return rc;
+    rc = json_read(&a, text, n, d->name, o->csv.has_dtype, o->csv.dtype, e);
     mem_free(text);
-    return code ? code : value_array(out, a, e);
+    return rc ? rc : value_array(out, a, e);
 }
 
 static bool is_blank_line(const char *text, size_t n)
@@ -69,21 +70,21 @@ static bool is_blank_line(const char *text, size_t n)
 static int read_lines(const char *text, size_t n, const char *name, const load_options *o,
                       value_stack *l, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     size_t at = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    for (int line = 1; at < n && code == KV_OK; line++) {
+    for (int line = 1; at < n && rc == KV_OK; line++) {
         const char *end = memchr(text + at, '\n', n - at);
         size_t size = end ? (size_t)(end - text) - at : n - at;
         kv_array *a;
         value v;
         if (!is_blank_line(text + at, size) &&
-            (code = json_read_line(&a, text + at, size, name, line, o->csv.has_dtype, o->csv.dtype,
-                                   e)) == KV_OK &&
-            (code = value_array(&v, a, e)) == KV_OK)
-            code = value_stack_add(l, v, e);
+            (rc = json_read_line(&a, text + at, size, name, line, o->csv.has_dtype, o->csv.dtype,
+                                 e)) == KV_OK &&
+            (rc = value_array(&v, a, e)) == KV_OK)
+            rc = value_stack_add(l, v, e);
         at += size + 1;
     }
-    return code;
+    return rc;
 }
 
 static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e)
@@ -91,15 +92,15 @@ static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e
     char *text;
     size_t n;
     value_stack l = {0};
-    int code = datafile_text(d, &text, &n, e);
-    if (code)
-        return code;
-    code = read_lines(text, n, d->name, o, &l, e);
+    int rc = datafile_text(d, &text, &n, e);
+    if (rc)
+        return rc;
+    rc = read_lines(text, n, d->name, o, &l, e);
     mem_free(text);
-    if (code == KV_OK)
-        code = value_stack_list(&l, out, e);
+    if (rc == KV_OK)
+        rc = value_stack_list(&l, out, e);
     value_stack_release(&l);
-    return code;
+    return rc;
 }
 
 /* The file is opened once more, by the reader of checkpoints. */
@@ -108,13 +109,13 @@ static int read_npy(const datafile *d, value *out, kv_err *e)
     static const checkpoint_options npy = {.npy = true};
     checkpoint *f;
     kv_array *a;
-    int code = checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e);
-    if (code)
-        return code;
-    if ((code = checkpoint_load(&a, f, 0, e)) == KV_OK)
-        code = value_array(out, a, e);
+    int rc = checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e);
+    if (rc)
+        return rc;
+    if ((rc = checkpoint_load(&a, f, 0, e)) == KV_OK)
+        rc = value_array(out, a, e);
     checkpoint_close(f);
-    return code;
+    return rc;
 }
 
 /* ---- Files of named arrays ------------------------------------------------------------------- */
@@ -200,17 +201,26 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
 
 static int read_named(const char *path, const char *name, value *out, kv_err *e)
 {
-    checkpoint *f;
+    checkpoint *f, *part;
     int64_t at;
     kv_array *a;
-    int code = named_open(path, &f, e);
-    if (code)
-        return code;
-    if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
-        (code = named_load(&a, f, at, e)) == KV_OK)
-        code = value_array(out, a, e);
+    bool one = false;
+    int rc = named_open(path, &f, e);
+    /* Of a file with an object that only Python can make the other parts are read. */
+    if (rc == KV_E_FORMAT && name && !named_open_part(path, name, &part, &one, &(kv_err){0})) {
+        f = part;
+        name = one ? NULL : name;
+        rc = f ? KV_OK : rc;
+    }
+    if (rc)
+        return rc;
+    if (one)
+        *e = (kv_err){0};
+    if ((rc = choose_tensor(f, path, name, &at, e)) == KV_OK &&
+        (rc = named_load(&a, f, at, e)) == KV_OK)
+        rc = value_array(out, a, e);
     checkpoint_close(f);
-    return code;
+    return rc;
 }
 
 /* ---- Any file -------------------------------------------------------------------------------- */
@@ -242,14 +252,14 @@ static int check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
     kv_dtype has = kv_array_dtype(a);
     tensor_type from = tensor_type_of(has), to = tensor_type_of(dtype);
     int64_t n = kv_array_size(a), lost = -1, at = 0;
-    int code = kv_array_read(a, (const void **)&data, e);
-    if (code || dtype == KV_BOOL)
-        return code;
-    for (; at < n && lost < 0 && !(code = stop_check_at(at, e)); at += TRIED)
+    int rc = kv_array_read(a, (const void **)&data, e);
+    if (rc || dtype == KV_BOOL)
+        return rc;
+    for (; at < n && lost < 0 && !(rc = stop_check_at(at, e)); at += TRIED)
         lost =
             first_lost(data + at * kv_dtype_bytes(has), from, to, n - at < TRIED ? n - at : TRIED);
-    if (code || lost < 0)
-        return code;
+    if (rc || lost < 0)
+        return rc;
     char text[NUM_TEXT_MAX];
     double x;
     int64_t whole;
@@ -274,14 +284,14 @@ static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
     kv_array *a;
     if (kv_array_dtype(v->u.box->array) == dtype)
         return KV_OK;
-    int code = check_fits(v->u.box->array, dtype, name, e);
-    if (code == KV_OK)
-        code = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
-    if (code == KV_OK) {
+    int rc = check_fits(v->u.box->array, dtype, name, e);
+    if (rc == KV_OK)
+        rc = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
+    if (rc == KV_OK) {
         value_release(v);
-        code = value_array(v, a, e);
+        rc = value_array(v, a, e);
     }
-    return code;
+    return rc;
 }
 
 /* Checks that a file of this kind has the given options. */
@@ -339,18 +349,18 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
                        value *out, kv_err *e)
 {
     datafile d;
-    int code = datafile_open(&d, s, path, e);
-    if (code)
-        return code;
+    int rc = datafile_open(&d, s, path, e);
+    if (rc)
+        return rc;
     if (kind == FILE_TEXT) {
         char first = datafile_first(&d);
         kind = first == '[' || first == '{' ? FILE_JSON : FILE_CSV;
     }
-    code = check_options(d.name, kind, o, e);
-    if (code == KV_OK)
-        code = read_open(&d, kind, o, out, e);
+    rc = check_options(d.name, kind, o, e);
+    if (rc == KV_OK)
+        rc = read_open(&d, kind, o, out, e);
     bool is_stdin = d.is_stdin;
-    if (datafile_close(&d, code, e)) {
+    if (datafile_close(&d, rc, e)) {
         value_release(out);
         return e->code == KV_E_FORMAT && !is_stdin ? name_other(path, e) : e->code;
     }
@@ -369,7 +379,12 @@ static bool is_checkpoint(const char *path)
 
 static int unknown_ending(const char *path, kv_err *e)
 {
+    const char *key = strrchr(path, '#');
+    char file[sizeof e->hint];
+    snprintf(file, sizeof file, "%.*s", key ? (int)(key - path) : 0, path);
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
+    if (file_is_checkpoint(file))
+        return kv_err_hint(e, "a key stands behind the quotes: @\"%s\"%s", file, key), KV_E_USAGE;
     return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
            KV_E_USAGE;
 }
@@ -381,7 +396,7 @@ static int load(session *s, const char *path, const load_options *o, value *out,
                      : is_checkpoint(path)   ? FILE_SAFETENSORS
                                              : file_kind_of(path);
     bool is_stdin = strcmp(path, "-") == 0;
-    int code;
+    int rc;
     *out = value_none();
     if (o->csv.separator && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         kind = FILE_CSV;
@@ -390,41 +405,47 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
         return unknown_ending(path, e);
     if (kind != FILE_SAFETENSORS)
-        code = read_stream(s, path, kind, o, out, e);
-    else if ((code = check_options(path, kind, o, e)) == KV_OK)
-        code = read_named(path, o->name, out, e);
+        rc = read_stream(s, path, kind, o, out, e);
+    else if ((rc = check_options(path, kind, o, e)) == KV_OK)
+        rc = read_named(path, o->name, out, e);
     bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
-    if (code == KV_OK && typed && o->csv.has_dtype &&
-        (code = convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)))
+    if (rc == KV_OK && typed && o->csv.has_dtype &&
+        (rc = convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)))
         value_release(out);
-    return code;
+    return rc;
 }
 
 int load_eval(session *s, const ast *node, value *out, kv_err *e)
 {
     value path;
     load_options o = {.name = node->n == 2 ? node->kid[1]->u.text : NULL};
-    int code = eval_text(s, node->kid[0], "a file name", &path, e);
-    if (code)
-        return code;
-    code = load(s, path.u.text, &o, out, e);
+    int rc = eval_text(s, node->kid[0], "a file name", &path, e);
+    if (rc)
+        return rc;
+    rc = load(s, path.u.text, &o, out, e);
     value_release(&path);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
 {
     value path;
     *out = NULL;
-    if (node->kind != AST_FILE || node->n == 2)
+    bool one = false;
+    if (node->kind != AST_FILE)
         return KV_OK;
-    int code = eval_text(s, node->kid[0], "a file name", &path, e);
-    if (code)
-        return code;
+    int rc = eval_text(s, node->kid[0], "a file name", &path, e);
+    if (rc)
+        return rc;
     if (is_checkpoint(path.u.text))
-        code = named_open(path.u.text, out, e);
+        rc = node->n == 2 ? named_open_part(path.u.text, node->kid[1]->u.text, out, &one, e)
+                            : named_open(path.u.text, out, e);
     value_release(&path);
-    return code ? unit_at(s, node, e) : KV_OK;
+    if (one) { /* an array, as @FILE#KEY is of every file */
+        checkpoint_close(*out);
+        *out = NULL;
+    }
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- load() ---------------------------------------------------------------------------------- */
@@ -444,16 +465,16 @@ static int columns_of(value v, csv_column **columns, csv_options *o, kv_err *e)
 {
     int64_t n;
     const value *items = value_items(&v, &n);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (n == 0)
         return kv_err_set(e, KV_E_VALUE, "cols= is an empty list: no column is left");
     if (!(*columns = mem_alloc(n, sizeof **columns, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = column_of(items[i], &(*columns)[i], e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = column_of(items[i], &(*columns)[i], e);
     o->columns = *columns;
     o->ncolumns = n;
-    return code;
+    return rc;
 }
 
 static int header_of(value v, load_options *o, kv_err *e)
@@ -469,9 +490,9 @@ static int header_of(value v, load_options *o, kv_err *e)
 static int separator_of(value v, char *out, kv_err *e)
 {
     const char *text;
-    int code = function_text(v, "sep=", &text, e);
-    if (code)
-        return code;
+    int rc = function_text(v, "sep=", &text, e);
+    if (rc)
+        return rc;
     *out = *text;
     if (!*text || text[1] || strchr("\"\r\n#", *text))
         return kv_err_set(e, KV_E_VALUE, "sep= is one character, such as \";\" or \"\\t\"; \" \" "
@@ -485,18 +506,18 @@ static int missing_of(value v, const char ***words, csv_options *o, kv_err *e)
 {
     int64_t n;
     const value *items = value_items(&v, &n);
-    int code = KV_OK;
+    int rc = KV_OK;
     o->fills = true;
     o->filler = (double)NAN;
     if (value_is_number(v))
         return function_number(v, "missing=", &o->filler, e);
     if (!(*words = mem_alloc(n + 1, sizeof **words, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = function_text(items[i], "missing=, when it is not a number,", &(*words)[i], e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = function_text(items[i], "missing=, when it is not a number,", &(*words)[i], e);
     o->missing = *words;
     o->nmissing = n;
-    return code;
+    return rc;
 }
 
 /* Returns true if argument i was given, and is not none. */
@@ -511,26 +532,26 @@ int load_call(function_args *args, value *out, kv_err *e)
     load_options o = {.kind = FILE_UNKNOWN};
     csv_column *columns = NULL;
     const char *path, *format, **words = NULL;
-    int code = function_text(args->v[PATH], "the name of a file", &path, e);
+    int rc = function_text(args->v[PATH], "the name of a file", &path, e);
     o.csv.has_dtype = has(args, DTYPE);
-    if (code == KV_OK && has(args, DTYPE))
-        code = function_dtype(args->v[DTYPE], KV_FLOAT32, &o.csv.dtype, e);
-    if (code == KV_OK && has(args, HEADER))
-        code = header_of(args->v[HEADER], &o, e);
-    if (code == KV_OK && has(args, FORMAT) &&
-        (code = function_text(args->v[FORMAT], "a format", &format, e)) == KV_OK)
-        code = file_kind_parse(&o.kind, format, e);
-    if (code == KV_OK && has(args, NAME))
-        code = function_text(args->v[NAME], "the name of an array", &o.name, e);
-    if (code == KV_OK && has(args, COLS))
-        code = columns_of(args->v[COLS], &columns, &o.csv, e);
-    if (code == KV_OK && has(args, SEP))
-        code = separator_of(args->v[SEP], &o.csv.separator, e);
-    if (code == KV_OK && has(args, MISSING))
-        code = missing_of(args->v[MISSING], &words, &o.csv, e);
-    if (code == KV_OK)
-        code = load(args->session, path, &o, out, e);
+    if (rc == KV_OK && has(args, DTYPE))
+        rc = function_dtype(args->v[DTYPE], KV_FLOAT32, &o.csv.dtype, e);
+    if (rc == KV_OK && has(args, HEADER))
+        rc = header_of(args->v[HEADER], &o, e);
+    if (rc == KV_OK && has(args, FORMAT) &&
+        (rc = function_text(args->v[FORMAT], "a format", &format, e)) == KV_OK)
+        rc = file_kind_parse(&o.kind, format, e);
+    if (rc == KV_OK && has(args, NAME))
+        rc = function_text(args->v[NAME], "the name of an array", &o.name, e);
+    if (rc == KV_OK && has(args, COLS))
+        rc = columns_of(args->v[COLS], &columns, &o.csv, e);
+    if (rc == KV_OK && has(args, SEP))
+        rc = separator_of(args->v[SEP], &o.csv.separator, e);
+    if (rc == KV_OK && has(args, MISSING))
+        rc = missing_of(args->v[MISSING], &words, &o.csv, e);
+    if (rc == KV_OK)
+        rc = load(args->session, path, &o, out, e);
     mem_free(words);
     mem_free(columns);
-    return code;
+    return rc;
 }

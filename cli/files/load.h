@@ -15,8 +15,9 @@ int load_eval(session *s, const ast *node, value *out, kv_err *e);
 /* load(file, dtype=, cols=, header=, format=, name=), see function.h. */
 int load_call(function_args *args, value *out, kv_err *e);
 
-/* Opens the file of an AST_FILE when it is one of arrays by name and node does not choose one of
- * them; else *out is NULL. Close it with safetensors_close. The error has the place of node. */
+/* Opens the file of an AST_FILE when it is one of arrays by name, or the part of a file of PyTorch,
+ * and node does not choose one array; else *out is NULL. Close it with checkpoint_close. The error
+ * has the place of node. */
 int load_named(session *s, const ast *node, checkpoint **out, kv_err *e);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/num.h"
 #include "checkpoint/scales.h"
@@ -14,10 +15,53 @@ int named_open(const char *path, checkpoint **out, kv_err *e)
 {
     if (strcmp(path, "-") == 0)
         line_lend_terminal();
-    int code = checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
-    if (code == KV_OK && (code = tensor_values_decode(out, 1, NULL, NULL, e)))
+    int rc = checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
+    if (rc == KV_OK && (rc = tensor_values_decode(out, 1, NULL, NULL, e)))
         checkpoint_close(*out);
-    return code;
+    return rc;
+}
+
+/* Returns true if a tensor of this name is all that a path of dicts leads to. */
+static bool is_tensor(const checkpoint *c, const char *part)
+{
+    size_t n = strlen(part), m;
+    if (checkpoint_count(c) != 1 || (m = strlen(checkpoint_at(c, 0)->name)) > n)
+        return false;
+    return strcmp(part + n - m, checkpoint_at(c, 0)->name) == 0 &&
+           (m == n || part[n - m - 1] == '.');
+}
+
+int named_open_part(const char *path, const char *part, checkpoint **out, bool *one, kv_err *e)
+{
+    static const char *const endings[] = {".pt", ".pth", ".bin", ".ckpt"};
+    const char *dot = strrchr(path, '.');
+    bool torch = false;
+    buf both = {0};
+    kv_err why = {0};
+    *out = NULL;
+    *one = false;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++)
+        torch |= strcasecmp(dot, endings[i]) == 0;
+    if (!torch)
+        return KV_OK;
+    buf_printf(&both, "%s#%s", path, part);
+    int rc = buf_check(&both, &why);
+    if (!rc)
+        rc = named_open(buf_text(&both), out, &why);
+    buf_release(&both);
+    if (!rc) {
+        *one = is_tensor(*out, part);
+        return KV_OK;
+    }
+    *out = NULL;
+    checkpoint *all; /* it may have an array of this name */
+    if ((rc == KV_E_NAME || rc == KV_E_UNSUPPORTED) && !named_open(path, &all, &(kv_err){0})) {
+        rc = named_find(all, part) >= 0 ? KV_OK : rc;
+        checkpoint_close(all);
+    }
+    if (rc)
+        *e = why;
+    return rc;
 }
 
 bool named_is_pattern(const ast *keys)
@@ -42,11 +86,11 @@ static int holds_text_keys(session *s, bool *yes, kv_err *e)
 {
     kv *store;
     kv_info info;
-    int code = session_store(s, &store, e);
+    int rc = session_store(s, &store, e);
     *yes = false;
-    if (code == KV_OK && kv_num_keys(store) > 0 && (code = kv_info_at(store, 0, &info, e)) == KV_OK)
+    if (rc == KV_OK && kv_num_keys(store) > 0 && (rc = kv_info_at(store, 0, &info, e)) == KV_OK)
         *yes = info.key.name != NULL;
-    return code;
+    return rc;
 }
 
 /* Adds the names that match; room is there for all. */
@@ -74,15 +118,15 @@ int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, 
     const char *pattern = keys->kid[0]->u.text;
     bool texts, integers = true;
     *out = (key_list){.list = true};
-    int code = holds_text_keys(s, &texts, e);
-    if (code == KV_OK)
-        code = mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e);
-    if (code == KV_OK)
-        code = add_matching(pattern, f, &integers, out, e);
-    if (code == KV_OK && out->n == 0)
-        code =
+    int rc = holds_text_keys(s, &texts, e);
+    if (rc == KV_OK)
+        rc = mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e);
+    if (rc == KV_OK)
+        rc = add_matching(pattern, f, &integers, out, e);
+    if (rc == KV_OK && out->n == 0)
+        rc =
             kv_err_set(e, KV_E_KEY, "no array of the file has a name that matches `%s`", pattern);
-    if (code) {
+    if (rc) {
         key_list_release(out);
         return unit_at(s, keys, e);
     }
@@ -132,16 +176,16 @@ static int look_for_text(void *arg, const kv_field *fields, int n, kv_err *e)
 
 int named_metadata(kv *store, const checkpoint *f, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f) && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_metadata_count(f) && rc == KV_OK; i++) {
         const checkpoint_text *text = checkpoint_metadata_at(f, i);
         wanted_text w = {.name = text->name};
         if (strncmp(text->name, "kvstore.", 8) != 0)
-            code = kv_describe(store, "metadata", look_for_text, &w, e);
+            rc = kv_describe(store, "metadata", look_for_text, &w, e);
         else
             w.there = true; /* a store of the same library wrote these about itself */
-        if (code == KV_OK && !w.there)
-            code = kv_set_metadata(store, text->name, text->text, e);
+        if (rc == KV_OK && !w.there)
+            rc = kv_set_metadata(store, text->name, text->text, e);
     }
-    return code;
+    return rc;
 }

@@ -11,6 +11,11 @@
  * numbers (checkpoint/tensor_values.h). Errors: those of both. */
 int named_open(const char *path, checkpoint **out, kv_err *e);
 
+/* The same for a part of a file that ends as those of PyTorch do. *out is NULL for other files, and
+ * where only the file has an array of this name. *one: the part is one tensor. Errors also: name
+ * (there is no such part), unsupported (another tool wrote the file). */
+int named_open_part(const char *path, const char *part, checkpoint **out, bool *one, kv_err *e);
+
 /* Returns true if KEYS are one pattern, such as * or conv*. */
 bool named_is_pattern(const ast *keys);
 

@@ -52,18 +52,18 @@ typedef struct old_file {
 static int lock_folder(int *folder, session *s, const char *path, kv_err *e)
 {
     char target[PATH_MAX];
-    int code = file_follow(path, target, e);
-    if (code)
-        return code;
+    int rc = file_follow(path, target, e);
+    if (rc)
+        return rc;
     char *slash = strrchr(target, '/');
     strcpy(slash ? slash + 1 : target, slash ? "" : ".");
     *folder = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (*folder >= 0 && flock(*folder, LOCK_EX) != 0) {
-        if (errno == EINTR && (code = session_interrupted(s, e)) == KV_OK)
+        if (errno == EINTR && (rc = session_interrupted(s, e)) == KV_OK)
             continue;
         close(*folder); /* interrupted, or a file system without locks */
         *folder = -1;
-        return code;
+        return rc;
     }
     return KV_OK;
 }
@@ -101,12 +101,12 @@ static void old_file_close(old_file *o)
 static int old_file_open(old_file *o, session *s, const char *path, bool lock, kv_err *e)
 {
     *o = (old_file){.path = path, .folder = -1};
-    int code = lock ? lock_folder(&o->folder, s, path, e) : KV_OK;
-    if (code == KV_OK)
-        code = open_file(o, e);
-    if (code)
+    int rc = lock ? lock_folder(&o->folder, s, path, e) : KV_OK;
+    if (rc == KV_OK)
+        rc = open_file(o, e);
+    if (rc)
         old_file_close(o);
-    return code;
+    return rc;
 }
 
 /* ---- Rows that fit --------------------------------------------------------------------------- */
@@ -172,19 +172,19 @@ static int old_file_fits(old_file *o, kv_array *a, char separator, kv_err *e)
     if (!o->f)
         return KV_OK;
     rewind(o->f);
-    int code = next_line(o, &line, &more, e);
-    if (code == KV_OK && more)
-        code = check_first_line(o, &line, kv_array_dtype(a), &said, e);
-    if (code == KV_OK && said)
-        code = next_line(o, &line, &more, e);
-    if (code == KV_OK && !said && kv_array_dtype(a) != KV_FLOAT32)
-        code = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds float32, this value is %s", o->path,
-                          kv_dtype_name(kv_array_dtype(a)));
-    if (code == KV_OK && more && count_cells(&line, separator) != cells)
-        code = kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
-                          o->path, (long long)count_cells(&line, separator), (long long)cells);
+    int rc = next_line(o, &line, &more, e);
+    if (rc == KV_OK && more)
+        rc = check_first_line(o, &line, kv_array_dtype(a), &said, e);
+    if (rc == KV_OK && said)
+        rc = next_line(o, &line, &more, e);
+    if (rc == KV_OK && !said && kv_array_dtype(a) != KV_FLOAT32)
+        rc = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds float32, this value is %s", o->path,
+                        kv_dtype_name(kv_array_dtype(a)));
+    if (rc == KV_OK && more && count_cells(&line, separator) != cells)
+        rc = kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
+                        o->path, (long long)count_cells(&line, separator), (long long)cells);
     buf_release(&line);
-    return code;
+    return rc;
 }
 
 /* ---- Copying --------------------------------------------------------------------------------- */
@@ -194,21 +194,21 @@ static int old_file_copy(old_file *o, FILE *to, kv_err *e)
 {
     char *piece;
     size_t n;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!o->f)
         return KV_OK;
     if (!(piece = mem_alloc(PIECE, 1, e)))
         return KV_E_MEMORY;
     rewind(o->f);
-    while (code == KV_OK && (n = fread(piece, 1, PIECE, o->f)) > 0)
+    while (rc == KV_OK && (n = fread(piece, 1, PIECE, o->f)) > 0)
         if (fwrite(piece, 1, n, to) != n)
-            code = file_error(e, "write", o->path, errno);
-    if (code == KV_OK && ferror(o->f))
-        code = file_error(e, "read", o->path, errno);
-    if (code == KV_OK && o->last != '\n' && fputc('\n', to) == EOF)
-        code = file_error(e, "write", o->path, errno);
+            rc = file_error(e, "write", o->path, errno);
+    if (rc == KV_OK && ferror(o->f))
+        rc = file_error(e, "read", o->path, errno);
+    if (rc == KV_OK && o->last != '\n' && fputc('\n', to) == EOF)
+        rc = file_error(e, "write", o->path, errno);
     mem_free(piece);
-    return code;
+    return rc;
 }
 
 /* ---- Files ---- */
@@ -240,9 +240,9 @@ static int add_array(parts *p, const char *path, value v, kv_err *e)
     if (v.kind == VALUE_TEXT)
         return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
                           path);
-    int code = value_to_array(&p->arrays[p->n], v, e);
-    p->n += code == KV_OK;
-    return code;
+    int rc = value_to_array(&p->arrays[p->n], v, e);
+    p->n += rc == KV_OK;
+    return rc;
 }
 
 /* The items of a list that are to be arrays of their own, and how many they are. A bracket of
@@ -256,12 +256,12 @@ static const value *items_of(const value *v, int64_t *n)
 
 static int add_arrays(parts *p, const char *path, const value *items, int64_t n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = add_array(p, path, items[i], e);
-    return code;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = add_array(p, path, items[i], e);
+    return rc;
 }
 
 /* Adds the text that would be shown, without a limit of length. */
@@ -269,9 +269,9 @@ static int add_text(session *s, parts *p, const result *r, kv_err *e)
 {
     int64_t threshold = s->out.style.threshold;
     s->out.style.threshold = INT64_MAX;
-    int code = show_result(s, &p->text, r, e);
+    int rc = show_result(s, &p->text, r, e);
     s->out.style.threshold = threshold;
-    return code ? code : buf_check(&p->text, e);
+    return rc ? rc : buf_check(&p->text, e);
 }
 
 /* A table into CSV or TSV. */
@@ -320,10 +320,10 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
                    path);
         return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
     }
-    int code = KV_OK;
+    int rc = KV_OK;
     if (kind != FILE_NDJSON && kind != FILE_SAFETENSORS)
-        code = check_one(path, r, n, e);
-    return code ? code : add_arrays(p, path, items, n, e);
+        rc = check_one(path, r, n, e);
+    return rc ? rc : add_arrays(p, path, items, n, e);
 }
 
 /* ---- Writing one file ------------------------------------------------------------------------ */
@@ -342,9 +342,9 @@ static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     texts *t = arg;
     (void)n;
-    int code = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
+    int rc = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
     const char *name =
-        code ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
+        rc ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
     const char *text =
         name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
     if (!text)
@@ -358,24 +358,24 @@ static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *
     arena names = {0};
     texts metadata = {.names = &names};
     safetensors_item *items = mem_zalloc(p->n, sizeof *items, e);
-    int code = items ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < p->n && code == KV_OK; i++) {
+    int rc = items ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < p->n && rc == KV_OK; i++) {
         char number[32];
         snprintf(number, sizeof number, "%lld", p->keys ? (long long)p->keys[i].id : 0);
         const char *name = !p->keys          ? NAME_OF_ONE
                            : p->keys[i].name ? p->keys[i].name
                                              : arena_text(&names, number, strlen(number), e);
         items[i] = (safetensors_item){name, p->arrays[i]};
-        code = name ? KV_OK : KV_E_MEMORY;
+        rc = name ? KV_OK : KV_E_MEMORY;
     }
-    if (code == KV_OK && p->store)
-        code = kv_describe(p->store, "metadata", add_metadata, &metadata, e);
-    if (code == KV_OK)
-        code = safetensors_write(f, path, items, p->n, metadata.items, metadata.n, e);
+    if (rc == KV_OK && p->store)
+        rc = kv_describe(p->store, "metadata", add_metadata, &metadata, e);
+    if (rc == KV_OK)
+        rc = safetensors_write(f, path, items, p->n, metadata.items, metadata.n, e);
     mem_free(metadata.items);
     arena_release(&names);
     mem_free(items);
-    return code;
+    return rc;
 }
 
 /* Rows that are added have no first line, but those of a new file say their dtype. */
@@ -391,10 +391,10 @@ static int write_rows(FILE *f, const char *path, const parts *p, bool is_new, ch
 
 static int write_lines(FILE *f, const char *path, const parts *p, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < p->n && code == KV_OK; i++)
-        code = json_write_stream(f, p->arrays[i], path, e);
-    return code;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
+        rc = json_write_stream(f, p->arrays[i], path, e);
+    return rc;
 }
 
 static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
@@ -442,34 +442,41 @@ static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e
 typedef struct written {
     file_out out;
     old_file old; /* its old contents, when rows are added */
-    const char *path;
+    char *path;
 } written;
+
+static void written_release(written *w)
+{
+    old_file_close(&w->old);
+    mem_free(w->path);
+    w->path = NULL;
+}
 
 static void written_abandon(written *w)
 {
     file_out_abandon(&w->out);
-    old_file_close(&w->old);
+    written_release(w);
 }
 
 static int written_commit(written *w, kv_err *e)
 {
     bool opened = w->out.name != NULL; /* a dry run opens none */
-    int code = opened ? file_out_commit(&w->out, e) : KV_OK;
-    if (opened && !code)
+    int rc = opened ? file_out_commit(&w->out, e) : KV_OK;
+    if (opened && !rc)
         in_place_forget(w->path);
-    old_file_close(&w->old);
-    return code;
+    written_release(w);
+    return rc;
 }
 
 /* With progress, and so that Ctrl-C ends it. */
 static int write_watched(session *s, written *w, const char *path, const parts *p, kv_err *e)
 {
     watch through;
-    int code = watch_open(&through, s, w->out.f, path, e);
-    if (code)
-        return code;
-    code = write_parts(through.f, path, p, !w->old.f, e);
-    return watch_close(&through, path, code, e);
+    int rc = watch_open(&through, s, w->out.f, path, e);
+    if (rc)
+        return rc;
+    rc = write_parts(through.f, path, p, !w->old.f, e);
+    return watch_close(&through, path, rc, e);
 }
 
 static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
@@ -479,16 +486,18 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
         return e->code;
     if (session_would(s, "write", path))
         return KV_OK;
-    int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;
-    if (code == KV_OK && p->append)
-        code = check_rows(&w->old, path, p, e);
-    w->path = path;
-    if (code == KV_OK)
-        code = file_out_open(&w->out, path, e);
+    w->path = mem_text(path, strlen(path), e);
+    int rc = w->path ? KV_OK : KV_E_MEMORY;
+    if (rc == KV_OK && p->append)
+        rc = old_file_open(&w->old, s, w->path, lock, e);
+    if (rc == KV_OK && p->append)
+        rc = check_rows(&w->old, path, p, e);
+    if (rc == KV_OK)
+        rc = file_out_open(&w->out, path, e);
     w->out.unsynced = s->writes_unsynced;
-    if (code == KV_OK && (code = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
-        code = write_watched(s, w, path, p, e);
-    return code ? code : file_out_sync(&w->out, e);
+    if (rc == KV_OK && (rc = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
+        rc = write_watched(s, w, path, p, e);
+    return rc ? rc : file_out_sync(&w->out, e);
 }
 
 /* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
@@ -496,9 +505,9 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
                       kv_err *e)
 {
     kv_err why = {0};
-    int code = write_whole(s, w, path, p, lock, e);
-    if (code != KV_E_IO || !session_interrupted(s, &why))
-        return code;
+    int rc = write_whole(s, w, path, p, lock, e);
+    if (rc != KV_E_IO || !session_interrupted(s, &why))
+        return rc;
     *e = why;
     return e->code;
 }
@@ -512,14 +521,14 @@ typedef struct order {
 static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
 {
     parts p = {.append = o.append};
-    int code = file_kind_check(path, o.append, e);
-    if (code == KV_OK && (code = make_parts(s, &p, path, r, e)) == KV_OK) {
+    int rc = file_kind_check(path, o.append, e);
+    if (rc == KV_OK && (rc = make_parts(s, &p, path, r, e)) == KV_OK) {
         p.keys = r->keys ? r->keys : o.key;
         p.store = s->current < 0 ? NULL : s->stores[s->current].store;
-        code = write_file(s, w, path, &p, o.lock, e);
+        rc = write_file(s, w, path, &p, o.lock, e);
     }
     parts_release(&p);
-    return code;
+    return rc;
 }
 
 /* ---- A file for each key --------------------------------------------------------------------- */
@@ -546,24 +555,24 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
 {
     int64_t n = 0;
     written *files = mem_zalloc(r->nkeys, sizeof *files, e);
-    int code = files ? KV_OK : KV_E_MEMORY;
-    for (; n < r->nkeys && code == KV_OK; n++) {
+    int rc = files ? KV_OK : KV_E_MEMORY;
+    for (; n < r->nkeys && rc == KV_OK; n++) {
         buf name = {0};
         result one = {.v = r->v.u.list->items[n]};
         order o = {append, n == 0, &r->keys[n]};
-        if ((code = session_interrupted(s, e)) == KV_OK &&
-            (code = path_of_key(&name, path, r->keys[n], e)) == KV_OK)
-            code = save_one(s, &files[n], buf_text(&name), &one, o, e);
+        if ((rc = session_interrupted(s, e)) == KV_OK &&
+            (rc = path_of_key(&name, path, r->keys[n], e)) == KV_OK)
+            rc = save_one(s, &files[n], buf_text(&name), &one, o, e);
         buf_release(&name);
     }
     for (int64_t i = 0; i < n; i++) {
-        if (code)
+        if (rc)
             written_abandon(&files[i]);
         else
-            code = written_commit(&files[i], e);
+            rc = written_commit(&files[i], e);
     }
     mem_free(files);
-    return code;
+    return rc;
 }
 
 /* ---- The calls of commands ------------------------------------------------------------------- */
@@ -571,11 +580,11 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
 static int save_shown(session *s, const result *r, kv_err *e)
 {
     parts p = {0};
-    int code = add_text(s, &p, r, e);
-    if (code == KV_OK)
-        code = session_out(s, buf_text(&p.text), p.text.len, e);
+    int rc = add_text(s, &p, r, e);
+    if (rc == KV_OK)
+        rc = session_out(s, buf_text(&p.text), p.text.len, e);
     parts_release(&p);
-    return code;
+    return rc;
 }
 
 int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
@@ -584,7 +593,7 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     buf name = {0};
     const kv_key *key = r->has_key ? &r->key : NULL;
     bool marked = strstr(path, KEY_MARK) != NULL;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (strcmp(path, "-") == 0)
         return save_shown(s, r, e);
     if (marked && r->keys)
@@ -594,15 +603,15 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
                           "\"%s\": {key} stands for the keys of a pull, and there is none here",
                           path);
     if (marked)
-        code = path_of_key(&name, path, *key, e);
-    if (code == KV_OK)
-        code = save_one(s, &w, marked ? buf_text(&name) : path, r, (order){append, true, key}, e);
-    if (code)
+        rc = path_of_key(&name, path, *key, e);
+    if (rc == KV_OK)
+        rc = save_one(s, &w, marked ? buf_text(&name) : path, r, (order){append, true, key}, e);
+    if (rc)
         written_abandon(&w);
     else
-        code = written_commit(&w, e);
+        rc = written_commit(&w, e);
     buf_release(&name);
-    return code;
+    return rc;
 }
 
 int save_text(session *s, const char *path, const buf *text, bool append, kv_err *e)
@@ -626,18 +635,18 @@ static ssize_t to_session(void *cookie, const char *text, size_t n)
 int save_stdout(session *s, value v, kv_err *e)
 {
     kv_array *a;
-    int code = value_to_array(&a, v, e);
-    if (code)
-        return code;
+    int rc = value_to_array(&a, v, e);
+    if (rc)
+        return rc;
     FILE *f = fopencookie(s, "wb", (cookie_io_functions_t){.write = to_session});
     if (!f)
-        code = file_error(e, "write", "stdout", errno);
+        rc = file_error(e, "write", "stdout", errno);
     else if (s->out.format == SHOW_JSON)
-        code = json_write_stream(f, a, "stdout", e);
+        rc = json_write_stream(f, a, "stdout", e);
     else
-        code = csv_write_stream(f, a, "stdout", NULL, e);
-    if (f && fclose(f) != 0 && code == KV_OK)
-        code = file_error(e, "write", "stdout", errno);
+        rc = csv_write_stream(f, a, "stdout", NULL, e);
+    if (f && fclose(f) != 0 && rc == KV_OK)
+        rc = file_error(e, "write", "stdout", errno);
     kv_array_unref(a);
-    return code;
+    return rc;
 }

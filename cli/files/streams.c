@@ -78,28 +78,28 @@ int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
         .name = is_stdin ? "stdin" : path, .s = s, .fd = STDIN_FILENO, .is_stdin = is_stdin};
     if (is_stdin)
         line_lend_terminal();
-    int code = is_stdin ? KV_OK : open_fd(d, path, e);
-    if (code)
-        return code;
+    int rc = is_stdin ? KV_OK : open_fd(d, path, e);
+    if (rc)
+        return rc;
     if (fstat(d->fd, &d->before) != 0)
-        code = file_error(e, "read", d->name, errno);
+        rc = file_error(e, "read", d->name, errno);
     else if (S_ISDIR(d->before.st_mode))
-        code = file_error(e, "read", d->name, EISDIR);
+        rc = file_error(e, "read", d->name, EISDIR);
     d->regular = S_ISREG(d->before.st_mode);
-    if (code == KV_OK && !(d->ahead = mem_alloc(PIECE, 1, e)))
-        code = KV_E_MEMORY;
-    if (code == KV_OK) {
+    if (rc == KV_OK && !(d->ahead = mem_alloc(PIECE, 1, e)))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK) {
         d->f = fopencookie(d, "rb", (cookie_io_functions_t){.read = on_read});
         if (!d->f)
-            code = file_error(e, "read", d->name, errno);
+            rc = file_error(e, "read", d->name, errno);
         else
             setvbuf(d->f, NULL, _IOFBF, PIECE);
     }
-    if (code)
+    if (rc)
         release(d);
     else
         progress_begin("load", d->regular ? d->before.st_size : 0, PROGRESS_BYTES);
-    return code;
+    return rc;
 }
 
 char datafile_first(datafile *d)
@@ -122,25 +122,25 @@ char datafile_first(datafile *d)
 int datafile_text(datafile *d, char **text, size_t *n, kv_err *e)
 {
     int64_t cap = 0, begin = d->regular ? d->before.st_size + 2 : PIECE;
-    int code = mem_grow((*text = NULL, text), &cap, begin, 1, e);
+    int rc = mem_grow((*text = NULL, text), &cap, begin, 1, e);
     *n = 0;
-    while (code == KV_OK) {
-        if ((code = mem_grow(text, &cap, (int64_t)*n + 2, 1, e)))
+    while (rc == KV_OK) {
+        if ((rc = mem_grow(text, &cap, (int64_t)*n + 2, 1, e)))
             break;
         ssize_t got = on_read(d, *text + *n, (size_t)cap - *n - 1);
         if (got < 0)
-            code = file_error(e, "read", d->name, errno);
+            rc = file_error(e, "read", d->name, errno);
         if (got <= 0)
             break;
         *n += (size_t)got;
     }
-    if (code) {
+    if (rc) {
         mem_free(*text);
         *text = NULL;
     } else {
         (*text)[*n] = '\0';
     }
-    return code;
+    return rc;
 }
 
 /* Returns true if a file was changed while it was read. A file without a size, as in /proc, counts
@@ -155,19 +155,19 @@ static bool has_changed(const datafile *d)
                                 now.st_mtim.tv_nsec != d->before.st_mtim.tv_nsec));
 }
 
-int datafile_close(datafile *d, int code, kv_err *e)
+int datafile_close(datafile *d, int rc, kv_err *e)
 {
-    bool of_content = code == KV_OK || code == KV_E_FORMAT || code == KV_E_IO;
+    bool of_content = rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_IO;
     if (d->interrupted) {
         memset(e, 0, sizeof *e);
-        code = kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
+        rc = kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
     } else if (of_content && has_changed(d)) {
         memset(e, 0, sizeof *e);
-        code = kv_err_set(e, KV_E_IO, "cannot read \"%s\": it changed while it was read", d->name);
+        rc = kv_err_set(e, KV_E_IO, "cannot read \"%s\": it changed while it was read", d->name);
     }
     progress_end();
     release(d);
-    return code;
+    return rc;
 }
 
 /* ---- Writing ---- */
@@ -211,13 +211,13 @@ int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *e)
     return KV_OK;
 }
 
-int watch_close(watch *w, const char *path, int code, kv_err *e)
+int watch_close(watch *w, const char *path, int rc, kv_err *e)
 {
-    if (fclose(w->f) != 0 && code == KV_OK && !w->interrupted)
-        code = file_error(e, "write", path, w->failed ? w->failed : errno);
+    if (fclose(w->f) != 0 && rc == KV_OK && !w->interrupted)
+        rc = file_error(e, "write", path, w->failed ? w->failed : errno);
     progress_end();
     if (!w->interrupted)
-        return code;
+        return rc;
     memset(e, 0, sizeof *e);
     return session_interrupted(w->s, e);
 }

@@ -42,9 +42,9 @@ char datafile_first(datafile *d);
 /* Reads all of it. A NUL stands behind the text; mem_free it. Errors: io, memory. */
 int datafile_text(datafile *d, char **text, size_t *n, kv_err *e);
 
-/* Closes d. code is what reading came to; returns it, or why it cannot count: interrupted, io (the
+/* Closes d. rc is what reading came to; returns it, or why it cannot count: interrupted, io (the
  * file changed meanwhile). Such an error replaces the one in e. */
-int datafile_close(datafile *d, int code, kv_err *e);
+int datafile_close(datafile *d, int rc, kv_err *e);
 
 /* ---- Writing ---- */
 
@@ -65,8 +65,8 @@ typedef struct watch {
 /* Opens w->f, which hands on to `to`; w must stay where it is. path: for messages. Error: io. */
 int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *e);
 
-/* Closes w->f, not `to`. code is what writing came to; returns it, or why it cannot count:
+/* Closes w->f, not `to`. rc is what writing came to; returns it, or why it cannot count:
  * interrupted, which replaces the error in e, or io. */
-int watch_close(watch *w, const char *path, int code, kv_err *e);
+int watch_close(watch *w, const char *path, int rc, kv_err *e);
 
 #endif

@@ -137,6 +137,7 @@ int func_args(function_args *args, value *out, kv_err *e);
 int func_has(function_args *args, value *out, kv_err *e);
 int func_type(function_args *args, value *out, kv_err *e);
 int func_rank(function_args *args, value *out, kv_err *e);
+int func_sleep(function_args *args, value *out, kv_err *e);
 int func_num_workers(function_args *args, value *out, kv_err *e);
 int func_rounds(function_args *args, value *out, kv_err *e);
 int func_moved_bytes(function_args *args, value *out, kv_err *e);

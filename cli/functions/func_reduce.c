@@ -312,8 +312,8 @@ static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
     if (list_is_plain(args))
         return list_extreme(args, op == REDUCE_MAX, out, e);
     if (args->nrest == 1) {
-        int code = value_to_array(&args->array, args->rest[0], e);
-        return code ? code : reduce_as(args, args->array, op, out, e);
+        int rc = value_to_array(&args->array, args->rest[0], e);
+        return rc ? rc : reduce_as(args, args->array, op, out, e);
     }
     if (args->given[1] || args->given[2])
         return kv_err_set(e, KV_E_USAGE, "%s() with %s takes one array", args->function->name,

@@ -14,8 +14,6 @@
 #include "session/containers.h"
 #include "session/text.h"
 
-/* ---- Facts and shapes ---- */
-
 /* ---- Facts ---- */
 
 int func_shape(function_args *args, value *out, kv_err *e)
@@ -522,8 +520,6 @@ int func_hstack(function_args *args, value *out, kv_err *e)
 {
     return join_along(args, false, out, e);
 }
-
-/* ---- Elements by indices ---- */
 
 /* ---- take ---- */
 

@@ -108,8 +108,6 @@ int func_format(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &all, rc, e);
 }
 
-/* ---- Methods of texts ---- */
-
 /* ---- Arguments ---- */
 
 int piece_of(value v, const char *what, piece *out, kv_err *e)

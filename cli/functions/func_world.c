@@ -5,11 +5,13 @@
 #include <fnmatch.h>
 #include <glob.h>
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "array/arrange.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/stop.h"
@@ -37,7 +39,8 @@ static int list_files(glob_t *found, value *out, kv_err *e)
 {
     value_stack files = {0};
     int rc = KV_OK;
-    qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
+    if (found->gl_pathc) /* else the list is NULL */
+        qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
     for (size_t i = 0; i < found->gl_pathc && !rc; i++) {
         value file;
         if (!(rc = value_text(&file, found->gl_pathv[i], e)))
@@ -203,7 +206,23 @@ int func_waitall(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
-/* ---- Contexts, stores, the environment ---- */
+/* Without a lock: other ranks, heartbeats and attach go on. */
+int func_sleep(function_args *args, value *out, kv_err *e)
+{
+    double seconds;
+    int rc = function_number(args->v[0], "the time of a sleep", &seconds, e);
+    if (rc)
+        return rc;
+    if (!(seconds >= 0 && seconds <= 1e6))
+        return kv_err_set(e, KV_E_VALUE, "the seconds of a sleep lie in 0 .. 1000000");
+    int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
+    for (int64_t left; (left = end - clock_ns()) > 0 && !rc;) {
+        poll(NULL, 0, left > 20000000 ? 20 : (int)(left / 1000000) + 1);
+        rc = stop_check(e);
+    }
+    *out = value_none();
+    return rc;
+}
 
 /* ---- Contexts ---- */
 

@@ -218,6 +218,7 @@ static int show_help(void)
 
 static int run(launch_options *o, int *code, kv_err *e)
 {
+    launch_prefer_own();
     if (check(o, e))
         return e->code;
     if (o->prompt && !o->dry_run)

@@ -16,16 +16,13 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "term/exit_code.h"
-#include "term/terminal.h"
-#include "launch/launch_children.h"
-#include "launch/launch_door.h"
+#include "launch/jobs_socket.h"
 #include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_gone.h"
 #include "launch/launch_job.h"
-#include "launch/launch_loss.h"
-#include "launch/launch_wire.h"
+#include "launch/launch_losses.h"
+#include "term/exit_code.h"
+#include "term/terminal.h"
 
 enum {
     TICK_MS = 20,
@@ -98,14 +95,14 @@ static void put_line(launch_output *o, const char *text, size_t n)
 /* A line, or what is for the prompt of launch -i. */
 static void take_line(launch_output *o, const char *text, size_t n)
 {
-    int code;
-    long before = o->answers ? prompt_answer_find(text, n, &code) : -1;
+    int rc;
+    long before = o->answers ? prompt_answer_find(text, n, &rc) : -1;
     if (before != 0)
         put_line(o, text, before < 0 ? n : (size_t)before);
     if (before < 0)
         return;
     fflush(o->to); /* in front of the prompt */
-    prompt_answer(o->answers, o->rank, code);
+    prompt_answer(o->answers, o->rank, rc);
 }
 
 /* Only whole lines go on, in one piece each, so that those of several ranks do not mix. */
@@ -149,7 +146,7 @@ static void output_close(launch_output *o)
 /* ---- Ticks ---- */
 
 /* The job has failed: says so, once, and lets the others end by themselves. */
-__attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int code,
+__attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int rc,
                                                        const char *fmt, ...)
 {
     char why[512];
@@ -165,7 +162,7 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     bool host = loss_is_host(j, other);
     if (host)
         loss_name_host(j, other, why, sizeof why);
-    j->code = other == number ? code : EXIT_PEER;
+    j->code = other == number ? rc : EXIT_PEER;
     (void)kv_assert(j->code != EXIT_DONE, "a job that has lost rank %d cannot end well", other);
     j->lost = other >= 0 && j->code == EXIT_PEER;
     if (other >= 0 && other < j->n)

@@ -33,7 +33,7 @@ typedef struct rank {
 } rank;
 
 typedef struct job {
-    struct launch_door *door; /* launch_door.h */
+    struct launch_door *door; /* jobs_socket.h */
     const launch_options *o;
     const launch_hosts *hosts;
     bool is_local; /* all ranks are processes of this host */

@@ -1,8 +1,10 @@
-/* A list of words that grows. */
+/* The words of a command that launch runs, the same as a shell and as YAML read them, and the
+ * variables that go with it. */
 #include "launch/launch_command.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,10 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "term/signals.h"
+
+/* ---- Words ---- */
 
 static void keep(launch_command *c, char *word)
 {
@@ -62,6 +67,8 @@ static const char *value_of(const char *text, const launch_hole *holes, const ch
     bool known = kv_assert(holes->name, "a template has a hole that nobody fills: %s", text);
     return known ? holes->value : NULL;
 }
+
+static void launch_quote(buf *out, const char *word);
 
 /* blank: what stands for a blank of the template. */
 static void fill(buf *out, const char *text, const launch_hole *holes, char blank)
@@ -117,7 +124,7 @@ void launch_command_release(launch_command *c)
     *c = (launch_command){0};
 }
 
-void launch_quote(buf *out, const char *word)
+static void launch_quote(buf *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+.,=/:@";
@@ -191,10 +198,291 @@ int launch_self(char path[4096], kv_err *e)
     return KV_OK;
 }
 
+void launch_prefer_own(void)
+{
+    char folder[4096], program[4096 + 16];
+    const char *before = getenv("PATH");
+    kv_err none = {0};
+    buf path = {0};
+    if (launch_self(folder, &none))
+        return;
+    *strrchr(folder, '/') = '\0';
+    snprintf(program, sizeof program, "%s/mpirun", folder);
+    bool has_mpi = access(program, X_OK) == 0;
+    snprintf(program, sizeof program, "%s/python3", folder);
+    if (!has_mpi && access(program, X_OK))
+        return;
+    buf_printf(&path, "%s%s%s", folder, before ? ":" : "", before ? before : "");
+    if (!path.failed)
+        setenv("PATH", buf_text(&path), 1);
+    buf_release(&path);
+}
+
 int launch_find(const char *program, const char *package, kv_err *e)
 {
     if (child_finds(program))
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s in $PATH", program);
     return kv_err_hint(e, "it belongs to %s", package), KV_E_UNSUPPORTED;
+}
+
+/* ---- Texts of YAML ---- */
+
+/* YAML has several ways to write a text. Two are used: the literal block, which people can read,
+ * and double quotes, which can hold every character. */
+
+enum { STEP = 2 }; /* columns of a block behind its key */
+
+/* Characters that YAML lets stand as they are, without those that a reader of the text cannot see:
+ * line and paragraph separators, marks of direction, the byte order mark. */
+static bool is_plain(uint32_t c)
+{
+    if (c < 0xA0)
+        return c >= ' ' && c < 0x7F;
+    return !(c >= 0x200B && c <= 0x200F) && !(c >= 0x2028 && c <= 0x202E) &&
+           !(c >= 0x2060 && c <= 0x206F) && !(c >= 0xD800 && c <= 0xDFFF) && c != 0xFEFF &&
+           (c & 0xFFFE) != 0xFFFE;
+}
+
+static void put_number(buf *out, uint32_t c)
+{
+    switch (c) {
+    case '\n':
+        buf_add(out, "\\n");
+        return;
+    case '\t':
+        buf_add(out, "\\t");
+        return;
+    default:
+        buf_printf(out, c < 0x100 ? "\\x%02X" : c < 0x10000 ? "\\u%04X" : "\\U%08X", (unsigned)c);
+    }
+}
+
+void yaml_quote(buf *out, const char *text, size_t n)
+{
+    bool ok;
+    buf_char(out, '"');
+    for (size_t at = 0, size; at < n; at += size) {
+        size = utf8_length(text + at, n - at, &ok);
+        uint32_t c = utf8_number(text + at, size);
+        if (c == '"' || c == '\\')
+            buf_char(out, '\\');
+        if (is_plain(c))
+            buf_put(out, text + at, size);
+        else
+            put_number(out, c);
+    }
+    buf_char(out, '"');
+}
+
+/* A block keeps line feeds and tabs too, but no carriage returns, and needs a line with text. */
+static bool fits_block(const char *text, size_t n)
+{
+    bool ok, any = false;
+    for (size_t at = 0, size; at < n; at += size) {
+        size = utf8_length(text + at, n - at, &ok);
+        uint32_t c = utf8_number(text + at, size);
+        if (c != '\n' && c != '\t' && !is_plain(c))
+            return false;
+        any |= c != '\n';
+    }
+    return any;
+}
+
+/* Behind the bar stands the number of columns, where the first line would mislead a reader that
+ * counts its blanks, and what becomes of line feeds at the end: one is kept, or none, or all. */
+static void put_block(buf *out, int indent, const char *text, size_t n)
+{
+    buf_char(out, '|');
+    if (strchr(" \t\n", text[0]))
+        buf_printf(out, "%d", STEP);
+    if (text[n - 1] != '\n')
+        buf_char(out, '-');
+    else if (n > 1 && text[n - 2] == '\n')
+        buf_char(out, '+');
+    buf_char(out, '\n');
+    for (size_t at = 0; at < n;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - text) - at : n - at;
+        if (len > 0)
+            buf_repeat(out, ' ', indent + STEP);
+        buf_put(out, text + at, len);
+        buf_char(out, '\n');
+        at += len + 1;
+    }
+}
+
+void yaml_text(buf *out, int indent, const char *key, const char *text, size_t n)
+{
+    buf_repeat(out, ' ', indent);
+    buf_printf(out, "%s: ", key);
+    if (fits_block(text, n)) {
+        put_block(out, indent, text, n);
+        return;
+    }
+    yaml_quote(out, text, n);
+    buf_char(out, '\n');
+}
+
+void yaml_base64(buf *out, const char *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t at = 0; at < n; at += 3) {
+        uint32_t x = 0;
+        size_t have = n - at < 3 ? n - at : 3;
+        for (size_t i = 0; i < 3; i++)
+            x = x << 8 | (i < have ? (unsigned char)bytes[at + i] : 0);
+        for (size_t i = 0; i < 4; i++)
+            buf_char(out, i <= have ? digits[x >> (18 - 6 * i) & 63] : '=');
+    }
+}
+
+/* ---- Variables ---- */
+
+/* On their way they are KVCTL_ENV_r_NAME, where r is the role. */
+
+#define WAY "KVCTL_ENV_"
+
+extern char **environ;
+
+static int name_length(const launch_variable *v)
+{
+    return (int)strcspn(v->text, "=");
+}
+
+void variables_carry(launch_command *set, const launch_options *o)
+{
+    for (int64_t i = 0; i < o->nvariables; i++)
+        launch_add(set, WAY "%c_%s", o->variables[i].role, o->variables[i].text);
+}
+
+void variables_name(launch_command *c, const launch_options *o)
+{
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        launch_add(c, "-x");
+        launch_add(c, WAY "%c_%.*s", v->role, name_length(v), v->text);
+    }
+}
+
+/* Adds the options with which another launch takes them from its environment. */
+static void variables_inner(launch_command *c, const launch_options *o)
+{
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        launch_add(c, v->role == 'a' ? "--env" : v->role == 'w' ? "--env-worker" : "--env-server");
+        launch_add(c, "%.*s", name_length(v), v->text);
+    }
+}
+
+void variables_text(buf *out, const launch_options *o, const char *begin, const char *end,
+                    bool elsewhere)
+{
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        int n = name_length(v);
+        buf_printf(out, "%s" WAY "%c_%.*s=", begin, v->role, n, v->text);
+        if (elsewhere)
+            launch_quote(out, v->text + n + 1);
+        else if (v->by_name)
+            buf_printf(out, "\"$%.*s\"", n, v->text);
+        else
+            launch_show_word(out, v->text + n + 1);
+        buf_add(out, end);
+    }
+}
+
+/* Returns whether a later variable of the same role has the same name. */
+static bool is_said_again(const launch_options *o, int64_t i)
+{
+    const launch_variable *v = &o->variables[i];
+    size_t n = (size_t)name_length(v) + 1; /* with the = */
+    for (int64_t k = i + 1; k < o->nvariables; k++)
+        if (o->variables[k].role == v->role && strncmp(o->variables[k].text, v->text, n) == 0)
+            return true;
+    return false;
+}
+
+size_t variables_secret(buf *out, const launch_options *o)
+{
+    size_t bytes = 0;
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        int n = name_length(v);
+        size_t size = strlen(v->text + n + 1);
+        if (is_said_again(o, i))
+            continue;
+        buf_printf(out, "  " WAY "%c_%.*s: \"", v->role, n, v->text);
+        yaml_base64(out, v->text + n + 1, size);
+        buf_add(out, "\"\n");
+        bytes += size;
+    }
+    return bytes;
+}
+
+const char *variables_carried(char role, const char *name)
+{
+    char way[sizeof WAY + 2 + VARIABLE_MOST];
+    int n = snprintf(way, sizeof way, WAY "%c_%s", role, name);
+    return n < (int)sizeof way ? getenv(way) : NULL;
+}
+
+/* holds: they are set, else only forgotten. */
+static void take_role(char role, bool holds)
+{
+    char name[sizeof WAY + 2 + VARIABLE_MOST];
+    for (int64_t i = 0; environ[i];) {
+        const char *word = environ[i], *own = word + sizeof WAY + 1;
+        bool found = strncmp(word, WAY, sizeof WAY - 1) == 0 && word[sizeof WAY - 1] == role &&
+                     word[sizeof WAY] == '_';
+        int n = found ? (int)strcspn(own, "=") : 0;
+        if (!found || n > VARIABLE_MOST) {
+            i++;
+            continue;
+        }
+        snprintf(name, sizeof name, "%.*s", n, own);
+        if (holds)
+            setenv(name, own + n + 1, 1);
+        snprintf(name, sizeof name, WAY "%c_%.*s", role, n, own);
+        unsetenv(name);
+        i = 0; /* the list has moved */
+    }
+}
+
+/* A variable for one role holds over the same variable for all. */
+void variables_take(char role)
+{
+    take_role('a', true);
+    take_role(role, true);
+    take_role(role == 'w' ? 's' : 'w', false);
+}
+
+/* ---- The launch of a queue or of Kubernetes ---- */
+
+/* Queues and Kubernetes give the same options; each has its own words before them. */
+
+int inner_options(launch_command *c, const launch_options *o, kv_err *e)
+{
+    char deadline[32], timeout[32], workers[16], servers[16], restarts[16];
+    snprintf(workers, sizeof workers, "%d", o->workers);
+    snprintf(servers, sizeof servers, "%d", o->servers);
+    snprintf(restarts, sizeof restarts, "%d", o->restarts);
+    const launch_hole holes[] = {
+        {"workers", workers},
+        {"servers", o->servers > 0 ? servers : NULL},
+        {"deadline", o->deadline > 0 ? launch_seconds(deadline, o->deadline) : NULL},
+        {"timeout", o->timeout > 0 ? launch_seconds(timeout, o->timeout) : NULL},
+        {"checkpoint", o->checkpoint},
+        {"every", o->every},
+        {"restarts", o->restarts > 0 ? restarts : NULL},
+        {"elastic", o->elastic ? "--elastic" : NULL},
+        {NULL, NULL}};
+    launch_add_filled(c,
+                      "-n {workers}[ -s {servers}][ --deadline {deadline}][ --timeout {timeout}]"
+                      "[ --checkpoint {checkpoint}][ --checkpoint-every {every}]"
+                      "[ --max-restarts {restarts}][ {elastic}]",
+                      holes);
+    variables_inner(c, o);
+    launch_add_words(c, o->words, o->nwords);
+    return launch_command_check(c, e);
 }

@@ -3,6 +3,9 @@
 #define LAUNCH_LAUNCH_COMMAND_H
 
 #include "base/buf.h"
+#include "launch/launch_options.h"
+
+/* ---- Words ---- */
 
 /* All zero is an empty one. Adding cannot fail at the place of the call: launch_command_check says
  * whether a word was lost. */
@@ -30,7 +33,6 @@ int launch_command_check(const launch_command *c, kv_err *e);
 void launch_command_release(launch_command *c);
 
 /* Appends a word in quotes where a shell needs them. */
-void launch_quote(buf *out, const char *word);
 void launch_command_text(buf *out, const launch_command *c);
 
 /* The same for a terminal, from which it may be pasted into bash, ksh or zsh: a word with what must
@@ -41,10 +43,69 @@ void launch_show_command(buf *out, const launch_command *c);
 /* "2.500"; text. */
 const char *launch_seconds(char text[32], double seconds);
 
+/* Puts the folder of this program in front of $PATH if it has an mpirun or a python3: those of a
+ * virtual environment that is not active fit what is installed there. */
+void launch_prefer_own(void);
+
 /* The path of this program. Error: io. */
 int launch_self(char path[4096], kv_err *e);
 
 /* Checks that $PATH has the program. Error: unsupported, with the package that has it. */
 int launch_find(const char *program, const char *package, kv_err *e);
+
+/* ---- Texts of YAML ---- */
+
+/* Texts of users as YAML holds them, so that a reader of YAML gets the same bytes back. Texts are
+ * UTF-8: YAML has nothing else. */
+
+/* Appends n bytes of valid UTF-8 in double quotes, on one line. Characters that cannot be seen are
+ * written by their numbers. */
+void yaml_quote(buf *out, const char *text, size_t n);
+
+/* Appends `key: ` and n bytes of valid UTF-8, and ends the line. The key stands `indent` columns
+ * in. Lines are shown as they are where YAML keeps each of their bytes, else in quotes. */
+void yaml_text(buf *out, int indent, const char *key, const char *text, size_t n);
+
+/* Appends n bytes in base64. */
+void yaml_base64(buf *out, const char *bytes, size_t n);
+
+/* ---- Variables ---- */
+
+/* Variables that ranks get, --env and its like. Command lines are everybody's to read on a machine:
+ * so values travel in the environment, from launch to mpirun and to the watcher of a rank, which
+ * sets them. On the way they have names of their own, so that mpirun does not take a $PATH of the
+ * ranks for its own, and so that workers and servers may have different values.
+ */
+
+enum { VARIABLE_MOST = 200 }; /* letters of a name */
+
+/* Adds NAME=VALUE of all of them, with the names of the way. */
+void variables_carry(launch_command *set, const launch_options *o);
+
+/* Adds -x and the name of each variable: every rank gets those of both roles, and keeps its own. */
+void variables_name(launch_command *c, const launch_options *o);
+
+/* Appends NAME=VALUE as a shell reads them, each between `begin` and `end`. Unless the shell is
+ * elsewhere, it knows the values of what was said by name alone: NAME="$NAME". */
+void variables_text(buf *out, const launch_options *o, const char *begin, const char *end,
+                    bool elsewhere);
+
+/* Appends the lines `  NAME: "BASE64"` of the data of a Secret, each name once: the last value
+ * holds. Returns the bytes of all values. */
+size_t variables_secret(buf *out, const launch_options *o);
+
+/* The value that a launch around this one has sent; NULL: none. */
+const char *variables_carried(char role, const char *name);
+
+/* In a rank of a role, 'w' or 's': sets them. */
+void variables_take(char role);
+
+/* ---- The launch of a queue or of Kubernetes ---- */
+
+/* The launch inside of a job that a queue or Kubernetes starts. */
+
+/* Adds the options of this launch that the one in the job gets too, and the words of the ranks;
+ * before them stand `kvctl launch` and the launcher. Error: memory. */
+int inner_options(launch_command *c, const launch_options *o, kv_err *e);
 
 #endif

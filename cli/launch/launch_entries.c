@@ -14,7 +14,7 @@
 
 /* ---- Answers ---- */
 
-/* No text of a worker begins with these bytes; see launch_wire.h. */
+/* No text of a worker begins with these bytes; see launch_folder.h. */
 #define ANSWER "\1\2kvdone "
 
 long prompt_answer_find(const char *line, size_t n, int *code)
@@ -26,15 +26,15 @@ long prompt_answer_find(const char *line, size_t n, int *code)
     return at - line;
 }
 
-void prompt_answer(int answers, int rank, int code)
+void prompt_answer(int answers, int rank, int rc)
 {
-    dprintf(answers, "%d %d\n", rank, code);
+    dprintf(answers, "%d %d\n", rank, rc);
 }
 
 /* Below 0, so that it is no answer to an entry. */
-void prompt_answer_gone(int answers, int rank, int code)
+void prompt_answer_gone(int answers, int rank, int rc)
 {
-    prompt_answer(answers, rank, -1 - code);
+    prompt_answer(answers, rank, -1 - rc);
 }
 
 /* ---- The worker's side ---- */
@@ -92,11 +92,11 @@ int entry_source_next(const entry_source *from, char **text, size_t *n, int *lin
     return KV_OK;
 }
 
-void entry_source_answer(int code)
+void entry_source_answer(int rc)
 {
-    printf(ANSWER "%d\n", code);
+    printf(ANSWER "%d\n", rc);
     fflush(stdout);
-    fprintf(stderr, ANSWER "%d\n", code);
+    fprintf(stderr, ANSWER "%d\n", rc);
     fflush(stderr);
 }
 

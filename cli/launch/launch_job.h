@@ -1,10 +1,9 @@
 /* Jobs of several ranks: kvctl launch runs mpirun, and kvctl launch-rank, which mpirun starts on
- * every host, is what watches one rank. Watchers tell launch through mpirun (launch_wire.h) and the
- * ranks of their host through a folder (launch_folder.h). When a rank of a job over several hosts
- * is lost, launch runs kvctl launch-tell on each of them, through mpirun again.
+ * every host, is what watches one rank. Watchers tell launch through mpirun (launch_folder.h) and
+ * the ranks of their host through a folder (launch_folder.h). When a rank of a job over several
+ * hosts is lost, launch runs kvctl launch-tell on each of them, through mpirun again.
  *
- * With restarts each attempt has a folder of its own.
- */
+ * * With restarts each attempt has a folder of its own. */
 #ifndef LAUNCH_LAUNCH_JOB_H
 #define LAUNCH_LAUNCH_JOB_H
 

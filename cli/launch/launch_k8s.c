@@ -11,9 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "launch/launch_inner.h"
-#include "launch/launch_variables.h"
-#include "launch/launch_yaml.h"
+#include "launch/launch_command.h"
 #include "options/options.h"
 #include "term/terminal.h"
 

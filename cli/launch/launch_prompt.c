@@ -69,21 +69,21 @@ static bool any_left(const job_prompt *p)
     return any && !p->over;
 }
 
-static void take_answer(job_prompt *p, int rank, int code)
+static void take_answer(job_prompt *p, int rank, int rc)
 {
     if (rank < 0 || rank >= p->o->workers)
         return;
     job_worker *w = &p->workers[rank];
-    w->gone |= code < 0;
-    code = code < 0 ? -1 - code : code;
+    w->gone |= rc < 0;
+    rc = rc < 0 ? -1 - rc : rc;
     w->open -= w->open > 0;
-    p->failed = code > 0 && !p->failed ? code : p->failed;
+    p->failed = rc > 0 && !p->failed ? rc : p->failed;
 }
 
 static void read_answers(job_prompt *p)
 {
     char block[4096];
-    int rank, code;
+    int rank, rc;
     ssize_t n = read(p->answers, block, sizeof block);
     p->over |= n == 0;
     for (ssize_t i = 0; i < n; i++) {
@@ -91,8 +91,8 @@ static void read_answers(job_prompt *p)
             buf_char(&p->heard, block[i]);
             continue;
         }
-        if (sscanf(buf_text(&p->heard), "%d %d", &rank, &code) == 2)
-            take_answer(p, rank, code);
+        if (sscanf(buf_text(&p->heard), "%d %d", &rank, &rc) == 2)
+            take_answer(p, rank, rc);
         buf_clear(&p->heard);
     }
 }
@@ -284,7 +284,7 @@ _Noreturn static void become_job(const job_prompt *p, int answers)
 {
     launch_options o = *p->o;
     kv_err e = {0};
-    int code = EXIT_DONE;
+    int rc = EXIT_DONE;
     pid_t prompt = getppid();
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(nothing, STDIN_FILENO); /* it is the prompt's */
@@ -293,14 +293,14 @@ _Noreturn static void become_job(const job_prompt *p, int answers)
     for (int i = 0; i < o.workers; i++)
         close(p->workers[i].ends[1]); /* closed there, too, it is the end of the entries */
     o.answers = answers;
-    if (name_entries(p, &e) || launch_job(&o, &code, &e)) {
+    if (name_entries(p, &e) || launch_job(&o, &rc, &e)) {
         terminal_say("kvctl: %s", e.text);
-        code = (int)exit_code_of_error(e.code);
+        rc = (int)exit_code_of_error(e.code);
     }
     fflush(NULL);
     close(answers);
     kill(prompt, SIGTERM); /* it may wait for a line */
-    _exit(code);
+    _exit(rc);
 }
 
 static int start_job(job_prompt *p, kv_err *e)

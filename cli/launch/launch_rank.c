@@ -18,11 +18,10 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "term/exit_code.h"
+#include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
-#include "launch/launch_variables.h"
-#include "launch/launch_wire.h"
+#include "term/exit_code.h"
 
 enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
 
@@ -358,9 +357,9 @@ int launch_ssh(int argc, char **argv)
         become_ssh(argv);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    int code = pid < 0 ? EXIT_FAILED : shell_code(status);
-    snprintf(text, sizeof text, "%d", code);
-    if (code)
+    int rc = pid < 0 ? EXIT_FAILED : shell_code(status);
+    snprintf(text, sizeof text, "%d", rc);
+    if (rc)
         wire_tell(0, WIRE_SSH, text, strlen(text));
     return EXIT_DONE;
 }

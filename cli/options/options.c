@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "lang/lex.h"
-#include "options/completion_script.h"
+#include "options/shell_option.h"
 #include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
@@ -42,7 +42,7 @@ static int check_script(const char *path, kv_err *e)
 
 static void add_input(options *o, input_kind kind, const char *text)
 {
-    o->inputs[o->ninputs++] = (input){kind, text};
+    o->inputs[o->ninputs++] = (input){kind, text, &o->command};
 }
 
 static int take_commands(const shell_given *g, kv_err *e)
@@ -313,21 +313,21 @@ static int take_first_word(options *o, const char *word, bool *script, kv_err *e
 {
     if (o->help && !is_script(word)) {
         o->help = false;
-        word_command_begin(&o->command, "help");
-        return word_command_add(&o->command, word, false, e);
+        shell_words_begin(&o->command, "help");
+        return shell_words_add(&o->command, word, false, e);
     }
     if ((*script = is_script(word))) {
         add_input(o, strcmp(word, "-") ? INPUT_FILE : INPUT_STDIN, word);
         return check_script(word, e);
     }
-    return word_command_begin(&o->command, word) ? KV_OK : neither(word, e);
+    return shell_words_begin(&o->command, word) ? KV_OK : neither(word, e);
 }
 
 /* literal: -- was before it. */
 static int take_word(options *o, const char *word, bool literal, bool *script, kv_err *e)
 {
     if (o->command.c)
-        return word_command_add(&o->command, word, literal, e);
+        return shell_words_add(&o->command, word, literal, e);
     if (o->ninputs == 0 && o->verify.n == 0)
         return take_first_word(o, word, script, e);
     if (!literal && strcmp(word, "-") == 0 && o->ninputs > 0)
@@ -345,10 +345,10 @@ static bool is_word(const options *o, const char *word)
         return true;
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
-    if (word_command_takes_any(&o->command))
+    if (shell_words_takes_any(&o->command))
         return true;
     if (word[1] == '-')
-        return word_command_has(&o->command, word) ||
+        return shell_words_has(&o->command, word) ||
                !shell_option_find(&options_table, word, strcspn(word, "="));
     return o->command.open || lex_is_digit(word[1]) || word[1] == '.';
 }
@@ -410,7 +410,7 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     o->gpus_said = o->gpus >= 0;
     o->gpus = o->gpus_said ? o->gpus : 8;
     if (!e->code && o->command.c)
-        add_input(o, INPUT_TEXT, buf_text(&o->command.text));
+        add_input(o, INPUT_WORDS, o->command.c->name);
     if (!e->code)
         settle(o, e);
     /* an error on the command line has its record too, also where --json stands behind it */
@@ -440,5 +440,5 @@ void options_release(options *o)
     mem_free(o->sets.items);
     mem_free(o->verify.items);
     mem_free(o->plugins.items);
-    buf_release(&o->command.text);
+    shell_words_release(&o->command);
 }

@@ -6,23 +6,24 @@
 #include <stdint.h>
 
 #include "kv_err.h"
-#include "term/terminal.h"
 #include "options/shell_option.h"
-#include "options/word_command.h"
+#include "syntax/parse_shell.h"
+#include "term/terminal.h"
 
 /* A text to run: in the order of the command line. */
-typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN } input_kind;
+typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN, INPUT_WORDS } input_kind;
 
 typedef struct input {
     input_kind kind;
     const char *text; /* the commands, or the path */
+    shell_words *words; /* of INPUT_WORDS */
 } input;
 
 typedef struct options {
     input *inputs;
     int ninputs;
     shell_texts args;   /* behind the script's name, or behind -- */
-    word_command command; /* the words of the shell that are one */
+    shell_words command; /* words of the shell that are one */
     shell_texts sets;   /* NAME=VALUE */
     bool interactive, quiet, verbose, check_last, keep_going;
     bool help, version;

@@ -1,11 +1,27 @@
 /* Reading and listing of options, by their tables. */
 #include "options/shell_option.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/suggest.h"
+
+/* ---- Scripts of shells ---- */
+
+const completion_script completion_scripts[] = {
+    {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}, {0}};
+
+const char *completion_script_of(const char *shell)
+{
+    for (const completion_script *c = completion_scripts; c->shell; c++)
+        if (strcmp(shell, c->shell) == 0)
+            return c->text;
+    return NULL;
+}
+
+/* ---- Tables of options ---- */
 
 const shell_option *shell_option_find(const shell_table *t, const char *word, size_t n)
 {

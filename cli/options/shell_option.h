@@ -10,6 +10,22 @@
 #include "base/buf.h"
 #include "kv_err.h"
 
+/* ---- Scripts of shells ---- */
+
+extern const char completion_bash[], completion_zsh[], completion_fish[];
+
+typedef struct completion_script {
+    const char *shell; /* NULL ends the table */
+    const char *text;
+} completion_script;
+
+extern const completion_script completion_scripts[];
+
+/* The text of the script for a shell, or NULL when there is none for it. */
+const char *completion_script_of(const char *shell);
+
+/* ---- Tables of options ---- */
+
 /* The type of the value, and of the field of the caller's struct. */
 typedef enum shell_kind {
     SHELL_FLAG,    /* bool; there is no value */

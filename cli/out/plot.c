@@ -50,21 +50,21 @@ static int doubles(kv_array *a, double **out, kv_err *e)
     const void *data;
     int64_t n = kv_array_size(a);
     int64_t bytes = kv_dtype_bytes(kv_array_dtype(a));
-    int code = kv_array_to_dense(&dense, a, e);
-    if (code == KV_OK && (code = kv_array_read(dense, &data, e)) == KV_OK &&
+    int rc = kv_array_to_dense(&dense, a, e);
+    if (rc == KV_OK && (rc = kv_array_read(dense, &data, e)) == KV_OK &&
         !(*out = mem_alloc(n, sizeof **out, e)))
-        code = KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i += STOP_EVERY) {
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i += STOP_EVERY) {
         convert_elements(*out + i, KV_FLOAT64, (const char *)data + i * bytes, kv_array_dtype(a),
                          n - i < STOP_EVERY ? n - i : STOP_EVERY);
-        code = stop_check(e);
+        rc = stop_check(e);
     }
-    if (code) {
+    if (rc) {
         mem_free(*out);
         *out = NULL;
     }
     kv_array_unref(dense);
-    return code;
+    return rc;
 }
 
 /* name and what tells its parts apart; a long name is cut at a character. It is a text of one line
@@ -80,9 +80,9 @@ static int set_text(char *out, size_t room, const char *name, const char *part, 
     bool cut = shown.len > most;
     snprintf(out, room, "%.*s%s%s", (int)utf8_cut(buf_text(&shown), shown.len, most),
              buf_text(&shown), cut ? ".." : "", part);
-    int code = buf_check(&shown, e);
+    int rc = buf_check(&shown, e);
     buf_release(&shown);
-    return code;
+    return rc;
 }
 
 static int set_name(char out[PLOT_NAME], const char *name, const char *part, kv_err *e)
@@ -115,8 +115,8 @@ static int add_column(plot *p, const char *name, const double *y, const int64_t 
 {
     char own[PLOT_NAME], part[24];
     snprintf(part, sizeof part, "[:, %d]", (int)column);
-    int code = set_name(own, name, part, e);
-    double *copy = code ? NULL : mem_alloc(shape[0], sizeof *copy, e);
+    int rc = set_name(own, name, part, e);
+    double *copy = rc ? NULL : mem_alloc(shape[0], sizeof *copy, e);
     if (!copy)
         return e->code;
     for (int64_t i = 0; i < shape[0]; i++)
@@ -126,29 +126,29 @@ static int add_column(plot *p, const char *name, const double *y, const int64_t 
 
 static int add_columns(plot *p, const char *name, double *y, const int64_t *shape, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (shape[1] > PLOT_MAX_LINES) {
-        code = kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines",
-                          name, (long long)shape[1], PLOT_MAX_LINES);
+        rc = kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines",
+                        name, (long long)shape[1], PLOT_MAX_LINES);
         kv_err_hint(e, "--heat draws them all");
     }
-    for (int64_t i = 0; i < shape[1] && code == KV_OK; i++)
-        code = add_column(p, name, y, shape, i, e);
+    for (int64_t i = 0; i < shape[1] && rc == KV_OK; i++)
+        rc = add_column(p, name, y, shape, i, e);
     mem_free(y);
-    return code;
+    return rc;
 }
 
 static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
 {
     char text[128];
     double *y = NULL;
-    int ndim = kv_array_ndim(a), code;
+    int ndim = kv_array_ndim(a), rc;
     const int64_t *shape = kv_array_shape(a);
     if (ndim > 2 && p->style != PLOT_HIST)
         return kv_err_set(e, KV_E_SHAPE, "%s has shape %s, and a picture has at most two axes",
                           name, kv_shape_text(text, sizeof text, ndim, shape));
-    if ((code = doubles(a, &y, e)))
-        return code;
+    if ((rc = doubles(a, &y, e)))
+        return rc;
     if (p->style == PLOT_LINES && ndim == 2)
         return add_columns(p, name, y, shape, e);
     int64_t columns = p->style != PLOT_HEAT ? 0 : ndim > 0 ? shape[ndim - 1] : 1;
@@ -159,16 +159,16 @@ static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
 static int add_items(plot *p, const char *name, const value_list *list, kv_err *e)
 {
     double *y = mem_alloc(list->n, sizeof *y, e);
-    int code = y ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < list->n && code == KV_OK; i++) {
+    int rc = y ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < list->n && rc == KV_OK; i++) {
         value number;
-        if ((code = value_item(&number, list->items[i], e)) == KV_OK)
+        if ((rc = value_item(&number, list->items[i], e)) == KV_OK)
             y[i] = value_number(number);
     }
-    if (code == KV_OK)
+    if (rc == KV_OK)
         return add_series(p, name, y, list->n, 0, e);
     mem_free(y);
-    return code;
+    return rc;
 }
 
 static bool is_single(value v)
@@ -180,20 +180,20 @@ static bool is_single(value v)
 static int add_list(plot *p, const char *name, const value_list *list, kv_err *e)
 {
     int64_t singles = 0;
-    int code = value_descend(e);
-    if (code)
-        return code;
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
     for (int64_t i = 0; i < list->n; i++)
         singles += is_single(list->items[i]);
     if (singles == list->n && p->style != PLOT_HEAT)
         return add_items(p, name, list, e);
-    for (int64_t i = 0; i < list->n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < list->n && rc == KV_OK; i++) {
         char own[PLOT_NAME], part[24];
         snprintf(part, sizeof part, "[%lld]", (long long)i);
-        if ((code = set_name(own, name, part, e)) == KV_OK)
-            code = plot_add(p, own, list->items[i], e);
+        if ((rc = set_name(own, name, part, e)) == KV_OK)
+            rc = plot_add(p, own, list->items[i], e);
     }
-    return code;
+    return rc;
 }
 
 int plot_add(plot *p, const char *name, value v, kv_err *e)
@@ -201,12 +201,12 @@ int plot_add(plot *p, const char *name, value v, kv_err *e)
     kv_array *a;
     if (value_is_several(v))
         return add_list(p, name, v.u.list, e);
-    int code = value_to_array(&a, v, e);
-    if (code)
-        return code;
-    code = add_array(p, name, a, e);
+    int rc = value_to_array(&a, v, e);
+    if (rc)
+        return rc;
+    rc = add_array(p, name, a, e);
     kv_array_unref(a);
-    return code;
+    return rc;
 }
 
 void plot_release(plot *p)

@@ -38,14 +38,14 @@ static void put_form(json_writer *w, kv_array *a)
 
 static int put_items(json_writer *w, const char *name, const value_list *list, kv_err *e)
 {
-    int code = value_descend(e);
-    if (code)
-        return code;
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
     json_begin(w, name, '[');
-    for (int64_t i = 0; i < list->n && code == KV_OK; i++)
-        code = put_value(w, NULL, list->items[i], e);
+    for (int64_t i = 0; i < list->n && rc == KV_OK; i++)
+        rc = put_value(w, NULL, list->items[i], e);
     json_end(w, ']');
-    return code;
+    return rc;
 }
 
 /* The members of the object that an array or a list is. */
@@ -68,9 +68,9 @@ static int put_value(json_writer *w, const char *name, value v, kv_err *e)
         return KV_OK;
     }
     json_begin(w, name, '{');
-    int code = put_members(w, v, e);
+    int rc = put_members(w, v, e);
     json_end(w, '}');
-    return code;
+    return rc;
 }
 
 /* ---- Keys, tables, comparisons ---- */
@@ -103,44 +103,44 @@ static void put_all_keys(session *s, json_writer *w)
 static int put_values(json_writer *w, const result *r, kv_err *e)
 {
     int64_t n = !r->shown || r->v.kind == VALUE_NONE ? 0 : r->keys ? r->nkeys : 1;
-    int code = KV_OK;
+    int rc = KV_OK;
     json_begin(w, "values", '[');
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         json_begin(w, NULL, '{');
         put_key(w, "key", r->keys ? r->keys[i] : r->about[0]);
         value v = r->keys ? r->v.u.list->items[i] : r->v;
-        code = v.kind == VALUE_INT ? put_value(w, "round", v, e) : put_members(w, v, e);
+        rc = v.kind == VALUE_INT ? put_value(w, "round", v, e) : put_members(w, v, e);
         json_end(w, '}');
     }
     json_end(w, ']');
-    return code;
+    return rc;
 }
 
 static int put_entries(json_writer *w, const char *name, const rows *table, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     json_begin(w, name ? name : "entries", '[');
-    for (int64_t i = 0; i < table->n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < table->n && rc == KV_OK; i++) {
         int64_t column = i % table->ncolumns;
         if (column == 0)
             json_begin(w, NULL, '{');
-        code = put_value(w, table->columns[column].name, table->cells[i], e);
+        rc = put_value(w, table->columns[column].name, table->cells[i], e);
         if (column + 1 == table->ncolumns)
             json_end(w, '}');
     }
     json_end(w, ']');
-    return code;
+    return rc;
 }
 
 /* Rows of a name and a value, as one object. */
 static int put_object(json_writer *w, const char *name, const rows *table, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     json_begin(w, name, '{');
-    for (int64_t i = 0; i + 1 < table->n && code == KV_OK; i += 2)
-        code = put_value(w, table->cells[i].u.text, table->cells[i + 1], e);
+    for (int64_t i = 0; i + 1 < table->n && rc == KV_OK; i += 2)
+        rc = put_value(w, table->cells[i].u.text, table->cells[i + 1], e);
     json_end(w, '}');
-    return code;
+    return rc;
 }
 
 /* One side of a comparison. Of a large array only its form: the differences tell where it fails. */
@@ -161,16 +161,16 @@ static int put_side(json_writer *w, const char *name, value v, kv_err *e)
 
 static int put_comparison(json_writer *w, const comparison *c, kv_err *e)
 {
-    int code = put_side(w, "left", c->left, e);
-    if (code == KV_OK)
-        code = put_side(w, "right", c->right, e);
-    if (code == KV_OK)
-        code = put_value(w, "index", c->index, e);
-    if (code == KV_OK)
-        code = put_value(w, "max_diff", c->max_diff, e);
-    if (code == KV_OK && c->differences.kind == VALUE_TUPLE)
-        code = put_value(w, "differences", c->differences, e);
-    return code;
+    int rc = put_side(w, "left", c->left, e);
+    if (rc == KV_OK)
+        rc = put_side(w, "right", c->right, e);
+    if (rc == KV_OK)
+        rc = put_value(w, "index", c->index, e);
+    if (rc == KV_OK)
+        rc = put_value(w, "max_diff", c->max_diff, e);
+    if (rc == KV_OK && c->differences.kind == VALUE_TUPLE)
+        rc = put_value(w, "differences", c->differences, e);
+    return rc;
 }
 
 /* ---- Lines of text ---- */
@@ -229,9 +229,9 @@ static int put_given(json_writer *w, const ast *node, const result *r, bool ok, 
         json_int(w, "dropped", r->dropped);
     if (node->kind == STMT_SHOW)
         return put_value(w, "value", r->shown ? r->v : value_none(), e);
-    int code = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;
-    if (code || r->entries.columns)
-        return code ? code : put_entries(w, r->entries_name, &r->entries, e);
+    int rc = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;
+    if (rc || r->entries.columns)
+        return rc ? rc : put_entries(w, r->entries_name, &r->entries, e);
     if (r->as_json && r->shown) {
         size_t n = strlen(r->v.u.text);
         buf_put(json_field(w, "value"), r->v.u.text, n - 1); /* without its newline */
@@ -338,8 +338,8 @@ static int write_line(session *s, json_writer *w, kv_err *e)
 {
     json_end(w, '}');
     buf_char(w->out, '\n');
-    int code = buf_check(w->out, e);
-    return code ? code : session_out_record(s, w->out, e);
+    int rc = buf_check(w->out, e);
+    return rc ? rc : session_out_record(s, w->out, e);
 }
 
 void record_begin(session *s, record *r)
@@ -362,14 +362,14 @@ static int put_record(session *s, const ast *node, const char *path, int64_t us,
     json_int(&w, "us", us);
     put_worked_on(s, &w, node, given, e->code == KV_OK);
     put_out(&w, printed, given_back ? given : NULL);
-    int code = put_given(&w, node, given, given_back, own);
+    int rc = put_given(&w, node, given, given_back, own);
     if (e->code)
         put_error(s, &w, s->unit->src.name, e);
-    if (code == KV_OK)
-        code = write_line(s, &w, own);
+    if (rc == KV_OK)
+        rc = write_line(s, &w, own);
     buf_release(&line);
     buf_release(printed);
-    return code;
+    return rc;
 }
 
 int record_end(session *s, record *r, const ast *node, const result *given, kv_err *e)
@@ -378,16 +378,16 @@ int record_end(session *s, record *r, const ast *node, const result *given, kv_e
         return e->code;
     kv_err own = {0};
     bool by_file = given->nfiles > 0 && (e->code == KV_OK || given->refusal);
-    int code = by_file ? KV_OK
+    int rc = by_file ? KV_OK
                        : put_record(s, node, NULL, clock_ns() / 1000 - r->begun, &r->out.text,
                                     given, e, &own);
-    for (int64_t i = 0; by_file && i < given->nfiles && code == KV_OK; i++) {
+    for (int64_t i = 0; by_file && i < given->nfiles && rc == KV_OK; i++) {
         const result_file *f = &given->files[i];
-        code = put_record(s, node, f->path, f->us, &r->out.text, &f->given, &f->e, &own);
+        rc = put_record(s, node, f->path, f->us, &r->out.text, &f->given, &f->e, &own);
     }
     s->out.recorder.failed = e->code != KV_OK;
     sink_pop(s, &r->out);
-    if (code && e->code == KV_OK)
+    if (rc && e->code == KV_OK)
         *e = own;
     buf_release(&r->out.text);
     return e->code;

@@ -11,9 +11,25 @@
 #ifndef OUT_TRANSCRIPT_H
 #define OUT_TRANSCRIPT_H
 
+#include "base/buf.h"
 #include "lang/ast.h"
 #include "lang/source.h"
 #include "session/session.h"
+
+/* ---- Differences ---- */
+
+/* Two texts line by line, for people. */
+
+/* Drops blanks at the ends of lines, and blanks and newlines at the end of the text: what a reader
+ * cannot see. */
+void diff_normalise(buf *text);
+
+/* Appends a line for each line of both texts: "  " before what they share, "- " before what only
+ * `expected` has, "+ " before what only `got` has. Of long runs that are equal, only the lines
+ * next to a difference are shown; control characters are made visible. */
+void diff_lines(buf *out, const char *expected, const char *got);
+
+/* ---- The page of --record ---- */
 
 /* Begins. Errors: io, busy (another process records there), memory. */
 int transcript_open(session *s, const char *path, kv_err *e);

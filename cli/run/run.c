@@ -46,10 +46,10 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     }
     if (node->op != STMT_PLAIN)
         return eval_update(s, node, e);
-    int code = eval(s, given, &v, e);
-    if (code == KV_OK && target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
-        code = eval_rows(s, given, &v, e);
-    return code ? code : eval_give(s, target, v, NULL, e);
+    int rc = eval(s, given, &v, e);
+    if (rc == KV_OK && target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
+        rc = eval_rows(s, given, &v, e);
+    return rc ? rc : eval_give(s, target, v, NULL, e);
 }
 
 /* ---- Output ---- */
@@ -61,32 +61,32 @@ static int to_file(session *s, const ast *redirect, result *r, kv_err *e)
         kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
     if (!path)
         return e->code;
-    int code = save_result(s, path, r, redirect->op == REDIRECT_APPEND, e);
-    return code ? unit_at(s, redirect, e) : KV_OK;
+    int rc = save_result(s, path, r, redirect->op == REDIRECT_APPEND, e);
+    return rc ? unit_at(s, redirect, e) : KV_OK;
 }
 
 /* Shows a text, or sends it where the redirect says. */
 static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
 {
-    int code = buf_check(text, e);
-    if (code)
-        return code;
+    int rc = buf_check(text, e);
+    if (rc)
+        return rc;
     if (!redirect)
         return session_out(s, buf_text(text), text->len, e);
-    if ((code = session_flush(s, e)) == KV_OK)
-        code = shell_run(s, redirect->u.text, buf_text(text), text->len, e);
-    return code ? unit_at(s, redirect, e) : KV_OK;
+    if ((rc = session_flush(s, e)) == KV_OK)
+        rc = shell_run(s, redirect->u.text, buf_text(text), text->len, e);
+    return rc ? unit_at(s, redirect, e) : KV_OK;
 }
 
 /* Shows the result of a statement, or stores, writes or pipes it. */
 static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
 {
     const ast *into = command_redirect_of(node, true), *to = command_redirect_of(node, false);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (into)
-        code = session_set(s, into->u.text, value_ref(r->v), e);
-    if (code || (into && !to))
-        return code;
+        rc = session_set(s, into->u.text, value_ref(r->v), e);
+    if (rc || (into && !to))
+        return rc;
     value_release(&s->last);
     s->last = value_ref(r->v);
     if (to && to->op != REDIRECT_PIPE)
@@ -97,17 +97,17 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
         return KV_OK;
     buf text = {0};
     if (repr) {
-        if ((code = show_value(s, &text, r->v, true, e)) == KV_OK)
+        if ((rc = show_value(s, &text, r->v, true, e)) == KV_OK)
             buf_char(&text, '\n');
     } else {
-        code = show_result(s, &text, r, e);
+        rc = show_result(s, &text, r, e);
     }
-    if (code == KV_OK && recorded)
-        code = session_out_twice(s, NULL, &text, e);
-    else if (code == KV_OK)
-        code = text_out(s, to, &text, e);
+    if (rc == KV_OK && recorded)
+        rc = session_out_twice(s, NULL, &text, e);
+    else if (rc == KV_OK)
+        rc = text_out(s, to, &text, e);
     buf_release(&text);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* A command that answered no fails, but not before its result is where it belongs. Where it is all
@@ -154,9 +154,9 @@ static int refuse_explained(session *s, const ast *node, kv_err *e)
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
     bool store = is_store_name(s, node->kid[0]);
-    int code = eval(s, node->kid[0], &r->v, e);
-    if (code)
-        return code;
+    int rc = eval(s, node->kid[0], &r->v, e);
+    if (rc)
+        return rc;
     /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
     const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
     bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
@@ -175,8 +175,8 @@ static bool saves_value(const ast *node, const command *c)
 
 static int save_printed(session *s, const ast *node, result *r, kv_err *e)
 {
-    int code = eval(s, node->kid[0]->kid[0], &r->v, e);
-    return code ? code : deliver(s, node, r, false, e);
+    int rc = eval(s, node->kid[0]->kid[0], &r->v, e);
+    return rc ? rc : deliver(s, node, r, false, e);
 }
 
 /* Returns true if the lines that the command prints must be caught: they go to a file or a shell
@@ -218,9 +218,9 @@ bool run_place(void *arg, char *out, size_t room)
 int run_argument(session *s, const ast *node, kv_err *e)
 {
     run_flow *outer = s->flow;
-    int code = run_statement(s, node, outer, e);
+    int rc = run_statement(s, node, outer, e);
     s->flow = outer;
-    return code;
+    return rc;
 }
 
 static bool is_variable(void *s, const char *name)
@@ -240,19 +240,19 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
     bool caught = catches_lines(node, c);
     if (caught)
         sink_push(s, &lines);
-    int code = c->run(s, node, r, e);
+    int rc = c->run(s, node, r, e);
     if (caught)
         sink_pop(s, &lines);
-    if (code == KV_OK && caught) {
+    if (rc == KV_OK && caught) {
         result text = {.as_text = true};
-        if ((code = value_text_take(&text.v, &lines.text, code, e)) == KV_OK)
-            code = deliver(s, node, &text, false, e);
+        if ((rc = value_text_take(&text.v, &lines.text, rc, e)) == KV_OK)
+            rc = deliver(s, node, &text, false, e);
         result_release(&text);
-    } else if (code == KV_OK && (c->flags & COMMAND_GIVES)) {
-        code = deliver(s, node, r, false, e);
+    } else if (rc == KV_OK && (c->flags & COMMAND_GIVES)) {
+        rc = deliver(s, node, r, false, e);
     }
     buf_release(&lines.text);
-    if (code == KV_OK)
+    if (rc == KV_OK)
         return refuse(s, node, r, e);
     hint_variable(&s->unit->src, node, is_variable, s, e);
     return unit_at(s, node, e);
@@ -260,18 +260,18 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
 
 static int run_shell(session *s, const ast *node, kv_err *e)
 {
-    int code = session_flush(s, e);
-    if (code == KV_OK)
-        code = shell_run(s, node->u.text, NULL, 0, e);
-    return code ? unit_at(s, node, e) : KV_OK;
+    int rc = session_flush(s, e);
+    if (rc == KV_OK)
+        rc = shell_run(s, node->u.text, NULL, 0, e);
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 static int run_source(session *s, const ast *node, kv_err *e)
 {
-    int code = unit_run(s, node->u.other, e);
-    if (code)
+    int rc = unit_run(s, node->u.other, e);
+    if (rc)
         session_caller(s, node);
-    return code;
+    return rc;
 }
 
 /* A failure in the background, on another machine, becomes the error of the next statement. If that
@@ -342,8 +342,8 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
     if (refuse_explained(s, call, e))
         return e->code;
     s->at = call;
-    int code = ((const command *)call->u.other)->run(s, call, r, e);
-    return code ? unit_at(s, call, e) : KV_OK;
+    int rc = ((const command *)call->u.other)->run(s, call, r, e);
+    return rc ? unit_at(s, call, e) : KV_OK;
 }
 
 int run_method_call(session *s, const ast *node, value *out, kv_err *e)
@@ -355,22 +355,22 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
     if (enter_store(s, node, &before, e) == KV_OK)
         if (run_method(s, node, &r, e) == KV_OK)
             refuse(s, node->kid[0], &r, e);
-    int code = record_end(s, &rec, node->kid[0], &r, e);
+    int rc = record_end(s, &rec, node->kid[0], &r, e);
     leave_store(s, before);
-    if (code == KV_OK)
+    if (rc == KV_OK)
         *out = value_ref(r.v);
     result_release(&r);
-    return code;
+    return rc;
 }
 
 /* A method whose value is not used shows it as an expression does. */
 static int show_method(session *s, const ast *node, result *r, kv_err *e)
 {
-    int code = run_method(s, node->kid[0], r, e);
+    int rc = run_method(s, node->kid[0], r, e);
     bool silent = r->v.kind == VALUE_NONE || (session_is_quiet(s) && !has_redirect(node));
-    if (code == KV_OK && !silent)
-        code = deliver(s, node, r, !r->as_text, e);
-    return code ? code : refuse(s, node->kid[0]->kid[0], r, e);
+    if (rc == KV_OK && !silent)
+        rc = deliver(s, node, r, !r->as_text, e);
+    return rc ? rc : refuse(s, node->kid[0]->kid[0], r, e);
 }
 
 /* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
@@ -397,9 +397,9 @@ static void hint_ending(const session *s, const ast *node, kv_err *e)
 static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     bool truth;
-    int code = eval_condition(s, node->kid[0], &truth, e);
-    if (code)
-        return code;
+    int rc = eval_condition(s, node->kid[0], &truth, e);
+    if (rc)
+        return rc;
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
     return next && !s->leaving ? run_statement(s, next, f, e) : KV_OK;
 }
@@ -417,10 +417,10 @@ static int run_while(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     for (;;) {
         bool truth;
-        int code = eval_condition(s, node->kid[0], &truth, e);
-        if (code || !truth || s->leaving || (code = session_interrupted(s, e)) ||
-            (code = run_statement(s, node->kid[1], f, e)) || !loops(f))
-            return code;
+        int rc = eval_condition(s, node->kid[0], &truth, e);
+        if (rc || !truth || s->leaving || (rc = session_interrupted(s, e)) ||
+            (rc = run_statement(s, node->kid[1], f, e)) || !loops(f))
+            return rc;
     }
 }
 
@@ -436,9 +436,9 @@ static int run_for_item(session *s, void *arg, bool *on, kv_err *e)
         *on = false;
         return KV_OK;
     }
-    int code = run_statement(s, body->block, body->f, e);
+    int rc = run_statement(s, body->block, body->f, e);
     *on = loops(body->f);
-    return code;
+    return rc;
 }
 
 static int run_for(session *s, const ast *node, run_flow *f, kv_err *e)
@@ -451,21 +451,21 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     int64_t n = 0;
     bool on = true;
-    int code = eval_int(s, node->kid[0], "a count", &n, e);
-    if (code)
-        return code;
+    int rc = eval_int(s, node->kid[0], "a count", &n, e);
+    if (rc)
+        return rc;
     if (n < 0)
         return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld",
                         (long long)n);
     progress_begin("repeat", n, PROGRESS_TIMES);
-    for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
+    for (int64_t i = 0; i < n && on && rc == KV_OK; i++) {
         progress_step(i);
-        if ((code = session_interrupted(s, e)) == KV_OK)
-            code = run_statement(s, node->kid[1], f, e);
+        if ((rc = session_interrupted(s, e)) == KV_OK)
+            rc = run_statement(s, node->kid[1], f, e);
         on = loops(f);
     }
     progress_end();
-    return code;
+    return rc;
 }
 
 static int run_def(session *s, const ast *node, kv_err *e)
@@ -478,9 +478,9 @@ static int run_def(session *s, const ast *node, kv_err *e)
                  node->u.text);
         return kv_err_hint(e, "give it another name"), KV_E_UNSUPPORTED;
     }
-    int code = eval_def(s, node, &d.values, e);
-    if (code)
-        return code;
+    int rc = eval_def(s, node, &d.values, e);
+    if (rc)
+        return rc;
     map_remove(&s->rules, (kv_key){0, node->u.text});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
@@ -519,9 +519,9 @@ static int run_rule(session *s, const ast *node, kv_err *e)
 static int run_return(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     value v = value_none();
-    int code = node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK;
-    if (code)
-        return code;
+    int rc = node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK;
+    if (rc)
+        return rc;
     value_release(&f->returned);
     f->returned = v;
     f->how = FLOW_RETURN;
@@ -600,11 +600,11 @@ static void trace(session *s, const ast *node)
  * one already. */
 static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    int code = run_control(s, node, f, e);
-    if (code == KV_OK && s->leaving) /* a function that it called said so */
+    int rc = run_control(s, node, f, e);
+    if (rc == KV_OK && s->leaving) /* a function that it called said so */
         f->how = FLOW_QUIT;
-    if (code == KV_OK || node->kind == AST_BLOCK)
-        return code;
+    if (rc == KV_OK || node->kind == AST_BLOCK)
+        return rc;
     take_late_error(s, node, e);
     unit_at(s, node, e);
     record_error(s, node, e);
@@ -644,12 +644,12 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
         run_show(s, node, &r, e);
     hint_ending(s, node, e);
     take_late_error(s, node, e);
-    int code = record_end(s, &rec, method ? method->kid[0] : node, &r, e);
+    int rc = record_end(s, &rec, method ? method->kid[0] : node, &r, e);
     leave_store(s, before);
     result_release(&r);
-    if (code == KV_OK && s->leaving)
+    if (rc == KV_OK && s->leaving)
         f->how = FLOW_QUIT;
-    return code;
+    return rc;
 }
 
 /* ---- Blocks ---- */
@@ -692,8 +692,8 @@ static int stop_or_report(session *s, unit *u, kv_err *e)
 /* text: the script, the -c or the entry whose statements these are; NULL for other blocks. */
 static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err *e)
 {
-    int code = KV_OK;
-    for (uint32_t i = 0; i < block->n && code == KV_OK && f->how == FLOW_ON; i++) {
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
         bool hears = expect_follows(s, block, i, text);
@@ -711,18 +711,18 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
             hear(s, &heard);
         if (is_last_expression(s, block, i)) {
             value_release(&f->returned);
-            code = eval(s, node->kid[0], &f->returned, e);
+            rc = eval(s, node->kid[0], &f->returned, e);
         } else {
-            code = run_statement(s, node, f, e);
+            rc = run_statement(s, node, f, e);
         }
         if (hears)
             remember(s, &heard);
         kv_assert(s->out.sinks == sinks, "statement %u of %u leaves a sink behind", i + 1,
                   block->n);
-        if (code && text)
-            code = stop_or_report(s, text, e);
+        if (rc && text)
+            rc = stop_or_report(s, text, e);
     }
-    return code;
+    return rc;
 }
 
 int run_block(session *s, const ast *block, run_flow *f, kv_err *e)
@@ -736,9 +736,9 @@ int unit_run(session *s, unit *u, kv_err *e)
     unit *outer = s->unit;
     const ast *at = s->at;
     s->unit = u;
-    int code = run_all(s, u->body, outer ? NULL : u, &f, e);
+    int rc = run_all(s, u->body, outer ? NULL : u, &f, e);
     value_release(&f.returned);
     s->unit = outer;
     s->at = at;
-    return code;
+    return rc;
 }

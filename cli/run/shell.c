@@ -99,19 +99,19 @@ static bool is_caught(const session *s)
 static int take_output(session *s, int file, buf *to, kv_err *e)
 {
     char part[65536];
-    int code = KV_OK;
+    int rc = KV_OK;
     ssize_t n;
     if (lseek(file, 0, SEEK_SET) < 0)
         return file_error(e, "read", "the output of a command", errno);
-    while (code == KV_OK && (n = read(file, part, sizeof part)) != 0) {
+    while (rc == KV_OK && (n = read(file, part, sizeof part)) != 0) {
         if (n < 0 && errno != EINTR)
-            code = file_error(e, "read", "the output of a command", errno);
+            rc = file_error(e, "read", "the output of a command", errno);
         else if (n > 0 && to)
             buf_put(to, part, (size_t)n);
         else if (n > 0)
-            code = session_out(s, part, (size_t)n, e);
+            rc = session_out(s, part, (size_t)n, e);
     }
-    return to && code == KV_OK ? buf_check(to, e) : code;
+    return to && rc == KV_OK ? buf_check(to, e) : rc;
 }
 
 /* Runs a line; its output goes to file, or to our stdout when that is -1. */
@@ -147,9 +147,9 @@ static int run_caught(session *s, const char *line, const char *text, size_t n, 
     if (file < 0)
         return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(errno));
     kv_err ended = {0};
-    int status = run(s, line, text, n, file, &ended), code = take_output(s, file, to, e);
+    int status = run(s, line, text, n, file, &ended), rc = take_output(s, file, to, e);
     close(file);
-    if (code == KV_OK && status)
+    if (rc == KV_OK && status)
         *e = ended;
     return e->code;
 }

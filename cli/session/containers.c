@@ -33,36 +33,36 @@ static int too_deep(kv_err *e)
 /* Copies items, those of one period again and again. It can be interrupted. */
 static int fill_items(value *to, const value *from, int64_t n, int64_t period, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         to[i] = value_ref(from[i % period]);
-        code = stop_check_at(i, e);
+        rc = stop_check_at(i, e);
     }
-    return code;
+    return rc;
 }
 
 int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
 {
-    int code = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         /* unsigned: the product may overflow where the sum does not */
         out->u.list->items[i] = value_int((int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step));
-        code = stop_check_at(i, e);
+        rc = stop_check_at(i, e);
     }
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 int list_join(value *out, value a, value b, kv_err *e)
 {
     int64_t n = a.u.list->n;
-    int code = value_list_new(out, a.kind, n + b.u.list->n, e);
-    if (code)
-        return code;
+    int rc = value_list_new(out, a.kind, n + b.u.list->n, e);
+    if (rc)
+        return rc;
     value *items = out->u.list->items;
     int64_t m = b.u.list->n;
-    if ((code = fill_items(items, a.u.list->items, n, n, e)) == KV_OK)
-        code = fill_items(items + n, b.u.list->items, m, m, e);
-    return value_finish(out, code);
+    if ((rc = fill_items(items, a.u.list->items, n, n, e)) == KV_OK)
+        rc = fill_items(items + n, b.u.list->items, m, m, e);
+    return value_finish(out, rc);
 }
 
 int list_repeat(value *out, value v, int64_t times, kv_err *e)
@@ -73,9 +73,9 @@ int list_repeat(value *out, value v, int64_t times, kv_err *e)
     if (__builtin_mul_overflow(n, times, &total))
         return kv_err_set(e, KV_E_VALUE, "a list of %lld items %lld times is too long",
                           (long long)n, (long long)times);
-    int code = value_list_new(out, v.kind, total, e);
-    if (code)
-        return code;
+    int rc = value_list_new(out, v.kind, total, e);
+    if (rc)
+        return rc;
     return value_finish(out, fill_items(out->u.list->items, v.u.list->items, total, n, e));
 }
 
@@ -84,18 +84,18 @@ int list_repeat(value *out, value v, int64_t times, kv_err *e)
 int list_append(value list, value item, kv_err *e)
 {
     value_list *l = list.u.list;
-    int code = value_check_cycle(item, l, e);
-    if (code || (code = value_list_reserve(l, l->n + 1, e)))
-        return code;
+    int rc = value_check_cycle(item, l, e);
+    if (rc || (rc = value_list_reserve(l, l->n + 1, e)))
+        return rc;
     l->items[l->n++] = value_ref(item);
     return KV_OK;
 }
 
 int list_set(value list, int64_t i, value item, kv_err *e)
 {
-    int code = value_check_cycle(item, list.u.list, e);
-    if (code)
-        return code;
+    int rc = value_check_cycle(item, list.u.list, e);
+    if (rc)
+        return rc;
     if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
                    (long long)list.u.list->n))
         return kv_assert_report(e);
@@ -110,23 +110,23 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
     value_list *l = list.u.list;
     value added, gone;
     int64_t m = from.u.list->n, behind = l->n - i - n;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!kv_assert(i >= 0 && n >= 0 && behind >= 0, "%lld items from %lld on are replaced, of %lld",
                    (long long)n, (long long)i, (long long)l->n))
         return kv_assert_report(e);
     /* the items are copied first: they may be those of the list itself */
-    for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
-        if ((code = stop_check_at(k, e)) == KV_OK)
-            code = value_check_cycle(from.u.list->items[k], l, e);
+    for (int64_t k = 0; k < m && l != from.u.list && rc == KV_OK; k++)
+        if ((rc = stop_check_at(k, e)) == KV_OK)
+            rc = value_check_cycle(from.u.list->items[k], l, e);
     bool from_front = i < behind; /* fewer items move: the first one goes in and out at once */
-    if (code || (code = from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
+    if (rc || (rc = from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
                                    : value_list_reserve(l, l->n - n + m, e)) ||
-        (code = value_list_new(&added, VALUE_LIST, m, e)))
-        return code;
-    if ((code = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
-        (code = value_list_new(&gone, VALUE_LIST, n, e))) {
+        (rc = value_list_new(&added, VALUE_LIST, m, e)))
+        return rc;
+    if ((rc = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
+        (rc = value_list_new(&gone, VALUE_LIST, n, e))) {
         value_release(&added);
-        return code;
+        return rc;
     }
     memcpy(gone.u.list->items, l->items + i, (size_t)n * sizeof *l->items);
     if (from_front) {
@@ -158,25 +158,25 @@ static int same(value a, value b, int depth, bool *out, kv_err *e);
 static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
 {
     const value_list *l = a.u.list;
-    int code = KV_OK;
+    int rc = KV_OK;
     dict_settle(a);
     *out = dict_count(a) == dict_count(b);
-    for (int64_t i = 0; i < l->n && *out && (code = stop_check_at(i, e)) == KV_OK; i += 2) {
+    for (int64_t i = 0; i < l->n && *out && (rc = stop_check_at(i, e)) == KV_OK; i += 2) {
         const value *other;
-        if ((code = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))
-            code = same(l->items[i + 1], *other, depth + 1, out, e);
+        if ((rc = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))
+            rc = same(l->items[i + 1], *other, depth + 1, out, e);
     }
-    return code;
+    return rc;
 }
 
 static int same_items(const value_list *a, const value_list *b, int depth, bool *out, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     *out = a->n == b->n;
-    for (int64_t i = 0; i < a->n && *out && code == KV_OK; i++)
-        if ((code = stop_check_at(i, e)) == KV_OK)
-            code = same(a->items[i], b->items[i], depth + 1, out, e);
-    return code;
+    for (int64_t i = 0; i < a->n && *out && rc == KV_OK; i++)
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = same(a->items[i], b->items[i], depth + 1, out, e);
+    return rc;
 }
 
 /* An array counts as the number that it holds. */
@@ -194,7 +194,7 @@ static int scalar_of(value *v, kv_err *e)
 static int same(value a, value b, int depth, bool *out, kv_err *e)
 {
     host h;
-    int code;
+    int rc;
     *out = true;
     if (a.kind == VALUE_ARRAY && b.kind == VALUE_ARRAY && a.u.box->array == b.u.box->array)
         return KV_OK;
@@ -209,15 +209,15 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
         *out = object_same(a, b);
         return KV_OK;
     }
-    if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
-        return code;
+    if ((rc = scalar_of(&a, e)) || (rc = scalar_of(&b, e)))
+        return rc;
     if (a.kind == VALUE_CTX && b.kind == VALUE_CTX) {
         *out = kv_ctx_same(a.u.ctx, b.u.ctx);
         return KV_OK;
     }
     *out = value_is_scalar(a) && value_is_scalar(b);
-    if (!*out || (code = host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, e)))
-        return code;
+    if (!*out || (rc = host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, e)))
+        return rc;
     *out = host_truth(h);
     return KV_OK;
 }
@@ -225,18 +225,18 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
 static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     host h;
-    int code;
+    int rc;
     if (value_is_sequence(a) && a.kind == b.kind)
         return list_compare(op, a, b, holds, e);
-    if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
-        return code;
+    if ((rc = scalar_of(&a, e)) || (rc = scalar_of(&b, e)))
+        return rc;
     bool none = a.kind == VALUE_NONE || b.kind == VALUE_NONE;
     if (none || !value_is_scalar(a) || !value_is_scalar(b))
         return kv_err_set(e, KV_E_DTYPE, "`%s` does not compare %s with %s", ast_op_text(op),
                           value_kind_name(a), value_kind_name(b));
-    if ((code = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
+    if ((rc = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
         *holds = host_truth(h);
-    return code;
+    return rc;
 }
 
 int list_less_item(value a, value b, bool *less, kv_err *e)
@@ -251,28 +251,28 @@ int list_same_item(value a, value b, bool *out, kv_err *e)
 
 int list_holds(value list, value x, bool *holds, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     *holds = false;
-    for (int64_t i = 0; i < list.u.list->n && !*holds && code == KV_OK; i++)
-        if ((code = stop_check_at(i, e)) == KV_OK)
-            code = same(list.u.list->items[i], x, 1, holds, e);
-    return code;
+    for (int64_t i = 0; i < list.u.list->n && !*holds && rc == KV_OK; i++)
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = same(list.u.list->items[i], x, 1, holds, e);
+    return rc;
 }
 
 int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     bool equal;
-    int code;
+    int rc;
     if (op == OP_EQ || op == OP_NE) {
-        if ((code = same(a, b, 1, &equal, e)) == KV_OK)
+        if ((rc = same(a, b, 1, &equal, e)) == KV_OK)
             *holds = equal == (op == OP_EQ);
-        return code;
+        return rc;
     }
     int64_t n = a.u.list->n, m = b.u.list->n;
     for (int64_t i = 0; i < n && i < m; i++) {
         value x = a.u.list->items[i], y = b.u.list->items[i];
-        if ((code = stop_check_at(i, e)) || (code = same(x, y, 2, &equal, e)))
-            return code;
+        if ((rc = stop_check_at(i, e)) || (rc = same(x, y, 2, &equal, e)))
+            return rc;
         if (!equal)
             return ordered(op, x, y, holds, e);
     }
@@ -287,43 +287,43 @@ static int merge(value *out, const value *items, int64_t from, int64_t middle, i
                  bool reverse, kv_err *e)
 {
     int64_t i = from, k = middle;
-    int code = KV_OK;
-    for (int64_t at = from; at < to && code == KV_OK; at++) {
+    int rc = KV_OK;
+    for (int64_t at = from; at < to && rc == KV_OK; at++) {
         bool right = i == middle;
-        if ((code = stop_check_at(at, e)) == KV_OK && !right && k < to)
-            code = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
+        if ((rc = stop_check_at(at, e)) == KV_OK && !right && k < to)
+            rc = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
                            : ordered(OP_LT, items[k], items[i], &right, e);
         out[at] = right ? items[k++] : items[i++];
     }
-    return code;
+    return rc;
 }
 
 int list_sort(value list, bool reverse, kv_err *e)
 {
     value_list *l = list.u.list;
     value *other = mem_alloc(l->n ? l->n : 1, sizeof *other, e);
-    int code = other ? KV_OK : KV_E_MEMORY;
-    for (int64_t run = 1; run < l->n && code == KV_OK; run *= 2) {
-        for (int64_t from = 0; from < l->n && code == KV_OK; from += 2 * run) {
+    int rc = other ? KV_OK : KV_E_MEMORY;
+    for (int64_t run = 1; run < l->n && rc == KV_OK; run *= 2) {
+        for (int64_t from = 0; from < l->n && rc == KV_OK; from += 2 * run) {
             int64_t middle = from + run < l->n ? from + run : l->n;
             int64_t to = middle + run < l->n ? middle + run : l->n;
-            code = merge(other, l->items, from, middle, to, reverse, e);
+            rc = merge(other, l->items, from, middle, to, reverse, e);
         }
-        if (code == KV_OK)
+        if (rc == KV_OK)
             memcpy(l->items, other, (size_t)l->n * sizeof *other);
     }
     mem_free(other);
-    return code;
+    return rc;
 }
 
 /* ---- Stacks of values ---- */
 
 int value_stack_add(value_stack *s, value v, kv_err *e)
 {
-    int code = stop_check_at(s->n, e);
-    if (code) {
+    int rc = stop_check_at(s->n, e);
+    if (rc) {
         value_release(&v);
-        return code;
+        return rc;
     }
     if (!s->items) {
         s->items = s->small;
@@ -347,10 +347,10 @@ int value_stack_add(value_stack *s, value v, kv_err *e)
 
 int value_stack_list(const value_stack *s, value *out, kv_err *e)
 {
-    int code = value_list_new(out, VALUE_LIST, s->n, e);
-    for (int64_t i = 0; i < s->n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+    int rc = value_list_new(out, VALUE_LIST, s->n, e);
+    for (int64_t i = 0; i < s->n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(s->items[i]);
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 void value_stack_release(value_stack *s)
@@ -368,12 +368,12 @@ void value_stack_release(value_stack *s)
 int dict_new(value *out, kv_err *e)
 {
     map *index = mem_zalloc(1, sizeof *index, e);
-    int code = index ? value_list_new(out, VALUE_DICT, 0, e) : KV_E_MEMORY;
-    if (code)
+    int rc = index ? value_list_new(out, VALUE_DICT, 0, e) : KV_E_MEMORY;
+    if (rc)
         mem_free(index);
     else
         out->u.list->index = index;
-    return code;
+    return rc;
 }
 
 int64_t dict_count(value dict)
@@ -419,18 +419,18 @@ static int key_of(value v, kv_key *out, kv_err *e)
 int dict_find(value dict, value key, const value **out, kv_err *e)
 {
     kv_key k;
-    int code = key_of(key, &k, e);
-    int64_t at = code ? -1 : map_get(dict.u.list->index, k);
+    int rc = key_of(key, &k, e);
+    int64_t at = rc ? -1 : map_get(dict.u.list->index, k);
     *out = at < 0 ? NULL : &dict.u.list->items[at];
-    return code;
+    return rc;
 }
 
 static int add(value dict, kv_key k, value key, value v, kv_err *e)
 {
     value_list *l = dict.u.list;
-    int code = value_list_reserve(l, l->n + 2, e);
-    if (code || (code = map_put(l->index, k, l->n + 1, e)))
-        return code;
+    int rc = value_list_reserve(l, l->n + 2, e);
+    if (rc || (rc = map_put(l->index, k, l->n + 1, e)))
+        return rc;
     l->items[l->n++] = value_ref(plain(key));
     l->items[l->n++] = value_ref(v);
     return KV_OK;
@@ -439,9 +439,9 @@ static int add(value dict, kv_key k, value key, value v, kv_err *e)
 int dict_set(value dict, value key, value v, kv_err *e)
 {
     kv_key k;
-    int code = key_of(key, &k, e);
-    if (code || (code = value_check_cycle(v, dict.u.list, e)))
-        return code;
+    int rc = key_of(key, &k, e);
+    if (rc || (rc = value_check_cycle(v, dict.u.list, e)))
+        return rc;
     int64_t at = map_get(dict.u.list->index, k);
     if (at < 0)
         return add(dict, k, key, v, e);
@@ -465,27 +465,27 @@ int dict_update(value dict, value from, kv_err *e)
 {
     const value_list *l = from.u.list;
     bool pairs = from.kind != VALUE_DICT;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!value_has_items(from))
         return set_pair(dict, from, e);
     if (!pairs)
         dict_settle(from);
-    for (int64_t i = 0; i < l->n && code == KV_OK; i += pairs ? 1 : 2)
-        if ((code = stop_check_at(i, e)) == KV_OK)
-            code = pairs ? set_pair(dict, l->items[i], e)
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i += pairs ? 1 : 2)
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = pairs ? set_pair(dict, l->items[i], e)
                          : dict_set(dict, l->items[i], l->items[i + 1], e);
-    return code;
+    return rc;
 }
 
 int dict_take(value dict, value key, value *out, bool *found, kv_err *e)
 {
     value_list *l = dict.u.list;
     kv_key k;
-    int code = key_of(key, &k, e);
-    int64_t at = code ? -1 : map_get(l->index, k);
+    int rc = key_of(key, &k, e);
+    int64_t at = rc ? -1 : map_get(l->index, k);
     *found = at >= 0;
     if (!*found)
-        return code;
+        return rc;
     map_remove(l->index, k);
     *out = l->items[at];
     l->items[at] = value_none();
@@ -495,7 +495,7 @@ int dict_take(value dict, value key, value *out, bool *found, kv_err *e)
         l->gaps--;
     if (l->gaps > l->n / 4)
         dict_settle(dict);
-    return code;
+    return rc;
 }
 
 void dict_settle(value dict)
@@ -525,8 +525,8 @@ void dict_settle(value dict)
 
 int dict_copy(value *out, value dict, kv_err *e)
 {
-    int code = dict_new(out, e);
-    return code ? code : value_finish(out, dict_update(*out, dict, e));
+    int rc = dict_new(out, e);
+    return rc ? rc : value_finish(out, dict_update(*out, dict, e));
 }
 
 void dict_clear(value dict)
@@ -542,25 +542,25 @@ int dict_column(value dict, int from, value *out, kv_err *e)
 {
     dict_settle(dict);
     int64_t n = dict_count(dict);
-    int code = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+    int rc = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(dict.u.list->items[2 * i + from]);
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 int dict_pairs(value dict, value *out, kv_err *e)
 {
     dict_settle(dict);
     int64_t n = dict_count(dict);
-    int code = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && code == KV_OK && !(code = stop_check_at(i, e)); i++) {
+    int rc = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++) {
         value *pair = &out->u.list->items[i];
-        if ((code = value_list_new(pair, VALUE_TUPLE, 2, e)))
+        if ((rc = value_list_new(pair, VALUE_TUPLE, 2, e)))
             break;
         for (int k = 0; k < 2; k++)
             pair->u.list->items[k] = value_ref(dict.u.list->items[2 * i + k]);
     }
-    return value_finish(out, code);
+    return value_finish(out, rc);
 }
 
 int dict_no_key(value dict, value key, kv_err *e)

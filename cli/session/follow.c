@@ -97,56 +97,56 @@ static int change(const store_entry *entry, const char *name, value v, kv_err *e
     value text;
     if (!value_is_scalar(v))
         return refuse(entry, name, v, e);
-    int code = follow_text(&text, v, true, e);
-    if (code)
-        return code;
+    int rc = follow_text(&text, v, true, e);
+    if (rc)
+        return rc;
     kv_opt param = {name, text.u.text};
-    code = kv_update_optimizer(entry->store, &param, 1, e);
+    rc = kv_update_optimizer(entry->store, &param, 1, e);
     value_release(&text);
-    return code;
+    return rc;
 }
 
 int follow_assign(session *s, uint32_t number, value v, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < s->nstores && code == KV_OK && !s->explanation; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < s->nstores && rc == KV_OK && !s->explanation; i++) {
         const followed_names *f = &s->stores[i].follows;
-        for (int64_t j = 0; j < f->n && code == KV_OK; j++)
+        for (int64_t j = 0; j < f->n && rc == KV_OK; j++)
             if (f->items[j].number == number)
-                code = change(&s->stores[i], f->items[j].name, v, e);
+                rc = change(&s->stores[i], f->items[j].name, v, e);
     }
-    return code;
+    return rc;
 }
 
 int follow_new(session *s, const char *name, value v, uint32_t *number, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     *number = 0;
-    for (int64_t i = 0; i < s->nstores && code == KV_OK && !s->explanation; i++) {
+    for (int64_t i = 0; i < s->nstores && rc == KV_OK && !s->explanation; i++) {
         const followed_names *f = &s->stores[i].follows;
-        for (int64_t j = 0; j < f->n && code == KV_OK; j++) {
+        for (int64_t j = 0; j < f->n && rc == KV_OK; j++) {
             if (f->items[j].number || strcmp(f->items[j].name, name) != 0)
                 continue;
-            code = change(&s->stores[i], name, v, e);
+            rc = change(&s->stores[i], name, v, e);
             *number = *number ? *number : ++s->follow_numbers;
             f->items[j].number = *number;
         }
     }
     if (*number)
         settle_awaited(s);
-    return code;
+    return rc;
 }
 
 /* ---- Transactions ---- */
 
 static int restore(const store_entry *entry, const scope *of, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; of && i < of->n && code == KV_OK; i++)
-        for (int64_t j = 0; j < entry->follows.n && code == KV_OK; j++)
+    int rc = KV_OK;
+    for (int64_t i = 0; of && i < of->n && rc == KV_OK; i++)
+        for (int64_t j = 0; j < entry->follows.n && rc == KV_OK; j++)
             if (of->items[i].follow && of->items[i].follow == entry->follows.items[j].number)
-                code = change(entry, entry->follows.items[j].name, of->items[i].v, e);
-    return code;
+                rc = change(entry, entry->follows.items[j].name, of->items[i].v, e);
+    return rc;
 }
 
 int follow_rollback(session *s, kv_err *e)
@@ -159,8 +159,8 @@ int follow_rollback(session *s, kv_err *e)
         entry->replaced = false;
         settle_awaited(s);
     }
-    int code = restore(entry, &s->globals, e);
-    return code ? code : restore(entry, s->locals, e);
+    int rc = restore(entry, &s->globals, e);
+    return rc ? rc : restore(entry, s->locals, e);
 }
 
 void follow_commit(session *s)

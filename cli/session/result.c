@@ -17,28 +17,28 @@
 
 int rows_add(rows *r, value v, kv_err *e)
 {
-    int code = mem_grow(&r->cells, &r->cap, r->n + 1, sizeof *r->cells, e);
-    if (code)
+    int rc = mem_grow(&r->cells, &r->cap, r->n + 1, sizeof *r->cells, e);
+    if (rc)
         value_release(&v);
     else
         r->cells[r->n++] = v;
-    return code;
+    return rc;
 }
 
 int rows_add_text(rows *r, const char *text, kv_err *e)
 {
     value v;
-    int code = value_text(&v, text, e);
-    return code ? code : rows_add(r, v, e);
+    int rc = value_text(&v, text, e);
+    return rc ? rc : rows_add(r, v, e);
 }
 
 int rows_add_shape(rows *r, int ndim, const int64_t *shape, kv_err *e)
 {
     value v;
-    int code = value_list_new(&v, VALUE_TUPLE, ndim, e);
-    for (int i = 0; i < ndim && code == KV_OK; i++)
+    int rc = value_list_new(&v, VALUE_TUPLE, ndim, e);
+    for (int i = 0; i < ndim && rc == KV_OK; i++)
         v.u.list->items[i] = value_int(shape[i]);
-    return code ? code : rows_add(r, v, e);
+    return rc ? rc : rows_add(r, v, e);
 }
 
 int rows_add_key(rows *r, kv_key key, kv_err *e)
@@ -99,19 +99,19 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     size_t *ends = mem_alloc(r->n, sizeof *ends, e);
     bool heads = r->columns[0].head && r->n > 0;
     buf text = {0};
-    int code = width && ends ? KV_OK : KV_E_MEMORY;
+    int rc = width && ends ? KV_OK : KV_E_MEMORY;
     kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
               (int)r->ncolumns);
-    for (int c = 0; heads && !code && c < r->ncolumns; c++)
+    for (int c = 0; heads && !rc && c < r->ncolumns; c++)
         width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
-    if (!code) {
+    if (!rc) {
         cell_texts(&text, ends, width, r);
-        code = buf_check(&text, e);
+        rc = buf_check(&text, e);
     }
-    for (int c = 0; heads && !code && c < r->ncolumns; c++)
+    for (int c = 0; heads && !rc && c < r->ncolumns; c++)
         put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],
                  c + 1 == r->ncolumns);
-    for (int64_t i = 0; i < r->n && !code; i++) {
+    for (int64_t i = 0; i < r->n && !rc; i++) {
         size_t from = i ? ends[i - 1] : 0;
         put_cell(out, buf_text(&text) + from, ends[i] - from, width[i % r->ncolumns],
                  (i + 1) % r->ncolumns == 0);
@@ -119,7 +119,7 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     mem_free(width);
     mem_free(ends);
     buf_release(&text);
-    return code ? code : buf_check(out, e);
+    return rc ? rc : buf_check(out, e);
 }
 
 void rows_release(rows *r)
@@ -170,19 +170,19 @@ void result_release(result *r)
     arena_release(&r->names);
 }
 
-int result_text(result *r, buf *text, int code, kv_err *e)
+int result_text(result *r, buf *text, int rc, kv_err *e)
 {
     r->as_text = true;
-    return value_text_take(&r->v, text, code, e);
+    return value_text_take(&r->v, text, rc, e);
 }
 
-int result_table(result *r, buf *text, rows *table, int code, kv_err *e)
+int result_table(result *r, buf *text, rows *table, int rc, kv_err *e)
 {
-    if (code == KV_OK)
-        code = rows_print(text, table, e);
+    if (rc == KV_OK)
+        rc = rows_print(text, table, e);
     r->entries = *table;
     *table = (rows){0};
-    return result_text(r, text, code, e);
+    return result_text(r, text, rc, e);
 }
 
 int result_answer(result *r, bool yes, kv_err *e, const char *why, ...)
@@ -206,7 +206,7 @@ int result_for_keys(result *r, int64_t n, kv_err *e)
 {
     if (!(r->keys = mem_alloc(n, sizeof *r->keys, e)))
         return KV_E_MEMORY;
-    int code = value_list_new(&r->v, VALUE_LIST, n, e);
-    r->nkeys = code ? 0 : n;
-    return code;
+    int rc = value_list_new(&r->v, VALUE_LIST, n, e);
+    r->nkeys = rc ? 0 : n;
+    return rc;
 }

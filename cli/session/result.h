@@ -97,10 +97,10 @@ typedef struct result_file {
 void result_release(result *r);
 
 /* The end of a command that gives text, complete with its newlines, or a table, whose lines stand
- * behind the text and whose cells the record has: takes or releases what it is given, code being
- * how the command went. Return code, or an error of their own. */
-int result_text(result *r, buf *text, int code, kv_err *e);
-int result_table(result *r, buf *text, rows *table, int code, kv_err *e);
+ * behind the text and whose cells the record has: takes or releases what it is given, rc being
+ * how the command went. Return rc, or an error of their own. */
+int result_text(result *r, buf *text, int rc, kv_err *e);
+int result_table(result *r, buf *text, rows *table, int rc, kv_err *e);
 
 /* The command answers yes or no, which --json has as its value. When it is no, the statement fails
  * with `assert` and the text, but only behind its result, which is shown, stored or written first.

@@ -169,14 +169,14 @@ int session_set(session *s, const char *name, value v, kv_err *e)
     scope *here = scope_here(s);
     variable *place = scope_variable(here, name);
     uint32_t follow = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!place && session_names_store(s, name))
-        code = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+        rc = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
     else
-        code = tell_rules(s, place, name, v, &follow, e);
-    if (code) {
+        rc = tell_rules(s, place, name, v, &follow, e);
+    if (rc) {
         value_release(&v);
-        return code;
+        return rc;
     }
     if (!place)
         return scope_add(here, name, v, follow, e);
@@ -197,8 +197,8 @@ void session_unset(session *s, const char *name)
     if (i < here->n) {
         here->items[i] = here->items[here->n];
         /* the entry is there already, so this needs no memory */
-        int code = map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
-        kv_assert(code == KV_OK, "variable %lld of %lld has lost its name", (long long)i,
+        int rc = map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
+        kv_assert(rc == KV_OK, "variable %lld of %lld has lost its name", (long long)i,
                   (long long)here->n);
     }
     value_release(&gone.v);
@@ -241,11 +241,11 @@ static int print_array_text(void *arg, kv_array *a,
 {
     buf text = {0};
     array_box box;
-    int code = show_value(arg, &text, value_borrowed(&box, a), false, e);
-    if (!code)
+    int rc = show_value(arg, &text, value_borrowed(&box, a), false, e);
+    if (!rc)
         add(to, buf_text(&text), text.len);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* The place of the store called name, made if need be. */
@@ -271,10 +271,10 @@ static int store_place(session *s, const char *name, int64_t *at, kv_err *e)
 int session_adopt(session *s, kv *store, const char *name, kv_err *e)
 {
     int64_t at;
-    int code = store_place(s, name, &at, e);
-    if (code) {
+    int rc = store_place(s, name, &at, e);
+    if (rc) {
         kv_free(store);
-        return code;
+        return rc;
     }
     store_entry *entry = &s->stores[at];
     kv *before = entry->store;
@@ -304,9 +304,9 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
                    name);
         return kv_err_hint(e, "commit or rollback ends it"), KV_E_VALUE;
     }
-    int code = kv_create(type, opts, nopts, &store, e);
-    s->create_failed = code != KV_OK;
-    return code ? code : session_adopt(s, store, name, e);
+    int rc = kv_create(type, opts, nopts, &store, e);
+    s->create_failed = rc != KV_OK;
+    return rc ? rc : session_adopt(s, store, name, e);
 }
 
 bool session_is_state(const session *s, const char *path)
@@ -328,10 +328,10 @@ int session_store(session *s, kv **store, kv_err *e)
         return KV_E_VALUE;
     }
     if (s->current < 0) {
-        int code = session_create(s, s->default_type, NULL, 0, "kv", e);
+        int rc = session_create(s, s->default_type, NULL, 0, "kv", e);
         s->create_failed = false; /* it was not typed, so the next command reports the error, too */
-        if (code)
-            return code;
+        if (rc)
+            return rc;
         s->stores[s->current].on_demand = true;
     }
     *store = s->stores[s->current].store;
@@ -369,9 +369,9 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
                        s->virtual_gpus);
         return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1), KV_E_UNSUPPORTED;
     }
-    int code = kv_set_virtual_gpus(s->virtual_gpus, e);
-    if (code)
-        return code;
+    int rc = kv_set_virtual_gpus(s->virtual_gpus, e);
+    if (rc)
+        return rc;
     s->gpus_announced = true;
     if (s->virtual_gpus == 1)
         session_note(s, "%sgpu(0) is virtual, in the memory of the CPU",
@@ -461,19 +461,19 @@ static int pass(session *s, sink *k, const char *shown, size_t nshown, const cha
                 size_t nheard, kv_err *e)
 {
     bool taken = !shown;
-    int code = KV_OK;
+    int rc = KV_OK;
     for (; k; k = k->below) {
         if (k->kind == SINK_HEARS) {
             buf_put(&k->text, heard, heard ? nheard : 0);
         } else if (!taken) {
             buf_put(&k->text, shown, nshown);
-            code = buf_check(&k->text, e);
+            rc = buf_check(&k->text, e);
             taken = true;
         }
         if (k->kind == SINK_TAKES)
-            return code;
+            return rc;
     }
-    return taken ? code : to_stdout(s, shown, nshown, e);
+    return taken ? rc : to_stdout(s, shown, nshown, e);
 }
 
 int session_out(session *s, const char *text, size_t n, kv_err *e)

@@ -115,7 +115,7 @@ struct session;
 struct ast;
 struct plot;
 
-/* Functions that a guest replaces in the session of a script: see attach/attach_guest.h. arg is
+/* Functions that a guest replaces in the session of a script: see attach/attach_serve.h. arg is
  * the guest's. */
 typedef struct guest_ops {
     void *arg;
@@ -297,7 +297,7 @@ struct function;
 extern struct registry {
     const struct command *commands;   /* as help lists them; an entry without a name ends them */
     const struct function *functions; /* sorted by name; an entry without a name ends them */
-    int nfunctions;
+    int first[129]; /* of them by their first letter: those of c are first[c] up to first[c + 1] */
     /* Evaluation runs the bodies of functions (run_block) and methods of stores (run_method_call),
      * and loads files (load_eval). */
     int (*run_block)(session *s, const ast *block, run_flow *f, kv_err *e);

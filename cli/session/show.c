@@ -45,9 +45,9 @@ int rows_csv(buf *out, const rows *r, char separator, kv_err *e)
             value_print(&text, r->cells[i], false);
         csv_cell(out, buf_text(&text), separator, (i + 1) % r->ncolumns == 0);
     }
-    int code = buf_check(&text, e);
+    int rc = buf_check(&text, e);
     buf_release(&text);
-    return code ? code : buf_check(out, e);
+    return rc ? rc : buf_check(out, e);
 }
 
 /* ---- Values ---- */
@@ -81,7 +81,7 @@ int show_format_parse(show_format *out, const char *name, kv_err *e)
 static int show_raw(buf *out, kv_array *a, kv_err *e)
 {
     buf csv = {0};
-    int code = csv_write_array(&csv, a, e);
+    int rc = csv_write_array(&csv, a, e);
     const char *text = buf_text(&csv);
     if (*text == '#')
         text = strchr(text, '\n') ? strchr(text, '\n') + 1 : "";
@@ -91,7 +91,7 @@ static int show_raw(buf *out, kv_array *a, kv_err *e)
         if (out->data[i] == ',')
             out->data[i] = ' ';
     buf_release(&csv);
-    return code;
+    return rc;
 }
 
 static void drop_newline(buf *out, size_t from)
@@ -105,7 +105,7 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     print_style style = s->out.style;
     style.may_stop = true;
     size_t from = out->len;
-    int code = KV_OK;
+    int rc = KV_OK;
     /* people see its summary; formats for programs have no form for it */
     if (kv_array_storage(a) == KV_ROW_SPARSE && s->out.format <= SHOW_MXNET) {
         array_box box;
@@ -127,16 +127,16 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
         style.format = repr ? PRINT_MXNET_REPR : PRINT_MXNET;
         return print_array(out, a, &style, e);
     case SHOW_CSV:
-        code = csv_write_array(out, a, e);
+        rc = csv_write_array(out, a, e);
         break;
     case SHOW_RAW:
-        code = show_raw(out, a, e);
+        rc = show_raw(out, a, e);
         break;
     case SHOW_JSON:
         return json_write(out, a, e);
     }
     drop_newline(out, from);
-    return code;
+    return rc;
 }
 
 void show_scalar_json(json_writer *w, const char *name, value v)
@@ -179,26 +179,26 @@ void show_scalar_json(json_writer *w, const char *name, value v)
 int show_dict_json(json_writer *w, const char *name, value dict, show_json_part part, kv_err *e)
 {
     const value_list *l = dict.u.list;
-    int code = KV_OK;
+    int rc = KV_OK;
     dict_settle(dict);
     json_begin(w, name, '{');
-    for (int64_t i = 0; i < l->n && code == KV_OK && !(code = stop_check_at(i, e)); i += 2) {
+    for (int64_t i = 0; i < l->n && rc == KV_OK && !(rc = stop_check_at(i, e)); i += 2) {
         buf key = {0};
         value_print(&key, l->items[i], false);
-        if ((code = buf_check(&key, e)) == KV_OK)
-            code = part(w, buf_text(&key), l->items[i + 1], e);
+        if ((rc = buf_check(&key, e)) == KV_OK)
+            rc = part(w, buf_text(&key), l->items[i + 1], e);
         buf_release(&key);
     }
     json_end(w, '}');
-    return code;
+    return rc;
 }
 
 /* Any value as JSON; arrays inside as files write them. */
 static int show_json(json_writer *w, const char *name, value v, kv_err *e)
 {
-    int code = value_descend(e);
-    if (code)
-        return code;
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
     if (v.kind == VALUE_ARRAY)
         return json_write(json_field(w, name), v.u.box->array, e);
     if (v.kind == VALUE_DICT)
@@ -208,26 +208,26 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
         return KV_OK;
     }
     json_begin(w, name, '[');
-    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-        if ((code = stop_check_at(i, e)) == KV_OK)
-            code = show_json(w, NULL, v.u.list->items[i], e);
+    for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = show_json(w, NULL, v.u.list->items[i], e);
     json_end(w, ']');
-    return code;
+    return rc;
 }
 
 int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
 {
     json_writer w = {.out = out};
-    int code = KV_OK;
+    int rc = KV_OK;
     if (v.kind == VALUE_ARRAY)
-        code = show_array(s, out, v.u.box->array, repr, e);
+        rc = show_array(s, out, v.u.box->array, repr, e);
     else if (s->out.format == SHOW_JSON)
-        code = show_json(&w, NULL, v, e);
+        rc = show_json(&w, NULL, v, e);
     else
         value_print(out, v, repr);
-    if (code == KV_OK && value_is_sequence(v))
-        code = stop_check(e);
-    return code ? code : buf_check(out, e);
+    if (rc == KV_OK && value_is_sequence(v))
+        rc = stop_check(e);
+    return rc ? rc : buf_check(out, e);
 }
 
 static bool is_plain_key(const char *name)
@@ -292,16 +292,16 @@ void show_index(buf *out, const kv_array *a, int64_t i)
 static int show_keyed_json(buf *out, const result *r, kv_err *e)
 {
     json_writer w = {.out = out};
-    int code = KV_OK;
+    int rc = KV_OK;
     json_begin(&w, NULL, '{');
-    for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++) {
+    for (int64_t i = 0; i < r->nkeys && rc == KV_OK; i++) {
         char number[NUM_TEXT_MAX];
         num_int(number, r->keys[i].id);
-        code = show_json(&w, r->keys[i].name ? r->keys[i].name : number, r->v.u.list->items[i], e);
+        rc = show_json(&w, r->keys[i].name ? r->keys[i].name : number, r->v.u.list->items[i], e);
     }
     json_end(&w, '}');
     buf_char(out, '\n');
-    return code;
+    return rc;
 }
 
 /* v as a default array; other values stay as they are. */
@@ -313,53 +313,53 @@ static int to_dense(value *out, value v, kv_err *e)
         *out = value_ref(v);
         return KV_OK;
     }
-    int code = kv_array_to_dense(&a, v.u.box->array, e);
-    return code ? code : value_array(out, a, e);
+    int rc = kv_array_to_dense(&a, v.u.box->array, e);
+    return rc ? rc : value_array(out, a, e);
 }
 
 /* r with the zeros of its arrays. */
 static int show_dense(session *s, buf *out, const result *r, kv_err *e)
 {
     result all = *r;
-    int code;
+    int rc;
     all.dense = false;
     if (!r->keys) {
-        code = to_dense(&all.v, r->v, e);
-    } else if ((code = value_list_new(&all.v, VALUE_LIST, r->nkeys, e)) == KV_OK) {
-        for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++)
-            code = to_dense(&all.v.u.list->items[i], r->v.u.list->items[i], e);
+        rc = to_dense(&all.v, r->v, e);
+    } else if ((rc = value_list_new(&all.v, VALUE_LIST, r->nkeys, e)) == KV_OK) {
+        for (int64_t i = 0; i < r->nkeys && rc == KV_OK; i++)
+            rc = to_dense(&all.v.u.list->items[i], r->v.u.list->items[i], e);
     } else {
-        return code;
+        return rc;
     }
-    if (code == KV_OK)
-        code = show_result(s, out, &all, e);
+    if (rc == KV_OK)
+        rc = show_result(s, out, &all, e);
     value_release(&all.v);
-    return code;
+    return rc;
 }
 
 int show_result(session *s, buf *out, const result *r, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (r->v.kind == VALUE_NONE)
         return KV_OK;
     if (r->dense)
         return show_dense(s, out, r, e);
     if (r->as_text && r->entries.columns && s->out.format == SHOW_CSV) {
-        code = rows_csv(out, &r->entries, ',', e);
+        rc = rows_csv(out, &r->entries, ',', e);
     } else if (r->as_text) {
         buf_add(out, r->v.u.text);
     } else if (r->keys && s->out.format == SHOW_JSON) {
-        code = show_keyed_json(out, r, e);
+        rc = show_keyed_json(out, r, e);
     } else if (r->keys) {
-        for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++) {
+        for (int64_t i = 0; i < r->nkeys && rc == KV_OK; i++) {
             show_key(out, r->keys[i]);
             buf_add(out, ":\n");
-            code = show_value(s, out, r->v.u.list->items[i], false, e);
+            rc = show_value(s, out, r->v.u.list->items[i], false, e);
             buf_char(out, '\n');
         }
     } else {
-        code = show_value(s, out, r->v, false, e);
+        rc = show_value(s, out, r->v, false, e);
         buf_char(out, '\n');
     }
-    return code ? code : buf_check(out, e);
+    return rc ? rc : buf_check(out, e);
 }

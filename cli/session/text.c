@@ -41,12 +41,12 @@ int value_text(value *out, const char *text, kv_err *e)
     return value_text_new(out, text, strlen(text), e);
 }
 
-int value_text_take(value *out, buf *text, int code, kv_err *e)
+int value_text_take(value *out, buf *text, int rc, kv_err *e)
 {
-    if (code == KV_OK && (code = buf_check(text, e)) == KV_OK)
-        code = value_text_new(out, buf_text(text), text->len, e);
+    if (rc == KV_OK && (rc = buf_check(text, e)) == KV_OK)
+        rc = value_text_new(out, buf_text(text), text->len, e);
     buf_release(text);
-    return code;
+    return rc;
 }
 
 bool text_append(value *text, value more, int *code, kv_err *e)
@@ -139,9 +139,9 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
         for (int64_t k = 0; k < stride && i + 1 < n; k++)
             at += character_bytes(t, at);
     }
-    int code = room ? value_text_new(out, step > 0 ? end : to,
-                                     (size_t)(step > 0 ? to - end : end - to), e)
+    int rc = room ? value_text_new(out, step > 0 ? end : to,
+                                   (size_t)(step > 0 ? to - end : end - to), e)
                     : buf_check(&part, e);
     buf_release(&part);
-    return code;
+    return rc;
 }

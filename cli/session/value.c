@@ -26,11 +26,11 @@
 
 /* ---- Making ---- */
 
-int value_finish(value *out, int code)
+int value_finish(value *out, int rc)
 {
-    if (code)
+    if (rc)
         value_release(out);
-    return code;
+    return rc;
 }
 
 value value_none(void)
@@ -74,10 +74,10 @@ int value_array(value *out, kv_array *a, kv_err *e)
 int value_result(value *out, kv_array *a, kv_err *e)
 {
     bool is_number = kv_array_ndim(a) == 0;
-    int code = value_array(out, a, e);
-    if (code == KV_OK)
+    int rc = value_array(out, a, e);
+    if (rc == KV_OK)
         out->u.box->is_number = is_number;
-    return code;
+    return rc;
 }
 
 value value_borrowed(array_box *box, kv_array *a)
@@ -97,10 +97,10 @@ int value_own(value v, kv_err *e)
     kv_array *a = v.u.box->array, *own;
     if (kv_array_refs(a) == 1)
         return KV_OK;
-    int code = kv_array_dup(&own, a, kv_array_dtype(a), kv_array_ctx(a), e);
-    if (code == KV_OK)
+    int rc = kv_array_dup(&own, a, kv_array_dtype(a), kv_array_ctx(a), e);
+    if (rc == KV_OK)
         value_replace(v, own);
-    return code;
+    return rc;
 }
 
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
@@ -317,10 +317,10 @@ static int check_cycle(value v, const value_list *list, uint64_t search, int dep
     if (v.u.list->looked_at == search)
         return KV_OK;
     v.u.list->looked_at = search;
-    int code = KV_OK;
-    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-        code = check_cycle(v.u.list->items[i], list, search, depth + 1, e);
-    return code;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+        rc = check_cycle(v.u.list->items[i], list, search, depth + 1, e);
+    return rc;
 }
 
 int value_check_cycle(value v, const value_list *list, kv_err *e)

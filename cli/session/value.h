@@ -85,16 +85,16 @@ void value_replace(value v, kv_array *elements);
 int value_text_new(value *out, const char *text, size_t n, kv_err *e);
 int value_text(value *out, const char *text, kv_err *e); /* up to its NUL */
 /* The end of a function that has put the text together: releases it, and makes the value unless
- * code is an error. Returns code, or KV_E_MEMORY. */
-int value_text_take(value *out, buf *text, int code, kv_err *e);
+ * rc is an error. Returns rc, or KV_E_MEMORY. */
+int value_text_take(value *out, buf *text, int rc, kv_err *e);
 /* A list or tuple of n values, all none; fill items before it is shared. */
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
 /* Room for n items in all. It at least doubles, so that appending one by one is linear. */
 int value_list_reserve(value_list *list, int64_t n, kv_err *e);
 /* Room for n items before the first one, likewise. */
 int value_list_reserve_front(value_list *list, int64_t n, kv_err *e);
-/* The end of what fills a new list: releases *out when code is an error. Returns code. */
-int value_finish(value *out, int code);
+/* The end of what fills a new list: releases *out when rc is an error. Returns rc. */
+int value_finish(value *out, int rc);
 
 value value_ref(value v);     /* another reference to the same contents */
 void value_drop(value v); /* gives it back */

@@ -91,15 +91,15 @@ void visit_end_profile(const session *s)
 
 int visit_enter(session *guest, const session *script, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     pthread_mutex_lock(&script->visit->lock);
-    for (int64_t i = 0; i < script->nstores && code == KV_OK; i++) {
+    for (int64_t i = 0; i < script->nstores && rc == KV_OK; i++) {
         const store_entry *x = &script->stores[i];
         char *name = x->store ? mem_text(x->name, strlen(x->name), e) : NULL;
-        code = x->store && !name ? KV_E_MEMORY
+        rc = x->store && !name ? KV_E_MEMORY
                                  : mem_grow(&guest->stores, &guest->stores_cap, guest->nstores + 1,
                                             sizeof *guest->stores, e);
-        if (code)
+        if (rc)
             mem_free(name);
         else
             guest->stores[guest->nstores++] = (store_entry){.name = name, .store = x->store};
@@ -108,7 +108,7 @@ int visit_enter(session *guest, const session *script, kv_err *e)
     guest->gpus_announced = script->gpus_announced;
     script->visit->pins++;
     pthread_mutex_unlock(&script->visit->lock);
-    return code;
+    return rc;
 }
 
 void visit_leave(session *guest, const session *script)

@@ -7,7 +7,7 @@
 
 static int copy(value v, value *out, kv_err *e)
 {
-    int code;
+    int rc;
     *out = v;
     switch (v.kind) {
     case VALUE_NONE:
@@ -22,12 +22,12 @@ static int copy(value v, value *out, kv_err *e)
         return value_array(out, kv_array_ref(v.u.box->array), e);
     case VALUE_LIST:
     case VALUE_TUPLE:
-        if ((code = value_descend(e)) || (code = value_list_new(out, v.kind, v.u.list->n, e)))
-            return code;
-        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-            if ((code = copy(v.u.list->items[i], &out->u.list->items[i], e)))
+        if ((rc = value_descend(e)) || (rc = value_list_new(out, v.kind, v.u.list->n, e)))
+            return rc;
+        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+            if ((rc = copy(v.u.list->items[i], &out->u.list->items[i], e)))
                 out->u.list->items[i] = value_none();
-        return value_finish(out, code);
+        return value_finish(out, rc);
     case VALUE_DICT:
     case VALUE_OBJECT:
         break;
@@ -90,21 +90,21 @@ int visit_variables(session *guest, session *script, const char *const *names, i
     atomic_store(&v->wanted, false);
     kv_err why = v->error;
     pthread_mutex_unlock(&v->lock);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!served) {
-        code = kv_err_set(e, KV_E_BUSY, "the script is in the midst of a statement, and its "
+        rc = kv_err_set(e, KV_E_BUSY, "the script is in the midst of a statement, and its "
                                         "variables can be read between two of them");
         kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same");
     } else if (why.code) {
         *e = why;
-        code = (int)why.code;
+        rc = (int)why.code;
     }
     for (int i = 0; i < n; i++) {
-        if (code == KV_OK && values[i].kind != VALUE_NONE)
-            code = session_set(guest, names[i], values[i], e);
+        if (rc == KV_OK && values[i].kind != VALUE_NONE)
+            rc = session_set(guest, names[i], values[i], e);
         else
             value_release(&values[i]);
     }
     mem_free(values);
-    return code;
+    return rc;
 }

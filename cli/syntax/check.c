@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "session/unit.h"
 #include "syntax/command.h"
+#include "syntax/effect.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
@@ -298,45 +299,27 @@ static int add(map *m, const char *name, kv_err *e)
     return map_put(m, (kv_key){0, name}, 0, e);
 }
 
-/* The names in a target. */
-static int add_target(names *n, const ast *target)
-{
-    int code = target->kind == AST_NAME ? add(&n->set, target->u.text, n->e) : KV_OK;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && code == KV_OK; i++)
-        code = add_target(n, target->kid[i]);
-    return code;
-}
-
 static int collect_own(names *n, const ast *node)
 {
-    const ast *first = node->n > 0 ? node->kid[0] : NULL;
-    int code = KV_OK;
-    if ((node->kind == STMT_ASSIGN && node->op == STMT_PLAIN) || node->kind == STMT_FOR ||
-        node->kind == AST_FOR)
-        return add_target(n, first);
-    if (node->kind == AST_COPIES)
-        return add(&n->set, "i", n->e);
-    if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
-        return add(&n->set, node->u.text, n->e);
+    bool sets = node->kind != STMT_ASSIGN || node->op == STMT_PLAIN;
+    int rc = sets ? effect_sets(node, effect_put_name, &n->set, n->e) : KV_OK;
     if (node->kind == STMT_OPTION)
         return add(&n->options, node->u.text, n->e);
-    if (node->kind == STMT_DEF)
-        code = add(&n->functions, node->u.text, n->e);
-    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && code == KV_OK; i++)
-        code = add(&n->set, node->kid[i]->u.text, n->e);
+    if (node->kind == STMT_DEF && rc == KV_OK)
+        rc = add(&n->functions, node->u.text, n->e);
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
     if (store)
         return add(&n->set, store->u.text, n->e);
     n->unknown |= command_is(node, COMMAND_SOURCES);
-    return code;
+    return rc;
 }
 
 static int collect_set(names *n, const ast *node)
 {
-    int code = node ? collect_own(n, node) : KV_OK;
-    for (uint32_t i = 0; node && i < node->n && code == KV_OK; i++)
-        code = collect_set(n, node->kid[i]);
-    return code;
+    int rc = node ? collect_own(n, node) : KV_OK;
+    for (uint32_t i = 0; node && i < node->n && rc == KV_OK; i++)
+        rc = collect_set(n, node->kid[i]);
+    return rc;
 }
 
 /* ---- Names that are read ---- */
@@ -402,15 +385,15 @@ static int read_merge_name(void *arg, const ast *at, kv_err *e)
 /* The names that a rule does not define. */
 static int read_rule(names *n, const rule_ast *rule)
 {
-    int code = KV_OK;
-    for (int i = 0; i < rule->nparams && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int i = 0; i < rule->nparams && rc == KV_OK; i++) {
         const rule_param *p = &rule->params[i];
         if (!p->value && !rule_gives(p->name) && !is_set(n, p->name) &&
             map_get(&n->options, (kv_key){0, p->name}) < 0)
-            code = tell(n, p->name, p->pos, p->end, rule);
+            rc = tell(n, p->name, p->pos, p->end, rule);
     }
     own_names_warn(n->s, n->unit, rule, hides, n);
-    return code;
+    return rc;
 }
 
 /* Returns true if an option of a command gives a parameter a name that may be a word, not a
@@ -435,7 +418,7 @@ static __attribute__((noinline)) int read_updater(names *n, const ast *def, bool
 
 static int read_names(names *n, const ast *node)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node || command_is(node, COMMAND_EXPECTS_ERROR)) /* which may wait for this very error */
         return KV_OK;
     if (node->kind == AST_NAME && !is_set(n, node->u.text))
@@ -448,32 +431,32 @@ static int read_names(names *n, const ast *node)
         return read_rule(n, node->u.other);
     if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
         bool is;
-        code = read_updater(n, node, &is);
+        rc = read_updater(n, node, &is);
         if (is)
-            return code;
+            return rc;
     }
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
         if (!is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
-            code = read_names(n, node->kid[i]);
-    return code;
+            rc = read_names(n, node->kid[i]);
+    return rc;
 }
 
 int check_unset(session *s, kv_err *e)
 {
     names n = {.s = s, .e = e};
-    int code = KV_OK;
+    int rc = KV_OK;
     n.unknown = s->check->names_missing || s->check->statements_lost;
-    for (const unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next)
-        code = collect_set(&n, u->body);
-    for (unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next) {
+    for (const unit *u = s->units; u && !n.unknown && rc == KV_OK; u = u->next)
+        rc = collect_set(&n, u->body);
+    for (unit *u = s->units; u && !n.unknown && rc == KV_OK; u = u->next) {
         n.unit = u;
         n.src = &u->src;
         map_release(&n.told);
-        code = read_names(&n, u->body);
+        rc = read_names(&n, u->body);
     }
     map_release(&n.set);
     map_release(&n.options);
     map_release(&n.functions);
     map_release(&n.told);
-    return code;
+    return rc;
 }

@@ -163,6 +163,15 @@ void command_usage(buf *out, const command *c)
     }
 }
 
+int command_hint_called(const command *c, kv_err *e)
+{
+    buf usage = {0};
+    command_usage(&usage, c);
+    kv_err_hint(e, "`%s` is a command: %s", c->name, buf_text(&usage));
+    buf_release(&usage);
+    return e->code;
+}
+
 const ast *command_option_next(const ast *call, const char *name, uint32_t *from)
 {
     while (*from < call->n) {

@@ -156,6 +156,9 @@ void command_usage(buf *out, const command *c);
 /* Hints the usage, in which [OPTIONS] stands for optional options where they would not fit in a
  * line. Returns e's code. */
 int command_hint_usage(const command *c, kv_err *e);
+
+/* Hints the usage where the command is called as a function: push(3, a). Returns e's code. */
+int command_hint_called(const command *c, kv_err *e);
 /* "[--priority N]", without brackets where it is needed, "[--exclude GLOB]..." where it repeats. */
 void command_option_usage(buf *out, const command_option *o);
 

@@ -55,20 +55,64 @@ static const ast *literal_file(const ast *node)
 
 int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!s->safe)
         return KV_OK;
     if (node->kind == STMT_SHELL || (node->kind == STMT_REDIRECT && node->op == REDIRECT_PIPE))
-        code = safe_shell(s, e);
+        rc = safe_shell(s, e);
     else if (node->kind == STMT_REDIRECT && node->op != REDIRECT_VARIABLE)
-        code = safe_write(s, node->kid[0]->kind == AST_TEXT ? node->kid[0]->u.text : "", e);
+        rc = safe_write(s, node->kid[0]->kind == AST_TEXT ? node->kid[0]->u.text : "", e);
     else if (node->kind == STMT_COMMAND && literal_file(node))
-        code = safe_write(s, literal_file(node)->u.text, e);
+        rc = safe_write(s, literal_file(node)->u.text, e);
     else if (node->kind == STMT_COMMAND && command_option_of(node, "plugin"))
-        code = safe_plugin(s, e);
-    if (code)
+        rc = safe_plugin(s, e);
+    if (rc)
         source_at(src, node->pos, node->end, e);
-    return code;
+    return rc;
+}
+
+/* ---- Names that are set ---- */
+
+static int each_target(const ast *target, effect_name *each, void *arg, kv_err *e)
+{
+    int rc = target->kind == AST_NAME ? each(arg, target->u.text, e) : KV_OK;
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && rc == KV_OK; i++)
+        rc = each_target(target->kid[i], each, arg, e);
+    return rc;
+}
+
+int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e)
+{
+    int rc = KV_OK;
+    if (node->kind == STMT_ASSIGN || node->kind == STMT_FOR || node->kind == RULE_FOR ||
+        node->kind == AST_FOR)
+        return each_target(node->kid[0], each, arg, e);
+    if (node->kind == RULE_SET || (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE))
+        return each(arg, node->u.text, e);
+    if (node->kind == AST_COPIES)
+        return each(arg, "i", e);
+    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && rc == KV_OK; i++)
+        rc = each(arg, node->kid[i]->u.text, e);
+    return rc;
+}
+
+int effect_put_name(void *names, const char *name, kv_err *e)
+{
+    return map_put(names, (kv_key){0, name}, 0, e);
+}
+
+static int is_it(void *name, const char *one, kv_err *e)
+{
+    (void)e;
+    return strcmp(name, one) == 0 ? KV_E_NAME : KV_OK; /* it ends the walk */
+}
+
+bool effect_sets_name(const ast *node, const char *name)
+{
+    bool found = node && effect_sets(node, is_it, (void *)(uintptr_t)name, NULL) != KV_OK;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = effect_sets_name(node->kid[i], name);
+    return found;
 }
 
 /* ---- The effect on stores ---- */
@@ -132,27 +176,27 @@ static int add_key_list(effect_keys *k, const ast *keys, kv_err *e)
 static int add_keys(effect_keys *k, const ast *node, kv_err *e)
 {
     const command *c = node->u.other;
-    int code = KV_OK;
-    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS && rc == KV_OK; i++) {
         k->any = k->any || !node->kid[i] || node->kid[i]->kind != AST_KEYS;
-        code = k->any ? KV_OK : add_key_list(k, node->kid[i], e);
+        rc = k->any ? KV_OK : add_key_list(k, node->kid[i], e);
     }
-    return code;
+    return rc;
 }
 
 static int add_node(effect_keys *k, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node || k->any)
         return KV_OK;
     k->any = is_open_end(node);
     if (command_is(node, COMMAND_CHANGES))
-        code = add_keys(k, node, e);
+        rc = add_keys(k, node, e);
     if (node->kind == STMT_SOURCE)
-        code = code ? code : add_node(k, ((const unit *)node->u.other)->body, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = add_node(k, node->kid[i], e);
-    return code;
+        rc = rc ? rc : add_node(k, ((const unit *)node->u.other)->body, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = add_node(k, node->kid[i], e);
+    return rc;
 }
 
 int effect_add(effect_keys *k, const unit *u, kv_err *e)

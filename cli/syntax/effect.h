@@ -24,6 +24,21 @@ int safe_write(const session *s, const char *path, kv_err *e);
 int safe_shell(const session *s, kv_err *e);
 int safe_plugin(const session *s, kv_err *e);
 
+/* ---- Names that are set ---- */
+
+typedef int effect_name(void *arg, const char *name, kv_err *e);
+
+/* Calls each with every name that the node itself, not what stands below it, gives a value: an
+ * assignment, a loop, a comprehension, `-> x`, the parameters of a def, and those of rules. Ends
+ * with the first error of each, which it returns. */
+int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e);
+
+/* For effect_sets: adds the name to a map. Error: memory. */
+int effect_put_name(void *names, const char *name, kv_err *e);
+
+/* Returns true if the node or one below it gives the name a value. node: may be NULL. */
+bool effect_sets_name(const ast *node, const char *name);
+
 /* ---- The effect on stores ---- */
 
 /* Returns true if running u may change a store: it holds a command that changes stores, also in a

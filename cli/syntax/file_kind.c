@@ -113,22 +113,22 @@ int file_kind_check(const char *path, bool append, kv_err *e)
 {
     buf endings = {0};
     file_kind kind = file_kind_of(path);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (kind == FILE_UNKNOWN) {
         add_endings(&endings, false);
-        code = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
-                          buf_text(&endings));
+        rc = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
+                        buf_text(&endings));
         if (is_ending(path, "pt") || is_ending(path, "pth"))
             kv_err_hint(e, "safetensors.torch.load_file reads .safetensors");
         else if (file_is_checkpoint(path))
             kv_err_hint(e, "save writes keys of the store to .npz, .kvs and folders");
     } else if (append && !grows(kind)) {
         add_endings(&endings, true);
-        code = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
+        rc = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
         kv_err_hint(e, "files that can grow end in %s", buf_text(&endings));
     }
     buf_release(&endings);
-    return code;
+    return rc;
 }
 
 int file_kind_check_keeps(const char *path, const char *what, kv_err *e)

@@ -17,7 +17,8 @@
 
 const function *function_find(const char *name)
 {
-    int low = 0, high = registry.nfunctions;
+    int first = name[0] & 0x7f; /* no name begins with another byte, which finds none below */
+    int low = registry.first[first], high = registry.first[first + 1];
     while (low < high) {
         int middle = (low + high) / 2, order = strcmp(name, registry.functions[middle].name);
         if (order == 0)

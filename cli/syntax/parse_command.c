@@ -75,10 +75,6 @@ void bind_cursor(const binding *b, parse_cursor *at, uint32_t end)
     }
 }
 
-/* ---- Options ---- */
-
-/* Options: --name [=] [value]. */
-
 /* ---- Values ---- */
 
 /* Returns true if the value of a rule's parameter is a bare word, which is text. */
@@ -184,27 +180,33 @@ static int param_value(parser *p, const char *name, ast *given[2])
     return (given[0] = end > pos ? parse_text(p, pos, end) : parse_value(p)) != NULL;
 }
 
+/* A word of the shell is one value, whose blanks part nothing. */
+static ast *one_value(parser *p, bool of_shell)
+{
+    return of_shell ? parse_expr(p, false) : parse_value(p);
+}
+
 /* 0.5,1/3,w: expressions in one AST_LIST. */
-static ast *joined_values(parser *p)
+static ast *joined_values(parser *p, bool of_shell)
 {
     ast_list list = {0};
     uint32_t pos = parse_peek(p)->pos;
     bool ok;
     do
-        ok = parse_append(p, &list, parse_value(p));
+        ok = parse_append(p, &list, one_value(p, of_shell));
     while (ok && parse_accept(p, SIGN1(',')));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
     parse_list_release(&list);
     return node;
 }
 
-static ast *option_value(parser *p, const command_option *o)
+static ast *option_value(parser *p, const command_option *o, bool of_shell)
 {
     switch (o->kind) {
     case OPTION_INT:
     case OPTION_VALUE:
     case OPTION_NEEDED:
-        return parse_value(p);
+        return one_value(p, of_shell);
     case OPTION_NAME: {
         token t = *parse_peek(p);
         ast *node = parse_new_name(p, "the name of a variable")
@@ -219,7 +221,7 @@ static ast *option_value(parser *p, const command_option *o)
     case OPTION_FILE:
         return parse_path(p);
     case OPTION_VALUES:
-        return joined_values(p);
+        return joined_values(p, of_shell);
     case OPTION_PATH:
     case OPTION_OUTPUT:
         return parse_path_word(p, o->value);
@@ -230,6 +232,40 @@ static ast *option_value(parser *p, const command_option *o)
         break;
     }
     return NULL;
+}
+
+/* Returns true if the value of an option is any word as it stands. o: NULL for a parameter. */
+static bool takes_any(const command_option *o)
+{
+    return !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
+           o->kind == OPTION_RAWS;
+}
+
+bool parse_word_ended(parser *p)
+{
+    bool ended = !p->e->code && parse_peek(p)->kind == TOK_END;
+    if (!ended && !p->e->code)
+        parse_unexpected(p, "the end of the expression");
+    p->lx.in_brackets = false;
+    return ended;
+}
+
+/* The value in the word of the shell that begins there: param_value or option_value, which have to
+ * read all of it, or the word as it stands. */
+static int shell_value(parser *p, const command_option *o, const char *name, uint32_t word,
+                       ast *given[2])
+{
+    uint32_t end = word;
+    while (lex_is_word_char(parse_char(p, end)) ||
+           (parse_char(p, end) && strchr("-+.,=", parse_char(p, end))))
+        end++;
+    bool whole = o ? takes_any(o) || o->kind == OPTION_WORD || o->kind == OPTION_FILE
+                   : end == word || end < p->lx.limit;
+    if (whole)
+        return (given[0] = parse_text(p, word, p->lx.limit)) != NULL;
+    p->lx.in_brackets = true; /* a newline is a blank */
+    int n = o ? (given[0] = option_value(p, o, true)) != NULL : param_value(p, name, given);
+    return parse_word_ended(p) ? n : 0;
 }
 
 /* ---- Options ---- */
@@ -270,9 +306,7 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     return NULL;
 }
 
-/* The option that is next: STMT_OPTION with its value, if it has one. A parameter of a rule that is
- * not known yet may have two: an expression, and a word. */
-static ast *parse_option(parser *p, binding *b)
+ast *parse_option(parser *p, binding *b, const uint32_t *word)
 {
     const command *c = b->c;
     token t = parse_take(p);
@@ -286,9 +320,9 @@ static ast *parse_option(parser *p, binding *b)
     if (!o && !(c->flags & COMMAND_PARAMS))
         return unknown_option(p, c, &t, known);
     bool assigned = parse_accept(p, SIGN1('='));
-    bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT ||
-                o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
-    bool ends = parse_at_end(p) || (word && parse_at_option(p)), flag = o && o->kind == OPTION_FLAG;
+    bool flag = o && o->kind == OPTION_FLAG;
+    bool ends = word ? *word == NOWHERE
+                     : parse_at_end(p) || (takes_any(o) && parse_at_option(p));
     if (flag && assigned)
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s takes no value", known);
     if (o && !flag && ends)
@@ -302,7 +336,9 @@ static ast *parse_option(parser *p, binding *b)
         b->begins = parse_peek(p)->pos;
     }
     if (!flag && !ends) {
-        n = o ? (given[0] = option_value(p, o)) != NULL : param_value(p, known, given);
+        n = word ? shell_value(p, o, known, *word, given)
+            : o  ? (given[0] = option_value(p, o, false)) != NULL
+                 : param_value(p, known, given);
         if (n == 0)
             return NULL;
     }
@@ -322,10 +358,34 @@ static ast *hint_usage(parser *p, const command *c)
 
 /* ---- Arguments ---- */
 
+/* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
+static int assigned_name(const char *text)
+{
+    int n = 0;
+    while (lex_is_word_char(text[n]) || text[n] == '-')
+        n++;
+    return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
+}
+
+/* Adds the hint at an option, or at a parameter of a rule, which stands here as NAME=VALUE. Returns
+ * whether the command may have one of that name. */
+static bool hint_assigned(const char *word, const command *c, kv_err *e)
+{
+    int n = assigned_name(word);
+    const command_option *o = n > 0 ? command_option_find(c, word, (size_t)n) : NULL;
+    bool rate = n == 2 && memcmp(word, "lr", 2) == 0; /* what a rule calls it in its text */
+    if (n == 0 || (!o && !(c->flags & COMMAND_PARAMS)))
+        return false;
+    kv_err_hint(e, "options begin with --: --%.*s%s", rate && !o ? 13 : n,
+                rate && !o ? "learning-rate" : word, o && o->kind == OPTION_FLAG ? "" : " VALUE");
+    return true;
+}
+
 /* Returns true if a blank separates the next argument from the one before it; else an error. */
-static bool stands_apart(parser *p)
+static bool stands_apart(parser *p, const command *c)
 {
     const token *t = parse_peek(p);
+    const char *text = p->lx.src->text, *word = text + t->pos;
     if (t->blank_before || t->kind == TOK_BAD)
         return true;
     if (parse_expects(p, EXPECT_NOTHING, 0))
@@ -337,7 +397,10 @@ static bool stands_apart(parser *p)
     }
     if (parse_is_sign(p, SIGN1('='))) {
         parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "no `=` stands between two arguments");
-        kv_err_hint(p->e, "a blank separates them");
+        while (word > text && (lex_is_word_char(word[-1]) || word[-1] == '-'))
+            word--;
+        if (!hint_assigned(word, c, p->e))
+            kv_err_hint(p->e, "a blank separates them");
         return false;
     }
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
@@ -353,7 +416,8 @@ static ast *one_of_several(parser *p, const command_arg *a)
 
 /* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL.
  * commas: they may stand between the values, because no list of keys is before these. */
-static ast *several(parser *p, const command_arg *a, const ast *before, bool commas)
+static ast *several(parser *p, const command *c, const command_arg *a, const ast *before,
+                    bool commas)
 {
     ast_list list = {0};
     uint32_t pos = before ? before->pos : parse_peek(p)->pos;
@@ -362,7 +426,7 @@ static ast *several(parser *p, const command_arg *a, const ast *before, bool com
         ok = parse_append(p, &list, before->kid[i]);
     do {
         bool comma = commas && list.n > 0 && parse_accept(p, SIGN1(','));
-        ok = ok && (list.n == 0 || comma || stands_apart(p));
+        ok = ok && (list.n == 0 || comma || stands_apart(p, c));
         ok = ok && parse_append(p, &list, one_of_several(p, a));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
@@ -492,7 +556,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return parse_value(p);
     case ARG_VALUES:
     case ARG_PATHS:
-        return several(p, a, NULL, a->kind == ARG_VALUES && a == c->args);
+        return several(p, c, a, NULL, a->kind == ARG_VALUES && a == c->args);
     case ARG_EXPRS:
         return joined_exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
@@ -522,17 +586,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     return NULL;
 }
 
-/* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
-static int assigned_name(const char *text)
-{
-    int n = 0;
-    while (lex_is_word_char(text[n]) || text[n] == '-')
-        n++;
-    return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
-}
-
-/* The error for a value that stands where no argument is left. */
-static ast *too_many(parser *p, const command *c)
+ast *parse_too_many(parser *p, const command *c)
 {
     const token *t = parse_peek(p);
     uint32_t pos = t->pos, end = t->end;
@@ -547,21 +601,19 @@ static ast *too_many(parser *p, const command *c)
                : one_each ? "one value a key"
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
-    int name = assigned_name(word);
     bool equals = *word == '=' && word[1] != '=';
     if (equals && strcmp(c->name, "assert") == 0)
         kv_err_hint(p->e, "`==` compares");
-    if (equals && strcmp(c->name, "print") == 0)
+    if ((equals || assigned_name(word) > 0) && strcmp(c->name, "print") == 0)
         kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
-    if (name == 0)
-        return hint_usage(p, c);
-    kv_err_hint(p->e, "options begin with --: --%.*s VALUE", name, word);
-    return NULL;
+    return hint_assigned(word, c, p->e) ? NULL : hint_usage(p, c);
 }
 
-/* `init 3 1 -2`, `init 3 4 5` */
-static ast *two_values(parser *p, const command *c, const ast *second)
+bool parse_one_each(parser *p, const command *c, const ast *before, const ast *values)
 {
+    if (!before || !(c->flags & COMMAND_ONE_EACH) || values->n < 2 || !is_plain_key(before))
+        return true;
+    const ast *second = values->kid[1];
     parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
     if (p->lx.src->text[second->pos] == '-')
         kv_err_hint(p->e,
@@ -571,7 +623,7 @@ static ast *two_values(parser *p, const command *c, const ast *second)
         kv_err_hint(p->e, "several keys have commas between them, and their values brackets: "
                           "%s 3,4 [5, 6]",
                     c->name);
-    return NULL;
+    return false;
 }
 
 static ast *source_statement(parser *p, ast *node)
@@ -584,8 +636,7 @@ static ast *source_statement(parser *p, ast *node)
     return node->u.other ? node : NULL;
 }
 
-/* Adds an option or a redirect, which stand once in a command, but for options that repeat. */
-static bool add_once(parser *p, binding *b, ast *part)
+bool parse_add_once(parser *p, binding *b, ast *part)
 {
     bool redirected = false;
     for (int i = b->nargs; i < b->n; i++)
@@ -614,8 +665,7 @@ ast *parse_help_on(parser *p, uint32_t pos, ast *topic)
     return node;
 }
 
-/* `push --help` is `help push`. */
-static ast *help_option(parser *p, const command *c, uint32_t pos)
+ast *parse_help_option(parser *p, const command *c, uint32_t pos)
 {
     token t = parse_take(p);
     ast *name = parse_node(p, AST_TEXT, pos, t.end, 0);
@@ -650,7 +700,9 @@ static bool more_paths(parser *p, binding *b)
     ast **last = &b->parts[b->nargs - 1];
     b->given--; /* for completion: the word at the cursor is one of this argument */
     b->begins = parse_peek(p)->pos;
-    ast *all = stands_apart(p) ? several(p, &b->c->args[b->nargs - 1], *last, false) : NULL;
+    ast *all = stands_apart(p, b->c)
+                   ? several(p, b->c, &b->c->args[b->nargs - 1], *last, false)
+                   : NULL;
     if (!all)
         return false;
     *last = all;
@@ -668,17 +720,17 @@ static bool next_argument(parser *p, binding *b)
     const ast *before = b->given > 0 ? b->parts[b->given - 1] : NULL;
     bool behind_keys = before && c->args[b->given - 1].kind == ARG_KEYS;
     if (b->given == b->nargs)
-        return too_many(p, c);
+        return parse_too_many(p, c);
     if (behind_keys && is_lone_sign(p))
         return sign_behind_keys(p, c, before);
-    if (before && !stands_apart(p))
+    if (before && !stands_apart(p, c))
         return false;
     b->begins = parse_peek(p)->pos;
     ast *one = argument(p, c, &c->args[b->given], before);
     if (!one)
         return false;
-    if (behind_keys && (c->flags & COMMAND_ONE_EACH) && one->n > 1 && is_plain_key(before))
-        return two_values(p, c, one->kid[1]);
+    if (!parse_one_each(p, c, behind_keys ? before : NULL, one))
+        return false;
     b->parts[b->given++] = one;
     b->begins = NOWHERE;
     return true;
@@ -708,16 +760,34 @@ static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
             continue;
         }
         if (!redirect && is_help_option(p))
-            return (*other = help_option(p, c, pos)) != NULL;
+            return (*other = parse_help_option(p, c, pos)) != NULL;
         if (!redirect && parse_expects(p, EXPECT_OPTION, parse_option_end(p, parse_peek(p)->pos)))
             return false;
-        ast *extra = redirect ? next_redirect(p, c, &last) : parse_option(p, b);
-        if (!extra || !add_once(p, b, extra))
+        ast *extra = redirect ? next_redirect(p, c, &last) : parse_option(p, b, NULL);
+        if (!extra || !parse_add_once(p, b, extra))
             return false;
         b->in_option = false;
         b->begins = NOWHERE;
     }
     return true;
+}
+
+ast *parse_bound(parser *p, binding *b, uint32_t pos)
+{
+    const command *c = b->c;
+    ast *node;
+    const command_option *option;
+    const command_arg *arg = bind_missing(b, &option);
+    if (arg)
+        return missing_argument(p, c, pos, arg, b->given > 0 ? b->parts[b->given - 1] : NULL);
+    if (option) {
+        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
+                   option->value);
+        return hint_usage(p, c);
+    }
+    if ((node = bind_node(b, p, pos)) && c->args[0].kind == ARG_SOURCE)
+        return source_statement(p, node);
+    return node;
 }
 
 ast *parse_command(parser *p, const command *c, uint32_t pos)
@@ -729,18 +799,5 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
         bind_cursor(&b, p->cursor, p->lx.src->len);
         return NULL;
     }
-    if (node)
-        return node;
-    const command_option *option;
-    const command_arg *arg = bind_missing(&b, &option);
-    if (arg)
-        return missing_argument(p, c, pos, arg, b.given > 0 ? b.parts[b.given - 1] : NULL);
-    if (option) {
-        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
-                   option->value);
-        return hint_usage(p, c);
-    }
-    if ((node = bind_node(&b, p, pos)) && c->args[0].kind == ARG_SOURCE)
-        return source_statement(p, node);
-    return node;
+    return node ? node : parse_bound(p, &b, pos);
 }

@@ -49,6 +49,32 @@ void bind_cursor(const binding *b, parse_cursor *at, uint32_t end);
  * STMT_COMMAND or STMT_SOURCE. */
 ast *parse_command(parser *p, const command *c, uint32_t pos);
 
+/* Its steps, which words of the shell (parse_shell.h) take one by one. */
+
+/* The option that is next: STMT_OPTION with its value, if it has one. A parameter of a rule that is
+ * not known yet may have two: an expression, and a word. word: NULL, or where the word of the shell
+ * begins that is the value; NOWHERE: there is none. */
+ast *parse_option(parser *p, binding *b, const uint32_t *word);
+
+/* Ends a word of the shell, which is read as if in brackets. False with an error when something is
+ * left of it. */
+bool parse_word_ended(parser *p);
+
+/* Adds an option or a redirect, which stand once in a command, but for options that repeat. */
+bool parse_add_once(parser *p, binding *b, ast *part);
+
+/* `push --help` is `help push`. */
+ast *parse_help_option(parser *p, const command *c, uint32_t pos);
+
+/* The error for a value that stands where no argument is left. */
+ast *parse_too_many(parser *p, const command *c);
+
+/* False after an error: one key, before, has several values. before: the KEYS, or NULL. */
+bool parse_one_each(parser *p, const command *c, const ast *before, const ast *values);
+
+/* STMT_COMMAND or STMT_SOURCE of what was bound, once nothing is missing. */
+ast *parse_bound(parser *p, binding *b, uint32_t pos);
+
 /* `help TOPIC`, or help alone, as another way to ask for it that began at pos. topic: or NULL. */
 ast *parse_help_on(parser *p, uint32_t pos, ast *topic);
 

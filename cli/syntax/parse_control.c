@@ -94,8 +94,6 @@ ast *parse_import(parser *p)
     return read ? parse_node_of(p, AST_BLOCK, pos, NULL, 0) : NULL;
 }
 
-/* ---- Branches, loops, functions ---- */
-
 /* ---- Blocks ---- */
 
 static bool one_more(parser *p, ast_list *list)

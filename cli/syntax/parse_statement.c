@@ -204,8 +204,11 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
         hint_shell(name, end - pos, p->e);
         return NULL;
     }
-    parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
-               name);
+    const command *found = command_find(name, end - pos);
+    parse_fail(p, pos, end, KV_E_USAGE, "there is no %s `%.*s`", found ? "function" : "command",
+               parse_shown(p, pos, end), name);
+    if (found) /* set-optimizer("sgd") */
+        return command_hint_called(found, p->e), NULL;
     if (hint_other_word(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};

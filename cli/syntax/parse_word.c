@@ -229,15 +229,13 @@ ast *parse_raw_word(parser *p, const char *wanted)
     return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
 }
 
-/* ---- Arguments that hold commands ---- */
-
 /* ---- Error codes ---- */
 
 /* Returns true for the codes that a block may be expected to fail with: an interrupt comes from
  * outside, and an internal error is never meant. */
-static bool can_be_expected(int code)
+static bool can_be_expected(int rc)
 {
-    return code != KV_OK && code != KV_E_INTERRUPTED && code != KV_E_INTERNAL && code < KV_NCODES;
+    return rc != KV_OK && rc != KV_E_INTERRUPTED && rc != KV_E_INTERNAL && rc < KV_NCODES;
 }
 
 ast *parse_code(parser *p)

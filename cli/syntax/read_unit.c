@@ -35,7 +35,7 @@ typedef struct checker {
     kv_err *e;
 } checker;
 
-static int check_names(checker *c, const ast *node);
+static int check_names(checker *c, const ast *node, int where);
 static int check_unit(checker *c, unit *u);
 
 /* The code of the checker's error, unless errors are collected: then there is none any more. */
@@ -68,23 +68,23 @@ static int collect_type(checker *c, const ast *call)
 /* Collects the functions, updaters and store types that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (node->kind == STMT_DEF)
-        code = collect_function(c, node);
+        rc = collect_function(c, node);
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
-        for (int i = 0; !rule->is_merge && i < rule->nnames && code == KV_OK; i++)
-            code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
+        for (int i = 0; !rule->is_merge && i < rule->nnames && rc == KV_OK; i++)
+            rc = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
     }
     if (command_is(node, COMMAND_REGISTERS))
-        code = collect_type(c, node);
+        rc = collect_type(c, node);
     if (node->kind == STMT_SOURCE)
-        code = collect_names(c, ((const unit *)node->u.other)->body);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = collect_names(c, node->kid[i]);
-    return code;
+        rc = collect_names(c, ((const unit *)node->u.other)->body);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = collect_names(c, node->kid[i]);
+    return rc;
 }
 
 static bool defined_function(const checker *c, const char *name)
@@ -102,12 +102,12 @@ static int check_arguments(checker *c, const ast *node, const function *f)
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < node->n; i++)
         names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
-    int code = function_check(f, names, node->n, c->e);
+    int rc = function_check(f, names, node->n, c->e);
     if (names != small)
         mem_free(names);
-    if (code)
+    if (rc)
         source_at(&c->u->src, node->pos, node->end, c->e);
-    return code;
+    return rc;
 }
 
 /* kv.name: the name of the first store is known; the names of others are known when it runs. */
@@ -129,29 +129,19 @@ static int unknown_method(checker *c, const ast *node)
     return kv_err_hint(c->e, "its methods are the commands: help"), KV_E_USAGE;
 }
 
-static int add_targets(map *m, const ast *target, kv_err *e)
-{
-    int code = target->kind == AST_NAME ? map_put(m, (kv_key){0, target->u.text}, 0, e) : KV_OK;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !code; i++)
-        code = add_targets(m, target->kid[i], e);
-    return code;
-}
-
 /* Adds the variables into which a statement below the node may put an optimizer: by an assignment
  * of something else than a literal, a loop, a parameter. */
 static int add_holders(map *m, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node)
         return KV_OK;
-    if (node->kind == STMT_FOR || (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
-                                   node->kid[1]->n > 0))
-        code = add_targets(m, node->kid[0], e);
-    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && !code; i++)
-        code = map_put(m, (kv_key){0, node->kid[i]->u.text}, 0, e);
-    for (uint32_t i = 0; i < node->n && !code; i++)
-        code = add_holders(m, node->kid[i], e);
-    return code;
+    if (node->kind == STMT_FOR || node->kind == STMT_DEF ||
+        (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0))
+        rc = effect_sets(node, effect_put_name, m, e);
+    for (uint32_t i = 0; i < node->n && !rc; i++)
+        rc = add_holders(m, node->kid[i], e);
+    return rc;
 }
 
 /* They are collected once a text, and only where one is asked for. Without memory all may be. */
@@ -232,23 +222,13 @@ static void hint_file(checker *c, const ast *node)
         kv_err_hint(c->e, "a picture is written as .svg, .png or .txt");
 }
 
-/* Returns true if a statement below the node assigns to the name. */
-static bool assigns(const ast *node, const char *name)
-{
-    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
-                 strcmp(node->kid[0]->u.text, name) == 0;
-    for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = assigns(node->kid[i], name);
-    return found;
-}
-
 static bool is_variable(void *arg, const char *name)
 {
     checker *c = arg;
-    bool found = assigns(c->u->body, name) || session_find(c->s, name);
+    bool found = effect_sets_name(c->u->body, name) || session_find(c->s, name);
     /* all texts behind -c are read before the first one runs */
     for (const unit *u = c->s->units; u && !found; u = u->next)
-        found = assigns(u->body, name);
+        found = effect_sets_name(u->body, name);
     return found;
 }
 
@@ -331,12 +311,8 @@ static int check_function(checker *c, const ast *node)
     if (called)
         hint_dict(c, node);
     const command *found = called ? NULL : command_find(name, strlen(name));
-    if (found) {
-        buf usage = {0};
-        command_usage(&usage, found);
-        kv_err_hint(c->e, "`%s` is a command: %s", name, buf_text(&usage));
-        buf_release(&usage);
-    }
+    if (found)
+        command_hint_called(found, c->e);
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
@@ -363,16 +339,16 @@ static int check_function(checker *c, const ast *node)
  * the module. np.random.rand() has a hint of its own. */
 static int check_call(checker *c, const ast *node)
 {
-    int code = check_function(c, node);
-    const ast *base = code && (node->flags & AST_METHOD) ? node->kid[0] : NULL;
+    int rc = check_function(c, node);
+    const ast *base = rc && (node->flags & AST_METHOD) ? node->kid[0] : NULL;
     kv_err module = {0};
     if (!base || base->kind != AST_NAME || is_variable(c, base->u.text) ||
         strcmp(base->u.text, "random") == 0)
-        return code;
+        return rc;
     source_err(&c->u->src, base->pos, base->end, &module, KV_E_UNSUPPORTED,
                "there is no module `%s`", base->u.text);
     if (!hint_module(base->u.text, &module))
-        return code;
+        return rc;
     *c->e = module;
     return module.code;
 }
@@ -455,19 +431,19 @@ failed:
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not
  * run. */
-static int check_failing(checker *c, const ast *node)
+static int check_failing(checker *c, const ast *node, int where)
 {
     ast *block = node->kid[1];
     kv_err *outer = c->e, found = {0};
     struct check_errors *collected = c->s->check;
     c->e = &found;
     c->s->check = NULL;
-    int code = check_names(c, block);
+    int rc = check_names(c, block, where);
     c->e = outer;
     c->s->check = collected;
-    if (code == KV_OK)
+    if (rc == KV_OK)
         return KV_OK;
-    if (strcmp(kv_code_name(code), node->kid[0]->u.text) == 0) {
+    if (strcmp(kv_code_name(rc), node->kid[0]->u.text) == 0) {
         block->kind = AST_NONE;
         block->n = 0;
         return KV_OK;
@@ -483,57 +459,50 @@ static bool is_broken_or_merge(const ast *node)
     return node->op == STMT_RULE_BROKEN || ((const rule_ast *)node->u.other)->is_merge;
 }
 
-static int check_names(checker *c, const ast *node)
+/* Where a statement stands: break and continue want a loop, return a function. */
+enum { IN_LOOP = 1, IN_DEF = 2 };
+
+static int check_jump(checker *c, const ast *node, int where)
 {
-    int code = KV_OK;
+    bool leaves = node->kind == STMT_BREAK || node->kind == STMT_CONTINUE;
+    if (leaves && !(where & IN_LOOP))
+        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                          "`%s` stands outside a loop",
+                          node->kind == STMT_BREAK ? "break" : "continue");
+    if (node->kind == STMT_RETURN && !(where & IN_DEF))
+        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                          "`return` stands outside a function");
+    return KV_OK;
+}
+
+static int check_names(checker *c, const ast *node, int where)
+{
+    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (command_is(node, COMMAND_EXPECTS_ERROR))
-        return check_failing(c, node);
+        return check_failing(c, node, where);
     if (node->kind == AST_CALL)
-        code = check_call(c, node);
+        rc = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
-        code = check_command(c, node);
+        rc = check_command(c, node);
     else if (node->kind == STMT_RULE && !is_broken_or_merge(node))
-        code = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
+        rc = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
     else if (node->kind == STMT_SOURCE)
-        code = check_unit(c, node->u.other);
-    if (code == KV_OK)
-        code = safe_check(c->s, &c->u->src, node, c->e);
-    if (code)
-        code = noted(c);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_names(c, node->kid[i]);
-    return code;
-}
-
-/* The error of a break, continue or return that stands alone. */
-static int check_jump(checker *c, const ast *node, bool loop, bool in_def)
-{
-    if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
-                   "`%s` stands outside a loop", node->kind == STMT_BREAK ? "break" : "continue");
-    if (node->kind == STMT_RETURN && !in_def)
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
-                   "`return` stands outside a function");
-    return noted(c);
-}
-
-/* break and continue stand in loops, return in functions. */
-static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
-{
-    if (!node)
-        return KV_OK;
-    int code = check_jump(c, node, loop, in_def);
-    if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
-        return code;
-    loop = node->kind == STMT_DEF ? false
-                                  : loop || node->kind == STMT_FOR || node->kind == STMT_WHILE ||
-                                        node->kind == STMT_REPEAT;
-    in_def = in_def || node->kind == STMT_DEF;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_flow(c, node->kid[i], loop, in_def);
-    return code;
+        rc = check_unit(c, node->u.other);
+    else
+        rc = check_jump(c, node, where);
+    if (rc == KV_OK)
+        rc = safe_check(c->s, &c->u->src, node, c->e);
+    if (rc)
+        rc = noted(c);
+    if (node->kind == STMT_FOR || node->kind == STMT_WHILE || node->kind == STMT_REPEAT)
+        where |= IN_LOOP;
+    if (node->kind == STMT_DEF)
+        where = IN_DEF;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = check_names(c, node->kid[i], where);
+    return rc;
 }
 
 /* Returns true if a mistake in the words of one statement is an error when that one runs, and no
@@ -546,34 +515,33 @@ static bool goes_on(const session *s)
 static int check_unit(checker *c, unit *u)
 {
     unit *outer = c->u;
-    int code = KV_OK;
+    int rc = KV_OK;
     c->u = u;
-    for (uint32_t i = 0; i < u->body->n && code == KV_OK; i++) {
+    for (uint32_t i = 0; i < u->body->n && rc == KV_OK; i++) {
         ast *node = u->body->kid[i];
-        if ((code = check_flow(c, node, false, false)) == KV_OK)
-            code = check_names(c, node);
-        if (code && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
-            code = KV_OK;
+        rc = check_names(c, node, 0);
+        if (rc && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
+            rc = KV_OK;
     }
     c->u = outer;
-    return code;
+    return rc;
 }
 
 /* Checks a text and the files that it sources, which see its definitions. */
 static int check(session *s, unit *u, kv_err *e)
 {
     checker c = {.s = s, .u = u, .e = e};
-    int code = KV_OK;
+    int rc = KV_OK;
     /* texts read before may not have run yet, but they will */
-    for (const unit *one = s->units; one && code == KV_OK; one = one->next)
-        code = collect_names(&c, one->body);
-    if (code == KV_OK)
-        code = check_unit(&c, u);
+    for (const unit *one = s->units; one && rc == KV_OK; one = one->next)
+        rc = collect_names(&c, one->body);
+    if (rc == KV_OK)
+        rc = check_unit(&c, u);
     map_release(&c.functions);
     map_release(&c.rules);
     map_release(&c.types);
     map_release(&c.holders);
-    return code;
+    return rc;
 }
 
 /* ---- Reading ---- */
@@ -618,8 +586,9 @@ static void hint_shell_word(const parser *p, kv_err *e)
         kv_err_hint(e, "a `!` command takes the rest of its line: close the block on the next one");
 }
 
-int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
-              bool *incomplete, kv_err *e)
+/* words: which the text holds, or NULL. */
+static int read_text(session *s, unit **out, const char *name, char *text, size_t n, int line,
+                     bool *incomplete, const shell_words *words, kv_err *e)
 {
     parser p;
     if (n > SOURCE_MAX) {
@@ -641,7 +610,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     p.recover = s->check ? check_recover : goes_on(s) ? check_keep_going : NULL;
     for (int64_t i = 0; i < s->globals.n; i++)
         parse_made(&p, s->globals.items[i].name);
-    u->body = statement_parse_all(&p);
+    u->body = words ? parse_shell_words(&p, words) : statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
     if (!u->body && p.lx.incomplete && p.is_open)
@@ -650,6 +619,22 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     if (!u->body)
         return e->code;
     return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
+}
+
+int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
+              bool *incomplete, kv_err *e)
+{
+    return read_text(s, out, name, text, n, line, incomplete, NULL, e);
+}
+
+int unit_read_words(session *s, unit **out, shell_words *words, kv_err *e)
+{
+    buf text = {0};
+    shell_words_text(words, &text);
+    size_t n = text.len;
+    char *copy = buf_check(&text, e) ? NULL : mem_text(buf_text(&text), n, e);
+    buf_release(&text);
+    return copy ? read_text(s, out, "<cmd>", copy, n, 1, NULL, words, e) : e->code;
 }
 
 bool unit_is_complete(const char *text, size_t n)
@@ -698,12 +683,12 @@ unit *unit_source(parser *p, const ast *path)
         s->check->too_deep = s->check->names_missing = true;
     if (s->source_depth >= SOURCE_MAX_DEPTH)
         return (parse_fail(p, path->pos, path->end, KV_E_VALUE, SOURCE_TOO_DEEP), NULL);
-    int code = file_read_text(path->u.text, &text, &n, p->e);
-    if (code == KV_OK) {
+    int rc = file_read_text(path->u.text, &text, &n, p->e);
+    if (rc == KV_OK) {
         s->source_depth++;
-        code = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
+        rc = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
         s->source_depth--;
     }
     source_at(p->lx.src, path->pos, path->end, p->e);
-    return code == KV_OK ? u : NULL;
+    return rc == KV_OK ? u : NULL;
 }

@@ -8,6 +8,7 @@
 #include "lang/source.h"
 #include "session/session.h"
 #include "session/unit.h"
+#include "syntax/parse_shell.h"
 
 /* Reads and parses a text. Nothing runs. text is taken over, also on failure (mem_free); name is
  * copied. Everything that the words alone show is checked: commands, options, functions, updaters,
@@ -16,6 +17,9 @@
  * Out: *out stays owned by the session; unit_drop it when it will not run again. */
 int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
               bool *incomplete, kv_err *e);
+
+/* The same for a command in words of the shell, whose places it sets. */
+int unit_read_words(session *s, unit **out, shell_words *words, kv_err *e);
 
 /* Returns true if the text does not end inside an open bracket, block or text, even if it has
  * mistakes. The text ends in a NUL that n does not count. */

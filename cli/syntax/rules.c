@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "kvstore.h"
 #include "lang/parse.h"
+#include "syntax/effect.h"
 #include "syntax/parse_statement.h"
 #include "vm/rule.h"
 
@@ -144,8 +145,8 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
                            def->u.text),
                KV_E_USAGE;
     }
-    int code = parse_rule_at(out, src, def->pos, a, e);
-    return code ? code : rule_check(*out, src, a, e);
+    int rc = parse_rule_at(out, src, def->pos, a, e);
+    return rc ? rc : rule_check(*out, src, a, e);
 }
 
 /* ---- The names that a merge reads ---- */
@@ -163,43 +164,24 @@ static bool is_given(const char *name)
     return false;
 }
 
-/* Returns true if a target of a loop is the name, or holds it. */
-static bool targets(const ast *target, const char *name)
-{
-    bool found = target->kind == AST_NAME && strcmp(target->u.text, name) == 0;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !found; i++)
-        found = targets(target->kid[i], name);
-    return found;
-}
-
-/* Returns true if a node of the tree gives the name a value. */
-static bool sets(const ast *node, const char *name)
-{
-    bool found = (node->kind == RULE_SET && strcmp(node->u.text, name) == 0) ||
-                 ((node->kind == RULE_FOR || node->kind == AST_FOR) && targets(node->kid[0], name));
-    for (uint32_t i = 0; i < node->n && !found; i++)
-        found = node->kid[i] && sets(node->kid[i], name);
-    return found;
-}
-
 static bool is_free(const rule_ast *r, const char *name)
 {
     for (int i = 0; i < r->nparams; i++)
         if (strcmp(r->params[i].name, name) == 0)
             return false;
-    return !is_given(name) && !sets(r->body, name);
+    return !is_given(name) && !effect_sets_name(r->body, name);
 }
 
 static int walk(const rule_ast *r, const ast *node,
                 int (*each)(void *arg, const ast *at, kv_err *e), void *arg, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (node->kind == AST_NAME && is_free(r, node->u.text) && rule_reader(r, node->u.text) == node)
-        code = each(arg, node, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        rc = each(arg, node, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
         if (node->kid[i])
-            code = walk(r, node->kid[i], each, arg, e);
-    return code;
+            rc = walk(r, node->kid[i], each, arg, e);
+    return rc;
 }
 
 int merge_names_each(const rule_ast *r, int (*each)(void *arg, const ast *at, kv_err *e), void *arg,
@@ -222,20 +204,16 @@ bool merge_names_has(const rule_ast *r, const char *name)
     return merge_names_each(r, is_asked_for, &name, NULL) != KV_OK;
 }
 
-static void suggest_targets(const ast *target, suggest *near)
+static int suggest_name(void *near, const char *name, kv_err *e)
 {
-    if (target->kind == AST_NAME)
-        suggest_add(near, target->u.text);
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n; i++)
-        suggest_targets(target->kid[i], near);
+    (void)e;
+    suggest_add(near, name);
+    return KV_OK;
 }
 
 static void suggest_set(const ast *node, suggest *near)
 {
-    if (node->kind == RULE_SET)
-        suggest_add(near, node->u.text);
-    if (node->kind == RULE_FOR || node->kind == AST_FOR)
-        suggest_targets(node->kid[0], near);
+    effect_sets(node, suggest_name, near, NULL);
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i])
             suggest_set(node->kid[i], near);

@@ -6,9 +6,9 @@
 #include "base/kv_assert.h"
 #include "term/terminal.h"
 
-exit_code exit_code_of_error(int code)
+exit_code exit_code_of_error(int rc)
 {
-    switch ((kv_code)code) {
+    switch ((kv_code)rc) {
     case KV_OK:
         return EXIT_DONE;
     case KV_E_ASSERT:

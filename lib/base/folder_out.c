@@ -61,20 +61,20 @@ static int look_into(const folder_out *out, int64_t *n, kv_err *e)
 {
     const struct dirent *entry;
     DIR *d = opendir(out->path);
-    int code = d ? KV_OK : file_error(e, "read", out->name, errno);
+    int rc = d ? KV_OK : file_error(e, "read", out->name, errno);
     *n = 0;
-    while (!code && (entry = readdir(d))) {
+    while (!rc && (entry = readdir(d))) {
         *n += !is_dots(entry->d_name);
         if (!is_dots(entry->d_name) && is_folder(dirfd(d), entry->d_name)) {
-            code = kv_err_set(e, KV_E_USAGE,
-                              "cannot replace \"%s\": it holds the folder \"%.200s\"", out->name,
-                              entry->d_name);
+            rc = kv_err_set(e, KV_E_USAGE,
+                            "cannot replace \"%s\": it holds the folder \"%.200s\"", out->name,
+                            entry->d_name);
             kv_err_hint(e, "only a folder of files is replaced; write another one");
         }
     }
     if (d)
         closedir(d);
-    return code;
+    return rc;
 }
 
 static int check_old(const folder_out *out, bool replace, kv_err *e)
@@ -119,9 +119,9 @@ static int make_temp(folder_out *out, kv_err *e)
             break;
     }
     if (made != 0) {
-        int code = file_error(e, "write", out->name, errno);
+        int rc = file_error(e, "write", out->name, errno);
         mem_free(temp);
-        return code;
+        return rc;
     }
     out->temp = temp;
     if (stat(temp, &about) != 0 || chmod(temp, 0700) != 0)
@@ -142,19 +142,19 @@ int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e)
     bool exists = false;
     *out = (folder_out){.fd = -1};
     out->name = mem_text(path, strlen(path), e);
-    int code = out->name ? resolve(out, path, &exists, &old, e) : KV_E_MEMORY;
-    if (!code && exists)
-        code = check_old(out, replace, e);
+    int rc = out->name ? resolve(out, path, &exists, &old, e) : KV_E_MEMORY;
+    if (!rc && exists)
+        rc = check_old(out, replace, e);
     out->replaces = exists;
-    if (!code)
-        code = make_temp(out, e);
-    if (!code && exists) {
+    if (!rc)
+        rc = make_temp(out, e);
+    if (!rc && exists) {
         out->mode = old.st_mode & 07777;
-        code = file_take_owner(out->fd, &old, "folder", out->name, e);
+        rc = file_take_owner(out->fd, &old, "folder", out->name, e);
     }
-    if (code)
+    if (rc)
         folder_out_abandon(out);
-    return code;
+    return rc;
 }
 
 /* ---- Reporting folders that could not be removed --------------------------------------------- */
@@ -242,17 +242,17 @@ static void release(folder_out *out)
 int folder_out_commit(folder_out *out, kv_err *e)
 {
     kv_assert(out->name, "a folder is committed that was not opened, or ended already");
-    int code = KV_OK;
+    int rc = KV_OK;
     if (fchmod(out->fd, out->mode) != 0 || (!out->unsynced && fsync(out->fd) != 0) ||
         rename_folder(out) != 0)
-        code = file_error(e, "write", out->name, errno);
-    if (!code && !out->unsynced)
+        rc = file_error(e, "write", out->name, errno);
+    if (!rc && !out->unsynced)
         sync_above(out);
     /* temp is what was replaced, or what could not be placed */
-    if ((code || out->replaces) && !file_remove_folder(out->temp))
+    if ((rc || out->replaces) && !file_remove_folder(out->temp))
         tell_left(out->temp);
     release(out);
-    return code;
+    return rc;
 }
 
 void folder_out_abandon(folder_out *out)

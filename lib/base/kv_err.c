@@ -14,9 +14,9 @@ static const char *const code_names[KV_NCODES] = {
 #undef KV_CODE_NAME
 };
 
-const char *kv_code_name(int code)
+const char *kv_code_name(int rc)
 {
-    return code >= 0 && code < KV_NCODES ? code_names[code] : "unknown";
+    return rc >= 0 && rc < KV_NCODES ? code_names[rc] : "unknown";
 }
 
 /* Ends a text that was cut after n bytes before a character that lost its end. */

@@ -20,22 +20,22 @@ static int fill(byte_reader *r, kv_err *e)
         return KV_E_MEMORY;
     r->begin = r->at;
     r->bytes = 0;
-    int code = input_read(r->in, r->buffer, r->at, n, e);
-    if (!code)
+    int rc = input_read(r->in, r->buffer, r->at, n, e);
+    if (!rc)
         r->bytes = n;
-    return code;
+    return rc;
 }
 
 int byte_reader_take(byte_reader *r, void *to, int64_t n, kv_err *e)
 {
-    int code;
+    int rc;
     if (n > BUFFER_BYTES) {
-        code = input_read(r->in, to, r->at, n, e);
+        rc = input_read(r->in, to, r->at, n, e);
         r->at += n;
-        return code;
+        return rc;
     }
-    if ((r->at < r->begin || r->at + n > r->begin + r->bytes) && (code = fill(r, e)))
-        return code;
+    if ((r->at < r->begin || r->at + n > r->begin + r->bytes) && (rc = fill(r, e)))
+        return rc;
     if (n)
         memcpy(to, r->buffer + (r->at - r->begin), (size_t)n);
     r->at += n;

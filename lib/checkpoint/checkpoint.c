@@ -61,20 +61,20 @@ static int64_t find_name(const named *names, int64_t n, const char *name)
 
 int checkpoint_add_file(checkpoint *c, input *in, kv_err *e)
 {
-    int code = mem_grow(&c->files, &c->files_cap, c->nfiles + 1, sizeof *c->files, e);
-    if (code)
+    int rc = mem_grow(&c->files, &c->files_cap, c->nfiles + 1, sizeof *c->files, e);
+    if (rc)
         input_close(in);
     else
         c->files[c->nfiles++] = *in;
-    return code;
+    return rc;
 }
 
 int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e)
 {
     size_t bytes = (size_t)t->ndim * sizeof *t->shape;
-    int code = mem_grow(&c->tensors, &c->tensors_cap, c->ntensors + 1, sizeof *c->tensors, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&c->tensors, &c->tensors_cap, c->ntensors + 1, sizeof *c->tensors, e);
+    if (rc)
+        return rc;
     tensor_info *kept = &c->tensors[c->ntensors];
     int64_t *shape = arena_alloc(&c->memory, bytes, e);
     *kept = *t;
@@ -101,9 +101,9 @@ int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e)
 
 int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_err *e)
 {
-    int code = mem_grow(&c->texts, &c->texts_cap, c->ntexts + 1, sizeof *c->texts, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&c->texts, &c->texts_cap, c->ntexts + 1, sizeof *c->texts, e);
+    if (rc)
+        return rc;
     checkpoint_text *kept = &c->texts[c->ntexts];
     kept->name = arena_text(&c->memory, name, strlen(name), e);
     kept->text = arena_text(&c->memory, text, strlen(text), e);
@@ -202,21 +202,21 @@ int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err 
         c->options.found = count_finding;
         c->options.arg = &tensors;
     }
-    int code = read(c, file, &why);
+    int rc = read(c, file, &why);
     c->options = tensors.asked;
     int64_t outside = keep_inside(c, first);
-    kv_assert(code || outside == 0, "the reader of \"%s\" gave %lld tensors outside of it",
+    kv_assert(rc || outside == 0, "the reader of \"%s\" gave %lld tensors outside of it",
               c->files[file].name, (long long)outside);
-    *whole = !code && tensors.n == 0;
-    if (c->options.found && (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED) &&
+    *whole = !rc && tensors.n == 0;
+    if (c->options.found && (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED) &&
         (c->sharded || !c->foreign))
-        return checkpoint_fault(c, code, NULL, file, e, "%s",
+        return checkpoint_fault(c, rc, NULL, file, e, "%s",
                                 checkpoint_without_name(why.text, c->files[file].name));
-    if (code) {
-        kv_err_set(e, code, "%s", why.text);
+    if (rc) {
+        kv_err_set(e, rc, "%s", why.text);
         kv_err_hint(e, "%s", why.hint);
     }
-    return code;
+    return rc;
 }
 
 void checkpoint_close(checkpoint *c)

@@ -51,7 +51,8 @@ typedef struct tensor_info {
     const char *odd;      /* of TENSOR_NONE: what its elements are, in the file's words */
     const char *value;    /* of an entry that is not a tensor: its value, or "" where it is long */
     const int64_t *strides; /* of TENSOR_STRIDED: elements from one index to the next */
-    int64_t first; /* of TENSOR_STRIDED that is deflated: the byte of element 0 once inflated */
+    int64_t first; /* of TENSOR_STRIDED that is deflated: the byte of element 0 once inflated; of
+                      TENSOR_SPARSE: how many rows, or elements, the file holds */
 } tensor_info;
 
 /* The type as a listing shows it. */
@@ -63,7 +64,10 @@ enum {
     TENSOR_STRIDED = 1 << 1, /* elements do not follow each other in the order of rows */
     TENSOR_DEFLATED = 1 << 2, /* compressed: it is quick to read from begin to end only. What is
                                  inflated has a header before the data */
-    TENSOR_DECODED = 1 << 3   /* the file holds codes of it, see tensor_values.h */
+    TENSOR_DECODED = 1 << 3,  /* the file holds codes of it, see tensor_values.h */
+    TENSOR_ROWS = 1 << 4,     /* it holds some of its rows, and which they are; others are 0 */
+    TENSOR_CSR = 1 << 5,      /* it holds some of its elements, in MXNet's csr; others are 0 */
+    TENSOR_SPARSE = TENSOR_ROWS | TENSOR_CSR
 };
 
 /* A text of the metadata, by name. */

@@ -37,23 +37,23 @@ static int load_blocks(char *to, kv_dtype dtype, const checkpoint *c, int64_t i,
     const tensor_info *t = &c->tensors[i];
     int64_t block = TENSOR_BLOCK / tensor_type_run_bytes(t->type) * tensor_type_run(t->type);
     tensor_reader *r;
-    int code = tensor_reader_new(&r, c, TENSOR_BLOCK, e);
-    if (code)
-        return code;
-    for (int64_t first = 0, n; first < t->elements && !code; first += n) {
+    int rc = tensor_reader_new(&r, c, TENSOR_BLOCK, e);
+    if (rc)
+        return rc;
+    for (int64_t first = 0, n; first < t->elements && !rc; first += n) {
         const void *data;
         n = t->elements - first < block ? t->elements - first : block;
-        code = tensor_read(r, &data, i, tensor_type_bytes(t->type, first),
-                           tensor_type_bytes(t->type, n), e);
-        if (code)
+        rc = tensor_read(r, &data, i, tensor_type_bytes(t->type, first),
+                         tensor_type_bytes(t->type, n), e);
+        if (rc)
             break;
         int64_t bad = tensor_to_array(to + first * kv_dtype_bytes(dtype), t->type, data, n);
-        code = bad >= 0 ? refuse(c, t, data, bad, first, e) : stop_check(e);
+        rc = bad >= 0 ? refuse(c, t, data, bad, first, e) : stop_check(e);
     }
-    if (!code)
-        code = tensor_reader_check(r, e);
+    if (!rc)
+        rc = tensor_reader_check(r, e);
     tensor_reader_free(r);
-    return code;
+    return rc;
 }
 
 int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
@@ -62,27 +62,27 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     void *data;
     kv_dtype dtype;
     kv_array *a;
-    int code = checkpoint_has_numbers(c, i, e);
-    if (code)
-        return kv_err_hint(e, "%s", npz_type_hint(t->odd)), code;
+    int rc = checkpoint_has_numbers(c, i, e);
+    if (rc)
+        return kv_err_hint(e, "%s", npz_type_hint(t->odd)), rc;
     if (!tensor_type_dtype(t->type, &dtype))
         return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
                         "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),
                         tensor_type_name(t->type));
-    code = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
-    if (code)
-        return code;
-    code = kv_array_write(a, &data, e);
-    if (!code && t->form == 0 && !t->member && t->type == tensor_type_of(dtype) &&
+    rc = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
+    if (rc)
+        return rc;
+    rc = kv_array_write(a, &data, e);
+    if (!rc && t->form == 0 && !t->member && t->type == tensor_type_of(dtype) &&
         t->type != TENSOR_BOOL)
-        code = input_read(&c->files[t->file], data, t->offset, t->bytes, e);
-    else if (!code)
-        code = load_blocks(data, dtype, c, i, e);
-    if (code)
+        rc = input_read(&c->files[t->file], data, t->offset, t->bytes, e);
+    else if (!rc)
+        rc = load_blocks(data, dtype, c, i, e);
+    if (rc)
         kv_array_unref(a);
     else
         *out = a;
-    return code;
+    return rc;
 }
 
 /* ---- Arrays that are read later -------------------------------------------------------------- */
@@ -118,15 +118,15 @@ static int read_later(const array_source *source, void *to, int64_t at, int64_t 
     const tensor_source *s = (const tensor_source *)source;
     const tensor_info *t = &s->file->tensors[s->i];
     const input *in = &s->file->files[t->file];
-    int code = KV_OK;
-    for (int64_t done = 0, some; done < n && !code; done += some) {
+    int rc = KV_OK;
+    for (int64_t done = 0, some; done < n && !rc; done += some) {
         some = n - done < LATER_BLOCK ? n - done : LATER_BLOCK;
-        if (!(code = input_read(in, (char *)to + done, t->offset + at + done, some, e)))
-            code = n > LATER_BLOCK ? stop_check(e) : KV_OK;
+        if (!(rc = input_read(in, (char *)to + done, t->offset + at + done, some, e)))
+            rc = n > LATER_BLOCK ? stop_check(e) : KV_OK;
     }
-    if (!code && !(code = input_check_same(in, e)) && n == t->bytes)
-        code = check_elements(s, to, e);
-    return code;
+    if (!rc && !(rc = input_check_same(in, e)) && n == t->bytes)
+        rc = check_elements(s, to, e);
+    return rc;
 }
 
 static int64_t find_hole(const array_source *source, int64_t at, int64_t n)
@@ -154,9 +154,9 @@ int checkpoint_load_later(kv_array **out, const checkpoint *c, int64_t i, kv_err
         return KV_E_MEMORY;
     *s = (tensor_source){{1, read_later, find_hole, release_source}, (checkpoint *)c, i, NULL};
     __atomic_fetch_add(&s->file->refs, 1, __ATOMIC_RELAXED);
-    int code = array_new_later(out, dtype, t->ndim, t->shape, &s->base, e);
+    int rc = array_new_later(out, dtype, t->ndim, t->shape, &s->base, e);
     array_source_unref(&s->base);
-    return code;
+    return rc;
 }
 
 static tensor_source *later_source(const kv_array *a)

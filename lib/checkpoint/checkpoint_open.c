@@ -28,18 +28,18 @@ static int twice(const checkpoint *c, const tensor_info *a, const tensor_info *b
                                 "two tensors have the name \"%.*s\"", SHOWN(a->name));
     const char *first = checkpoint_base(c->files[a->file].name);
     const char *second = checkpoint_base(c->files[b->file].name);
-    int code =
+    int rc =
         checkpoint_fault(c, KV_E_FORMAT, a->name, -1, e, "tensor \"%.*s\" is in %.*s and in %.*s",
                          SHOWN(a->name), SHOWN(first), SHOWN(second));
-    if (code && c->safetensors)
+    if (rc && c->safetensors)
         kv_err_hint(e, "name one of the files, or the index that tells which tensor is where");
-    return code;
+    return rc;
 }
 
 /* Sorts the names; a name that stands twice is a fault of the files, and then the first counts. */
 static int index_names(checkpoint *c, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     c->tensor_names = mem_alloc(c->ntensors, sizeof *c->tensor_names, e);
     if (!c->tensor_names)
         return KV_E_MEMORY;
@@ -48,11 +48,11 @@ static int index_names(checkpoint *c, kv_err *e)
     const named *names = c->tensor_names;
     if (!named_sort(c->tensor_names, c->ntensors))
         return KV_OK;
-    for (int64_t i = 1; i < c->ntensors && !code; i++) {
+    for (int64_t i = 1; i < c->ntensors && !rc; i++) {
         if (strcmp(names[i - 1].name, names[i].name) == 0)
-            code = twice(c, &c->tensors[names[i - 1].i], &c->tensors[names[i].i], e);
+            rc = twice(c, &c->tensors[names[i - 1].i], &c->tensors[names[i].i], e);
     }
-    return code;
+    return rc;
 }
 
 /* Several files may have texts of the same name: the first one stays. */
@@ -135,20 +135,20 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     const input *in = &c->files[c->nfiles - 1];
     char begin[16] = {0};
     int64_t n = in->size < (int64_t)sizeof begin ? in->size : (int64_t)sizeof begin;
-    int code = input_read(in, begin, 0, n, e);
-    if (!code && c->options.npy) {
+    int rc = input_read(in, begin, 0, n, e);
+    if (!rc && c->options.npy) {
         *read = npy_read_tensor;
         return KV_OK;
     }
-    if (!code && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
+    if (!rc && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
         return in_place_lost(in->name, e);
     *read = ends_in(in->name, ".npz") ? npz_read : safetensors_read;
-    if (code || has_header(begin, n)) {
+    if (rc || has_header(begin, n)) {
         *read = safetensors_read;
-        return code;
+        return rc;
     }
-    if ((code = looks_like_name(in, e)))
-        return code;
+    if ((rc = looks_like_name(in, e)))
+        return rc;
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         if (memcmp(begin, readers[i].begin, readers[i].n) == 0)
             *read = readers[i].read;
@@ -157,16 +157,16 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
 }
 
 /* Reads a file that was opened (code 0); it belongs to the checkpoint. */
-static int read_input(checkpoint *c, input *in, int code, kv_err *e)
+static int read_input(checkpoint *c, input *in, int rc, kv_err *e)
 {
     bool whole = false;
     checkpoint_reader *read = NULL;
-    if (!code && !(code = checkpoint_add_file(c, in, e)) &&
-        !(code = choose_reader(c, &read, e)))
-        code = checkpoint_read(c, read, &whole, e);
-    if (!code && c->split.count > 1)
-        code = gguf_split_read(c, whole, e);
-    return code;
+    if (!rc && !(rc = checkpoint_add_file(c, in, e)) &&
+        !(rc = choose_reader(c, &read, e)))
+        rc = checkpoint_read(c, read, &whole, e);
+    if (!rc && c->split.count > 1)
+        rc = gguf_split_read(c, whole, e);
+    return rc;
 }
 
 static int read_file(checkpoint *c, const char *path, kv_err *e)
@@ -176,17 +176,17 @@ static int read_file(checkpoint *c, const char *path, kv_err *e)
 }
 
 /* Hands c over, unless reading it failed. */
-static int finish(checkpoint **out, checkpoint *c, int code, kv_err *e)
+static int finish(checkpoint **out, checkpoint *c, int rc, kv_err *e)
 {
-    if (!code && c->options.weights)
+    if (!rc && c->options.weights)
         weights_only(c);
-    if (!code && !(code = index_names(c, e)))
-        code = index_texts(c, e);
-    if (code)
+    if (!rc && !(rc = index_names(c, e)))
+        rc = index_texts(c, e);
+    if (rc)
         checkpoint_close(c);
     else
         *out = c;
-    return code;
+    return rc;
 }
 
 static bool stands(const char *path)
@@ -234,17 +234,17 @@ int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options
     if (!c)
         return KV_E_MEMORY;
     bool is_stdin = strcmp(path, "-") == 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     c->part = is_stdin ? NULL : cut_part(c->name); /* behind the name, in its memory */
     path = is_stdin ? path : c->name;
     c->choose = choose_reader;
     if ( !c->options.npy && sharded_named(path))
-        code = sharded_read(c, path, e);
+        rc = sharded_read(c, path, e);
     else
-        code = read_file(c, path, e);
-    if (!code)
-        code = check_part(c, e);
-    return finish(out, c, code, e);
+        rc = read_file(c, path, e);
+    if (!rc)
+        rc = check_part(c, e);
+    return finish(out, c, rc, e);
 }
 
 int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
@@ -254,8 +254,8 @@ int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const c
     checkpoint *c = new_checkpoint(name, NULL, e);
     if (!c)
         return KV_E_MEMORY;
-    int code = input_open_memory(&in, text, (int64_t)n, name, e);
-    return finish(out, c, read_input(c, &in, code, e), e);
+    int rc = input_open_memory(&in, text, (int64_t)n, name, e);
+    return finish(out, c, read_input(c, &in, rc, e), e);
 }
 
 /* Each tensor is a file of its own. */
@@ -270,23 +270,23 @@ static int add_memory(checkpoint *c, const tensor_info *t, const void *data, kv_
     if (info.bytes < 0)
         return file_bad(e, KV_E_VALUE, c->name, "tensor \"%.*s\" has no whole number of bytes",
                         SHOWN(t->name));
-    int code = input_open_memory(&in, data, info.bytes, c->name, e);
-    if (!code && !(code = checkpoint_add_file(c, &in, e)))
-        code = checkpoint_add(c, &info, e);
-    return code;
+    int rc = input_open_memory(&in, data, info.bytes, c->name, e);
+    if (!rc && !(rc = checkpoint_add_file(c, &in, e)))
+        rc = checkpoint_add(c, &info, e);
+    return rc;
 }
 
 int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const void *const *data,
                          int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
                          const char *name, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     checkpoint *c = new_checkpoint(name, NULL, e);
     if (!c)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !code; i++)
-        code = add_memory(c, &tensors[i], data[i], e);
-    for (int64_t i = 0; i < nmetadata && !code; i++)
-        code = checkpoint_add_text(c, metadata[i].name, metadata[i].text, e);
-    return finish(out, c, code, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = add_memory(c, &tensors[i], data[i], e);
+    for (int64_t i = 0; i < nmetadata && !rc; i++)
+        rc = checkpoint_add_text(c, metadata[i].name, metadata[i].text, e);
+    return finish(out, c, rc, e);
 }

@@ -152,12 +152,12 @@ static void start_sync(int fd, int64_t at, int64_t n)
 /* The file is complete. */
 static int finish_file(checkpoint_out *out, out_file *f, kv_err *e)
 {
-    int fd = atomic_exchange(&f->fd, -1), code = KV_OK;
+    int fd = atomic_exchange(&f->fd, -1), rc = KV_OK;
     if (!out->unsynced && fsync(fd) != 0)
-        code = file_error(e, "write", f->name, errno);
-    if (close(fd) != 0 && !code)
-        code = file_error(e, "write", f->name, errno);
-    return code;
+        rc = file_error(e, "write", f->name, errno);
+    if (close(fd) != 0 && !rc)
+        rc = file_error(e, "write", f->name, errno);
+    return rc;
 }
 
 /* ---- Laying out ------------------------------------------------------------------------------ */
@@ -240,19 +240,19 @@ static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, con
     int64_t size, first = g->first[f], n = g->first[f + 1] - first;
     out_file *to = &out->files[f];
     safetensors_entry *items = g->items + first;
-    int code = safetensors_header(&header, &size, items, n, l->metadata, l->nmetadata, to->name, e);
-    if (!code) {
+    int rc = safetensors_header(&header, &size, items, n, l->metadata, l->nmetadata, to->name, e);
+    if (!rc) {
         align_data(&header, &size, items, n);
-        code = buf_check(&header, e);
+        rc = buf_check(&header, e);
     }
     int64_t data = (int64_t)header.len;
-    if (!code && !(code = reserve(fd, to->name, size, e)))
-        code = file_write_at(fd, to->name, 0, header.data, data, e);
+    if (!rc && !(rc = reserve(fd, to->name, size, e)))
+        rc = file_write_at(fd, to->name, 0, header.data, data, e);
     buf_release(&header);
-    for (int64_t i = 0; i < n && !code; i++)
+    for (int64_t i = 0; i < n && !rc; i++)
         out->tensors[g->numbers[first + i]] = (out_tensor){f, items[i].begin, items[i].bytes};
-    atomic_store(&to->left, code ? 0 : size - data);
-    return code;
+    atomic_store(&to->left, rc ? 0 : size - data);
+    return rc;
 }
 
 static int new_files(checkpoint_out *out, int64_t n, kv_err *e)
@@ -271,11 +271,11 @@ static int open_beside(checkpoint_out *out, const checkpoint_out_options *o, kv_
     struct stat about;
     if (stat(out->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
         return kv_err_set(e, KV_E_IO, "cannot write \"%s\": it is not a regular file", out->path);
-    int code = new_files(out, 1, e);
-    if (!code && !(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
-        code = KV_E_MEMORY;
-    if (code || (code = file_out_open(&out->file, out->path, e)))
-        return code;
+    int rc = new_files(out, 1, e);
+    if (!rc && !(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
+        rc = KV_E_MEMORY;
+    if (rc || (rc = file_out_open(&out->file, out->path, e)))
+        return rc;
     file_out_clean(&out->file);
     out->file.unsynced = o->unsynced;
     atomic_store(&out->files[0].fd, fileno(out->file.f));
@@ -286,11 +286,11 @@ static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_
                      kv_err *e)
 {
     grouping g = {0};
-    int code = open_beside(out, o, e);
-    if (!code && !(code = group(&g, out, l, e)))
-        code = lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
+    int rc = open_beside(out, o, e);
+    if (!rc && !(rc = group(&g, out, l, e)))
+        rc = lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
     grouping_release(&g);
-    return code;
+    return rc;
 }
 
 /* The entries of an npz file, which are needed to its end. */
@@ -320,10 +320,10 @@ static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_o
                     kv_err *e)
 {
     int64_t size, left = 0;
-    int code = describe_npz(out, l, e);
-    if (code || (code = npz_lay_out(out->npz, l->n, &size, out->path, e)) ||
-        (code = open_beside(out, o, e)))
-        return code;
+    int rc = describe_npz(out, l, e);
+    if (rc || (rc = npz_lay_out(out->npz, l->n, &size, out->path, e)) ||
+        (rc = open_beside(out, o, e)))
+        return rc;
     for (int64_t i = 0; i < l->n; i++) {
         out->tensors[i] = (out_tensor){0, out->npz[i].begin, out->npz[i].bytes};
         left += out->npz[i].bytes;
@@ -338,15 +338,15 @@ static int write_params(checkpoint_out *out, const layout *l, int64_t size, kv_e
     const int fd = fileno(out->file.f);
     int64_t at = 0;
     buf text = {0};
-    int code = reserve(fd, out->path, size, e);
+    int rc = reserve(fd, out->path, size, e);
     params_put_number(&text, 0x112);
     params_put_number(&text, 0);
     params_put_number(&text, (uint64_t)l->n);
-    for (int64_t i = 0; i < l->n && !code; i++) {
+    for (int64_t i = 0; i < l->n && !rc; i++) {
         const checkpoint_entry *t = &l->entries[i];
-        code = params_put_head(&text, t->name, t->type, t->ndim, t->shape, out->path, e);
-        if (!code)
-            code = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
+        rc = params_put_head(&text, t->name, t->type, t->ndim, t->shape, out->path, e);
+        if (!rc)
+            rc = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
         at = out->tensors[i].begin + out->tensors[i].bytes;
         buf_clear(&text);
     }
@@ -355,10 +355,10 @@ static int write_params(checkpoint_out *out, const layout *l, int64_t size, kv_e
         params_put_number(&text, strlen(l->entries[i].name));
         buf_add(&text, l->entries[i].name);
     }
-    if (!code && !(code = buf_check(&text, e)))
-        code = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
+    if (!rc && !(rc = buf_check(&text, e)))
+        rc = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 static int open_params(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
@@ -366,24 +366,24 @@ static int open_params(checkpoint_out *out, const layout *l, const checkpoint_ou
 {
     buf unused = {0};
     int64_t at = PARAMS_BEGIN, left = 0, names = 8;
-    int code = check_names(out->path, l, e);
-    for (int64_t i = 0; i < l->n && !code; i++) {
+    int rc = check_names(out->path, l, e);
+    for (int64_t i = 0; i < l->n && !rc; i++) {
         const checkpoint_entry *t = &l->entries[i];
         int64_t n = tensor_elements(t->ndim, t->shape);
         int64_t bytes = n < 0 ? -1 : tensor_type_bytes(t->type, n);
-        code = params_put_head(&unused, t->name, t->type, t->ndim, t->shape, out->path, e);
+        rc = params_put_head(&unused, t->name, t->type, t->ndim, t->shape, out->path, e);
         buf_clear(&unused);
-        if (!code && (bytes < 0 || bytes > INT64_MAX / 2 - at))
-            code = file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
+        if (!rc && (bytes < 0 || bytes > INT64_MAX / 2 - at))
+            rc = file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
         at += params_head_bytes(t->ndim);
         out->tensors[i] = (out_tensor){0, at, bytes};
-        at += code ? 0 : bytes;
-        left += code ? 0 : bytes;
+        at += rc ? 0 : bytes;
+        left += rc ? 0 : bytes;
         names += 8 + (int64_t)strlen(t->name);
     }
     buf_release(&unused);
-    if (code || (code = open_beside(out, o, e)))
-        return code;
+    if (rc || (rc = open_beside(out, o, e)))
+        return rc;
     atomic_store(&out->files[0].left, left);
     return write_params(out, l, at + names, e);
 }
@@ -393,20 +393,20 @@ static int open_params(checkpoint_out *out, const layout *l, const checkpoint_ou
 static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
 {
     int64_t *bytes = mem_alloc(l->n, sizeof *bytes, e), *shard = mem_alloc(l->n, sizeof *shard, e);
-    int code = bytes && shard ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && !code; i++) {
+    int rc = bytes && shard ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n && !rc; i++) {
         const checkpoint_entry *t = &l->entries[i];
         int64_t elements = tensor_elements(t->ndim, t->shape);
         bytes[i] = elements < 0 ? -1 : tensor_type_bytes(t->type, elements);
         bytes[i] = bytes[i] < 0 ? 0 : bytes[i]; /* safetensors_header says what is wrong */
     }
-    if (!code)
-        code = new_files(out, shards_split(shard, bytes, l->n, limit), e);
-    for (int64_t i = 0; i < l->n && !code; i++)
+    if (!rc)
+        rc = new_files(out, shards_split(shard, bytes, l->n, limit), e);
+    for (int64_t i = 0; i < l->n && !rc; i++)
         out->tensors[i].file = shard[i];
     mem_free(shard);
     mem_free(bytes);
-    return code;
+    return rc;
 }
 
 /* path/name, for messages. */
@@ -432,13 +432,13 @@ static int make_shard(checkpoint_out *out, int64_t f, grouping *g, const layout 
     if (fd < 0)
         return file_error(e, "write", to->name, errno);
     atomic_store(&to->fd, fd);
-    int code = lay_out_file(out, f, fd, g, l, e);
-    if (!code && atomic_load(&to->left) == 0)
+    int rc = lay_out_file(out, f, fd, g, l, e);
+    if (!rc && atomic_load(&to->left) == 0)
         return finish_file(out, to, e);
     atomic_store(&to->fd, -1);
-    if (close(fd) != 0 && !code)
-        code = file_error(e, "write", to->name, errno);
-    return code;
+    if (close(fd) != 0 && !rc)
+        rc = file_error(e, "write", to->name, errno);
+    return rc;
 }
 
 static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
@@ -447,50 +447,50 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
     int64_t total = 0;
     shard_entry *entries = mem_alloc(l->n, sizeof *entries, e);
     out_file index = {.name = path_of(out, SHARD_INDEX, e)};
-    int code = entries && index.name ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && !code; i++) {
+    int rc = entries && index.name ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n && !rc; i++) {
         entries[i] = (shard_entry){l->entries[i].name, out->tensors[i].file};
         total += out->tensors[i].bytes;
     }
-    if (!code)
+    if (!rc)
         shards_index(&text, entries, l->n, out->nfiles, total);
-    if (!code && !(code = buf_check(&text, e))) {
+    if (!rc && !(rc = buf_check(&text, e))) {
         int fd = openat(out->folder.fd, SHARD_INDEX, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         atomic_store(&index.fd, fd);
         if (fd < 0)
-            code = file_error(e, "write", index.name, errno);
-        else if ((code = file_write_at(fd, index.name, 0, text.data, (int64_t)text.len, e)))
+            rc = file_error(e, "write", index.name, errno);
+        else if ((rc = file_write_at(fd, index.name, 0, text.data, (int64_t)text.len, e)))
             close(fd);
         else
-            code = finish_file(out, &index, e);
+            rc = finish_file(out, &index, e);
     }
     buf_release(&text);
     mem_free(index.name);
     mem_free(entries);
-    return code;
+    return rc;
 }
 
 static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
                        kv_err *e)
 {
     grouping g = {0};
-    int code = check_names(out->path, l, e);
-    if (!code)
-        code = split(out, l, o->shard_bytes ? o->shard_bytes : SHARD_BYTES, e);
-    if (!code)
-        code = group(&g, out, l, e);
-    if (!code && !(code = folder_out_open(&out->folder, out->path, o->force, e))) {
+    int rc = check_names(out->path, l, e);
+    if (!rc)
+        rc = split(out, l, o->shard_bytes ? o->shard_bytes : SHARD_BYTES, e);
+    if (!rc)
+        rc = group(&g, out, l, e);
+    if (!rc && !(rc = folder_out_open(&out->folder, out->path, o->force, e))) {
         out->folder.unsynced = o->unsynced;
         file_clean_beside(out->folder.path);
-        for (int64_t f = 0; f < out->nfiles && !code && !(code = stop_check(e)); f++)
-            code = make_shard(out, f, &g, l, e);
-        if (!code && out->nfiles > 1)
-            code = write_index(out, l, e);
-        if (!code && o->files)
-            code = folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e);
+        for (int64_t f = 0; f < out->nfiles && !rc && !(rc = stop_check(e)); f++)
+            rc = make_shard(out, f, &g, l, e);
+        if (!rc && out->nfiles > 1)
+            rc = write_index(out, l, e);
+        if (!rc && o->files)
+            rc = folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e);
     }
     grouping_release(&g);
-    return code;
+    return rc;
 }
 
 static bool ends_in(const char *name, const char *ending)
@@ -503,18 +503,18 @@ static bool ends_in(const char *name, const char *ending)
 static int keep_files(checkpoint_out *out, kv_err *e)
 {
     DIR *old = out->folder.replaces ? opendir(out->folder.path) : NULL;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!old)
         return out->folder.replaces ? file_error(e, "read", out->path, errno) : KV_OK;
-    for (struct dirent *f; !code && (f = readdir(old));) {
+    for (struct dirent *f; !rc && (f = readdir(old));) {
         if (strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0 ||
             ends_in(f->d_name, ".safetensors") || ends_in(f->d_name, ".safetensors.index.json"))
             continue;
         if (linkat(dirfd(old), f->d_name, out->folder.fd, f->d_name, 0) != 0)
-            code = file_error(e, "keep", f->d_name, errno);
+            rc = file_error(e, "keep", f->d_name, errno);
     }
     closedir(old);
-    return code;
+    return rc;
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
@@ -574,14 +574,14 @@ int checkpoint_out_open(checkpoint_out **to, const char *path, const checkpoint_
     out->n = n;
     out->path = mem_text(path, strlen(path), e);
     out->tensors = mem_zalloc(n, sizeof *out->tensors, e);
-    int code = out->path && out->tensors ? check_types(path, &l, e) : KV_E_MEMORY;
-    if (!code)
-        code = open_kind(out, &l, o ? o : &none, e);
-    if (code)
+    int rc = out->path && out->tensors ? check_types(path, &l, e) : KV_E_MEMORY;
+    if (!rc)
+        rc = open_kind(out, &l, o ? o : &none, e);
+    if (rc)
         checkpoint_out_abandon(out);
     else
         *to = out;
-    return code;
+    return rc;
 }
 
 /* The file, opened. */
@@ -589,7 +589,7 @@ static int open_again(checkpoint_out *out, int64_t file, int *fd, kv_err *e)
 {
     char name[SHARD_NAME_MAX];
     out_file *f = &out->files[file];
-    int code = KV_OK;
+    int rc = KV_OK;
     if ((*fd = atomic_load(&f->fd)) >= 0)
         return KV_OK;
     pthread_mutex_lock(&out->lock);
@@ -597,11 +597,11 @@ static int open_again(checkpoint_out *out, int64_t file, int *fd, kv_err *e)
         shard_name(name, file, out->nfiles);
         *fd = openat(out->folder.fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
         if (*fd < 0)
-            code = file_error(e, "write", f->name, errno);
+            rc = file_error(e, "write", f->name, errno);
         atomic_store(&f->fd, *fd);
     }
     pthread_mutex_unlock(&out->lock);
-    return code;
+    return rc;
 }
 
 int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *data, int64_t n,
@@ -616,11 +616,11 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
         return KV_OK;
     const out_tensor *t = &out->tensors[i];
     out_file *f = &out->files[t->file];
-    int code = open_again(out, t->file, &fd, e);
-    if (!code)
-        code = file_write_at(fd, f->name, t->begin + at, data, n, e);
-    if (code)
-        return code;
+    int rc = open_again(out, t->file, &fd, e);
+    if (!rc)
+        rc = file_write_at(fd, f->name, t->begin + at, data, n, e);
+    if (rc)
+        return rc;
     if (out->npz)
         npz_add(&out->npz[i], data, at, n);
     if (!out->unsynced)
@@ -651,21 +651,21 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
             return kv_assert_report(e);
         }
     }
-    int code = KV_OK;
-    if (out->npz && (code = npz_finish(fileno(out->file.f), out->path, out->npz, out->n, e))) {
+    int rc = KV_OK;
+    if (out->npz && (rc = npz_finish(fileno(out->file.f), out->path, out->npz, out->n, e))) {
         checkpoint_out_abandon(out);
-        return code;
+        return rc;
     }
-    if (out->kind == OUT_FOLDER && out->keep && (code = keep_files(out, e))) {
+    if (out->kind == OUT_FOLDER && out->keep && (rc = keep_files(out, e))) {
         checkpoint_out_abandon(out);
-        return code;
+        return rc;
     }
-    code = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
+    rc = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
                                    : file_out_commit(&out->file, e);
-    if (!code && out->kind != OUT_FOLDER)
+    if (!rc && out->kind != OUT_FOLDER)
         in_place_forget(out->path);
     release(out);
-    return code;
+    return rc;
 }
 
 void checkpoint_out_abandon(checkpoint_out *out)

@@ -2,11 +2,11 @@
  * threads, then appears at once or not at all.
  *
  *     checkpoint_out *out;
- *     int code = checkpoint_out_open(&out, path, entries, n, metadata, nmetadata, NULL, e);
+ *     int rc = checkpoint_out_open(&out, path, entries, n, metadata, nmetadata, NULL, e);
  *     …                                       every byte of every tensor once:
- *     code = checkpoint_out_put(out, i, at, data, bytes, e);
+ *     rc = checkpoint_out_put(out, i, at, data, bytes, e);
  *     …
- *     code = checkpoint_out_commit(out, e);   or checkpoint_out_abandon(out)
+ *     rc = checkpoint_out_commit(out, e);   or checkpoint_out_abandon(out)
  *
  *   path               written
  *   x.safetensors      one file

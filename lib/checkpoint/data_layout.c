@@ -34,31 +34,31 @@ static int check_data(const layout *r, tensor_info **order, int64_t n, kv_err *e
 {
     const checkpoint *c = r->c;
     int64_t end = r->data, size = c->files[r->file].size;
-    int code = KV_OK;
+    int rc = KV_OK;
     qsort(order, (size_t)n, sizeof *order, by_offset);
-    for (int64_t i = 0; i < n && !code; i++) {
+    for (int64_t i = 0; i < n && !rc; i++) {
         const tensor_info *t = order[i];
         if (t->offset < end)
-            code = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                    "tensors \"%.*s\" and \"%.*s\" overlap",
-                                    SHOWN(order[i - 1]->name), SHOWN(t->name));
+            rc = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                  "tensors \"%.*s\" and \"%.*s\" overlap",
+                                  SHOWN(order[i - 1]->name), SHOWN(t->name));
         else if (t->offset > next_place(r, end))
-            code = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                    "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
-                                    (long long)(t->offset - next_place(r, end)), SHOWN(t->name));
+            rc = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                  "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
+                                  (long long)(t->offset - next_place(r, end)), SHOWN(t->name));
         if (t->offset + t->bytes > end)
             end = t->offset + t->bytes;
     }
-    if (!code && end > size)
-        code = file_bad(e, KV_E_FORMAT, c->files[r->file].name,
-                        "cut within its data: %lld of %lld bytes are missing",
-                        (long long)(end - (size > r->data ? size : r->data)),
-                        (long long)(end - r->data));
-    else if (!code && next_place(r, end) < size)
-        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
-                                "%lld bytes behind the data belong to no tensor",
-                                (long long)(size - next_place(r, end)));
-    return code;
+    if (!rc && end > size)
+        rc = file_bad(e, KV_E_FORMAT, c->files[r->file].name,
+                      "cut within its data: %lld of %lld bytes are missing",
+                      (long long)(end - (size > r->data ? size : r->data)),
+                      (long long)(end - r->data));
+    else if (!rc && next_place(r, end) < size)
+        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
+                              "%lld bytes behind the data belong to no tensor",
+                              (long long)(size - next_place(r, end)));
+    return rc;
 }
 
 int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,
@@ -71,7 +71,7 @@ int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
         order[i] = &c->tensors[first + i];
-    int code = check_data(&r, order, n, e);
+    int rc = check_data(&r, order, n, e);
     mem_free(order);
-    return code;
+    return rc;
 }

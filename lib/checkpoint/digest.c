@@ -162,12 +162,12 @@ int digest_new(digest **out, digest_kind kind, kv_err *e)
     if (!d)
         return KV_E_MEMORY;
     d->kind = kind;
-    int code = a->new(d, e);
-    if (code)
+    int rc = a->new(d, e);
+    if (rc)
         mem_free(d);
     else
         *out = d;
-    return code;
+    return rc;
 }
 
 void digest_free(digest *d)

@@ -139,20 +139,20 @@ static bool map(file_window *w, int fd, int64_t size, int64_t at, int64_t n, int
 
 static int fill(file_window *w, int fd, const char *name, int64_t at, int64_t n, kv_err *e)
 {
-    int code = mem_grow(&w->buffer, &w->cap, n, 1, e);
+    int rc = mem_grow(&w->buffer, &w->cap, n, 1, e);
     int64_t got = 0;
-    while (!code && got < n) {
+    while (!rc && got < n) {
         ssize_t some = pread(fd, w->buffer + got, (size_t)(n - got), at + got);
         if (some < 0 && errno != EINTR)
-            code = file_error(e, "read", name, errno);
+            rc = file_error(e, "read", name, errno);
         else if (some == 0)
-            code = file_bad(e, KV_E_IO, name, "the file became shorter while it was read");
+            rc = file_bad(e, KV_E_IO, name, "the file became shorter while it was read");
         got += some > 0 ? some : 0;
     }
     w->data = w->buffer;
     w->begin = at;
-    w->bytes = code ? 0 : n;
-    return code;
+    w->bytes = rc ? 0 : n;
+    return rc;
 }
 
 /* A file that ends within a page has zeros behind its end there, and no signal tells of them: so
@@ -179,9 +179,9 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
                      int64_t at, int64_t n, int64_t most, kv_err *e)
 {
     if (!w->data || w->fd != fd || at < w->begin || at + n > w->begin + w->bytes) {
-        int code = file_window_check(w, e);
-        if (code)
-            return code;
+        int rc = file_window_check(w, e);
+        if (rc)
+            return rc;
         if (w->slot) {
             judge(w);
             unmap(w);
@@ -192,9 +192,9 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
         w->name = name;
         int64_t piece = least(least(size - at, most), BUFFER_BYTES);
         if (!map(w, fd, size, at, n, most) &&
-            (code = fill(w, fd, name, at, n > piece ? n : piece, e))) {
+            (rc = fill(w, fd, name, at, n > piece ? n : piece, e))) {
             w->data = NULL;
-            return code;
+            return rc;
         }
     }
     *data = w->data + (at - w->begin);

@@ -114,8 +114,8 @@ static int add_name(folder_files *f, bool copied, const char *name, bool folder,
     const char ***list = copied ? &f->copied : &f->left;
     int64_t *n = copied ? &f->ncopied : &f->nleft;
     size_t length = strlen(name);
-    int code = mem_grow(list, copied ? &f->copied_cap : &f->left_cap, *n + 1, sizeof **list, e);
-    char *kept = code ? NULL : arena_alloc(&f->memory, length + 2, e);
+    int rc = mem_grow(list, copied ? &f->copied_cap : &f->left_cap, *n + 1, sizeof **list, e);
+    char *kept = rc ? NULL : arena_alloc(&f->memory, length + 2, e);
     if (!kept)
         return KV_E_MEMORY;
     memcpy(kept, name, length + 1);
@@ -157,19 +157,19 @@ static int list_files(folder_files *f, int *from, kv_err *e)
 {
     const struct dirent *entry;
     DIR *d = opendir(f->from->name);
-    int code =
+    int rc =
         d && (*from = dup(dirfd(d))) >= 0 ? KV_OK : file_error(e, "read", f->from->name, errno);
-    while (!code && (errno = 0, entry = readdir(d)))
-        code = look_at(f, *from, entry->d_name, e);
-    if (!code && errno)
-        code = file_error(e, "read", f->from->name, errno);
+    while (!rc && (errno = 0, entry = readdir(d)))
+        rc = look_at(f, *from, entry->d_name, e);
+    if (!rc && errno)
+        rc = file_error(e, "read", f->from->name, errno);
     if (d)
         closedir(d);
     if (f->ncopied > 0)
         qsort(f->copied, (size_t)f->ncopied, sizeof *f->copied, by_rank);
     if (f->nleft > 0)
         qsort(f->left, (size_t)f->nleft, sizeof *f->left, by_rank);
-    return code;
+    return rc;
 }
 
 /* ---- config.json ----------------------------------------------------------------------------- */
@@ -198,11 +198,11 @@ static void copy_to(config *c, int64_t end)
  * the one behind it. */
 static int edit_items(config *c, char open, char close, bool is_model)
 {
-    int code = json_scan_open(&c->scan, open);
+    int rc = json_scan_open(&c->scan, open);
     int64_t end = c->scan.at, kept = 0;
-    while (json_scan_item(&c->scan, close, &code)) {
+    while (json_scan_item(&c->scan, close, &rc)) {
         bool dtype = false, codes = false, model = false;
-        if (open == '{' && (code = json_scan_name(&c->scan, &c->name)))
+        if (open == '{' && (rc = json_scan_name(&c->scan, &c->name)))
             break;
         if (open == '{') {
             const char *name = buf_text(&c->name);
@@ -210,8 +210,8 @@ static int edit_items(config *c, char open, char close, bool is_model)
             codes = strcmp(name, "quantization_config") == 0;
             model = is_model && strcmp(name, "text_config") == 0;
         }
-        code = codes ? json_scan_skip(&c->scan) : edit_value(c, dtype, model);
-        bool goes = !code && codes && is_model && c->unquantised;
+        rc = codes ? json_scan_skip(&c->scan) : edit_value(c, dtype, model);
+        bool goes = !rc && codes && is_model && c->unquantised;
         if (goes)
             copy_to(c, end);
         if (goes && kept == 0 && json_scan_peek(&c->scan) == ',')
@@ -219,7 +219,7 @@ static int edit_items(config *c, char open, char close, bool is_model)
         kept += !goes;
         end = goes ? c->done : c->scan.at;
     }
-    return code;
+    return rc;
 }
 
 /* Steps over a number that Python's json writes and JSON does not know. */
@@ -242,12 +242,12 @@ static int edit_value(config *c, bool is_dtype, bool is_model)
     if (first == '{' || first == '[')
         return edit_items(c, first, first == '{' ? '}' : ']', is_model);
     int64_t begin = c->scan.at;
-    int code = skip_python(&c->scan) ? KV_OK : json_scan_skip(&c->scan);
-    if (!code && is_dtype && c->dtype && first == '"') {
+    int rc = skip_python(&c->scan) ? KV_OK : json_scan_skip(&c->scan);
+    if (!rc && is_dtype && c->dtype && first == '"') {
         copy_to(c, begin);
         buf_printf(c->to, "\"%s\"", c->dtype);
     }
-    return code;
+    return rc;
 }
 
 /* Appends text (n bytes) with what f changes. format: it is not a JSON object. */
@@ -264,15 +264,15 @@ static int edit_config(const char *text, int64_t n, const char *path, const fold
                 .dtype = f->dtype,
                 .unquantised = f->unquantised,
                 .to = to};
-    int code = json_scan_peek(&c.scan) == '{' ? edit_items(&c, '{', '}', true) : KV_E_FORMAT;
-    if (!code)
-        code = json_scan_end(&c.scan);
-    if (!code)
+    int rc = json_scan_peek(&c.scan) == '{' ? edit_items(&c, '{', '}', true) : KV_E_FORMAT;
+    if (!rc)
+        rc = json_scan_end(&c.scan);
+    if (!rc)
         buf_put(to, text + c.done, (size_t)(n - c.done));
     buf_release(&c.name);
-    if (code && code != KV_E_FORMAT)
-        return kv_err_set(e, (kv_code)code, "%s", why.text);
-    return code;
+    if (rc && rc != KV_E_FORMAT)
+        return kv_err_set(e, (kv_code)rc, "%s", why.text);
+    return rc;
 }
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
@@ -296,9 +296,9 @@ static int copy_bytes(const copying *c, kv_err *e)
             return file_error(e, "read", c->source, errno);
         if (n == 0)
             return KV_OK;
-        int code = file_write_at(c->to, c->target, -1, c->piece, n, e);
-        if (code)
-            return code;
+        int rc = file_write_at(c->to, c->target, -1, c->piece, n, e);
+        if (rc)
+            return rc;
     }
 }
 
@@ -308,28 +308,28 @@ static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
     buf text = {0};
     char *all = mem_alloc(size, 1, e);
     int64_t n = 0;
-    int code = all ? KV_OK : KV_E_MEMORY;
-    while (!code && n < size) {
+    int rc = all ? KV_OK : KV_E_MEMORY;
+    while (!rc && n < size) {
         ssize_t got = read(c->from, all + n, (size_t)(size - n));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            code = file_error(e, "read", c->source, errno);
+            rc = file_error(e, "read", c->source, errno);
         if (got <= 0)
             break;
         n += got;
     }
-    if (!code && (code = edit_config(all, n, c->source, f, &text, e)) == KV_E_FORMAT) {
+    if (!rc && (rc = edit_config(all, n, c->source, f, &text, e)) == KV_E_FORMAT) {
         f->odd_config = true;
         buf_clear(&text);
         buf_put(&text, all, (size_t)n);
-        code = KV_OK;
+        rc = KV_OK;
     }
-    if (!code && !(code = buf_check(&text, e)))
-        code = file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
+    if (!rc && !(rc = buf_check(&text, e)))
+        rc = file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
     buf_release(&text);
     mem_free(all);
-    return code;
+    return rc;
 }
 
 /* folder/name, for messages. */
@@ -347,7 +347,7 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
                      kv_err *e)
 {
     struct stat about;
-    int code = KV_OK;
+    int rc = KV_OK;
     c->from = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (c->from < 0 || fstat(c->from, &about) != 0)
         return file_error(e, "read", c->source, errno);
@@ -356,14 +356,14 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
         return file_error(e, "write", c->target, errno);
     bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
                   about.st_size <= CONFIG_MAX;
-    code = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
-    if (!code && !unsynced && fsync(c->to) != 0)
-        code = file_error(e, "write", c->target, errno);
+    rc = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
+    if (!rc && !unsynced && fsync(c->to) != 0)
+        rc = file_error(e, "write", c->target, errno);
     int fd = c->to;
     c->to = -1;
-    if (close(fd) != 0 && !code)
-        code = file_error(e, "write", c->target, errno);
-    return code;
+    if (close(fd) != 0 && !rc)
+        rc = file_error(e, "write", c->target, errno);
+    return rc;
 }
 
 static int copy_named(folder_files *f, int from, int to, const char *name, const char *folder,
@@ -372,25 +372,25 @@ static int copy_named(folder_files *f, int from, int to, const char *name, const
     copying c = {.from = -1, .to = -1, .piece = piece};
     c.source = path_in(f->from->name, name, e);
     c.target = path_in(folder, name, e);
-    int code = c.source && c.target ? copy_file(f, &c, from, to, name, unsynced, e) : KV_E_MEMORY;
+    int rc = c.source && c.target ? copy_file(f, &c, from, to, name, unsynced, e) : KV_E_MEMORY;
     if (c.from >= 0)
         close(c.from);
     if (c.to >= 0)
         close(c.to);
     mem_free(c.source);
     mem_free(c.target);
-    return code;
+    return rc;
 }
 
 int folder_files_copy(folder_files *f, int to, const char *name, bool unsynced, kv_err *e)
 {
     int from = -1;
     char *piece = mem_alloc(PIECE, 1, e);
-    int code = piece ? list_files(f, &from, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < f->ncopied && !code; i++)
-        code = copy_named(f, from, to, f->copied[i], name, piece, unsynced, e);
+    int rc = piece ? list_files(f, &from, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < f->ncopied && !rc; i++)
+        rc = copy_named(f, from, to, f->copied[i], name, piece, unsynced, e);
     if (from >= 0)
         close(from);
     mem_free(piece);
-    return code;
+    return rc;
 }

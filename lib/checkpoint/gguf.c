@@ -83,8 +83,8 @@ static int need(const reading *r, uint64_t n, int64_t each, kv_err *e)
 
 static int take(reading *r, void *to, int64_t n, kv_err *e)
 {
-    int code = need(r, (uint64_t)n, 1, e);
-    return code ? code : byte_reader_take(&r->from, to, n, e);
+    int rc = need(r, (uint64_t)n, 1, e);
+    return rc ? rc : byte_reader_take(&r->from, to, n, e);
 }
 
 /* Takes a text as bytes. */
@@ -92,9 +92,9 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
 {
     uint64_t n;
     buf_clear(out);
-    int code = take(r, &n, sizeof n, e);
-    if (code || (code = need(r, n, 1, e)))
-        return code;
+    int rc = take(r, &n, sizeof n, e);
+    if (rc || (rc = need(r, n, 1, e)))
+        return rc;
     r->kept += ITEM_BYTES;
     if ((int64_t)n > KEPT_BYTES - r->kept)
         return file_bad(e, KV_E_FORMAT, path_of(r),
@@ -103,17 +103,17 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
     char *to = buf_room(out, (size_t)n);
     if (!to)
         return buf_check(out, e);
-    if ((code = byte_reader_take(&r->from, to, (int64_t)n, e)) == KV_OK)
+    if ((rc = byte_reader_take(&r->from, to, (int64_t)n, e)) == KV_OK)
         buf_grew(out, (size_t)n);
-    return code ? code : buf_check(out, e);
+    return rc ? rc : buf_check(out, e);
 }
 
 static int skip_bytes(reading *r, kv_err *e)
 {
     uint64_t n;
-    int code = take(r, &n, sizeof n, e);
-    if (code || (code = need(r, n, 1, e)))
-        return code;
+    int rc = take(r, &n, sizeof n, e);
+    if (rc || (rc = need(r, n, 1, e)))
+        return rc;
     r->from.at += (int64_t)n;
     return KV_OK;
 }
@@ -131,11 +131,11 @@ static bool is_text(const buf *b)
 static int take_name(reading *r, kv_err *e)
 {
     char where[128];
-    int code = take_bytes(r, &r->name, e);
-    if (!code && !is_text(&r->name))
+    int rc = take_bytes(r, &r->name, e);
+    if (!rc && !is_text(&r->name))
         return file_bad(e, KV_E_FORMAT, path_of(r), "the name of %s is not UTF-8", place(r, where));
     r->named = true;
-    return code;
+    return rc;
 }
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
@@ -161,9 +161,9 @@ static int put_scalar(reading *r, uint32_t type, buf *out, kv_err *e)
         double f64;
     } x;
     char digits[NUM_TEXT_MAX];
-    int code = take(r, &x, value_bytes[type], e);
-    if (code)
-        return code;
+    int rc = take(r, &x, value_bytes[type], e);
+    if (rc)
+        return rc;
     switch (type) {
     case BOOL:
         if (x.u8 > 1)
@@ -196,13 +196,13 @@ static int put_scalar(reading *r, uint32_t type, buf *out, kv_err *e)
 /* Takes the type of a value. */
 static int take_type(reading *r, uint32_t *type, kv_err *e)
 {
-    int code = take(r, type, sizeof *type, e);
-    if (!code && *type >= NVALUES)
+    int rc = take(r, type, sizeof *type, e);
+    if (!rc && *type >= NVALUES)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "metadata \"%.*s\" has a value of type %u, and there "
                         "are 0 to 12",
                         NAME(r), *type);
-    return code;
+    return rc;
 }
 
 /* The items of a list that becomes a text. */
@@ -210,17 +210,17 @@ static int keep_items(reading *r, uint32_t type, uint64_t n, kv_err *e)
 {
     buf item = {0};
     json_writer w = {.out = &r->text};
-    int code = KV_OK;
+    int rc = KV_OK;
     json_begin(&w, NULL, '[');
-    for (uint64_t i = 0; i < n && !code; i++) {
+    for (uint64_t i = 0; i < n && !rc; i++) {
         if (type != TEXT)
-            code = put_scalar(r, type, json_field(&w, NULL), e);
-        else if (!(code = take_bytes(r, &item, e)))
+            rc = put_scalar(r, type, json_field(&w, NULL), e);
+        else if (!(rc = take_bytes(r, &item, e)))
             json_text(&w, NULL, buf_text(&item));
     }
     json_end(&w, ']');
     buf_release(&item);
-    return code;
+    return rc;
 }
 
 /* A list. *keep: it has become a text. */
@@ -232,9 +232,9 @@ static int read_list(reading *r, int depth, bool *keep, kv_err *e)
     if (depth == DEPTH_MAX)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "metadata \"%.*s\": lists are nested deeper than %d", NAME(r), DEPTH_MAX);
-    int code = take_type(r, &type, e);
-    if (code || (code = take(r, &n, sizeof n, e)) || (code = need(r, n, value_bytes[type], e)))
-        return code;
+    int rc = take_type(r, &type, e);
+    if (rc || (rc = take(r, &n, sizeof n, e)) || (rc = need(r, n, value_bytes[type], e)))
+        return rc;
     if (depth == 0 && n <= KEPT_ITEMS && type != LIST) {
         *keep = true;
         return keep_items(r, type, n, e);
@@ -243,12 +243,12 @@ static int read_list(reading *r, int depth, bool *keep, kv_err *e)
         r->from.at += (int64_t)n * value_bytes[type];
         return KV_OK;
     }
-    for (uint64_t i = 0; i < n && !code; i++) {
+    for (uint64_t i = 0; i < n && !rc; i++) {
         bool inner;
-        if ((code = stop_check_at((int64_t)i, e)) == KV_OK)
-            code = type == TEXT ? skip_bytes(r, e) : read_list(r, depth + 1, &inner, e);
+        if ((rc = stop_check_at((int64_t)i, e)) == KV_OK)
+            rc = type == TEXT ? skip_bytes(r, e) : read_list(r, depth + 1, &inner, e);
     }
-    return code;
+    return rc;
 }
 
 /* The alignment, whose text has been read. */
@@ -268,9 +268,9 @@ static int set_alignment(reading *r, uint32_t type, kv_err *e)
 /* Remembers the name, to find one that stands twice. */
 static int add_name(reading *r, kv_err *e)
 {
-    int code = mem_grow(&r->names, &r->names_cap, r->nnames + 1, sizeof *r->names, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&r->names, &r->names_cap, r->nnames + 1, sizeof *r->names, e);
+    if (rc)
+        return rc;
     const char *name = arena_text(&r->memory, buf_text(&r->name), r->name.len, e);
     if (!name)
         return KV_E_MEMORY;
@@ -297,18 +297,18 @@ static bool is_split(reading *r, uint32_t type)
 static int read_value(reading *r, uint32_t type, kv_err *e)
 {
     bool keep = true;
-    int code;
+    int rc;
     buf_clear(&r->text);
     if (type == TEXT)
-        code = take_bytes(r, &r->text, e);
+        rc = take_bytes(r, &r->text, e);
     else if (type == LIST)
-        code = read_list(r, 0, &keep, e);
+        rc = read_list(r, 0, &keep, e);
     else
-        code = put_scalar(r, type, &r->text, e);
-    if (code || (code = buf_check(&r->text, e)) || !keep || is_split(r, type))
-        return code;
-    if (strcmp(buf_text(&r->name), "general.alignment") == 0 && (code = set_alignment(r, type, e)))
-        return code;
+        rc = put_scalar(r, type, &r->text, e);
+    if (rc || (rc = buf_check(&r->text, e)) || !keep || is_split(r, type))
+        return rc;
+    if (strcmp(buf_text(&r->name), "general.alignment") == 0 && (rc = set_alignment(r, type, e)))
+        return rc;
     if (!is_text(&r->text))
         return checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
                                 "metadata \"%.*s\" is not UTF-8", NAME(r));
@@ -317,21 +317,21 @@ static int read_value(reading *r, uint32_t type, kv_err *e)
 
 static int read_metadata(reading *r, uint64_t n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     r->kind = "metadata";
-    for (uint64_t i = 0; i < n && !code; i++) {
+    for (uint64_t i = 0; i < n && !rc; i++) {
         uint32_t type;
         r->number = (int64_t)i;
         r->named = false;
-        if ((code = stop_check_at((int64_t)i, e)) || (code = take_name(r, e)) ||
-            (code = add_name(r, e)) || (code = take_type(r, &type, e)))
+        if ((rc = stop_check_at((int64_t)i, e)) || (rc = take_name(r, e)) ||
+            (rc = add_name(r, e)) || (rc = take_type(r, &type, e)))
             break;
-        code = read_value(r, type, e);
+        rc = read_value(r, type, e);
     }
-    const char *twice = code ? NULL : named_sort(r->names, r->nnames);
+    const char *twice = rc ? NULL : named_sort(r->names, r->nnames);
     return twice ? checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
                                     "metadata \"%.*s\" stands there twice", SHOWN(twice))
-                 : code;
+                 : rc;
 }
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -364,16 +364,16 @@ typedef struct described {
 
 static int take_described(reading *r, described *d, kv_err *e)
 {
-    int code = take(r, &d->ndim, sizeof d->ndim, e);
-    if (!code && d->ndim > AXES_MAX)
+    int rc = take(r, &d->ndim, sizeof d->ndim, e);
+    if (!rc && d->ndim > AXES_MAX)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "tensor \"%.*s\" has %u axes, and at most %d are allowed", NAME(r), d->ndim,
                         AXES_MAX);
-    if (!code)
-        code = take(r, d->sizes, (int64_t)(d->ndim * sizeof *d->sizes), e);
-    if (!code)
-        code = take(r, &d->type, sizeof d->type, e);
-    return code ? code : take(r, &d->offset, sizeof d->offset, e);
+    if (!rc)
+        rc = take(r, d->sizes, (int64_t)(d->ndim * sizeof *d->sizes), e);
+    if (!rc)
+        rc = take(r, &d->type, sizeof d->type, e);
+    return rc ? rc : take(r, &d->offset, sizeof d->offset, e);
 }
 
 /* The bytes of the tensor, whose elements may not end within a block of its first axis. */
@@ -412,9 +412,9 @@ static int read_tensor(reading *r, kv_err *e)
     described d;
     int64_t shape[AXES_MAX];
     bool fits;
-    int code = take_described(r, &d, e);
-    if (code)
-        return code;
+    int rc = take_described(r, &d, e);
+    if (rc)
+        return rc;
     if (d.type >= NTYPES || !types[d.type].there)
         return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" has the type %u, which is not read",
                      NAME(r), d.type);
@@ -429,8 +429,8 @@ static int read_tensor(reading *r, kv_err *e)
                      .ndim = (int)d.ndim,
                      .shape = shape,
                      .file = r->file};
-    if ((code = check_size(r, &d, &t, &fits, e)) || !fits)
-        return code;
+    if ((rc = check_size(r, &d, &t, &fits, e)) || !fits)
+        return rc;
     t.stored_bytes = t.bytes;
     t.offset = (int64_t)d.offset; /* in the data, until it is known where they begin */
     return checkpoint_add(r->c, &t, e);
@@ -440,17 +440,17 @@ static int read_tensors(reading *r, uint64_t n, kv_err *e)
 {
     checkpoint *c = r->c;
     int64_t first = c->ntensors;
-    int code = KV_OK;
+    int rc = KV_OK;
     r->kind = "tensor";
-    for (uint64_t i = 0; i < n && !code; i++) {
+    for (uint64_t i = 0; i < n && !rc; i++) {
         r->number = (int64_t)i;
         r->named = false;
-        if ((code = stop_check_at((int64_t)i, e)) == KV_OK && (code = take_name(r, e)) == KV_OK)
-            code = read_tensor(r, e);
+        if ((rc = stop_check_at((int64_t)i, e)) == KV_OK && (rc = take_name(r, e)) == KV_OK)
+            rc = read_tensor(r, e);
     }
-    if (code) {
+    if (rc) {
         c->ntensors = first; /* where their data begin is not known */
-        return code;
+        return rc;
     }
     int64_t over = r->from.at % r->alignment, data = r->from.at + (over ? r->alignment - over : 0);
     if (n == 0 && c->files[r->file].size < data)
@@ -484,16 +484,16 @@ static int read_all(reading *r, kv_err *e)
         uint64_t tensors, metadata;
     } head;
     r->kind = "the begin of the header";
-    int code = take(r, &head, 8, e);
-    if (code || (code = check_version(r, head.version, e)) ||
-        (code = take(r, &head.tensors, 16, e)))
-        return code;
+    int rc = take(r, &head, 8, e);
+    if (rc || (rc = check_version(r, head.version, e)) ||
+        (rc = take(r, &head.tensors, 16, e)))
+        return rc;
     r->kind = "the list of metadata";
-    if ((code = need(r, head.metadata, 13, e)))
-        return code;
+    if ((rc = need(r, head.metadata, 13, e)))
+        return rc;
     r->kind = "the list of tensors";
-    if ((code = need(r, head.tensors, 24, e)) || (code = read_metadata(r, head.metadata, e)))
-        return code;
+    if ((rc = need(r, head.tensors, 24, e)) || (rc = read_metadata(r, head.metadata, e)))
+        return rc;
     return read_tensors(r, head.tensors, e);
 }
 
@@ -502,11 +502,11 @@ int gguf_read(checkpoint *c, int file, kv_err *e)
     reading r = {
         .c = c, .file = file, .from.in = &c->files[file], .alignment = ALIGNMENT, .number = -1};
     c->split = (gguf_split){.tensors = -1};
-    int code = read_all(&r, e);
+    int rc = read_all(&r, e);
     byte_reader_release(&r.from);
     buf_release(&r.name);
     buf_release(&r.text);
     mem_free(r.names);
     arena_release(&r.memory);
-    return code;
+    return rc;
 }

@@ -64,9 +64,9 @@ static int read_part(parts *p, int no, kv_err *e)
     buf_put(&p->path, c->files[0].name, p->folder);
     buf_printf(&p->path, "-%05d-of-%05d.gguf", no, p->named.count);
     const char *path = buf_text(&p->path);
-    int code = buf_check(&p->path, e);
-    if (code)
-        return code;
+    int rc = buf_check(&p->path, e);
+    if (rc)
+        return rc;
     bool there = stat(path, &about) == 0;
     if (!there && (errno == ENOENT || errno == ENOTDIR)) {
         p->whole = false;
@@ -77,16 +77,16 @@ static int read_part(parts *p, int no, kv_err *e)
     /* opening a pipe would wait for its writer */
     if (there && !S_ISREG(about.st_mode))
         return file_bad(e, KV_E_IO, path, "a part has to be a regular file");
-    if ((code = input_open(&in, path, e)) || (code = checkpoint_add_file(c, &in, e)))
-        return code;
+    if ((rc = input_open(&in, path, e)) || (rc = checkpoint_add_file(c, &in, e)))
+        return rc;
     p->file[no - 1] = (int)c->nfiles - 1;
-    code = checkpoint_read(c, gguf_read, &whole, e);
+    rc = checkpoint_read(c, gguf_read, &whole, e);
     p->whole &= whole;
-    if (!code && whole)
-        code = check_part(p, no, e);
+    if (!rc && whole)
+        rc = check_part(p, no, e);
     if (no > 1)
         c->ntexts = texts;
-    return code;
+    return rc;
 }
 
 /* Puts files and tensors into the order of the parts; tensors of a part stay in that of its header.
@@ -126,19 +126,19 @@ static int sort(parts *p, kv_err *e)
 static int read_parts(parts *p, kv_err *e)
 {
     checkpoint *c = p->c;
-    int code = check_part(p, p->named.no, e);
+    int rc = check_part(p, p->named.no, e);
     p->file[p->named.no - 1] = 0;
     if (p->named.no > 1)
         c->ntexts = 0;
-    for (int no = 1; no <= p->named.count && !code; no++) {
-        if (no != p->named.no && (code = stop_check(e)) == KV_OK)
-            code = read_part(p, no, e);
+    for (int no = 1; no <= p->named.count && !rc; no++) {
+        if (no != p->named.no && (rc = stop_check(e)) == KV_OK)
+            rc = read_part(p, no, e);
     }
-    if (!code && p->whole && p->tensors >= 0 && p->tensors != c->ntensors)
-        code = checkpoint_fault_at(c, KV_E_FORMAT, NULL, NULL, e,
-                                   "its parts hold %lld tensors, split.tensors.count says %lld",
-                                   (long long)c->ntensors, (long long)p->tensors);
-    return code ? code : sort(p, e);
+    if (!rc && p->whole && p->tensors >= 0 && p->tensors != c->ntensors)
+        rc = checkpoint_fault_at(c, KV_E_FORMAT, NULL, NULL, e,
+                                 "its parts hold %lld tensors, split.tensors.count says %lld",
+                                 (long long)c->ntensors, (long long)p->tensors);
+    return rc ? rc : sort(p, e);
 }
 
 int gguf_split_read(checkpoint *c, bool whole, kv_err *e)
@@ -156,9 +156,9 @@ int gguf_split_read(checkpoint *c, bool whole, kv_err *e)
     p.place = mem_zalloc(p.named.count, sizeof *p.place, e);
     for (int k = 0; k < p.named.count && p.file; k++)
         p.file[k] = -1;
-    int code = p.file && p.place ? read_parts(&p, e) : KV_E_MEMORY;
+    int rc = p.file && p.place ? read_parts(&p, e) : KV_E_MEMORY;
     mem_free(p.file);
     mem_free(p.place);
     buf_release(&p.path);
-    return code;
+    return rc;
 }

@@ -84,17 +84,17 @@ static int open_temp(in_place *j, kv_err *e)
 {
     const in_place_names *n = &j->names;
     in_place_patience p = {0};
-    int code = KV_OK;
-    for (bool over = false; !code && !over;) {
+    int rc = KV_OK;
+    for (bool over = false; !rc && !over;) {
         j->temp = open(n->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (j->temp < 0)
             return file_error(e, "write", n->temp, errno);
-        if ((code = check_temp(j, e)))
-            return code;
+        if ((rc = check_temp(j, e)))
+            return rc;
         lock_result got = in_place_lock_whole(j->temp);
         bool named = false;
-        if (got != LOCK_HELD && (code = in_place_look(j->temp, n->temp, &named, e)))
-            return code;
+        if (got != LOCK_HELD && (rc = in_place_look(j->temp, n->temp, &named, e)))
+            return rc;
         if (named) {
             j->has_temp = true;
             return ftruncate(j->temp, 0) == 0 ? KV_OK : file_error(e, "write", n->temp, errno);
@@ -102,9 +102,9 @@ static int open_temp(in_place *j, kv_err *e)
         close(j->temp);
         j->temp = -1;
         if (got == LOCK_HELD)
-            code = in_place_wait(&p, &over, e);
+            rc = in_place_wait(&p, &over, e);
     }
-    return code ? code : in_place_changing(n, e);
+    return rc ? rc : in_place_changing(n, e);
 }
 
 /* The journal holds parts of the file: whoever may read or write that may do so with the journal,
@@ -121,18 +121,18 @@ static void give_to_owner(const in_place *j)
 static int end_earlier_change(const in_place_names *n, kv_err *e)
 {
     in_place_patience p = {0};
-    int code = KV_OK;
-    for (bool over = false; !code && !over;) {
+    int rc = KV_OK;
+    for (bool over = false; !rc && !over;) {
         journal_fate fate = JOURNAL_GONE;
         if (!in_place_exists(n->journal))
             return KV_OK;
-        code = in_place_recover(n, &fate, e);
-        if (!code && fate == JOURNAL_LEFT)
+        rc = in_place_recover(n, &fate, e);
+        if (!rc && fate == JOURNAL_LEFT)
             return in_place_cannot_end(n, "change", e);
-        if (!code && fate == JOURNAL_HELD)
-            code = in_place_wait(&p, &over, e);
+        if (!rc && fate == JOURNAL_HELD)
+            rc = in_place_wait(&p, &over, e);
     }
-    return code ? code : in_place_changing(n, e);
+    return rc ? rc : in_place_changing(n, e);
 }
 
 /* Notes the file as it is before the change; an earlier change was ended. */
@@ -157,14 +157,14 @@ int in_place_open(in_place **out, const char *path, kv_err *e)
         return KV_E_MEMORY;
     j->file = j->temp = -1;
     j->given = mem_text(path, strlen(path), e);
-    int code = j->given ? in_place_names_of(&j->names, j->given, e) : KV_E_MEMORY;
-    if (!code && !(code = open_file(j, e)) && !(code = open_temp(j, e)) &&
-        !(code = end_earlier_change(&j->names, e)) &&
-        !(code = journal_begin(&j->journal, j->temp, j->names.temp, e)))
-        code = look_at_file(j, e);
-    if (code) {
+    int rc = j->given ? in_place_names_of(&j->names, j->given, e) : KV_E_MEMORY;
+    if (!rc && !(rc = open_file(j, e)) && !(rc = open_temp(j, e)) &&
+        !(rc = end_earlier_change(&j->names, e)) &&
+        !(rc = journal_begin(&j->journal, j->temp, j->names.temp, e)))
+        rc = look_at_file(j, e);
+    if (rc) {
         in_place_abandon(j);
-        return code;
+        return rc;
     }
     give_to_owner(j);
     *out = j;
@@ -175,7 +175,7 @@ int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_b
                  kv_err *e)
 {
     const char *before = old, *after = new_bytes;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!kv_assert(offset >= 8 && n >= 0 && n <= j->about.st_size - offset,
                    "%lld bytes at %lld of a file of %lld are put", (long long)n, (long long)offset,
                    (long long)j->about.st_size))
@@ -184,12 +184,12 @@ int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_b
         j->begin = offset;
     if (n > 0 && offset + n > j->end)
         j->end = offset + n;
-    for (int64_t at = 0, bytes; at < n && !code; at += bytes) {
+    for (int64_t at = 0, bytes; at < n && !rc; at += bytes) {
         bytes = n - at < JOURNAL_RECORD ? n - at : JOURNAL_RECORD;
         journal_record r = {offset + at, bytes, before + at, after + at};
-        code = journal_add(&j->journal, &r, e);
+        rc = journal_add(&j->journal, &r, e);
     }
-    return code;
+    return rc;
 }
 
 /* Keeps readers and sessions out of the file, and checks that it is what it was when it was
@@ -199,15 +199,15 @@ static int take_file(in_place *j, kv_err *e)
     const in_place_names *n = &j->names;
     struct stat now;
     in_place_patience p = {0};
-    int code = KV_OK;
-    for (bool over = false; !code && (in_place_lock_whole(j->file) == LOCK_HELD ||
-                                      in_place_lock_file(j->file, F_WRLCK) == LOCK_HELD);) {
-        code = in_place_wait(&p, &over, e);
-        if (!code && over)
+    int rc = KV_OK;
+    for (bool over = false; !rc && (in_place_lock_whole(j->file) == LOCK_HELD ||
+                                    in_place_lock_file(j->file, F_WRLCK) == LOCK_HELD);) {
+        rc = in_place_wait(&p, &over, e);
+        if (!rc && over)
             return in_place_in_use(n, e);
     }
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     if (fstat(j->file, &now) != 0)
         return file_error(e, "read", n->given, errno);
     if (!in_place_is_named(j->file, n->file) || now.st_size != j->about.st_size ||
@@ -239,23 +239,23 @@ static int put_journal(in_place *j, kv_err *e)
     if (rename(n->temp, n->journal) != 0)
         return file_error(e, "write", n->journal, errno);
     j->has_temp = false;
-    int code = j->unsynced ? KV_OK : in_place_sync_folder(n, e);
-    if (code) { /* nothing has changed, so neither shall it later */
+    int rc = j->unsynced ? KV_OK : in_place_sync_folder(n, e);
+    if (rc) { /* nothing has changed, so neither shall it later */
         unlink(n->journal);
         (void)in_place_sync_folder(n, NULL);
     }
-    return code;
+    return rc;
 }
 
 /* The error of a change whose old bytes stand in the file again. */
-static void take_back(int code, kv_err *e)
+static void take_back(int rc, kv_err *e)
 {
     if (!e)
         return;
     char text[sizeof e->text];
     snprintf(text, sizeof text, "%s", e->text);
     *e = (kv_err){0};
-    kv_err_set(e, (kv_code)code, "%s", text);
+    kv_err_set(e, (kv_code)rc, "%s", text);
     kv_err_hint(e, "the file is as it was");
 }
 
@@ -267,25 +267,25 @@ static int change(in_place *j, kv_err *e)
     journal_reader r;
     journal_fate fate;
     bool whole;
-    int code = journal_open(&r, j->temp, n->journal, &whole, e);
-    if (!code && !whole)
-        code = file_bad(e, KV_E_IO, n->temp, "the journal changed while it was written");
-    bool begun = !code && !(code = stop_check(e)) && !(code = put_journal(j, e));
-    if (begun && !(code = in_place_do_again(n, &t, &r, e)))
-        code = in_place_drop_journal(n, j->file, &fate, e);
+    int rc = journal_open(&r, j->temp, n->journal, &whole, e);
+    if (!rc && !whole)
+        rc = file_bad(e, KV_E_IO, n->temp, "the journal changed while it was written");
+    bool begun = !rc && !(rc = stop_check(e)) && !(rc = put_journal(j, e));
+    if (begun && !(rc = in_place_do_again(n, &t, &r, e)))
+        rc = in_place_drop_journal(n, j->file, &fate, e);
     else if (begun && in_place_redo(&t, &r, true, NULL) == KV_OK &&
              in_place_drop_journal(n, j->file, &fate, NULL) == KV_OK)
-        take_back(code, e);
+        take_back(rc, e);
     journal_close(&r);
-    return code;
+    return rc;
 }
 
 int in_place_commit(in_place *j, kv_err *e)
 {
-    int code = journal_end(&j->journal, e);
-    if (!code && j->journal.about.records > 0 && !(code = take_file(j, e)) &&
-        !(code = reserve(j, e)))
-        code = change(j, e);
+    int rc = journal_end(&j->journal, e);
+    if (!rc && j->journal.about.records > 0 && !(rc = take_file(j, e)) &&
+        !(rc = reserve(j, e)))
+        rc = change(j, e);
     in_place_abandon(j);
-    return code;
+    return rc;
 }

@@ -2,11 +2,11 @@
  * whoever opens the file next finds it as it was (A) or as it shall be (B), never a mixture.
  *
  *     in_place *j;
- *     int code = in_place_open(&j, path, e);
+ *     int rc = in_place_open(&j, path, e);
  *     …                                        read the file, find out what to change:
- *     code = in_place_put(j, offset, old, new, n, e);
+ *     rc = in_place_put(j, offset, old, new, n, e);
  *     …                                        close every checkpoint of this file, then:
- *     code = in_place_commit(j, e);            or in_place_abandon(j)
+ *     rc = in_place_commit(j, e);            or in_place_abandon(j)
  *
  * Why this is right. A change has six steps, and each is on the disk before the next begins:
  *

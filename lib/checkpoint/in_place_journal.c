@@ -54,11 +54,11 @@ static int flush(journal_writer *w, kv_err *e)
         return KV_OK;
     memcpy(w->block, &h, sizeof h);
     w->sum = xxh64(w->block, (size_t)w->used);
-    int code = file_write_at(w->fd, w->name, w->about.bytes, w->block, w->used, e);
+    int rc = file_write_at(w->fd, w->name, w->about.bytes, w->block, w->used, e);
     w->about.bytes += w->used;
     w->used = sizeof h;
     w->in_block = 0;
-    return code;
+    return rc;
 }
 
 static void put_number(journal_writer *w, uint64_t x)
@@ -78,9 +78,9 @@ int journal_add(journal_writer *w, const journal_record *r, kv_err *e)
 {
     int64_t by = r->offset - w->end;
     uint64_t d = by >= 0 ? (uint64_t)by << 1 : ((uint64_t)-by << 1) - 1;
-    int code = w->used + RECORD_MOST(r->n) > JOURNAL_BLOCK ? flush(w, e) : KV_OK;
-    if (code)
-        return code;
+    int rc = w->used + RECORD_MOST(r->n) > JOURNAL_BLOCK ? flush(w, e) : KV_OK;
+    if (rc)
+        return rc;
     put_number(w, d << 1 | (r->n == w->n));
     if (r->n != w->n)
         put_number(w, (uint64_t)r->n);
@@ -95,7 +95,7 @@ int journal_add(journal_writer *w, const journal_record *r, kv_err *e)
 
 int journal_end(journal_writer *w, kv_err *e)
 {
-    int code = flush(w, e);
+    int rc = flush(w, e);
     file_header h = {.pid = w->about.pid,
                      .target_bytes = w->about.target_bytes,
                      .bytes = w->about.bytes,
@@ -104,7 +104,7 @@ int journal_end(journal_writer *w, kv_err *e)
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.first, w->about.first, sizeof h.first);
     h.sum = xxh64(&h, offsetof(file_header, sum));
-    return code ? code : file_write_at(w->fd, w->name, 0, &h, sizeof h, e);
+    return rc ? rc : file_write_at(w->fd, w->name, 0, &h, sizeof h, e);
 }
 
 void journal_release(journal_writer *w)
@@ -144,9 +144,9 @@ int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_er
     file_header h;
     *r = (journal_reader){.fd = fd, .name = name};
     *whole = true;
-    int code = read_at(r, 0, &h, sizeof h, whole, e);
-    if (code || !*whole)
-        return code;
+    int rc = read_at(r, 0, &h, sizeof h, whole, e);
+    if (rc || !*whole)
+        return rc;
     *whole = memcmp(h.magic, magic, sizeof magic) == 0 &&
              h.sum == xxh64(&h, offsetof(file_header, sum)) && h.zero == 0 && h.records >= 0 &&
              h.target_bytes >= (int64_t)sizeof h.first && h.target_bytes <= TARGET_MOST;
@@ -165,16 +165,16 @@ int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_er
 static int next_block(journal_reader *r, bool *whole, kv_err *e)
 {
     block_header h;
-    int code = read_at(r, r->at, &h, sizeof h, whole, e);
-    if (code || !*whole)
-        return code;
+    int rc = read_at(r, r->at, &h, sizeof h, whole, e);
+    if (rc || !*whole)
+        return rc;
     *whole = h.before == r->sum && h.records > 0 && h.bytes <= JOURNAL_BLOCK - sizeof h;
     if (!*whole)
         return KV_OK;
     r->used = (int64_t)sizeof h + h.bytes;
-    code = read_at(r, r->at, r->block, r->used, whole, e);
-    if (code || !*whole)
-        return code;
+    rc = read_at(r, r->at, r->block, r->used, whole, e);
+    if (rc || !*whole)
+        return rc;
     r->sum = xxh64(r->block, (size_t)r->used);
     r->taken = sizeof h;
     r->left_in_block = h.records;
@@ -221,7 +221,7 @@ static void take_record(journal_reader *r, journal_record *record, bool *whole)
 
 int journal_next(journal_reader *r, journal_record *record, bool *more, bool *whole, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     *more = false;
     if (*whole && r->left == 0)
         *whole = ends_well(r);
@@ -229,8 +229,8 @@ int journal_next(journal_reader *r, journal_record *record, bool *more, bool *wh
         return KV_OK;
     if (r->left_in_block == 0) {
         *whole = r->taken == r->used;
-        if (*whole && (code = next_block(r, whole, e)))
-            return code;
+        if (*whole && (rc = next_block(r, whole, e)))
+            return rc;
     }
     if (*whole)
         take_record(r, record, whole);

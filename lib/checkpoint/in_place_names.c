@@ -47,9 +47,9 @@ int in_place_names_of(in_place_names *n, const char *path, kv_err *e)
     char first;
     n->given = path;
     if (readlink(path, &first, 1) >= 0) {
-        int code = file_follow(path, n->file, e);
-        if (code)
-            return code;
+        int rc = file_follow(path, n->file, e);
+        if (rc)
+            return rc;
     } else if (strlen(path) < sizeof n->file) {
         strcpy(n->file, path);
     } else {
@@ -86,14 +86,14 @@ bool in_place_exists(const char *path)
 int in_place_sync_folder(const in_place_names *n, kv_err *e)
 {
     char folder[PATH_MAX];
-    int code = KV_OK;
+    int rc = KV_OK;
     snprintf(folder, sizeof folder, "%.*s", n->folder ? n->folder : 1, n->folder ? n->file : ".");
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
-        code = file_error(e, "write", folder, errno);
+        rc = file_error(e, "write", folder, errno);
     if (fd >= 0)
         close(fd);
-    return code;
+    return rc;
 }
 
 /* ---- Locks ----------------------------------------------------------------------------------- */

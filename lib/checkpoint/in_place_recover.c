@@ -30,16 +30,16 @@ int in_place_do_again(const in_place_names *n, const in_place_target *t, journal
                       kv_err *e)
 {
     kv_err first = {0};
-    int code = in_place_redo(t, r, false, &first);
-    if (code == KV_E_IO) /* most errors in the middle pass: a quota, a network, a signal */
-        code = in_place_redo(t, r, false, e);
-    else if (code)
-        kv_err_set(e, (kv_code)code, "%s", first.text);
-    if (code)
+    int rc = in_place_redo(t, r, false, &first);
+    if (rc == KV_E_IO) /* most errors in the middle pass: a quota, a network, a signal */
+        rc = in_place_redo(t, r, false, e);
+    else if (rc)
+        kv_err_set(e, (kv_code)rc, "%s", first.text);
+    if (rc)
         kv_err_hint(e, "\"%.60s\" is half changed, and no other program opens it: kvctl ls %.60s "
                        "ends the change, which is kept in \"%.80s\"", n->given, n->given,
                     n->journal);
-    return code;
+    return rc;
 }
 
 /* Compares the file with a journal whose header is whole, and ends the change. */
@@ -54,9 +54,9 @@ static int end_change(const in_place_names *n, const in_place_target *t, journal
                  (long long)r->about.target_bytes);
         return in_place_not_its_file(n, what, e);
     }
-    int code = in_place_compare(&s, whole, t, r, e);
-    if (code || !*whole)
-        return code;
+    int rc = in_place_compare(&s, whole, t, r, e);
+    if (rc || !*whole)
+        return rc;
     if (s.alien < 0 && (s.marked || !s.has_old || !s.has_new))
         return in_place_do_again(n, t, r, e);
     if (s.alien >= 0)
@@ -81,19 +81,19 @@ static int settle(const in_place_names *n, int journal, int file, journal_fate *
     journal_reader r;
     struct stat about;
     bool whole;
-    int code = fstat(file, &about) == 0 ? KV_OK : file_error(e, "read", n->given, errno);
+    int rc = fstat(file, &about) == 0 ? KV_OK : file_error(e, "read", n->given, errno);
     in_place_target t = {.fd = file, .name = n->given, .bytes = about.st_size};
-    if (code)
-        return code;
-    code = journal_open(&r, journal, in_place_base(n, n->journal), &whole, e);
-    if (!code && whole)
-        code = end_change(n, &t, &r, &whole, e);
-    if (!code && !whole) /* without a journal the file has to be whole on the disk too */
-        code = is_marked(file) ? in_place_damaged(n, e) : in_place_sync(&t, e);
-    if (!code)
-        code = in_place_drop_journal(n, file, fate, e);
+    if (rc)
+        return rc;
+    rc = journal_open(&r, journal, in_place_base(n, n->journal), &whole, e);
+    if (!rc && whole)
+        rc = end_change(n, &t, &r, &whole, e);
+    if (!rc && !whole) /* without a journal the file has to be whole on the disk too */
+        rc = is_marked(file) ? in_place_damaged(n, e) : in_place_sync(&t, e);
+    if (!rc)
+        rc = in_place_drop_journal(n, file, fate, e);
     journal_close(&r);
-    return code;
+    return rc;
 }
 
 /* Opens for writing where that is allowed: some file systems lock only such files. */
@@ -117,7 +117,7 @@ int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
 {
     struct stat about;
     bool may = false;
-    int code = KV_OK, file = -1, journal = open_journal(n->journal);
+    int rc = KV_OK, file = -1, journal = open_journal(n->journal);
     *fate = journal < 0 && errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
     if (journal < 0)
         return KV_OK;
@@ -131,11 +131,11 @@ int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
             *fate = JOURNAL_HELD;
     }
     if (may)
-        code = settle(n, journal, file, fate, e);
+        rc = settle(n, journal, file, fate, e);
     if (file >= 0)
         close(file);
     close(journal);
-    return code;
+    return rc;
 }
 
 /* ---- Readers --------------------------------------------------------------------------------- */
@@ -199,8 +199,8 @@ int in_place_shared(int fd, const char *path, kv_err *e)
 {
     in_place_names n;
     in_place_patience p = {0};
-    int code = in_place_names_of(&n, path, e);
-    for (bool over = false; !code && !over;) {
+    int rc = in_place_names_of(&n, path, e);
+    for (bool over = false; !rc && !over;) {
         journal_fate fate = JOURNAL_HELD;
         bool locked = in_place_lock_file(fd, F_RDLCK) != LOCK_HELD;
         found what = look(&n);
@@ -210,13 +210,13 @@ int in_place_shared(int fd, const char *path, kv_err *e)
             return read_beside(fd, &n, e);
         (void)in_place_lock_file(fd, F_UNLCK);
         if (what == FOUND_JOURNAL && !is_left(&n))
-            code = in_place_recover(&n, &fate, e);
-        if (!code && fate == JOURNAL_LEFT)
+            rc = in_place_recover(&n, &fate, e);
+        if (!rc && fate == JOURNAL_LEFT)
             return read_beside(fd, &n, e);
-        if (!code && fate == JOURNAL_HELD)
-            code = in_place_wait(&p, &over, e);
+        if (!rc && fate == JOURNAL_HELD)
+            rc = in_place_wait(&p, &over, e);
     }
-    return code ? code : in_place_changing(&n, e);
+    return rc ? rc : in_place_changing(&n, e);
 }
 
 void in_place_forget(const char *path)

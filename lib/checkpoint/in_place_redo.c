@@ -58,40 +58,40 @@ static int64_t least(int64_t a, int64_t b)
 /* Writes the pages that were changed. */
 static int window_flush(window *w, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0, n; w->any_changed && !code && i < WINDOW / PAGE; i += n) {
+    int rc = KV_OK;
+    for (int64_t i = 0, n; w->any_changed && !rc && i < WINDOW / PAGE; i += n) {
         for (n = 0; i + n < WINDOW / PAGE && w->is_changed[i + n]; n++)
             w->is_changed[i + n] = false;
         int64_t at = w->begin + i * PAGE;
         if (n)
-            code = file_write_at(w->target->fd, w->target->name, at, w->data + i * PAGE,
-                                 least(n * PAGE, w->target->bytes - at), e);
+            rc = file_write_at(w->target->fd, w->target->name, at, w->data + i * PAGE,
+                               least(n * PAGE, w->target->bytes - at), e);
         else
             n = 1;
     }
     w->any_changed = false;
-    return code;
+    return rc;
 }
 
 /* Makes *data point to n bytes of the file from `at` on, until the next call. */
 static int window_move(window *w, char **data, int64_t at, int64_t n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (at < w->begin || at + n > w->begin + WINDOW) {
-        if ((code = window_flush(w, e)))
-            return code;
+        if ((rc = window_flush(w, e)))
+            return rc;
         w->begin = at - at % PART;
         memset(w->is_read, 0, sizeof w->is_read);
     }
-    for (int64_t i = (at - w->begin) / PART; !code && i * PART < at + n - w->begin; i++) {
+    for (int64_t i = (at - w->begin) / PART; !rc && i * PART < at + n - w->begin; i++) {
         int64_t from = w->begin + i * PART;
         if (!w->is_read[i])
-            code = read_at(w->target, from, w->data + i * PART,
-                           least(PART, w->target->bytes - from), e);
+            rc = read_at(w->target, from, w->data + i * PART,
+                         least(PART, w->target->bytes - from), e);
         w->is_read[i] = true;
     }
     *data = w->data + (at - w->begin);
-    return code;
+    return rc;
 }
 
 static void window_changed(window *w, int64_t at, int64_t n)
@@ -130,16 +130,16 @@ int in_place_compare(in_place_state *s, bool *whole, const in_place_target *t, j
     bool more = true;
     *s = (in_place_state){.alien = -1};
     *whole = true;
-    int code = w.data ? window_move(&w, &data, 0, 8, e) : KV_E_MEMORY;
-    if (!code)
+    int rc = w.data ? window_move(&w, &data, 0, 8, e) : KV_E_MEMORY;
+    if (!rc)
         compare_first(s, data, r->about.first);
     journal_rewind(r);
-    while (!code && !(code = journal_next(r, &record, &more, whole, e)) && more) {
-        if (s->alien < 0 && !(code = window_move(&w, &data, record.offset, record.n, e)))
+    while (!rc && !(rc = journal_next(r, &record, &more, whole, e)) && more) {
+        if (s->alien < 0 && !(rc = window_move(&w, &data, record.offset, record.n, e)))
             compare_record(s, &record, data);
     }
     mem_free(w.data);
-    return code;
+    return rc;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -152,10 +152,10 @@ static int write_places(window *w, journal_reader *r, bool back, kv_err *e)
     journal_record record;
     char *data;
     bool more = true, whole = true;
-    int code = KV_OK;
+    int rc = KV_OK;
     journal_rewind(r);
-    while (!code && !(code = journal_next(r, &record, &more, &whole, e)) && more) {
-        if ((code = window_move(w, &data, record.offset, record.n, e)))
+    while (!rc && !(rc = journal_next(r, &record, &more, &whole, e)) && more) {
+        if ((rc = window_move(w, &data, record.offset, record.n, e)))
             break;
         const char *want = back ? record.old : record.now;
         if (back && memcmp(data, want, (size_t)record.n) == 0)
@@ -163,19 +163,19 @@ static int write_places(window *w, journal_reader *r, bool back, kv_err *e)
         memcpy(data, want, (size_t)record.n);
         window_changed(w, record.offset, record.n);
     }
-    if (!code && !whole)
-        code = file_bad(e, KV_E_IO, r->name, "the journal changed while it was read");
-    return code ? code : window_flush(w, e);
+    if (!rc && !whole)
+        rc = file_bad(e, KV_E_IO, r->name, "the journal changed while it was read");
+    return rc ? rc : window_flush(w, e);
 }
 
 int in_place_redo(const in_place_target *t, journal_reader *r, bool back, kv_err *e)
 {
     window w = {.target = t, .data = mem_alloc(WINDOW, 1, e)};
-    int code = w.data ? file_write_at(t->fd, t->name, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
-    if (!code && !(code = in_place_sync(t, e)) && !(code = write_places(&w, r, back, e)) &&
-        !(code = in_place_sync(t, e)) &&
-        !(code = file_write_at(t->fd, t->name, 0, r->about.first, 8, e)))
-        code = in_place_sync(t, e);
+    int rc = w.data ? file_write_at(t->fd, t->name, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
+    if (!rc && !(rc = in_place_sync(t, e)) && !(rc = write_places(&w, r, back, e)) &&
+        !(rc = in_place_sync(t, e)) &&
+        !(rc = file_write_at(t->fd, t->name, 0, r->about.first, 8, e)))
+        rc = in_place_sync(t, e);
     mem_free(w.data);
-    return code;
+    return rc;
 }

@@ -91,21 +91,21 @@ int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, con
 static int refill(inflate_stream *s, kv_err *e)
 {
     int64_t n = s->left < s->step ? s->left : s->step;
-    int code = input_read(s->in, s->piece, s->at, n, e);
+    int rc = input_read(s->in, s->piece, s->at, n, e);
     s->z.next_in = s->piece;
-    s->z.avail_in = code ? 0 : (unsigned)n;
+    s->z.avail_in = rc ? 0 : (unsigned)n;
     s->at += n;
     s->left -= n;
     s->step = s->step * 4 < MOST_BYTES ? s->step * 4 : MOST_BYTES;
-    return code;
+    return rc;
 }
 
 /* Inflates what one call can; the end of the data sets ended. */
 static int step(inflate_stream *s, kv_err *e)
 {
-    int code = s->z.avail_in || !s->left ? KV_OK : refill(s, e);
-    if (code)
-        return code;
+    int rc = s->z.avail_in || !s->left ? KV_OK : refill(s, e);
+    if (rc)
+        return rc;
     s->z.opaque = e;
     switch (inflate(&s->z, Z_NO_FLUSH)) {
     case Z_STREAM_END:
@@ -127,17 +127,17 @@ static int step(inflate_stream *s, kv_err *e)
 
 int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     int64_t most = (int64_t)1 << 30; /* zlib counts in unsigned */
     *got = 0;
-    while (!code && *got < n && !s->ended) {
+    while (!rc && *got < n && !s->ended) {
         unsigned room = (unsigned)(n - *got < most ? n - *got : most);
         s->z.next_out = (unsigned char *)to + *got;
         s->z.avail_out = room;
-        code = step(s, e);
+        rc = step(s, e);
         *got += room - s->z.avail_out;
     }
-    return code;
+    return rc;
 }
 
 uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n)

@@ -75,26 +75,26 @@ static int read_some(int fd, const char *name, char *to, int64_t n, int64_t *got
 /* Moves what memory holds to a temporary file. */
 static int spool(input *in, kv_err *e)
 {
-    int code = (in->fd = temporary_file(e)) < 0 ? KV_E_IO
+    int rc = (in->fd = temporary_file(e)) < 0 ? KV_E_IO
                                                 : write_all(in->fd, in->owned, in->size, e);
     mem_free(in->owned);
     in->owned = NULL;
     in->memory = NULL;
-    return code;
+    return rc;
 }
 
 int input_append(input *in, const void *data, int64_t n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (in->fd < 0 && in->size + n > INPUT_MEMORY)
-        code = spool(in, e);
-    if (!code && in->fd >= 0)
-        code = write_all(in->fd, data, n, e);
-    else if (!code && !(code = mem_grow(&in->owned, &in->cap, in->size + n, 1, e)))
+        rc = spool(in, e);
+    if (!rc && in->fd >= 0)
+        rc = write_all(in->fd, data, n, e);
+    else if (!rc && !(rc = mem_grow(&in->owned, &in->cap, in->size + n, 1, e)))
         memcpy(in->owned + in->size, data, (size_t)n);
     in->memory = in->owned;
-    in->size += code ? 0 : n;
-    return code;
+    in->size += rc ? 0 : n;
+    return rc;
 }
 
 /* Reads a stream to its end. */
@@ -102,13 +102,13 @@ static int take_stream(input *in, int stream, kv_err *e)
 {
     int64_t got = 1;
     char *piece = mem_alloc(PIECE, 1, e);
-    int code = piece ? KV_OK : KV_E_MEMORY;
-    while (!code && got > 0) {
-        if (!(code = read_some(stream, in->name, piece, PIECE, &got, e)) && got > 0)
-            code = input_append(in, piece, got, e);
+    int rc = piece ? KV_OK : KV_E_MEMORY;
+    while (!rc && got > 0) {
+        if (!(rc = read_some(stream, in->name, piece, PIECE, &got, e)) && got > 0)
+            rc = input_append(in, piece, got, e);
     }
     mem_free(piece);
-    return code;
+    return rc;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -137,12 +137,12 @@ static int open_path(input *in, const char *path, kv_err *e)
         return file_bad(e, KV_E_IO, in->name, "a device, which may have no end; - reads stdin");
     }
     if (S_ISREG(about.st_mode) && (!is_stdin || lseek(fd, 0, SEEK_CUR) == 0)) {
-        int code = is_stdin ? KV_OK : in_place_shared(fd, path, e);
-        if (!code && fstat(fd, &about) != 0) /* which may just have ended a change */
-            code = file_error(e, "read", in->name, errno);
-        if (code) {
+        int rc = is_stdin ? KV_OK : in_place_shared(fd, path, e);
+        if (!rc && fstat(fd, &about) != 0) /* which may just have ended a change */
+            rc = file_error(e, "read", in->name, errno);
+        if (rc) {
             close(fd);
-            return code;
+            return rc;
         }
         in->fd = fd;
         in->size = about.st_size;
@@ -150,9 +150,9 @@ static int open_path(input *in, const char *path, kv_err *e)
         in->changed = about.st_mtim;
         return KV_OK;
     }
-    int code = take_stream(in, fd, e);
+    int rc = take_stream(in, fd, e);
     close(fd);
-    return code;
+    return rc;
 }
 
 int input_new(input *in, const char *name, kv_err *e)
@@ -164,18 +164,18 @@ int input_new(input *in, const char *name, kv_err *e)
 
 int input_open(input *in, const char *path, kv_err *e)
 {
-    int code = input_new(in, strcmp(path, "-") == 0 ? "stdin" : path, e);
-    if (!code && (code = open_path(in, path, e)))
+    int rc = input_new(in, strcmp(path, "-") == 0 ? "stdin" : path, e);
+    if (!rc && (rc = open_path(in, path, e)))
         input_close(in);
-    return code;
+    return rc;
 }
 
 int input_open_memory(input *in, const void *text, int64_t n, const char *name, kv_err *e)
 {
-    int code = input_new(in, name, e);
+    int rc = input_new(in, name, e);
     in->memory = text;
     in->size = n;
-    return code;
+    return rc;
 }
 
 void input_close(input *in)

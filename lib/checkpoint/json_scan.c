@@ -184,26 +184,26 @@ static int plain_run(json_scan *s, buf *out)
 
 int json_scan_text(json_scan *s, buf *out)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     buf_clear(out);
     if (json_scan_peek(s) != '"')
         return refuse_byte(s);
     s->at++;
-    while (!code && s->at < s->n && s->text[s->at] != '"')
-        code = s->text[s->at] == '\\' ? unescape(s, out) : plain_run(s, out);
-    if (!code && s->at >= s->n)
-        code = cut(s, "within a text");
+    while (!rc && s->at < s->n && s->text[s->at] != '"')
+        rc = s->text[s->at] == '\\' ? unescape(s, out) : plain_run(s, out);
+    if (!rc && s->at >= s->n)
+        rc = cut(s, "within a text");
     s->at++;
-    return code ? code : buf_check(out, s->e);
+    return rc ? rc : buf_check(out, s->e);
 }
 
 int json_scan_name(json_scan *s, buf *out)
 {
-    int code = json_scan_text(s, out);
-    if (!code && json_scan_peek(s) != ':')
-        code = refuse_byte(s);
+    int rc = json_scan_text(s, out);
+    if (!rc && json_scan_peek(s) != ':')
+        rc = refuse_byte(s);
     s->at++;
-    return code;
+    return rc;
 }
 
 /* ---- Other values ---------------------------------------------------------------------------- */
@@ -233,15 +233,15 @@ int json_scan_whole(json_scan *s, int64_t *x)
 static int skip_list(json_scan *s, char open, char close)
 {
     buf name = {0};
-    int code = json_scan_open(s, open);
-    while (json_scan_item(s, close, &code)) {
+    int rc = json_scan_open(s, open);
+    while (json_scan_item(s, close, &rc)) {
         if (open == '{')
-            code = json_scan_name(s, &name);
-        if (!code)
-            code = json_scan_skip(s);
+            rc = json_scan_name(s, &name);
+        if (!rc)
+            rc = json_scan_skip(s);
     }
     buf_release(&name);
-    return code;
+    return rc;
 }
 
 static int skip_word(json_scan *s)
@@ -260,14 +260,14 @@ static int skip_word(json_scan *s)
 int json_scan_skip(json_scan *s)
 {
     buf text = {0};
-    int code;
+    int rc;
     char c = json_scan_peek(s);
     if (c == '{' || c == '[')
         return skip_list(s, c, c == '{' ? '}' : ']');
     if (c == '"') {
-        code = json_scan_text(s, &text);
+        rc = json_scan_text(s, &text);
         buf_release(&text);
-        return code;
+        return rc;
     }
     if (!is_digit(c) && c != '-')
         return skip_word(s);

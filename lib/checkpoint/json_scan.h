@@ -2,10 +2,10 @@
  * tensors needs the memory of its names and no more. Every mistake is an error at its byte.
  *
  *     json_scan s = {.path = path, .text = text, .n = n, .max_depth = 3, .e = e};
- *     int code = json_scan_open(&s, '{');
- *     while (json_scan_item(&s, '}', &code)) {
- *         if (!(code = json_scan_name(&s, &name)))
- *             code = json_scan_skip(&s);
+ *     int rc = json_scan_open(&s, '{');
+ *     while (json_scan_item(&s, '}', &rc)) {
+ *         if (!(rc = json_scan_name(&s, &name)))
+ *             rc = json_scan_skip(&s);
  *     }
  */
 #ifndef CHECKPOINT_JSON_SCAN_H
@@ -39,8 +39,8 @@ char json_scan_peek(json_scan *s);
 int json_scan_open(json_scan *s, char bracket);
 
 /* Returns true before each item, the comma taken; false behind the last, the bracket taken, and
- * when *code is an error. Also: interrupted. */
-bool json_scan_item(json_scan *s, char bracket, int *code);
+ * when *rc is an error. Also: interrupted. */
+bool json_scan_item(json_scan *s, char bracket, int *rc);
 
 /* Takes a text; out gets it unescaped. Refused: a NUL, bytes that are not UTF-8, half of a pair of
  * surrogates. */

@@ -114,11 +114,11 @@ static int say_torch(const input *in, const char *what, kv_err *e)
 {
     int64_t n = in->size < TORCH_BYTES ? in->size : TORCH_BYTES;
     char *text = mem_alloc(n, 1, e);
-    int code = text ? input_read(in, text, 0, n, e) : KV_E_MEMORY;
-    const char *part = code ? NULL : torch_part(text, n);
+    int rc = text ? input_read(in, text, 0, n, e) : KV_E_MEMORY;
+    const char *part = rc ? NULL : torch_part(text, n);
     mem_free(text);
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     say(in, what, "", e);
     return kv_err_hint(e,
                        "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, "
@@ -175,9 +175,9 @@ static int look_at_tar(const input *in, kv_err *e)
     for (int i = 0; i < MEMBERS && at + BLOCK <= in->size; i++) {
         char head[BLOCK + 1] = {0};
         int64_t size = 0;
-        int code = input_read(in, head, at, BLOCK, e);
-        if (code)
-            return code;
+        int rc = input_read(in, head, at, BLOCK, e);
+        if (rc)
+            return rc;
         for (int k = 0; k < 3; k++)
             if (strncmp(head, names[k], 100) == 0)
                 found |= 1 << k;
@@ -297,9 +297,9 @@ static int look_at_substitute(const input *in, const look *l, kv_err *e)
 static int look_at_text(const input *in, const look *l, kv_err *e)
 {
     const char *word = first_word(l);
-    int code = look_at_substitute(in, l, e);
-    if (code)
-        return code;
+    int rc = look_at_substitute(in, l, e);
+    if (rc)
+        return rc;
     if (*word == '<')
         return say(in, "an XML text", read_are, e);
     if (*word == '{' || *word == '[')
@@ -314,13 +314,13 @@ static int look_at_text(const input *in, const look *l, kv_err *e)
 static int look_at(const input *in, bool is_table, kv_err *e)
 {
     look l = {.n = in->size < LOOK_BYTES ? in->size : LOOK_BYTES, .whole = in->size <= LOOK_BYTES};
-    int code = input_read(in, l.text, 0, l.n, e);
-    if (code || (code = look_at_zip(in, &l, is_table, e)))
-        return code;
+    int rc = input_read(in, l.text, 0, l.n, e);
+    if (rc || (rc = look_at_zip(in, &l, is_table, e)))
+        return rc;
     if (has(&l, 0, LEGACY, sizeof LEGACY - 1))
         return say_torch(in, "PyTorch's format from before 1.6 (legacy)", e);
-    if (has(&l, 257, "ustar", 5) && (code = look_at_tar(in, e)))
-        return code;
+    if (has(&l, 257, "ustar", 5) && (rc = look_at_tar(in, e)))
+        return rc;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         if (has(&l, marks[i].at, marks[i].mark, marks[i].n))
             return say(in, marks[i].what, marks[i].hint, e);

@@ -36,10 +36,10 @@ static int get(source *s, int64_t n, kv_err *e)
     char *room = buf_room(&s->bytes, (size_t)n);
     if (!room)
         return buf_check(&s->bytes, e);
-    int code = s->from ? inflate_read(s->from, room, n, &got, e)
+    int rc = s->from ? inflate_read(s->from, room, n, &got, e)
                        : input_read(s->in, room, s->at, got = n, e);
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     buf_grew(&s->bytes, (size_t)got);
     s->at += s->from ? 0 : got;
     return KV_OK;
@@ -49,15 +49,15 @@ static int take(void *arg, void *to, int64_t n, int64_t *got, kv_err *e)
 {
     source *s = arg;
     int64_t have = (int64_t)(s->bytes.len - s->taken);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (have < n)
-        code = get(s, n - have > AHEAD_BYTES || s->from ? n - have : AHEAD_BYTES, e);
+        rc = get(s, n - have > AHEAD_BYTES || s->from ? n - have : AHEAD_BYTES, e);
     have = (int64_t)(s->bytes.len - s->taken);
-    *got = code ? 0 : n < have ? n : have;
+    *got = rc ? 0 : n < have ? n : have;
     if (*got)
         memcpy(to, s->bytes.data + s->taken, (size_t)*got);
     s->taken += (size_t)*got;
-    return code;
+    return rc;
 }
 
 /* ---- What a header says ---------------------------------------------------------------------- */
@@ -90,12 +90,12 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     kv_err why = {0};
     char text[256];
     *right = false;
-    int code = npy_header_read(&r->h, &(npy_source){take, s, "npy"}, &why);
-    if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
+    int rc = npy_header_read(&r->h, &(npy_source){take, s, "npy"}, &why);
+    if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
         return refuse(r, KV_E_FORMAT, checkpoint_without_name(why.text, "npy"), why.hint, e);
-    if (code) {
-        kv_err_set(e, code, "%s", why.text);
-        return code;
+    if (rc) {
+        kv_err_set(e, rc, "%s", why.text);
+        return rc;
     }
     r->t.name = r->key;
     r->t.file = r->file;
@@ -157,9 +157,9 @@ static bool ends_in(const char *name, const char *ending)
 static int add(archive *a, reading *r, const zip_member *m, const source *s, kv_err *e)
 {
     checkpoint *c = a->c;
-    int code = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
+    if (rc)
+        return rc;
     npz_sum *sum = &c->sums[c->nsums];
     npz_sum_init(sum, m->crc, s->bytes.data, r->h.bytes, r->t.bytes);
     if (r->t.bytes == 0 && !npz_sum_right(sum, 0))
@@ -196,7 +196,7 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
 {
     const input *in = &a->c->files[a->file];
     bool right;
-    int code = KV_OK;
+    int rc = KV_OK;
     buf_clear(&a->key);
     buf_clear(&a->title);
     buf_put(&a->key, m->name, strlen(m->name) - strlen(ENDING));
@@ -214,19 +214,19 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
         s.at += (int64_t)s.bytes.len;
     } else {
         s.from = a->from;
-        code = inflate_begin(s.from, in, m->begin, m->stored, "npy", e);
+        rc = inflate_begin(s.from, in, m->begin, m->stored, "npy", e);
     }
-    if (!code)
-        code = read_header(&r, &s, &right, e);
+    if (!rc)
+        rc = read_header(&r, &s, &right, e);
     a->narrays++;
-    if (!code && r.t.odd && r.t.bytes >= 0)
-        code = add_odd(a, &r, m, e);
-    if (!code && right)
-        code = check_size(&r, m, &right, e);
-    if (!code && right)
-        code = add(a, &r, m, &s, e);
+    if (!rc && r.t.odd && r.t.bytes >= 0)
+        rc = add_odd(a, &r, m, e);
+    if (!rc && right)
+        rc = check_size(&r, m, &right, e);
+    if (!rc && right)
+        rc = add(a, &r, m, &s, e);
     buf_release(&s.bytes);
-    return code;
+    return rc;
 }
 
 static int read_member(void *arg, const zip_member *m, kv_err *e)
@@ -261,17 +261,17 @@ static int check_others(archive *a, kv_err *e)
 int npz_read(checkpoint *c, int file, kv_err *e)
 {
     archive a = {.c = c, .file = file};
-    int code = inflate_new(&a.from, e);
-    if (code)
-        return code;
-    code = zip_read(c, file, read_member, &a, e);
-    if (!code)
-        code = check_others(&a, e);
+    int rc = inflate_new(&a.from, e);
+    if (rc)
+        return rc;
+    rc = zip_read(c, file, read_member, &a, e);
+    if (!rc)
+        rc = check_others(&a, e);
     inflate_free(a.from);
     torch_release(&a.torch);
     buf_release(&a.key);
     buf_release(&a.title);
-    return code;
+    return rc;
 }
 
 /* ---- One array ------------------------------------------------------------------------------- */
@@ -284,11 +284,11 @@ static int add_array(reading *r, kv_err *e)
         return npy_cut(in->name, "data", r->t.bytes - rest, r->t.bytes, e);
     r->t.offset = r->h.bytes;
     r->t.stored_bytes = r->t.bytes;
-    int code = checkpoint_add(r->c, &r->t, e);
-    if (!code && rest > r->t.bytes)
-        code = checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                                "there are bytes behind the data");
-    return code;
+    int rc = checkpoint_add(r->c, &r->t, e);
+    if (!rc && rest > r->t.bytes)
+        rc = checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
+                              "there are bytes behind the data");
+    return rc;
 }
 
 int npy_read_tensor(checkpoint *c, int file, kv_err *e)
@@ -302,10 +302,10 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
         return KV_E_MEMORY;
     reading r = {.c = c, .file = file, .key = key, .title = ""};
     source s = {.in = in, .end = in->size};
-    int code = read_header(&r, &s, &right, e);
-    if (!code)
-        code = add_array(&r, e);
+    int rc = read_header(&r, &s, &right, e);
+    if (!rc)
+        rc = add_array(&r, e);
     buf_release(&s.bytes);
     mem_free(key);
-    return code;
+    return rc;
 }

@@ -70,12 +70,12 @@ int npz_sum_add(npz_sum *s, npz_sum_run *run, int64_t tensor, const void *data, 
                 int64_t n, bool *right, kv_err *e)
 {
     const char *from = data;
-    int code = KV_OK;
+    int rc = KV_OK;
     bool known = npz_sum_known(s);
     if (run->tensor != tensor + 1 || run->at != at)
         *run = (npz_sum_run){tensor + 1, at, 0, at % NPZ_SUM_PIECE == 0};
     run->at = at + n;
-    while (n > 0 && !known && !code) {
+    while (n > 0 && !known && !rc) {
         int64_t piece = at / NPZ_SUM_PIECE, end = (piece + 1) * NPZ_SUM_PIECE;
         end = end < s->bytes ? end : s->bytes;
         int64_t part = n < end - at ? n : end - at;
@@ -87,12 +87,12 @@ int npz_sum_add(npz_sum *s, npz_sum_run *run, int64_t tensor, const void *data, 
         if (at < end)
             break;
         if (run->whole)
-            code = end_piece(s, piece, run->crc, s->bytes - end, e);
+            rc = end_piece(s, piece, run->crc, s->bytes - end, e);
         run->crc = 0;
         run->whole = true;
     }
-    if (code)
+    if (rc)
         run->tensor = 0;
     *right = !npz_sum_known(s) || npz_sum_right(s, atomic_load(&s->added));
-    return code;
+    return rc;
 }

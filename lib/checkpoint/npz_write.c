@@ -84,9 +84,9 @@ static int put_npy(buf *out, const npz_entry *t, kv_err *e)
 static int put_local(buf *out, const npz_entry *t, uint32_t *crc, kv_err *e)
 {
     buf npy = {0};
-    int code = put_npy(&npy, t, e);
+    int rc = put_npy(&npy, t, e);
     int64_t bytes = (int64_t)npy.len + t->bytes;
-    if (!code) {
+    if (!rc) {
         *crc = inflate_crc_shift(inflate_crc(0, npy.data, (int64_t)npy.len), t->bytes) ^
                atomic_load(&t->crc);
         put_number(out, ZIP_LOCAL, 4);
@@ -97,10 +97,10 @@ static int put_local(buf *out, const npz_entry *t, uint32_t *crc, kv_err *e)
         put_number(out, (uint64_t)bytes, 8);
         put_number(out, (uint64_t)bytes, 8);
         buf_put(out, npy.data, npy.len);
-        code = buf_check(out, e);
+        rc = buf_check(out, e);
     }
     buf_release(&npy);
-    return code;
+    return rc;
 }
 
 /* The line of a member in the directory; npy: bytes of its npy header. */
@@ -168,16 +168,16 @@ static int check_names(const npz_entry *entries, int64_t n, const char *path, kv
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
         names[i] = (named){entries[i].name, i};
-    int code = named_check(names, n, path, e);
-    for (int64_t i = 0; i < n && !code; i++) {
+    int rc = named_check(names, n, path, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
         if (strlen(entries[i].name) > MEMBER_NAME_MAX - strlen(ENDING))
-            code = file_bad(e, KV_E_VALUE, path,
-                            "the name \"%.*s\" has %zu bytes, and a member's has at most %d",
-                            SHOWN(entries[i].name), strlen(entries[i].name) + strlen(ENDING),
-                            MEMBER_NAME_MAX);
+            rc = file_bad(e, KV_E_VALUE, path,
+                          "the name \"%.*s\" has %zu bytes, and a member's has at most %d",
+                          SHOWN(entries[i].name), strlen(entries[i].name) + strlen(ENDING),
+                          MEMBER_NAME_MAX);
     }
     mem_free(names);
-    return code;
+    return rc;
 }
 
 static int refuse_type(const npz_entry *t, const char *path, kv_err *e)
@@ -202,11 +202,11 @@ static int place(npz_entry *t, int64_t *at, const char *path, kv_err *e)
         return file_bad(e, KV_E_VALUE, path, "tensor \"%.*s\" is too large", SHOWN(t->name));
     atomic_store(&t->crc, 0);
     t->header = *at;
-    int code = put_local(&before, t, &crc, e);
+    int rc = put_local(&before, t, &crc, e);
     t->begin = *at + (int64_t)before.len;
     *at = t->begin + t->bytes;
     buf_release(&before);
-    return code;
+    return rc;
 }
 
 /* The bytes of a member's npy header. */
@@ -220,25 +220,25 @@ int npz_lay_out(npz_entry *entries, int64_t n, int64_t *size, const char *path, 
 {
     buf line = {0};
     int64_t at = 0, directory = 0;
-    int code = inflate_there(e);
-    if (!code)
-        code = check_names(entries, n, path, e);
-    for (int64_t i = 0; i < n && !code; i++) {
-        if ((code = place(&entries[i], &at, path, e)))
+    int rc = inflate_there(e);
+    if (!rc)
+        rc = check_names(entries, n, path, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        if ((rc = place(&entries[i], &at, path, e)))
             break;
         buf_clear(&line);
         put_entry(&line, &entries[i], 0, npy_bytes(&entries[i]));
-        code = buf_check(&line, e);
+        rc = buf_check(&line, e);
         directory += (int64_t)line.len;
     }
-    if (!code) {
+    if (!rc) {
         buf_clear(&line);
         put_end(&line, n, at, directory);
-        code = buf_check(&line, e);
+        rc = buf_check(&line, e);
     }
     *size = at + directory + (int64_t)line.len;
     buf_release(&line);
-    return code;
+    return rc;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -258,25 +258,25 @@ int npz_finish(int fd, const char *path, const npz_entry *entries, int64_t n, kv
 {
     buf local = {0}, lines = {0};
     int64_t begin = n ? entries[n - 1].begin + entries[n - 1].bytes : 0, at = begin;
-    int code = KV_OK;
-    for (int64_t i = 0; i < n && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++) {
         uint32_t crc;
         buf_clear(&local);
-        if ((code = put_local(&local, &entries[i], &crc, e)) ||
-            (code = file_write_at(fd, path, entries[i].header, local.data, (int64_t)local.len, e)))
+        if ((rc = put_local(&local, &entries[i], &crc, e)) ||
+            (rc = file_write_at(fd, path, entries[i].header, local.data, (int64_t)local.len, e)))
             break;
         put_entry(&lines, &entries[i], crc, npy_bytes(&entries[i]));
         if (lines.len < PIECE)
             continue;
-        if (!(code = buf_check(&lines, e)))
-            code = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
+        if (!(rc = buf_check(&lines, e)))
+            rc = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
         at += (int64_t)lines.len;
         buf_clear(&lines);
     }
     put_end(&lines, n, begin, at + (int64_t)lines.len - begin);
-    if (!code && !(code = buf_check(&lines, e)))
-        code = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
+    if (!rc && !(rc = buf_check(&lines, e)))
+        rc = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
     buf_release(&local);
     buf_release(&lines);
-    return code;
+    return rc;
 }

@@ -12,6 +12,9 @@
 enum { V1 = 0xF993FAC8, V2, V3 };
 enum { DENSE, ROW_SPARSE, CSR };
 
+/* A sparse array says how large it is, and holds less: more than this is not believed. */
+#define SPARSE_MOST ((int64_t)64 << 30)
+
 /* Types by their numbers; 8 to 11 are those of later builds. */
 static const struct {
     bool there, written;
@@ -73,28 +76,28 @@ static int take_shape(reading *r, int64_t ndim, int width, int64_t shape[KV_MAX_
                       kv_err *e)
 {
     int32_t axes = 0;
-    int code = ndim < 0 ? take(r, &axes, sizeof axes, e) : KV_OK;
+    int rc = ndim < 0 ? take(r, &axes, sizeof axes, e) : KV_OK;
     ndim = ndim < 0 ? axes : ndim;
     *n = (int)ndim;
-    if (!code && (ndim < -1 || ndim > KV_MAX_NDIM))
+    if (!rc && (ndim < -1 || ndim > KV_MAX_NDIM))
         return bad(r, "axes", ndim, e);
-    for (int64_t i = 0; i < ndim && !code; i++) {
+    for (int64_t i = 0; i < ndim && !rc; i++) {
         shape[i] = 0;
-        code = take(r, &shape[i], width, e);
-        if (!code && shape[i] < 0)
+        rc = take(r, &shape[i], width, e);
+        if (!rc && shape[i] < 0)
             return bad(r, "as a size", shape[i], e);
     }
-    return code;
+    return rc;
 }
 
 static int take_type(reading *r, tensor_type *type, kv_err *e)
 {
     uint32_t flag;
-    int code = take(r, &flag, sizeof flag, e);
-    if (!code && (flag >= NTYPES || !types[flag].there))
+    int rc = take(r, &flag, sizeof flag, e);
+    if (!rc && (flag >= NTYPES || !types[flag].there))
         return bad(r, "as its type", flag, e);
-    *type = code ? TENSOR_U8 : types[flag].type;
-    return code;
+    *type = rc ? TENSOR_U8 : types[flag].type;
+    return rc;
 }
 
 static int64_t bytes_of(tensor_type type, int ndim, const int64_t *shape)
@@ -103,48 +106,65 @@ static int64_t bytes_of(tensor_type type, int ndim, const int64_t *shape)
     return n < 0 ? -1 : tensor_type_bytes(type, n);
 }
 
-/* The rest of a sparse record, behind its type: only its place is needed. */
-static int skip_sparse(reading *r, int32_t storage, tensor_type type, int nvalues,
-                       const int64_t *values, kv_err *e)
+/* The rest of a sparse record, behind its type. values: the shape of its values. */
+static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues, int64_t *values,
+                       kv_err *e)
 {
-    int64_t shape[KV_MAX_NDIM], bytes[2] = {0};
-    int code = KV_OK;
-    for (int i = 0; i < storage && !code; i++) {
-        tensor_type index = TENSOR_I64;
-        int n = 0;
-        if ((code = take_type(r, &index, e)) == KV_OK &&
-            (code = take_shape(r, -1, 8, shape, &n, e)) == KV_OK)
-            bytes[i] = bytes_of(index, n, shape);
+    int64_t shape[KV_MAX_NDIM] = {0}, counts[2] = {0};
+    bool is_csr = storage == CSR;
+    bool right = is_csr ? t->ndim == 2 && nvalues == 1 : nvalues == t->ndim;
+    int rc = KV_OK, n = 0;
+    for (int i = 0; i < storage && !rc; i++) {
+        tensor_type index;
+        if ((rc = take_type(r, &index, e)) || (rc = take_shape(r, -1, 8, shape, &n, e)))
+            break;
+        right &= index == TENSOR_I64 && n == 1;
+        counts[i] = shape[0];
     }
-    if (!code)
-        code = skip(r, bytes_of(type, nvalues, values), e);
-    for (int i = 0; i < storage && !code; i++)
-        code = skip(r, bytes[i], e);
-    return code;
+    if (rc)
+        return rc;
+    /* There are as many values as indices. Their shape may say more, the room that they had: MXNet
+     * writes it before the array is computed. */
+    t->first = values[0] = counts[is_csr];
+    for (int i = 1; i < nvalues && right; i++)
+        right = values[i] == t->shape[i];
+    if (is_csr && t->first > 0)
+        right = right && counts[0] == t->shape[0] + 1;
+    if (!right)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "sparse array %lld has values and indices that do not fit its shape",
+                        (long long)r->number);
+    t->form = is_csr ? TENSOR_CSR : TENSOR_ROWS;
+    t->offset = r->from.at;
+    rc = skip(r, bytes_of(t->type, nvalues, values), e);
+    for (int i = 0; i < storage && !rc; i++)
+        rc = skip(r, counts[i] > INT64_MAX / 8 ? -1 : 8 * counts[i], e);
+    t->stored_bytes = r->from.at - t->offset;
+    return rc;
 }
 
 /* Reads a record, and adds its array under its number. */
 static int read_record(reading *r, kv_err *e)
 {
     char name[NUM_TEXT_MAX];
-    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM];
+    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM] = {0};
     uint32_t magic, device[2];
     int32_t storage = DENSE;
     int nvalues = 0;
     tensor_info t = {.name = name, .shape = shape, .file = r->file};
     num_int(name, r->number);
-    int code = take(r, &magic, sizeof magic, e);
-    if (!code && (magic == V2 || magic == V3))
-        code = take(r, &storage, sizeof storage, e);
-    if (!code && (storage < DENSE || storage > (magic == V2 ? CSR : DENSE)))
+    int rc = take(r, &magic, sizeof magic, e);
+    if (!rc && (magic == V2 || magic == V3))
+        rc = take(r, &storage, sizeof storage, e);
+    if (!rc && (storage < DENSE || storage > (magic == V2 ? CSR : DENSE)))
         return bad(r, "as its storage type", storage, e);
-    if (!code && storage != DENSE)
-        code = take_shape(r, -1, 8, values, &nvalues, e);
+    if (!rc && storage != DENSE)
+        rc = take_shape(r, -1, 8, values, &nvalues, e);
     bool versioned = magic >= V1 && magic <= V3;
-    if (!code)
-        code = take_shape(r, versioned ? -1 : (int64_t)magic, versioned ? 8 : 4, shape, &t.ndim, e);
-    if (code)
-        return code;
+    if (!rc)
+        rc = take_shape(r, versioned ? -1 : (int64_t)magic, versioned ? 8 : 4, shape, &t.ndim, e);
+    if (rc)
+        return rc;
     if (t.ndim < 0 || (t.ndim == 0 && magic != V3)) { /* there is no array */
         t.ndim = 0;
         t.type = TENSOR_NONE;
@@ -153,21 +173,22 @@ static int read_record(reading *r, kv_err *e)
         t.value = "";
         return checkpoint_add(r->c, &t, e);
     }
-    if ((code = take(r, device, sizeof device, e)) || (code = take_type(r, &t.type, e)))
-        return code;
+    if ((rc = take(r, device, sizeof device, e)) || (rc = take_type(r, &t.type, e)))
+        return rc;
     t.elements = tensor_elements(t.ndim, shape);
     t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
     t.offset = r->from.at;
+    if (storage != DENSE && (t.bytes < 0 || t.bytes > SPARSE_MOST))
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "sparse array %lld would have more than 64 GiB, which is not read",
+                        (long long)r->number);
     if (storage == DENSE) {
         t.stored_bytes = t.bytes;
-        code = skip(r, t.bytes, e);
+        rc = skip(r, t.bytes, e);
     } else {
-        code = skip_sparse(r, storage, t.type, nvalues, values, e);
-        t.type = TENSOR_NONE;
-        t.odd = storage == CSR ? "csr" : "row_sparse";
-        t.bytes = t.stored_bytes = r->from.at - t.offset;
+        rc = read_sparse(r, storage, &t, nvalues, values, e);
     }
-    return code ? code : checkpoint_add(r->c, &t, e);
+    return rc ? rc : checkpoint_add(r->c, &t, e);
 }
 
 /* Gives the arrays their names. */
@@ -175,26 +196,26 @@ static int read_names(reading *r, int64_t first, int64_t n, kv_err *e)
 {
     checkpoint *c = r->c;
     uint64_t count, length;
-    int code = take(r, &count, sizeof count, e);
-    if (!code && count && count != (uint64_t)n)
+    int rc = take(r, &count, sizeof count, e);
+    if (!rc && count && count != (uint64_t)n)
         return file_bad(e, KV_E_FORMAT, path_of(r), "%lld arrays have %llu names", (long long)n,
                         (unsigned long long)count);
-    for (int64_t i = 0; i < (int64_t)count && !code; i++) {
+    for (int64_t i = 0; i < (int64_t)count && !rc; i++) {
         r->number = i;
-        if ((code = take(r, &length, sizeof length, e)) || (code = stop_check_at(i, e)))
+        if ((rc = take(r, &length, sizeof length, e)) || (rc = stop_check_at(i, e)))
             break;
         if (length > (uint64_t)byte_reader_left(&r->from))
             return cut(r, "its name", e);
         char *name = arena_alloc(&c->memory, (size_t)length + 1, e);
         if (!name)
             return KV_E_MEMORY;
-        code = take(r, name, (int64_t)length, e);
-        if (!code && (strlen(name) != length || !utf8_valid(name, length)))
+        rc = take(r, name, (int64_t)length, e);
+        if (!rc && (strlen(name) != length || !utf8_valid(name, length)))
             return file_bad(e, KV_E_FORMAT, path_of(r),
                             "the name of array %lld is not UTF-8, or has a NUL", (long long)i);
         c->tensors[first + i].name = name;
     }
-    return code;
+    return rc;
 }
 
 /* Records without an array are entries that are not tensors. */
@@ -218,31 +239,31 @@ static int read_all(reading *r, kv_err *e)
     checkpoint *c = r->c;
     int64_t first = c->ntensors;
     uint64_t head[3];
-    int code = take(r, head, sizeof head, e);
-    if (code)
-        return code;
+    int rc = take(r, head, sizeof head, e);
+    if (rc)
+        return rc;
     if (head[2] > (uint64_t)byte_reader_left(&r->from) / 4)
         return file_bad(e, KV_E_FORMAT, path_of(r), "cut: it says that it holds %llu arrays",
                         (unsigned long long)head[2]);
     if (head[1] && c->options.found)
-        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0");
-    for (r->number = 0; r->number < (int64_t)head[2] && !code; r->number++)
-        if ((code = stop_check_at(r->number, e)) == KV_OK)
-            code = read_record(r, e);
-    if (!code)
-        code = read_names(r, first, (int64_t)head[2], e);
-    if (!code && byte_reader_left(&r->from) && c->options.found)
-        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "%lld bytes behind the names",
-                                (long long)byte_reader_left(&r->from));
-    return code ? code : leave_out_none(r, first, e);
+        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0");
+    for (r->number = 0; r->number < (int64_t)head[2] && !rc; r->number++)
+        if ((rc = stop_check_at(r->number, e)) == KV_OK)
+            rc = read_record(r, e);
+    if (!rc)
+        rc = read_names(r, first, (int64_t)head[2], e);
+    if (!rc && byte_reader_left(&r->from) && c->options.found)
+        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "%lld bytes behind the names",
+                              (long long)byte_reader_left(&r->from));
+    return rc ? rc : leave_out_none(r, first, e);
 }
 
 int params_read(checkpoint *c, int file, kv_err *e)
 {
     reading r = {.c = c, .file = file, .from.in = &c->files[file]};
-    int code = read_all(&r, e);
+    int rc = read_all(&r, e);
     byte_reader_release(&r.from);
-    return code;
+    return rc;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@
 #define PARAMS_MAGIC "\x12\1\0\0\0\0\0\0"
 enum { PARAMS_MAGIC_BYTES = 8, PARAMS_BEGIN = 24 };
 
-/* Reads dense arrays; sparse ones are only listed. */
+/* Sparse arrays are read as the dense ones that they mean, see tensor_sparse.h. */
 checkpoint_reader params_read;
 
 /* Bytes of a record of version 2 before its elements. */

@@ -55,10 +55,10 @@ static int take_number(machine *m, int bytes, uint64_t *x)
 
 static int push(machine *m, pickle_ref r)
 {
-    int code = mem_grow(&m->stack, &m->stack_cap, m->nstack + 1, sizeof *m->stack, m->e);
-    if (!code)
+    int rc = mem_grow(&m->stack, &m->stack_cap, m->nstack + 1, sizeof *m->stack, m->e);
+    if (!rc)
         m->stack[m->nstack++] = r;
-    return code;
+    return rc;
 }
 
 static int push_new(machine *m, pickle_node node)
@@ -66,9 +66,9 @@ static int push_new(machine *m, pickle_node node)
     pickle *p = m->p;
     if (p->nnodes == MOST)
         return wrong(m, "more than 10 million values");
-    int code = mem_grow(&p->nodes, &p->nodes_cap, p->nnodes + 1, sizeof *p->nodes, m->e);
-    if (code)
-        return code;
+    int rc = mem_grow(&p->nodes, &p->nodes_cap, p->nnodes + 1, sizeof *p->nodes, m->e);
+    if (rc)
+        return rc;
     p->nodes[p->nnodes] = node;
     return push(m, (pickle_ref)p->nnodes++);
 }
@@ -112,9 +112,9 @@ static int add_item(machine *m, pickle_ref to, pickle_ref item)
     pickle *p = m->p;
     if (p->nlinks == MOST)
         return wrong(m, "more than 10 million items");
-    int code = mem_grow(&p->links, &p->links_cap, p->nlinks + 1, sizeof *p->links, m->e);
-    if (code)
-        return code;
+    int rc = mem_grow(&p->links, &p->links_cap, p->nlinks + 1, sizeof *p->links, m->e);
+    if (rc)
+        return rc;
     uint32_t link = (uint32_t)p->nlinks++;
     pickle_node *c = &p->nodes[to];
     p->links[link] = (pickle_link){item, 0};
@@ -130,40 +130,40 @@ static int add_item(machine *m, pickle_ref to, pickle_ref item)
 static int add_items(machine *m, pickle_kind kind, int64_t first, int64_t keep)
 {
     int64_t n = m->nstack - first;
-    int code = KV_OK;
+    int rc = KV_OK;
     pickle_ref to = keep > 0 ? m->stack[keep - 1] : MARK;
     if (to == MARK || (m->p->nodes[to].kind != kind && m->p->nodes[to].kind != PICKLE_CALL))
         return wrong(m, "items for what holds none");
     if (kind == PICKLE_DICT && n % 2)
         return wrong(m, "a key without a value");
-    for (int64_t i = 0; i < n && !code; i++)
-        code = add_item(m, to, m->stack[first + i]);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = add_item(m, to, m->stack[first + i]);
     m->nstack = keep;
-    return code;
+    return rc;
 }
 
 /* Puts a container of the values from stack[first] on in their place; keep: the stack before it. */
 static int collect(machine *m, pickle_kind kind, int64_t first, int64_t keep)
 {
     int64_t n = m->nstack;
-    int code = push_new(m, (pickle_node){.kind = kind});
-    if (code)
-        return code;
+    int rc = push_new(m, (pickle_node){.kind = kind});
+    if (rc)
+        return rc;
     pickle_ref made = m->stack[n];
-    for (int64_t i = first; i < n && !code; i++)
-        code = add_item(m, made, m->stack[i]);
-    if (!code && kind == PICKLE_DICT && (n - first) % 2)
+    for (int64_t i = first; i < n && !rc; i++)
+        rc = add_item(m, made, m->stack[i]);
+    if (!rc && kind == PICKLE_DICT && (n - first) % 2)
         return wrong(m, "a key without a value");
     m->stack[keep] = made;
     m->nstack = keep + 1;
-    return code;
+    return rc;
 }
 
 static int collect_marked(machine *m, pickle_kind kind)
 {
     int64_t first;
-    int code = find_mark(m, &first);
-    return code ? code : collect(m, kind, first, first - 1);
+    int rc = find_mark(m, &first);
+    return rc ? rc : collect(m, kind, first, first - 1);
 }
 
 static int collect_last(machine *m, pickle_kind kind, int64_t n)
@@ -175,8 +175,8 @@ static int collect_last(machine *m, pickle_kind kind, int64_t n)
 static int add_marked(machine *m, pickle_kind kind)
 {
     int64_t first;
-    int code = find_mark(m, &first);
-    return code ? code : add_items(m, kind, first, first - 1);
+    int rc = find_mark(m, &first);
+    return rc ? rc : add_items(m, kind, first, first - 1);
 }
 
 static int add_last(machine *m, pickle_kind kind, int64_t n)
@@ -193,17 +193,17 @@ static int push_line(machine *m)
     const unsigned char *from = m->bytes + m->at, *end = memchr(from, '\n', (size_t)(m->n - m->at));
     if (!end)
         return wrong(m, "it is cut");
-    int code = push_text(m, PICKLE_TEXT, (uint64_t)(end - from));
+    int rc = push_text(m, PICKLE_TEXT, (uint64_t)(end - from));
     m->at++;
-    return code;
+    return rc;
 }
 
 static int push_global_lines(machine *m)
 {
-    int code = push_line(m);
-    if (!code && !(code = push_line(m)))
-        code = collect_last(m, PICKLE_GLOBAL, 2);
-    return code;
+    int rc = push_line(m);
+    if (!rc && !(rc = push_line(m)))
+        rc = collect_last(m, PICKLE_GLOBAL, 2);
+    return rc;
 }
 
 static int push_global_texts(machine *m)
@@ -219,14 +219,14 @@ static int call(machine *m)
 {
     pickle *p = m->p;
     pickle_ref args, function;
-    int code = pop(m, &args);
-    if (code || (code = pop(m, &function)))
-        return code;
+    int rc = pop(m, &args);
+    if (rc || (rc = pop(m, &function)))
+        return rc;
     if (p->nodes[args].kind != PICKLE_TUPLE)
         return wrong(m, "a call without a tuple");
-    code = mem_grow(&p->calls, &p->calls_cap, p->ncalls + 1, sizeof *p->calls, m->e);
-    if (code)
-        return code;
+    rc = mem_grow(&p->calls, &p->calls_cap, p->ncalls + 1, sizeof *p->calls, m->e);
+    if (rc)
+        return rc;
     p->calls[p->ncalls] = (pickle_call){function, args, NODE_NONE};
     return push_new(m,
                     (pickle_node){.kind = PICKLE_CALL, .call = (uint32_t)p->ncalls++ & 0xFFFFFF});
@@ -237,31 +237,31 @@ static int call_marked(machine *m, bool names_class)
 {
     int64_t first;
     pickle_ref class;
-    int code = find_mark(m, &first);
-    if (code)
-        return code;
+    int rc = find_mark(m, &first);
+    if (rc)
+        return rc;
     if (names_class) {
-        if ((code = push_global_lines(m)) || (code = pop(m, &class)))
-            return code;
+        if ((rc = push_global_lines(m)) || (rc = pop(m, &class)))
+            return rc;
     } else {
         if (first == m->nstack)
             return wrong(m, "a class is missing");
         class = m->stack[first++];
     }
     int64_t keep = first - (names_class ? 1 : 2);
-    if ((code = collect(m, PICKLE_TUPLE, first, keep)))
-        return code;
+    if ((rc = collect(m, PICKLE_TUPLE, first, keep)))
+        return rc;
     pickle_ref args = m->stack[keep];
     m->stack[keep] = class;
-    return (code = push(m, args)) ? code : call(m);
+    return (rc = push(m, args)) ? rc : call(m);
 }
 
 static int build(machine *m)
 {
     pickle_ref state;
-    int code = pop(m, &state);
-    if (code || !has(m, 1))
-        return code ? code : wrong(m, "a value is missing");
+    int rc = pop(m, &state);
+    if (rc || !has(m, 1))
+        return rc ? rc : wrong(m, "a value is missing");
     const pickle_node *to = &m->p->nodes[m->stack[m->nstack - 1]];
     if (to->kind != PICKLE_CALL)
         return wrong(m, "a state for what has none");
@@ -276,9 +276,9 @@ static int remember(machine *m, uint64_t i)
 {
     if (!has(m, 1) || i >= (uint64_t)m->n)
         return wrong(m, "a place of the memo that cannot be");
-    int code = mem_grow(&m->memo, &m->memo_cap, (int64_t)i + 1, sizeof *m->memo, m->e);
-    if (code)
-        return code;
+    int rc = mem_grow(&m->memo, &m->memo_cap, (int64_t)i + 1, sizeof *m->memo, m->e);
+    if (rc)
+        return rc;
     while (m->nmemo <= (int64_t)i)
         m->memo[m->nmemo++] = MARK;
     m->memo[i] = m->stack[m->nstack - 1];
@@ -365,7 +365,7 @@ static int run_plain(machine *m, unsigned char op)
 {
     int64_t first;
     pickle_ref r;
-    int code;
+    int rc;
     switch (op) {
     case '(': /* MARK */
         return push(m, MARK);
@@ -374,9 +374,9 @@ static int run_plain(machine *m, unsigned char op)
             return m->nstack--, KV_OK;
         return pop(m, &r);
     case '1': /* POP_MARK */
-        if ((code = find_mark(m, &first)) == KV_OK)
+        if ((rc = find_mark(m, &first)) == KV_OK)
             m->nstack = first - 1;
-        return code;
+        return rc;
     case 'N': /* NONE */
         return push(m, NODE_NONE);
     case 0x88: /* NEWTRUE */
@@ -423,7 +423,7 @@ static int run_plain(machine *m, unsigned char op)
     case 0x81: /* NEWOBJ */
         return call(m);
     case 0x92: /* NEWOBJ_EX, whose names of arguments no class has that is read */
-        return (code = pop(m, &r)) ? code : call(m);
+        return (rc = pop(m, &r)) ? rc : call(m);
     case 'o': /* OBJ */
         return call_marked(m, false);
     case 'i': /* INST */
@@ -450,13 +450,13 @@ static const unsigned char numbers[256] = {
 
 static int run(machine *m)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; !rc; i++) {
         const unsigned char *op;
         uint64_t x;
         m->opcode = m->at;
-        if ((code = stop_check_at(i, m->e)))
-            return code;
+        if ((rc = stop_check_at(i, m->e)))
+            return rc;
         if (!(op = take(m, 1)))
             return KV_E_FORMAT;
         if (i == 0 && *op != 0x80)
@@ -464,32 +464,32 @@ static int run(machine *m)
         if (*op == '.')
             break;
         if (numbers[*op])
-            code = (code = take_number(m, numbers[*op], &x)) ? code : run_numbered(m, *op, x);
+            rc = (rc = take_number(m, numbers[*op], &x)) ? rc : run_numbered(m, *op, x);
         else
-            code = run_plain(m, *op);
+            rc = run_plain(m, *op);
     }
-    if (!code && !(code = pop(m, &m->p->root)) && m->nstack)
-        code = wrong(m, "values that nothing takes");
-    return code;
+    if (!rc && !(rc = pop(m, &m->p->root)) && m->nstack)
+        rc = wrong(m, "values that nothing takes");
+    return rc;
 }
 
 int pickle_read(pickle *p, const char *bytes, int64_t n, const char *name, kv_err *e)
 {
     machine m = {.p = p, .bytes = (const unsigned char *)bytes, .n = n, .name = name, .e = e};
-    int code = mem_grow(&p->nodes, &p->nodes_cap, 64, sizeof *p->nodes, e);
-    if (!code && !(code = mem_grow(&p->links, &p->links_cap, 64, sizeof *p->links, e)))
-        code = mem_grow(&p->calls, &p->calls_cap, 16, sizeof *p->calls, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&p->nodes, &p->nodes_cap, 64, sizeof *p->nodes, e);
+    if (!rc && !(rc = mem_grow(&p->links, &p->links_cap, 64, sizeof *p->links, e)))
+        rc = mem_grow(&p->calls, &p->calls_cap, 16, sizeof *p->calls, e);
+    if (rc)
+        return rc;
     p->nodes[NODE_NONE] = (pickle_node){.kind = PICKLE_NONE};
     p->nodes[NODE_FALSE] = (pickle_node){.kind = PICKLE_BOOL};
     p->nodes[NODE_TRUE] = (pickle_node){.kind = PICKLE_BOOL, .u.i = 1};
     p->nnodes = NSINGLE;
     p->nlinks = p->ncalls = 1;
-    code = run(&m);
+    rc = run(&m);
     mem_free(m.stack);
     mem_free(m.memo);
-    return code;
+    return rc;
 }
 
 void pickle_release(pickle *p)

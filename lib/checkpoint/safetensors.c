@@ -57,58 +57,58 @@ static int read_numbers(reading *r, int64_t *numbers, int max, int *n)
     *n = -1;
     if (json_scan_peek(&r->scan) != '[')
         return json_scan_skip(&r->scan);
-    int code = json_scan_open(&r->scan, '['), count = 0;
+    int rc = json_scan_open(&r->scan, '['), count = 0;
     bool other = false;
-    while (json_scan_item(&r->scan, ']', &code)) {
+    while (json_scan_item(&r->scan, ']', &rc)) {
         char c = json_scan_peek(&r->scan);
         other |= c == '"' || c == 't' || c == 'f' || c == 'n' || c == '[' || c == '{';
-        code = other ? json_scan_skip(&r->scan)
+        rc = other ? json_scan_skip(&r->scan)
                      : json_scan_whole(&r->scan, count < max ? &numbers[count] : &extra);
         count++;
     }
-    if (!code && !other && count <= max)
+    if (!rc && !other && count <= max)
         *n = count;
-    return code;
+    return rc;
 }
 
 static int read_part(reading *r, described *d, int part)
 {
-    int n, code;
+    int n, rc;
     switch (part) {
     case PART_DTYPE:
         d->right[part] = json_scan_peek(&r->scan) == '"';
         return d->right[part] ? json_scan_text(&r->scan, &r->type) : json_scan_skip(&r->scan);
     case PART_SHAPE:
-        code = read_numbers(r, d->shape, KV_MAX_NDIM, &d->ndim);
+        rc = read_numbers(r, d->shape, KV_MAX_NDIM, &d->ndim);
         d->right[part] = d->ndim >= 0;
-        return code;
+        return rc;
     default:
-        code = read_numbers(r, d->range, 2, &n);
+        rc = read_numbers(r, d->range, 2, &n);
         d->right[part] = n == 2 && d->range[0] <= d->range[1];
-        return code;
+        return rc;
     }
 }
 
 static int read_parts(reading *r, described *d, kv_err *e)
 {
-    int code = json_scan_open(&r->scan, '{');
-    while (json_scan_item(&r->scan, '}', &code)) {
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
         int part = 0;
-        if ((code = json_scan_name(&r->scan, &r->word)))
+        if ((rc = json_scan_name(&r->scan, &r->word)))
             break;
         while (part < NPARTS && strcmp(buf_text(&r->word), part_names[part]) != 0)
             part++;
         if (part == NPARTS) { /* other tools may say more */
-            code = json_scan_skip(&r->scan);
+            rc = json_scan_skip(&r->scan);
             continue;
         }
         if (d->seen[part])
             return file_bad(e, KV_E_FORMAT, path_of(r), "tensor \"%.*s\" has two \"%s\"", NAME(r),
                             part_names[part]);
         d->seen[part] = true;
-        code = read_part(r, d, part);
+        rc = read_part(r, d, part);
     }
-    return code;
+    return rc;
 }
 
 /* *whole: nothing is missing or of the wrong kind. */
@@ -135,13 +135,13 @@ static int check_type(const reading *r, const described *d, tensor_info *t, bool
     char shape[160];
     *fits = false;
     if (!tensor_type_find(&t->type, buf_text(&r->type), r->type.len) || t->type >= TENSOR_NSAFE) {
-        int code = checkpoint_fault(r->c, KV_E_FORMAT, t->name, r->file, e,
-                                    "tensor \"%.*s\" has the dtype \"%.*s\", which is not read",
-                                    NAME(r), SHOWN(buf_text(&r->type)));
-        if (code)
+        int rc = checkpoint_fault(r->c, KV_E_FORMAT, t->name, r->file, e,
+                                  "tensor \"%.*s\" has the dtype \"%.*s\", which is not read",
+                                  NAME(r), SHOWN(buf_text(&r->type)));
+        if (rc)
             kv_err_hint(e, "the format has BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 "
                            "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
-        return code;
+        return rc;
     }
     t->elements = tensor_elements(d->ndim, d->shape);
     int64_t need = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
@@ -165,12 +165,12 @@ static int read_tensor(reading *r, kv_err *e)
     described d = {0};
     bool whole, fits;
     if (json_scan_peek(&r->scan) != '{') {
-        int code = json_scan_skip(&r->scan);
-        return code ? code : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
+        int rc = json_scan_skip(&r->scan);
+        return rc ? rc : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
     }
-    int code = read_parts(r, &d, e);
-    if (code || (code = check_parts(r, &d, &whole, e)) || !whole)
-        return code;
+    int rc = read_parts(r, &d, e);
+    if (rc || (rc = check_parts(r, &d, &whole, e)) || !whole)
+        return rc;
     tensor_info t = {.name = buf_text(&r->name),
                      .ndim = d.ndim,
                      .shape = d.shape,
@@ -178,8 +178,8 @@ static int read_tensor(reading *r, kv_err *e)
                      .file = r->file,
                      .offset = r->data + d.range[0]};
     t.stored_bytes = t.bytes;
-    code = check_type(r, &d, &t, &fits, e);
-    return code || !fits ? code : checkpoint_add(r->c, &t, e);
+    rc = check_type(r, &d, &t, &fits, e);
+    return rc || !fits ? rc : checkpoint_add(r->c, &t, e);
 }
 
 /* ---- All of the header ----------------------------------------------------------------------- */
@@ -220,31 +220,31 @@ static int read_metadata(reading *r, kv_err *e)
     if (json_scan_peek(&r->scan) != '{')
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "\"" SAFETENSORS_METADATA "\" is not an object");
-    int code = json_scan_open(&r->scan, '{');
-    while (json_scan_item(&r->scan, '}', &code)) {
-        if ((code = json_scan_name(&r->scan, &r->name)))
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        if ((rc = json_scan_name(&r->scan, &r->name)))
             break;
         if (json_scan_peek(&r->scan) != '"')
-            code = (code = json_scan_skip(&r->scan))
-                       ? code
+            rc = (rc = json_scan_skip(&r->scan))
+                       ? rc
                        : checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
                                           "metadata \"%.*s\" is not a text", NAME(r));
-        else if (!(code = json_scan_text(&r->scan, &r->word)))
-            code = checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e);
+        else if (!(rc = json_scan_text(&r->scan, &r->word)))
+            rc = checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e);
     }
-    return code ? code : keep_last(r, first, e);
+    return rc ? rc : keep_last(r, first, e);
 }
 
 static int read_members(reading *r, kv_err *e)
 {
-    int code = json_scan_open(&r->scan, '{');
-    while (json_scan_item(&r->scan, '}', &code)) {
-        if ((code = json_scan_name(&r->scan, &r->name)))
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        if ((rc = json_scan_name(&r->scan, &r->name)))
             break;
-        code = strcmp(buf_text(&r->name), SAFETENSORS_METADATA) == 0 ? read_metadata(r, e)
+        rc = strcmp(buf_text(&r->name), SAFETENSORS_METADATA) == 0 ? read_metadata(r, e)
                                                                      : read_tensor(r, e);
     }
-    return code ? code : json_scan_end(&r->scan);
+    return rc ? rc : json_scan_end(&r->scan);
 }
 
 /* ---- The file -------------------------------------------------------------------------------- */
@@ -263,9 +263,9 @@ static int check_begin(const reading *r, bool *begins, kv_err *e)
     const input *in = &r->c->files[r->file];
     int64_t n = r->data < in->size ? r->data - LENGTH_BYTES : in->size - LENGTH_BYTES;
     n = n < (int64_t)sizeof begin ? n : (int64_t)sizeof begin;
-    int code = input_read(in, begin, LENGTH_BYTES, n, e);
+    int rc = input_read(in, begin, LENGTH_BYTES, n, e);
     *begins = safetensors_begins(begin, n);
-    return code || *begins ? code : not_ours(r, e);
+    return rc || *begins ? rc : not_ours(r, e);
 }
 
 bool safetensors_begins(const char *header, int64_t n)
@@ -281,20 +281,20 @@ static int read_length(reading *r, kv_err *e)
     const input *in = &r->c->files[r->file];
     uint64_t n;
     bool begins;
-    int code;
-    if (in->size < LENGTH_BYTES && (code = not_ours(r, e)))
-        return code;
+    int rc;
+    if (in->size < LENGTH_BYTES && (rc = not_ours(r, e)))
+        return rc;
     if (in->size == 0)
         return file_bad(e, KV_E_FORMAT, in->name, "the file is empty");
     if (in->size < LENGTH_BYTES)
         return file_bad(e, KV_E_FORMAT, in->name,
                         "cut within the length of its header: %lld of 8 bytes are missing",
                         (long long)(LENGTH_BYTES - in->size));
-    if ((code = input_read(in, &n, 0, LENGTH_BYTES, e)))
-        return code;
+    if ((rc = input_read(in, &n, 0, LENGTH_BYTES, e)))
+        return rc;
     if (n > SAFETENSORS_HEADER_MAX) {
-        code = not_ours(r, e);
-        return code ? code
+        rc = not_ours(r, e);
+        return rc ? rc
                     : file_bad(e, KV_E_FORMAT, in->name,
                                "no safetensors file: it begins with a header of %llu bytes, and at "
                                "most %d are allowed",
@@ -302,8 +302,8 @@ static int read_length(reading *r, kv_err *e)
     }
     r->scan.n = (int64_t)n;
     r->data = LENGTH_BYTES + (int64_t)n;
-    if ((code = check_begin(r, &begins, e)))
-        return code;
+    if ((rc = check_begin(r, &begins, e)))
+        return rc;
     int64_t there = in->size - LENGTH_BYTES;
     if ((int64_t)n > there)
         return file_bad(e, KV_E_FORMAT, in->name,
@@ -319,12 +319,12 @@ static int read_header(reading *r, kv_err *e)
     char *text = mem_alloc(r->scan.n, 1, e);
     if (!text)
         return KV_E_MEMORY;
-    int code = input_read(in, text, LENGTH_BYTES, r->scan.n, e);
+    int rc = input_read(in, text, LENGTH_BYTES, r->scan.n, e);
     r->scan.text = text;
-    if (!code)
-        code = read_members(r, e);
+    if (!rc)
+        rc = read_members(r, e);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 int safetensors_read(checkpoint *c, int file, kv_err *e)
@@ -334,11 +334,11 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
     c->safetensors = true;
     r.scan = (json_scan){
         .path = c->files[file].name, .begin = LENGTH_BYTES, .max_depth = DEPTH_MAX, .e = e};
-    int code = read_length(&r, e);
-    if (!code)
-        code = read_header(&r, e);
+    int rc = read_length(&r, e);
+    if (!rc)
+        rc = read_header(&r, e);
     buf_release(&r.name);
     buf_release(&r.word);
     buf_release(&r.type);
-    return code ? code : data_layout_check(c, file, first, r.data, 1, e);
+    return rc ? rc : data_layout_check(c, file, first, r.data, 1, e);
 }

@@ -56,11 +56,11 @@ static int check_names(const char *path, const safetensors_entry *entries, int64
     named *names = mem_alloc(n > nmetadata ? n : nmetadata, sizeof *names, e);
     if (!names)
         return KV_E_MEMORY;
-    int code = check_entries(path, entries, n, names, e);
-    if (!code)
-        code = check_pairs(path, metadata, nmetadata, names, e);
+    int rc = check_entries(path, entries, n, names, e);
+    if (!rc)
+        rc = check_pairs(path, metadata, nmetadata, names, e);
     mem_free(names);
-    return code;
+    return rc;
 }
 
 /* ---- The header ------------------------------------------------------------------------------ */
@@ -152,17 +152,17 @@ int safetensors_header(buf *out, int64_t *size, safetensors_entry *entries, int6
                        kv_err *e)
 {
     size_t before = out->len;
-    int code = check_names(path, entries, n, metadata, nmetadata, e);
-    if (!code)
-        code = lay_out(path, entries, n, size, e);
-    if (!code)
-        code = put_header(out, path, entries, n, metadata, nmetadata, e);
+    int rc = check_names(path, entries, n, metadata, nmetadata, e);
+    if (!rc)
+        rc = lay_out(path, entries, n, size, e);
+    if (!rc)
+        rc = put_header(out, path, entries, n, metadata, nmetadata, e);
     int64_t data = (int64_t)(out->len - before);
-    for (int64_t i = 0; i < n && !code; i++)
+    for (int64_t i = 0; i < n && !rc; i++)
         entries[i].begin += data;
-    if (!code)
+    if (!rc)
         *size += data;
-    return code;
+    return rc;
 }
 
 /* ---- Whole files of arrays ------------------------------------------------------------------- */
@@ -197,20 +197,20 @@ static bool skip(FILE *f, int64_t n)
 /* Copies elements that nobody has read, in blocks. A hole of their file becomes one of this. */
 static int put_later(const sink *to, const array_source *s, int64_t n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     char *block = mem_alloc(COPY_BLOCK, 1, e);
     if (!block)
         return KV_E_MEMORY;
-    for (int64_t at = 0, some; at < n && !code; at += some) {
+    for (int64_t at = 0, some; at < n && !rc; at += some) {
         some = s->hole(s, at, n - at);
         if (some >= COPY_BLOCK && skip(to->f, some))
             continue;
         some = n - at < COPY_BLOCK ? n - at : COPY_BLOCK;
-        if (!(code = s->read(s, block, at, some, e)))
-            code = put(to, block, (size_t)some, e);
+        if (!(rc = s->read(s, block, at, some, e)))
+            rc = put(to, block, (size_t)some, e);
     }
     mem_free(block);
-    return code;
+    return rc;
 }
 
 /* The data of elements of one width. *at: bytes of the file so far. */
@@ -222,14 +222,14 @@ static int put_data(const sink *to, const safetensors_item *items, const safeten
         const array_source *source = array_source_of(items[i].array);
         if (width_of(entries[i].type) != width)
             continue;
-        int code = source ? KV_OK : kv_array_read(items[i].array, &data, e);
-        kv_assert(code || *at == entries[i].begin, "data stand at byte %lld, in the header at %lld",
+        int rc = source ? KV_OK : kv_array_read(items[i].array, &data, e);
+        kv_assert(rc || *at == entries[i].begin, "data stand at byte %lld, in the header at %lld",
                   (long long)*at, (long long)entries[i].begin);
-        if (!code)
-            code = source ? put_later(to, source, entries[i].bytes, e)
+        if (!rc)
+            rc = source ? put_later(to, source, entries[i].bytes, e)
                           : put(to, data, (size_t)entries[i].bytes, e);
-        if (code)
-            return code;
+        if (rc)
+            return rc;
         *at += entries[i].bytes;
     }
     return KV_OK;
@@ -248,15 +248,15 @@ static int put_all(const sink *to, const safetensors_item *items, int64_t n,
         entries[i] = (safetensors_entry){items[i].name, tensor_type_of(kv_array_dtype(a)),
                                          kv_array_ndim(a), kv_array_shape(a), 0, 0};
     }
-    int code = safetensors_header(&header, &size, entries, n, metadata, nmetadata, to->path, e);
-    if (!code)
-        code = put(to, header.data, header.len, e);
+    int rc = safetensors_header(&header, &size, entries, n, metadata, nmetadata, to->path, e);
+    if (!rc)
+        rc = put(to, header.data, header.len, e);
     at = (int64_t)header.len;
     buf_release(&header);
-    for (size_t w = 0; w < NWIDTHS && !code; w++)
-        code = put_data(to, items, entries, n, w, &at, e);
+    for (size_t w = 0; w < NWIDTHS && !rc; w++)
+        rc = put_data(to, items, entries, n, w, &at, e);
     mem_free(entries);
-    return code;
+    return rc;
 }
 
 int safetensors_write(FILE *f, const char *path, const safetensors_item *items, int64_t n,

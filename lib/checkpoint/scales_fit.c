@@ -33,35 +33,35 @@
 static int take_pair(json_scan *s, int64_t block[2])
 {
     int64_t pair[2] = {0}, n = 0;
-    int code = json_scan_open(s, '[');
-    while (json_scan_item(s, ']', &code)) {
-        code = json_scan_whole(s, &pair[n & 1]);
+    int rc = json_scan_open(s, '[');
+    while (json_scan_item(s, ']', &rc)) {
+        rc = json_scan_whole(s, &pair[n & 1]);
         n++;
     }
-    if (!code && n == 2 && pair[0] > 0 && pair[1] > 0)
+    if (!rc && n == 2 && pair[0] > 0 && pair[1] > 0)
         memcpy(block, pair, sizeof pair);
-    return code;
+    return rc;
 }
 
 /* Looks through an object; inside: it is a part of quantization_config. */
 static int take_object(json_scan *s, bool inside, int64_t block[2])
 {
     buf name = {0};
-    int code = json_scan_open(s, '{');
-    while (json_scan_item(s, '}', &code)) {
-        if ((code = json_scan_name(s, &name)))
+    int rc = json_scan_open(s, '{');
+    while (json_scan_item(s, '}', &rc)) {
+        if ((rc = json_scan_name(s, &name)))
             break;
         const char *text = buf_text(&name);
         bool is_size = strcmp(text, "weight_block_size") == 0 ||
                        strcmp(text, "block_structure") == 0;
         bool codes = inside || strcmp(text, "quantization_config") == 0;
         char first = json_scan_peek(s);
-        code = inside && is_size && first == '[' ? take_pair(s, block)
+        rc = inside && is_size && first == '[' ? take_pair(s, block)
                : first == '{'                    ? take_object(s, codes, block)
                                                  : json_scan_skip(s);
     }
     buf_release(&name);
-    return code;
+    return rc;
 }
 
 void scales_block_size(int64_t block[2], const char *model)

@@ -51,9 +51,9 @@ static int add(reading *r, kv_err *e)
     if (n == TENSORS_MAX)
         return file_bad(e, KV_E_FORMAT, r->path, "more than %d tensors, which are not read",
                         TENSORS_MAX);
-    int code = mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e);
-    if (code || (code = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
-        return code;
+    int rc = mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e);
+    if (rc || (rc = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
+        return rc;
     const char *name = arena_text(&x->memory, buf_text(&r->name), r->name.len, e);
     const char *shard = keep_shard(r, e);
     if (!name || !shard)
@@ -71,59 +71,59 @@ static int read_map(reading *r, kv_err *e)
     if (json_scan_peek(&r->scan) != '{')
         return file_bad(e, KV_E_FORMAT, r->path, "\"weight_map\" is not an object");
     r->mapped = true;
-    int code = json_scan_open(&r->scan, '{');
-    while (json_scan_item(&r->scan, '}', &code)) {
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
         const char *wrong = "not a text";
-        if ((code = json_scan_name(&r->scan, &r->name)))
+        if ((rc = json_scan_name(&r->scan, &r->name)))
             break;
         if (json_scan_peek(&r->scan) != '"')
-            code = json_scan_skip(&r->scan);
-        else if (!(code = json_scan_text(&r->scan, &r->word)))
+            rc = json_scan_skip(&r->scan);
+        else if (!(rc = json_scan_text(&r->scan, &r->word)))
             wrong = refuse_name(buf_text(&r->word));
-        if (!code && wrong)
-            code = checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
-                                       "the file of tensor \"%.*s\" is %s",
-                                       SHOWN(buf_text(&r->name)), wrong);
-        else if (!code)
-            code = add(r, e);
+        if (!rc && wrong)
+            rc = checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
+                                     "the file of tensor \"%.*s\" is %s",
+                                     SHOWN(buf_text(&r->name)), wrong);
+        else if (!rc)
+            rc = add(r, e);
     }
-    return code;
+    return rc;
 }
 
 static int read_metadata(reading *r)
 {
     if (json_scan_peek(&r->scan) != '{')
         return json_scan_skip(&r->scan);
-    int code = json_scan_open(&r->scan, '{');
-    while (json_scan_item(&r->scan, '}', &code)) {
-        if ((code = json_scan_name(&r->scan, &r->name)))
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        if ((rc = json_scan_name(&r->scan, &r->name)))
             break;
         char first = json_scan_peek(&r->scan);
         int64_t begin = r->scan.at;
         bool total = strcmp(buf_text(&r->name), "total_size") == 0 && first >= '0' && first <= '9';
-        if ((code = json_scan_skip(&r->scan)) == KV_OK && total) {
+        if ((rc = json_scan_skip(&r->scan)) == KV_OK && total) {
             r->x->has_total = true;
             num_parse(r->scan.text + begin, (size_t)(r->scan.at - begin), NUM_BINARY64,
                       &r->x->total, NULL);
         }
     }
-    return code;
+    return rc;
 }
 
 static int read_members(reading *r, kv_err *e)
 {
-    int code = json_scan_open(&r->scan, '{');
-    while (json_scan_item(&r->scan, '}', &code)) {
-        if ((code = json_scan_name(&r->scan, &r->name)))
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        if ((rc = json_scan_name(&r->scan, &r->name)))
             break;
         const char *name = buf_text(&r->name);
-        code = strcmp(name, "weight_map") == 0 ? read_map(r, e)
+        rc = strcmp(name, "weight_map") == 0 ? read_map(r, e)
                : strcmp(name, "metadata") == 0 ? read_metadata(r)
                                                : json_scan_skip(&r->scan);
     }
-    if (!code && !r->mapped)
-        code = file_bad(e, KV_E_FORMAT, r->path, "it has no \"weight_map\"");
-    return code ? code : json_scan_end(&r->scan);
+    if (!rc && !r->mapped)
+        rc = file_bad(e, KV_E_FORMAT, r->path, "it has no \"weight_map\"");
+    return rc ? rc : json_scan_end(&r->scan);
 }
 
 /* ---- In order -------------------------------------------------------------------------------- */
@@ -148,18 +148,18 @@ static int sort_tensors(const reading *r, kv_err *e)
 {
     shard_index *x = r->x;
     int64_t n = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     named_sort(x->tensors, x->ntensors);
-    for (int64_t i = 0; i < x->ntensors && !code; i++) {
+    for (int64_t i = 0; i < x->ntensors && !rc; i++) {
         if (n == 0 || strcmp(x->tensors[i].name, x->tensors[n - 1].name) != 0)
             x->tensors[n++] = x->tensors[i];
         else
-            code = checkpoint_fault_at(r->c, KV_E_FORMAT, x->tensors[i].name, r->path, e,
-                                       "tensor \"%.*s\" stands there twice",
-                                       SHOWN(x->tensors[i].name));
+            rc = checkpoint_fault_at(r->c, KV_E_FORMAT, x->tensors[i].name, r->path, e,
+                                     "tensor \"%.*s\" stands there twice",
+                                     SHOWN(x->tensors[i].name));
     }
     x->ntensors = n;
-    return code;
+    return rc;
 }
 
 /* ---- The file -------------------------------------------------------------------------------- */
@@ -178,11 +178,11 @@ static int read_text(reading *r, const input *in, kv_err *e)
                           .what = "index",
                           .max_depth = DEPTH_MAX,
                           .e = e};
-    int code = input_read(in, text, 0, in->size, e);
-    if (!code)
-        code = read_members(r, e);
+    int rc = input_read(in, text, 0, in->size, e);
+    if (!rc)
+        rc = read_members(r, e);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 int shard_index_read(shard_index *x, const checkpoint *c, const char *path, kv_err *e)
@@ -193,15 +193,15 @@ int shard_index_read(shard_index *x, const checkpoint *c, const char *path, kv_e
     /* opening a pipe would wait for its writer */
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return file_bad(e, KV_E_IO, path, "an index has to be a regular file");
-    int code = input_open(&in, path, e);
-    if (code)
-        return code;
-    code = read_text(&r, &in, e);
+    int rc = input_open(&in, path, e);
+    if (rc)
+        return rc;
+    rc = read_text(&r, &in, e);
     input_close(&in);
     buf_release(&r.name);
     buf_release(&r.word);
-    if (code || (code = number_shards(x, e)))
-        return code;
+    if (rc || (rc = number_shards(x, e)))
+        return rc;
     return sort_tensors(&r, e);
 }
 

@@ -88,16 +88,16 @@ static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool
     input in;
     struct stat about;
     const char *path = path_of(s, name);
-    int code = buf_check(&s->path, e);
-    if (code)
-        return code;
+    int rc = buf_check(&s->path, e);
+    if (rc)
+        return rc;
     /* opening a pipe would wait for its writer */
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return file_bad(e, KV_E_IO, path, "a shard has to be a regular file");
-    if ((code = input_open(&in, path, e)) || (code = checkpoint_add_file(s->c, &in, e)))
-        return code;
-    if (!read && (code = s->c->choose(s->c, &read, e)))
-        return code;
+    if ((rc = input_open(&in, path, e)) || (rc = checkpoint_add_file(s->c, &in, e)))
+        return rc;
+    if (!read && (rc = s->c->choose(s->c, &read, e)))
+        return rc;
     return checkpoint_read(s->c, read, whole, e);
 }
 
@@ -125,9 +125,9 @@ typedef struct listing {
 
 static int add_name(names *to, arena *memory, const char *name, kv_err *e)
 {
-    int code = mem_grow(&to->list, &to->cap, to->n + 1, sizeof *to->list, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&to->list, &to->cap, to->n + 1, sizeof *to->list, e);
+    if (rc)
+        return rc;
     const char *kept = arena_text(memory, name, strlen(name), e);
     if (!kept)
         return KV_E_MEMORY;
@@ -180,31 +180,31 @@ static int list_folder(listing *l, const char *path, kv_err *e)
 {
     DIR *folder = opendir(path);
     struct dirent *found;
-    int code = folder ? KV_OK : file_error(e, "read", path, errno);
-    while (!code && (errno = 0, found = readdir(folder))) {
+    int rc = folder ? KV_OK : file_error(e, "read", path, errno);
+    while (!rc && (errno = 0, found = readdir(folder))) {
         const char *name = found->d_name;
         if (*name == '.')
             continue;
         if (ends(name, SHARD_INDEX_ENDING))
-            code = add_name(&l->indexes, &l->memory, name, e);
+            rc = add_name(&l->indexes, &l->memory, name, e);
         else if (ends(name, ".safetensors"))
-            code = add_name(&l->files, &l->memory, name, e);
+            rc = add_name(&l->files, &l->memory, name, e);
         else
-            code = look_at_other(l, name, e);
+            rc = look_at_other(l, name, e);
         l->torch |= strcmp(name, TORCH_FILE) == 0;
         l->torch_index |= strcmp(name, TORCH_FILE ".index.json") == 0;
-        if (!code && ends(name, ".gguf"))
-            code = add_name(&l->gguf, &l->memory, name, e);
+        if (!rc && ends(name, ".gguf"))
+            rc = add_name(&l->gguf, &l->memory, name, e);
     }
-    if (!code && errno)
-        code = file_error(e, "read", path, errno);
+    if (!rc && errno)
+        rc = file_error(e, "read", path, errno);
     if (folder)
         closedir(folder);
     sort_names(&l->files);
     sort_names(&l->indexes);
     sort_names(&l->gguf);
     join_parts(&l->gguf);
-    return code;
+    return rc;
 }
 
 static void listing_release(listing *l)
@@ -239,11 +239,11 @@ static int find_shards(indexed *d, kv_err *e)
     list missing = {0};
     buf name = {0};
     bool a_link = false;
-    int code = KV_OK;
-    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
+    int rc = KV_OK;
+    for (int64_t k = 0; k < d->x.nshards && !rc; k++) {
         struct stat about;
         const char *path = path_of(&d->s, d->x.shards[k]);
-        if ((code = buf_check(&d->s.path, e)) || (code = stop_check_at(k, e)))
+        if ((rc = buf_check(&d->s.path, e)) || (rc = stop_check_at(k, e)))
             break;
         d->shards[k].there = stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
         if (d->shards[k].there)
@@ -254,38 +254,38 @@ static int find_shards(indexed *d, kv_err *e)
         buf_add(&name, d->x.shards[k]);
         list_add(&missing, ", ", &name);
         if (d->s.c->options.found)
-            code = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
-                                       link ? "the shard is a link to no file"
+            rc = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
+                                     link ? "the shard is a link to no file"
                                             : "the shard is not there");
     }
-    if (!code && missing.n > 0 && !d->s.c->options.found) {
-        code = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",
-                        (long long)missing.n, (long long)d->x.nshards,
-                        missing.n == 1 ? "is" : "are", list_text(&missing));
+    if (!rc && missing.n > 0 && !d->s.c->options.found) {
+        rc = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",
+                      (long long)missing.n, (long long)d->x.nshards,
+                      missing.n == 1 ? "is" : "are", list_text(&missing));
         kv_err_hint(e, a_link ? "there are links of these names, to no file: fetch them again"
                               : "fetch them again; a file that is there can be read by its name");
     }
     buf_release(&missing.text);
     buf_release(&name);
-    return code;
+    return rc;
 }
 
 static int read_shards(indexed *d, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     d->whole = true;
-    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
+    for (int64_t k = 0; k < d->x.nshards && !rc; k++) {
         if (!d->shards[k].there) {
             d->whole = false;
             continue;
         }
         d->shards[k].file = (int)d->s.c->nfiles;
-        code = read_shard(&d->s, d->x.shards[k],
-                          ends(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
-                          &d->shards[k].whole, e);
+        rc = read_shard(&d->s, d->x.shards[k],
+                        ends(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
+                        &d->shards[k].whole, e);
         d->whole &= d->shards[k].whole;
     }
-    return code;
+    return rc;
 }
 
 /* Tells of a tensor on which index and shards disagree: at once as a finding, or with the others
@@ -301,13 +301,13 @@ static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, 
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    int code = buf_check(&text, e);
-    if (!code && d->s.c->options.found)
-        code = checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
-    else if (!code)
+    int rc = buf_check(&text, e);
+    if (!rc && d->s.c->options.found)
+        rc = checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
+    else if (!rc)
         list_add(&d->wrong, "; ", &text);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 static const named *find_told(const indexed *d, const char *name)
@@ -334,45 +334,45 @@ static bool is_in_its_shard(const indexed *d, const tensor_info *t, const named 
 static int compare_tensors(indexed *d, kv_err *e)
 {
     const checkpoint *c = d->s.c;
-    int code = KV_OK;
+    int rc = KV_OK;
     for (int64_t i = 0; i < c->ntensors; i++) {
         const named *told = find_told(d, c->tensors[i].name);
         if (told && is_in_its_shard(d, &c->tensors[i], told))
             d->own[told - d->x.tensors] = d->found[told - d->x.tensors] = true;
     }
-    for (int64_t i = 0; i < c->ntensors && !code; i++) {
+    for (int64_t i = 0; i < c->ntensors && !rc; i++) {
         const tensor_info *t = &c->tensors[i];
         const named *told = find_told(d, t->name);
         const char *in = checkpoint_base(c->files[t->file].name);
         bool second = told && d->found[told - d->x.tensors] && !is_in_its_shard(d, t, told) &&
                       d->own[told - d->x.tensors];
         if (second && c->options.found)
-            code = disagree(d, t->name, e, "is in %.*s too, the index says %.*s", SHOWN(in),
-                            SHOWN(d->x.shards[told->i]));
+            rc = disagree(d, t->name, e, "is in %.*s too, the index says %.*s", SHOWN(in),
+                          SHOWN(d->x.shards[told->i]));
         else if (second)
             continue;
         else if (!told)
-            code = disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in));
+            rc = disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in));
         else if (!d->found[told - d->x.tensors])
-            code = disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
-                            SHOWN(d->x.shards[told->i]));
+            rc = disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
+                          SHOWN(d->x.shards[told->i]));
         if (told)
             d->found[told - d->x.tensors] = true;
     }
-    return code;
+    return rc;
 }
 
 /* Tensors of the index that no shard has, of shards that could be read. */
 static int compare_index(indexed *d, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < d->x.ntensors && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < d->x.ntensors && !rc; i++) {
         const named *told = &d->x.tensors[i];
         if (!d->found[i] && d->shards[told->i].whole)
-            code = disagree(d, told->name, e, "is not in %.*s, which the index says",
-                            SHOWN(d->x.shards[told->i]));
+            rc = disagree(d, told->name, e, "is not in %.*s, which the index says",
+                          SHOWN(d->x.shards[told->i]));
     }
-    return code;
+    return rc;
 }
 
 /* Drops the tensors of shards that the index does not name for them, where it names another. */
@@ -405,26 +405,26 @@ static int find_unnamed(indexed *d, kv_err *e)
     listing l = {0};
     const char *folder = buf_text(&d->s.folder);
     shard_index *beside = NULL;
-    int code = list_folder(&l, *folder ? folder : ".", e);
-    if (!code && !(beside = mem_zalloc(l.indexes.n, sizeof *beside, e)))
-        code = KV_E_MEMORY;
-    for (int64_t i = 0; i < l.indexes.n && !code; i++) {
+    int rc = list_folder(&l, *folder ? folder : ".", e);
+    if (!rc && !(beside = mem_zalloc(l.indexes.n, sizeof *beside, e)))
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < l.indexes.n && !rc; i++) {
         kv_err unreadable = {0}; /* told when that one is checked */
         shard_index_read(&beside[i], &no_findings, path_of(&d->s, l.indexes.list[i]), &unreadable);
     }
-    for (int64_t k = 0; k < l.files.n && !code; k++) {
+    for (int64_t k = 0; k < l.files.n && !rc; k++) {
         bool told = is_named(&d->x, l.files.list[k]);
         for (int64_t i = 0; i < l.indexes.n && !told; i++)
             told = is_named(&beside[i], l.files.list[k]);
         if (!told)
-            code = checkpoint_fault_at(d->s.c, KV_E_FORMAT, NULL, path_of(&d->s, l.files.list[k]),
-                                       e, "the index names no tensor of this file");
+            rc = checkpoint_fault_at(d->s.c, KV_E_FORMAT, NULL, path_of(&d->s, l.files.list[k]),
+                                     e, "the index names no tensor of this file");
     }
     for (int64_t i = 0; beside && i < l.indexes.n; i++)
         shard_index_release(&beside[i]);
     mem_free(beside);
     listing_release(&l);
-    return code;
+    return rc;
 }
 
 /* What is odd about an index, and does not stand in the way of reading. */
@@ -432,28 +432,28 @@ static int find_oddities(indexed *d, kv_err *e)
 {
     const checkpoint *c = d->s.c;
     double bytes = 0;
-    int code = find_unnamed(d, e);
-    if (!code && d->x.ntensors == 0)
-        code = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e, "the weight_map is empty");
+    int rc = find_unnamed(d, e);
+    if (!rc && d->x.ntensors == 0)
+        rc = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e, "the weight_map is empty");
     for (int64_t i = 0; i < c->ntensors; i++)
         bytes += (double)c->tensors[i].bytes;
-    if (!code && d->whole && d->x.has_total && d->x.total != bytes)
-        code = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e,
-                                   "total_size is %.0f, the tensors have %.0f bytes", d->x.total,
-                                   bytes);
-    return code;
+    if (!rc && d->whole && d->x.has_total && d->x.total != bytes)
+        rc = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e,
+                                 "total_size is %.0f, the tensors have %.0f bytes", d->x.total,
+                                 bytes);
+    return rc;
 }
 
 static int compare(indexed *d, kv_err *e)
 {
-    int code = compare_tensors(d, e);
-    if (!code && !(code = compare_index(d, e))) {
+    int rc = compare_tensors(d, e);
+    if (!rc && !(rc = compare_index(d, e))) {
         drop_seconds(d);
         if (d->s.c->options.found)
-            code = find_oddities(d, e);
+            rc = find_oddities(d, e);
     }
-    if (code || d->wrong.n == 0)
-        return code;
+    if (rc || d->wrong.n == 0)
+        return rc;
     return file_bad(e, KV_E_FORMAT, d->path, "index and shards disagree on %lld tensor%s: %s",
                     (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
 }
@@ -466,10 +466,10 @@ static int read_named(indexed *d, kv_err *e)
     d->own = mem_zalloc(d->x.ntensors, sizeof *d->own, e);
     if (!d->shards || !d->found || !d->own)
         return KV_E_MEMORY;
-    int code = find_shards(d, e);
-    if (!code && !(code = read_shards(d, e)))
-        code = compare(d, e);
-    return code;
+    int rc = find_shards(d, e);
+    if (!rc && !(rc = read_shards(d, e)))
+        rc = compare(d, e);
+    return rc;
 }
 
 /* *readable: false when the index is none, which a finding then tells. */
@@ -478,14 +478,14 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
     indexed d = {.s.c = c, .path = path};
     kv_err why = {0};
     buf_put(&d.s.folder, path, (size_t)(checkpoint_base(path) - path));
-    int code = buf_check(&d.s.folder, e);
+    int rc = buf_check(&d.s.folder, e);
     *readable = true;
-    if (!code && (code = shard_index_read(&d.x, c, path, &why)) == KV_OK)
-        code = read_named(&d, e);
-    else if (code == KV_E_FORMAT && c->options.found) {
+    if (!rc && (rc = shard_index_read(&d.x, c, path, &why)) == KV_OK)
+        rc = read_named(&d, e);
+    else if (rc == KV_E_FORMAT && c->options.found) {
         *readable = false;
-        code = checkpoint_fault_at(c, code, NULL, path, e, "%s",
-                                   checkpoint_without_name(why.text, path));
+        rc = checkpoint_fault_at(c, rc, NULL, path, e, "%s",
+                                 checkpoint_without_name(why.text, path));
     } else if (why.code) {
         kv_err_set(e, why.code, "%s", why.text);
         kv_err_hint(e, "%s", why.hint);
@@ -497,7 +497,7 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
     mem_free(d.found);
     mem_free(d.own);
     shard_index_release(&d.x);
-    return code;
+    return rc;
 }
 
 /* ---- A folder -------------------------------------------------------------------------------- */
@@ -521,9 +521,9 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
 
 static int nothing_there(shards *s, const listing *l, kv_err *e)
 {
-    int code = looks_like_folder(s->c->name, e);
-    if (code)
-        return code;
+    int rc = looks_like_folder(s->c->name, e);
+    if (rc)
+        return rc;
     file_bad(e, KV_E_FORMAT, s->c->name,
              "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
     if (l->other)
@@ -533,11 +533,11 @@ static int nothing_there(shards *s, const listing *l, kv_err *e)
 
 static int read_all(shards *s, const listing *l, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     bool whole;
-    for (int64_t i = 0; i < l->files.n && !code; i++)
-        code = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
-    return code;
+    for (int64_t i = 0; i < l->files.n && !rc; i++)
+        rc = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
+    return rc;
 }
 
 /* A model of PyTorch as Hugging Face's tools wrote it before safetensors. */
@@ -548,9 +548,9 @@ static int read_torch(shards *s, bool indexed_too, kv_err *e)
         return read_shard(s, TORCH_FILE, NULL, &whole, e);
     const char *index = path_of(s, TORCH_FILE ".index.json");
     char *path = buf_check(&s->path, e) ? NULL : mem_text(index, strlen(index), e);
-    int code = path ? read_index(s->c, path, &whole, e) : KV_E_MEMORY;
+    int rc = path ? read_index(s->c, path, &whole, e) : KV_E_MEMORY;
     mem_free(path);
-    return code;
+    return rc;
 }
 
 static int read_listed(shards *s, const listing *l, kv_err *e)
@@ -561,22 +561,22 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
     if (l->indexes.n == 1) {
         buf path = {0};
         buf_add(&path, path_of(s, l->indexes.list[0]));
-        int code = buf_check(&s->path, e);
-        if (!code)
-            code = buf_check(&path, e);
-        if (!code)
-            code = read_index(s->c, buf_text(&path), &readable, e);
+        int rc = buf_check(&s->path, e);
+        if (!rc)
+            rc = buf_check(&path, e);
+        if (!rc)
+            rc = read_index(s->c, buf_text(&path), &readable, e);
         buf_release(&path);
-        if (code || readable)
-            return code;
+        if (rc || readable)
+            return rc;
     } else if (l->files.n == 0) {
         gguf_part part;
         if (l->torch_index || l->torch)
             return read_torch(s, l->torch_index, e);
         if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0]))
             return nothing_there(s, l, e);
-        int code = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
-        return code || s->c->split.count <= 1 ? code : gguf_split_read(s->c, readable, e);
+        int rc = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
+        return rc || s->c->split.count <= 1 ? rc : gguf_split_read(s->c, readable, e);
     }
     return read_all(s, l, e);
 }
@@ -588,13 +588,13 @@ static int read_folder(checkpoint *c, const char *path, kv_err *e)
     buf_add(&s.folder, path);
     if (!ends(path, "/"))
         buf_char(&s.folder, '/');
-    int code = buf_check(&s.folder, e);
-    if (!code && !(code = list_folder(&l, path, e)))
-        code = read_listed(&s, &l, e);
+    int rc = buf_check(&s.folder, e);
+    if (!rc && !(rc = list_folder(&l, path, e)))
+        rc = read_listed(&s, &l, e);
     buf_release(&s.folder);
     buf_release(&s.path);
     listing_release(&l);
-    return code;
+    return rc;
 }
 
 int sharded_read(checkpoint *c, const char *path, kv_err *e)

@@ -83,7 +83,8 @@ static int by_name(const void *a, const void *b)
 void shards_index(buf *out, shard_entry *entries, int64_t n, int64_t nshards, int64_t total_bytes)
 {
     char file[SHARD_NAME_MAX];
-    qsort(entries, (size_t)n, sizeof *entries, by_name);
+    if (n) /* else entries may be NULL */
+        qsort(entries, (size_t)n, sizeof *entries, by_name);
     buf_printf(out, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
                (long long)total_bytes);
     for (int64_t i = 0; i < n; i++) {

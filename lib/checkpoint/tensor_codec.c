@@ -335,7 +335,7 @@ static void count_losses(const counting *c, tensor_type t, const void *data, con
 {
     double became[BLOCK];
     bool whole = c->whole || from == NUMBER_I64 || from == NUMBER_U64;
-    if (is_integer(t) || !may_lose(t, x, from, n, whole))
+    if (is_integer(t) ? whole : !may_lose(t, x, from, n, whole))
         return;
     decode_block(became, NUMBER_F64, t, data, n);
     for (int64_t i = 0; i < n; i++) {
@@ -345,8 +345,10 @@ static void count_losses(const counting *c, tensor_type t, const void *data, con
                          : isinf(became[i]) ? &c->loss->inf
                          : ranges[t].beyond > 0 && fabsl(was) >= ranges[t].beyond
                              ? &c->loss->saturated
-                         : whole && was != became[i] ? &c->loss->rounded
-                                                     : NULL;
+                         : was == became[i] ? NULL
+                         : whole            ? &c->loss->rounded
+                         : is_integer(t)    ? &c->loss->fraction
+                                            : NULL;
         if (count && c->loss->first < 0)
             c->loss->first = c->from + first + i;
         *(count ? count : &(int64_t){0}) += 1;

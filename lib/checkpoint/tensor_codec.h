@@ -44,10 +44,11 @@ int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t 
 int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n);
 
 /* Numbers that a conversion lost: finite ones that became inf, nan, or the largest of F6 and F4,
- * and whole numbers of an integer type that a float type rounded. Rounding of floats, also to 0, is
- * not a loss, nor are the infs and nans that there were. */
+ * whole numbers of an integer type that a float type rounded, and floats whose fraction an integer
+ * type dropped. Rounding of floats to floats, also to 0, is not a loss, nor are the infs and nans
+ * that there were. */
 typedef struct tensor_loss {
-    int64_t inf, nan, saturated, rounded;
+    int64_t inf, nan, saturated, rounded, fraction;
     int64_t first; /* the first element of them, or -1: to begin with */
 } tensor_loss;
 

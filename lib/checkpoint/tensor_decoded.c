@@ -31,10 +31,10 @@ static int read_scales(const reading *g, float *out, int64_t at, int64_t n, kv_e
 {
     const tensor_values *v = g->v;
     const void *data;
-    int code = g->fetch(g->r, v->scaled, &data, v->scale, tensor_type_bytes(v->scale_type, at),
-                        tensor_type_bytes(v->scale_type, n), e);
-    if (code)
-        return code;
+    int rc = g->fetch(g->r, v->scaled, &data, v->scale, tensor_type_bytes(v->scale_type, at),
+                      tensor_type_bytes(v->scale_type, n), e);
+    if (rc)
+        return rc;
     tensor_decode_f32(out, v->scale_type, data, n);
     for (int64_t i = 0; i < n && v->has_global; i++)
         out[i] = v->divides ? out[i] / v->global : out[i] * v->global;
@@ -55,9 +55,9 @@ static int scale(const reading *g, float *x, int64_t first, int64_t last, kv_err
                      k / v->columns;
         int64_t nscales = (k + n - 1) / v->columns - k / v->columns + 1;
         if (at != known || nscales != known_n) {
-            int code = read_scales(g, by, at, nscales, e);
-            if (code)
-                return code;
+            int rc = read_scales(g, by, at, nscales, e);
+            if (rc)
+                return rc;
             known = at;
             known_n = nscales;
         }
@@ -81,21 +81,21 @@ static int read_matrix(const reading *g, int64_t matrix, kv_err *e)
         return file_bad(e, KV_E_UNSUPPORTED, checkpoint_name(g->c),
                         "\"%.*s\" has %lld bytes of codes in a matrix, and %lld can be read",
                         SHOWN(g->c->tensors[g->i].name), (long long)codes, (long long)MATRIX_MOST);
-    int code = mem_grow(&room->matrix, &room->matrix_cap, codes + exponents, 1, e);
-    for (int64_t at = 0; at < codes + exponents && !code; at += n) {
+    int rc = mem_grow(&room->matrix, &room->matrix_cap, codes + exponents, 1, e);
+    for (int64_t at = 0; at < codes + exponents && !rc; at += n) {
         bool is_codes = at < codes;
         int64_t from = is_codes ? at : at - codes, all = is_codes ? codes : exponents;
         const void *data;
         n = all - from < TENSOR_BLOCK ? all - from : TENSOR_BLOCK;
-        code = g->fetch(g->r, is_codes ? NULL : v->scaled, &data, is_codes ? v->codes : v->scale,
-                        matrix * all + from, n, e);
-        if (!code)
+        rc = g->fetch(g->r, is_codes ? NULL : v->scaled, &data, is_codes ? v->codes : v->scale,
+                      matrix * all + from, n, e);
+        if (!rc)
             memcpy(room->matrix + at, data, (size_t)n);
-        code = code ? code : stop_check(e);
+        rc = rc ? rc : stop_check(e);
     }
-    room->matrix_tensor = code ? 0 : g->i + 1;
+    room->matrix_tensor = rc ? 0 : g->i + 1;
     room->matrix_of = matrix;
-    return code;
+    return rc;
 }
 
 /* Numbers first to last - 1 of a tensor whose rows are columns of the codes. */
@@ -107,11 +107,11 @@ static int read_swapped(const reading *g, float *out, int64_t first, int64_t las
     for (; first < last;) {
         int64_t matrix = first / numbers, k = first % numbers / v->height, row = first % v->height;
         int64_t end = v->height - row < last - first ? v->height : row + last - first;
-        int code = KV_OK;
+        int rc = KV_OK;
         if (room->matrix_tensor != g->i + 1 || room->matrix_of != matrix)
-            code = read_matrix(g, matrix, e);
-        if (code)
-            return code;
+            rc = read_matrix(g, matrix, e);
+        if (rc)
+            return rc;
         const uint8_t *codes = (const uint8_t *)room->matrix + k / 2;
         const uint8_t *exponents =
             (const uint8_t *)room->matrix + v->height * pitch + k / v->columns;
@@ -131,10 +131,10 @@ static int read_ordered(const reading *g, float *out, int64_t first, int64_t las
 {
     const tensor_values *v = g->v;
     const void *data;
-    int code = g->fetch(g->r, NULL, &data, v->codes, tensor_type_bytes(v->type, first),
-                        tensor_type_bytes(v->type, last - first), e);
-    if (code)
-        return code;
+    int rc = g->fetch(g->r, NULL, &data, v->codes, tensor_type_bytes(v->type, first),
+                      tensor_type_bytes(v->type, last - first), e);
+    if (rc)
+        return rc;
     if (gguf_blocks_can(v->type)) {
         gguf_blocks_decode(out, v->type, data, (last - first) / tensor_type_run(v->type));
         return KV_OK;
@@ -152,9 +152,9 @@ int tensor_decoded_read(tensor_decoded *d, const checkpoint *c, tensor_fetch *fe
     int64_t run = v->swapped ? 1 : tensor_type_run(v->type), size = sizeof *d->numbers;
     int64_t first = at / size, last = (at + n) / size, begin = first - first % run;
     int64_t end = last % run ? last + run - last % run : last;
-    int code = mem_grow(&d->numbers, &d->numbers_cap, end - begin, sizeof *d->numbers, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&d->numbers, &d->numbers_cap, end - begin, sizeof *d->numbers, e);
+    if (rc)
+        return rc;
     *data = d->numbers + (first - begin);
     return v->swapped ? read_swapped(&g, d->numbers, begin, end, e)
                       : read_ordered(&g, d->numbers, begin, end, e);

@@ -13,6 +13,7 @@
 #include "checkpoint/file_window.h"
 #include "checkpoint/tensor_decoded.h"
 #include "checkpoint/tensor_deflated.h"
+#include "checkpoint/tensor_sparse.h"
 
 struct tensor_reader {
     const checkpoint *c;
@@ -24,6 +25,7 @@ struct tensor_reader {
     input inflated;  /* all of it, where it is deflated */
     char *rows;      /* a block of such a tensor */
     char *swapped;   /* a block */
+    tensor_sparse sparse;
     tensor_decoded decoded;
     tensor_reader *scales; /* of what is decoded */
 };
@@ -49,6 +51,7 @@ void tensor_reader_free(tensor_reader *r)
     input_close(&r->inflated);
     mem_free(r->rows);
     mem_free(r->swapped);
+    tensor_sparse_release(&r->sparse);
     tensor_decoded_release(&r->decoded);
     tensor_reader_free(r->scales);
     mem_free(r);
@@ -77,12 +80,12 @@ static int add_sum(tensor_reader *r, const void *data, int64_t i, int64_t at, in
 {
     const tensor_info *t = &r->c->tensors[i];
     bool right;
-    int code = npz_sum_add(&r->c->sums[t->member - 1], &r->run, i, data, at, n, &right, e);
-    if (code || right)
-        return code;
+    int rc = npz_sum_add(&r->c->sums[t->member - 1], &r->run, i, data, at, n, &right, e);
+    if (rc || right)
+        return rc;
     /* A file that shrank has zeros there. */
-    code = tensor_reader_check(r, e);
-    return code ? code
+    rc = tensor_reader_check(r, e);
+    return rc ? rc
                 : file_bad(e, KV_E_FORMAT, r->c->files[t->file].name,
                            "tensor \"%.*s\": " NPZ_SUM_WRONG, SHOWN(t->name));
 }
@@ -94,8 +97,8 @@ static int read_bytes(tensor_reader *r, const void **data, int64_t i, int64_t at
     const tensor_info *t = &r->c->tensors[i];
     if (t->form & TENSOR_DEFLATED)
         return tensor_deflated_read(&r->deflated, r->c, data, i, at, n, e);
-    int code = read_plain(r, data, t->file, t->offset + at, n, e);
-    return code || !t->member ? code : add_sum(r, *data, i, at, n, e);
+    int rc = read_plain(r, data, t->file, t->offset + at, n, e);
+    return rc || !t->member ? rc : add_sum(r, *data, i, at, n, e);
 }
 
 /* ---- Elements that do not follow each other ----------------------------------------------------
@@ -108,25 +111,25 @@ static int spread(tensor_reader *r, int64_t i, kv_err *e)
     const tensor_info *t = &r->c->tensors[i];
     bool deflated = t->form & TENSOR_DEFLATED;
     npz_sum *sum = t->member ? &r->c->sums[t->member - 1] : NULL;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (r->spread == i + 1)
         return KV_OK;
     r->spread = 0;
     if (deflated) {
         input_close(&r->inflated);
-        code = input_new(&r->inflated, r->c->files[t->file].name, e);
+        rc = input_new(&r->inflated, r->c->files[t->file].name, e);
     }
-    for (int64_t at = 0, n; sum && at < sum->bytes && !code; at += n) {
+    for (int64_t at = 0, n; sum && at < sum->bytes && !rc; at += n) {
         const void *data;
         n = sum->bytes - at < TENSOR_BLOCK ? sum->bytes - at : TENSOR_BLOCK;
         if (!deflated && npz_sum_known(sum) && at == 0)
             at = sum->bytes - n; /* the last block tells whether it was right */
-        if ((code = read_bytes(r, &data, i, at, n, e)) == KV_OK && deflated)
-            code = input_append(&r->inflated, data, n, e);
-        code = code ? code : stop_check(e);
+        if ((rc = read_bytes(r, &data, i, at, n, e)) == KV_OK && deflated)
+            rc = input_append(&r->inflated, data, n, e);
+        rc = rc ? rc : stop_check(e);
     }
-    r->spread = code ? 0 : i + 1;
-    return code;
+    r->spread = rc ? 0 : i + 1;
+    return rc;
 }
 
 /* Reads n elements, `step` elements from one to the next in the file, to every `to_step`th. */
@@ -139,16 +142,16 @@ static int read_line(tensor_reader *r, char *to, const tensor_info *t, int64_t a
     const input *in = t->form & TENSOR_DEFLATED ? &r->inflated : &r->c->files[t->file];
     int64_t begin = t->form & TENSOR_DEFLATED ? t->first : t->offset;
     int64_t most = step == 0 ? n : step * width > FAR_BYTES ? 1 : LINE_BYTES / (step * width);
-    int code = KV_OK;
-    for (int64_t i = 0, some; i < n && !code; i += some) {
+    int rc = KV_OK;
+    for (int64_t i = 0, some; i < n && !rc; i += some) {
         some = n - i < most ? n - i : most;
         int64_t bytes = ((some - 1) * step + 1) * width, from = begin + (at + i * step) * width;
         if (step == 1 && to_step == 1)
-            code = input_read(in, to + i * width, from, bytes, e);
-        else if ((code = input_read(in, line, from, bytes, e)) == KV_OK)
+            rc = input_read(in, to + i * width, from, bytes, e);
+        else if ((rc = input_read(in, line, from, bytes, e)) == KV_OK)
             strided_copy(to + i * to_step * width, &to_step, line, &step, 1, &some, width, false);
     }
-    return code;
+    return rc;
 }
 
 /* Reads a box of elements: `shape` of them from index `from` on, to where they follow each other in
@@ -157,16 +160,16 @@ static int read_box(tensor_reader *r, char *to, const tensor_info *t, const int6
                     const int64_t *shape, kv_err *e)
 {
     int64_t rows[KV_MAX_NDIM], index[KV_MAX_NDIM] = {0}, at = 0, place = 0, ticks = 0;
-    int along = 0, code = KV_OK;
+    int along = 0, rc = KV_OK;
     strided_rows(rows, t->ndim, shape);
     for (int i = 0; i < t->ndim; i++) {
         at += from[i] * t->strides[i];
         if (shape[i] > 1 && (shape[along] == 1 || t->strides[i] <= t->strides[along]))
             along = i;
     }
-    while (!code) {
-        code = read_line(r, to + place * tensor_type_run_bytes(t->type), t, at, shape[along],
-                         t->strides[along], rows[along], e);
+    while (!rc) {
+        rc = read_line(r, to + place * tensor_type_run_bytes(t->type), t, at, shape[along],
+                       t->strides[along], rows[along], e);
         int i = t->ndim - 1;
         for (; i >= 0; i--) {
             if (i == along)
@@ -181,9 +184,9 @@ static int read_box(tensor_reader *r, char *to, const tensor_info *t, const int6
         }
         if (i < 0)
             break;
-        code = code ? code : stop_check_at(++ticks, e);
+        rc = rc ? rc : stop_check_at(++ticks, e);
     }
-    return code;
+    return rc;
 }
 
 /* Reads elements `at` to at + n by boxes: all of the last axes, and some of the one before. */
@@ -191,8 +194,8 @@ static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, 
                   kv_err *e)
 {
     const int64_t width = tensor_type_run_bytes(t->type);
-    int code = KV_OK;
-    while (n > 0 && !code) {
+    int rc = KV_OK;
+    while (n > 0 && !rc) {
         int64_t from[KV_MAX_NDIM] = {0}, shape[KV_MAX_NDIM], rest = at, step = 1;
         int k = t->ndim - 1;
         for (int i = k; i >= 0; rest /= t->shape[i--]) {
@@ -205,12 +208,12 @@ static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, 
         }
         int64_t left = t->shape[k] - from[k];
         shape[k] = n / step < left ? n / step : left;
-        code = read_box(r, to, t, from, shape, e);
+        rc = read_box(r, to, t, from, shape, e);
         to += step * shape[k] * width;
         at += step * shape[k];
         n -= step * shape[k];
     }
-    return code;
+    return rc;
 }
 
 /* n bytes of a tensor in the order of rows. */
@@ -224,8 +227,8 @@ static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at,
     if (!r->rows && !(r->rows = mem_alloc(TENSOR_BLOCK, 1, e)))
         return KV_E_MEMORY;
     *data = r->rows;
-    int code = spread(r, i, e);
-    return code ? code : gather(r, r->rows, t, at / width, n / width, e);
+    int rc = spread(r, i, e);
+    return rc ? rc : gather(r, r->rows, t, at / width, n / width, e);
 }
 
 /* ---- Bytes in the other order ---------------------------------------------------------------- */
@@ -255,14 +258,14 @@ static void swap(char *to, const char *from, int64_t n, tensor_type type)
 static int fetch(tensor_reader *r, const checkpoint *scaled, const void **data, int64_t i,
                  int64_t at, int64_t n, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (scaled && r->scales && r->scales->c != scaled) {
         tensor_reader_free(r->scales);
         r->scales = NULL;
     }
     if (scaled && !r->scales)
-        code = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
-    return code ? code : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
+        rc = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
+    return rc ? rc : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
 }
 
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e)
@@ -277,9 +280,11 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
         return kv_assert_report(e);
     if (t->form & TENSOR_DECODED)
         return tensor_decoded_read(&r->decoded, r->c, fetch, r, data, i, at, n, e);
-    int code = read_rows(r, data, i, at, n, e);
-    if (code || !(t->form & TENSOR_SWAPPED))
-        return code;
+    if (t->form & TENSOR_SPARSE)
+        return tensor_sparse_read(&r->sparse, r->c, data, i, at, n, e);
+    int rc = read_rows(r, data, i, at, n, e);
+    if (rc || !(t->form & TENSOR_SWAPPED))
+        return rc;
     if (!r->swapped && !(r->swapped = mem_alloc(TENSOR_BLOCK, 1, e)))
         return KV_E_MEMORY;
     swap(r->swapped, *data, n, t->type);
@@ -289,6 +294,6 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
 
 int tensor_reader_check(const tensor_reader *r, kv_err *e)
 {
-    int code = r->scales ? tensor_reader_check(r->scales, e) : KV_OK;
-    return code ? code : file_window_check(&r->window, e);
+    int rc = r->scales ? tensor_reader_check(r->scales, e) : KV_OK;
+    return rc ? rc : file_window_check(&r->window, e);
 }

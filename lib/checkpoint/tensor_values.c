@@ -72,32 +72,32 @@ static int read_global(float *out, const checkpoint *c, int64_t i, kv_err *e)
 {
     tensor_reader *r;
     const void *data;
-    int code = tensor_reader_new(&r, c, 0, e);
-    if (code)
-        return code;
-    if (!(code = tensor_read(r, &data, i, 0, sizeof *out, e)))
+    int rc = tensor_reader_new(&r, c, 0, e);
+    if (rc)
+        return rc;
+    if (!(rc = tensor_read(r, &data, i, 0, sizeof *out, e)))
         memcpy(out, data, sizeof *out);
     tensor_reader_free(r);
-    return code;
+    return rc;
 }
 
 static int add_pair(decoding *d, int file, int64_t at, const scales *s, const scales_fit *fit,
                     kv_err *e)
 {
-    int code = mem_grow(&d->pairs, &d->cap, d->n + 1, sizeof *d->pairs, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&d->pairs, &d->cap, d->n + 1, sizeof *d->pairs, e);
+    if (rc)
+        return rc;
     pair *p = &d->pairs[d->n++];
     *p = (pair){.codes = {file, at}, .scale = {-1, 0}, .fit = *fit};
     d->fates[file][at].pair = d->n;
-    for (int i = 0; i < s->n && !code; i++) {
+    for (int i = 0; i < s->n && !rc; i++) {
         const checkpoint *c = d->m.files[s->home[i]];
         int64_t number = number_of(c, s->scale[i]);
         d->fates[s->home[i]][number].hidden = true;
         if (i == fit->scale)
             p->scale = (place){s->home[i], number};
         else
-            code = read_global(&p->fit.how.global, c, number, e);
+            rc = read_global(&p->fit.how.global, c, number, e);
     }
     if (s->n == 0)
         return KV_OK;
@@ -105,23 +105,23 @@ static int add_pair(decoding *d, int file, int64_t at, const scales *s, const sc
     p->fit.how.has_global = fit->global >= 0;
     p->fit.how.named = dot ? dot + 1 : name;
     p->fit.how.nhidden = s->n + hide_others(d, s->codes->name, fit->stem);
-    return code;
+    return rc;
 }
 
 static int find_pairs(decoding *d, int file, tensor_values_choice *choose, void *arg, kv_err *e)
 {
     const checkpoint *c = d->m.files[file];
-    int code = KV_OK;
-    for (int64_t i = 0; i < c->ntensors && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ntensors && !rc; i++) {
         const tensor_info *t = &c->tensors[i];
         scales s = {0};
         scales_fit fit = {.how.type = t->type, .packed = 1, .stem = strlen(t->name)};
         if (gguf_blocks_can(t->type) ||
             (scales_find_codes(&s, d->m, file, t) && (!choose || choose(arg, t)) &&
              scales_find_fit(&fit, &s, d->block)))
-            code = add_pair(d, file, i, &s, &fit, e);
+            rc = add_pair(d, file, i, &s, &fit, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- Tensors of numbers ---------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static int rebuild(decoding *d, int file, kv_err *e)
     checkpoint *c = d->m.files[file];
     fate *fates = d->fates[file];
     int64_t n = c->ntensors, visible = 0, hidden = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     for (int64_t i = 0; i < n; i++) {
         visible += fates[i].pair || !fates[i].hidden;
         hidden += fates[i].pair || fates[i].hidden;
@@ -172,26 +172,26 @@ static int rebuild(decoding *d, int file, kv_err *e)
     if (!tensors)
         return KV_E_MEMORY;
     int64_t at = 0, behind = visible;
-    for (int64_t i = 0; i < n && !code; i++) {
+    for (int64_t i = 0; i < n && !rc; i++) {
         const pair *p = fates[i].pair ? &d->pairs[fates[i].pair - 1] : NULL;
         fates[i].moved = p || fates[i].hidden ? behind++ : at++;
         tensors[fates[i].moved] = c->tensors[i];
         if (!p)
             continue;
-        code = mem_grow(&c->values, &c->values_cap, c->nvalues + 1, sizeof *c->values, e);
-        if (code)
+        rc = mem_grow(&c->values, &c->values_cap, c->nvalues + 1, sizeof *c->values, e);
+        if (rc)
             break;
         c->values[c->nvalues++] = p->fit.how;
         c->values[c->nvalues - 1].codes = fates[i].moved;
         tensors[at] = c->tensors[i];
-        code = describe(&tensors[at++], c, &p->fit, e);
+        rc = describe(&tensors[at++], c, &p->fit, e);
     }
     mem_free(c->tensors);
     c->tensors = tensors;
     c->tensors_cap = visible + hidden;
     c->ntensors = visible;
     c->nhidden = hidden;
-    return code;
+    return rc;
 }
 
 /* Now that all have their places: where the scales are, and which names there are. */
@@ -239,21 +239,21 @@ static void hide_marker(decoding *d)
 
 static int decode_all(decoding *d, tensor_values_choice *choose, void *arg, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     scales_block_size(d->block, d->m.files[0]->name);
-    for (int k = 0; k < d->m.n && !code; k++)
+    for (int k = 0; k < d->m.n && !rc; k++)
         if (!(d->fates[k] = mem_zalloc(d->m.files[k]->ntensors, sizeof **d->fates, e)))
-            code = KV_E_MEMORY;
-    for (int k = 0; k < d->m.n && !code; k++)
-        code = find_pairs(d, k, choose, arg, e);
-    if (code || d->n == 0)
-        return code;
+            rc = KV_E_MEMORY;
+    for (int k = 0; k < d->m.n && !rc; k++)
+        rc = find_pairs(d, k, choose, arg, e);
+    if (rc || d->n == 0)
+        return rc;
     hide_marker(d);
-    for (int k = 0; k < d->m.n && !code; k++)
-        code = rebuild(d, k, e);
-    for (int k = 0; k < d->m.n && !code; k++)
-        code = connect(d, k, e);
-    return code;
+    for (int k = 0; k < d->m.n && !rc; k++)
+        rc = rebuild(d, k, e);
+    for (int k = 0; k < d->m.n && !rc; k++)
+        rc = connect(d, k, e);
+    return rc;
 }
 
 int tensor_values_decode(checkpoint *const *files, int n, tensor_values_choice *choose, void *arg,
@@ -263,12 +263,12 @@ int tensor_values_decode(checkpoint *const *files, int n, tensor_values_choice *
     if (n == 0)
         return KV_OK;
     d.fates = mem_zalloc(n, sizeof *d.fates, e);
-    int code = d.fates ? decode_all(&d, choose, arg, e) : KV_E_MEMORY;
+    int rc = d.fates ? decode_all(&d, choose, arg, e) : KV_E_MEMORY;
     for (int k = 0; k < n && d.fates; k++)
         mem_free(d.fates[k]);
     mem_free(d.fates);
     mem_free(d.pairs);
-    return code;
+    return rc;
 }
 
 /* ---- What was decoded ------------------------------------------------------------------------ */

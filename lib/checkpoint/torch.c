@@ -30,8 +30,8 @@
 
 int torch_add(torch_archive *a, const zip_member *m, kv_err *e)
 {
-    int code = mem_grow(&a->members, &a->cap, a->n + 1, sizeof *a->members, e);
-    const char *name = code ? NULL : arena_text(&a->names, m->name, strlen(m->name), e);
+    int rc = mem_grow(&a->members, &a->cap, a->n + 1, sizeof *a->members, e);
+    const char *name = rc ? NULL : arena_text(&a->names, m->name, strlen(m->name), e);
     if (!name)
         return KV_E_MEMORY;
     a->members[a->n++] = (torch_member){name, m->deflated, m->crc, m->begin, m->stored, m->bytes};
@@ -95,12 +95,12 @@ static int find_member(const reading *r, const char *behind_root, size_t n,
     buf name = {0};
     buf_put(&name, buf_text(&r->root), r->root.len);
     buf_put(&name, behind_root, n);
-    int code = buf_check(&name, e);
-    *found = code ? NULL
+    int rc = buf_check(&name, e);
+    *found = rc ? NULL
                   : bsearch(&(torch_member){.name = buf_text(&name)}, r->a->members,
                             (size_t)r->a->n, sizeof *r->a->members, by_member);
     buf_release(&name);
-    return code;
+    return rc;
 }
 
 /* All bytes of a member, whose checksum is right. */
@@ -110,21 +110,21 @@ static int read_member(const reading *r, const torch_member *m, char **out, kv_e
     inflate_stream *from = NULL;
     int64_t got = m->bytes;
     char *bytes = mem_alloc(m->bytes + 1, 1, e);
-    int code = bytes ? KV_OK : KV_E_MEMORY;
-    if (!code && !m->deflated)
-        code = input_read(in, bytes, m->begin, m->bytes, e);
-    else if (!code && !(code = inflate_new(&from, e)) &&
-             !(code = inflate_begin(from, in, m->begin, m->stored, in->name, e)))
-        code = inflate_read(from, bytes, m->bytes + 1, &got, e);
+    int rc = bytes ? KV_OK : KV_E_MEMORY;
+    if (!rc && !m->deflated)
+        rc = input_read(in, bytes, m->begin, m->bytes, e);
+    else if (!rc && !(rc = inflate_new(&from, e)) &&
+             !(rc = inflate_begin(from, in, m->begin, m->stored, in->name, e)))
+        rc = inflate_read(from, bytes, m->bytes + 1, &got, e);
     inflate_free(from);
-    if (!code && (got != m->bytes || inflate_crc(0, bytes, got) != m->crc))
-        code =
+    if (!rc && (got != m->bytes || inflate_crc(0, bytes, got) != m->crc))
+        rc =
             file_bad(e, KV_E_FORMAT, in->name, "member \"%.*s\": " NPZ_SUM_WRONG, SHOWN(m->name));
-    if (code)
+    if (rc)
         mem_free(bytes);
     else
         *out = bytes;
-    return code;
+    return rc;
 }
 
 /* ---- Entries that are not tensors ------------------------------------------------------------ */
@@ -142,16 +142,16 @@ static int count_name(reading *r, kv_err *e)
 static int add_entry(reading *r, const char *type, const char *value, kv_err *e)
 {
     checkpoint *c = r->c;
-    int code = count_name(r, e);
-    if (code)
-        return code;
+    int rc = count_name(r, e);
+    if (rc)
+        return rc;
     if (c->nothers++ < 2) {
         buf_add(&c->others, c->others.len ? ", " : "");
         buf_put(&c->others, buf_text(&r->path), utf8_cut(buf_text(&r->path), r->path.len, 80));
-        code = buf_check(&c->others, e);
+        rc = buf_check(&c->others, e);
     }
-    if (code || !c->options.entries)
-        return code;
+    if (rc || !c->options.entries)
+        return rc;
     const tensor_info t = {.name = buf_text(&r->path),
                            .type = TENSOR_NONE,
                            .odd = type,
@@ -197,11 +197,11 @@ static int add_plain(reading *r, const pickle_node *node, kv_err *e)
         buf_put(&text, node->u.text, strnlen(node->u.text, n));
         buf_add(&text, n < node->n ? "…" : "");
     }
-    int code = buf_check(&text, e);
-    if (!code)
-        code = add_entry(r, types[node->kind], buf_text(&text), e);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = add_entry(r, types[node->kind], buf_text(&text), e);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -235,12 +235,12 @@ static int find_storage(reading *r, pickle_ref ref, storage *out, bool *right, k
     buf_add(&file, "data/");
     buf_put(&file, text->u.text, text->n);
     out->member = NULL;
-    int code = buf_check(&file, e);
-    if (!code && !memchr(text->u.text, '/', text->n) && !memchr(text->u.text, 0, text->n))
-        code = find_member(r, buf_text(&file), file.len, &out->member, e);
+    int rc = buf_check(&file, e);
+    if (!rc && !memchr(text->u.text, '/', text->n) && !memchr(text->u.text, 0, text->n))
+        rc = find_member(r, buf_text(&file), file.len, &out->member, e);
     buf_release(&file);
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     if (!out->member)
         return bad_tensor(r, "has a storage that is not in the archive", e);
     if (__builtin_mul_overflow(n, (int64_t)out->of->bytes, &bytes) || bytes != out->member->bytes)
@@ -262,9 +262,9 @@ static bool is_packed(const tensor_info *t, const int64_t *strides)
 /* Adds the checksum of a member whose bytes are all one tensor's. */
 static int add_sum(checkpoint *c, const torch_member *m, tensor_info *t, kv_err *e)
 {
-    int code = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
+    if (rc)
+        return rc;
     npz_sum_init(&c->sums[c->nsums], m->crc, "", 0, m->bytes);
     t->member = ++c->nsums;
     return KV_OK;
@@ -281,7 +281,7 @@ static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t 
     t->offset = m->begin;
     if (t->elements == 0)
         return checkpoint_add(r->c, t, e);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (m->deflated) {
         t->stored_bytes = m->stored;
         t->first = first * width;
@@ -292,10 +292,10 @@ static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t 
         t->form |= packed ? 0u : TENSOR_STRIDED;
     }
     if (m->deflated || (all && t->bytes == m->bytes))
-        code = add_sum(r->c, m, t, e);
+        rc = add_sum(r->c, m, t, e);
     t->strides = t->form & TENSOR_STRIDED ? strides : NULL;
     t->form |= r->swapped && width > 1 ? TENSOR_SWAPPED : 0u;
-    return code ? code : checkpoint_add(r->c, t, e);
+    return rc ? rc : checkpoint_add(r->c, t, e);
 }
 
 /* What metadata say of a view whose numbers are others than those that are stored; NULL: nothing.
@@ -329,16 +329,16 @@ static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_er
     storage s;
     bool right;
     tensor_info t = {.name = buf_text(&r->path), .shape = shape, .file = r->file};
-    int code = count_name(r, e);
-    if (code)
-        return code;
+    int rc = count_name(r, e);
+    if (rc)
+        return rc;
     if (!torch_argument(&r->p, args, 0, &from) || !torch_argument(&r->p, args, 1, &at) ||
         !torch_integer(&r->p, at, &first) || first < 0 || !torch_argument(&r->p, args, 2, &size) ||
         !torch_integers(&r->p, size, shape, &t.ndim) || !torch_argument(&r->p, args, 3, &steps) ||
         !torch_integers(&r->p, steps, strides, &nstrides) || nstrides != t.ndim)
         return bad_tensor(r, "has sizes or strides that are not read", e);
-    if ((code = find_storage(r, from, &s, &right, e)) || !right)
-        return code;
+    if ((rc = find_storage(r, from, &s, &right, e)) || !right)
+        return rc;
     if (m->at == 7) { /* elements of a dtype in a storage of bytes */
         char name[GLOBAL_MAX];
         s.of = torch_argument(&r->p, args, 6, &dtype)
@@ -369,13 +369,13 @@ static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_er
         return bad_tensor(r, "is a view of F4, which is not read", e);
     if (t.odd && !packed) /* it is only listed */
         memset(strides, 0, sizeof strides);
-    code = add_view(r, &s, &t, strides, first, t.elements ? end + 1 : first, e);
-    if (!code && t.type == TENSOR_F4 && r->c->ntensors > 0) { /* two elements a byte */
+    rc = add_view(r, &s, &t, strides, first, t.elements ? end + 1 : first, e);
+    if (!rc && t.type == TENSOR_F4 && r->c->ntensors > 0) { /* two elements a byte */
         tensor_info *kept = &r->c->tensors[r->c->ntensors - 1];
         ((int64_t *)kept->shape)[t.ndim - 1] *= 2;
         kept->elements *= 2;
     }
-    return code;
+    return rc;
 }
 
 /* A tensor that has no numbers here. */
@@ -388,9 +388,9 @@ static int add_unread(reading *r, const torch_meaning *m, pickle_ref args, kv_er
                      .odd = m->type,
                      .shape = shape,
                      .file = r->file};
-    int code = count_name(r, e);
-    if (code)
-        return code;
+    int rc = count_name(r, e);
+    if (rc)
+        return rc;
     if (!m->at || !torch_argument(&r->p, args, (uint32_t)m->at, &size) ||
         !torch_integers(&r->p, size, shape, &t.ndim))
         t.ndim = 0;
@@ -448,10 +448,10 @@ static int keep_data(reading *r, const char *data, int64_t n, tensor_info *t, kv
 {
     checkpoint *c = r->c;
     input in;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (r->arrays < 0) {
-        if ((code = input_new(&in, path_of(r), e)) || (code = checkpoint_add_file(c, &in, e)))
-            return code;
+        if ((rc = input_new(&in, path_of(r), e)) || (rc = checkpoint_add_file(c, &in, e)))
+            return rc;
         r->arrays = (int)c->nfiles - 1;
     }
     t->file = r->arrays;
@@ -475,9 +475,9 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
              torch_integers(&r->p, size, shape, &t.ndim) && numpy_type(r, dtype, &t.type, &swapped);
     if (!*known)
         return KV_OK;
-    int code = count_name(r, e);
-    if (code)
-        return code;
+    int rc = count_name(r, e);
+    if (rc)
+        return rc;
     t.elements = tensor_elements(t.ndim, shape);
     t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
     if (t.bytes < 0 || t.bytes > r->nbytes || (r->array_bytes += t.bytes) > SHARED_MOST * r->nbytes)
@@ -492,8 +492,8 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
     t.strides = turned ? strides : NULL;
     t.form = (turned ? TENSOR_STRIDED : 0u) |
              (swapped && tensor_type_run_bytes(t.type) > 1 ? TENSOR_SWAPPED : 0u);
-    code = keep_data(r, data, n, &t, e);
-    return code ? code : checkpoint_add(r->c, &t, e);
+    rc = keep_data(r, data, n, &t, e);
+    return rc ? rc : checkpoint_add(r->c, &t, e);
 }
 
 /* ---- The tree -------------------------------------------------------------------------------- */
@@ -503,13 +503,13 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e);
 /* Visits a value under a longer path. */
 static int visit_below(reading *r, pickle_ref value, size_t path, int depth, kv_err *e)
 {
-    int code = buf_check(&r->path, e);
-    if (!code)
-        code = visit(r, value, depth + 1, e);
+    int rc = buf_check(&r->path, e);
+    if (!rc)
+        rc = visit(r, value, depth + 1, e);
     r->path.len = path;
     if (r->path.data)
         r->path.data[path] = '\0';
-    return code;
+    return rc;
 }
 
 static int visit_items(reading *r, pickle_ref ref, int depth, int64_t *index, kv_err *e)
@@ -517,12 +517,12 @@ static int visit_items(reading *r, pickle_ref ref, int depth, int64_t *index, kv
     const pickle *p = &r->p;
     size_t path = r->path.len;
     uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
-    int code = KV_OK;
-    for (; link && !code; link = p->links[link].next) {
+    int rc = KV_OK;
+    for (; link && !rc; link = p->links[link].next) {
         buf_printf(&r->path, "%s%lld", path ? "." : "", (long long)(*index)++);
-        code = visit_below(r, p->links[link].node, path, depth, e);
+        rc = visit_below(r, p->links[link].node, path, depth, e);
     }
-    return code;
+    return rc;
 }
 
 /* A part of the root was visited: is it one that can be read without the others? */
@@ -543,8 +543,8 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
     const pickle *p = &r->p;
     size_t path = r->path.len;
     uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
-    int code = KV_OK;
-    while (link && !code) {
+    int rc = KV_OK;
+    while (link && !rc) {
         pickle_ref key = p->links[link].node;
         int64_t tensors = r->c->ntensors, objects = r->nobjects;
         link = p->links[link].next;
@@ -553,12 +553,12 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
             r->path.len = path;
             return wrong(r, "a key that is neither a text nor a whole number", e);
         }
-        code = visit_below(r, p->links[link].node, path, depth, e);
-        if (!code && depth == 0)
-            code = look_at_part(r, key, tensors, objects, e);
+        rc = visit_below(r, p->links[link].node, path, depth, e);
+        if (!rc && depth == 0)
+            rc = look_at_part(r, key, tensors, objects, e);
         link = p->links[link].next;
     }
-    return code;
+    return rc;
 }
 
 /* Calls of a tensor's class, or of a parameter's, lead to others. */
@@ -568,7 +568,7 @@ static int visit_made(reading *r, pickle_ref ref, pickle_ref function, pickle_re
     char name[GLOBAL_MAX];
     pickle_ref inner, type, rest;
     bool known = false;
-    int code = KV_OK;
+    int rc = KV_OK;
     const torch_meaning *m = torch_meaning_of_name(torch_name_of(&r->p, function, name));
     switch (m->is) {
     case TENSOR:
@@ -588,8 +588,8 @@ static int visit_made(reading *r, pickle_ref ref, pickle_ref function, pickle_re
         return known && depth < DEPTH_MAX ? visit_made(r, ref, inner, rest, depth + 1, e)
                                           : add_object(r, type, e);
     case ARRAY:
-        code = add_array(r, ref, &known, e);
-        return code || known ? code : add_object(r, function, e);
+        rc = add_array(r, ref, &known, e);
+        return rc || known ? rc : add_object(r, function, e);
     case OBJECT:
     case DICT:
     case ATTRIBUTES:
@@ -610,7 +610,7 @@ static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
     pickle_ref dicts[2], first = 0;
     int64_t index = 0;
     bool has_first = torch_argument(&r->p, call->args, 0, &first);
-    int code = KV_OK, n = torch_dicts_of(&r->p, ref, dicts);
+    int rc = KV_OK, n = torch_dicts_of(&r->p, ref, dicts);
     switch (m->is) {
     case DICT:
     case ATTRIBUTES:
@@ -618,14 +618,14 @@ static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
         if (m->is == DICT && has_first && pickle_at(p, first)->kind != PICKLE_DICT &&
             pickle_at(p, first)->kind != PICKLE_GLOBAL && pickle_at(p, first)->kind != PICKLE_NONE)
             return add_object(r, torch_function_of(&r->p, ref), e);
-        for (int i = 0; i < n && !code; i++)
-            code = visit_pairs(r, dicts[i], depth, e);
-        return code;
+        for (int i = 0; i < n && !rc; i++)
+            rc = visit_pairs(r, dicts[i], depth, e);
+        return rc;
     case LIST:
         if (has_first &&
             (pickle_at(p, first)->kind == PICKLE_TUPLE || pickle_at(p, first)->kind == PICKLE_LIST))
-            code = visit_items(r, first, depth, &index, e);
-        return code ? code : visit_items(r, ref, depth, &index, e);
+            rc = visit_items(r, first, depth, &index, e);
+        return rc ? rc : visit_items(r, ref, depth, &index, e);
     case VALUE:
     case BYTES:
         return add_entry(r, m->is == BYTES ? "bytes" : strrchr(m->name, '.') + 1, "", e);
@@ -647,9 +647,9 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
     pickle_node *node = pickle_at(&r->p, ref);
     char name[GLOBAL_MAX];
     int64_t index = 0;
-    int code = stop_check_at(r->visits, e);
-    if (code)
-        return code;
+    int rc = stop_check_at(r->visits, e);
+    if (rc)
+        return rc;
     if (depth > DEPTH_MAX)
         return wrong(r, "values in more than 1000 others", e);
     if (node->busy)
@@ -659,18 +659,18 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
     node->busy = 1;
     switch ((pickle_kind)node->kind) {
     case PICKLE_DICT:
-        code = visit_pairs(r, ref, depth, e);
+        rc = visit_pairs(r, ref, depth, e);
         break;
     case PICKLE_LIST:
     case PICKLE_TUPLE:
-        code = visit_items(r, ref, depth, &index, e);
+        rc = visit_items(r, ref, depth, &index, e);
         break;
     case PICKLE_CALL:
-        code = visit_call(r, ref, depth, e);
+        rc = visit_call(r, ref, depth, e);
         break;
     case PICKLE_GLOBAL:
         torch_name_of(&r->p, ref, name);
-        code = torch_find_dtype(name) || strcmp(name, "torch.strided") == 0
+        rc = torch_find_dtype(name) || strcmp(name, "torch.strided") == 0
                    ? add_entry(r, "text", name, e)
                    : add_object(r, ref, e);
         break;
@@ -683,11 +683,11 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
     case PICKLE_BYTES:
     case PICKLE_SET:
     case PICKLE_PERSISTENT:
-        code = add_plain(r, node, e);
+        rc = add_plain(r, node, e);
         break;
     }
     node->busy = 0;
-    return code;
+    return rc;
 }
 
 /* ---- A part ---------------------------------------------------------------------------------- */
@@ -796,9 +796,9 @@ static int read_tree(reading *r, kv_err *e)
     int64_t tensors = c->ntensors;
     if (c->part && !find_part(r, r->p.root, c->part, 0, &root))
         return no_part(r, r->p.root, e);
-    int code = name_root(r, root, e);
-    if (code || (code = visit(r, root, 0, e)))
-        return code;
+    int rc = name_root(r, root, e);
+    if (rc || (rc = visit(r, root, 0, e)))
+        return rc;
     if (r->nobjects)
         return c->ntensors = tensors, refuse_objects(r, e);
     if (r->model && !c->part && (c->nothers || c->ntensors > tensors)) {
@@ -841,12 +841,12 @@ static int read_order(reading *r, kv_err *e)
 {
     const torch_member *m;
     char *text = NULL;
-    int code = find_member(r, "byteorder", 9, &m, e);
-    if (code || !m)
-        return code;
-    code = m->bytes > 16 ? KV_OK : read_member(r, m, &text, e);
-    if (code)
-        return code;
+    int rc = find_member(r, "byteorder", 9, &m, e);
+    if (rc || !m)
+        return rc;
+    rc = m->bytes > 16 ? KV_OK : read_member(r, m, &text, e);
+    if (rc)
+        return rc;
     bool little = text && m->bytes == 6 && memcmp(text, "little", 6) == 0;
     r->swapped = text && m->bytes == 3 && memcmp(text, "big", 3) == 0;
     mem_free(text);
@@ -860,10 +860,10 @@ int torch_read(torch_archive *a, checkpoint *c, int file, kv_err *e)
     reading r = {.c = c, .file = file, .a = a, .arrays = -1};
     const torch_member *pkl;
     qsort(a->members, (size_t)a->n, sizeof *a->members, by_member);
-    int code = find_root(&r, &pkl, e);
-    if (!code && !(code = read_order(&r, e)) && !(code = read_member(&r, pkl, &r.bytes, e)) &&
-        !(code = pickle_read(&r.p, r.bytes, r.nbytes = pkl->bytes, path_of(&r), e)))
-        code = read_tree(&r, e);
+    int rc = find_root(&r, &pkl, e);
+    if (!rc && !(rc = read_order(&r, e)) && !(rc = read_member(&r, pkl, &r.bytes, e)) &&
+        !(rc = pickle_read(&r.p, r.bytes, r.nbytes = pkl->bytes, path_of(&r), e)))
+        rc = read_tree(&r, e);
     c->made_names = true;
     pickle_release(&r.p);
     mem_free(r.bytes);
@@ -871,5 +871,5 @@ int torch_read(torch_archive *a, checkpoint *c, int file, kv_err *e)
     buf_release(&r.path);
     buf_release(&r.objects);
     arena_release(&r.memory);
-    return code;
+    return rc;
 }

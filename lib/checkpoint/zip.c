@@ -90,14 +90,14 @@ static int read_end64(archive *a, int64_t end, int64_t *at, int64_t *bytes, int6
     *at = end;
     if (last < 0)
         return KV_OK;
-    int code = input_read(a->in, raw, locator, ZIP_LOCATOR_BYTES, e);
-    if (code || number(raw, 4) != ZIP_LOCATOR)
-        return code;
+    int rc = input_read(a->in, raw, locator, ZIP_LOCATOR_BYTES, e);
+    if (rc || number(raw, 4) != ZIP_LOCATOR)
+        return rc;
     /* It has more bytes where it has fields of its own; then what the locator says is right. */
     int64_t where = place(raw + 8, 8), tries[] = {last, where < last ? where : last};
     for (int i = 0; i < 2; i++) {
-        if ((code = input_read(a->in, raw, tries[i], ZIP_END64_BYTES, e)))
-            return code;
+        if ((rc = input_read(a->in, raw, tries[i], ZIP_END64_BYTES, e)))
+            return rc;
         if (number(raw, 4) != ZIP_END64 || place(raw + 4, 8) != locator - tries[i] - 12)
             continue;
         if (number(raw + 16, 8) || number(raw + 24, 8) != number(raw + 32, 8))
@@ -117,9 +117,9 @@ static int find_directory(archive *a, const unsigned char *raw, int64_t end, kv_
 {
     int64_t bytes = place(raw + 12, 4), offset = place(raw + 16, 4), disk = place(raw + 4, 2);
     a->count = place(raw + 10, 2);
-    int code = read_end64(a, end, &a->end, &bytes, &offset, e);
-    if (code)
-        return code;
+    int rc = read_end64(a, end, &a->end, &bytes, &offset, e);
+    if (rc)
+        return rc;
     if (a->end == end && (disk || place(raw + 6, 2) || place(raw + 8, 2) != a->count))
         return file_bad(e, KV_E_FORMAT, a->in->name,
                         "zip archives in several files are not read");
@@ -141,18 +141,18 @@ static int read_end(archive *a, kv_err *e)
     unsigned char *tail = mem_alloc(n, 1, e);
     if (!tail)
         return KV_E_MEMORY;
-    int code = input_read(a->in, tail, first, n, e);
-    int64_t at = code ? -1 : find_end(tail, n);
-    if (!code && at < 0)
-        code = refuse_end(a, "cut, or no zip archive: it does not end with a directory", e);
-    if (!code)
-        code = find_directory(a, tail + at, first + at, e);
-    int64_t behind = code ? 0 : n - at - ZIP_END_BYTES - place(tail + at + 20, 2);
+    int rc = input_read(a->in, tail, first, n, e);
+    int64_t at = rc ? -1 : find_end(tail, n);
+    if (!rc && at < 0)
+        rc = refuse_end(a, "cut, or no zip archive: it does not end with a directory", e);
+    if (!rc)
+        rc = find_directory(a, tail + at, first + at, e);
+    int64_t behind = rc ? 0 : n - at - ZIP_END_BYTES - place(tail + at + 20, 2);
     if (behind)
-        code = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                "%lld bytes behind the zip archive", (long long)behind);
+        rc = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
+                              "%lld bytes behind the zip archive", (long long)behind);
     mem_free(tail);
-    return code;
+    return rc;
 }
 
 /* ---- A member -------------------------------------------------------------------------------- */
@@ -220,22 +220,22 @@ static int check_local(archive *a, zip_member *m, const unsigned char *line, boo
 {
     int64_t room = a->directory - m->offset, nname = (int64_t)strlen(a->name);
     int64_t ahead = m->stored < NEAR_BYTES ? NEAR_BYTES : GUESS_BYTES;
-    int code = KV_OK;
+    int rc = KV_OK;
     *right = false;
     if (m->offset < 0 || room < ZIP_LOCAL_BYTES)
         return FAULT(a, KV_E_FORMAT, e, "begins at byte %lld, outside the members", NAME(a),
                      (long long)m->offset);
-    const unsigned char *h = look_at(a, m->offset, ZIP_LOCAL_BYTES, ahead, &code, e);
+    const unsigned char *h = look_at(a, m->offset, ZIP_LOCAL_BYTES, ahead, &rc, e);
     if (!h)
-        return code;
+        return rc;
     if (number(h, 4) != ZIP_LOCAL)
         return FAULT(a, KV_E_FORMAT, e, "has no header at byte %lld", NAME(a),
                      (long long)m->offset);
     int64_t nextra = place(h + 28, 2), need = ZIP_LOCAL_BYTES + place(h + 26, 2) + nextra;
     if (need > room)
         return FAULT(a, KV_E_FORMAT, e, "ends outside the members", NAME(a));
-    if (!(h = look_at(a, m->offset, need, ahead, &code, e)))
-        return code;
+    if (!(h = look_at(a, m->offset, need, ahead, &rc, e)))
+        return rc;
     m->begin = m->offset + need;
     if (m->stored > a->directory - m->begin)
         return FAULT(a, KV_E_FORMAT, e, "ends outside the members: it has %lld bytes", NAME(a),
@@ -283,10 +283,10 @@ static int check_line(archive *a, const zip_member *m, const unsigned char *line
 
 static int add_range(archive *a, const zip_member *m, kv_err *e)
 {
-    int code = mem_grow(&a->ranges, &a->cap, a->nranges + 1, sizeof *a->ranges, e);
-    if (!code)
+    int rc = mem_grow(&a->ranges, &a->cap, a->nranges + 1, sizeof *a->ranges, e);
+    if (!rc)
         a->ranges[a->nranges++] = (range){m->offset, m->begin + m->stored};
-    return code;
+    return rc;
 }
 
 /* ---- The directory --------------------------------------------------------------------------- */
@@ -313,19 +313,19 @@ typedef int zip_each(void *arg, const zip_member *m, kv_err *e);
 
 static int read_member(archive *a, zip_each *each, void *arg, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     bool right;
-    const unsigned char *p = look(a, ZIP_ENTRY_BYTES, &code, e);
+    const unsigned char *p = look(a, ZIP_ENTRY_BYTES, &rc, e);
     if (!p)
-        return code;
+        return rc;
     if (number(p, 4) != ZIP_ENTRY)
         return file_bad(e, KV_E_FORMAT, a->in->name,
                         "malformed zip archive: no member of its directory at byte %lld",
                         (long long)a->at);
     int64_t nname = place(p + 28, 2), nextra = place(p + 30, 2);
     int64_t n = ZIP_ENTRY_BYTES + nname + nextra + place(p + 32, 2);
-    if (!(p = look(a, n, &code, e)))
-        return code;
+    if (!(p = look(a, n, &rc, e)))
+        return rc;
     a->at += n;
     memcpy(a->name, p + ZIP_ENTRY_BYTES, (size_t)nname);
     a->name[nname] = '\0';
@@ -344,11 +344,11 @@ static int read_member(archive *a, zip_each *each, void *arg, kv_err *e)
     if (a->used / 4 > a->directory - a->begin)
         return refuse_end(a, "malformed zip archive: its members have more bytes than there are",
                           e);
-    code = check_line(a, &m, p, nname, &right, e);
-    if (!code && right)
-        code = check_local(a, &m, p, &right, e);
-    if (code || !right || (code = add_range(a, &m, e)))
-        return code;
+    rc = check_line(a, &m, p, nname, &right, e);
+    if (!rc && right)
+        rc = check_local(a, &m, p, &right, e);
+    if (rc || !right || (rc = add_range(a, &m, e)))
+        return rc;
     bool folder = m.bytes == 0 && nname && a->name[nname - 1] == '/';
     return folder ? KV_OK : each(arg, &m, e);
 }
@@ -375,21 +375,21 @@ static int check_overlap(archive *a, kv_err *e)
 
 static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
 {
-    int code = read_end(a, e);
+    int rc = read_end(a, e);
     a->at = a->from = a->to = a->directory;
-    for (int64_t i = 0; i < a->count && !code; i++)
-        if ((code = stop_check(e)) == KV_OK)
-            code = read_member(a, each, arg, e);
-    if (!code && a->at < a->end)
-        code = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                "%lld bytes of the zip directory belong to no member",
-                                (long long)(a->end - a->at));
-    return code ? code : check_overlap(a, e);
+    for (int64_t i = 0; i < a->count && !rc; i++)
+        if ((rc = stop_check(e)) == KV_OK)
+            rc = read_member(a, each, arg, e);
+    if (!rc && a->at < a->end)
+        rc = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
+                              "%lld bytes of the zip directory belong to no member",
+                              (long long)(a->end - a->at));
+    return rc ? rc : check_overlap(a, e);
 }
 
 int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e)
 {
-    int code = KV_E_MEMORY;
+    int rc = KV_E_MEMORY;
     archive *a = mem_zalloc(1, sizeof *a, e);
     if (!a)
         return KV_E_MEMORY;
@@ -399,10 +399,10 @@ int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e
     a->piece = mem_alloc(PIECE_BYTES, 1, e);
     a->look = a->piece ? mem_alloc(LOOK_BYTES, 1, e) : NULL;
     if (a->look)
-        code = read_directory(a, each, arg, e);
+        rc = read_directory(a, each, arg, e);
     mem_free(a->look);
     mem_free(a->piece);
     mem_free(a->ranges);
     mem_free(a);
-    return code;
+    return rc;
 }

@@ -48,16 +48,16 @@ static void sum_from(float *dst, const float *sum, float *const *residual, const
 }
 
 /* Elements from … to n - 1; from is the first of a byte. */
-static void encode_from(uint8_t *codes, float *residual, const float *src, quantise_code code,
+static void encode_from(uint8_t *codes, float *residual, const float *src, quantise_code rc,
                         float t, int64_t from, int64_t n)
 {
-    int64_t first = from * code / 8;
-    memset(codes + first, 0, (size_t)(quantise_bytes(code, n) - first));
+    int64_t first = from * rc / 8;
+    memset(codes + first, 0, (size_t)(quantise_bytes(rc, n) - first));
     for (int64_t i = from; i < n; i++) {
-        float r = residual[i] + src[i], q = carried(r, code, t);
-        int bits = code == QUANTISE_1BIT ? q > 0 : q > 0 ? 3 : q < 0 ? 2 : 0;
+        float r = residual[i] + src[i], q = carried(r, rc, t);
+        int bits = rc == QUANTISE_1BIT ? q > 0 : q > 0 ? 3 : q < 0 ? 2 : 0;
         residual[i] = r - q;
-        codes[i * code / 8] |= (uint8_t)(bits << (8 - code - i * code % 8));
+        codes[i * rc / 8] |= (uint8_t)(bits << (8 - rc - i * rc % 8));
     }
 }
 

@@ -317,7 +317,7 @@ int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e)
     *out = parse_expr(&p, false);
     if (*out && parse_peek(&p)->kind != TOK_END)
         *out = parse_unexpected(&p, "the end of the expression");
-    int code = *out ? KV_OK : p.e->code;
+    int rc = *out ? KV_OK : p.e->code;
     parse_release(&p);
-    return code;
+    return rc;
 }

@@ -473,9 +473,9 @@ int parse_rule_at(rule_ast **out, const source *s, uint32_t pos, arena *a, kv_er
     parse_init(&p, s, a, e ? e : &unused);
     parse_seek(&p, pos);
     *out = parse_rule_here(&p);
-    int code = *out ? KV_OK : p.e->code;
+    int rc = *out ? KV_OK : p.e->code;
     parse_release(&p);
-    return code;
+    return rc;
 }
 
 static int parse_whole(rule_ast **out, const source *s, bool merge, arena *a, kv_err *e)
@@ -493,9 +493,9 @@ static int parse_whole(rule_ast **out, const source *s, bool merge, arena *a, kv
             *out = NULL;
         }
     }
-    int code = *out ? KV_OK : p.e->code;
+    int rc = *out ? KV_OK : p.e->code;
     parse_release(&p);
-    return code;
+    return rc;
 }
 
 int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e)

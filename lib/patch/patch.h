@@ -7,11 +7,11 @@
  * Elements are compared by their bits: -0 and 0 differ, a nan equals the same nan. patch_format.h
  * describes the file.
  *
- *     int code = patch_make("p.safetensors", a, b, NULL, &what, e);
+ *     int rc = patch_make("p.safetensors", a, b, NULL, &what, e);
  *     …
  *     patch *p;
- *     code = patch_open(&p, "p.safetensors", e);
- *     code = patch_apply("b.safetensors", &p, 1, a, NULL, NULL, &wrong, e);
+ *     rc = patch_open(&p, "p.safetensors", e);
+ *     rc = patch_apply("b.safetensors", &p, 1, a, NULL, NULL, &wrong, e);
  *     patch_close(p);
  *
  * A patch holds the new bits of what changed, not differences: of several patches the later one
@@ -103,7 +103,9 @@ typedef enum patch_place {
 /* The same into the place of the checkpoint at path. Where it is one safetensors file whose header
  * stays as it is, the bytes that differ are written into it, behind a journal
  * (checkpoint/in_place.h): every other reader of ours finds A or B, whenever this process ends. Any
- * other is written beside and renamed; of a folder the files stay that hold no tensors.
+ * other is written beside and renamed, and so is a file of a megabyte and more that has no other
+ * name, where journal and pages would take more bytes than the file and the disk has room for both;
+ * of a folder the files stay that hold no tensors.
  * shard_bytes: of a folder, 0: SHARD_BYTES.
  * Errors: those above; value (a file of a store, whose states would not fit any more; a path of a
  * folder's index); busy (another process reads or changes the file); those of in_place.h. */

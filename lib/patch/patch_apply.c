@@ -2,9 +2,14 @@
  * changes of all patches over them, hashes and writes what comes out. At the end the hashes say
  * whether A was the right one; only then the result comes into its place. A whose names or shapes
  * are not the right ones is only hashed, to name the keys that differ. */
+#include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -54,14 +59,14 @@ static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *
 {
     patch *const *patches = r->chain.patches;
     patch_misfits other = {0};
-    int n = r->chain.n, code = patch_compare(wrong, patches[0], false, r->a, hashes, e);
-    if (code || wrong->n == 0)
-        return code;
-    code = patch_compare(&other, patches[n - 1], true, r->a, hashes, e);
+    int n = r->chain.n, rc = patch_compare(wrong, patches[0], false, r->a, hashes, e);
+    if (rc || wrong->n == 0)
+        return rc;
+    rc = patch_compare(&other, patches[n - 1], true, r->a, hashes, e);
     wrong->is_result = other.n == 0;
     patch_misfits_release(&other);
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     if (wrong->is_result)
         return kv_err_set(e, KV_E_ASSERT,
                           "%.120s is what %.120s makes already, and not what %.120s was made from",
@@ -76,18 +81,18 @@ static int check_base(applying *r, patch_misfits *wrong, kv_err *e)
     int64_t n = checkpoint_count(r->a);
     tensor_hash *hashes = mem_alloc(n, sizeof *hashes, e);
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int code = hashes && numbers ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !code; i++) {
+    int rc = hashes && numbers ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
         numbers[i] = i;
         r->all += checkpoint_at(r->a, i)->bytes;
     }
-    if (!code)
-        code = tensor_hash_all(hashes, r->a, numbers, n, DIGEST_XXH3, tell, r, e);
-    if (!code)
-        code = compare(r, hashes, wrong, e);
+    if (!rc)
+        rc = tensor_hash_all(hashes, r->a, numbers, n, DIGEST_XXH3, tell, r, e);
+    if (!rc)
+        rc = compare(r, hashes, wrong, e);
     mem_free(hashes);
     mem_free(numbers);
-    return code;
+    return rc;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -113,15 +118,15 @@ static int put_changes(applying *r, const patch_chain_key *k, const char *a, con
                        int64_t at, int64_t n, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(r->a, checkpoint_find(r->a, k->key->name));
-    int unit = patch_unit(t->type), code = KV_OK;
+    int unit = patch_unit(t->type), rc = KV_OK;
     pthread_mutex_lock(&r->lock);
-    for (int64_t i = 0, end; !code && (i = next_change(a, made, i, n, unit)) < n; i = end) {
+    for (int64_t i = 0, end; !rc && (i = next_change(a, made, i, n, unit)) < n; i = end) {
         for (end = i + unit; end < n && memcmp(a + end, made + end, (size_t)unit) != 0;)
             end += unit;
-        code = in_place_put(r->journal, t->offset + at + i, a + i, made + i, end - i, e);
+        rc = in_place_put(r->journal, t->offset + at + i, a + i, made + i, end - i, e);
     }
     pthread_mutex_unlock(&r->lock);
-    return code;
+    return rc;
 }
 
 /* A key that becomes another one; one that stays is hashed once. */
@@ -139,11 +144,11 @@ static int put_block(applying *r, patch_maker *m, int64_t number, const void *a,
     int64_t at = tensor_type_bytes(type, first), bytes = tensor_type_bytes(type, n);
     int unit = patch_unit(type);
     const void *made = a;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (is_made(k))
-        code = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
-    if (code || r->out)
-        return code ? code : checkpoint_out_put(r->out, number, at, made, bytes, e);
+        rc = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
+    if (rc || r->out)
+        return rc ? rc : checkpoint_out_put(r->out, number, at, made, bytes, e);
     return made == a ? KV_OK : put_changes(r, k, a, made, at, bytes, e);
 }
 
@@ -151,8 +156,8 @@ static int begin_walked(applying *r, int worker, const tensor_info *t, const pat
                         kv_err *e)
 {
     patch_maker *m = &r->workers[worker];
-    int code = tensor_hash_begin(r->was[worker], &m->line, t->type, t->ndim, t->shape, e);
-    return code || !k || !is_made(k) ? code : patch_maker_begin(m, k, e);
+    int rc = tensor_hash_begin(r->was[worker], &m->line, t->type, t->ndim, t->shape, e);
+    return rc || !k || !is_made(k) ? rc : patch_maker_begin(m, k, e);
 }
 
 /* Ends a key that was walked. The hash of the result is checked only if the key was the right
@@ -162,9 +167,9 @@ static int end_walked(applying *r, int worker, int64_t at, const patch_chain_key
     const patch *first = r->chain.patches[0], *last = r->chain.patches[r->chain.n - 1];
     const patch_key *was = patch_index_find(&first->index, checkpoint_at(r->a, at)->name);
     unsigned char *hash = r->hashes[at].bytes;
-    int code = digest_end(r->was[worker], hash, e);
-    if (code || !k)
-        return code;
+    int rc = digest_end(r->was[worker], hash, e);
+    if (rc || !k)
+        return rc;
     bool right = was && patch_key_in_a(was) && memcmp(hash, was->a, PATCH_HASH) == 0;
     if (is_made(k))
         return patch_maker_end(&r->workers[worker], k, right, e);
@@ -181,14 +186,14 @@ static int apply_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     int64_t at = r->walked[p->tensor], number = r->into[p->tensor];
     const tensor_info *t = checkpoint_at(r->a, at);
     const patch_chain_key *k = number < 0 ? NULL : &r->chain.keys[number];
-    int code = p->first == 0 ? begin_walked(r, worker, t, k, e) : KV_OK;
-    if (!code)
+    int rc = p->first == 0 ? begin_walked(r, worker, t, k, e) : KV_OK;
+    if (!rc)
         digest_add(r->was[worker], p->data[0], tensor_type_bytes(t->type, p->n));
-    if (!code && k)
-        code = put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e);
-    if (!code && p->first + p->n == t->elements)
-        code = end_walked(r, worker, at, k, e);
-    return code;
+    if (!rc && k)
+        rc = put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e);
+    if (!rc && p->first + p->n == t->elements)
+        rc = end_walked(r, worker, at, k, e);
+    return rc;
 }
 
 /* A key that the patches hold whole, or one without elements. */
@@ -199,12 +204,12 @@ static int apply_whole(void *arg, int64_t i, int worker, kv_err *e)
     const patch_chain_key *k = &r->chain.keys[number];
     int64_t elements = patch_shape_elements(&k->key->now);
     patch_maker *m = &r->workers[worker];
-    int code = patch_maker_begin(m, k, e);
-    for (int64_t at = 0; at < elements && !code; at += WALK_PIECE) {
+    int rc = patch_maker_begin(m, k, e);
+    for (int64_t at = 0; at < elements && !rc; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
-        code = put_block(r, m, number, NULL, at, n, e);
+        rc = put_block(r, m, number, NULL, at, n, e);
     }
-    return code ? code : patch_maker_end(m, k, true, e);
+    return rc ? rc : patch_maker_end(m, k, true, e);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -260,21 +265,21 @@ static int sort_keys(applying *r, kv_err *e)
 
 static int new_workers(applying *r, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     r->nworkers = pool_workers();
     if (!(r->workers = mem_zalloc(r->nworkers, sizeof *r->workers, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < r->nworkers && !code; i++)
-        code = patch_maker_init(&r->workers[i], &r->chain, e);
-    if (code)
-        return code;
+    for (int i = 0; i < r->nworkers && !rc; i++)
+        rc = patch_maker_init(&r->workers[i], &r->chain, e);
+    if (rc)
+        return rc;
     r->was = mem_zalloc(r->nworkers, sizeof *r->was, e);
     r->hashes = mem_zalloc(checkpoint_count(r->a), sizeof *r->hashes, e);
     if (!r->was || !r->hashes)
         return KV_E_MEMORY;
-    for (int i = 0; i < r->nworkers && !code; i++)
-        code = digest_new(&r->was[i], DIGEST_XXH3, e);
-    return code;
+    for (int i = 0; i < r->nworkers && !rc; i++)
+        rc = digest_new(&r->was[i], DIGEST_XXH3, e);
+    return rc;
 }
 
 static int open_out(applying *r, const char *path, const checkpoint_out_options *how, kv_err *e)
@@ -288,10 +293,10 @@ static int open_out(applying *r, const char *path, const checkpoint_out_options 
         const patch_shape *s = &c->keys[i].key->now;
         entries[i] = (checkpoint_entry){c->keys[i].key->name, s->type, s->ndim, s->shape};
     }
-    int code = checkpoint_out_open(&r->out, path, entries, c->nkeys, last->texts, last->ntexts, how,
-                                   e);
+    int rc = checkpoint_out_open(&r->out, path, entries, c->nkeys, last->texts, last->ntexts, how,
+                                 e);
     mem_free(entries);
-    return code;
+    return rc;
 }
 
 static int walk_keys(applying *r, kv_err *e)
@@ -327,46 +332,46 @@ static void release(applying *r)
 /* The walk does not come to tensors without elements. */
 static int hash_empty(applying *r, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(r->a) && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(r->a) && !rc; i++) {
         const tensor_info *t = checkpoint_at(r->a, i);
-        if (t->elements == 0 && !(code = begin_walked(r, 0, t, NULL, e)))
-            code = digest_end(r->was[0], r->hashes[i].bytes, e);
+        if (t->elements == 0 && !(rc = begin_walked(r, 0, t, NULL, e)))
+            rc = digest_end(r->was[0], r->hashes[i].bytes, e);
     }
-    return code;
+    return rc;
 }
 
 /* Makes all keys, hands them to where they go, and finds out whether A was the right one. */
 static int make_all(applying *r, patch_misfits *wrong, kv_err *e)
 {
-    int code = hash_empty(r, e);
-    if (!code && !(code = walk_keys(r, e)) && !(code = patch_each(r->nwhole, apply_whole, r, e)))
-        code = compare(r, r->hashes, wrong, e);
-    return code;
+    int rc = hash_empty(r, e);
+    if (!rc && !(rc = walk_keys(r, e)) && !(rc = patch_each(r->nwhole, apply_whole, r, e)))
+        rc = compare(r, r->hashes, wrong, e);
+    return rc;
 }
 
 /* Checks whether A's names, types and shapes are those that the first patch was made from. */
 static int fits(const applying *r, bool *yes, kv_err *e)
 {
     patch_misfits other = {0};
-    int code = patch_compare(&other, r->chain.patches[0], false, r->a, NULL, e);
+    int rc = patch_compare(&other, r->chain.patches[0], false, r->a, NULL, e);
     *yes = other.n == 0;
     patch_misfits_release(&other);
-    return code;
+    return rc;
 }
 
 static int apply_to_out(applying *r, const char *path, const checkpoint_out_options *how,
                         patch_misfits *wrong, kv_err *e)
 {
-    int code = sort_keys(r, e);
+    int rc = sort_keys(r, e);
     for (int64_t i = 0; i < checkpoint_count(r->a); i++)
         r->all += checkpoint_at(r->a, i)->bytes;
-    if (code || (code = new_workers(r, e)) || (code = open_out(r, path, how, e)))
-        return code;
-    if (!(code = make_all(r, wrong, e)))
+    if (rc || (rc = new_workers(r, e)) || (rc = open_out(r, path, how, e)))
+        return rc;
+    if (!(rc = make_all(r, wrong, e)))
         return checkpoint_out_commit(r->out, e);
     checkpoint_out_abandon(r->out);
-    return code;
+    return rc;
 }
 
 int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
@@ -375,14 +380,14 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
 {
     applying r = {.a = a, .o = o};
     bool right = false;
-    int code = refuse_patch(a, e);
-    if (!code && !(code = patch_check_links(patches, n, wrong, e)) &&
-        !(code = patch_chain_init(&r.chain, patches, n, e)) &&
-        !(code = fits(&r, &right, e)))
-        code = right && !(o && o->check_only) ? apply_to_out(&r, path, how, wrong, e)
+    int rc = refuse_patch(a, e);
+    if (!rc && !(rc = patch_check_links(patches, n, wrong, e)) &&
+        !(rc = patch_chain_init(&r.chain, patches, n, e)) &&
+        !(rc = fits(&r, &right, e)))
+        rc = right && !(o && o->check_only) ? apply_to_out(&r, path, how, wrong, e)
                                               : check_base(&r, wrong, e);
     release(&r);
-    return code;
+    return rc;
 }
 
 /* ---- In place -------------------------------------------------------------------------------- */
@@ -413,14 +418,14 @@ static bool header_stays(const checkpoint *a, const patch_index *last)
 static int check_store(const char *path, const checkpoint *a, kv_err *e)
 {
     checkpoint *all = NULL;
-    int code = checkpoint_open(&all, path, NULL, e);
-    if (!code && (checkpoint_count(all) != checkpoint_count(a) ||
-                  checkpoint_metadata_count(all) != checkpoint_metadata_count(a))) {
-        code = file_bad(e, KV_E_VALUE, path, "the file of a store, whose states do not change");
+    int rc = checkpoint_open(&all, path, NULL, e);
+    if (!rc && (checkpoint_count(all) != checkpoint_count(a) ||
+                checkpoint_metadata_count(all) != checkpoint_metadata_count(a))) {
+        rc = file_bad(e, KV_E_VALUE, path, "the file of a store, whose states do not change");
         kv_err_hint(e, "apply --out FILE.safetensors writes its keys alone");
     }
     checkpoint_close(all);
-    return code;
+    return rc;
 }
 
 static int open_weights(checkpoint **a, const char *path, kv_err *e)
@@ -435,11 +440,11 @@ static int journal_changes(applying *r, patch_misfits *wrong, kv_err *e)
     for (int64_t i = 0; i < checkpoint_count(r->a); i++)
         r->all += checkpoint_at(r->a, i)->bytes;
     pthread_mutex_init(&r->lock, NULL);
-    int code = sort_keys(r, e);
-    if (!code && !(code = new_workers(r, e)))
-        code = make_all(r, wrong, e);
+    int rc = sort_keys(r, e);
+    if (!rc && !(rc = new_workers(r, e)))
+        rc = make_all(r, wrong, e);
     pthread_mutex_destroy(&r->lock);
-    return code;
+    return rc;
 }
 
 /* The file was looked at before its journal was opened, so it is looked at again. */
@@ -447,23 +452,62 @@ static int apply_to_file(const char *path, patch *const *patches, int n, const p
                          patch_misfits *wrong, kv_err *e)
 {
     applying r = {.o = o};
-    int code = in_place_open(&r.journal, path, e);
-    if (code)
-        return code;
+    int rc = in_place_open(&r.journal, path, e);
+    if (rc)
+        return rc;
     if (o && o->unsynced)
         in_place_unsynced(r.journal);
-    if (!(code = open_weights(&r.a, path, e)) &&
+    if (!(rc = open_weights(&r.a, path, e)) &&
         !header_stays(r.a, &patches[n - 1]->index))
-        code = file_bad(e, KV_E_VALUE, path, "it was replaced meanwhile");
-    if (!code && !(code = patch_chain_init(&r.chain, patches, n, e)))
-        code = journal_changes(&r, wrong, e);
+        rc = file_bad(e, KV_E_VALUE, path, "it was replaced meanwhile");
+    if (!rc && !(rc = patch_chain_init(&r.chain, patches, n, e)))
+        rc = journal_changes(&r, wrong, e);
     checkpoint_close(r.a);
-    if (!code && !(o && o->check_only))
-        code = in_place_commit(r.journal, e);
+    if (!rc && !(o && o->check_only))
+        rc = in_place_commit(r.journal, e);
     else
         in_place_abandon(r.journal);
     release(&r);
-    return code;
+    return rc;
+}
+
+/* The bytes that a change in place writes, at most: its journal, with the old and the new bytes of
+ * each unit, and the pages of 4 KB that they lie in, wherever they lie in their key. */
+static double place_bytes(patch *const *patches, int n)
+{
+    const double page = 4096;
+    double all = 0;
+    for (int i = 0; i < n; i++) {
+        const patch_index *x = &patches[i]->index;
+        for (int64_t j = 0; j < x->nkeys; j++) {
+            const patch_key *k = &x->keys[j];
+            double units = (double)k->changes;
+            double pages = (double)tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) /
+                           page;
+            if (units > 0)
+                all += units * (2 * patch_unit(k->now.type) + 2) +
+                       page * pages * (1 - exp(-units / pages));
+        }
+    }
+    return all;
+}
+
+/* Returns true if the file is sooner written anew: it has one name and no session has it as its
+ * store, there is room for two of it, and a change in place would write more bytes than it has. */
+static bool pays_anew(const char *path, patch *const *patches, int n)
+{
+    const int64_t least = 1 << 20; /* below, both take the time of a few syncs */
+    struct stat about;
+    struct statvfs disk;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool yes = fd >= 0 && fstat(fd, &about) == 0 && fstatvfs(fd, &disk) == 0 &&
+               S_ISREG(about.st_mode) && about.st_nlink == 1 && about.st_size >= least &&
+               (double)disk.f_bavail * (double)disk.f_frsize > 1.1 * (double)about.st_size &&
+               place_bytes(patches, n) > (double)about.st_size &&
+               flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return yes;
 }
 
 static bool is_folder(const char *path)
@@ -484,15 +528,15 @@ static int apply_beside(const char *path, patch *const *patches, int n, checkpoi
     buf_add(&to, path);
     if (is_folder(path) && path[strlen(path) - 1] != '/')
         buf_char(&to, '/');
-    int code = buf_check(&to, e);
-    if (!code && !how.any_name && !checkpoint_out_is_path(to.data)) {
-        code = file_bad(e, KV_E_VALUE, path, "nothing that can be written back");
+    int rc = buf_check(&to, e);
+    if (!rc && !how.any_name && !checkpoint_out_is_path(to.data)) {
+        rc = file_bad(e, KV_E_VALUE, path, "nothing that can be written back");
         kv_err_hint(e, "apply --out B writes another file");
     }
-    if (!code)
-        code = patch_apply(to.data, patches, n, a, &how, o, wrong, e);
+    if (!rc)
+        rc = patch_apply(to.data, patches, n, a, &how, o, wrong, e);
     buf_release(&to);
-    return code;
+    return rc;
 }
 
 int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t shard_bytes,
@@ -501,24 +545,26 @@ int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t
 {
     kv_err why = {0};
     checkpoint *a = NULL;
-    int code = open_weights(&a, path, &why);
-    if (!code && !(code = refuse_patch(a, &why)) && !(code = check_store(path, a, &why)) &&
-        !(code = patch_check_links(patches, n, wrong, &why))) {
-        *place = header_stays(a, &patches[n - 1]->index) ? PATCH_IN_PLACE : PATCH_BESIDE;
+    int rc = open_weights(&a, path, &why);
+    if (!rc && !(rc = refuse_patch(a, &why)) && !(rc = check_store(path, a, &why)) &&
+        !(rc = patch_check_links(patches, n, wrong, &why))) {
+        *place = header_stays(a, &patches[n - 1]->index) && !pays_anew(path, patches, n)
+                     ? PATCH_IN_PLACE
+                     : PATCH_BESIDE;
         if (*place == PATCH_IN_PLACE) {
             checkpoint_close(a);
             a = NULL;
-            code = apply_to_file(path, patches, n, o, wrong, &why);
+            rc = apply_to_file(path, patches, n, o, wrong, &why);
         } else {
-            code = apply_beside(path, patches, n, a, shard_bytes, o, wrong, &why);
+            rc = apply_beside(path, patches, n, a, shard_bytes, o, wrong, &why);
         }
     }
     checkpoint_close(a);
-    if (code == KV_E_ASSERT && wrong->is_result) {
+    if (rc == KV_E_ASSERT && wrong->is_result) {
         *place = PATCH_ALREADY;
         return KV_OK;
     }
-    if (code && e && !e->code)
+    if (rc && e && !e->code)
         *e = why;
-    return code;
+    return rc;
 }

@@ -20,9 +20,9 @@ static int find_layers(patch_chain *c, patch_chain_key *k, kv_err *e)
         const patch_key *key = patch_index_find(&c->patches[i]->index, k->key->name);
         if (key->data < 0)
             continue;
-        int code = mem_grow(&c->layers, &c->cap, c->nlayers + 1, sizeof *c->layers, e);
-        if (code)
-            return code;
+        int rc = mem_grow(&c->layers, &c->cap, c->nlayers + 1, sizeof *c->layers, e);
+        if (rc)
+            return rc;
         c->layers[c->nlayers++] = (patch_layer){i, key};
         k->from_a = !patch_key_is_whole(key);
     }
@@ -39,18 +39,18 @@ static int find_layers(patch_chain *c, patch_chain_key *k, kv_err *e)
 int patch_chain_init(patch_chain *c, patch *const *patches, int n, kv_err *e)
 {
     const patch_index *last = &patches[n - 1]->index;
-    int code = KV_OK;
+    int rc = KV_OK;
     c->patches = patches;
     c->n = n;
     if (!(c->keys = mem_zalloc(last->nkeys, sizeof *c->keys, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < last->nkeys && !code; i++) {
+    for (int64_t i = 0; i < last->nkeys && !rc; i++) {
         if (!patch_key_in_b(&last->keys[i]))
             continue;
         c->keys[c->nkeys].key = &last->keys[i];
-        code = find_layers(c, &c->keys[c->nkeys++], e);
+        rc = find_layers(c, &c->keys[c->nkeys++], e);
     }
-    return code;
+    return rc;
 }
 
 void patch_chain_release(patch_chain *c)
@@ -101,39 +101,39 @@ int patch_maker_begin(patch_maker *m, const patch_chain_key *k, kv_err *e)
 {
     const patch_shape *s = &k->key->now;
     const patch_key *key;
-    int code = tensor_hash_begin(m->d, &m->line, s->type, s->ndim, s->shape, e);
-    for (int64_t i = 0; i < k->n && !code; i++) {
+    int rc = tensor_hash_begin(m->d, &m->line, s->type, s->ndim, s->shape, e);
+    for (int64_t i = 0; i < k->n && !rc; i++) {
         patch_cursor *c = cursor_of(m, k, i, &key);
-        code = patch_cursor_begin(c, key, e);
+        rc = patch_cursor_begin(c, key, e);
     }
-    return code;
+    return rc;
 }
 
 static int lay_all(patch_maker *m, const patch_chain_key *k, unsigned char *marks, int64_t first,
                    int64_t units, kv_err *e)
 {
     const patch_key *key;
-    int code = KV_OK;
-    for (int64_t i = 0; i < k->n && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < k->n && !rc; i++) {
         patch_cursor *c = cursor_of(m, k, i, &key);
-        code = patch_cursor_lay(c, m->block, marks, first, units, e);
+        rc = patch_cursor_lay(c, m->block, marks, first, units, e);
     }
-    return code;
+    return rc;
 }
 
 int patch_maker_block(patch_maker *m, const patch_chain_key *k, const void *a, int64_t first,
                       int64_t units, const void **made, kv_err *e)
 {
     int64_t bytes = units * patch_unit(k->key->now.type);
-    int code = KV_OK;
+    int rc = KV_OK;
     *made = k->n ? m->block : a;
     if (k->n && a)
         memcpy(m->block, a, (size_t)bytes);
     else if (k->n) /* a damaged patch may not have all of it */
         memset(m->block, 0, (size_t)bytes);
-    if (!(code = lay_all(m, k, NULL, first, units, e)))
+    if (!(rc = lay_all(m, k, NULL, first, units, e)))
         digest_add(m->d, *made, bytes);
-    return code;
+    return rc;
 }
 
 int patch_maker_changes(patch_maker *m, const patch_chain_key *k, int64_t first, int64_t units,
@@ -148,9 +148,9 @@ int patch_maker_changes(patch_maker *m, const patch_chain_key *k, int64_t first,
 static int check_hash(patch_maker *m, const patch_chain_key *k, kv_err *e)
 {
     unsigned char hash[DIGEST_MAX];
-    int code = digest_end(m->d, hash, e);
-    if (code || memcmp(hash, k->key->b, PATCH_HASH) == 0)
-        return code;
+    int rc = digest_end(m->d, hash, e);
+    if (rc || memcmp(hash, k->key->b, PATCH_HASH) == 0)
+        return rc;
     if (k->n == 0)
         return kv_err_set(e, KV_E_IO, "\"%.*s\" changed while it was read",
                           PATCH_SHOWN(k->key->name));
@@ -163,12 +163,12 @@ static int check_hash(patch_maker *m, const patch_chain_key *k, kv_err *e)
 int patch_maker_end(patch_maker *m, const patch_chain_key *k, bool checked, kv_err *e)
 {
     const patch_key *key;
-    int code = KV_OK;
-    for (int64_t i = 0; i < k->n && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < k->n && !rc; i++) {
         patch_cursor *c = cursor_of(m, k, i, &key);
-        code = patch_cursor_end(c, e);
+        rc = patch_cursor_end(c, e);
     }
-    return code || !checked ? code : check_hash(m, k, e);
+    return rc || !checked ? rc : check_hash(m, k, e);
 }
 
 /* ---- On all threads -------------------------------------------------------------------------- */

@@ -43,10 +43,10 @@ static int index_keys(joining *j, kv_err *e)
 {
     const patch_chain *c = &j->chain;
     const patch_index *first = &c->patches[0]->index, *last = &c->patches[c->n - 1]->index;
-    int code = KV_OK;
-    for (int64_t i = 0; i < last->ntexts && !code; i++)
-        code = patch_index_text(&j->index, last->texts[i].name, last->texts[i].text, e);
-    for (int64_t i = 0; i < c->nkeys && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < last->ntexts && !rc; i++)
+        rc = patch_index_text(&j->index, last->texts[i].name, last->texts[i].text, e);
+    for (int64_t i = 0; i < c->nkeys && !rc; i++) {
         const patch_key *b = c->keys[i].key, *a = key_of_a(j, b->name);
         patch_key k = *b;
         k.state = state_of(a, b);
@@ -54,18 +54,18 @@ static int index_keys(joining *j, kv_err *e)
         k.changes = 0;
         if (a)
             memcpy(k.a, a->a, PATCH_HASH);
-        code = patch_index_add(&j->index, &k, e);
+        rc = patch_index_add(&j->index, &k, e);
     }
-    for (int64_t i = 0; i < first->nkeys && !code; i++) {
+    for (int64_t i = 0; i < first->nkeys && !rc; i++) {
         const patch_key *a = &first->keys[i], *b = patch_index_find(last, a->name);
         if (!patch_key_in_a(a) || (b && patch_key_in_b(b)))
             continue;
         patch_key k = *a;
         k.state = PATCH_GONE;
         k.now = a->was;
-        code = patch_index_add(&j->index, &k, e);
+        rc = patch_index_add(&j->index, &k, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- Data ------------------------------------------------------------------------------------ */
@@ -94,9 +94,9 @@ static int join_block(joiner *w, const patch_chain_key *k, patch_key *out, int64
                       int64_t units, kv_err *e)
 {
     int unit = patch_unit(out->now.type);
-    int code = patch_maker_changes(&w->maker, k, first, units, e);
-    if (code || (code = patch_pack_room(w->pack, units, e)))
-        return code;
+    int rc = patch_maker_changes(&w->maker, k, first, units, e);
+    if (rc || (rc = patch_pack_room(w->pack, units, e)))
+        return rc;
     int64_t n = collect(w, unit, first, units);
     out->changes += n;
     if (patch_key_is_whole(out))
@@ -114,33 +114,33 @@ static int join_key(void *arg, int64_t i, int worker, kv_err *e)
     int unit = patch_unit(out->now.type);
     if (out->data < 0)
         return KV_OK;
-    int code = patch_maker_begin(&w->maker, k, e);
+    int rc = patch_maker_begin(&w->maker, k, e);
     patch_pack_begin(w->pack, unit);
-    for (int64_t at = 0; at < elements && !code; at += WALK_PIECE) {
+    for (int64_t at = 0; at < elements && !rc; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
-        code = join_block(w, k, out, tensor_type_bytes(out->now.type, at) / unit,
-                          tensor_type_bytes(out->now.type, n) / unit, e);
-        if (!code && patch_spool_wants(patch_pack_out(w->pack)))
-            code = patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
+        rc = join_block(w, k, out, tensor_type_bytes(out->now.type, at) / unit,
+                        tensor_type_bytes(out->now.type, n) / unit, e);
+        if (!rc && patch_spool_wants(patch_pack_out(w->pack)))
+            rc = patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
     }
-    if (!code && !(code = patch_maker_end(&w->maker, k, false, e)) &&
-        !(code = patch_pack_end(w->pack, e)))
-        code = patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
-    return code;
+    if (!rc && !(rc = patch_maker_end(&w->maker, k, false, e)) &&
+        !(rc = patch_pack_end(w->pack, e)))
+        rc = patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
+    return rc;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
 static int new_workers(joining *j, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     j->nworkers = pool_workers();
     if (!(j->workers = mem_zalloc(j->nworkers, sizeof *j->workers, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < j->nworkers && !code; i++)
-        if (!(code = patch_maker_init(&j->workers[i].maker, &j->chain, e)))
-            code = patch_pack_new(&j->workers[i].pack, e);
-    return code;
+    for (int i = 0; i < j->nworkers && !rc; i++)
+        if (!(rc = patch_maker_init(&j->workers[i].maker, &j->chain, e)))
+            rc = patch_pack_new(&j->workers[i].pack, e);
+    return rc;
 }
 
 static void release(joining *j)
@@ -161,16 +161,16 @@ int patch_join(const char *path, patch *const *patches, int n, const patch_optio
 {
     joining j = {.o = o};
     int64_t bytes = 0;
-    int code = patch_spool_init(&j.spool, e);
-    if (!code && !(code = patch_check_links(patches, n, wrong, e)) &&
-        !(code = patch_chain_init(&j.chain, patches, n, e)) && !(o && o->check_only) &&
-        !(code = index_keys(&j, e)) &&
-        !(code = new_workers(&j, e)) && !(code = patch_each(j.chain.nkeys, join_key, &j, e)))
-        code = patch_write(path, &j.index, &j.spool, o, &bytes, e);
-    if (!code && made) {
+    int rc = patch_spool_init(&j.spool, e);
+    if (!rc && !(rc = patch_check_links(patches, n, wrong, e)) &&
+        !(rc = patch_chain_init(&j.chain, patches, n, e)) && !(o && o->check_only) &&
+        !(rc = index_keys(&j, e)) &&
+        !(rc = new_workers(&j, e)) && !(rc = patch_each(j.chain.nkeys, join_key, &j, e)))
+        rc = patch_write(path, &j.index, &j.spool, o, &bytes, e);
+    if (!rc && made) {
         patch_index_summarise(&j.index, made);
         made->bytes = bytes;
     }
     release(&j);
-    return code;
+    return rc;
 }

@@ -184,27 +184,27 @@ static const tensor_info *any_info(const making *m, const visit *v)
 
 static int begin_key(making *m, maker *w, const visit *v, kv_err *e)
 {
-    int code = KV_OK;
-    for (int i = 0; i < 2 && !code; i++) {
+    int rc = KV_OK;
+    for (int i = 0; i < 2 && !rc; i++) {
         if (v->at[i] < 0)
             continue;
         const tensor_info *t = checkpoint_at(m->side[i], v->at[i]);
-        code = tensor_hash_begin(w->d[i], &w->line, t->type, t->ndim, t->shape, e);
+        rc = tensor_hash_begin(w->d[i], &w->line, t->type, t->ndim, t->shape, e);
     }
     w->visit = v - m->visits;
     patch_pack_begin(w->pack, patch_unit(any_info(m, v)->type));
-    return code;
+    return rc;
 }
 
 static int end_key(making *m, maker *w, const visit *v, kv_err *e)
 {
     unsigned char hash[DIGEST_MAX];
     pair *p = &m->pairs[v->key];
-    int code = patch_pack_end(w->pack, e);
-    for (int i = 0; i < 2 && !code; i++)
-        if (v->at[i] >= 0 && !(code = digest_end(w->d[i], hash, e)))
+    int rc = patch_pack_end(w->pack, e);
+    for (int i = 0; i < 2 && !rc; i++)
+        if (v->at[i] >= 0 && !(rc = digest_end(w->d[i], hash, e)))
             memcpy(p->hash[i], hash, PATCH_HASH);
-    return code ? code : patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
+    return rc ? rc : patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
 }
 
 /* So much of a block of both sides stays in the nearest cache while it is hashed and compared. */
@@ -257,13 +257,13 @@ static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
     maker *w = &m->workers[worker];
     const visit *v = &m->visits[at->tensor];
     const tensor_info *t = any_info(m, v);
-    int code = at->first == 0 ? begin_key(m, w, v, e) : KV_OK;
-    kv_assert(code || w->visit == at->tensor, "a tensor went to two workers");
-    if (!code)
-        code = make_block(w, &m->pairs[v->key], at, t->type, e);
-    if (!code && patch_spool_wants(patch_pack_out(w->pack)))
-        code = patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
-    return !code && at->first + at->n == t->elements ? end_key(m, w, v, e) : code;
+    int rc = at->first == 0 ? begin_key(m, w, v, e) : KV_OK;
+    kv_assert(rc || w->visit == at->tensor, "a tensor went to two workers");
+    if (!rc)
+        rc = make_block(w, &m->pairs[v->key], at, t->type, e);
+    if (!rc && patch_spool_wants(patch_pack_out(w->pack)))
+        rc = patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
+    return !rc && at->first + at->n == t->elements ? end_key(m, w, v, e) : rc;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -271,13 +271,13 @@ static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
 /* Keys without elements have no pieces. */
 static int make_empty(making *m, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < m->nvisits && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < m->nvisits && !rc; i++) {
         const visit *v = &m->visits[i];
-        if (any_info(m, v)->elements == 0 && !(code = begin_key(m, &m->workers[0], v, e)))
-            code = end_key(m, &m->workers[0], v, e);
+        if (any_info(m, v)->elements == 0 && !(rc = begin_key(m, &m->workers[0], v, e)))
+            rc = end_key(m, &m->workers[0], v, e);
     }
-    return code;
+    return rc;
 }
 
 static int make_data(making *m, const patch_options *o, kv_err *e)
@@ -287,33 +287,33 @@ static int make_data(making *m, const patch_options *o, kv_err *e)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->nvisits; i++)
         memcpy(at + 2 * i, m->visits[i].at, sizeof m->visits[i].at);
-    int code = walk_run(&(walk){.inputs = m->side,
-                                .ninputs = 2,
-                                .at = at,
-                                .ntensors = m->nvisits,
-                                .piece = make_piece,
-                                .arg = m,
-                                .in_order = true,
-                                .progress = o ? o->progress : NULL,
-                                .progress_arg = o ? o->progress_arg : NULL},
-                        e);
+    int rc = walk_run(&(walk){.inputs = m->side,
+                              .ninputs = 2,
+                              .at = at,
+                              .ntensors = m->nvisits,
+                              .piece = make_piece,
+                              .arg = m,
+                              .in_order = true,
+                              .progress = o ? o->progress : NULL,
+                              .progress_arg = o ? o->progress_arg : NULL},
+                      e);
     mem_free(at);
-    return code;
+    return rc;
 }
 
 static int new_workers(making *m, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     m->nworkers = pool_workers();
     if (!(m->workers = mem_zalloc(m->nworkers, sizeof *m->workers, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < m->nworkers && !code; i++) {
+    for (int i = 0; i < m->nworkers && !rc; i++) {
         maker *w = &m->workers[i];
-        if (!(code = digest_new(&w->d[0], DIGEST_XXH3, e)) &&
-            !(code = digest_new(&w->d[1], DIGEST_XXH3, e)))
-            code = patch_pack_new(&w->pack, e);
+        if (!(rc = digest_new(&w->d[0], DIGEST_XXH3, e)) &&
+            !(rc = digest_new(&w->d[1], DIGEST_XXH3, e)))
+            rc = patch_pack_new(&w->pack, e);
     }
-    return code;
+    return rc;
 }
 
 static void release(making *m)
@@ -341,12 +341,12 @@ static patch_state state_of(const making *m, const pair *p)
 
 static int make_index(const making *m, patch_index *x, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(m->side[1]) && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_metadata_count(m->side[1]) && !rc; i++) {
         const checkpoint_text *t = checkpoint_metadata_at(m->side[1], i);
-        code = patch_index_text(x, t->name, t->text, e);
+        rc = patch_index_text(x, t->name, t->text, e);
     }
-    for (int64_t i = 0; i < m->npairs && !code; i++) {
+    for (int64_t i = 0; i < m->npairs && !rc; i++) {
         const pair *p = &m->pairs[i];
         const tensor_info *now = info_of(m, p, p->at[1] < 0 ? 0 : 1);
         const tensor_info *was = info_of(m, p, p->at[0] < 0 ? 1 : 0);
@@ -357,9 +357,9 @@ static int make_index(const making *m, patch_index *x, kv_err *e)
                        .changes = p->changes};
         memcpy(k.a, p->hash[0], PATCH_HASH);
         memcpy(k.b, p->hash[1], PATCH_HASH);
-        code = patch_index_add(x, &k, e);
+        rc = patch_index_add(x, &k, e);
     }
-    return code;
+    return rc;
 }
 
 int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_options *o,
@@ -368,19 +368,19 @@ int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_optio
     making m = {.side = {a, b}};
     patch_index x = {0};
     int64_t bytes = 0;
-    int code = patch_zstd_there(e);
-    if (code)
-        return code;
-    code = patch_spool_init(&m.spool, e);
-    if (!code && !(code = new_workers(&m, e)) && !(code = pair_keys(&m, e)) &&
-        !(code = make_empty(&m, e)) && !(code = make_data(&m, o, e)) &&
-        !(code = make_index(&m, &x, e)))
-        code = patch_write(path, &x, &m.spool, o, &bytes, e);
-    if (!code && made) {
+    int rc = patch_zstd_there(e);
+    if (rc)
+        return rc;
+    rc = patch_spool_init(&m.spool, e);
+    if (!rc && !(rc = new_workers(&m, e)) && !(rc = pair_keys(&m, e)) &&
+        !(rc = make_empty(&m, e)) && !(rc = make_data(&m, o, e)) &&
+        !(rc = make_index(&m, &x, e)))
+        rc = patch_write(path, &x, &m.spool, o, &bytes, e);
+    if (!rc && made) {
         patch_index_summarise(&x, made);
         made->bytes = bytes;
     }
     patch_index_release(&x);
     release(&m);
-    return code;
+    return rc;
 }

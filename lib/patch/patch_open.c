@@ -40,20 +40,20 @@ static int read_all(const patch *p, const char *name, char **out, int64_t *n, kv
     *out = NULL;
     if (!t || t->type != TENSOR_U8 || t->ndim != 1)
         return damaged(p, "it has no index", e);
-    int code = tensor_reader_new(&r, p->file, TENSOR_BLOCK, e);
-    if (!code && !(*out = mem_alloc(t->bytes, 1, e)))
-        code = KV_E_MEMORY;
-    for (int64_t at = 0; at < t->bytes && !code; at += TENSOR_BLOCK) {
+    int rc = tensor_reader_new(&r, p->file, TENSOR_BLOCK, e);
+    if (!rc && !(*out = mem_alloc(t->bytes, 1, e)))
+        rc = KV_E_MEMORY;
+    for (int64_t at = 0; at < t->bytes && !rc; at += TENSOR_BLOCK) {
         const void *data;
         int64_t some = t->bytes - at < TENSOR_BLOCK ? t->bytes - at : TENSOR_BLOCK;
-        if (!(code = tensor_read(r, &data, i, at, some, e)))
+        if (!(rc = tensor_read(r, &data, i, at, some, e)))
             memcpy(*out + at, data, (size_t)some);
     }
-    if (!code)
-        code = tensor_reader_check(r, e);
+    if (!rc)
+        rc = tensor_reader_check(r, e);
     tensor_reader_free(r);
     *n = t->bytes;
-    return code;
+    return rc;
 }
 
 /* No frame of zstd becomes more than so many times as large: a block of 128 KB takes 4 bytes. */
@@ -70,27 +70,27 @@ static int unpack_index(const patch *p, const char *packed, int64_t n, char **te
     memcpy(bytes, packed, sizeof *bytes);
     if (*bytes < 0 || *bytes > PATCH_INDEX_MAX || *bytes / MOST_RATIO > n)
         return damaged(p, "its index cannot be as long as it says", e);
-    int code = zstd_unpacker_new(&u, e);
-    if (!code && !(*text = mem_alloc(*bytes, 1, e)))
-        code = KV_E_MEMORY;
-    if (!code && !zstd_unpack(u, *text, *bytes, packed + 8, n - 8))
-        code = damaged(p, "its index cannot be decompressed", e);
+    int rc = zstd_unpacker_new(&u, e);
+    if (!rc && !(*text = mem_alloc(*bytes, 1, e)))
+        rc = KV_E_MEMORY;
+    if (!rc && !zstd_unpack(u, *text, *bytes, packed + 8, n - 8))
+        rc = damaged(p, "its index cannot be decompressed", e);
     zstd_unpacker_free(u);
-    return code;
+    return rc;
 }
 
 static int read_index(patch *p, kv_err *e)
 {
     char *packed = NULL, *hashes = NULL, *text = NULL;
     int64_t npacked = 0, nhashes = 0, n = 0;
-    int code = read_all(p, PATCH_INDEX, &packed, &npacked, e);
-    if (!code && !(code = read_all(p, PATCH_HASHES, &hashes, &nhashes, e)) &&
-        !(code = unpack_index(p, packed, npacked, &text, &n, e)))
-        code = patch_index_parse(&p->index, text, n, hashes, nhashes, patch_name(p), e);
+    int rc = read_all(p, PATCH_INDEX, &packed, &npacked, e);
+    if (!rc && !(rc = read_all(p, PATCH_HASHES, &hashes, &nhashes, e)) &&
+        !(rc = unpack_index(p, packed, npacked, &text, &n, e)))
+        rc = patch_index_parse(&p->index, text, n, hashes, nhashes, patch_name(p), e);
     mem_free(packed);
     mem_free(hashes);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 /* Bytes of the smallest chunk of a range: its length, kind, place, number, and a stream of two. */
@@ -111,7 +111,7 @@ static int check_size(const patch *p, const patch_key *k, kv_err *e)
 static int find_data(patch *p, kv_err *e)
 {
     char name[24];
-    int code = KV_OK;
+    int rc = KV_OK;
     if (checkpoint_count(p->file) != p->index.ndata + 2)
         return damaged(p, "its index does not fit its tensors", e);
     if (!(p->data = mem_alloc(p->index.ndata, sizeof *p->data, e)))
@@ -122,9 +122,9 @@ static int find_data(patch *p, kv_err *e)
         if (p->data[i] < 0 || checkpoint_at(p->file, p->data[i])->type != TENSOR_U8)
             return damaged(p, "its index does not fit its tensors", e);
     }
-    for (int64_t i = 0; i < p->index.nkeys && !code; i++)
-        code = check_size(p, &p->index.keys[i], e);
-    return code;
+    for (int64_t i = 0; i < p->index.nkeys && !rc; i++)
+        rc = check_size(p, &p->index.keys[i], e);
+    return rc;
 }
 
 static int check_mark(const patch *p, kv_err *e)
@@ -145,16 +145,16 @@ static int check_mark(const patch *p, kv_err *e)
 
 int patch_open(patch **out, const char *path, kv_err *e)
 {
-    int code = patch_zstd_there(e);
-    patch *p = code ? NULL : mem_zalloc(1, sizeof *p, e);
+    int rc = patch_zstd_there(e);
+    patch *p = rc ? NULL : mem_zalloc(1, sizeof *p, e);
     if (!p)
-        return code ? code : KV_E_MEMORY;
-    if (!(code = checkpoint_open(&p->file, path, NULL, e)) && !(code = check_mark(p, e)) &&
-        !(code = read_index(p, e)))
-        code = find_data(p, e);
-    if (code) {
+        return rc ? rc : KV_E_MEMORY;
+    if (!(rc = checkpoint_open(&p->file, path, NULL, e)) && !(rc = check_mark(p, e)) &&
+        !(rc = read_index(p, e)))
+        rc = find_data(p, e);
+    if (rc) {
         patch_close(p);
-        return code;
+        return rc;
     }
     *out = p;
     return KV_OK;
@@ -172,10 +172,10 @@ void patch_misfits_release(patch_misfits *m)
 static int add_misfit(patch_misfits *m, const char *name, const char *why, kv_err *e)
 {
     const char *copy = arena_text(&m->names, name, strlen(name), e);
-    int code = copy ? mem_grow(&m->items, &m->cap, m->n + 1, sizeof *m->items, e) : KV_E_MEMORY;
-    if (!code)
+    int rc = copy ? mem_grow(&m->items, &m->cap, m->n + 1, sizeof *m->items, e) : KV_E_MEMORY;
+    if (!rc)
         m->items[m->n++] = (patch_misfit){copy, why};
-    return code;
+    return rc;
 }
 
 /* One side of a patch. */
@@ -201,8 +201,8 @@ static const char *compare(const patch_key *k, bool result, const patch_shape *s
 int patch_compare(patch_misfits *wrong, const patch *p, bool result, const checkpoint *c,
                   const tensor_hash *hashes, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(c) && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
         const tensor_info *t = checkpoint_at(c, i);
         const patch_key *k = patch_index_find(&p->index, t->name);
         patch_shape shape = patch_shape_of(t);
@@ -210,23 +210,23 @@ int patch_compare(patch_misfits *wrong, const patch *p, bool result, const check
         const unsigned char *hash = hashes ? hashes[i].bytes : NULL;
         const char *why = there ? compare(k, result, &shape, hash) : "unknown";
         wrong->keys++;
-        code = why ? add_misfit(wrong, t->name, why, e) : KV_OK;
+        rc = why ? add_misfit(wrong, t->name, why, e) : KV_OK;
     }
-    for (int64_t i = 0; i < p->index.nkeys && !code; i++) {
+    for (int64_t i = 0; i < p->index.nkeys && !rc; i++) {
         const patch_key *k = &p->index.keys[i];
         if (!has_side(k, result) || checkpoint_find(c, k->name) >= 0)
             continue;
         wrong->keys++;
-        code = add_misfit(wrong, k->name, "missing", e);
+        rc = add_misfit(wrong, k->name, "missing", e);
     }
-    return code;
+    return rc;
 }
 
 /* Compares what x makes with what y is made from. */
 static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < x->index.nkeys && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < x->index.nkeys && !rc; i++) {
         const patch_key *k = &x->index.keys[i];
         if (!patch_key_in_b(k))
             continue;
@@ -234,25 +234,25 @@ static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv
         bool there = next && patch_key_in_a(next);
         const char *why = there ? compare(next, false, &k->now, k->b) : "unknown";
         wrong->keys++;
-        code = why ? add_misfit(wrong, k->name, why, e) : KV_OK;
+        rc = why ? add_misfit(wrong, k->name, why, e) : KV_OK;
     }
-    for (int64_t i = 0; i < y->index.nkeys && !code; i++) {
+    for (int64_t i = 0; i < y->index.nkeys && !rc; i++) {
         const patch_key *k = &y->index.keys[i];
         const patch_key *before = patch_index_find(&x->index, k->name);
         if (!patch_key_in_a(k) || (before && patch_key_in_b(before)))
             continue;
         wrong->keys++;
-        code = add_misfit(wrong, k->name, "missing", e);
+        rc = add_misfit(wrong, k->name, "missing", e);
     }
-    return code;
+    return rc;
 }
 
 int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err *e)
 {
     for (int i = 1; i < n; i++) {
-        int code = compare_link(wrong, patches[i - 1], patches[i], e);
-        if (code)
-            return code;
+        int rc = compare_link(wrong, patches[i - 1], patches[i], e);
+        if (rc)
+            return rc;
         if (wrong->n == 0) {
             wrong->keys = 0;
             continue;
@@ -285,7 +285,7 @@ static int damaged_key(const patch_cursor *c, const char *what, kv_err *e)
 
 int patch_cursor_begin(patch_cursor *c, const patch_key *k, kv_err *e)
 {
-    int code = c->zstd ? KV_OK : zstd_unpacker_new(&c->zstd, e);
+    int rc = c->zstd ? KV_OK : zstd_unpacker_new(&c->zstd, e);
     c->key = k;
     c->tensor = c->p->data[k->data];
     c->at = 0;
@@ -293,7 +293,7 @@ int patch_cursor_begin(patch_cursor *c, const patch_key *k, kv_err *e)
     c->unit = patch_unit(k->now.type);
     c->units = tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) / c->unit;
     c->found = c->n = c->next = c->end = 0;
-    return code;
+    return rc;
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
@@ -368,17 +368,17 @@ static bool places_fit(const patch_cursor *c)
 static int take_gaps(patch_cursor *c, varint_reader *r, kv_err *e)
 {
     int64_t n = c->n - 1, width = c->gap == PATCH_SHORT ? 1 : c->gap;
-    int code = mem_grow(&c->gaps, &c->gaps_cap, n * width, 1, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&c->gaps, &c->gaps_cap, n * width, 1, e);
+    if (rc)
+        return rc;
     bool good = take_streams(c, r, c->gaps, n, width);
     c->nrest = c->used = 0;
     if (good && c->gap == PATCH_SHORT) {
         for (int64_t i = 0; i < n; i++)
             c->nrest += c->gaps[i] == 255;
         good = r->at < r->end && (c->rest = *r->at++) <= 8;
-        if (good && (code = mem_grow(&c->gaps, &c->gaps_cap, n + c->nrest * c->rest, 1, e)))
-            return code;
+        if (good && (rc = mem_grow(&c->gaps, &c->gaps_cap, n + c->nrest * c->rest, 1, e)))
+            return rc;
         good = good && take_streams(c, r, n > 0 ? c->gaps + n : c->gaps, c->nrest, c->rest);
     }
     return good ? KV_OK : damaged_key(c, "the places of changes cannot be read", e);
@@ -404,15 +404,15 @@ static int read_chunk(patch_cursor *c, varint_reader *r, kv_err *e)
     int64_t skip;
     if (!take_head(r, c, &skip))
         return damaged_key(c, "the head of a chunk is wrong", e);
-    int code = mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e);
+    if (rc)
+        return rc;
     if (skip >= c->units - c->end || c->n > c->units - c->end)
         return damaged_key(c, "a change stands behind its end", e);
     c->place = c->end + skip;
     c->next = 0;
-    if (!c->range && (code = take_gaps(c, r, e)))
-        return code;
+    if (!c->range && (rc = take_gaps(c, r, e)))
+        return rc;
     if (!places_fit(c))
         return damaged_key(c, "a change stands behind its end", e);
     int layout = c->unit == 1 ? 0 : r->at < r->end ? *r->at++ : 2;
@@ -448,33 +448,33 @@ static int next_chunk(patch_cursor *c, kv_err *e)
 {
     const void *data;
     int64_t left = c->bytes - c->at, n;
-    int code = c->r ? KV_OK : tensor_reader_new(&c->r, c->p->file, TENSOR_BLOCK, e);
-    if (code)
-        return code;
+    int rc = c->r ? KV_OK : tensor_reader_new(&c->r, c->p->file, TENSOR_BLOCK, e);
+    if (rc)
+        return rc;
     int64_t head = left < VARINT_MAX ? left : VARINT_MAX;
-    if ((code = tensor_read(c->r, &data, c->tensor, c->at, head, e)))
-        return code;
+    if ((rc = tensor_read(c->r, &data, c->tensor, c->at, head, e)))
+        return rc;
     varint_reader r = {data, (const unsigned char *)data + head};
     if (!varint_take(&r, &n) || n > CHUNK_BYTES_MAX)
         return damaged_key(c, "the length of a chunk is wrong", e);
     c->at += r.at - (const unsigned char *)data;
     if (n > c->bytes - c->at)
         return damaged_key(c, "a chunk is cut", e);
-    if ((code = tensor_read(c->r, &data, c->tensor, c->at, n, e)))
-        return code;
+    if ((rc = tensor_read(c->r, &data, c->tensor, c->at, n, e)))
+        return rc;
     c->at += n;
-    code = check_chunk(c, data, n, e);
+    rc = check_chunk(c, data, n, e);
     kv_err shrunk = {0};
     if (tensor_reader_check(c->r, &shrunk)) { /* then what was read is zeros */
         if (e)
             *e = shrunk;
-        code = shrunk.code;
+        rc = shrunk.code;
     }
     if (c->frugal) {
         tensor_reader_free(c->r);
         c->r = NULL;
     }
-    return code;
+    return rc;
 }
 
 /* ---- Laying over ----------------------------------------------------------------------------- */
@@ -549,12 +549,12 @@ int patch_cursor_lay(patch_cursor *c, void *block, unsigned char *marks, int64_t
 {
     int64_t end = first + n;
     for (;;) {
-        int code;
+        int rc;
         if (c->next == c->n) { /* the chunk is used up */
             if (c->at == c->bytes)
                 return KV_OK;
-            if ((code = next_chunk(c, e)))
-                return code;
+            if ((rc = next_chunk(c, e)))
+                return rc;
         }
         if (c->place >= end)
             return KV_OK;

@@ -40,12 +40,12 @@ struct patch_pack {
 int patch_pack_new(patch_pack **out, kv_err *e)
 {
     patch_pack *p = mem_zalloc(1, sizeof *p, e);
-    int code = p ? zstd_packer_new(&p->zstd, e) : KV_E_MEMORY;
-    if (code)
+    int rc = p ? zstd_packer_new(&p->zstd, e) : KV_E_MEMORY;
+    if (rc)
         patch_pack_free(p);
     else
         *out = p;
-    return code;
+    return rc;
 }
 
 void patch_pack_free(patch_pack *p)
@@ -123,9 +123,9 @@ static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t
         buf_char(to, (char)data[0]);
         return KV_OK;
     }
-    int code = mem_grow(&p->frame, &p->frame_cap, zstd_bound(n), 1, e);
-    if (code)
-        return code;
+    int rc = mem_grow(&p->frame, &p->frame_cap, zstd_bound(n), 1, e);
+    if (rc)
+        return rc;
     int64_t bytes = compress(p, data, n, best);
     buf_char(to, bytes ? 1 : 0);
     if (bytes)
@@ -152,12 +152,12 @@ static void take_plane(unsigned char *restrict plane, const void *items, int64_t
 static int put_planes(patch_pack *p, buf *to, const void *items, int64_t n, int width, int planes,
                       kv_err *e)
 {
-    int code = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
-    for (int k = 0; k < planes && !code; k++) {
+    int rc = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
+    for (int k = 0; k < planes && !rc; k++) {
         take_plane(p->plane, items, n, width, k);
-        code = put_stream(p, to, p->plane, n, false, e);
+        rc = put_stream(p, to, p->plane, n, false, e);
     }
-    return code;
+    return rc;
 }
 
 /* The bytes that n values would take, packed as they stand, estimated from the first sixteenth. */
@@ -174,20 +174,20 @@ static int64_t sample(patch_pack *p, const void *values, int64_t n, kv_err *e, i
 /* The values of a chunk, in the smaller of the two ways. */
 static int put_values(patch_pack *p, buf *to, const void *values, int64_t n, kv_err *e)
 {
-    int code;
+    int rc;
     if (p->unit == 1)
         return put_stream(p, to, values, n, false, e);
     buf_clear(&p->streams);
     buf_char(&p->streams, 0);
-    if ((code = put_planes(p, &p->streams, values, n, p->unit, p->unit, e)))
-        return code;
+    if ((rc = put_planes(p, &p->streams, values, n, p->unit, p->unit, e)))
+        return rc;
     size_t apart = p->streams.len;
-    if (sample(p, values, n, e, &code) < (int64_t)apart * 9 / 10 && !code) {
+    if (sample(p, values, n, e, &rc) < (int64_t)apart * 9 / 10 && !rc) {
         buf_char(&p->streams, 1);
-        code = put_stream(p, &p->streams, values, n * p->unit, true, e);
+        rc = put_stream(p, &p->streams, values, n * p->unit, true, e);
     }
-    if (code || buf_check(&p->streams, e))
-        return code ? code : KV_E_MEMORY;
+    if (rc || buf_check(&p->streams, e))
+        return rc ? rc : KV_E_MEMORY;
     size_t together = p->streams.len - apart;
     bool smaller = together > 0 && together < apart;
     buf_put(to, p->streams.data + (smaller ? apart : 0), smaller ? together : apart);
@@ -223,14 +223,14 @@ static int put_short_gaps(patch_pack *p, const int64_t *gaps, int64_t n, kv_err 
     int64_t *rest = p->rest, many = 0;
     uint64_t all = 0;
     int width = 0;
-    int code = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
-    for (int64_t i = 0; i < n && !code; i++) {
+    int rc = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
         p->plane[i] = (unsigned char)(gaps[i] < 255 ? gaps[i] : 255);
         rest[many] = gaps[i] - 255;
         many += gaps[i] >= 255;
     }
-    if (code || (code = put_stream(p, &p->body, p->plane, n, false, e)))
-        return code;
+    if (rc || (rc = put_stream(p, &p->body, p->plane, n, false, e)))
+        return rc;
     for (int64_t i = 0; i < many; i++)
         all |= (uint64_t)rest[i];
     for (; all; all >>= 8)
@@ -244,7 +244,7 @@ static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
 {
     uint64_t all = 0;
     int64_t longer = 0;
-    int width = 0, code;
+    int width = 0, rc;
     for (int64_t i = n - 1; i > 0; i--) {
         at[i] -= at[i - 1] + 1;
         all |= (uint64_t)at[i];
@@ -254,11 +254,11 @@ static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
         width++;
     bool are_short = longer > 0 && longer < n / 4;
     buf_char(&p->body, (char)(are_short ? PATCH_SHORT : width));
-    code = are_short ? put_short_gaps(p, at + 1, n - 1, e)
+    rc = are_short ? put_short_gaps(p, at + 1, n - 1, e)
                      : put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
     for (int64_t i = 1; i < n; i++)
         at[i] += at[i - 1] + 1;
-    return code;
+    return rc;
 }
 
 /* A chunk of n changes, which follows the unit before `end`. */
@@ -266,38 +266,38 @@ static int put_places(patch_pack *p, buf *to, int64_t *at, const void *values, i
                       int64_t end, kv_err *e)
 {
     open_chunk(p, 0, at[0] - end, n);
-    int code = put_gaps(p, at, n, e);
-    if (!code)
-        code = put_values(p, &p->body, values, n, e);
-    return code ? code : close_chunk(p, to, e);
+    int rc = put_gaps(p, at, n, e);
+    if (!rc)
+        rc = put_values(p, &p->body, values, n, e);
+    return rc ? rc : close_chunk(p, to, e);
 }
 
 static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, int64_t n,
                      int64_t end, kv_err *e)
 {
     open_chunk(p, 1, first - end, n);
-    int code = put_values(p, &p->body, values, n, e);
-    return code ? code : close_chunk(p, to, e);
+    int rc = put_values(p, &p->body, values, n, e);
+    return rc ? rc : close_chunk(p, to, e);
 }
 
 /* The changes from `from` to `to`, in chunks. */
 static int put_changes(patch_pack *p, buf *out, int64_t from, int64_t to, int64_t end, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = from; i < to && !code; i += PATCH_CHUNK) {
+    int rc = KV_OK;
+    for (int64_t i = from; i < to && !rc; i += PATCH_CHUNK) {
         int64_t n = to - i < PATCH_CHUNK ? to - i : PATCH_CHUNK;
-        code = put_places(p, out, p->at + i, p->values + i * p->unit, n, end, e);
+        rc = put_places(p, out, p->at + i, p->values + i * p->unit, n, end, e);
         end = p->at[i + n - 1] + 1;
     }
-    return code;
+    return rc;
 }
 
 /* Puts the first n changes to the output and drops them. */
 static int flush(patch_pack *p, int64_t n, kv_err *e)
 {
-    int code = put_changes(p, &p->out, 0, n, p->end, e);
-    if (code || n == 0)
-        return code;
+    int rc = put_changes(p, &p->out, 0, n, p->end, e);
+    if (rc || n == 0)
+        return rc;
     p->end = p->at[n - 1] + 1;
     p->n -= n;
     memmove(p->at, p->at + n, (size_t)p->n * sizeof *p->at);
@@ -308,15 +308,15 @@ static int flush(patch_pack *p, int64_t n, kv_err *e)
 /* A block that waits as changes only: it is written as these or whole, whichever is smaller. */
 static int put_block(patch_pack *p, int64_t first, int64_t units, const void *block, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     int64_t end = p->at[p->n - 1] + 1;
     bool all = p->n == units;
     buf_clear(&p->other);
-    if ((code = put_range(p, &p->other, block, first, units, p->end, e)))
-        return code;
+    if ((rc = put_range(p, &p->other, block, first, units, p->end, e)))
+        return rc;
     size_t whole = p->other.len;
-    if (!all && (code = put_changes(p, &p->other, 0, p->n, p->end, e)))
-        return code;
+    if (!all && (rc = put_changes(p, &p->other, 0, p->n, p->end, e)))
+        return rc;
     size_t changes = p->other.len - whole;
     bool parts = !all && changes < whole;
     buf_put(&p->out, p->other.data + (parts ? whole : 0), parts ? changes : whole);
@@ -336,8 +336,8 @@ void patch_pack_begin(patch_pack *p, int unit)
 
 int patch_pack_room(patch_pack *p, int64_t n, kv_err *e)
 {
-    int code = mem_grow(&p->at, &p->cap, p->n + n + 8, sizeof *p->at, e);
-    return code ? code : mem_grow(&p->values, &p->values_cap, (p->n + n + 8) * p->unit, 1, e);
+    int rc = mem_grow(&p->at, &p->cap, p->n + n + 8, sizeof *p->at, e);
+    return rc ? rc : mem_grow(&p->values, &p->values_cap, (p->n + n + 8) * p->unit, 1, e);
 }
 
 int64_t *patch_pack_at(patch_pack *p)
@@ -359,8 +359,8 @@ int patch_pack_add(patch_pack *p, int64_t n, int64_t first, int64_t units, const
 {
     if (block && n > 0 && n >= units / MANY) {
         p->n += n;
-        int code = flush(p, p->n - n, e);
-        return code ? code : put_block(p, first, units, block, e);
+        int rc = flush(p, p->n - n, e);
+        return rc ? rc : put_block(p, first, units, block, e);
     }
     p->n += n;
     return p->n >= PATCH_CHUNK ? flush(p, p->n / PATCH_CHUNK * PATCH_CHUNK, e) : KV_OK;
@@ -368,11 +368,11 @@ int patch_pack_add(patch_pack *p, int64_t n, int64_t first, int64_t units, const
 
 int patch_pack_whole(patch_pack *p, int64_t first, int64_t units, const void *block, kv_err *e)
 {
-    int code = flush(p, p->n, e);
-    if (!code)
-        code = put_range(p, &p->out, block, first, units, p->end, e);
+    int rc = flush(p, p->n, e);
+    if (!rc)
+        rc = put_range(p, &p->out, block, first, units, p->end, e);
     p->end = first + units;
-    return code;
+    return rc;
 }
 
 int patch_pack_end(patch_pack *p, kv_err *e)
@@ -415,19 +415,19 @@ void patch_spool_release(patch_spool *s)
 
 int patch_spool_add(patch_spool *s, int64_t key, buf *out, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (out->len == 0)
         return KV_OK;
     pthread_mutex_lock(&s->lock);
     int64_t at = s->bytes.size, n = (int64_t)out->len;
-    if (!(code = mem_grow(&s->parts, &s->cap, s->n + 1, sizeof *s->parts, e)) &&
-        !(code = input_append(&s->bytes, out->data, n, e))) {
+    if (!(rc = mem_grow(&s->parts, &s->cap, s->n + 1, sizeof *s->parts, e)) &&
+        !(rc = input_append(&s->bytes, out->data, n, e))) {
         s->parts[s->n] = (patch_part){key, s->n, at, n};
         s->n++;
     }
     pthread_mutex_unlock(&s->lock);
     buf_clear(out);
-    return code;
+    return rc;
 }
 
 static int by_key(const void *a, const void *b)
@@ -457,17 +457,17 @@ static int make_index(writing *w, const char *path, kv_err *e)
     buf text = {0};
     patch_pack *p = NULL;
     patch_index_print(w->x, &text, &w->hashes);
-    int code = buf_check(&text, e);
-    if (!code)
-        code = buf_check(&w->hashes, e);
-    if (!code && (int64_t)text.len > PATCH_INDEX_MAX)
-        code = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
-                        (long long)(PATCH_INDEX_MAX >> 20));
-    if (!code && !(code = patch_pack_new(&p, e)))
-        code = patch_pack_index(p, &w->index, text.data, (int64_t)text.len, e);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = buf_check(&w->hashes, e);
+    if (!rc && (int64_t)text.len > PATCH_INDEX_MAX)
+        rc = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
+                      (long long)(PATCH_INDEX_MAX >> 20));
+    if (!rc && !(rc = patch_pack_new(&p, e)))
+        rc = patch_pack_index(p, &w->index, text.data, (int64_t)text.len, e);
     patch_pack_free(p);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* The sizes of the tensors: index, hashes, data. */
@@ -495,43 +495,43 @@ static int lay_out(writing *w, kv_err *e)
 /* Copies a part from the spool to byte `to` of a tensor. */
 static int copy_part(writing *w, const patch_part *part, int64_t tensor, int64_t to, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t at = 0; at < part->n && !code; at += PIECE) {
+    int rc = KV_OK;
+    for (int64_t at = 0; at < part->n && !rc; at += PIECE) {
         int64_t n = part->n - at < PIECE ? part->n - at : PIECE;
-        if (!(code = input_read(&w->s->bytes, w->piece, part->at + at, n, e)))
-            code = checkpoint_out_put(w->out, tensor, to + at, w->piece, n, e);
+        if (!(rc = input_read(&w->s->bytes, w->piece, part->at + at, n, e)))
+            rc = checkpoint_out_put(w->out, tensor, to + at, w->piece, n, e);
     }
-    return code;
+    return rc;
 }
 
 static int put_all(writing *w, kv_err *e)
 {
     int64_t tensor = -1, to = 0;
-    int code = checkpoint_out_put(w->out, 0, 0, w->index.data, (int64_t)w->index.len, e);
-    if (!code)
-        code = checkpoint_out_put(w->out, 1, 0, w->hashes.data, (int64_t)w->hashes.len, e);
-    for (int64_t i = 0; i < w->s->n && !code; i++) {
+    int rc = checkpoint_out_put(w->out, 0, 0, w->index.data, (int64_t)w->index.len, e);
+    if (!rc)
+        rc = checkpoint_out_put(w->out, 1, 0, w->hashes.data, (int64_t)w->hashes.len, e);
+    for (int64_t i = 0; i < w->s->n && !rc; i++) {
         const patch_part *part = &w->s->parts[i];
         int64_t next = 2 + w->x->keys[part->key].data;
         to = next == tensor ? to : 0;
         tensor = next;
-        code = copy_part(w, part, tensor, to, e);
+        rc = copy_part(w, part, tensor, to, e);
         to += part->n;
     }
-    return code;
+    return rc;
 }
 
 static int write_file(writing *w, const char *path, const patch_options *o, kv_err *e)
 {
     static const checkpoint_text mark = {PATCH_MARK, PATCH_VERSION};
     checkpoint_out_options how = {.any_name = true, .unsynced = o && o->unsynced};
-    int code = checkpoint_out_open(&w->out, path, w->entries, w->n, &mark, 1, &how, e);
-    if (code)
-        return code;
-    if (!(code = put_all(w, e)))
+    int rc = checkpoint_out_open(&w->out, path, w->entries, w->n, &mark, 1, &how, e);
+    if (rc)
+        return rc;
+    if (!(rc = put_all(w, e)))
         return checkpoint_out_commit(w->out, e);
     checkpoint_out_abandon(w->out);
-    return code;
+    return rc;
 }
 
 int patch_write(const char *path, const patch_index *x, patch_spool *s, const patch_options *o,
@@ -540,18 +540,18 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     writing w = {.x = x, .s = s};
     if (s->n > 0)
         qsort(s->parts, (size_t)s->n, sizeof *s->parts, by_key);
-    int code = make_index(&w, path, e);
-    if (!code && !(code = lay_out(&w, e)))
-        code = write_file(&w, path, o, e);
+    int rc = make_index(&w, path, e);
+    if (!rc && !(rc = lay_out(&w, e)))
+        rc = write_file(&w, path, o, e);
     struct stat about;
-    if (!code && stat(path, &about) != 0)
-        code = file_error(e, "read", path, errno);
-    *bytes = code ? 0 : about.st_size;
+    if (!rc && stat(path, &about) != 0)
+        rc = file_error(e, "read", path, errno);
+    *bytes = rc ? 0 : about.st_size;
     buf_release(&w.index);
     buf_release(&w.hashes);
     mem_free(w.entries);
     mem_free(w.names);
     mem_free(w.sizes);
     mem_free(w.piece);
-    return code;
+    return rc;
 }

@@ -48,9 +48,9 @@ static int check_type(const conversion *c, int64_t i, kv_err *e)
     const tensor_info *t = info_of(c, i);
     tensor_type to = c->keys[i].type;
     tensor_kind kind = tensor_type_kind(t->type), goal = tensor_type_kind(to);
-    int code = checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e);
-    if (code)
-        return kv_err_hint(e, "--exclude leaves keys out"), code;
+    int rc = checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e);
+    if (rc)
+        return kv_err_hint(e, "--exclude leaves keys out"), rc;
     if (to == t->type || (kind < TENSOR_KIND_COMPLEX && goal < TENSOR_KIND_COMPLEX))
         return KV_OK;
     file_bad(e, KV_E_DTYPE, file_of(c, i), "\"%.*s\" is %s, which cannot become %s", SHOWN_BYTES,
@@ -80,39 +80,39 @@ static int refuse_pair(const conversion *c, int64_t i, int64_t j, kv_err *e)
 int conversion_check(const conversion *c, kv_err *e)
 {
     map names = {0};
-    int code = map_reserve(&names, c->nkeys, e);
-    for (int64_t i = 0; i < c->nkeys && code == KV_OK; i++) {
+    int rc = map_reserve(&names, c->nkeys, e);
+    for (int64_t i = 0; i < c->nkeys && rc == KV_OK; i++) {
         kv_key key = {.name = c->keys[i].name};
         int64_t other = map_get(&names, key);
-        code = other >= 0 ? refuse_pair(c, other, i, e) : map_put(&names, key, i, e);
-        if (code == KV_OK)
-            code = check_type(c, i, e);
+        rc = other >= 0 ? refuse_pair(c, other, i, e) : map_put(&names, key, i, e);
+        if (rc == KV_OK)
+            rc = check_type(c, i, e);
     }
     map_release(&names);
-    return code;
+    return rc;
 }
 
 /* Element i of the piece does not fit. */
 static int refuse_number(const conversion *c, int64_t key, const walk_piece *p, const void *data,
                          int64_t i, kv_err *e)
 {
-    int code;
+    int rc;
     buf place = {0}, number = {0};
     const tensor_info *t = info_of(c, key);
     tensor_words_place(&place, t, p->first + i);
     if (t->type == TENSOR_BOOL) {
-        code = file_bad(e, KV_E_FORMAT, file_of(c, key),
-                        "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
-                        buf_text(&place));
+        rc = file_bad(e, KV_E_FORMAT, file_of(c, key),
+                      "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
+                      buf_text(&place));
     } else {
         tensor_words_number(&number, t->type, data, i);
-        code = file_bad(e, KV_E_VALUE, file_of(c, key),
-                        "\"%.*s\" is %s at %s, which %s cannot hold", SHOWN_BYTES, t->name,
-                        buf_text(&number), buf_text(&place), tensor_type_name(c->keys[key].type));
+        rc = file_bad(e, KV_E_VALUE, file_of(c, key),
+                      "\"%.*s\" is %s at %s, which %s cannot hold", SHOWN_BYTES, t->name,
+                      buf_text(&number), buf_text(&place), tensor_type_name(c->keys[key].type));
     }
     buf_release(&number);
     buf_release(&place);
-    return code;
+    return rc;
 }
 
 /* ---- The walk -------------------------------------------------------------------------------- */
@@ -182,11 +182,11 @@ static int walk_some(run *r, kv_err *e)
               .arg = r,
               .progress = tell,
               .progress_arg = r};
-    int code = walk_run(&w, e);
+    int rc = walk_run(&w, e);
     mem_free(at);
     r->done += bytes;
     r->first += n;
-    return code;
+    return rc;
 }
 
 /* Memory for the pieces that are converted. */
@@ -212,26 +212,26 @@ static int open_out(run *r, const char *path, const checkpoint_out_options *o, k
         const tensor_info *t = info_of(c, i);
         entries[i] = (checkpoint_entry){c->keys[i].name, c->keys[i].type, t->ndim, t->shape};
     }
-    int code =
+    int rc =
         checkpoint_out_open(&r->out, path, entries, c->nkeys, c->metadata, c->nmetadata, o, e);
     mem_free(entries);
-    return code;
+    return rc;
 }
 
 int conversion_run(const conversion *c, const char *path, const checkpoint_out_options *o,
                    kv_err *e)
 {
     run r = {.c = c};
-    int code = make_room(&r, e);
-    if (code == KV_OK)
-        code = open_out(&r, path, o, e);
-    while (code == KV_OK && r.first < c->nkeys)
-        code = walk_some(&r, e);
+    int rc = make_room(&r, e);
+    if (rc == KV_OK)
+        rc = open_out(&r, path, o, e);
+    while (rc == KV_OK && r.first < c->nkeys)
+        rc = walk_some(&r, e);
     mem_free_data(r.memory);
-    if (code == KV_OK)
+    if (rc == KV_OK)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);
-    return code;
+    return rc;
 }
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
@@ -258,17 +258,17 @@ int conversion_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *in
     for (int i = 0; i < ninputs && !drop; i++)
         most += checkpoint_metadata_count(inputs[i]);
     checkpoint_text *texts = mem_alloc(most, sizeof *texts, e);
-    int code = texts ? KV_OK : KV_E_MEMORY;
+    int rc = texts ? KV_OK : KV_E_MEMORY;
     *n = 0;
     for (int i = 0; i < ninputs && !drop; i++)
-        for (int64_t k = 0; k < checkpoint_metadata_count(inputs[i]) && code == KV_OK; k++)
-            code = put_text(texts, n, &names, checkpoint_metadata_at(inputs[i], k), false, e);
-    for (int64_t k = 0; k < nset && code == KV_OK; k++)
-        code = put_text(texts, n, &names, &set[k], true, e);
+        for (int64_t k = 0; k < checkpoint_metadata_count(inputs[i]) && rc == KV_OK; k++)
+            rc = put_text(texts, n, &names, checkpoint_metadata_at(inputs[i], k), false, e);
+    for (int64_t k = 0; k < nset && rc == KV_OK; k++)
+        rc = put_text(texts, n, &names, &set[k], true, e);
     map_release(&names);
-    if (code)
+    if (rc)
         mem_free(texts);
     else
         *out = texts;
-    return code;
+    return rc;
 }

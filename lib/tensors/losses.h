@@ -7,7 +7,7 @@
 
 #include "checkpoint/tensor_codec.h"
 
-enum { LOSSES_INF, LOSSES_NAN, LOSSES_SATURATED, LOSSES_ROUNDED, LOSSES_KINDS };
+enum { LOSSES_INF, LOSSES_NAN, LOSSES_SATURATED, LOSSES_ROUNDED, LOSSES_FRACTION, LOSSES_KINDS };
 
 typedef struct losses_key {
     _Atomic(int64_t) count[LOSSES_KINDS];

@@ -62,13 +62,13 @@ static int read_text(renaming *r, buf *re, const char *text, kv_err *e)
         return malformed(e, text);
     }
     write_to(&r->to, buf_text(&to));
-    int code = buf_check(&to, e);
+    int rc = buf_check(&to, e);
     buf_release(&to);
     r->all = strcmp(at, "g") == 0;
     if (*at && !r->all)
         return malformed(e, text);
-    code = code ? code : buf_check(re, e);
-    return code ? code : buf_check(&r->to, e);
+    rc = rc ? rc : buf_check(re, e);
+    return rc ? rc : buf_check(&r->to, e);
 }
 
 int renaming_new(renaming **out, const char *text, kv_err *e)
@@ -78,23 +78,23 @@ int renaming_new(renaming **out, const char *text, kv_err *e)
     renaming *r = mem_zalloc(1, sizeof *r, e);
     if (!r)
         return KV_E_MEMORY;
-    int code = read_text(r, &re, text, e);
-    if (!code && !(code = regex_new(&r->re, buf_text(&re), &why)))
-        code = regex_check_replacement(r->re, buf_text(&r->to), &why);
+    int rc = read_text(r, &re, text, e);
+    if (!rc && !(rc = regex_new(&r->re, buf_text(&re), &why)))
+        rc = regex_check_replacement(r->re, buf_text(&r->to), &why);
     if (why.code == KV_E_VALUE)
-        code = kv_err_set(e, KV_E_USAGE, "`%.64s`: %s", text, why.text);
+        rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: %s", text, why.text);
     else if (why.code) {
-        code = kv_err_set(e, (kv_code)why.code, "%s", why.text);
+        rc = kv_err_set(e, (kv_code)why.code, "%s", why.text);
         if (why.hint[0])
             kv_err_hint(e, "%s", why.hint);
     }
     buf_release(&re);
-    if (!code) {
+    if (!rc) {
         *out = r;
         return KV_OK;
     }
     renaming_free(r);
-    return code;
+    return rc;
 }
 
 void renaming_free(renaming *r)

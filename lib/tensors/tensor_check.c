@@ -212,18 +212,18 @@ int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *number
                      kv_err *e)
 {
     checking job = {c, numbers, mem_zalloc(n, sizeof *job.counts, e)};
-    int code = job.counts ? KV_OK : KV_E_MEMORY;
-    if (!code)
-        code = walk_run(&(walk){.inputs = &c,
-                                .ninputs = 1,
-                                .at = numbers,
-                                .ntensors = n,
-                                .piece = check_piece,
-                                .arg = &job,
-                                .progress = progress,
-                                .progress_arg = progress_arg},
-                        e);
-    for (int64_t i = 0; i < n && !code; i++) {
+    int rc = job.counts ? KV_OK : KV_E_MEMORY;
+    if (!rc)
+        rc = walk_run(&(walk){.inputs = &c,
+                              .ninputs = 1,
+                              .at = numbers,
+                              .ntensors = n,
+                              .piece = check_piece,
+                              .arg = &job,
+                              .progress = progress,
+                              .progress_arg = progress_arg},
+                      e);
+    for (int64_t i = 0; i < n && !rc; i++) {
         counts *k = &job.counts[i];
         values[i] = (tensor_values){.nans = k->nans,
                                     .infs = k->infs,
@@ -232,5 +232,5 @@ int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *number
                                             checkpoint_at(c, numbers[i])->elements > 0};
     }
     mem_free(job.counts);
-    return code;
+    return rc;
 }

@@ -139,13 +139,13 @@ static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece
                       void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e)
 {
     int64_t *at = mem_alloc(n, 2 * sizeof *at, e);
-    int code = at ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = at ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         bool take = piece != add_piece ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
         at[2 * i] = take ? d->pairs[i].a : -1;
         at[2 * i + 1] = take ? d->pairs[i].b : -1;
     }
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         const walk w = {.inputs = d->inputs,
                         .ninputs = 2,
                         .at = at,
@@ -156,10 +156,10 @@ static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece
                         .end = end_tensor,
                         .progress = progress,
                         .progress_arg = arg};
-        code = walk_run(&w, e);
+        rc = walk_run(&w, e);
     }
     mem_free(at);
-    return code;
+    return rc;
 }
 
 /* Rounding may lead beyond 1. Of equal numbers it is 1, unless a * b leaves the range. */
@@ -201,7 +201,7 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
 {
     diffs d = {.inputs = {a, b}, .pairs = pairs, .o = o};
     bool again = false;
-    int code = KV_E_MEMORY;
+    int rc = KV_E_MEMORY;
     d.found = mem_zalloc(n, sizeof *d.found, e);
     d.partly = mem_zalloc(n, sizeof *d.partly, e);
     d.sums = mem_alloc(n, sizeof *d.sums, e);
@@ -212,23 +212,23 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
         d.sums[i] = DIFF_SUMS_NONE;
     }
     if (d.found && d.partly && d.sums && d.scales)
-        code = walk_pairs(&d, n, add_piece, progress, arg, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        rc = walk_pairs(&d, n, add_piece, progress, arg, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
         again |= d.partly[i];
     if (again)
-        code = walk_pairs(&d, n, add_same, NULL, NULL, e);
-    if (code == KV_OK)
+        rc = walk_pairs(&d, n, add_same, NULL, NULL, e);
+    if (rc == KV_OK)
         begin_scaled(&d, n, &again);
-    if (code == KV_OK && again)
-        code = walk_pairs(&d, n, add_scaled, NULL, NULL, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
+    if (rc == KV_OK && again)
+        rc = walk_pairs(&d, n, add_scaled, NULL, NULL, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
         if (pairs[i].state == DIFF_SAME)
             end_pair(&d, i);
     mem_free(d.scales);
     mem_free(d.sums);
     mem_free(d.partly);
     mem_free(d.found);
-    return code;
+    return rc;
 }
 
 /* How much a difference weighs, without its size. */

@@ -49,9 +49,9 @@ static int hash_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     const tensor_info *t = checkpoint_at(job->c, job->numbers[p->tensor]);
     if (p->first == 0) {
         h->tensor = p->tensor;
-        int code = begin(h, t, e);
-        if (code)
-            return code;
+        int rc = begin(h, t, e);
+        if (rc)
+            return rc;
     }
     kv_assert(h->tensor == p->tensor, "a tensor went to two workers");
     digest_add(h->d, p->data[0], tensor_type_bytes(t->type, p->n));
@@ -63,13 +63,13 @@ static int hash_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 static int hash_empty(hashing *job, int64_t n, kv_err *e)
 {
     hasher *h = &job->workers[0];
-    int code = KV_OK;
-    for (int64_t i = 0; i < n && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++) {
         const tensor_info *t = checkpoint_at(job->c, job->numbers[i]);
-        if (t->elements == 0 && !(code = begin(h, t, e)))
-            code = digest_end(h->d, job->hashes[i].bytes, e);
+        if (t->elements == 0 && !(rc = begin(h, t, e)))
+            rc = digest_end(h->d, job->hashes[i].bytes, e);
     }
-    return code;
+    return rc;
 }
 
 static int hash_data(hashing *job, int64_t n, checkpoint *c,
@@ -95,15 +95,15 @@ int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, 
     hashing job = {c, numbers, NULL, pool_workers(), hashes};
     if (!(job.workers = mem_zalloc(job.nworkers, sizeof *job.workers, e)))
         return KV_E_MEMORY;
-    int code = KV_OK;
-    for (int i = 0; i < job.nworkers && !code; i++)
-        code = digest_new(&job.workers[i].d, kind, e);
-    if (!code && !(code = hash_empty(&job, n, e)))
-        code = hash_data(&job, n, c, progress, progress_arg, e);
+    int rc = KV_OK;
+    for (int i = 0; i < job.nworkers && !rc; i++)
+        rc = digest_new(&job.workers[i].d, kind, e);
+    if (!rc && !(rc = hash_empty(&job, n, e)))
+        rc = hash_data(&job, n, c, progress, progress_arg, e);
     for (int i = 0; i < job.nworkers; i++) {
         digest_free(job.workers[i].d);
         buf_release(&job.workers[i].title);
     }
     mem_free(job.workers);
-    return code;
+    return rc;
 }

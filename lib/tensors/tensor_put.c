@@ -50,8 +50,8 @@ static void put_piece(void *arg, int64_t piece, int worker)
     const char *data = p->data + tensor_type_bytes(p->from, at);
     if (atomic_load(&p->wrong) < at || atomic_load(&p->failed) < piece)
         return;
-    int code = stop_check(&e);
-    if (!code && p->blocks) {
+    int rc = stop_check(&e);
+    if (!rc && p->blocks) {
         char *block = p->blocks + (int64_t)worker * PIECE * WIDEST;
         tensor_loss loss = {.first = -1};
         int64_t wrong = tensor_convert_counting(block, p->to, data, p->from, n,
@@ -65,10 +65,10 @@ static void put_piece(void *arg, int64_t piece, int worker)
         losses_add(p->lost, p->i, &loss);
         data = block;
     }
-    if (!code)
-        code = checkpoint_out_put(p->out, p->i, tensor_type_bytes(p->to, at), data,
-                                  tensor_type_bytes(p->to, n), &e);
-    if (code)
+    if (!rc)
+        rc = checkpoint_out_put(p->out, p->i, tensor_type_bytes(p->to, at), data,
+                                tensor_type_bytes(p->to, n), &e);
+    if (rc)
         note_error(p, piece, &e);
 }
 

@@ -308,13 +308,13 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
                      void *arg, kv_err *e)
 {
     int64_t *at = mem_alloc(n, sizeof *at, e);
-    int code = at ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    int rc = at ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(s->c, s->tensors[i]);
         bool can = tensor_stat_can(t->type) && (!s->scale || s->scale[i] != 1);
         at[i] = can ? s->tensors[i] : -1;
     }
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         const walk w = {.inputs = &s->c,
                         .ninputs = 1,
                         .at = at,
@@ -325,10 +325,10 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
                         .end = end_tensor,
                         .progress = progress,
                         .progress_arg = arg};
-        code = walk_run(&w, e);
+        rc = walk_run(&w, e);
     }
     mem_free(at);
-    return code;
+    return rc;
 }
 
 /* Squares of float64 beyond these overflow, or vanish. */
@@ -354,9 +354,9 @@ int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_
         const tensor_info *t = checkpoint_at(c, tensors[i]);
         out[i] = (tensor_stat){.has_numbers = tensor_stat_can(t->type), .elements = t->elements};
     }
-    int code = walk_some(&s, n, progress, arg, e);
-    if (code)
-        return code;
+    int rc = walk_some(&s, n, progress, arg, e);
+    if (rc)
+        return rc;
     bool again = false;
     double *scale = mem_alloc(n, sizeof *scale, e);
     for (int64_t i = 0; i < n && scale; i++) {
@@ -365,9 +365,9 @@ int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_
     }
     s.scale = scale;
     if (!scale)
-        code = KV_E_MEMORY;
+        rc = KV_E_MEMORY;
     else if (again)
-        code = walk_some(&s, n, NULL, NULL, e);
+        rc = walk_some(&s, n, NULL, NULL, e);
     mem_free(scale);
-    return code;
+    return rc;
 }

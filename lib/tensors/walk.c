@@ -105,10 +105,10 @@ static sizes sizes_of(const walk *w, int64_t tensor)
 
 static int add_part(run *r, int64_t tensor, int64_t piece, int64_t number, kv_err *e)
 {
-    int code = mem_grow(&r->parts, &r->cap, r->nparts + 1, sizeof *r->parts, e);
-    if (code == KV_OK)
+    int rc = mem_grow(&r->parts, &r->cap, r->nparts + 1, sizeof *r->parts, e);
+    if (rc == KV_OK)
         r->parts[r->nparts++] = (part){tensor, piece, number};
-    return code;
+    return rc;
 }
 
 /* Cuts one tensor; *room is what the open part may still take. */
@@ -117,30 +117,30 @@ static int cut_tensor(run *r, int64_t tensor, int64_t *number, int64_t *room, in
 {
     sizes s = sizes_of(r->w, tensor);
     int64_t pieces = pieces_of(r->w, tensor, s.elements), step = s.whole ? pieces : 1;
-    int code = KV_OK;
-    for (int64_t piece = 0; piece < pieces && code == KV_OK; piece += step) {
+    int rc = KV_OK;
+    for (int64_t piece = 0; piece < pieces && rc == KV_OK; piece += step) {
         if (*room <= 0) {
-            code = add_part(r, tensor, piece, *number + piece, e);
+            rc = add_part(r, tensor, piece, *number + piece, e);
             *room = part_bytes;
         }
         *room -= s.bytes / pieces * step + PIECE_COST * step;
     }
     *number += pieces;
-    return code;
+    return rc;
 }
 
 static int cut(run *r, kv_err *e)
 {
     int64_t number = 0, room = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     for (int64_t i = 0; i < r->w->ntensors; i++)
         r->all += sizes_of(r->w, i).bytes;
     int64_t part_bytes = r->all / PARTS_MAX > PART_BYTES ? r->all / PARTS_MAX : PART_BYTES;
-    for (int64_t i = 0; i < r->w->ntensors && code == KV_OK; i++)
-        code = cut_tensor(r, i, &number, &room, part_bytes, e);
-    if (code == KV_OK && (code = add_part(r, r->w->ntensors, 0, number, e)) == KV_OK)
+    for (int64_t i = 0; i < r->w->ntensors && rc == KV_OK; i++)
+        rc = cut_tensor(r, i, &number, &room, part_bytes, e);
+    if (rc == KV_OK && (rc = add_part(r, r->w->ntensors, 0, number, e)) == KV_OK)
         r->nparts--;
-    return code;
+    return rc;
 }
 
 /* ---- Running them ---------------------------------------------------------------------------- */
@@ -170,8 +170,8 @@ static void tell(run *r, int64_t bytes)
 static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *p, int64_t *bytes,
                       kv_err *e)
 {
-    int code = KV_OK;
-    for (int i = 0; i < w->ninputs && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int i = 0; i < w->ninputs && rc == KV_OK; i++) {
         int64_t at = number_in(w, p->tensor, i);
         p->data[i] = NULL;
         if (at < 0)
@@ -180,10 +180,10 @@ static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *
         int64_t n = tensor_type_bytes(t->type, p->n);
         *bytes += n;
         if (w->block_bytes == 0)
-            code = tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first),
-                               n, e);
+            rc = tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first),
+                             n, e);
     }
-    return code;
+    return rc;
 }
 
 /* Keeps a result; *all becomes the results of the tensor when this was the last one. */
@@ -218,12 +218,12 @@ static int put_result(run *r, const walk_piece *p, int64_t elements, kv_err *e)
         return KV_OK;
     }
     pthread_mutex_lock(&r->keeping);
-    int code = keep(r, p, pieces, &all, e);
+    int rc = keep(r, p, pieces, &all, e);
     pthread_mutex_unlock(&r->keeping);
     if (all)
         r->w->end(r->w->arg, p->tensor, all, pieces);
     mem_free(all);
-    return code;
+    return rc;
 }
 
 /* The number of elements of a tensor of the walk. */
@@ -237,10 +237,10 @@ static int64_t elements_of(const walk *w, int64_t tensor)
 
 static int check_readers(const run *r, tensor_reader *const *readers, kv_err *e)
 {
-    int code = KV_OK;
-    for (int i = 0; i < r->w->ninputs && code == KV_OK; i++)
-        code = tensor_reader_check(readers[i], e);
-    return code;
+    int rc = KV_OK;
+    for (int i = 0; i < r->w->ninputs && rc == KV_OK; i++)
+        rc = tensor_reader_check(readers[i], e);
+    return rc;
 }
 
 /* Handles the pieces of a part, up to the first one that fails or that is behind a failed one. */
@@ -252,7 +252,7 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, voi
     walk_piece p = {.tensor = from->tensor, .number = from->piece, .readers = readers,
                     .result = result};
     int64_t elements = elements_of(w, p.tensor), most = piece_elements(w, p.tensor), bytes = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     for (; number < end && number < atomic_load(&r->failed); number++, p.number++) {
         while (p.number >= pieces_of(w, p.tensor, elements)) {
             elements = elements_of(w, ++p.tensor);
@@ -261,13 +261,13 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, voi
         }
         p.first = p.number * most;
         p.n = elements - p.first < most ? elements - p.first : most;
-        if ((code = stop_check(e))) {
+        if ((rc = stop_check(e))) {
             number = -1; /* what was interrupted is not examined to the end */
             break;
         }
-        if ((code = read_piece(w, readers, &p, &bytes, e)) ||
-            (code = w->piece(w->arg, &p, worker, e)) ||
-            (code = put_result(r, &p, elements, e)))
+        if ((rc = read_piece(w, readers, &p, &bytes, e)) ||
+            (rc = w->piece(w->arg, &p, worker, e)) ||
+            (rc = put_result(r, &p, elements, e)))
             break;
         if (bytes >= PART_BYTES) {
             tell(r, bytes);
@@ -275,19 +275,19 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, voi
         }
     }
     tell(r, bytes);
-    if (code == KV_OK && (code = check_readers(r, readers, e)))
+    if (rc == KV_OK && (rc = check_readers(r, readers, e)))
         number = from->number;
-    if (code)
+    if (rc)
         fail(r, number, e);
-    return code;
+    return rc;
 }
 
 static int open_readers(const run *r, tensor_reader **readers, kv_err *e)
 {
-    int code = KV_OK;
-    for (int i = 0; i < r->w->ninputs && code == KV_OK; i++)
-        code = tensor_reader_new(&readers[i], r->w->inputs[i], r->window_bytes, e);
-    return code;
+    int rc = KV_OK;
+    for (int i = 0; i < r->w->ninputs && rc == KV_OK; i++)
+        rc = tensor_reader_new(&readers[i], r->w->inputs[i], r->window_bytes, e);
+    return rc;
 }
 
 static void runner(void *arg, int64_t number, int worker)
@@ -331,24 +331,24 @@ static int64_t runners(run *r)
 /* Tensors that are only listed cannot be walked over. */
 static int check_numbers(const walk *w, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < w->ntensors && code == KV_OK; i++)
-        for (int k = 0; k < w->ninputs && code == KV_OK; k++)
+    int rc = KV_OK;
+    for (int64_t i = 0; i < w->ntensors && rc == KV_OK; i++)
+        for (int k = 0; k < w->ninputs && rc == KV_OK; k++)
             if (number_in(w, i, k) >= 0)
-                code = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
-    if (code)
+                rc = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
+    if (rc)
         kv_err_hint(e, "--exclude leaves keys out");
-    return code;
+    return rc;
 }
 
 int walk_run(const walk *w, kv_err *e)
 {
     run r = {.w = w, .failed = INT64_MAX};
     kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
-    int code = check_numbers(w, e);
+    int rc = check_numbers(w, e);
     if (w->result_bytes && !(r.results = mem_zalloc(w->ntensors, sizeof *r.results, e)))
-        code = KV_E_MEMORY;
-    if (code == KV_OK && (code = cut(&r, e)) == KV_OK) {
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK && (rc = cut(&r, e)) == KV_OK) {
         pthread_mutex_init(&r.keeping, NULL);
         pthread_mutex_init(&r.lock, NULL);
         pthread_mutex_init(&r.telling, NULL);
@@ -356,13 +356,13 @@ int walk_run(const walk *w, kv_err *e)
         pthread_mutex_destroy(&r.lock);
         pthread_mutex_destroy(&r.telling);
         pthread_mutex_destroy(&r.keeping);
-        code = r.error.code;
-        if (code && e && e->code == KV_OK)
+        rc = r.error.code;
+        if (rc && e && e->code == KV_OK)
             *e = r.error;
     }
     for (int64_t i = 0; i < w->ntensors && r.results; i++)
         mem_free(r.results[i].results);
     mem_free(r.results);
     mem_free(r.parts);
-    return code;
+    return rc;
 }

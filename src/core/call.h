@@ -118,7 +118,7 @@ typedef struct call_ops {
     /* The work on elements: the operation of the engine. */
     int (*run)(struct call *c, kv_err *e);
 
-    /* Returns true if call_batch.h may take the pair of a slot and an array, after keys, shapes and
+    /* Returns true if call_small.h may take the pair of a slot and an array, after keys, shapes and
      * storage were checked. (optional, NULL means yes; so are the two that begin and end, with
      * nothing to do) */
     bool (*fits)(const kv *store, const slot *s, const kv_array *a);

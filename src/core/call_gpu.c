@@ -495,11 +495,11 @@ static int check_kept(const call *c, kv_err *e)
     return KV_OK;
 }
 
-static void mark(kv_array *const *arrays, int64_t n, int code)
+static void mark(kv_array *const *arrays, int64_t n, int rc)
 {
     for (int64_t i = 0; i < n; i++)
-        if (arrays[i]->unfilled != code)
-            arrays[i]->unfilled = (uint8_t)code;
+        if (arrays[i]->unfilled != rc)
+            arrays[i]->unfilled = (uint8_t)rc;
 }
 
 /* Marks the arrays that the call writes: readable if it succeeded, an error to their readers if it

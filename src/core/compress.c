@@ -20,7 +20,7 @@
 #include "base/num.h"
 #include "base/suggest.h"
 #include "core/call_trace.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "engine/pool.h"
 
 /* ---- The setting ---- */

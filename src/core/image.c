@@ -117,13 +117,13 @@ void image_array(image *im, const char *prefix, const char *name, kv_array *arra
     if (im->why.code || mem_grow(&im->items, &im->cap, im->n + 1, sizeof *im->items, &im->why))
         return;
     const char *whole = joined(im, prefix, name);
-    array_source *source = array_source_of(array);
+    array_source *later = array_source_of(array);
     if (!whole)
         return;
-    if (!source) /* else one of its own: the store's may read its elements meanwhile */
+    if (!later) /* else one of its own: the store's may read its elements meanwhile */
         kv_array_ref(array);
     else if (array_new_later(&array, kv_array_dtype(array), kv_array_ndim(array),
-                             kv_array_shape(array), source, &im->why))
+                             kv_array_shape(array), later, &im->why))
         return;
     im->items[im->n++] = (safetensors_item){whole, array};
 }
@@ -183,11 +183,11 @@ static int sum_array(char out[SUM_TEXT], kv_array *a, kv_err *e)
 {
     const void *data;
     uint64_t sum = 0;
-    const array_source *source = array_source_of(a);
-    int rc = source ? sum_source(&sum, source, kv_array_bytes(a), e) : kv_array_read(a, &data, e);
+    const array_source *later = array_source_of(a);
+    int rc = later ? sum_source(&sum, later, kv_array_bytes(a), e) : kv_array_read(a, &data, e);
     if (rc)
         return rc;
-    if (!source)
+    if (!later)
         sum = xxh64(data, (size_t)kv_array_bytes(a));
     int n = snprintf(out, SUM_TEXT, "%016" PRIx64 " %s ", sum, kv_dtype_name(kv_array_dtype(a)));
     kv_shape_text(out + n, (size_t)(SUM_TEXT - n), kv_array_ndim(a), kv_array_shape(a));

@@ -30,8 +30,7 @@ static int read_rule(kv_rule *r, const char *text, const char *file, int line, i
 
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     int rc = arg_given(rule, "rule", e);
     if (rc || (rc = arg_given(text, "text", e)))
         return rc;

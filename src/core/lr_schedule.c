@@ -273,10 +273,9 @@ static int read_call(reader *r, const ast *node)
 
 int lr_schedule_parse(lr_schedule *out, const char *text, arena *a, kv_err *e)
 {
-    kv_err unused = {0};
     arena nodes = {0};
     source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    reader r = {.s = out, .a = a, .e = e ? e : &unused};
+    reader r = {.s = out, .a = a, .e = e ? e : &(kv_err){0}};
     ast *tree;
     int rc = parse_expr_text(&tree, &src, &nodes, r.e);
     if (!rc && tree->kind == AST_NAME)

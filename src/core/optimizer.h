@@ -15,7 +15,6 @@
 #include "core/optimizer_table.h"
 #include "core/printed.h"
 #include "core/slot.h"
-#include "core/slot_state.h"
 
 /* An update that was made, and for what; counted, because keys of several pushes share it. */
 typedef struct made_update {

@@ -1,9 +1,13 @@
-/* Copies from stored arrays. */
+/* Copies from stored arrays: whole ones, then rows. */
 #include "core/pull.h"
 
+#include "array/gpu_list.h"
+#include "array/mirror.h"
+#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/compiler.h"
 #include "base/kv_assert.h"
+#include "base/mem.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
 
@@ -104,3 +108,211 @@ const call_ops pull_ops = {.name = "pull",
                            .run = run,
                            .prepare_batch = prepare_batch,
                            .run_batch = run_batch};
+
+/* ---- Pulls into row_sparse arrays -------------------------------------------------------------
+ *
+ * How much memory such a pull needs depends on rows, so the new contents of every array are made
+ * first; what is scheduled then only fills them in and exchanges them for the old ones, and fails
+ * only where a GPU does. */
+
+/* The memory of such a pull, behind call.rows. */
+typedef struct rows {
+    bool by_id;        /* fresh arrays wait for their rows; else they have them */
+    bool *as_before;   /* by_id: an array holds the same rows of the same key as the one before it,
+                          which has the ids of both */
+    kv_array *fresh[]; /* the new contents of each array; NULL: it is a default one */
+} rows;
+
+static void release_rows(call *c)
+{
+    rows *r = c->rows.state;
+    for (int64_t i = 0; i < c->nvalues; i++)
+        kv_array_unref(r->fresh[i]);
+    mem_free(r);
+}
+
+static int new_rows(rows **out, call *c, bool by_id, kv_err *e)
+{
+    rows *r;
+    int64_t each = (int64_t)(sizeof *r->fresh + sizeof *r->as_before);
+    if (!(r = mem_zalloc((int64_t)sizeof *r + c->nvalues * each, 1, e)))
+        return KV_E_MEMORY;
+    r->as_before = (bool *)(r->fresh + c->nvalues);
+    r->by_id = by_id;
+    *out = r;
+    c->rows = (call_part){r, release_rows};
+    return KV_OK;
+}
+
+/* An array with memory for n rows that becomes `out`. */
+static int new_array(kv_array **made, const kv_array *out, int64_t n, int64_t *ids, kv_err *e)
+{
+    return sparse_new_rows(made, out, out->dtype, out->ctx, n, ids, e);
+}
+
+static int prepare_all(call *c, kv_err *e)
+{
+    rows *r;
+    int rc = call_find_pairs(c, true, e);
+    if (!rc)
+        rc = new_rows(&r, c, false, e);
+    for (int64_t i = 0; i < c->nvalues && !rc; i++) {
+        if (c->values[i]->storage == KV_DEFAULT)
+            continue;
+        rc = new_array(&r->fresh[i], c->values[i], 0, NULL, e);
+        if (!rc)
+            rc = kv_array_copy(r->fresh[i], c->stored[i], e);
+    }
+    return rc;
+}
+
+/* Both sides of such a pull are row_sparse. */
+static int check_storage(const kv_key *key, const kv_array *stored, const kv_array *out, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    slot_key_text(text, key);
+    if (stored->storage != KV_ROW_SPARSE) {
+        kv_err_set(e, KV_E_VALUE, "key %s is not row_sparse, its rows are not pulled by id", text);
+        kv_err_hint(e, "kv_pull gives all of it; kv_init or kv_push of a row_sparse array makes "
+                       "such a key");
+    } else if (out->storage != KV_ROW_SPARSE) {
+        kv_err_set(e, KV_E_VALUE, "rows of key %s go into a row_sparse array, this one is not",
+                   text);
+        kv_err_hint(e, "zeros(shape, stype=\"row_sparse\")");
+    } else {
+        return KV_OK;
+    }
+    kv_err_key(e, key);
+    return KV_E_VALUE;
+}
+
+static int range_error(const kv_key *key, int64_t id, int64_t nrows, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    slot_key_text(text, key);
+    if (nrows > 0)
+        kv_err_set(e, KV_E_INDEX, "key %s has no row %lld, they go from 0 to %lld", text,
+                   (long long)id, (long long)nrows - 1);
+    else
+        kv_err_set(e, KV_E_INDEX, "key %s has no row %lld, it has none", text, (long long)id);
+    kv_err_key(e, key);
+    return KV_E_INDEX;
+}
+
+/* The ids that a triple gives, checked and sorted. Out: *out, released with mem_free. */
+static int read_ids(int64_t **out, int64_t *n, const kv_key *key, int64_t nrows, kv_array *ids,
+                    kv_err *e)
+{
+    int rc = row_ids_read(out, ids, e);
+    *n = ids->size;
+    if (rc || row_ids_ordered(*out, *n, nrows))
+        return rc;
+    int64_t outside = row_ids_outside(*out, *n, nrows);
+    rc =
+        outside < 0 ? row_ids_sort(*out, n, nrows, e) : range_error(key, (*out)[outside], nrows, e);
+    if (rc)
+        mem_free(*out);
+    return rc;
+}
+
+/* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids are read
+ * once. */
+static bool same_as_before(const call *c, int64_t i, kv_array *const *ids)
+{
+    return i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
+           c->values[i]->dtype == c->values[i - 1]->dtype;
+}
+
+static int prepare_some(call *c, kv_err *e)
+{
+    rows *r;
+    const kv_key *keys = c->pairs->keys;
+    kv_array *const *ids = c->ids;
+    int64_t n = 0;
+    int rc = call_find_pairs(c, true, e);
+    if (!rc)
+        rc = new_rows(&r, c, true, e);
+    for (int64_t i = 0; i < c->nvalues && !rc; i++) {
+        kv_array *out = c->values[i];
+        int64_t *read = NULL;
+        if ((rc = check_storage(&keys[i], c->stored[i], out, e)))
+            break;
+        r->as_before[i] = same_as_before(c, i, ids);
+        if (!r->as_before[i])
+            rc = read_ids(&read, &n, &keys[i], array_shape(out)[0], ids[i], e);
+        if (rc == KV_OK && (rc = new_array(&r->fresh[i], out, n, read, e)) == KV_OK)
+            c->work_bytes += kv_array_bytes(r->fresh[i]);
+    }
+    return rc;
+}
+
+/* Puts the rows into n arrays from number i on, which hold the same ones. */
+static void fill(call *c, int64_t i, int64_t n)
+{
+    kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
+    for (int64_t k = 0; k < n; k++)
+        sparse_reuse(fresh[k], c->values[i + k], k > 0);
+    sparse_retain(fresh, n, c->stored[i]);
+}
+
+/* The number of arrays, from i on, that hold the same rows. */
+static int64_t count_same(const call *c, int64_t i)
+{
+    const rows *r = c->rows.state;
+    int64_t n = 1;
+    while (i + n < c->nvalues && r->as_before[i + n])
+        n++;
+    return n;
+}
+
+/* Fills all fresh arrays where some of them, or of their keys, are on GPUs: one launch a device. */
+static int fill_on_gpus(call *c, kv_err *e)
+{
+    kv_array *const *fresh = ((const rows *)c->rows.state)->fresh;
+    gpu_list list;
+    int rc = gpu_list_begin(&list, e);
+    for (int64_t i = 0, n; i < c->nvalues && !rc; i += n) {
+        const kv_array *stored = c->stored[i];
+        n = count_same(c, i);
+        if (mirror_is_there(stored))
+            rc = sparse_gpu_retain(&list, fresh + i, n, stored, e);
+        else if ((rc = mirror_host(stored, MIRROR_READ, e)) == KV_OK)
+            sparse_retain(fresh + i, n, stored);
+    }
+    if (!rc)
+        rc = gpu_list_run(&list, e);
+    gpu_list_release(&list);
+    return rc;
+}
+
+static int run_rows(call *c, kv_err *e)
+{
+    const rows *r = c->rows.state;
+    const call_group *g = c->groups;
+    int64_t filled = c->gpus ? c->nvalues : 0, begin = call_trace_begin(c);
+    int rc = c->gpus && r->by_id ? fill_on_gpus(c, e) : KV_OK;
+    for (int64_t i = 0; i < c->nvalues && !rc; i++) {
+        g += i == g->first + g->n;
+        if (i >= filled)
+            begin = call_trace_begin(c);
+        if (!r->fresh[i]) {
+            rc = array_fill(c->values[i], c->stored[i], e);
+        } else if (r->by_id && i >= filled) {
+            filled = i + count_same(c, i);
+            fill(c, i, filled - i);
+        }
+        if (r->fresh[i])
+            array_swap(c->values[i], r->fresh[i]);
+        const kv_array *out = c->values[i];
+        call_trace_part(c, begin, "copy", &g->key, out, 0,
+                        out->storage == KV_DEFAULT ? out->size : out->nrows * sparse_row(out));
+    }
+    kv_assert(rc || c->nvalues == 0 || g == &c->groups[c->ngroups - 1],
+              "a pull ends in group %lld of %lld", (long long)(g - c->groups),
+              (long long)c->ngroups);
+    return rc;
+}
+
+const call_ops row_pull_all_ops = {.name = "pull", .prepare = prepare_all, .run = run_rows};
+const call_ops row_pull_some_ops = {
+    .name = "row-sparse-pull", .prepare = prepare_some, .run = run_rows};

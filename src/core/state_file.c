@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
-#include "core/residual_parts.h"
 #include "core/state_parts.h"
+#include "core/value_parts.h"
 
 #define FORMAT     "1"
 #define STATES     "kvstore.states"

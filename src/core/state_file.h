@@ -13,7 +13,7 @@
  *   kvstore.param.X    (KV_DUMP_OPTIMIZER) the parameter X as it was given, also lr_scheduler,
  *                      lr_mult, wd_mult, names and seed
  *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see image.h
- *   kvstore.compression  (with gradient compression) see residual_parts.h
+ *   kvstore.compression  (with gradient compression) see value_parts.h
  *
  * A file fits a store with the same keys, dtypes and shapes. One without the optimizer fits a store
  * in which an optimizer of the same name is set, with whatever parameters; of its schedule, where

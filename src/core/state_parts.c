@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/num.h"
-#include "core/residual_parts.h"
+#include "core/value_parts.h"
 
 #define NUM_UPDATE "kvstore.num_update"
 #define STATES     "kvstore.states."

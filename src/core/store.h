@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "base/mem.h"
-#include "core/call_direct.h"
+#include "core/call_small.h"
 #include "core/compress.h"
 #include "core/slot.h"
 #include "core/transaction.h"

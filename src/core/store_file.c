@@ -11,9 +11,8 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "core/call.h"
-#include "core/residual_parts.h"
-#include "core/row_parts.h"
 #include "core/state_parts.h"
+#include "core/value_parts.h"
 
 #define FORMAT       "1"
 #define UPDATER      "kvstore.updater"

@@ -11,7 +11,6 @@
 #define CORE_TRANSACTION_H
 
 #include "core/compress.h"
-#include "core/slot_state.h"
 #include "core/slot.h"
 #include "core/updater.h"
 

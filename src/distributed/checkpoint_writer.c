@@ -69,9 +69,9 @@ static bool fits(const kv_array *a, kv_dtype dtype, int ndim, const int64_t *sha
 int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                     kv_err *e)
 {
-    const kv_ctx host = {KV_CPU, 0};
+    const kv_ctx cpu = {KV_CPU, 0};
     if (!r)
-        return kv_array_new_raw(out, dtype, ndim, shape, host, e);
+        return kv_array_new_raw(out, dtype, ndim, shape, cpu, e);
     int rc = mem_grow(&r->items, &r->cap, r->at + 1, sizeof(kv_array *), e);
     if (rc)
         return rc;
@@ -81,7 +81,7 @@ int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, co
     if (!*at || !fits(*at, dtype, ndim, shape)) {
         kv_array_unref(*at); /* before the new one takes memory */
         *at = NULL;
-        if ((rc = kv_array_new_raw(at, dtype, ndim, shape, host, e)))
+        if ((rc = kv_array_new_raw(at, dtype, ndim, shape, cpu, e)))
             return rc;
     }
     r->at++;

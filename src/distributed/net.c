@@ -1,5 +1,4 @@
-/* The thread that drives holds one lock. A second, small lock guards the list of posted items,
- * which the driver moves to the queues of the ranks. */
+/* The thread that drives holds one lock; a small one guards posted items until it queues them. */
 #include "distributed/net.h"
 
 #include <pthread.h>
@@ -777,8 +776,7 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
 {
     waiting *w = mem_alloc(n, sizeof *w, e);
     sending *s = mem_alloc(n, sizeof *s, e);
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     int64_t begin = net_now_us();
     int rc = w && s ? KV_OK : KV_E_MEMORY;
     waiting_group g = {.n = rc ? 0 : n, .calls = w};
@@ -987,13 +985,14 @@ void net_close(void)
         if ((idle = drive() ? 0 : idle + 1) > 2000)
             usleep(SLEEP_MOST_US);
     kv_err lost = {0};
-    if (alive_is_lost(&lost)) { /* the others may not know it yet, if it is this rank */
-        if (lost.has_rank && lost.rank == net_rank()) /* links may have no room to tell them */
-            alive_told(lost.rank, lost.text);
-        pthread_mutex_lock(&net.drive);
+    if (alive_is_lost(&lost) && lost.has_rank && lost.rank == net_rank())
+        alive_told(lost.rank, lost.text); /* links may have no room to tell the others */
+    pthread_mutex_lock(&net.drive);
+    if (lost.code)
         give_up();
-        pthread_mutex_unlock(&net.drive);
-    }
+    else
+        take_gone(); /* workers that were lost since the last look */
+    pthread_mutex_unlock(&net.drive);
     stop_thread();
     if (!alive_is_lost(NULL))
         link_close();

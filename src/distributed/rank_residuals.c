@@ -2,7 +2,7 @@
 #include "distributed/rank_residuals.h"
 
 #include "base/kv_assert.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "distributed/alive.h"
 #include "distributed/net.h"
 #include "distributed/spares.h"

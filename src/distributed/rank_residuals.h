@@ -4,7 +4,6 @@
 #ifndef DISTRIBUTED_RANK_RESIDUALS_H
 #define DISTRIBUTED_RANK_RESIDUALS_H
 
-#include "core/slot_state.h"
 #include "core/slot.h"
 #include "distributed/worker.h"
 

@@ -198,7 +198,7 @@ static void add_to_batch(server_state *s, part *p, round *x)
 static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err *e)
 {
     part *p = parts_find(s, id);
-    if (!p)
+    if (!p || !p->keeps)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
     server_pull *x = s->spare_pulls;
     if (x)

@@ -10,10 +10,10 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/residual_parts.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "core/state_file.h"
 #include "core/state_parts.h"
+#include "core/value_parts.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/newcomer.h"
 #include "distributed/parts.h"

@@ -25,14 +25,12 @@ static void dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     if (!a->lent)
         kv_array_unref(a->a);
-    Py_XDECREF((PyObject *)a->base);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
 static kv_array *elements(PyObject *self)
 {
-    py_array_await_base((py_array *)self);
     return ((py_array *)self)->a;
 }
 
@@ -64,8 +62,8 @@ static bool await_filled(kv_array *a)
 /* The array when its elements are there. */
 static kv_array *filled_elements(PyObject *self)
 {
-    const py_array *o = (py_array *)self;
-    return await_filled(o->base ? o->base->a : NULL) && await_filled(o->a) ? elements(self) : NULL;
+    kv_array *a = elements(self);
+    return await_filled(a) ? a : NULL;
 }
 
 /* ---- The buffer protocol ---- */
@@ -174,33 +172,12 @@ static PyObject *host(PyObject *self, PyObject *write)
 
 /* ---- Other arrays of one ---- */
 
-static PyObject *made(PyObject *self, int rc, kv_array *a, const kv_err *e)
-{
-    return rc ? py_raise(e) : py_array_new(Py_TYPE(self), a);
-}
-
-/* _dup(dtype, ctx) */
-static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
-{
-    kv_array *a = filled_elements(self), *out = NULL;
-    kv_dtype dtype;
-    kv_ctx ctx;
-    kv_err e = {0};
-    int rc;
-    if (!a || !py_takes(n, 2) || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
-        return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_array_dup(&out, a, dtype, ctx, &e);
-    PyEval_RestoreThread(gil);
-    return made(self, rc, out, &e);
-}
-
 /* _copy_from(array of any kind) */
 static PyObject *copy_from(PyObject *self, PyObject *value)
 {
     kv_array *a = filled_elements(self), *from = NULL;
     kv_err e = {0};
-    py_batch *b = py_batch_new();
+    py_batch *b = a ? py_batch_new() : NULL;
     if (!b)
         return NULL;
     bool good = py_pairs_array(value, false, b, &from) && await_filled(from);
@@ -223,10 +200,12 @@ static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, k
     kv_array *a = filled_elements(self), *out = NULL;
     kv_err e = {0};
     int rc;
+    if (!a)
+        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = to(&out, a, &e);
     PyEval_RestoreThread(gil);
-    return rc ? py_raise(&e) : py_array_new(py.array, out); /* Python gives it a class */
+    return rc ? py_raise(&e) : py_array_new(Py_TYPE(self), out);
 }
 
 static PyObject *to_dense(PyObject *self, PyObject *none)
@@ -239,15 +218,6 @@ static PyObject *to_sparse(PyObject *self, PyObject *none)
 {
     (void)none;
     return to_storage(self, kv_array_to_sparse);
-}
-
-/* _as(class): the same array as an object of another class. */
-static PyObject *as_class(PyObject *self, PyObject *class)
-{
-    kv_array *a = elements(self);
-    if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, py.array))
-        return py_fail(KV_E_USAGE, "", "%R is not a class of arrays", class);
-    return py_array_new((PyTypeObject *)class, kv_array_ref(a));
 }
 
 static int shape_of(PyObject *tuple, int64_t shape[KV_MAX_NDIM])
@@ -265,73 +235,6 @@ static int shape_of(PyObject *tuple, int64_t shape[KV_MAX_NDIM])
     return (int)n;
 }
 
-/* What a part keeps of the array that it is of, as long as the library uses it. */
-typedef struct kept {
-    py_later later;
-    PyObject *base;
-} kept;
-
-static void release_kept(void *arg)
-{
-    kept *k = arg;
-    Py_DECREF(k->base);
-    PyMem_Free(k);
-}
-
-static void part_done(void *arg)
-{
-    py_leave(&((kept *)arg)->later);
-}
-
-/* _part(first element, shape): the elements from there on as an array of their own, in the same
- * memory. */
-static PyObject *part(PyObject *self, PyObject *const *args, Py_ssize_t n)
-{
-    py_array *o = (py_array *)self;
-    int64_t shape[KV_MAX_NDIM], size = 1;
-    kv_err e = {0};
-    kv_array *a = elements(self), *made = NULL;
-    Py_ssize_t from = a && py_takes(n, 2) ? PyLong_AsSsize_t(args[0]) : -1;
-    if (PyErr_Occurred())
-        return NULL;
-    int ndim = shape_of(args[1], shape);
-    if (ndim < 0)
-        return NULL;
-    for (int i = 0; i < ndim; i++)
-        size *= shape[i];
-    if (from < 0 || from + size > kv_array_size(a))
-        return py_fail(KV_E_INTERNAL, "", "a part of %lld elements from %zd on is not in its array",
-                       (long long)size, from);
-    char *data = o->data ? o->data : memory(a, !o->read_only);
-    static const char none;
-    kept *k = PyErr_Occurred() ? NULL : PyMem_Malloc(sizeof *k);
-    if (!k)
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    py_array *base = o->base ? o->base : o;
-    *k = (kept){.base = Py_NewRef((PyObject *)base), .later = {.act = release_kept, .arg = k}};
-    data = data ? data + from * kv_dtype_bytes(kv_array_dtype(a)) : (char *)&none;
-    if (kv_array_wrap(&made, data, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), part_done, k,
-                      &e)) {
-        release_kept(k);
-        return py_raise(&e);
-    }
-    py_array *p = (py_array *)py_array_new(Py_TYPE(self), made);
-    if (p) {
-        p->base = (py_array *)Py_NewRef((PyObject *)base);
-        p->data = data;
-        p->read_only = o->read_only;
-    }
-    return (PyObject *)p;
-}
-
-/* _of_part(): the array was copied from a part of another one. It is the array itself. */
-static PyObject *of_part(PyObject *self, PyObject *none)
-{
-    (void)none;
-    ((py_array *)self)->copied = true;
-    return Py_NewRef(self);
-}
-
 /* _rows(): (ids as bytes of int64, elements as bytes) of a row_sparse array. */
 static PyObject *rows(PyObject *self, PyObject *none)
 {
@@ -341,6 +244,8 @@ static PyObject *rows(PyObject *self, PyObject *none)
     kv_err e = {0};
     const int64_t *row_ids = NULL;
     int64_t n = 0;
+    if (!a)
+        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     kv_array_read_rows(a, &data, &e);
     n = e.code ? 0 : kv_array_nrows(a);
@@ -409,6 +314,8 @@ static PyObject *get_nrows(PyObject *self, void *closure)
     (void)closure;
     kv_array *a = filled_elements(self);
     int64_t n = 0;
+    if (!a)
+        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     n = kv_array_nrows(a);
     PyEval_RestoreThread(gil);
@@ -441,22 +348,24 @@ static PyObject *zeros(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return kv_array_new(&a, dtype, ndim, shape, ctx, &e) ? py_raise(&e) : py_array_new(class, a);
 }
 
-/* array(class, values, ctx): a copy of an array of any kind, of its dtype. */
-static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t n)
+/* dup(class, values, dtype or None, ctx): a copy of an array of any kind. */
+static PyObject *dup_array(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     PyTypeObject *class;
     kv_ctx ctx;
+    kv_dtype dtype = KV_DTYPE_END;
     kv_array *from = NULL, *a = NULL;
     kv_err e = {0};
     py_batch *b = NULL;
-    if (!py_takes(n, 3) || !py_class(args[0], py.array, &class) || !py_ctx(args[2], &ctx) ||
+    if (!py_takes(n, 4) || !py_class(args[0], py.array, &class) ||
+        (args[2] != Py_None && !py_dtype(args[2], &dtype)) || !py_ctx(args[3], &ctx) ||
         !(b = py_batch_new()))
         return NULL;
     bool good = py_pairs_array(args[1], false, b, &from) && await_filled(from);
     if (good) {
         PyThreadState *gil = PyEval_SaveThread();
-        kv_array_dup(&a, from, kv_array_dtype(from), ctx, &e);
+        kv_array_dup(&a, from, dtype == KV_DTYPE_END ? kv_array_dtype(from) : dtype, ctx, &e);
         PyEval_RestoreThread(gil);
     }
     kv_array_unref(from);
@@ -514,12 +423,21 @@ static PyObject *virtual_gpus(PyObject *module, PyObject *n)
     return Py_NewRef(Py_None);
 }
 
+/* settle(array of NumPy): waits for the calls without a waiter that use its memory. */
+static PyObject *settle(PyObject *module, PyObject *array)
+{
+    (void)module;
+    return py_pairs_settle(array, true) ? Py_NewRef(Py_None) : NULL;
+}
+
 #define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL
 
 PyMethodDef py_array_functions[] = {
     {"zeros", FAST(zeros), NULL},
-    {"array", FAST(array), NULL},
+    {"dup", FAST(dup_array), NULL},
     {"sparse", FAST(sparse), NULL},
+    {"dlpack", FAST(py_dlpack_give), NULL},
+    {"settle", settle, METH_O, NULL},
     {"set_virtual_gpus", virtual_gpus, METH_O,
      "set_virtual_gpus(n): gpu(0) to gpu(n - 1) are memory of the CPU from now on; 0: no more."},
     {NULL, NULL, 0, NULL},
@@ -527,19 +445,12 @@ PyMethodDef py_array_functions[] = {
 
 static PyMethodDef methods[] = {
     {"_host", host, METH_O, NULL},
-    {"_dup", FAST(dup_array), NULL},
     {"_copy_from", copy_from, METH_O, NULL},
     {"_dense", to_dense, METH_NOARGS, NULL},
     {"_sparse", to_sparse, METH_NOARGS, NULL},
-    {"_as", as_class, METH_O, NULL},
-    {"_part", FAST(part), NULL},
-    {"_of_part", of_part, METH_NOARGS, NULL},
     {"_rows", rows, METH_NOARGS, NULL},
     {"wait_to_read", wait_to_read, METH_NOARGS,
      "Waits until what the store writes into this array is there."},
-    {"__dlpack__", (PyCFunction)(void (*)(void))py_dlpack_give, METH_VARARGS | METH_KEYWORDS,
-     "The elements, without a copy, for from_dlpack of other libraries."},
-    {"__dlpack_device__", py_dlpack_device, METH_NOARGS, "(1, 0): the memory of the CPU."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,7 +19,13 @@ typedef struct py_batch {
     PyObject **objects;      /* n, each with a reference */
     Py_ssize_t n, cap;
     PyObject *copies;        /* list of pairs (temporary, out), or NULL: to copy at the end */
-    bool parts;              /* arrays of it are parts of others */
+    struct py_seen {
+        const void *data;
+        kv_array *a;
+    } *seen, seen_inside[8]; /* a hash table of what was wrapped: seen_cap places, a power of 2 */
+    size_t nseen, seen_cap;
+    bool writes;             /* into an array of it */
+    struct py_batch *next;   /* of those that nobody waits for */
     PyObject *inside[8];     /* objects of small calls */
 } py_batch;
 
@@ -28,6 +34,15 @@ py_batch *py_batch_new(void);
 
 /* Keeps a new reference to o. Returns false with an exception. */
 bool py_batch_keep(py_batch *b, PyObject *o);
+
+/* The array of this call that has this memory, dtype and shape, or NULL: an array that is given
+ * twice is one array, so that all of a pushpull is read before its results are written. It is
+ * borrowed. */
+kv_array *py_batch_seen(const py_batch *b, const void *data, kv_dtype dtype, int ndim,
+                        const int64_t *shape);
+
+/* Notes one. Returns false with an exception. */
+bool py_batch_see(py_batch *b, const void *data, kv_array *a);
 
 /* `done` of a wrapped array, which py_batch_wrapped has counted. */
 void py_batch_wrapped(py_batch *b);
@@ -38,6 +53,11 @@ void py_batch_done(void *batch);
  * everything is released. b is gone for the caller. Returns false with an exception (of the
  * handler, of a copy). */
 bool py_batch_end(py_batch *b, bool wait);
+
+/* Waits for the batches that nobody waits for and that have an object for which `shares` returns
+ * true, those that only read it not if the caller only reads. With the GIL. Returns false with the
+ * exception of a signal's handler. */
+bool py_batch_settle(bool (*shares)(PyObject *o, const void *arg), const void *arg, bool write);
 
 /* How many batches the store is not done with and nobody waits for. */
 int64_t py_batch_open(void);

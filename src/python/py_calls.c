@@ -46,8 +46,10 @@ static void give_back(py_call *c)
 
 static const char *name_of(int (*run)(py_call *c))
 {
-    return run == call_pull ? "pull" : run == call_push ? "push" : run == call_pushpull ? "pushpull"
-                                                                                       : NULL;
+    return run == call_pull       ? "pull"
+           : run == call_push     ? "push"
+           : run == call_pushpull ? "pushpull"
+                                  : NULL;
 }
 
 /* NULL with an exception. */
@@ -282,12 +284,9 @@ static bool perform_away(py_call *c)
     return ended;
 }
 
-/* Makes the call, and waits for its arrays in slices. A part shares its memory, but not its queue,
- * with the array that it is of: a later access to either would not wait for the call, so the call
- * waits itself. */
+/* Makes the call, and waits for its arrays in slices. */
 static bool perform(py_call *c)
 {
-    c->wait |= c->batch->parts;
     if (may_take_long(c) && !py_updaters)
         return perform_away(c);
     PyThreadState *gil = PyEval_SaveThread();

@@ -1,8 +1,6 @@
 /* Tensors of other libraries, and ours for them. */
 #include "py_dlpack.h"
 
-#include "py_array.h"
-
 enum { DL_CPU = 1, DL_GPU = 2, DL_PINNED = 3 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
 
@@ -69,13 +67,18 @@ bool py_dlpack_take(PyObject *tuple, py_batch *b, kv_array **out)
                   .id = t->device == DL_GPU ? t->device_id : 0};
     static const char none = 0;
     void *data = t->data ? (char *)t->data + t->byte_offset : (void *)&none;
+    kv_array *seen = py_batch_seen(b, data, types[i].dtype, t->ndim, t->shape);
+    if (seen) {
+        *out = kv_array_ref(seen);
+        return true;
+    }
     /* The memory stays until the capsule goes, which nobody else takes the tensor out of. */
     if (!py_batch_keep(b, capsule))
         return false;
     if (kv_array_wrap(out, data, types[i].dtype, t->ndim, t->shape, ctx, py_batch_done, b, &e))
         return py_raise(&e);
     py_batch_wrapped(b);
-    return true;
+    return py_batch_see(b, data, *out);
 }
 
 /* ---- Ours ---- */
@@ -105,33 +108,27 @@ static void drop(PyObject *capsule)
         m->deleter(m);
 }
 
-PyObject *py_dlpack_give(PyObject *self, PyObject *args, PyObject *kw)
+PyObject *py_dlpack_give(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    (void)args; /* stream: the memory of the CPU has none; max_version: this is the oldest */
-    (void)kw;
-    kv_array *a = ((py_array *)self)->a;
-    if (a && kv_array_ctx(a).device == KV_GPU) {
-        PyErr_SetString(
-            PyExc_BufferError,
-            "the elements of a GPU leave it by a copy: asnumpy(), as_in_context(cpu()), "
-            "or a pull into a tensor of that GPU");
+    (void)module;
+    kv_dtype dtype;
+    Py_buffer view;
+    int i = 0;
+    if (!py_takes(n, 2) || !py_dtype(args[1], &dtype) ||
+        PyObject_GetBuffer(args[0], &view, PyBUF_WRITABLE | PyBUF_STRIDES))
         return NULL;
-    }
-    int ndim = a ? kv_array_ndim(a) : 0, i = 0;
+    int ndim = view.ndim;
     given *g = PyMem_Malloc(sizeof *g + (size_t)(2 * ndim) * sizeof *g->sizes);
-    if (!g)
+    if (!g) {
+        PyBuffer_Release(&view);
         return PyErr_NoMemory();
-    if (PyObject_GetBuffer(self, &g->view, PyBUF_WRITABLE | PyBUF_STRIDES)) {
-        PyMem_Free(g);
-        return NULL;
     }
-    while (i < NTYPES && types[i].dtype != kv_array_dtype(a))
+    g->view = view;
+    while (i < NTYPES && types[i].dtype != dtype)
         i++;
-    int64_t step = 1;
-    for (int axis = ndim - 1; axis >= 0; axis--) {
-        g->sizes[axis] = kv_array_shape(a)[axis];
-        g->sizes[ndim + axis] = step;
-        step *= g->sizes[axis];
+    for (int axis = 0; axis < ndim; axis++) {
+        g->sizes[axis] = view.shape[axis];
+        g->sizes[ndim + axis] = view.strides[axis] / view.itemsize;
     }
     g->managed = (dl_managed){.tensor = {.data = g->view.buf,
                                          .device = DL_CPU,
@@ -147,11 +144,4 @@ PyObject *py_dlpack_give(PyObject *self, PyObject *args, PyObject *kw)
     if (!capsule)
         delete (&g->managed);
     return capsule;
-}
-
-PyObject *py_dlpack_device(PyObject *self, PyObject *none)
-{
-    (void)self;
-    (void)none;
-    return Py_BuildValue("(ii)", DL_CPU, 0);
 }

@@ -11,8 +11,7 @@
 /* Wraps the tensor of (capsule, device, id) without a copy. Returns false with an exception. */
 bool py_dlpack_take(PyObject *tuple, py_batch *b, kv_array **out);
 
-/* Array.__dlpack__ and __dlpack_device__. */
-PyObject *py_dlpack_give(PyObject *self, PyObject *args, PyObject *kw);
-PyObject *py_dlpack_device(PyObject *self, PyObject *none);
+/* dlpack(object with the buffer protocol, dtype of the store): a capsule of its elements. */
+PyObject *py_dlpack_give(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 #endif

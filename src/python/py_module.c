@@ -36,9 +36,10 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
     }
     if (!py_takes(n, 3) || !take(args[0], "error", &py.error) ||
         !take(args[0], "adopt", &py.adopt) || !take(args[0], "copy_back", &py.copy_back) ||
-        !take(args[0], "log", &py.log) || !take(args[0], "write", &py.write) ||
-        !take(args[0], "handed", &handed) || !take(args[0], "handed_sparse", &sparse) ||
-        !take(args[0], "ndarray", &ndarray) || !take(args[0], "dtypes", &dtypes))
+        !take(args[0], "lent", &py.lent) || !take(args[0], "log", &py.log) ||
+        !take(args[0], "write", &py.write) || !take(args[0], "handed", &handed) ||
+        !take(args[0], "handed_sparse", &sparse) || !take(args[0], "ndarray", &ndarray) ||
+        !take(args[0], "dtypes", &dtypes))
         return NULL;
     py.handed = (PyTypeObject *)handed;
     py.handed_sparse = (PyTypeObject *)sparse;

@@ -131,26 +131,80 @@ static bool wrap(PyObject *o, void *data, kv_dtype dtype, int ndim, const int64_
 {
     kv_err e = {0};
     static const char none = 0; /* an array without elements may have no memory */
+    if (!data)
+        data = (void *)&none;
+    kv_array *seen = py_batch_seen(b, data, dtype, ndim, shape);
+    if (seen) {
+        *out = kv_array_ref(seen);
+        return true;
+    }
     if (!py_batch_keep(b, o))
         return false;
-    if (kv_array_wrap(out, data ? data : (void *)&none, dtype, ndim, shape, ctx, py_batch_done, b,
-                      &e)) {
+    if (kv_array_wrap(out, data, dtype, ndim, shape, ctx, py_batch_done, b, &e)) {
         py_raise(&e);
         return false;
     }
     py_batch_wrapped(b);
-    return true;
+    return py_batch_see(b, data, *out);
+}
+
+/* ---- NDArrays, which are NumPy's ---- */
+
+static bool is_ndarray(PyObject *o)
+{
+    return Py_TYPE(o) != py.ndarray && PyObject_TypeCheck(o, py.handed);
+}
+
+/* Whether it is an array of NumPy whose head says all: other subclasses come to adopt(), which
+ * refuses masked arrays. */
+static bool has_head(PyObject *o)
+{
+    return Py_TYPE(o) == py.ndarray || PyObject_TypeCheck(o, py.handed);
+}
+
+static bool ctx_of(PyObject *o, kv_ctx *ctx)
+{
+    PyObject *pair = PyObject_GetAttrString(o, "_ctx");
+    bool good = pair && py_ctx(pair, ctx);
+    Py_XDECREF(pair);
+    return good;
+}
+
+/* The array of NumPy whose memory one is a view of. */
+static const void *root_of(PyObject *o)
+{
+    while (((numpy_array *)o)->base && PyObject_TypeCheck(((numpy_array *)o)->base, py.ndarray))
+        o = ((numpy_array *)o)->base;
+    return o;
+}
+
+static bool shares(PyObject *o, const void *root)
+{
+    return PyObject_TypeCheck(o, py.ndarray) && root_of(o) == root;
+}
+
+bool py_pairs_settle(PyObject *array, bool write)
+{
+    return py_batch_settle(shares, root_of(array), write);
 }
 
 /* Returns false, without an exception, for one that is not as a kv_array wants it. */
 static bool wrap_numpy(PyObject *o, bool write, py_batch *b, kv_array **out)
 {
+    kv_ctx ctx = {0};
+    if (is_ndarray(o)) {
+        if (!py_pairs_settle(o, write) || !ctx_of(o, &ctx))
+            return false;
+        if (ctx.device != KV_CPU && !write)
+            return false; /* adopt() brings it to its device */
+        ctx = ctx.device == KV_CPU ? ctx : (kv_ctx){0};
+    }
     const numpy_array *a = (numpy_array *)o;
     int wanted = DENSE | ALIGNED | (write ? WRITEABLE : 0);
     kv_dtype dtype = dtype_of(a->descr);
     if ((a->flags & wanted) != wanted || dtype == KV_DTYPE_END || a->ndim > KV_MAX_NDIM)
         return false;
-    return wrap(o, a->data, dtype, a->ndim, (const int64_t *)a->shape, (kv_ctx){0}, b, out);
+    return wrap(o, a->data, dtype, a->ndim, (const int64_t *)a->shape, ctx, b, out);
 }
 
 static bool take_adopted(PyObject *made, bool write, py_batch *b, kv_array **out)
@@ -180,17 +234,11 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
         py_array *a = (py_array *)value;
         if (write && a->read_only)
             return py_fail(KV_E_USAGE, "", "the input of an updater is not written");
-        if (a->base) { /* its memory, as that of an array of NumPy */
-            b->parts = true;
-            py_array_await_base(a);
-            return wrap(value, a->data, kv_array_dtype(a->a), kv_array_ndim(a->a),
-                        kv_array_shape(a->a), kv_array_ctx(a->a), b, out);
-        }
         *out = kv_array_ref(a->a);
         return true;
     }
-    /* Subclasses come to adopt(), which refuses masked arrays. */
-    if (Py_TYPE(value) == py.ndarray && wrap_numpy(value, write, b, out))
+    b->writes |= write;
+    if (has_head(value) && wrap_numpy(value, write, b, out))
         return true;
     if (PyErr_Occurred())
         return false;
@@ -210,8 +258,8 @@ static int pack_numpy(py_pairs *p, PyObject *value)
 {
     const numpy_array *a = (numpy_array *)value;
     int64_t bytes = 1;
-    if (Py_TYPE(value) != py.ndarray || (a->flags & (DENSE | ALIGNED)) != (DENSE | ALIGNED) ||
-        a->ndim > 8)
+    kv_ctx ctx = {0};
+    if (!has_head(value) || (a->flags & (DENSE | ALIGNED)) != (DENSE | ALIGNED) || a->ndim > 8)
         return 0;
     kv_dtype dtype = dtype_of(a->descr);
     for (int i = 0; i < a->ndim && bytes <= PY_SMALL_BYTES; i++)
@@ -221,24 +269,17 @@ static int pack_numpy(py_pairs *p, PyObject *value)
     bytes *= kv_dtype_bytes(dtype);
     if (bytes > PY_SMALL_BYTES)
         return 0;
+    if (is_ndarray(value)) {
+        if (!py_pairs_settle(value, false) || !ctx_of(value, &ctx))
+            return -1;
+        if (ctx.device != KV_CPU || ctx.id)
+            return 0;
+    }
     p->arrays[p->n] = NULL;
     return py_small_pack(&p->packed, dtype, a->ndim, (const int64_t *)a->shape, a->data,
                          (size_t)bytes)
                ? 1
                : -1;
-}
-
-/* Returns true, with an exception, for an out that is a copy of a part of an array and that nobody
- * can look at behind the call: its only reference is the call's, or that of a list that is. */
-static bool would_be_lost(PyObject *value, bool in_list)
-{
-    if (!PyObject_TypeCheck(value, py.array) || !((py_array *)value)->copied ||
-        Py_REFCNT(value) > 1 + in_list)
-        return false;
-    py_fail(KV_E_USAGE, "pull into the array, or into numpy.asarray(a)[...]",
-            "the elements of this out would be lost: they do not lie one behind the other in the "
-            "array that they are of, so it is a copy of them");
-    return true;
 }
 
 static bool add_array(py_pairs *p, kv_key key, PyObject *value, bool write, py_batch *b)
@@ -279,13 +320,11 @@ static bool add_values(py_pairs *p, PyObject *key, PyObject *values, bool write,
     kv_key k;
     if (!py_pairs_key(key, &k, b))
         return false;
-    bool list = is_list(values), passing = Py_REFCNT(values) == 1;
-    if (!list)
-        return !(write && would_be_lost(values, false)) && add_array(p, k, values, write, b);
+    if (!is_list(values))
+        return add_array(p, k, values, write, b);
     for (Py_ssize_t i = 0; i < length(values); i++) {
         PyObject *value = item(values, i);
-        bool good = value && !(write && passing && would_be_lost(value, true)) &&
-                    add_array(p, k, value, write, b);
+        bool good = value && add_array(p, k, value, write, b);
         Py_XDECREF(value);
         if (!good)
             return false;
@@ -317,9 +356,9 @@ bool py_pairs_add(py_pairs *p, PyObject *key, PyObject *value, bool write, py_ba
     if (!is_list(value) || length(value) != n)
         return py_fail(KV_E_USAGE,
                        "a list of keys takes a list with an array, or a list of them, for each",
-                       is_list(value) ? "a list of %zd key%s and a list of %zd" :
-                                        "a list of %zd key%s and one array", n, n == 1 ? "" : "s",
-                       is_list(value) ? length(value) : (Py_ssize_t)1);
+                       is_list(value) ? "a list of %zd key%s and a list of %zd"
+                                      : "a list of %zd key%s and one array",
+                       n, n == 1 ? "" : "s", is_list(value) ? length(value) : (Py_ssize_t)1);
     bool good = !Py_EnterRecursiveCall(" in a list of keys");
     if (!good)
         return false;

@@ -22,15 +22,20 @@ typedef struct py_pairs {
 void py_pairs_init(py_pairs *p);
 
 /* Adds the pairs of a key and a value, or of lists of them. write: the arrays are outs.
- * An Array of ours is used as it is. One of NumPy that is dense, aligned and of a dtype of the
- * store is wrapped, without a copy. All others are what the Python function `adopt(object, write)`
- * makes of them: an array of NumPy; an Array; a tuple (capsule of DLPack, device, id); or, of an
- * out whose elements do not lie one behind the other, a tuple (array, out) whose first is copied
- * into the second when the call has ended. Returns false with an exception. */
+ * An Array of ours is used as it is. One of NumPy, or an NDArray, that is dense, aligned and of a
+ * dtype of the store is wrapped, without a copy. All others are what the Python function
+ * `adopt(object, write)` makes of them: an array of NumPy; an Array; a tuple (capsule of DLPack,
+ * device, id); or, of an out whose elements do not lie one behind the other, a tuple (array, out)
+ * whose first is copied into the second when the call has ended. Returns false with an
+ * exception. */
 bool py_pairs_add(py_pairs *p, PyObject *key, PyObject *value, bool write, py_batch *b);
 
 /* The same for keys alone, whose arrays are those of other pairs. */
 bool py_pairs_key(PyObject *key, kv_key *out, py_batch *b);
+
+/* Waits for the calls that nobody waits for and that use the memory of an array of NumPy; those
+ * that only read it not if the caller only reads. Returns false with an exception. */
+bool py_pairs_settle(PyObject *array, bool write);
 
 /* One array: *out receives a reference. */
 bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out);

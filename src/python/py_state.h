@@ -23,7 +23,9 @@ typedef struct py_state {
     PyTypeObject *array, *store; /* _kvstore.Array and _kvstore.Store */
     /* The objects that kvstore/__init__.py gives to configure(): */
     PyObject *error;       /* class KVError(text, code, hint, key, rank, place) */
-    PyTypeObject *handed, *handed_sparse; /* classes of the arrays that an updater is given */
+    PyTypeObject *handed;        /* NDArray, which inherits from ndarray */
+    PyTypeObject *handed_sparse; /* RowSparseNDArray */
+    PyObject *lent; /* function(memoryview, dtype, ctx): the NDArray that an updater is given */
     PyObject *adopt;       /* function of other arrays, see py_pairs.h */
     PyObject *copy_back;   /* function(temporary, out) */
     PyObject *log;         /* function(text) of a warning of the library */

@@ -25,31 +25,42 @@ static void give_back(void *arg)
     py_leave(&((updater *)arg)->later);
 }
 
-/* An array as the updater sees it: the store's own reference, so that it can be written. */
-static PyObject *lend(kv_array *a, bool read_only)
+/* An array as the updater sees it. *holder has the store's own reference, so that it can be
+ * written; the result is an NDArray of its memory, or of a row_sparse one *holder itself. */
+static PyObject *lend(kv_array *a, bool read_only, PyObject **holder)
 {
     bool sparse = kv_array_storage(a) == KV_ROW_SPARSE;
     kv_array_ref(a); /* which py_array_new gives back when it fails */
-    PyObject *o = py_array_new(sparse ? py.handed_sparse : py.handed, a);
-    if (o) {
-        kv_array_unref(a);
-        ((py_array *)o)->lent = true;
-        ((py_array *)o)->read_only = read_only;
-    }
+    *holder = py_array_new(sparse ? py.handed_sparse : py.array, a);
+    if (!*holder)
+        return NULL;
+    kv_array_unref(a);
+    ((py_array *)*holder)->lent = true;
+    ((py_array *)*holder)->read_only = read_only;
+    if (sparse)
+        return Py_NewRef(*holder);
+    PyObject *view = PyMemoryView_FromObject(*holder);
+    kv_ctx ctx = kv_array_ctx(a);
+    PyObject *o =
+        view ? PyObject_CallFunction(py.lent, "Os(si)", view, kv_dtype_name(kv_array_dtype(a)),
+                                     ctx.device == KV_GPU ? "gpu" : "cpu", (int)ctx.id)
+             : NULL;
+    Py_XDECREF(view);
     return o;
 }
 
 /* Objects that the updater keeps, or views of their elements, stay valid. */
-static void take_back(PyObject *o)
+static void take_back(PyObject *o, PyObject *holder)
 {
-    py_array *a = (py_array *)o;
-    if (!o)
+    py_array *a = (py_array *)holder;
+    Py_XDECREF(o);
+    if (!a)
         return;
-    if (Py_REFCNT(o) > 1 || a->buffers > 0) {
+    if (Py_REFCNT(holder) > 1 || a->buffers > 0) {
         kv_array_ref(a->a);
         a->lent = false;
     }
-    Py_DECREF(o);
+    Py_DECREF(holder);
 }
 
 /* Keeps the exception that is set: the first one is raised by the call that waits. */
@@ -98,7 +109,8 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
         return kv_err_set(e, KV_E_UNSUPPORTED, "the interpreter of the updater has ended");
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *k = key->name ? PyUnicode_FromString(key->name) : PyLong_FromLongLong(key->id);
-    PyObject *in = lend(input, true), *to = lend(stored, false);
+    PyObject *in_holder = NULL, *to_holder = NULL;
+    PyObject *in = lend(input, true, &in_holder), *to = lend(stored, false, &to_holder);
     py_updaters++;
     PyObject *result =
         k && in && to ? PyObject_CallFunctionObjArgs(u->function, k, in, to, NULL) : NULL;
@@ -106,9 +118,8 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     bool good = result && check_result(result, to);
     int rc = good ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
     Py_XDECREF(result);
-    py_drain(); /* parts of them that are gone */
-    take_back(in);
-    take_back(to);
+    take_back(in, in_holder);
+    take_back(to, to_holder);
     Py_XDECREF(k);
     PyGILState_Release(gil);
     return rc;

@@ -36,6 +36,9 @@ $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,$(addprefix tests/bench/kv
                   $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
+bench-instructions: all ## instructions of a start, a line and a loop, under ceilings (valgrind)
+	@BUILD=$(BUILD) tests/bench/instructions
+
 bench-small: all $(BUILD)/bench_small ## single calls and tiny keys by the public header, beside loops, LMDB and redis
 	@BUILD=$(BUILD) tests/bench/look-ups
 
@@ -85,4 +88,4 @@ $(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(filter-out %/cmd_bench.o 
 	$(link_shared) $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 -include $(patsubst %.o,%.d,$(call obj,$(wildcard tests/bench/*.c tests/bench/kvbench/*.c)))
-.PHONY: bench bench-optimizers bench-dot bench-rows bench-checkpoints bench-small bench-scale bench-quantise bench-dist bench-growth peers bench-gpu
+.PHONY: bench bench-optimizers bench-dot bench-rows bench-checkpoints bench-instructions bench-small bench-scale bench-quantise bench-dist bench-growth peers bench-gpu

@@ -64,9 +64,40 @@ with open(os.path.join(HERE, "params.txt"), "w") as f:
     f.writelines(lines)
 with open(os.path.join(HERE, "small.params"), "wb") as f:
     f.write(struct.pack("<3Q", 0x112, 0, 1) + records[0] + struct.pack("<2Q", 1, 1) + b"w")
-records, names = [], []
+
+
+# ---- Arrays that are not dense ----------------------------------------------------------------
+
+def sparse(name, kind, shape, flag, values_shape, values, *indices):
+    dense = bytes(TYPES[flag][1] * shape[0] * shape[1])
+    head = struct.pack("<Ii", 0xF993FAC9, kind) + shape_of(values_shape) + shape_of(shape)
+    head += struct.pack("<3i", 1, 0, flag)
+    for index in indices:
+        head += struct.pack("<i", 6) + shape_of((len(index),))
+    add_raw(name, head + values + b"".join(struct.pack(f"<{len(x)}q", *x) for x in indices))
+    width, dense = TYPES[flag][1], bytearray(dense)
+    places = []
+    if kind == 1:
+        width *= shape[1]
+        places = [row for row in indices[0]]
+    else:
+        for row in range(shape[0] if indices[0] else 0):
+            places += [row * shape[1] + column
+                       for column in indices[1][indices[0][row]:indices[0][row + 1]]]
+    for i, place in enumerate(places):
+        dense[place * width:(place + 1) * width] = values[i * width:(i + 1) * width]
+    text = "(" + ", ".join(map(str, shape)) + ")"
+    lines.append(f"{name} {TYPES[flag][0]} {text} {len(dense)} {zlib.crc32(dense):08x}\n")
+
+
+records, names, lines = [], [], []
 add_raw("nothing", struct.pack("<Iii", 0xF993FAC9, 0, 0))
-numbers = struct.pack("<6f", *range(6))
-add_raw("rows", struct.pack("<Ii", 0xF993FAC9, 1) + shape_of((2, 3)) + shape_of((5, 3)) +
-        struct.pack("<4i", 1, 0, 0, 6) + shape_of((2,)) + numbers + struct.pack("<2q", 1, 4))
+sparse("rows", 1, (5, 3), 0, (2, 3), struct.pack("<6f", *range(6)), (1, 4))
+sparse("room", 1, (5, 3), 4, (4, 3), struct.pack("<6i", *range(6)), (0, 3))
+sparse("no.rows", 1, (4, 2), 2, (0, 2), b"", ())
+sparse("csr", 2, (4, 6), 1, (5,), struct.pack("<5d", *range(1, 6)), (0, 2, 2, 5, 5), (0, 5, 1, 2, 4))
+sparse("no.csr", 2, (2, 3), 0, (0,), b"", (), ())
+sparse("csr.turned", 2, (1, 4), 3, (3,), b"\1\2\3", (0, 3), (3, 0, 2))
 write("sparse.params")
+with open(os.path.join(HERE, "sparse.txt"), "w") as f:
+    f.writelines(lines)

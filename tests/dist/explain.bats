@@ -99,3 +99,15 @@ END
     assert_line '  3. workers 0 and 1 wait until each has its sum; the sums are added by rank, and all get the result'
     assert_line '  4. nothing is stored, the sum is copied to cpu(0)'
 }
+
+@test "time: a pull into a variable takes as long as a straggler" {
+    needs_mpi
+    run worker_1 -n 3 <<'END'
+create dist_sync
+init w zeros(2)
+if rank() == 2 { sleep 1 }
+push w ones(2)
+time { pull w -> x }
+END
+    [[ $output =~ ^time:\ ([5-9][0-9][0-9]\ ms|[0-9.]+\ s)$ ]] || fail "$output"
+}

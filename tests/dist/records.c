@@ -685,6 +685,11 @@ TEST(records_sums)
         malformed(1, 23);
     give(1, push_head(0, 2, 24), x, BYTES); /* of a store that keeps nothing */
     malformed(1, 24);
+    const int64_t ids[] = {0};
+    pull(1, 0, 1, 26);
+    malformed(1, 26);
+    ask(1, 27, ASK_ROWS, (link_args){.rows = {0, 1}}, ids, sizeof ids);
+    failed(1, link_call_number(27), KV_E_KEY, "there is no such key on server 2");
     add(1, 2, 25, 2, 0, 0);
     settle();
     value(0, 12, 4, 7, 0);

@@ -10,7 +10,6 @@
 #include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_hosts.h"
-#include "launch/launch_wire.h"
 
 enum { RANKS = 3 };
 

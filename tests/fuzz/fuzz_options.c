@@ -9,6 +9,7 @@
 #include "launch/launch_options.h"
 #include "options/options.h"
 #include "scripts.h"
+#include "syntax/read_unit.h"
 
 enum { MOST = 30 };
 
@@ -20,7 +21,8 @@ static bool may_configure(const options *o)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    kv_err e = {0}, e2 = {0}, e3 = {0};
+    kv_err e = {0}, e2 = {0}, e3 = {0}, e4 = {0};
+    unit *u;
     options o;
     launch_options l;
     char *words[MOST + 1] = {(char[]){"kvctl"}}, *text = mem_text((const char *)data, n, &e);
@@ -33,6 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         session s;
         scripts_begin(&s, 300);
         fuzz_result(configure(&s, &o, false, &e2), &e2);
+        if (o.command.c)
+            fuzz_result(unit_read_words(&s, &u, &o.command, &e4), &e4);
         scripts_end(&s);
     }
     options_release(&o);

@@ -1,8 +1,8 @@
 /* A page of `--verify`: its entries are found, run with --safe and compared. */
 #include "fuzz.h"
 
+#include "pages.h"
 #include "scripts.h"
-#include "verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

@@ -79,3 +79,21 @@ load ../cli/help
         assert_line --regexp "^$what +[0-9.]+ ns a call +[0-9.]+ million a second\$"
     done
 }
+
+@test "instructions: a row for each, and a fault above a ceiling" {
+    command -v valgrind >/dev/null || skip "valgrind is not installed"
+    # ceilings are those of a build with optimisation, so only that there are numbers is asked here
+    BUILD=$build run "$top/tests/bench/instructions"
+    for what in "a start, kvctl -c 1" "a line of a script" "an item of for"; do
+        assert_line --regexp "^ +[1-9][0-9]+  at most +[1-9][0-9]+  $what"
+    done
+}
+
+@test "size: a room above its ceiling" {
+    git -C "$top" rev-parse -q --verify HEAD >/dev/null || skip "this is not a checkout"
+    run "$top/scripts/size" 1
+    assert_success
+    CEILINGS='1 1 cli/term' run "$top/scripts/size" 1
+    assert_failure 1
+    assert_line --regexp '^size: cli/term has [0-9]+ lines in [0-9]+ files, and at most 1 in 1$'
+}

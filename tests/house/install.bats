@@ -104,7 +104,7 @@ END
     assert_output --partial "-L/opt/kv/lib -lkvstore"
 }
 
-@test "install: kvctl and the libraries have no debug information, and kvctl less than 4.5 MB" {
+@test "install: kvctl and the libraries have no debug information, and kvctl less than 4 MB" {
     local file
     for file in "$STAGE"/opt/kv/bin/kvctl "$STAGE"/opt/kv/lib/*.so.0 "$STAGE"/opt/kv/lib/kvstore_*.so "$STAGE"/opt/kv/lib/*.a; do
         [ -e "$file" ] || continue
@@ -113,7 +113,7 @@ END
         refute_output --partial .debug_
     done
     grep -q -e -O2 "$build/flags" && ! grep -q fsanitize "$build/flags" || return 0
-    [ "$(stat -c %s "$STAGE/opt/kv/bin/kvctl")" -lt 4500000 ]
+    [ "$(stat -c %s "$STAGE/opt/kv/bin/kvctl")" -lt 4000000 ]
 }
 
 @test "install: each folder has the usual variable, and the programs that install theirs" {

@@ -36,8 +36,29 @@ print(mx.__version__, kv["w"].asnumpy(), mx.__file__)'
     refute_output --partial "$build"
     run grep -rlF "$top" fresh/lib/python3*/site-packages/kvstore --include='*.so*' --include='*.py'
     assert_output ""
+    # kvctl, with its libraries and plugins, and what the module does with it
+    run env -i PATH=/usr/bin:/bin fresh/bin/kvctl -c 'init w ones(2); push w ones(2) * 3; pull w'
+    assert_output "[3. 3.]"
+    run env -i PATH=/usr/bin:/bin fresh/bin/python -m kvstore -c 'print 1 + 1'
+    assert_output 2
+    run env -i PATH=/usr/bin:/bin fresh/bin/python -c 'import kvstore as mx
+kv = mx.kv.create(); kv.init("w", mx.nd.ones(3)); kv.save("a.safetensors", True)
+print(len(mx.open("a.safetensors")), len(mx.checkpoint.diff("a.safetensors", "a.safetensors")))'
+    assert_output "1 0"
+    run env PATH=/usr/bin:/bin fresh/bin/python -m zipfile -l "$wheel"
+    refute_output --regexp 'libmpi|libopen|cuda(rt|\.so\.)'
+    [ "$(stat -c %s "$wheel")" -lt 6000000 ]
+    if [ -e "$build/kvstore_mpi.so" ]; then
+        printf '%s\n' 'import kvstore as mx' 'kv = mx.kv.create("dist_sync")' 'kv.init("w", mx.nd.zeros(2))' \
+            'kv.push("w", mx.nd.ones(2) * (kv.rank + 1))' 'print(kv["w"].tolist(), kv.num_workers)' >ranks.py
+        run env -i HOME="$PWD" PATH=/usr/bin:/bin OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            fresh/bin/kvctl launch -n 2 --python ranks.py
+        assert_success
+        assert_line "[0] [3.0, 3.0] 2"
+        assert_line "[1] [3.0, 3.0] 2"
+    fi
     fresh/bin/pip -q uninstall -y --disable-pip-version-check kvstore
-    [ ! -e fresh/lib/python3*/site-packages/kvstore ]
+    [ ! -e fresh/lib/python3*/site-packages/kvstore ] && [ ! -e fresh/bin/kvctl ]
 }
 
 @test "wheel: two builds of it are the same, byte by byte" {

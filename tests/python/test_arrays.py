@@ -303,13 +303,18 @@ class Ours(unittest.TestCase):
         b = mx.nd.zeros((2, 2))
         a.copyto(b)
         self.assertEqual(b.asnumpy().sum(), 4)
-        with self.assertRaises(AttributeError):
-            mx.np.linspace
+        self.assertEqual(mx.np.linspace(0, 1, 3).tolist(), [0, 0.5, 1])
+        for module, name, hint in ((mx.np, "zerox", "kvstore.np has no zerox: did you mean zeros?"), (mx.nd, "expp", "kvstore.nd has no expp: did you mean exp?"),
+                                   (mx, "gluon", "kvstore is the store of MXNet; gluon is not here"),
+                                   (mx, "optimiser", "kvstore has no optimiser: did you mean optimizer?")):
+            with self.assertRaises(AttributeError) as c:
+                getattr(module, name)
+            self.assertEqual(str(c.exception), hint)
         with self.assertRaises(mx.KVError):
             mx.nd.zeros((2, -1))
 
     def test_how_they_are_shown(self):
-        self.assertEqual(repr(mx.nd.ones((2, 3), mx.cpu(1))), "<NDArray 2x3 @cpu(1)>")
+        self.assertEqual(repr(mx.nd.ones((1, 3), mx.cpu(1))), "\n[[1. 1. 1.]]\n<NDArray 1x3 @cpu(1)>")
         self.assertEqual(str(mx.nd.ones(2)), "\n[1. 1.]\n<NDArray 2 @cpu(0)>")
         self.assertEqual(repr(mx.np.ones((1, 2))), "array([[1., 1.]])")
         self.assertEqual(repr(mx.np.ones(2, dtype="float64")), "array([1., 1.], dtype=float64)")
@@ -462,33 +467,45 @@ class Parts(Case):
         row[:] = 2
         self.assertEqual([row.asnumpy().tolist(), copy.asnumpy().tolist()], [[2, 2], [3, 3]])
 
-    def test_what_is_a_copy(self):
-        """As in MXNet: what does not lie one behind the other, and what an array or a list selects."""
+    def test_a_pull_into_a_part_that_is_not_dense_fills_it(self):
+        """In MXNet such a part is a copy, and what is pulled into it is lost."""
         a, kv = mx.nd.zeros((4, 4)), mx.kv.create()
         kv.init(0, np.ones(4, "float32"))
-        for index in ((slice(None), 1), (slice(0, 4, 2), 0)):
-            part = a[index]
-            part[:] = 9
-            self.assertEqual(a.asnumpy().sum(), 0)
-        lost = self.fails("usage", lambda: kv.pull(0, out=a[:, 1]))
-        self.assertIn("the elements of this out would be lost: they do not lie one behind the other in the array that they "
-                      "are of, so it is a copy of them", str(lost))
-        self.fails("usage", lambda: kv.pull(0, out=[a[0], a[:, 1]]))
-        mine = a[:, 1]
-        kv.pull(0, out=mine)
-        self.assertEqual(mine.asnumpy().tolist(), [1] * 4)
         with self.assertWarns(mx.CopyWarning):
-            kv.pull(0, out=np.asarray(a)[:, 1])
-        self.assertEqual(a.asnumpy().sum(), 4)
+            kv.pull(0, out=a[:, 1])
+        with self.assertWarns(mx.CopyWarning):
+            kv.pull(0, out=[a[0], a[:, 3]])
+        self.assertEqual(a.tolist(), [[1, 1, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]])
+        a[::2, 0] = 7
+        self.assertEqual(a[:, 0].tolist(), [7, 0, 7, 0])
+        taken = a[[0, 1]]
+        taken[:] = 9
+        self.assertEqual(a[1].tolist(), [0, 1, 0, 1])
+
+    def test_rows_that_are_not_held_are_not_written(self):
+        s = mx.nd.sparse.row_sparse_array(([[1, 2]], [2]), shape=(4, 2))
+        self.assertEqual(s[2].tolist(), [1, 2])
+        self.fails("usage", mx.kv.create("teststore").broadcast, 0, mx.nd.ones(2), out=s[2])
+        self.assertRaises(ValueError, s[2].__setitem__, 0, 1)
+        full = mx.nd.ones((2, 2)).tostype("row_sparse")
+        full[0] = 5
+        full += 1
+        self.assertEqual([full.asnumpy().tolist(), full[0].tolist()], [[[6, 6], [2, 2]], [6, 6]])
+
+    def test_an_array_that_is_given_twice_is_one(self):
+        """All of a pushpull is read before its results are written."""
+        for n in (6, 60000):
+            for a in (np.ones(n, "float32"), mx.nd.ones(n), np.ones(2 * n, "float32")[:n]):
+                kv, keys = mx.kv.create(), list(range(20))
+                kv.init(keys, [a] * 20)
+                kv.pushpull(keys, [[a] * 4] * 20)
+                self.assertEqual([a[0], a[-1]], [4, 4])
+                kv.pushpull(keys, [[a[:n]] * 2] * 20, out=[[a[:n]] * 2] * 20)
+                self.assertEqual([a[0], a[-1]], [8, 8])
 
     def test_the_functions_behind_them_count_their_arguments(self):
-        a = mx.nd.ones(2)
-        for call in (mx._kvstore.sparse, mx._kvstore.zeros, mx._kvstore.array, a._dup, a._part):
-            with self.assertRaises(TypeError):
-                call()
-        for wrong in ((-1, (2,)), (0, (3,)), (0, 2)):
-            with self.assertRaises(mx.KVError):
-                a._part(*wrong)
+        for call in (mx._kvstore.sparse, mx._kvstore.zeros, mx._kvstore.dup, mx._kvstore.dlpack):
+            self.assertRaises(TypeError, call)
 
     def test_values_are_read_before_the_array_changes(self):
         kv, a = mx.kv.create(), mx.nd.ones((2, 1 << 20))
@@ -524,6 +541,97 @@ class Parts(Case):
         self.assertEqual([r.asnumpy().tolist() for r in rows], [[i] * 10 for i in range(100)])
 
 
+class OfNumPy(Case):
+    """NDArrays where arrays of NumPy are expected."""
+
+    def test_numpys_functions(self):
+        a = mx.nd.array([[1, 2], [3, 4]], mx.cpu(1))
+        b = np.asarray(a)
+        for f in (np.exp, np.mean, np.linalg.inv, np.sort, np.median, np.cumsum, np.trace,
+                  lambda x: np.concatenate([x, x]), lambda x: np.where(x > 2, x, 0), lambda x: np.split(x, 2)[1], np.std, np.any,
+                  lambda x: np.add.accumulate(x), lambda x: np.multiply.outer(x, x), lambda x: np.divmod(x, 2)[1], np.max):
+            got = f(a)
+            self.assertTrue(np.array_equal(np.asarray(got), np.asarray(f(b))))
+            if isinstance(got, np.ndarray):
+                self.assertEqual([type(got), got.context], [mx.nd.NDArray, mx.cpu(1)])
+        n = b.copy()
+        n += a
+        self.assertEqual([type(n), type(b + a), type(a @ b), np.isnan(a).dtype], [np.ndarray, mx.nd.NDArray, mx.nd.NDArray, bool])
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(mx.nd.array([np.nan, 1]), [np.nan, 1 + 1e-9])
+        self.assertRaises(AssertionError, np.testing.assert_array_equal, a, a + 1)
+
+    def test_a_number_never_widens(self):
+        for name, number in (("float16", 0.1), ("float16", 1000000), ("float32", np.float64(2)), ("uint8", 3), ("int8", np.int64(4))):
+            for f in (lambda x: x + number, lambda x: number * x, lambda x: np.maximum(x, number)):
+                with np.errstate(over="ignore"):
+                    self.assertEqual(f(mx.nd.ones(2, dtype=name)).dtype, name)
+        self.assertRaises(OverflowError, lambda: mx.nd.ones(2, dtype="uint8") + 300)
+        if adopt.bfloat16 is not None:
+            self.assertEqual((mx.nd.ones(2, dtype="bfloat16") * 0.1)._dtype, "bfloat16")
+
+    def test_updaters_with_numpy_in_them(self):
+        kv = mx.kv.create()
+        kv.init("w", mx.nd.zeros(3))
+        kv._set_updater(lambda k, g, w: w.__setitem__(slice(None), w - 0.5 * np.sign(g)))
+        kv.push("w", mx.nd.array([1, -2, 0]))
+        self.assertEqual(kv["w"].tolist(), [-0.5, 0.5, 0])
+
+    def test_arrays_of_one_element_are_numbers(self):
+        one, three = mx.nd.array([[2.5]]), mx.nd.ones(3)
+        self.assertEqual([float(one), int(one), one.asscalar(), "%.2f" % one, f"{one:.1f}"], [2.5, 2, 2.5, "2.50", "2.5"])
+        for wrong in (three.item, three.asscalar, lambda: float(three)):
+            with self.assertRaisesRegex(ValueError, "^this array has 3 elements, not one$"):
+                wrong()
+
+    def test_mx_np_is_numpys(self):
+        m = mx.np.array([[1, 2], [3, 4]])
+        for got, shape, dtype in ((m.sum(), (), "float32"), (m[0, 1], (), "float32"), (m > 1, (2, 2), "bool"), ((m > 1).sum(), (), "int64"),
+                                  (np.exp(m[0, 0]), (), "float32"), (mx.np.array(3), (), "float32"), (mx.np.random.normal(), (), "float32"),
+                                  (mx.np.random.uniform(2, 3, (2, 1)), (2, 1), "float32"), (m.reshape(4), (4,), "float32")):
+            self.assertEqual([type(got), got.shape, got.dtype], [mx.np.ndarray, shape, np.dtype(dtype)])
+
+    def test_seeds(self):
+        drawn = []
+        for seed in (7, 7, 8):
+            mx.random.seed(seed)
+            drawn.append([f(shape=(3,)).tolist() for f in (mx.nd.random.uniform, mx.nd.random.normal, mx.nd.random.exponential,
+                                                            mx.nd.random.poisson, mx.nd.random.gamma)])
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+        u = mx.nd.random.uniform(1, np.float32(1 + 2 ** -22), shape=(1000,))  # two numbers of float32 lie between
+        self.assertTrue((u < np.float32(1 + 2 ** -22)).all())
+        self.assertEqual(mx.nd.random.normal(mx.nd.array([0, 100]), mx.nd.array([1, 1]), shape=(3,)).shape, (2, 3))
+
+    def test_the_context_of_with(self):
+        with mx.cpu(2):
+            with mx.Context("cpu", 1):
+                self.assertEqual(mx.nd.ones(1).context, mx.cpu(1))
+            self.assertEqual([mx.nd.random.uniform().context, mx.current_context()], [mx.cpu(2), mx.cpu(2)])
+            self.assertEqual(mx.nd.zeros(2, mx.cpu(3))[:1].copy().context, mx.cpu(3))
+        self.assertEqual(mx.np.ones(1).context, mx.cpu())
+
+    def test_names_of_mx_nd(self):
+        nd, a = mx.nd, mx.nd.array([[3, 1, 2], [4, 6, 5]])
+        for got, expected in ((a.topk(k=2), [[0, 2], [1, 2]]), (nd.topk(a, k=1, ret_typ="value"), [[3], [6]]),
+                              (nd.topk(a, k=1, ret_typ="mask"), [[1, 0, 0], [0, 1, 0]]), (a.sort(is_ascend=False), [[3, 2, 1], [6, 5, 4]]),
+                              (a.argsort(is_ascend=False), [[0, 2, 1], [1, 2, 0]]), (nd.argsort(nd.array([1, 1, 0]), is_ascend=False), [0, 1, 2]),
+                              (a.sum(axis=0, exclude=True), [6, 15]), (a.argmax(axis=1), [0, 1]), (nd.round(nd.array([0.5, -2.5])), [1, -3]),
+                              (a.take(nd.array([5]), axis=1), [[2], [5]]), (a.pick(nd.array([0, 1])), [3, 6]), (a.slice((0, 1), (2, 3)), [[1, 2], [6, 5]]),
+                              (nd.where(nd.array([1, 0]), a, -a), [[3, 1, 2], [-4, -6, -5]]), (nd.add_n(a, a, a), (a * 3).tolist()),
+                              (nd.broadcast_lesser(a, nd.array([[2], [6]])), [[0, 1, 0], [1, 0, 1]]), (nd.one_hot(nd.array([1]), 2), [[0, 1]]),
+                              (a.reshape((-4, 1, -1, 0)), [a.tolist()]), (nd.sparse.retain(a.tostype("row_sparse"), nd.array([1])), [[0, 0, 0], [4, 6, 5]]),
+                              (nd.sum(a, axis=(0, 1), keepdims=True), [[21]]), (a.norm(ord=1, axis=0), [7, 7, 7]), (a.astype("int32").mean(), [3])):
+            self.assertEqual(got.tolist(), expected)
+        out = nd.zeros(2)
+        self.assertIs(nd.max(a, axis=1, out=out), out)
+        self.assertEqual([out.tolist(), a.astype("int32").sum().dtype, (a > 1).astype("bool").sum().dtype], [[3, 6], np.int32, np.int64])
+        self.assertEqual([p.shape for p in nd.split(a, 3, squeeze_axis=True)], [(2,)] * 3)
+        for code, wrong in (("shape", lambda: a.reshape((4, 2))), ("shape", lambda: nd.dot(a, a)), ("shape", lambda: nd.split(a, 2)),
+                            ("value", lambda: a.norm(ord=3)), ("value", lambda: nd.topk(a, ret_typ="x")), ("value", lambda: nd.arange(0, 4, 1, mx.cpu()))):
+            self.fails(code, wrong)
+
+
 class Masked(Case):
     def test_an_array_of_numpy_ma_is_refused_wherever_one_is_given(self):
         masked = np.ma.MaskedArray(np.ones(3, "float32"), [0, 1, 0])
@@ -536,11 +644,12 @@ class Masked(Case):
                      lambda: kv.pushpull(0, plain, masked), lambda: kv.broadcast(3, plain, masked),
                      lambda: kv.row_sparse_pull(1, rows, row_ids=masked), lambda: mx.nd.array(masked),
                      lambda: mx.np.array(masked), lambda: plain.__setitem__(slice(None), masked), lambda: plain + masked,
-                     lambda: masked + plain, lambda: kv.push(0, np.ma.ones(3)),  # nothing is masked: it would be if it were
+                     lambda: kv.push(0, np.ma.ones(3)),  # nothing is masked: it would be if it were
                      lambda: mx.nd.sparse.row_sparse_array((masked.reshape(3, 1), [0, 1, 2]), (3, 1)),
                      lambda: mx.nd.sparse.row_sparse_array((np.ones((3, 1)), masked), (3, 1))):
             e = self.fails("usage", call)
             self.assertEqual(e.hint, "filled(0) gives an array")
+        self.assertEqual((masked + plain).tolist(), [2, None, 2])  # NumPy's, with its mask
         kv.push(0, masked.filled(0))
         self.assertEqual(kv[0].asnumpy().tolist(), [1, 0, 1])
 

@@ -125,8 +125,16 @@ class Checkpoints(Case):
     def test_without_the_tool(self):
         from unittest import mock
         from kvstore import tool
-        with mock.patch("os.access", return_value=False), mock.patch("shutil.which", return_value=None):
-            self.assertEqual(self.fails("unsupported", mx.open, self.a).text, "there is no kvctl, which works on checkpoints")
+        self.addCleanup(tool.path.cache_clear)
+        other = os.path.join(os.path.dirname(self.a), "kvctl")
+        with open(other, "w") as f:
+            f.write("#!/bin/sh\necho kvctl 0.0.9, libkvstore 0.0.9\n")
+        os.chmod(other, 0o755)
+        for found, text in ((None, "there is no kvctl, which works on checkpoints"),
+                            (other, f"{other} is kvctl 0.0.9, and this module is {mx.__version__}")):
+            tool.path.cache_clear()
+            with mock.patch("os.access", return_value=False), mock.patch("shutil.which", return_value=found):
+                self.assertEqual(self.fails("unsupported", mx.open, self.a).text, text)
         self.assertTrue(tool.path().endswith("kvctl"))
 
     def test_pictures(self):

@@ -1,5 +1,8 @@
 """What MXNet 1.9.1's own unit tests of its stores assert, as facts about this one. Where its front end accepts
 and crashes or says nothing, ours raises; the last class lists these."""
+import os
+import struct
+import tempfile
 import unittest
 import warnings
 
@@ -296,6 +299,81 @@ class Instead(Case):
         kv = mx.kv.create("device")
         self.fails("usage", kv.set_gradient_compression, {})
         self.fails("usage", kv.set_gradient_compression, {"type": "2bit", "treshold": 1})
+
+
+class Files(Case):
+    """mx.nd.save and mx.nd.load."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "m.params")
+
+    def test_what_is_saved_is_loaded(self):
+        names = {"arg:w": mx.nd.arange(6).reshape((2, 3)), "aux:e": mx.nd.zeros((0, 3)),
+                 "b": mx.nd.array([1, -2.5, 3], dtype="bfloat16"),
+                 "s": mx.nd.sparse.row_sparse_array((np.ones((2, 3), "float32"), [1, 4]), shape=(5, 3))}
+        for kind in "float64 float16 uint8 int32 int8 int64 bool".split():
+            names[kind] = mx.nd.array([[1, 0]], dtype=kind)
+        mx.nd.save(self.path, names)
+        got = mx.nd.load(self.path)
+        self.assertEqual(list(got), list(names))
+        for k, a in names.items():
+            b = got[k]
+            self.assertEqual((b.stype, b._dtype, b.shape), (a.stype, a._dtype, a.shape), k)
+            self.assertEqual(b.asnumpy().tobytes(), a.asnumpy().tobytes(), k)
+        self.assertEqual(got["s"].indices.asnumpy().tolist(), [1, 4])
+
+    def test_without_names_it_is_a_list(self):
+        for data in mx.nd.ones((2,)), [mx.nd.ones((2,))]:
+            mx.nd.save(self.path, data)
+            got = mx.nd.load(self.path)
+            self.assertEqual([a.asnumpy().tolist() for a in got], [[1, 1]])
+        mx.nd.save(self.path, [])
+        self.assertEqual(mx.nd.load(self.path), [])
+
+    def test_the_bytes_are_those_of_mxnet(self):
+        mx.nd.save(self.path, {"w": mx.nd.array([1, 2], dtype="int8")})
+        with open(self.path, "rb") as f:
+            self.assertEqual(f.read().hex(), "12010000000000000000000000000000" "0100000000000000" "c9fa93f9" "00000000"
+                             "01000000" "0200000000000000" "010000000000000005000000" "0102" "0100000000000000"
+                             "0100000000000000" "77")
+
+    def test_records_of_every_version_and_sparse_ones(self):
+        here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "checkpoint")
+        self.fails("dtype", mx.nd.load, os.path.join(here, "mxnet.params"))  # it holds int16
+        with open(os.path.join(here, "sparse.params"), "rb") as f:
+            data = f.read()
+        # without the first record, which is of no array
+        with open(self.path, "wb") as f:
+            f.write(struct.pack("<3Q", 0x112, 0, 6) + data[36:data.index(struct.pack("<2Q", 7, 7) + b"nothing")] + bytes(8))
+        rows, room, no_rows, csr, no_csr, turned = mx.nd.load(self.path)
+        self.assertEqual((rows.stype, room.stype, csr.stype), ("row_sparse", "row_sparse", "default"))
+        self.assertEqual(room.asnumpy().tolist(), [[0, 1, 2], [0] * 3, [0] * 3, [3, 4, 5], [0] * 3])
+        self.assertEqual(csr.asnumpy().tolist(), [[1, 0, 0, 0, 0, 2], [0] * 6, [0, 3, 4, 0, 5, 0], [0] * 6])
+        self.assertEqual((turned.asnumpy().tolist(), no_csr.asnumpy().sum(), no_rows.shape), ([[2, 0, 3, 1]], 0, (4, 2)))
+        old = struct.pack("<IIii", 1, 2, 1, 0) + struct.pack("<I2f", 0, 5, 6)
+        first = struct.pack("<Iiqiii", 0xF993FAC8, 1, 2, 1, 0, 0) + struct.pack("<2f", 7, 8)
+        with open(self.path, "wb") as f:
+            f.write(struct.pack("<3Q", 0x112, 0, 2) + old + first + bytes(8))
+        self.assertEqual([a.asnumpy().tolist() for a in mx.nd.load(self.path)], [[5, 6], [7, 8]])
+
+    def test_what_cannot_be_saved_leaves_the_file(self):
+        mx.nd.save(self.path, mx.nd.ones((2,)))
+        self.fails("usage", mx.nd.save, self.path, {"a": np.ones(2)})
+        self.fails("io", mx.nd.save, self.path + "/no/folder", mx.nd.ones((2,)))
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), ["m.params"])
+        self.assertEqual(len(mx.nd.load(self.path)), 1)
+
+    def test_every_cut_and_other_files_are_refused(self):
+        mx.nd.save(self.path, {"s": mx.nd.sparse.row_sparse_array((np.ones((1, 1), "float32"), [1]), shape=(2, 1))})
+        with open(self.path, "rb") as f:
+            data = f.read()
+        for n in range(len(data)):
+            with open(self.path, "wb") as f:
+                f.write(data[:n])
+            self.fails("format", mx.nd.load, self.path)
+        self.fails("io", mx.nd.load, self.path + ".none")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,10 @@ LEFT_OUT = {
     "notes": {
         "<mxnet.kvstore.KVStore object at 0x7f73cb52c710>": "<KVStore local>",  # another address each time
         ">>> [gpu(0), gpu(1), gpu(2), gpu(3)]": None,  # an output behind a prompt: gpu is no name of the page
+        # repr(b[0]) was shorter in that year: now it is str(b[0]), with the elements.
+        ">>> b": ">>> '[' + ', '.join(str(x).splitlines()[-1] for x in b) + ']'",
+        "[<NDArray 2x3 @gpu(0)>, <NDArray 2x3 @gpu(1)>, <NDArray 2x3 @gpu(2)>, <NDArray 2x3 @gpu(3)>]":
+            "'[<NDArray 2x3 @gpu(0)>, <NDArray 2x3 @gpu(1)>, <NDArray 2x3 @gpu(2)>, <NDArray 2x3 @gpu(3)>]'",
     },
     "docstrings": {
         # push has no argument `out`, in MXNet neither.

@@ -410,14 +410,15 @@ class Interrupts(unittest.TestCase):
             kv.init([0, 1], [np.ones(n, "float32"), np.ones(n, "float32")])
             kv._set_updater(lambda k, i, s: go.wait() and s.__iadd__(i))
             kv.push(0, np.ones(n, "float32"), wait=False)
-            a, whole, out = mx.nd.zeros((n,)), mx.nd.zeros((2, n)), mx.nd.zeros((n,))
+            a = mx.nd.zeros((n,))
             kv.pull(0, a, wait=False)
-            for read in (lambda: a[0], lambda: a.asnumpy(), lambda: a + 1, lambda: a.copy(), lambda: a.astype("float64"),
-                         lambda: a.copyto(out), lambda: a.tostype("row_sparse"), lambda: memoryview(a),
-                         lambda: a.__setitem__(0, 1), lambda: float(a[1]), a.wait_to_read, lambda: a.__dlpack__(),
-                         lambda: kv.push(1, a), lambda: mx.nd.array(a),
-                         lambda: kv.pull(0, whole[0], wait=False)):  # a part is filled when the call returns
+            for read in (a.wait_to_read, a[1:].wait_to_read, a.reshape(2, -1).wait_to_read, lambda: kv.push(1, a),
+                         lambda: kv.pull(1, a), lambda: kv.push(1, a.reshape(2, -1)[0], wait=False)):
                 assert interrupted(read) >= 0
+            mx.nd.ones((n,)).wait_to_read()
+            threading.Timer(0.3, go.set).start()
+            a.wait_to_read()
+            assert (a == 2).all()
             assert a.shape == (n,) and a.context == mx.cpu()  # which nobody fills
             go.set()
             assert (a.asnumpy() == 2).all()

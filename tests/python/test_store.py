@@ -49,9 +49,16 @@ class Arrays(Case):
         self.assertEqual(a.astype("float32").asnumpy().tolist(), [1, 2])
         if a.dtype == np.uint16:
             self.assertEqual(a[1].astype("float32").item(), 2)
-            for wrong in (lambda: a / 2, lambda: a + a, a.sum, a.tolist, lambda: a[0].item(), lambda: mx.nd.zeros((2, 2), dtype="bfloat16")[:, 0],
-                          lambda: a.__setitem__(0, 5)):
+            for wrong in (lambda: a / 2, lambda: a + a, a.sum, a.tolist, lambda: a[0].item(), lambda: np.add(a, 1), lambda: np.sum(a),
+                          lambda: a == 1, lambda: mx.nd.dot(a, a)):
                 self.fails("unsupported", wrong)
+        self.assertEqual([a[1:].dtype, a.copy().dtype, a.reshape(2, 1)[1].astype("float32").item()], [a.dtype, a.dtype, 2])
+        a[0] = 5
+        b = mx.nd.zeros(2)
+        b[:] = a
+        a.copyto(c := mx.nd.zeros(2, dtype="float64"))
+        self.assertEqual([b.tolist(), c.tolist()], [[5, 2], [5, 2]])
+        self.assertEqual(pickle.loads(pickle.dumps(a)).astype("int8").tolist(), [5, 2])
 
     def test_ids_are_those_of_their_key(self):
         kv = mx.kv.create()

@@ -57,10 +57,9 @@ class Texts(Case):
     def test_arrays(self):
         rows = mx.nd.zeros(SHAPE).tostype("row_sparse")
         self.says("unsupported", "a row_sparse array does not hold all its elements", memoryview, rows)
-        self.says("usage", "<class 'int'> is not a class of arrays", mx.nd.ones(SHAPE)._as, int)
         self.says("value", "contexts are numbered from 0 to 65535, not 1000000", mx.nd.ones, SHAPE, ctx=mx.gpu(10 ** 6))
         self.says("value", "a text holds a NUL, which no name and no path can", mx.kv.create, "a\0b")
-        self.says("shape", "1 rows of this shape have 8 bytes, not 3", mx._kvstore.sparse, mx.nd.NDArray, SHAPE, "float32",
+        self.says("shape", "1 rows of this shape have 8 bytes, not 3", mx._kvstore.sparse, mx.nd.RowSparseNDArray, SHAPE, "float32",
                   ("cpu", 0), bytes(8), bytes(3))
         self.says("usage", "<class 'int'> does not inherit from <class 'kvstore._kvstore.Store'>", mx._kvstore.load, int, "x")
 
@@ -84,7 +83,11 @@ class Texts(Case):
         self.kv.set_updater(lambda key, given, stored: held.append(given))
         self.kv.push(3, mx.nd.ones(SHAPE))
         self.kv.set_updater(None)
-        self.says("usage", "the input of an updater is not written", self.kv.pull, 3, out=held[0])
+        self.says("usage", "an out of shape (4, 2) is read-only", self.kv.pull, 3, out=held[0])
+        self.kv.init(7, mx.nd.ones(SHAPE).tostype("row_sparse"))
+        self.kv.set_updater(lambda key, given, stored: held.append(given))
+        self.kv.push(7, mx.nd.ones(SHAPE).tostype("row_sparse"))
+        self.says("usage", "the input of an updater is not written", self.kv.pull, 7, out=held[1], ignore_sparse=False)
 
     def test_stores_that_are_closed_or_busy(self):
         entered, leave = threading.Event(), threading.Event()

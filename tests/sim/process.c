@@ -19,7 +19,7 @@
 
 #include "calls.h"
 #include "check.h"
-#include "launch/launch_wire.h"
+#include "launch/launch_folder.h"
 #include "redirected.h"
 
 int launch_rank(int argc, char **argv);

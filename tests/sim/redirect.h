@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/launch_door.h"
-#include "launch/launch_mpirun.h"
+#include "launch/jobs_socket.h"
+#include "launch/launch_hosts.h"
 #include "term/terminal.h"
 
 #include "redirected.h"

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "launch/launch_door.h"
-#include "launch/launch_mpirun.h"
+#include "launch/jobs_socket.h"
+#include "launch/launch_hosts.h"
 
 int sim_close(int fd);
 int sim_fcntl(int fd, int cmd, ...); /* nothing */

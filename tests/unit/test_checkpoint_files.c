@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoint/gguf_blocks.h"
@@ -46,7 +48,7 @@ static void describe(buf *out, const checkpoint *c, bool decoded)
         const void *data;
         CHECK_OK(tensor_read(r, &data, i, 0, t->bytes, &e));
         bool codes = tensor_values_codes(c, i) != NULL;
-        CHECK_INT(t->form & ~(TENSOR_STRIDED | TENSOR_DEFLATED | TENSOR_SWAPPED),
+        CHECK_INT(t->form & ~(TENSOR_STRIDED | TENSOR_DEFLATED | TENSOR_SWAPPED | TENSOR_SPARSE),
                   codes ? TENSOR_DECODED : 0);
         if (decoded != codes)
             continue;
@@ -301,13 +303,90 @@ TEST(checkpoint_files_params)
     kv_err e = {0};
     checkpoint *c = NULL;
     checkpoint_close(equal(FILES "mxnet.params", FILES "params.txt"));
-    torch_names(FILES "sparse.params", NULL, "rows row_sparse");
-    torch_names(FILES "sparse.params", &all, "nothing none=, rows row_sparse");
+    checkpoint_close(equal(FILES "sparse.params", FILES "sparse.txt"));
+    torch_names(FILES "sparse.params", &all,
+                "nothing none=, rows F32, room I32, no.rows F16, csr F64, no.csr F32, "
+                "csr.turned U8");
     CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
     CHECK_INT(checkpoint_others(c, &names, &model), 1);
     CHECK_TEXT(names, "nothing");
-    CHECK_INT(checkpoint_has_numbers(c, 0, &e), KV_E_DTYPE);
     checkpoint_close(c);
+}
+
+/* Every part of sparse arrays, also one that begins and ends within a row. */
+TEST(checkpoint_files_params_sparse_parts)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    tensor_reader *r = NULL;
+    const void *data;
+    char all[192];
+    CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        int64_t width = t->bytes / t->elements;
+        CHECK_OK(tensor_read(r, &data, i, 0, t->bytes, &e));
+        memcpy(all, data, (size_t)t->bytes);
+        for (int64_t at = 0; at < t->bytes; at += width)
+            for (int64_t n = width; at + n <= t->bytes; n += width) {
+                CHECK_OK(tensor_read(r, &data, i, at, n, &e));
+                CHECK(memcmp(data, all + at, (size_t)n) == 0);
+            }
+    }
+    tensor_reader_free(r);
+    checkpoint_close(c);
+}
+
+/* Indices are not believed before all of them were looked at. Rows 1 and 4 of 5 stand 24 bytes
+ * behind the begin of "rows"; behind that of "csr" 5 numbers, 5 starts of rows and 5 columns. */
+TEST(checkpoint_files_params_sparse_lies)
+{
+    static const struct {
+        const char *key;
+        int behind;
+        int64_t index;
+        const char *text;
+    } lies[] = {
+        {"rows", 24, 4, "row 1 is 4"},
+        {"rows", 24, -1, "row 0 is -1"},
+        {"rows", 32, 5, "row 1 is 5"},
+        {"rows", 32, INT64_MIN, "row 1 is -9223372036854775808"},
+        {"csr", 40, 1, "the start of row 0 is 1"},
+        {"csr", 48, 3, "the start of row 2 is 2"},
+        {"csr", 72, 6, "the start of row 4 is 6"},
+        {"csr", 72, INT64_MAX, "the start of row 4 is 9223372036854775807"},
+        {"csr.turned", 11, 2, "the end of row 0 is 2"},
+        {"csr", 80, 6, "column 0 is 6"},
+        {"csr", 112, -1, "column 4 is -1"},
+    };
+    test_folder d = folder_new();
+    kv_err e = {0};
+    char path[300], want[600], *text;
+    size_t n;
+    snprintf(path, sizeof path, "%s/m.params", d.path);
+    CHECK_OK(file_read(FILES "sparse.params", &text, &n, &e));
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        checkpoint *c = NULL;
+        kv_array *a = NULL;
+        CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
+        char *at = text + checkpoint_at(c, checkpoint_find(c, lies[i].key))->offset;
+        int64_t was;
+        checkpoint_close(c);
+        memcpy(&was, at + lies[i].behind, sizeof was);
+        memcpy(at + lies[i].behind, &lies[i].index, sizeof was);
+        folder_put(&d, "m.params", text, n);
+        memcpy(at + lies[i].behind, &was, sizeof was);
+        CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+        CHECK_INT(checkpoint_load_name(&a, c, lies[i].key, &e), KV_E_FORMAT);
+        snprintf(want, sizeof want, "%s: tensor \"%s\": %s, out of range or order", path,
+                 lies[i].key, lies[i].text);
+        CHECK_TEXT(e.text, want);
+        e = (kv_err){0};
+        checkpoint_close(c);
+    }
+    mem_free(text);
+    folder_remove(&d);
 }
 
 /* What is written is read again, and is the record of the file that it came from. */

@@ -361,7 +361,7 @@ TEST(checkpoint_gguf_tensors)
 /* A file that holds less than it says: the findings, and what is left. */
 TEST(checkpoint_gguf_findings)
 {
-    const uint64_t eight[] = {8};
+    const uint64_t eight[5] = {8};
     test_folder d = folder_new();
     buf b = {0};
     put_head(&b, 4, 1);

@@ -25,7 +25,7 @@ TEST(checkpoint_looks_like)
          "PyTorch's format from before 1.6 (legacy)", TORCH("")},
         {"\x80\x02\x8A\x0Al\xFC\x9C\x46\xF9 j\xA8P\x19.\x80\x02}q\0(X\5\0\0\0epochq\1K\3X\x0A\0\0\0"
          "state_dictq\2}",
-         59, "PyTorch's format from before 1.6 (legacy)", TORCH("[\"state_dict\"]")},
+         53, "PyTorch's format from before 1.6 (legacy)", TORCH("[\"state_dict\"]")},
         {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.", 14, PICKLE, SAVE},
         {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.......", 20, PICKLE, SAVE},
         {"\x80\2cnumpy.core.multiarray\n_reconstruct\n", 0, PICKLE, SAVE},

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"

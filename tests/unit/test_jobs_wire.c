@@ -5,9 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "attach/attach_plot.h"
-#include "launch/jobs_folder.h"
-#include "launch/jobs_wire.h"
+#include "attach/attach_serve.h"
+#include "launch/jobs_socket.h"
 #include "test.h"
 
 typedef struct ends {

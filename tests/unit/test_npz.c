@@ -983,4 +983,5 @@ TEST(torch_pickles_that_lie)
     add(&m, "m/data.pkl", good, sizeof good - 1, false);
     add(&m, "n/data.pkl", good, sizeof good - 1, false);
     refused(made(&m), KV_E_FORMAT, "two members are pickles: m/data.pkl and n/data.pkl");
+    free(m.data);
 }

@@ -230,6 +230,54 @@ TEST(patch_in_place)
     }
 }
 
+/* A file that changes nearly everywhere is written anew, unless another name of it would keep A. */
+TEST(patch_in_place_anew)
+{
+    static const struct {
+        int64_t elements, changes;
+        bool has_link;
+        patch_place place;
+    } cases[] = {{300000, 300000, false, PATCH_BESIDE},
+                 {300000, 300000, true, PATCH_IN_PLACE},
+                 {300000, 20, false, PATCH_IN_PLACE},
+                 {60000, 60000, false, PATCH_IN_PLACE}};
+    patch_needs_zstd();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const patch_options o = {.unsynced = true};
+        kv_err e = {0};
+        patch_place place = PATCH_ALREADY;
+        patch_misfits wrong = {0};
+        model a = {0}, b = {0}, none = {0};
+        test_folder d = folder_new_quick();
+        model_add(&a, "x", TENSOR_F32, cases[i].elements);
+        copy_model(&b, &a);
+        for (int64_t k = 0; k < cases[i].changes; k++)
+            ((uint32_t *)b.data[0])[k] ^= 1;
+        model_open(&a, "a");
+        model_open(&b, "b");
+        model_open(&none, "none");
+        patch *p = patch_between(&d, "p", &a, &b), *first = patch_between(&d, "first", &none, &a);
+        CHECK_OK(apply_all(&d, &first, 1, &none, "m.safetensors", &e));
+        char other[8192];
+        snprintf(other, sizeof other, "%s", folder_file(&d, "other.safetensors"));
+        if (cases[i].has_link)
+            CHECK(link(folder_file(&d, "m.safetensors"), other) == 0);
+        CHECK_OK(patch_apply_in_place(folder_file(&d, "m.safetensors"), &p, 1, 0, &o, &place,
+                                      &wrong, &e));
+        CHECK_INT(place, cases[i].place);
+        model_check(&b, folder_file(&d, "m.safetensors"));
+        if (cases[i].has_link)
+            model_check(&b, other);
+        patch_misfits_release(&wrong);
+        patch_close(p);
+        patch_close(first);
+        model_release(&a);
+        model_release(&b);
+        model_release(&none);
+        folder_remove(&d);
+    }
+}
+
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static buf bytes_of(test_folder *d, const char *name)

@@ -9,7 +9,6 @@
 #include "complete/complete.h"
 #include "eval/eval.h"
 #include "eval/eval_keys.h"
-#include "options/word_command.h"
 #include "out/report.h"
 #include "run/run.h"
 #include "session/session.h"
@@ -81,13 +80,16 @@ static session new_session(void)
     return s;
 }
 
-static int run_as(session *s, const char *name, buf *out, const char *text, kv_err *e)
+/* typed: run in the place of the text, or NULL. */
+static int run_as(session *s, const char *name, buf *out, const char *text, shell_words *typed,
+                  kv_err *e)
 {
     sink taken = {.kind = SINK_TAKES};
     unit *u = NULL;
-    char *copy = mem_text(text, strlen(text), e);
     sink_push(s, &taken);
-    int rc = unit_read(s, &u, name, copy, strlen(text), 1, NULL, e);
+    int rc = typed ? unit_read_words(s, &u, typed, e)
+                   : unit_read(s, &u, name, mem_text(text, strlen(text), e), strlen(text), 1, NULL,
+                               e);
     if (!rc)
         rc = unit_run(s, u, e);
     sink_pop(s, &taken);
@@ -98,7 +100,7 @@ static int run_as(session *s, const char *name, buf *out, const char *text, kv_e
 
 static int run_in(session *s, buf *out, const char *text, kv_err *e)
 {
-    return run_as(s, "test", out, text, e);
+    return run_as(s, "test", out, text, NULL, e);
 }
 
 /* Checks the words that `scan TEXT` gets: "path a|glob b". */
@@ -228,13 +230,13 @@ TEST(script_command_answers)
     CHECK_TEXT(buf_text(&out), "");
     /* where it is all that was typed the error has no place, and so is one line */
     e = (kv_err){0};
-    run_as(&s, "<repl>", &out, "scan a b", &e);
+    run_as(&s, "<repl>", &out, "scan a b", NULL, &e);
     CHECK(e.code == KV_E_ASSERT && e.line == 0);
     e = (kv_err){0};
-    run_as(&s, "<repl>", &out, "scan a b; print 1", &e);
+    run_as(&s, "<repl>", &out, "scan a b; print 1", NULL, &e);
     CHECK(e.code == KV_E_ASSERT && e.line == 1);
     e = (kv_err){0};
-    run_as(&s, "<repl>", &out, "if true { scan a b }", &e);
+    run_as(&s, "<repl>", &out, "if true { scan a b }", NULL, &e);
     CHECK(e.code == KV_E_ASSERT && e.line == 1 && e.col == 11);
     buf_release(&out);
     session_release(&s);
@@ -278,19 +280,19 @@ TEST(script_command_words_of_the_shell)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         kv_err e = {0};
         session s = new_session();
-        word_command w = {0};
+        shell_words w = {0};
         buf out = {0}, want = {0};
-        CHECK(word_command_begin(&w, "scan"));
-        CHECK_OK(word_command_add(&w, texts[i], true, &e));
-        CHECK_OK(word_command_add(&w, "--rename", false, &e));
-        CHECK_OK(word_command_add(&w, texts[i], false, &e));
-        CHECK_OK(word_command_add(&w, "--out", false, &e));
-        CHECK_OK(word_command_add(&w, texts[i], false, &e));
-        CHECK_OK(word_command_add(&w, "b", false, &e));
-        CHECK_OK(word_command_add(&w, texts[i], true, &e));
-        CHECK_OK(word_command_add(&w, "--brief", false, &e));
+        CHECK(shell_words_begin(&w, "scan"));
+        CHECK_OK(shell_words_add(&w, texts[i], true, &e));
+        CHECK_OK(shell_words_add(&w, "--rename", false, &e));
+        CHECK_OK(shell_words_add(&w, texts[i], false, &e));
+        CHECK_OK(shell_words_add(&w, "--out", false, &e));
+        CHECK_OK(shell_words_add(&w, texts[i], false, &e));
+        CHECK_OK(shell_words_add(&w, "b", false, &e));
+        CHECK_OK(shell_words_add(&w, texts[i], true, &e));
+        CHECK_OK(shell_words_add(&w, "--brief", false, &e));
         s.out.recorder.on = true;
-        CHECK_OK(run_in(&s, &out, buf_text(&w.text), &e));
+        CHECK_OK(run_as(&s, "", &out, "", &w, &e));
         s.out.recorder.on = false;
         const char *from = strstr(buf_text(&out), "\"entries\"");
         buf found = {0};
@@ -312,7 +314,7 @@ TEST(script_command_words_of_the_shell)
         buf_release(&found);
         buf_release(&want);
         buf_release(&out);
-        buf_release(&w.text);
+        shell_words_release(&w);
         session_release(&s);
         language_init();
     }

@@ -1,5 +1,5 @@
 /* Differences between texts, and what does not count. */
-#include "out/diff.h"
+#include "out/transcript.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Texts of users in YAML. What a reader of YAML makes of them: tests/cli/k8s.bats. */
 #include <string.h>
 
-#include "launch/launch_yaml.h"
+#include "launch/launch_command.h"
 #include "test.h"
 
 static void check_text(const char *text, const char *want)

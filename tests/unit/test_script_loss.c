@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "test.h"
 #include "launch/launch_job.h"
-#include "launch/launch_loss.h"
+#include "launch/launch_losses.h"
+#include "test.h"
 
 enum { RANKS = 12 };
 

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "test.h"
 #include "launch/launch_attempt.h"
-#include "launch/launch_wire.h"
+#include "launch/launch_folder.h"
+#include "test.h"
 
 static void add_cell(buf *b, int number, wire_kind kind, const char *text)
 {

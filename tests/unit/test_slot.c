@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/slot_state.h"
 #include "test_array.h"
 
 static kv_key id(int64_t i)

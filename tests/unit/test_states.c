@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "core/state_file.h"
 #include "core/store.h"
 #include "distributed/alive.h"

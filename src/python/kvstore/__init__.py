@@ -15,9 +15,8 @@ import sys
 
 import numpy
 
-from . import _plugins  # noqa: F401  before the library looks for plugins
 from . import _kvstore, adopt as _adopt
-from .array import NDArray, RowSparseNDArray
+from .array import NDArray, RowSparseNDArray, lent as _lent
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, set_virtual_gpus
 from .errors import CopyWarning, KVError, log as _log
 
@@ -26,6 +25,7 @@ class _Configuration:
     """What the extension needs of Python."""
 
     error, handed, handed_sparse, ndarray = KVError, NDArray, RowSparseNDArray, numpy.ndarray
+    lent = staticmethod(_lent)
     adopt, copy_back = staticmethod(_adopt.adopt), staticmethod(_adopt.copy_back)
     dtypes = _adopt.known_dtypes()
 
@@ -42,12 +42,14 @@ _kvstore.configure(_Configuration, _probe, _probe.ctypes.data)
 os.register_at_fork(before=_kvstore.before_fork, after_in_child=_kvstore.after_fork)
 atexit.register(_kvstore.end)
 
-from . import checkpoint, kv, lr_scheduler, nd, np, npx, optimizer  # noqa: E402
+from . import checkpoint, kv, lr_scheduler, nd, np, npx, optimizer, random  # noqa: E402
 from .checkpoint import open, plot  # noqa: E402,A004
 from .kv import KVStore, KVStoreBase, create, load, register  # noqa: E402
 
 kvstore = kv
 ndarray = nd
+opt = optimizer
+device, current_device = Context, current_context
 MXNetError = KVError
 base = sys.modules[__name__ + ".base"]
 base.MXNetError = KVError
@@ -58,4 +60,12 @@ load_plugin = _kvstore.load_plugin
 
 __all__ = ["KVError", "KVStore", "KVStoreBase", "NDArray", "RowSparseNDArray", "Context", "CopyWarning", "MXNetError",
            "create", "load", "register", "describe", "load_plugin", "cpu", "gpu", "cpu_pinned", "current_context",
-           "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "optimizer", "lr_scheduler", "checkpoint", "plot"]
+           "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "random", "optimizer", "lr_scheduler", "checkpoint", "plot"]
+
+_ELSEWHERE = "gluon autograd sym symbol mod module metric io image model callback init initializer rnn viz visualization contrib".split()
+
+
+def __getattr__(name):
+    if name in _ELSEWHERE:
+        raise AttributeError(f"kvstore is the store of MXNet; {name} is not here")
+    raise nd._make.missing("kvstore", name, __all__, "its parts are " + ", ".join(__all__))

@@ -7,8 +7,9 @@ import warnings
 
 import numpy
 
+from . import _kvstore
 from .context import gpus_are_virtual
-from .errors import CopyWarning, KVError
+from .errors import CopyWarning, KVError, NoSuchDtypeError
 
 # The numbers of dtypes are those of kv_dtype.h.
 DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
@@ -16,20 +17,16 @@ BFLOAT16 = 12
 
 try:
     from ml_dtypes import bfloat16
-    bfloat16 = numpy.dtype(bfloat16)
+    bfloat16, BITS = numpy.dtype(bfloat16), None
 except ImportError:
-    bfloat16 = None  # arrays of bfloat16 show their bits, uint16
+    bfloat16, BITS = None, numpy.dtype("uint16", metadata={"kvstore": "bfloat16"})  # its arrays show their bits
 
 
 def known_dtypes():
     """{number: dtype of NumPy} of those that the store has."""
     known = {number: numpy.dtype(name) for number, name in DTYPES.items()}
-    if bfloat16 is not None:
-        known[BFLOAT16] = bfloat16
+    known[BFLOAT16] = numpy_dtype("bfloat16")
     return known
-
-
-_CANONICAL = {(d.kind, d.itemsize): d for d in known_dtypes().values()}
 
 
 def dtype_name(dtype):
@@ -41,14 +38,17 @@ def dtype_name(dtype):
     try:
         return numpy.dtype(dtype).name
     except TypeError:
-        raise KVError(f"{dtype!r} is no dtype", "dtype") from None
+        raise NoSuchDtypeError(f"{dtype!r} is not a dtype", "dtype") from None
 
 
 def numpy_dtype(name):
-    """NumPy's dtype for a name of the store's; bits of bfloat16 are uint16 where ml_dtypes is not installed."""
+    """NumPy's dtype for a name of the store's; bits of bfloat16 are a uint16 where ml_dtypes is not installed."""
     if name == "bfloat16":
-        return bfloat16 if bfloat16 is not None else numpy.dtype("uint16")
+        return bfloat16 or BITS
     return numpy.dtype(name)
+
+
+_CANONICAL = {(numpy.dtype(name).kind, numpy.dtype(name).itemsize): numpy.dtype(name) for name in DTYPES.values()}
 
 
 def refuse_masked(value):
@@ -61,6 +61,8 @@ def adopt(value, write):
     """What the extension wraps in the place of `value`, see py_pairs.h. write: results go into it."""
     refuse_masked(value)
     if isinstance(value, numpy.ndarray):
+        if not write and getattr(value, "_ctx", ("cpu",))[0] == "gpu":
+            return _kvstore.dup(_kvstore.Array, numpy.ascontiguousarray(value.view(numpy.ndarray)), None, value._ctx)
         return _numpy(value, write)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return _dlpack(value, write)
@@ -74,10 +76,10 @@ def adopt(value, write):
     return _numpy(numpy.asarray(view), write)
 
 
-def _canonical(array):
+def canonical(array):
     """The dtype object by which the extension knows the dtype of an array."""
     dtype = array.dtype
-    known = bfloat16 if dtype == bfloat16 and bfloat16 is not None else \
+    known = BITS if dtype is BITS else bfloat16 if bfloat16 is not None and dtype == bfloat16 else \
         _CANONICAL.get((dtype.kind, dtype.itemsize)) if dtype.kind in "fiub" else None
     if known is None:
         raise KVError(f"the store has no dtype {dtype}", "dtype", "it has " + ", ".join([*DTYPES.values(), "bfloat16"]))
@@ -99,7 +101,7 @@ def _overlaps(array):
 
 
 def _numpy(array, write):
-    dtype = _canonical(array)
+    dtype = canonical(array)
     swapped = not array.dtype.isnative
     dense = array.flags.c_contiguous and array.flags.aligned and not swapped
     if write and not array.flags.writeable:

@@ -1,21 +1,32 @@
 """Contexts: which device holds an array."""
+import contextvars
 import warnings
 
 from . import _kvstore
-from .errors import KVError
+from .errors import KVError, NoSuchDeviceError
 
 VIRTUAL_GPUS = 8  # where the machine has none, as kvctl has it
 
 
 class Context:
-    """cpu(i) or gpu(i); several cpu(i) are names for one memory."""
+    """cpu(i) or gpu(i); several cpu(i) are names for one memory. `with mx.cpu(1):` makes it that of the arrays made within."""
 
-    __slots__ = ("device_type", "device_id")
+    __slots__ = ("device_type", "device_id", "_before")
 
     def __init__(self, device_type="cpu", device_id=0):
         if isinstance(device_type, Context):
             device_type, device_id = device_type.device_type, device_type.device_id
-        self.device_type, self.device_id = device_type, device_id
+        if device_type not in ("cpu", "gpu", "cpu_pinned", "cpu_shared"):
+            raise NoSuchDeviceError(f"there is no device {device_type}", "value", "cpu and gpu")
+        self.device_type, self.device_id = device_type.partition("_")[0], device_id
+        self._before = []
+
+    def __enter__(self):
+        self._before.append(_current.set(self._pair))
+        return self
+
+    def __exit__(self, *error):
+        _current.reset(self._before.pop())
 
     def __eq__(self, other):
         return isinstance(other, Context) and self._pair == other._pair
@@ -46,9 +57,17 @@ def cpu_pinned(device_id=0):
     return Context("cpu", device_id)
 
 
+_current = contextvars.ContextVar("context", default=("cpu", 0))
+
+
+def current():
+    """What pair() gives for the context of `with`."""
+    return _current.get()
+
+
 def current_context():
-    """cpu(0)."""
-    return cpu()
+    """The context of arrays that are made without one: cpu(0), or that of `with`."""
+    return Context(*current())
 
 
 def num_gpus():
@@ -58,6 +77,7 @@ def num_gpus():
 
 _announced = False
 _virtual = False
+_usable = set()  # pairs that the library knows
 
 
 def gpus_are_virtual():
@@ -66,10 +86,11 @@ def gpus_are_virtual():
 
 
 def pair(ctx):
-    """What the extension takes for a context. The first gpu(i) of a machine without GPUs makes virtual ones."""
+    """What the extension takes for a context, None: that of `with`. The first gpu(i) of a machine without GPUs makes
+    virtual ones."""
     global _announced
     if ctx is None:
-        return None
+        return current()
     if isinstance(ctx, str):
         raise KVError(f"a context is cpu(i) or gpu(i), not {ctx!r}", "usage")
     ctx = Context(ctx) if isinstance(ctx, Context) else Context(*ctx)
@@ -80,6 +101,9 @@ def pair(ctx):
             warnings.warn(f"no GPU here: gpu(0) to gpu({VIRTUAL_GPUS - 1}) are virtual, in the memory of the CPU",
                           stacklevel=3)
         _announced = True
+    if ctx._pair not in _usable:
+        _kvstore.zeros(_kvstore.Array, (0,), "float32", ctx._pair)  # raises for one that is not there
+        _usable.add(ctx._pair)
     return ctx._pair
 
 
@@ -88,3 +112,4 @@ def set_virtual_gpus(n):
     global _announced, _virtual
     _kvstore.set_virtual_gpus(n)
     _announced = _virtual = n > 0
+    _usable.clear()

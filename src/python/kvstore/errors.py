@@ -34,6 +34,14 @@ class NoSuchNameError(KVError, ValueError):
     """A name of an optimizer that does not exist, where MXNet raises ValueError."""
 
 
+class NoSuchDtypeError(KVError, TypeError):
+    """A name that is not one of a dtype, where NumPy raises TypeError."""
+
+
+class NoSuchDeviceError(KVError, KeyError):
+    """A name that is not one of a device, where MXNet raises KeyError."""
+
+
 def no_attribute(o, name, parameters):
     """The exception for an attribute that an object does not have."""
     kind = type(o).__name__

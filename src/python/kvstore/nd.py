@@ -1,11 +1,16 @@
-"""mx.nd: arrays, and the functions that make them. Arithmetic beyond operators is NumPy's: numpy.exp(a.asnumpy())."""
-from . import _make, nd_sparse as sparse
+"""mx.nd: arrays, what makes them, and the functions of MXNet on them. Functions of NumPy work on them as well."""
+from . import _make, nd_sparse as sparse, ops, random
 from ._make import waitall
 from .array import NDArray, RowSparseNDArray
+from .nd_file import load, save
 from .nd_sparse import row_sparse_array
 
-zeros, ones, full, array, arange, zeros_like, ones_like, empty = (
-    _make.functions(NDArray)[name] for name in "zeros ones full array arange zeros_like ones_like empty".split())
+globals().update({**ops.FUNCTIONS, **_make.functions(NDArray)})
+random_uniform, random_normal = random.uniform, random.normal
 
-__all__ = ["NDArray", "RowSparseNDArray", "zeros", "ones", "full", "array", "arange", "zeros_like", "ones_like", "empty",
-           "row_sparse_array", "sparse", "waitall"]
+__all__ = ["NDArray", "RowSparseNDArray", "row_sparse_array", "sparse", "waitall", "random", "load", "save",
+           *ops.FUNCTIONS, *_make.functions(NDArray)]
+
+
+def __getattr__(name):
+    raise _make.missing("kvstore.nd", name, __all__, "NumPy's functions work on its arrays, too")

@@ -1,6 +1,8 @@
 """mx.nd.sparse: row_sparse arrays. The store has no csr ones."""
+import numpy
+
 from .adopt import dtype_name
-from .array import NDArray, RowSparseNDArray, row_sparse
+from .array import NDArray, RowSparseNDArray, copy_of, plain, row_sparse
 from .errors import KVError
 
 
@@ -12,7 +14,7 @@ def row_sparse_array(arg, shape=None, ctx=None, dtype=None):
             raise KVError("row_sparse_array((rows, indices)) needs shape=", "usage")
         name = dtype_name(dtype if dtype is not None else getattr(rows, "_dtype", None))
         return row_sparse(rows, indices, shape, name, ctx)
-    dense = NDArray._copy_of(arg, dtype_name(dtype if dtype is not None else getattr(arg, "_dtype", None)), ctx)
+    dense = copy_of(NDArray, arg, dtype_name(dtype if dtype is not None else getattr(arg, "_dtype", None)), ctx)
     return dense.tostype("row_sparse")
 
 
@@ -31,4 +33,10 @@ def array(source, ctx=None, dtype=None):
     return source.copy() if dtype is None and ctx is None else row_sparse_array(source.tostype("default"), ctx=ctx, dtype=dtype)
 
 
-__all__ = ["RowSparseNDArray", "row_sparse_array", "zeros", "array"]
+def retain(data, indices):
+    """The rows of these ids that a row_sparse array holds."""
+    kept = numpy.isin(data.indices.asnumpy(), numpy.asarray(plain(indices)).astype("int64"))
+    return row_sparse(data.data[kept], data.indices[kept], data.shape, data._dtype, data.context)
+
+
+__all__ = ["RowSparseNDArray", "row_sparse_array", "zeros", "array", "retain"]

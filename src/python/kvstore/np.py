@@ -1,12 +1,12 @@
-"""mx.np: arrays that are shown as NumPy shows them, and the functions that make them."""
+"""mx.np: arrays that are NumPy's in everything, and the functions that make them; NumPy's functions work on them."""
 from . import _make
 from .array import ndarray
+from .random import np as random  # noqa: F401
 
-zeros, ones, full, array, arange, zeros_like, ones_like, empty = (
-    _make.functions(ndarray)[name] for name in "zeros ones full array arange zeros_like ones_like empty".split())
+globals().update(_make.functions(ndarray))
 
-__all__ = ["ndarray", "zeros", "ones", "full", "array", "arange", "zeros_like", "ones_like", "empty"]
+__all__ = ["ndarray", "random", *_make.functions(ndarray)]
 
 
 def __getattr__(name):
-    raise AttributeError(f"kvstore.np has no {name!r}: it makes arrays ({', '.join(__all__[1:])}); numpy works on them")
+    raise _make.missing("kvstore.np", name, __all__, f"it makes arrays ({', '.join(__all__[2:])}), on which NumPy's functions work")

@@ -9,9 +9,9 @@ import weakref
 from typing import Any, Callable, Iterator, Union
 
 from . import _kvstore
-from .array import NDArray, RowSparseNDArray
+from .array import NDArray, RowSparseNDArray, make
 from .base import KVStoreBase
-from .context import Context
+from .context import Context, current
 from .errors import KVError, NotCapableError
 from .explain import explain
 from .optimizer import Optimizer, look_at_rate, option_text, options
@@ -310,7 +310,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
         if sparse:
             out = _kvstore.sparse(RowSparseNDArray, about["shape"], about["dtype"], None, b"", b"")
         else:
-            out = _kvstore.zeros(NDArray, about["shape"], about["dtype"], None)
+            out = make(NDArray, about["shape"], about["dtype"], current())
         self.pull(key, out, 0, not sparse)
         return out
 

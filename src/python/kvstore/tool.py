@@ -1,8 +1,10 @@
 """kvctl, the tool beside the library, which works on checkpoints and draws: run with --json, whose records are read."""
+import functools
 import json
 import os
 import shutil
 import subprocess
+import sysconfig
 
 from .errors import KVError, log
 
@@ -10,17 +12,22 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS = {1: "assert", 2: "usage", 3: "value", 4: "unsupported", 5: "io", 6: "timeout"}
 
 
+@functools.cache
 def path():
-    """The kvctl of this build or installation, else the one on $PATH."""
+    """The kvctl of this build or installation, else the one on $PATH, if it has the version of the module."""
     from . import _kvstore
     library = os.path.dirname(os.path.abspath(_kvstore.__file__))
-    for place in (os.path.join(library, "../../kvctl"), os.path.join(library, "../../../../bin/kvctl")):
-        if os.access(place, os.X_OK):
-            return os.path.normpath(place)
-    found = shutil.which("kvctl")
+    places = [os.path.join(library, at, "kvctl") for at in ("../..", "../../../../bin", "../bin")]
+    places.append(os.path.join(sysconfig.get_path("scripts"), "kvctl"))
+    found = next((os.path.normpath(p) for p in places if os.access(p, os.X_OK) and os.path.isfile(p)), shutil.which("kvctl"))
     if not found:
         raise KVError("there is no kvctl, which works on checkpoints", "unsupported",
-                      "make install puts it beside the module; a wheel has none, $PATH finds one")
+                      "make install and a wheel put it beside the module, else $PATH finds one")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.split()
+    version = version[1].rstrip(",") if len(version) > 1 else "?"
+    if version != _kvstore.version:
+        raise KVError(f"{found} is kvctl {version}, and this module is {_kvstore.version}", "unsupported",
+                      "make install and a wheel put the right one beside the module")
     return found
 
 

@@ -1,0 +1,661 @@
+/* Commands that compare checkpoints: `diff` (keys that one lacks, other shapes and dtypes, and
+ * numbers, the worst first), `hash` (the hash of each key, to write down or to compare with a
+ * list). */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "checkpoint/digest.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
+#include "eval/eval.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "tensors/tensor_diff.h"
+#include "tensors/tensor_hash.h"
+#include "term/progress.h"
+
+/* ---- Lists of hashes ---- */
+
+/* Lists of hashes, as `hash` writes them: lines `HASH  NAME`, for hash --verify. */
+
+typedef struct listed_hash {
+    const char *name;
+    unsigned char bytes[DIGEST_MAX];
+    bool met; /* the caller's */
+} listed_hash;
+
+/* Begins zeroed. */
+typedef struct hash_list {
+    digest_kind kind; /* of all of them, XXH3 where there is none */
+    listed_hash *items;
+    int64_t n, cap;
+    map by_name; /* the number of each */
+    arena texts;
+} hash_list;
+
+/* A line as it is read: n bytes, the hash first. */
+typedef struct reading {
+    hash_list *list;
+    const char *path, *line;
+    size_t n;
+    int64_t number;
+    buf name;
+} reading;
+
+static int refuse(const reading *r, const char *why, kv_err *e)
+{
+    return file_bad(e, KV_E_FORMAT, r->path, "line %lld: %s", (long long)r->number, why);
+}
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* Takes what stands behind the backslash at r->line[*i]: a quote, a backslash, x1b or u{202e}. */
+static bool unescape(reading *r, size_t *i)
+{
+    size_t at = *i + 2, digits = 0;
+    char kind = *i + 1 < r->n ? r->line[*i + 1] : '\0', utf8[4];
+    uint32_t x = 0;
+    if (kind == '"' || kind == '\\') {
+        buf_char(&r->name, kind);
+        *i = at;
+        return true;
+    }
+    if (kind == 'u' && at < r->n && r->line[at] == '{')
+        at++;
+    else if (kind != 'x')
+        return false;
+    for (; at < r->n && digits < (kind == 'x' ? 2 : 6) && digit_of(r->line[at]) >= 0; digits++)
+        x = x * 16 + (uint32_t)digit_of(r->line[at++]);
+    if (x == 0 || (kind == 'x' && digits != 2))
+        return false;
+    if (kind == 'x') {
+        buf_char(&r->name, (char)x);
+    } else {
+        if (x > 0x10FFFF || at >= r->n || r->line[at++] != '}')
+            return false;
+        buf_put(&r->name, utf8, utf8_put(utf8, x));
+    }
+    *i = at;
+    return true;
+}
+
+/* The name from byte i of the line on: as it is, or in quotes and escaped, as ls shows it. */
+static int read_name(reading *r, size_t i, kv_err *e)
+{
+    buf_clear(&r->name);
+    if (i >= r->n)
+        return refuse(r, "a name is missing behind the hash", e);
+    if (r->line[i] != '"') {
+        buf_put(&r->name, r->line + i, r->n - i);
+        return buf_check(&r->name, e);
+    }
+    for (i++; i < r->n && r->line[i] != '"';) {
+        if (r->line[i] != '\\')
+            buf_char(&r->name, r->line[i++]);
+        else if (!unescape(r, &i))
+            return refuse(r, "an escape in the name is none that hash writes", e);
+    }
+    if (i + 1 != r->n)
+        return refuse(r, i >= r->n ? "the quotes of the name do not end"
+                                   : "something stands behind the quotes of the name",
+                      e);
+    return buf_check(&r->name, e);
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static int add(reading *r, kv_err *e)
+{
+    hash_list *list = r->list;
+    listed_hash one = {0};
+    int bytes = digest_bytes(list->kind);
+    for (int i = 0; i < bytes; i++)
+        one.bytes[i] =
+            (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
+    if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
+        return refuse(r, "a name that stands in an earlier line, too", e);
+    int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
+    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
+    if (!one.name)
+        return KV_E_MEMORY;
+    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
+    if (rc == KV_OK)
+        list->items[list->n++] = one;
+    return rc;
+}
+
+static int read_line(reading *r, kv_err *e)
+{
+    size_t digits = 0, blanks = 0;
+    while (digits < r->n && digit_of(r->line[digits]) >= 0)
+        digits++;
+    while (digits + blanks < r->n && blanks < 2 && r->line[digits + blanks] == ' ')
+        blanks++;
+    bool sha256 = digits == 64;
+    if ((digits != 32 && !sha256) || blanks < 2)
+        return refuse(r, "no hash of 32 or 64 hexadecimal digits, two blanks and a name", e);
+    digest_kind kind = sha256 ? DIGEST_SHA256 : DIGEST_XXH3;
+    if (r->list->n > 0 && kind != r->list->kind)
+        return refuse(r, "a hash of another kind than in the lines before", e);
+    r->list->kind = kind;
+    int rc = read_name(r, digits + blanks, e);
+    return rc ? rc : add(r, e);
+}
+
+/* Reads a file, or stdin for "-"; the kind is known by the number of digits. Errors: format, with
+ * the number of the line (no hash, no name, a name in quotes that do not end, two kinds, a name
+ * twice); those of file_read_text. The caller releases the list, also after a failure. */
+static int hash_list_read(hash_list *list, const char *path, kv_err *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    int rc = file_read_text(path, &text, &n, e);
+    reading r = {.list = list, .path = path};
+    for (size_t at = 0; rc == KV_OK && at < n;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        r.line = text + at;
+        r.n = end ? (size_t)(end - r.line) : n - at;
+        at += r.n + 1;
+        r.n -= r.n > 0 && r.line[r.n - 1] == '\r';
+        r.number++;
+        rc = read_line(&r, e);
+    }
+    buf_release(&r.name);
+    mem_free(text);
+    return rc;
+}
+
+static void hash_list_release(hash_list *list)
+{
+    mem_free(list->items);
+    map_release(&list->by_name);
+    arena_release(&list->texts);
+    *list = (hash_list){0};
+}
+
+/* ---- hash ---- */
+
+/* The keys that are hashed. */
+typedef struct hashing {
+    checkpoint *file;
+    int64_t *keys;
+    int64_t n;
+    digest_kind kind;
+    tensor_hash *hashes;
+} hashing;
+
+static int make_hashes(hashing *h, kv_err *e)
+{
+    h->hashes = mem_alloc(h->n, sizeof *h->hashes, e);
+    if (!h->hashes)
+        return KV_E_MEMORY;
+    progress_begin("hash", 0, PROGRESS_BYTES);
+    int rc = tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e);
+    progress_end();
+    return rc;
+}
+
+static void release(hashing *h)
+{
+    mem_free(h->hashes);
+    mem_free(h->keys);
+    checkpoint_close(h->file);
+}
+
+static const char *name_of(const hashing *h, int64_t i)
+{
+    return checkpoint_at(h->file, h->keys[i])->name;
+}
+
+/* Two columns: a key, and another text. The text that is shown has the key last, since it may have
+ * any length. */
+static int add_line(result *out, buf *text, const char *key, const char *other, kv_err *e)
+{
+    int rc = rows_add_text(&out->entries, key, e);
+    buf_printf(text, "%s  ", other);
+    show_key(text, (kv_key){.name = key});
+    buf_char(text, '\n');
+    return rc ? rc : rows_add_text(&out->entries, other, e);
+}
+
+/* ---- hash ------------------------------------------------------------------------------------ */
+
+static int list_hashes(session *s, hashing *h, choice *chosen, result *out, buf *text, kv_err *e)
+{
+    static const rows_column columns[] = {{"key", NULL}, {"hash", NULL}};
+    char hex[DIGEST_TEXT];
+    out->entries = (rows){columns, 2, NULL, 0, 0};
+    int rc = choose_keys(s, chosen, h->file, &h->keys, &h->n, e);
+    if (rc == KV_OK)
+        rc = make_hashes(h, e);
+    for (int64_t i = 0; i < h->n && rc == KV_OK; i++) {
+        digest_text(hex, h->kind, h->hashes[i].bytes);
+        rc = add_line(out, text, name_of(h, i), hex, e);
+    }
+    return rc;
+}
+
+/* ---- hash --verify --------------------------------------------------------------------------- */
+
+/* The keys that are chosen, of the checkpoint and of the list: a pattern may match in either. */
+static int choose_both(session *s, hashing *h, hash_list *list, choice *chosen, int64_t *listed,
+                       kv_err *e)
+{
+    int64_t all = checkpoint_count(h->file);
+    if (!(h->keys = mem_alloc(all, sizeof *h->keys, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < all; i++)
+        if (choose_takes(chosen, checkpoint_at(h->file, i)->name))
+            h->keys[h->n++] = i;
+    for (int64_t i = 0; i < list->n; i++) {
+        list->items[i].met = !choose_takes(chosen, list->items[i].name);
+        *listed += !list->items[i].met;
+    }
+    return choose_check_some(s, chosen, e);
+}
+
+/* One line for each key that differs; met is set for those of the list that the checkpoint has. */
+static int add_differences(const hashing *h, hash_list *list, result *out, buf *text, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < h->n && rc == KV_OK; i++) {
+        int64_t at = map_get(&list->by_name, (kv_key){.name = name_of(h, i)});
+        if (at < 0)
+            rc = add_line(out, text, name_of(h, i), "not listed", e);
+        else if (memcmp(list->items[at].bytes, h->hashes[i].bytes,
+                        (size_t)digest_bytes(h->kind)) != 0)
+            rc = add_line(out, text, name_of(h, i), "differs", e);
+        if (at >= 0)
+            list->items[at].met = true;
+    }
+    for (int64_t i = 0; i < list->n && rc == KV_OK; i++)
+        if (!list->items[i].met)
+            rc = add_line(out, text, list->items[i].name, "missing", e);
+    return rc;
+}
+
+/* The keys of either side. */
+static int64_t count_all(const hashing *h, const hash_list *list, int64_t listed)
+{
+    int64_t both = 0;
+    for (int64_t i = 0; i < h->n; i++)
+        both += map_get(&list->by_name, (kv_key){.name = name_of(h, i)}) >= 0;
+    return h->n + listed - both;
+}
+
+static int verify(session *s, hashing *h, const ast *call, choice *chosen, result *out, buf *text,
+                  kv_err *e)
+{
+    static const rows_column columns[] = {{"key", NULL}, {"state", NULL}};
+    hash_list list = {0};
+    int64_t listed = 0;
+    const char *path = eval_option_word(s, call, "verify", "a path", out, e);
+    out->entries = (rows){columns, 2, NULL, 0, 0};
+    int rc = path ? hash_list_read(&list, path, e) : e->code;
+    if (rc)
+        unit_at(s, command_option_of(call, "verify"), e);
+    if (rc == KV_OK) {
+        h->kind = list.kind;
+        rc = choose_both(s, h, &list, chosen, &listed, e);
+    }
+    if (rc == KV_OK && (rc = make_hashes(h, e)) == KV_OK &&
+        (rc = add_differences(h, &list, out, text, e)) == KV_OK) {
+        int64_t differ = out->entries.n / 2;
+        rc = result_answer(out, differ == 0, e, "%lld of %lld keys %s not as %s lists them",
+                           (long long)differ, (long long)count_all(h, &list, listed),
+                           differ == 1 ? "is" : "are", path);
+    }
+    hash_list_release(&list);
+    return rc;
+}
+
+static int hash_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                     kv_err *e)
+{
+    const ast *listed = command_option_of(call, "verify");
+    hashing h = {.kind = command_option_of(call, "sha256") ? DIGEST_SHA256 : DIGEST_XXH3};
+    buf text = {0};
+    if (listed && chosen->goes_on)
+        return unit_err(s, listed, e, KV_E_USAGE, "--verify compares one file with its list");
+    int rc = choose_open_word(s, path, command_option_of(call, "all"), &h.file, e);
+    if (rc == KV_OK)
+        rc = listed ? verify(s, &h, call, chosen, out, &text, e)
+                      : list_hashes(s, &h, chosen, out, &text, e);
+    release(&h);
+    return result_text(out, &text, rc, e);
+}
+
+int cmd_hash(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *sha256 = command_option_of(call, "sha256");
+    if (sha256 && command_option_of(call, "verify"))
+        return unit_err(s, sha256, e, KV_E_USAGE,
+                        "--verify knows the kind of hash by its length: leave --sha256 out");
+    return choose_each(s, call, hash_file, false, out, e);
+}
+
+/* ---- diff ---- */
+
+/* A key of either side: a and b first, for tensor_diffs. */
+typedef struct both {
+    checkpoint *files[2];
+    tensor_difference *pairs;
+    const char **names; /* of each pair: that of B, which is A's after --rename */
+    int64_t n;
+    int64_t nsame;
+} both;
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+/* A tolerance, which is 0 when it is not given. */
+static int read_tolerance(session *s, const ast *call, const char *option, double *x,
+                          diff_options *o, kv_err *e)
+{
+    const ast *at = command_option_of(call, option);
+    value v = value_none();
+    if (!at)
+        return KV_OK;
+    int rc = eval(s, at, &v, e);
+    if (rc == KV_OK && !value_is_number(v))
+        rc = unit_err(s, at, e, KV_E_DTYPE, "--%s takes a number, not %s", option,
+                      value_kind_name(v));
+    *x = rc ? 0 : value_number(v);
+    if (rc == KV_OK && !(*x >= 0))
+        rc = unit_err(s, at, e, KV_E_VALUE, "--%s takes a number that is not negative", option);
+    value_release(&v);
+    o->tolerance = true;
+    return rc;
+}
+
+/* A count of at least `least`; *there: it was given. */
+static int read_count(session *s, const ast *call, const char *option, int32_t least, int32_t *x,
+                      bool *there, kv_err *e)
+{
+    const ast *at = command_option_of(call, option);
+    *there = at != NULL;
+    if (!at)
+        return KV_OK;
+    if (eval_int32(s, at, "a count", x, e))
+        return e->code;
+    return *x >= least ? KV_OK
+                       : unit_err(s, at, e, KV_E_VALUE, "--%s takes a count from %d on", option,
+                                  (int)least);
+}
+
+static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, kv_err *e)
+{
+    int32_t ulps = 0;
+    bool has_top;
+    int rc = read_tolerance(s, call, "rtol", &o->rtol, o, e);
+    if (rc == KV_OK)
+        rc = read_tolerance(s, call, "atol", &o->atol, o, e);
+    if (rc == KV_OK)
+        rc = read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e);
+    if (rc == KV_OK)
+        rc = read_count(s, call, "top", 1, top, &has_top, e);
+    o->ulps = (uint64_t)ulps;
+    o->tolerance |= o->has_ulps;
+    o->brief = command_option_of(call, "brief") != NULL;
+    return rc;
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+/* Returns true for an npy file, whose one key is called like the file. */
+static bool is_npy(const checkpoint *c)
+{
+    const char *path = checkpoint_name(c);
+    size_t n = strlen(path);
+    return checkpoint_count(c) == 1 && n > 4 && strcasecmp(path + n - 4, ".npy") == 0;
+}
+
+/* Adds the keys of A, by their new names; known gets the number of each pair. The arrays of two npy
+ * files belong together, whatever the files are called. */
+static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, map *known,
+                         result *out, kv_err *e)
+{
+    const checkpoint *a = x->files[0];
+    bool lone = is_npy(a) && is_npy(x->files[1]);
+    for (int64_t i = 0; i < checkpoint_count(a); i++) {
+        const char *name = checkpoint_at(lone ? x->files[1] : a, i)->name;
+        if (!(name = renames_apply(rules, s, name, &out->names, e)))
+            return e->code;
+        if (!choose_takes(chosen, name))
+            continue;
+        int64_t other = map_get(known, (kv_key){.name = name});
+        if (other >= 0)
+            return unit_err(s, rules->given.items[0].at, e, KV_E_KEY,
+                            "\"%.120s\" and \"%.120s\" both become \"%.120s\"",
+                            checkpoint_at(a, x->pairs[other].a)->name, checkpoint_at(a, i)->name,
+                            name);
+        if (map_put(known, (kv_key){.name = name}, x->n, e))
+            return e->code;
+        x->names[x->n] = name;
+        x->pairs[x->n++] = (tensor_difference){.a = i, .b = -1};
+    }
+    return checkpoint_count(a) > 0 ? renames_check(rules, s, e) : KV_OK;
+}
+
+static void add_keys_of_b(both *x, choice *chosen, const map *known)
+{
+    const checkpoint *b = x->files[1];
+    for (int64_t i = 0; i < checkpoint_count(b); i++) {
+        const char *name = checkpoint_at(b, i)->name;
+        int64_t pair = map_get(known, (kv_key){.name = name});
+        if (pair >= 0) {
+            x->pairs[pair].b = i;
+        } else if (choose_takes(chosen, name)) {
+            x->names[x->n] = name;
+            x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i};
+        }
+    }
+}
+
+/* The keys of A in their order, then those of B alone. */
+static int pair_keys(session *s, const ast *call, both *x, choice *chosen, result *out, kv_err *e)
+{
+    int64_t most = checkpoint_count(x->files[0]) + checkpoint_count(x->files[1]);
+    renames rules = {0};
+    map known = {0};
+    int rc = renames_read(s, call, out, &rules, e);
+    x->pairs = mem_alloc(most, sizeof *x->pairs, e);
+    x->names = mem_alloc(most, sizeof *x->names, e);
+    if (rc == KV_OK && (!x->pairs || !x->names))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK)
+        rc = add_keys_of_a(s, x, chosen, &rules, &known, out, e);
+    if (rc == KV_OK) {
+        add_keys_of_b(x, chosen, &known);
+        rc = choose_check_some(s, chosen, e);
+    }
+    renames_release(&rules);
+    map_release(&known);
+    return rc;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+/* Refuses codes that are numbers only together with scales. */
+static int check_scales(session *s, const ast *call, const both *x, int64_t i, kv_err *e)
+{
+    int rc = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e);
+    if (rc == KV_OK)
+        rc = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
+    return rc;
+}
+
+/* Without a tolerance codes are compared by their bits, but columns of numbers mislead. */
+static void note_codes(session *s, const ast *call, const both *x)
+{
+    int64_t n = 0;
+    const char *first = NULL;
+    for (int64_t i = 0; i < x->n; i++) {
+        kv_err why = {0};
+        if (x->pairs[i].state != DIFF_VALUES || !check_scales(s, call, x, i, &why))
+            continue;
+        first = first ? first : checkpoint_at(x->files[0], x->pairs[i].a)->name;
+        n++;
+    }
+    if (n > 0)
+        session_note(s,
+                     "%lld of %lld keys are codes and scales, whose numbers here are each by "
+                     "itself: \"%.200s\"",
+                     (long long)n, (long long)x->n, first);
+}
+
+/* A key counts once, by the first file that holds codes of it. */
+static void tell_decoded(session *s, const both *x)
+{
+    decoded d = {0};
+    for (int64_t i = 0; i < x->n; i++) {
+        const tensor_difference *p = &x->pairs[i];
+        bool in_a = p->a >= 0 && tensor_values_codes(x->files[0], p->a);
+        if (in_a || (p->b >= 0 && tensor_values_codes(x->files[1], p->b)))
+            choose_count_decoded(&d, x->files[in_a ? 0 : 1], in_a ? p->a : p->b);
+    }
+    choose_tell_decoded(s, &d, NULL);
+}
+
+static int compare(both *x, const diff_options *o, kv_err *e)
+{
+    progress_begin("diff", 0, PROGRESS_BYTES);
+    int rc = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
+    progress_end();
+    for (int64_t i = 0; i < x->n; i++)
+        x->nsame += x->pairs[i].state == DIFF_SAME;
+    return rc;
+}
+
+/* Orders differences by their weight; equal ones stay in the order of the files. */
+static int by_order(const void *x, const void *y)
+{
+    const tensor_difference *a = *(const tensor_difference *const *)x;
+    const tensor_difference *b = *(const tensor_difference *const *)y;
+    int order = tensor_diff_order(a, b);
+    return order ? order : a < b ? -1 : a > b;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+static int add_float(rows *table, bool there, double x, kv_err *e)
+{
+    return rows_add(table, there ? value_float(x) : value_none(), e);
+}
+
+/* Beyond the integers of the language: as a text. */
+static int add_count(rows *table, bool there, uint64_t n, kv_err *e)
+{
+    char text[32];
+    if (!there || n <= INT64_MAX)
+        return rows_add(table, there ? value_int((int64_t)n) : value_none(), e);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    return rows_add_text(table, text, e);
+}
+
+/* The index of an element, slowest axis first. */
+static int add_where(rows *table, const tensor_info *t, int64_t where, kv_err *e)
+{
+    int64_t index[KV_MAX_NDIM];
+    if (where < 0)
+        return rows_add(table, value_none(), e);
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        index[i] = where % t->shape[i];
+        where /= t->shape[i];
+    }
+    return rows_add_shape(table, t->ndim, index, e);
+}
+
+static int add_row(rows *table, const both *x, const tensor_difference *d, kv_err *e)
+{
+    static const char *const states[] = {
+        [DIFF_SAME] = "",       [DIFF_ONLY_A] = "only_a", [DIFF_ONLY_B] = "only_b",
+        [DIFF_SHAPE] = "shape", [DIFF_DTYPE] = "dtype",   [DIFF_VALUES] = "differs"};
+    bool values = d->state == DIFF_VALUES, numbers = values && d->has_numbers;
+    const tensor_info *t = d->a >= 0 ? checkpoint_at(x->files[0], d->a) : NULL;
+    int rc;
+    if ((rc = rows_add_text(table, states[d->state], e)) ||
+        (rc = add_float(table, values, d->equal, e)) ||
+        (rc = numbers && d->is_integer ? add_count(table, true, d->max_int, e)
+                                         : add_float(table, numbers, d->max_abs, e)) ||
+        (rc = add_where(table, t, values ? d->where : -1, e)) ||
+        (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
+        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)))
+        return rc;
+    return add_float(table, numbers && !isnan(d->cosine), d->cosine, e);
+}
+
+/* The keys that differ, worst first; at most top, all of them when it is 0. */
+static int add_rows(rows *table, const both *x, bool brief, int32_t top, kv_err *e)
+{
+    int64_t n = 0;
+    const tensor_difference **sorted = mem_alloc(x->n, sizeof *sorted, e);
+    int rc = sorted ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < x->n && sorted; i++)
+        if (x->pairs[i].state != DIFF_SAME)
+            sorted[n++] = &x->pairs[i];
+    if (n)
+        qsort(sorted, (size_t)n, sizeof *sorted, by_order);
+    for (int64_t i = 0; i < n && (top == 0 || i < top) && rc == KV_OK; i++) {
+        rc = rows_add_key(table, (kv_key){.name = x->names[sorted[i] - x->pairs]}, e);
+        if (rc == KV_OK && !brief)
+            rc = add_row(table, x, sorted[i], e);
+    }
+    mem_free(sorted);
+    return rc;
+}
+
+int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {
+        {"key", "key"},     {"state", "state"}, {"equal", "equal"}, {"max_abs", "max_abs"},
+        {"where", "where"}, {"ulps", "ulps"},   {"rms", "rms"},     {"cosine", "cosine"}};
+    static const rows_column names[] = {{"key", NULL}};
+    diff_options o = {0};
+    choice chosen = {0};
+    both x = {0};
+    int32_t top = 0;
+    buf text = {0};
+    int rc = read_options(s, call, &o, &top, e);
+    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    if (o.brief)
+        table = (rows){names, 1, NULL, 0, 0};
+    if (rc == KV_OK)
+        rc = choose_read(s, call, call->kid[2], out, &chosen, e);
+    for (int i = 0; i < 2 && rc == KV_OK; i++)
+        rc = choose_open(s, call->kid[i], false, out, &x.files[i], e);
+    for (int i = 0; i < 2 && o.tolerance && rc == KV_OK; i++)
+        rc = choose_decode(s, call, call->kid[i], &x.files[i], 1, NULL, NULL, e);
+    if (rc == KV_OK && (rc = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
+        for (int64_t i = 0; i < x.n && o.tolerance && rc == KV_OK; i++)
+            rc = check_scales(s, call, &x, i, e);
+    if (rc == KV_OK && (rc = compare(&x, &o, e)))
+        unit_at(s, call, e);
+    if (rc == KV_OK && o.tolerance)
+        tell_decoded(s, &x);
+    if (rc == KV_OK && !o.brief && !o.tolerance)
+        note_codes(s, call, &x);
+    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
+        rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
+                           (long long)(x.n - x.nsame), (long long)x.n);
+    mem_free(x.pairs);
+    mem_free(x.names);
+    checkpoint_close(x.files[0]);
+    checkpoint_close(x.files[1]);
+    return result_table(out, &text, &table, rc, e);
+}

@@ -1,0 +1,767 @@
+/* Commands that look at a checkpoint: `ls` (names, dtypes, shapes and bytes, from its headers
+ * alone), `stat` (statistics, one row a key), `check` (every fault of its files, and of its data).
+ * */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
+#include "eval/eval.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "tensors/tensor_check.h"
+#include "tensors/tensor_stat.h"
+#include "term/progress.h"
+
+/* ---- ls ---- */
+
+/* One listing. */
+typedef struct listing {
+    const checkpoint *file;
+    const int64_t *keys;
+    int64_t n;
+    bool all; /* entries that are not tensors are in it */
+} listing;
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+/* dtype, shape and bytes. */
+static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
+{
+    int rc;
+    if ((rc = rows_add_text(table, tensor_info_type(t), e)) ||
+        (rc = rows_add_shape(table, t->ndim, t->shape, e)))
+        return rc;
+    return rows_add(table, value_int(bytes), e);
+}
+
+/* How a sparse key is stored: "row_sparse, 2 of 5 rows". */
+static int add_stored(rows *table, const tensor_info *t, kv_err *e)
+{
+    char text[80] = "";
+    if (t->form & TENSOR_ROWS)
+        snprintf(text, sizeof text, "row_sparse, %lld of %lld rows", (long long)t->first,
+                 (long long)t->shape[0]);
+    else if (t->form & TENSOR_CSR)
+        snprintf(text, sizeof text, "csr, %lld of %lld elements", (long long)t->first,
+                 (long long)t->elements);
+    return rows_add_text(table, text, e);
+}
+
+/* One row a key; with --long its file, and where the file holds it. */
+static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
+{
+    static const rows_column columns[] = {
+        {"key", "key"},   {"dtype", "dtype"},   {"shape", "shape"},  {"bytes", "bytes"},
+        {"file", "file"}, {"offset", "offset"}, {"stored", "stored"}};
+    static const rows_column entries[] = {{"key", "key"},
+                                          {"dtype", "dtype"},
+                                          {"shape", "shape"},
+                                          {"bytes", "bytes"},
+                                          {"value", "value"}};
+    int rc = KV_OK;
+    bool with_values = false; /* there are entries that are not tensors */
+    bool sparse = false;
+    for (int64_t i = 0; i < l->n; i++) {
+        with_values |= !with_places && checkpoint_at(l->file, l->keys[i])->value;
+        sparse |= with_places && checkpoint_at(l->file, l->keys[i])->form & TENSOR_SPARSE;
+    }
+    int ncolumns = with_places ? 6 + sparse : with_values ? 5 : 4;
+    *table = (rows){with_values ? entries : columns, ncolumns, NULL, 0, 0};
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
+        if ((rc = rows_add_text(table, t->name, e)) == KV_OK)
+            rc = add_form(table, t, t->bytes, e);
+        if (rc == KV_OK && with_places &&
+            (rc = rows_add_text(table, checkpoint_file(l->file, t->file), e)) == KV_OK)
+            rc = rows_add(table, value_int(t->offset), e);
+        if (rc == KV_OK && sparse)
+            rc = add_stored(table, t, e);
+        if (rc == KV_OK && with_values)
+            rc = rows_add_text(table, t->value ? t->value : "", e);
+    }
+    return rc;
+}
+
+/* ---- --fold ---------------------------------------------------------------------------------- */
+
+/* Keys whose names differ in their numbers alone, of one dtype and shape. */
+typedef struct group {
+    const char *name; /* with # for each number */
+    const tensor_info *first;
+    int64_t count, bytes;
+} group;
+
+typedef struct groups {
+    group *items;
+    int64_t n, cap;
+    map by_text; /* the number of a group by its folded name, dtype and shape */
+    arena texts;
+} groups;
+
+/* Appends a name, with # for each run of digits. */
+static void fold(buf *out, const char *name)
+{
+    while (*name) {
+        size_t digits = strspn(name, "0123456789");
+        size_t others = strcspn(name + digits, "0123456789");
+        buf_add(out, digits ? "#" : "");
+        buf_put(out, name + digits, others);
+        name += digits + others;
+    }
+}
+
+/* The text that the tensors of a group share: "BF16 2x3 model.#.weight". */
+static int group_text(buf *out, const tensor_info *t, kv_err *e)
+{
+    buf_clear(out);
+    buf_printf(out, "%s ", tensor_info_type(t));
+    for (int i = 0; i < t->ndim; i++)
+        buf_printf(out, i ? "x%lld" : "%lld", (long long)t->shape[i]);
+    buf_char(out, ' ');
+    fold(out, t->name);
+    return buf_check(out, e);
+}
+
+static int add_group(groups *g, const tensor_info *t, const buf *text, kv_err *e)
+{
+    int rc = mem_grow(&g->items, &g->cap, g->n + 1, sizeof *g->items, e);
+    const char *kept = rc ? NULL : arena_text(&g->texts, buf_text(text), text->len, e);
+    if (!kept)
+        return KV_E_MEMORY;
+    if ((rc = map_put(&g->by_text, (kv_key){.name = kept}, g->n, e)))
+        return rc;
+    const char *name = strchr(strchr(kept, ' ') + 1, ' ') + 1;
+    g->items[g->n++] = (group){name, t, 0, 0};
+    return KV_OK;
+}
+
+static int group_keys(const listing *l, groups *g, kv_err *e)
+{
+    buf text = {0};
+    int rc = KV_OK;
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
+        if ((rc = group_text(&text, t, e)))
+            break;
+        int64_t at = map_get(&g->by_text, (kv_key){.name = buf_text(&text)});
+        if (at < 0) {
+            at = g->n;
+            rc = add_group(g, t, &text, e);
+        }
+        if (rc == KV_OK) {
+            g->items[at].count++;
+            g->items[at].bytes += t->bytes;
+        }
+    }
+    buf_release(&text);
+    return rc;
+}
+
+/* A # alone makes no name one that needs quotes. */
+static int add_folded_name(rows *shown, const group *g, kv_err *e)
+{
+    buf text = {0};
+    show_key(&text, (kv_key){.name = g->first->name});
+    bool quoted = *buf_text(&text) == '"';
+    buf_clear(&text);
+    if (quoted)
+        show_key(&text, (kv_key){.name = g->name});
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK)
+        rc = rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
+    buf_release(&text);
+    return rc;
+}
+
+/* One row a group, in the order of their first keys. Two tables: in text the count is ×32. */
+static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
+{
+    static const rows_column columns[] = {{"key", "key"},
+                                          {"dtype", "dtype"},
+                                          {"shape", "shape"},
+                                          {"bytes", "bytes"},
+                                          {"count", "count"}};
+    static const rows_column heads[] = {{"name", "key"},
+                                        {"dtype", "dtype"},
+                                        {"shape", "shape"},
+                                        {"bytes", "bytes"},
+                                        {"count", "count"}};
+    rows shown = {heads, 5, NULL, 0, 0};
+    groups g = {0};
+    *table = (rows){columns, 5, NULL, 0, 0};
+    int rc = group_keys(l, &g, e);
+    for (int64_t i = 0; i < g.n && rc == KV_OK; i++) {
+        const group *one = &g.items[i];
+        char times[32];
+        snprintf(times, sizeof times, "×%lld", (long long)one->count);
+        if ((rc = rows_add_text(table, one->name, e)) ||
+            (rc = add_form(table, one->first, one->bytes, e)) ||
+            (rc = rows_add(table, value_int(one->count), e)) ||
+            (rc = add_folded_name(&shown, one, e)) ||
+            (rc = add_form(&shown, one->first, one->bytes, e)))
+            break;
+        rc = rows_add_text(&shown, times, e);
+    }
+    if (rc == KV_OK)
+        rc = rows_print(text, &shown, e);
+    rows_release(&shown);
+    map_release(&g.by_text);
+    arena_release(&g.texts);
+    mem_free(g.items);
+    return rc;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+/* The last line, which --json has as `about`. */
+static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
+{
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    int64_t sums[3] = {l->n, 0, 0}, nothers;
+    const char *others, *model;
+    static const char *const names[] = {"key", "element", "byte"};
+    int rc = KV_OK;
+    *totals = (rows){pair, 2, NULL, 0, 0};
+    for (int64_t i = 0; i < l->n; i++) {
+        sums[1] += checkpoint_at(l->file, l->keys[i])->elements;
+        sums[2] += checkpoint_at(l->file, l->keys[i])->bytes;
+    }
+    for (int i = 0; i < 3 && rc == KV_OK; i++) {
+        char plural[16];
+        snprintf(plural, sizeof plural, "%ss", names[i]);
+        buf_printf(text, "%s%lld %s", i ? ", " : "", (long long)sums[i],
+                   sums[i] == 1 ? names[i] : plural);
+        if ((rc = rows_add_text(totals, plural, e)) == KV_OK)
+            rc = rows_add(totals, value_int(sums[i]), e);
+    }
+    nothers = checkpoint_others(l->file, &others, &model);
+    if (nothers && !l->all)
+        buf_printf(text, "; %lld %s (%s%s), which --all shows", (long long)nothers,
+                   nothers == 1 ? "entry is not a tensor" : "entries are not tensors", others,
+                   nothers > 2 ? ", …" : "");
+    if (model)
+        buf_printf(text, "; %s#%s reads the tensors of %s only", checkpoint_name(l->file), model,
+                   model);
+    buf_char(text, '\n');
+    return rc;
+}
+
+static int list_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                     kv_err *e)
+{
+    checkpoint *file = NULL;
+    int64_t *keys = NULL, n = 0;
+    buf text = {0};
+    const ast *folded = command_option_of(call, "fold"), *places = command_option_of(call, "long");
+    bool all = command_option_of(call, "all");
+    const checkpoint_options options = {.weights = !all, .entries = all};
+    int rc = checkpoint_open(&file, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
+    if (rc == KV_OK)
+        rc = choose_keys(s, chosen, file, &keys, &n, e);
+    listing l = {file, keys, n, all};
+    if (rc == KV_OK && folded)
+        rc = fold_keys(&l, &out->entries, &text, e);
+    else if (rc == KV_OK && (rc = list_keys(&l, places, &out->entries, e)) == KV_OK)
+        rc = rows_print(&text, &out->entries, e);
+    if (rc == KV_OK)
+        rc = add_totals(&l, &out->summary, &text, e);
+    mem_free(keys);
+    checkpoint_close(file);
+    return result_text(out, &text, rc, e);
+}
+
+int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *places = command_option_of(call, "long");
+    if (places && command_option_of(call, "fold"))
+        return unit_err(s, places, e, KV_E_USAGE,
+                        "--long tells where each key stands, and --fold counts keys: give one");
+    return choose_each(s, call, list_file, false, out, e);
+}
+
+/* ---- stat ---- */
+
+/* Reads the data of the chosen keys, and draws how far it is. */
+static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
+{
+    progress_begin("stat", 0, PROGRESS_BYTES);
+    int rc = tensor_stats(stats, c, keys, n, progress_bytes, NULL, e);
+    progress_end();
+    return rc;
+}
+
+/* Keys of C64, of quantised types and of elements that are not numbers have no numbers here. When
+ * others are chosen too, their rows are what the user wants. */
+static int check_numbers(session *s, const word *path, const checkpoint *c, const int64_t *keys,
+                         int64_t n, kv_err *e)
+{
+    const tensor_info *first = NULL;
+    int64_t without = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const tensor_info *t = checkpoint_at(c, keys[i]);
+        if (tensor_stat_can(t->type))
+            continue;
+        first = first ? first : t;
+        without++;
+    }
+    if (first && without == n)
+        return unit_err(s, path->at, e, KV_E_DTYPE,
+                        "\"%.200s\" has no numbers to look at: its type is %s", first->name,
+                        tensor_info_type(first));
+    if (first)
+        session_note(s, "%lld of %lld keys have no numbers to look at, such as \"%.200s\" (%s)",
+                     (long long)without, (long long)n, first->name, tensor_info_type(first));
+    return KV_OK;
+}
+
+/* Integers of 64 bits may be larger than those of the language. */
+static int add_number(rows *table, bool there, stat_number x, kv_err *e)
+{
+    char text[32];
+    if (!there)
+        return rows_add(table, value_none(), e);
+    if (!x.is_integer)
+        return rows_add(table, value_float(x.x), e);
+    if (x.magnitude <= INT64_MAX)
+        return rows_add(table, value_int(x.negative ? -(int64_t)x.magnitude : (int64_t)x.magnitude),
+                        e);
+    if (x.negative)
+        return rows_add(table, value_int(INT64_MIN), e);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)x.magnitude);
+    return rows_add_text(table, text, e);
+}
+
+static int add_float(rows *table, bool there, double x, kv_err *e)
+{
+    return rows_add(table, there ? value_float(x) : value_none(), e);
+}
+
+static int add_count(rows *table, bool there, int64_t n, kv_err *e)
+{
+    return rows_add(table, there ? value_int(n) : value_none(), e);
+}
+
+static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
+{
+    bool some = s->finite > 0, can = s->has_numbers;
+    int rc;
+    if ((rc = rows_add_key(table, key, e)) ||
+        (rc = rows_add(table, value_int(s->elements), e)) ||
+        (rc = add_number(table, some, s->min, e)) ||
+        (rc = add_number(table, some, s->max, e)) ||
+        (rc = add_float(table, some, s->mean, e)) || (rc = add_float(table, some, s->std, e)) ||
+        (rc = add_number(table, some, s->absmax, e)) ||
+        (rc = add_count(table, can, s->zeros, e)) || (rc = add_count(table, can, s->nan, e)))
+        return rc;
+    return add_count(table, can, s->inf, e);
+}
+
+/* ---- The store ---- */
+
+typedef struct store_stats {
+    session *s;
+    kv *store;
+    const char *first; /* (optional) the first pattern */
+    bool several;      /* there are more */
+    choice *chosen;
+    rows *table;
+} store_stats;
+
+static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *e)
+{
+    const void *data;
+    checkpoint *c = NULL;
+    int64_t only = 0;
+    int rc = kv_array_read(a, &data, e);
+    const tensor_info t = {.name = name, .type = tensor_type_of(kv_array_dtype(a)),
+                           .ndim = kv_array_ndim(a), .shape = kv_array_shape(a),
+                           .elements = kv_array_size(a), .bytes = kv_array_bytes(a)};
+    if (rc == KV_OK)
+        rc = checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e);
+    if (rc == KV_OK)
+        rc = tensor_stats(stat, c, &only, 1, NULL, NULL, e);
+    checkpoint_close(c);
+    return rc;
+}
+
+static bool takes(const store_stats *x, const char *name)
+{
+    bool first = x->first && fnmatch(x->first, name, 0) == 0;
+    return x->several ? first || choose_takes(x->chosen, name)
+                      : (!x->first || first) && choose_takes(x->chosen, name);
+}
+
+/* Receives a row of the topic "rounds", which has a row for each key. */
+static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    const store_stats *x = arg;
+    kv_key key = {f[0].number, f[0].text};
+    char number[NUM_TEXT_MAX];
+    int64_t rounds[2];
+    kv_array *a;
+    tensor_stat stat;
+    (void)n;
+    number[num_int(number, key.id)] = '\0';
+    const char *name = key.name ? key.name : number;
+    if (!takes(x, name))
+        return KV_OK;
+    int rc = session_interrupted(x->s, e);
+    if (rc || (rc = kv_peek(x->store, &key, &a, rounds, e)))
+        return rc;
+    rc = stat_array(&stat, name, a, e);
+    kv_array_unref(a);
+    return rc ? rc : add_row(x->table, key, &stat, e);
+}
+
+/* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads no
+ * files. */
+static int stat_store(session *s, const ast *call, rows *table, result *out, kv_err *e)
+{
+    choice chosen = {0};
+    store_stats x = {.s = s, .chosen = &chosen, .table = table};
+    const ast *globs = call->n > 1 ? call->kid[1] : NULL;
+    if (call->kid[0] && !(x.first = eval_word(s, call->kid[0], "a pattern", out, e)))
+        return e->code;
+    x.several = globs && globs->n > 0;
+    int rc = session_store(s, &x.store, e);
+    if (rc == KV_OK && (rc = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
+        rc = kv_describe(x.store, "rounds", stat_key, &x, e);
+    if (rc == KV_OK && !x.first)
+        rc = choose_check_excluded(s, &chosen, e);
+    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
+        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
+    return rc;
+}
+
+/* ---- The command ---- */
+
+static rows new_table(void)
+{
+    static const rows_column columns[] = {{"key", "key"},       {"elements", "elements"},
+                                          {"min", "min"},       {"max", "max"},
+                                          {"mean", "mean"},     {"std", "std"},
+                                          {"absmax", "absmax"}, {"zeros", "zeros"},
+                                          {"nan", "nan"},       {"inf", "inf"}};
+    return (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+}
+
+static int stat_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                     kv_err *e)
+{
+    rows table = new_table();
+    checkpoint *file = NULL;
+    int64_t *keys = NULL, n = 0;
+    tensor_stat *stats = NULL;
+    buf text = {0};
+    decoded values = {0};
+    int rc = choose_open_word(s, path, false, &file, e);
+    if (rc == KV_OK)
+        rc = choose_decode(s, call, path->at, &file, 1, NULL, NULL, e);
+    if (rc == KV_OK && (rc = choose_keys(s, chosen, file, &keys, &n, e)) == KV_OK)
+        rc = choose_check_all_scales(s, call, path->at, file, keys, n, e);
+    if (rc == KV_OK)
+        rc = check_numbers(s, path, file, keys, n, e);
+    if (rc == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK && (rc = read_stats(stats, file, keys, n, e)))
+        unit_at(s, path->at, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        choose_count_decoded(&values, file, keys[i]);
+    choose_tell_decoded(s, &values, NULL);
+    mem_free(stats);
+    mem_free(keys);
+    checkpoint_close(file);
+    return result_table(out, &text, &table, rc, e);
+}
+
+int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
+{
+    if (call->kid[0] && !s->guest)
+        return choose_each(s, call, stat_file, false, out, e);
+    rows table = new_table();
+    buf text = {0};
+    int rc = stat_store(s, call, &table, out, e);
+    return result_table(out, &text, &table, rc, e);
+}
+
+/* ---- Findings -------------------------------------------------------------------------------- */
+
+/* A file of lies may have millions of faults: so many are listed, the others counted. */
+#define LISTED_MAX 100000
+
+/* The findings so far: cells for --json, and lines. */
+typedef struct findings {
+    rows *cells;
+    buf *lines;
+    int64_t n;
+    const char *path; /* of the checkpoint, for what concerns no single file */
+} findings;
+
+static int add_text_or_none(rows *table, const char *text, kv_err *e)
+{
+    return text ? rows_add_text(table, text, e) : rows_add(table, value_none(), e);
+}
+
+static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
+{
+    int rc;
+    if ((rc = add_text_or_none(f->cells, key, e)) || (rc = add_text_or_none(f->cells, file, e)))
+        return rc;
+    return rows_add_text(f->cells, finding, e);
+}
+
+static void add_visible(buf *lines, const char *text)
+{
+    visible_line(lines, text, strlen(text));
+}
+
+/* A fault that opening found: its text names the tensor. */
+static int add_fault(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
+{
+    findings *f = arg;
+    if (f->n++ >= LISTED_MAX)
+        return KV_OK;
+    add_visible(f->lines, file ? file : f->path);
+    buf_add(f->lines, ": ");
+    add_visible(f->lines, finding);
+    buf_char(f->lines, '\n');
+    return add_cells(f, key, file, finding, e);
+}
+
+/* Adds what is said of a key: `m.safetensors: fc.weight: 3 of 6 elements are NaN`. */
+static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
+{
+    buf text = {0};
+    va_list args;
+    if (f->n++ >= LISTED_MAX)
+        return KV_OK;
+    va_start(args, fmt);
+    buf_vprintf(&text, fmt, args);
+    va_end(args);
+    add_visible(f->lines, file);
+    buf_add(f->lines, ": ");
+    show_key(f->lines, (kv_key){.name = key});
+    buf_add(f->lines, ": ");
+    add_visible(f->lines, buf_text(&text));
+    buf_char(f->lines, '\n');
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK)
+        rc = add_cells(f, key, file, buf_text(&text), e);
+    buf_release(&text);
+    return rc;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+/* "3 of 6 elements are NaN" */
+static int add_faults(findings *f, const tensor_info *t, const char *file, int64_t count,
+                     int64_t of, const char *units, const char *what, kv_err *e)
+{
+    return count == 0 ? KV_OK
+                      : add(f, t->name, file, e, "%lld of %lld %s %s %s", (long long)count,
+                            (long long)of, units, count == 1 ? "is" : "are", what);
+}
+
+static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
+                      const tensor_values *v, kv_err *e)
+{
+    const char *file = checkpoint_file(c, t->file);
+    bool parts = tensor_type_kind(t->type) == TENSOR_KIND_COMPLEX;
+    const char *units = parts ? "parts" : "elements";
+    int64_t n = parts ? 2 * t->elements : t->elements;
+    int rc;
+    if ((rc = add_faults(f, t, file, v->nans, n, units, "NaN", e)) ||
+        (rc = add_faults(f, t, file, v->infs, n, units, "Inf", e)) ||
+        (rc = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", e)))
+        return rc;
+    return v->zero ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
+}
+
+/* A key that cannot be read; the sentence begins with the name of its file. */
+static int add_unread(findings *f, const char *key, const char *file, const char *why, kv_err *e)
+{
+    size_t n = strlen(file);
+    bool named = strncmp(why, file, n) == 0 && strncmp(why + n, ": ", 2) == 0;
+    return add_fault(f, key, file, named ? why + n + 2 : why, e);
+}
+
+/* One by one, where something stands in the way of a walk over all: what cannot be read is a
+ * finding, and the other keys are looked at. */
+static int check_each(findings *f, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t k = 0; k < n && rc == KV_OK; k++) {
+        int64_t i = keys[k];
+        const tensor_info *t = checkpoint_at(c, i);
+        tensor_values v;
+        kv_err why = {0};
+        rc = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
+        if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
+            rc = add_unread(f, t->name, checkpoint_file(c, t->file), why.text, e);
+        else if (rc == KV_OK)
+            rc = add_values(f, c, t, &v, e);
+        else
+            *e = why;
+    }
+    return rc;
+}
+
+static int check_values(session *s, findings *f, checkpoint *c, const bool *chosen, kv_err *e)
+{
+    int64_t all = checkpoint_count(c), looked = 0, n = 0;
+    int64_t *keys = mem_alloc(all, sizeof *keys, e);
+    tensor_values *values = mem_alloc(all, sizeof *values, e);
+    const tensor_info *odd = NULL, *quantised = NULL;
+    int64_t blocks = 0;
+    kv_err why = {0};
+    int rc = keys && values ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < all && rc == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        if (!chosen[i])
+            continue;
+        if (!t->odd)
+            keys[n++] = i;
+        looked++;
+        if (tensor_type_kind(t->type) == TENSOR_KIND_QUANTISED) {
+            quantised = quantised ? quantised : t;
+            blocks++;
+        }
+        odd = odd ? odd : t->odd ? t : NULL;
+    }
+    if (odd)
+        session_note(s, "%lld of %lld keys have no numbers to look at, such as \"%.200s\" (%s)",
+                     (long long)(looked - n), (long long)looked, odd->name, odd->odd);
+    if (quantised)
+        session_note(s,
+                     "NaN and Inf are not looked for in %lld of %lld keys, quantised such as "
+                     "\"%.200s\" (%s)",
+                     (long long)blocks, (long long)looked, quantised->name,
+                     tensor_info_type(quantised));
+    if (rc == KV_OK) {
+        progress_begin("check", 0, PROGRESS_BYTES);
+        rc = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
+        progress_end();
+        if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
+            rc = check_each(f, c, keys, n, e);
+        else if (rc)
+            *e = why;
+        else
+            for (int64_t i = 0; i < n && rc == KV_OK; i++)
+                rc = add_values(f, c, checkpoint_at(c, keys[i]), &values[i], e);
+    }
+    mem_free(keys);
+    mem_free(values);
+    return rc;
+}
+
+/* ---- --like ---------------------------------------------------------------------------------- */
+
+static bool same_shape(const tensor_info *a, const tensor_info *b)
+{
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 ||
+            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+}
+
+/* One key, and the one of this name in the other checkpoint. */
+static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
+                       const checkpoint *other, kv_err *e)
+{
+    const char *file = checkpoint_file(c, t->file), *in = checkpoint_name(other);
+    int64_t at = checkpoint_find(other, t->name);
+    char shape[160], wanted[160];
+    if (at < 0)
+        return add(f, t->name, file, e, "%s has no such key", in);
+    const tensor_info *o = checkpoint_at(other, at);
+    int rc = KV_OK;
+    if (strcmp(tensor_info_type(t), tensor_info_type(o)) != 0) /* two odd ones are one type */
+        rc = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
+                 tensor_info_type(o));
+    if (rc == KV_OK && !same_shape(t, o))
+        rc = add(f, t->name, file, e, "the shape is %s, in %s %s",
+                 kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
+                 kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));
+    return rc;
+}
+
+static int check_like(findings *f, const checkpoint *c, choice *chosen, const checkpoint *other,
+                      kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(c) && rc == KV_OK; i++)
+        if (choose_takes(chosen, checkpoint_at(c, i)->name))
+            rc = compare_key(f, c, checkpoint_at(c, i), other, e);
+    for (int64_t i = 0; i < checkpoint_count(other) && rc == KV_OK; i++) {
+        const char *name = checkpoint_at(other, i)->name;
+        if (checkpoint_find(c, name) < 0 && choose_takes(chosen, name))
+            rc = add(f, name, checkpoint_name(c), e, "missing, %s has it",
+                     checkpoint_name(other));
+    }
+    return rc;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static int open_checked(session *s, const ast *call, findings *f, const word *path,
+                        checkpoint **c, kv_err *e)
+{
+    const checkpoint_options options = {
+        .weights = !command_option_of(call, "all"), .found = add_fault, .arg = f};
+    f->path = path->text;
+    return checkpoint_open(c, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
+}
+
+/* *takes: whether each key of the checkpoint is looked at; the caller releases it. */
+static int choose_checked(choice *chosen, const checkpoint *c, bool **takes, kv_err *e)
+{
+    int64_t n = checkpoint_count(c);
+    if (!(*takes = mem_alloc(n, sizeof **takes, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        (*takes)[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
+    return KV_OK;
+}
+
+static int check_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                      kv_err *e)
+{
+    static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
+    const ast *like = command_option_of(call, "like");
+    checkpoint *c = NULL, *other = NULL;
+    bool *takes = NULL;
+    buf text = {0};
+    findings f = {&out->entries, &text, 0, ""};
+    out->entries = (rows){columns, 3, NULL, 0, 0};
+    int rc = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
+    if (rc == KV_OK && (rc = open_checked(s, call, &f, path, &c, e)) == KV_OK &&
+        (rc = choose_checked(chosen, c, &takes, e)) == KV_OK &&
+        (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
+        rc = check_like(&f, c, chosen, other, e);
+    if (rc == KV_OK)
+        rc = choose_check(s, chosen, e);
+    if (rc == KV_OK) {
+        rc = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
+                           f.n == 1 ? "" : "s", checkpoint_name(c),
+                           f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
+    }
+    mem_free(takes);
+    checkpoint_close(c);
+    checkpoint_close(other);
+    return result_text(out, &text, rc, e);
+}
+
+int cmd_check(session *s, const ast *call, result *out, kv_err *e)
+{
+    return choose_each(s, call, check_file, true, out, e);
+}

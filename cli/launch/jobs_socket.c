@@ -1,0 +1,570 @@
+/* Sockets by which a job that runs is found and looked at: their folder, the messages on them, and
+ * the launcher that hands its clients over to a worker. */
+#include "launch/jobs_socket.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "launch/launch_attempt.h"
+#include "launch/launch_folder.h"
+#include "term/terminal.h"
+
+/* ---- The folder ---- */
+
+/* Sockets are reached through /proc/self/fd/FOLDER/NAME: so no path is too long for one, and nobody
+ * can put another folder in the place of the one that was checked. */
+
+enum { WAITING = 16 /* connections that are not accepted yet */, SECONDS = 10 };
+
+bool jobs_is_name(const char *name)
+{
+    size_t n = strlen(name);
+    if (n == 0 || n > JOBS_NAME || *name == '.')
+        return false;
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr("-_.", *name))
+            return false;
+    return true;
+}
+
+static void folder_name(char path[4096])
+{
+    const char *own = getenv("KVCTL_JOBS");
+    if (own && *own)
+        snprintf(path, 4096, "%s", own);
+    else
+        snprintf(path, 4096, "/tmp/kvctl.%u", (unsigned)geteuid());
+}
+
+int jobs_folder_open(bool makes, int *dir, kv_err *e)
+{
+    char path[4096];
+    struct stat s;
+    folder_name(path);
+    *dir = -1;
+    if (makes && mkdir(path, 0700) && errno != EEXIST)
+        return file_error(e, "make", path, errno);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && !makes)
+        return KV_OK;
+    if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+        return kv_err_set(e, KV_E_IO, "\"%s\" is no folder but a link or a file", path);
+    if (fd < 0 || fstat(fd, &s)) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        return file_error(e, "open", path, why);
+    }
+    if (s.st_uid != geteuid())
+        kv_err_set(e, KV_E_IO, "\"%s\" belongs to another user", path);
+    else if (s.st_mode & 077)
+        kv_err_set(e, KV_E_IO, "\"%s\" is open to other users: its mode is %03o, not 700", path,
+                   (unsigned)s.st_mode & 0777);
+    if (e->code) {
+        close(fd);
+        return kv_err_hint(e, "$KVCTL_JOBS names another folder"), KV_E_IO;
+    }
+    *dir = fd;
+    return KV_OK;
+}
+
+static struct sockaddr_un address_of(int dir, const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%.64s", dir, name);
+    return a;
+}
+
+static bool is_own_peer(int fd)
+{
+    struct ucred who;
+    socklen_t n = sizeof who;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
+}
+
+/* A peer that does not accept, or does not read, is given up. */
+static void limit_waits(int fd, int seconds)
+{
+    const struct timeval t = {seconds, 0};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
+
+int jobs_connect(int dir, const char *name, int seconds)
+{
+    struct stat s;
+    struct sockaddr_un a = address_of(dir, name);
+    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW))
+        return -1;
+    if (!S_ISSOCK(s.st_mode) || s.st_uid != geteuid()) {
+        errno = EPERM;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (seconds ? 0 : SOCK_NONBLOCK), 0);
+    if (fd < 0)
+        return -1;
+    limit_waits(fd, seconds);
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0 && is_own_peer(fd)) {
+        fcntl(fd, F_SETFL, 0);
+        limit_waits(fd, SECONDS);
+        return fd;
+    }
+    int why = errno ? errno : EPERM;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+/* Returns true if a socket is left of a job that is gone; the folder's lock is held. */
+static bool is_dead(int dir, const char *name)
+{
+    int fd = jobs_connect(dir, name, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && errno == ECONNREFUSED;
+}
+
+static int make_socket(int dir, const char *name, int *out, kv_err *e)
+{
+    struct sockaddr_un a = address_of(dir, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* Linux gives the file the mode of the socket; the folder keeps others out anyway. */
+    if (fd >= 0 && fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
+        listen(fd, WAITING) == 0) {
+        *out = fd;
+        return KV_OK;
+    }
+    file_error(e, "make", name, errno);
+    if (fd >= 0)
+        close(fd);
+    return e->code;
+}
+
+int jobs_listen(int dir, const char *name, int *fd, kv_err *e)
+{
+    struct stat s;
+    int rc = KV_OK;
+    flock(dir, LOCK_EX);
+    bool there = fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && !S_ISSOCK(s.st_mode))
+        rc = kv_err_set(e, KV_E_IO, "\"%s\" in the folder of jobs is not a socket", name);
+    else if (there && !is_dead(dir, name))
+        rc = kv_err_set(e, KV_E_BUSY, "a job called %s runs already", name);
+    else if (there && unlinkat(dir, name, 0))
+        rc = file_error(e, "remove", name, errno);
+    if (!rc)
+        rc = make_socket(dir, name, fd, e);
+    flock(dir, LOCK_UN);
+    return rc;
+}
+
+int jobs_accept(int fd)
+{
+    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    if (peer < 0)
+        return -1;
+    if (!is_own_peer(peer)) {
+        close(peer);
+        return -1;
+    }
+    limit_waits(peer, SECONDS);
+    return peer;
+}
+
+void jobs_tidy(int dir)
+{
+    int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    if (!d)
+        return;
+    flock(dir, LOCK_EX);
+    for (const struct dirent *x; (x = readdir(d));)
+        if (jobs_is_name(x->d_name) && is_dead(dir, x->d_name))
+            unlinkat(dir, x->d_name, 0);
+    flock(dir, LOCK_UN);
+    closedir(d);
+}
+
+void jobs_unlisten(int dir, int fd, const char *name)
+{
+    flock(dir, LOCK_EX);
+    close(fd);
+    if (is_dead(dir, name))
+        unlinkat(dir, name, 0);
+    flock(dir, LOCK_UN);
+    close(dir);
+}
+
+/* ---- Messages ---- */
+
+/* Sending and receiving whole messages; the head is read first, so that a length is judged before
+ * anything of that size is made. */
+
+static bool send_all(int fd, const char *at, size_t n)
+{
+    while (n > 0) {
+        ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
+        at += sent;
+        n -= (size_t)sent;
+    }
+    return true;
+}
+
+bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n, int pass)
+{
+    jobs_head head = {.bytes = (uint32_t)n, .kind = kind};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof pass)];
+    } control = {{0}};
+    struct iovec both[] = {{&head, sizeof head}, {(void *)text, n}}; /* in one piece if they fit */
+    struct msghdr m = {.msg_iov = both, .msg_iovlen = 2};
+    if (n > JOBS_LARGE)
+        return false;
+    if (pass >= 0) {
+        m.msg_control = control.bytes;
+        m.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof pass), .cmsg_level = SOL_SOCKET,
+                              .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(c), &pass, sizeof pass);
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(fd, &m, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    size_t rest = sent < (ssize_t)sizeof head ? 0 : (size_t)sent - sizeof head;
+    return sent >= (ssize_t)sizeof head && send_all(fd, text + rest, n - rest);
+}
+
+bool jobs_say(int fd, jobs_kind kind, const char *text)
+{
+    return jobs_send(fd, kind, text, strlen(text), -1);
+}
+
+/* Keeps one descriptor that came, and closes any others. */
+static void take_passed(struct msghdr *m, int *passed)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        int n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        for (int i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + (size_t)i * sizeof fd, sizeof fd);
+            if (passed && *passed < 0)
+                *passed = fd;
+            else
+                close(fd);
+        }
+    }
+}
+
+/* Returns 1, or 0 at an end before the first byte, or -1. */
+static int receive_all(int fd, char *to, size_t n, int *passed)
+{
+    for (size_t at = 0; at < n;) {
+        union {
+            struct cmsghdr align;
+            char bytes[CMSG_SPACE(4 * sizeof(int))];
+        } control;
+        struct iovec io = {to + at, n - at};
+        struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes,
+                           .msg_controllen = sizeof control.bytes};
+        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        take_passed(&m, passed);
+        if (got == 0 && at == 0)
+            return 0;
+        if (got == 0) {
+            errno = EPROTO;
+            return -1;
+        }
+        at += (size_t)got;
+    }
+    return 1;
+}
+
+int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most, int *passed)
+{
+    jobs_head head;
+    if (passed)
+        *passed = -1;
+    buf_clear(text);
+    int rc = receive_all(fd, (char *)&head, sizeof head, passed);
+    if (rc <= 0)
+        return rc;
+    char *room = head.bytes <= most ? buf_room(text, head.bytes) : NULL;
+    if (!room && head.bytes > 0) {
+        errno = head.bytes <= most ? ENOMEM : EPROTO;
+        rc = -1;
+    } else if (head.bytes > 0 && (rc = receive_all(fd, room, head.bytes, NULL)) == 0) {
+        errno = EPROTO;
+        rc = -1;
+    }
+    if (rc < 0 && passed && *passed >= 0) {
+        close(*passed);
+        *passed = -1;
+    }
+    if (rc < 0)
+        return rc;
+    buf_grew(text, head.bytes);
+    *kind = (jobs_kind)head.kind;
+    return 1;
+}
+
+/* ---- The door of a launcher ---- */
+
+/* Requests of clients and the answers are small, so a client that does not take its answer at
+ * once gets none. */
+
+static void name_job(const launch_options *o, char name[80])
+{
+    if (o->name)
+        snprintf(name, 80, "%s", o->name);
+    else
+        snprintf(name, 80, "%d", (int)getpid());
+}
+
+void door_tell_ranks(const launch_options *o)
+{
+    char host[64] = "", name[80];
+    name_job(o, name);
+    gethostname(host, sizeof host - 1);
+    setenv("KVSTORE_JOB", name, 1);
+    setenv("KVSTORE_JOB_HOST", host, 1);
+}
+
+int door_open(launch_door *d, const launch_options *o, kv_err *e)
+{
+    kv_err why = {0};
+    *d = (launch_door){.dir = -1, .fd = -1, .since = time(NULL)};
+    name_job(o, d->name);
+    if (jobs_folder_open(true, &d->dir, &why) == KV_OK &&
+        jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK) {
+        d->open = true;
+        return KV_OK;
+    }
+    if (d->dir >= 0)
+        close(d->dir);
+    if (why.code == KV_E_BUSY) {
+        *e = why;
+        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name"), KV_E_BUSY;
+    }
+    terminal_say("kvctl: the job runs, and nobody can attach to it: %s", why.text);
+    return KV_OK;
+}
+
+void door_close(launch_door *d)
+{
+    for (int i = 0; i < d->n; i++)
+        close(d->clients[i]);
+    if (d->open)
+        jobs_unlisten(d->dir, d->fd, d->name);
+    *d = (launch_door){.dir = -1, .fd = -1};
+}
+
+/* ---- The job in words ---- */
+
+static const char *state_of(const job *j)
+{
+    int begun = 0, ended = 0;
+    for (int i = 0; i < j->n; i++) {
+        begun += j->ranks[i].pid != 0;
+        ended += j->ranks[i].ended;
+    }
+    return j->end_ms || ended == j->n ? "ends" : begun < j->n ? "begins" : "runs";
+}
+
+/* The hosts on which ranks have begun, each once. */
+static void put_hosts(buf *out, const job *j)
+{
+    int n = 0;
+    for (int i = 0; i < j->n; i++) {
+        bool seen = !j->ranks[i].host[0];
+        for (int k = 0; k < i && !seen; k++)
+            seen = strcmp(j->ranks[k].host, j->ranks[i].host) == 0;
+        if (!seen)
+            buf_printf(out, n++ ? ",%s" : "%s", j->ranks[i].host);
+    }
+}
+
+static void put_words(buf *out, const launch_options *o)
+{
+    for (int i = 0; i < o->nwords; i++)
+        buf_printf(out, i ? " %s" : "%s", o->words[i]);
+}
+
+/* The workers, without the spares that wait. */
+static int count_workers(const job *j)
+{
+    int n = j->o->workers - j->o->spares;
+    for (int i = n; i < j->o->workers; i++)
+        n += j->ranks[i].asked;
+    return n;
+}
+
+/* The value of a line ends where the line does. */
+static void tell(int fd, const launch_door *d, const job *j)
+{
+    buf words = {0}, text = {0};
+    put_words(&words, j->o);
+    for (size_t i = 0; i < words.len; i++)
+        words.data[i] = (char)(words.data[i] == '\n' ? ' ' : words.data[i]);
+    buf_printf(&text, "name %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
+               d->name, (int)getpid(), (long long)d->since, count_workers(j), j->o->servers,
+               state_of(j));
+    put_hosts(&text, j);
+    buf_printf(&text, "\nscript %s\n", buf_text(&words));
+    if (!words.failed && !text.failed)
+        jobs_say(fd, JOBS_TOLD, buf_text(&text));
+    buf_release(&words);
+    buf_release(&text);
+}
+
+/* ---- Entering ---- */
+
+static bool is_here(const job *j, int number)
+{
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    return j->is_local || strcmp(j->ranks[number].host, host) == 0;
+}
+
+/* The worker that is asked for, or the first one of this host. */
+static int choose(const job *j, const char *text, char why[200])
+{
+    int first = -1, wanted = *text ? atoi(text) : -1;
+    for (int i = j->o->workers - 1; i >= 0; i--)
+        if (j->ranks[i].pid && !j->ranks[i].ended && is_here(j, i))
+            first = i;
+    if (!*text && first < 0)
+        snprintf(why, 200, "none of its workers runs on this host now");
+    if (!*text)
+        return first;
+    if (wanted < 0 || wanted >= j->o->workers)
+        snprintf(why, 200, "there is no worker %d: they are 0 to %d", wanted, j->o->workers - 1);
+    else if (!j->ranks[wanted].pid || j->ranks[wanted].ended)
+        snprintf(why, 200, "worker %d %s", wanted,
+                 j->ranks[wanted].ended ? "has ended" : "has not begun yet");
+    else if (!is_here(j, wanted))
+        snprintf(why, 200, "worker %d runs on %s: attach there", wanted, j->ranks[wanted].host);
+    else
+        return wanted;
+    return -1;
+}
+
+static void enter(int fd, const job *j, const char *text)
+{
+    char name[32], why[200] = "";
+    int number = choose(j, text, why), door = -1;
+    int dir = number < 0 ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(name, sizeof name, "attach.%d", number);
+    if (dir >= 0)
+        door = jobs_connect(dir, name, 0);
+    if (door >= 0) {
+        snprintf(name, sizeof name, "%d", number);
+        jobs_send(fd, JOBS_DOOR, name, strlen(name), door);
+        close(door);
+    } else {
+        if (!*why)
+            snprintf(why, sizeof why, "worker %d cannot be reached now: %s", number,
+                     strerror(errno));
+        jobs_say(fd, JOBS_REFUSED, why);
+    }
+    if (dir >= 0)
+        close(dir);
+}
+
+/* ---- Growing ---- */
+
+static void grow(int fd, job *j)
+{
+    char text[100];
+    int number = j->o->workers - j->o->spares;
+    while (number < j->o->workers && (j->ranks[number].asked || j->ranks[number].gone))
+        number++;
+    if (j->o->spares == 0) {
+        jobs_say(fd, JOBS_REFUSED, "it has no spare: launch --spares starts some");
+    } else if (number == j->o->workers) {
+        snprintf(text, sizeof text, "no spare is left of the %d that it began with", j->o->spares);
+        jobs_say(fd, JOBS_REFUSED, text);
+    } else if (strcmp(state_of(j), "runs") != 0) {
+        snprintf(text, sizeof text, "it %s, and grows while it runs", state_of(j));
+        jobs_say(fd, JOBS_REFUSED, text);
+    } else {
+        j->ranks[number].asked = true;
+        folder_add(j->folder, "grow", number, "-");
+        snprintf(text, sizeof text, "%d", number);
+        jobs_say(fd, JOBS_TOLD, text);
+    }
+}
+
+/* ---- Clients ---- */
+
+/* Reads a question, which comes in one piece. Returns whether another one may follow. */
+static bool answer(int fd, const launch_door *d, job *j)
+{
+    char bytes[sizeof(jobs_head) + 32];
+    jobs_head head;
+    ssize_t n = recv(fd, bytes, sizeof bytes - 1, MSG_DONTWAIT);
+    if (n < (ssize_t)sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    if (head.bytes != (size_t)n - sizeof head)
+        return false;
+    bytes[n] = '\0';
+    if (head.kind == JOBS_ASK)
+        tell(fd, d, j);
+    else if (head.kind == JOBS_ENTER)
+        enter(fd, j, bytes + sizeof head);
+    else if (head.kind == JOBS_GROW)
+        grow(fd, j);
+    return head.kind == JOBS_ASK;
+}
+
+static void drop(launch_door *d, int i)
+{
+    close(d->clients[i]);
+    d->n--;
+    for (; i < d->n; i++)
+        d->clients[i] = d->clients[i + 1];
+}
+
+void door_look(launch_door *d, struct job *j)
+{
+    struct pollfd next = {.fd = d->fd, .events = POLLIN};
+    int fd;
+    while (d->open && d->n < DOOR_CLIENTS && (fd = jobs_accept(d->fd)) >= 0) {
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        d->clients[d->n++] = fd;
+    }
+    for (int i = 0; i < d->n; i++) {
+        struct pollfd p = {.fd = d->clients[i], .events = POLLIN};
+        if (poll(&p, 1, 0) <= 0 || answer(d->clients[i], d, j))
+            continue;
+        drop(d, i--);
+    }
+    /* Silent clients must not keep out clients that ask: the oldest silent one makes room. */
+    if (d->open && d->n == DOOR_CLIENTS && poll(&next, 1, 0) > 0)
+        drop(d, 0);
+}

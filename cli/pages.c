@@ -1,0 +1,516 @@
+/* Pages: entries with their prompts, and between them their outputs, pasted, typed at the prompt,
+ * or compared with what they give now (--verify). */
+#include "pages.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "lang/lex.h"
+#include "out/report.h"
+#include "out/transcript.h"
+#include "run/run.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "term/terminal.h"
+
+/* ---- Entries ---- */
+
+/* To find out if an entry goes on behind a prompt all of it is parsed again, which is not done for
+ * larger ones. */
+#define OPEN_MAX 16384
+
+/* The bytes of a line, with its newline. */
+static size_t line_bytes(const char *text, size_t n)
+{
+    const char *newline = memchr(text, '\n', n);
+    return newline ? (size_t)(newline - text) + 1 : n;
+}
+
+static bool is_blank_line(const char *line, size_t n)
+{
+    while (n > 0 && letter_is_blank(line[n - 1]))
+        n--;
+    return n == 0;
+}
+
+bool page_is(const char *text, size_t n)
+{
+    source src = {.text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    lexer lx;
+    if (n > SOURCE_MAX)
+        return false;
+    lex_init(&lx, &src);
+    return lx.transcript;
+}
+
+/* Returns true if n bytes of text, with `end` behind them, are complete. */
+static bool is_complete(const char *text, size_t n, const char *end)
+{
+    buf copy = {0};
+    buf_put(&copy, text, n);
+    buf_add(&copy, end);
+    bool complete = buf_check(&copy, NULL) || unit_is_complete(buf_text(&copy), copy.len);
+    buf_release(&copy);
+    return complete;
+}
+
+/* Some pages have the prompt of an entry in front of each line of a block, too: what is indented
+ * behind it, and `else`, goes on. */
+static bool begins_entry(const char *line, size_t n)
+{
+    size_t margin = lex_margin(line, n);
+    const char *text = line + margin;
+    size_t left = n - margin;
+    bool more = left >= 4 && (memcmp(text, "else", 4) == 0 || memcmp(text, "elif", 4) == 0);
+    return lex_begins_entry(line, n) && !more && !(left > 0 && lex_is_blank(*text));
+}
+
+size_t page_entry(const char *text, size_t n)
+{
+    size_t end = 0;
+    bool begun = false;
+    while (end < n) {
+        size_t line = line_bytes(text + end, n - end);
+        /* The prompt behind it ends a block that is written by indentation. */
+        if (begins_entry(text + end, line)) {
+            if (begun && (end > OPEN_MAX || is_complete(text, end, ">>> 0")))
+                return end;
+            begun = true;
+        }
+        end += line;
+    }
+    return n;
+}
+
+void page_prompts(buf *out, const char *text, size_t n)
+{
+    for (size_t line; n > 0; text += line, n -= line) {
+        line = line_bytes(text, n);
+        if (lex_margin(text, line))
+            buf_put(out, text, line);
+    }
+}
+
+/* Returns true if two lines differ in blanks at most. */
+static bool same_line(const char *a, size_t n, const char *b, size_t m)
+{
+    for (size_t i = 0, k = 0;; i++, k++) {
+        while (i < n && letter_is_blank(a[i]))
+            i++;
+        while (k < m && letter_is_blank(b[k]))
+            k++;
+        if (i == n || k == m)
+            return i == n && k == m;
+        if (a[i] != b[k])
+            return false;
+    }
+}
+
+static bool holds_line(const buf *shown, const char *line, size_t n)
+{
+    const char *text = buf_text(shown);
+    size_t left = shown->len, m;
+    for (; left > 0; text += m, left -= m) {
+        m = line_bytes(text, left);
+        if (same_line(line, n, text, m))
+            return true;
+    }
+    return false;
+}
+
+size_t page_shown(const char *text, size_t n, const buf *shown)
+{
+    size_t end = 0, line;
+    for (; end < n; end += line) {
+        line = line_bytes(text + end, n - end);
+        if (lex_margin(text + end, line) ||
+            !(is_blank_line(text + end, line) || holds_line(shown, text + end, line)))
+            break;
+    }
+    return end;
+}
+
+bool page_has_several(const char *text, size_t n)
+{
+    size_t end = 0, line;
+    for (; end < n && end < OPEN_MAX; end += line) {
+        line = line_bytes(text + end, n - end);
+        if (!is_blank_line(text, end) && !is_blank_line(text + end, n - end) &&
+            is_complete(text, end, ""))
+            return true;
+    }
+    return false;
+}
+
+/* ---- Pages as tests ---- */
+
+/* Pages are gone through once, line by line. The text outside entries is kept as it is, so that an
+ * updated page differs from the old one only in outputs. */
+
+static const char more_prompt[] = "..> ";
+
+/* A page being gone through. */
+typedef struct verifier {
+    session *s;
+    const char *path;
+    const char *at, *end; /* the rest of the page */
+    int line;             /* the number of the line at `at` */
+    bool fences;          /* the page has some */
+    char fence;           /* the character of the one that is open, or 0 */
+    size_t fence_length;
+    size_t indent; /* blanks in front of it */
+    buf updated;   /* the page with the new outputs */
+    int entries, wrong;
+} verifier;
+
+/* ---- Lines ---- */
+
+/* The line at `at`, its newline included. */
+static size_t line_length(const verifier *v)
+{
+    return line_bytes(v->at, (size_t)(v->end - v->at));
+}
+
+static size_t blanks_at(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (text[i] == ' ' || text[i] == '\t'))
+        i++;
+    return i;
+}
+
+/* The part of the fence's indentation that the line at `at` has. */
+static size_t indentation(const verifier *v)
+{
+    size_t has = blanks_at(v->at, line_length(v));
+    return has < v->indent ? has : v->indent;
+}
+
+static size_t prompt_here(const verifier *v, bool more)
+{
+    size_t skip = indentation(v);
+    return lex_prompt(v->at + skip, line_length(v) - skip, more);
+}
+
+/* Goes past a line, which the updated page keeps. */
+static void keep_line(verifier *v)
+{
+    size_t n = line_length(v);
+    buf_put(&v->updated, v->at, n);
+    v->at += n;
+    v->line++;
+}
+
+/* ---- Fences ---- */
+
+/* The number of fence characters at the begin of the line, and the character; 0 if it is no
+ * fence. */
+static size_t fence_at(const char *text, size_t n, char *sign)
+{
+    size_t from = blanks_at(text, n), i = from;
+    *sign = from < n ? text[from] : '\0';
+    if (*sign != '`' && *sign != '~')
+        return 0;
+    while (i < n && text[i] == *sign)
+        i++;
+    return i - from >= 3 ? i - from : 0;
+}
+
+static bool has_fences(const char *text, size_t n)
+{
+    char sign;
+    bool found = false;
+    for (size_t line; n > 0 && !found; text += line, n -= line) {
+        line = line_bytes(text, n);
+        found = fence_at(text, line, &sign) > 0;
+    }
+    return found;
+}
+
+/* Returns true if the line closes the open fence: it is as long as the opening one or longer, with
+ * nothing behind it. */
+static bool closes(const verifier *v)
+{
+    char sign;
+    size_t n = line_length(v), length = fence_at(v->at, n, &sign);
+    size_t end = blanks_at(v->at, n) + length;
+    return v->fence && sign == v->fence && length >= v->fence_length &&
+           is_blank_line(v->at + end, n - end);
+}
+
+static bool at_fence(verifier *v)
+{
+    char sign;
+    size_t n = line_length(v), length = fence_at(v->at, n, &sign);
+    if (v->fence) {
+        if (!closes(v))
+            return false;
+        v->fence = '\0';
+        v->indent = 0;
+    } else if (length > 0) {
+        v->fence = sign;
+        v->fence_length = length;
+        v->indent = blanks_at(v->at, n);
+    }
+    return length > 0;
+}
+
+/* ---- Entries ---- */
+
+/* Appends the text of an entry's line, without its prompt. */
+static void take_entry_line(verifier *v, buf *entry, bool more)
+{
+    size_t n = line_length(v), skip = indentation(v) + prompt_here(v, more);
+    buf_put(entry, v->at + skip, n - skip);
+    keep_line(v);
+}
+
+/* The output that the page expects: up to the next prompt or the end of the fence. */
+static void take_expected(verifier *v, buf *expected)
+{
+    for (size_t n; v->at < v->end && !prompt_here(v, false) && !closes(v); v->at += n, v->line++) {
+        size_t skip = indentation(v);
+        n = line_length(v);
+        buf_put(expected, v->at + skip, n - skip);
+    }
+}
+
+/* The empty lines that a text ends in. */
+static const char *empty_lines(const buf *text)
+{
+    size_t i = text->len;
+    while (i > 0 && letter_is_blank(text->data[i - 1]))
+        i--;
+    const char *newline = i > 0 ? strchr(text->data + i, '\n') : NULL;
+    return newline ? newline + 1 : i > 0 ? "" : buf_text(text);
+}
+
+/* Appends lines as they stand in the page. */
+static void put_indented(verifier *v, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        if (n > 0)
+            buf_repeat(&v->updated, ' ', (int64_t)v->indent);
+        buf_put(&v->updated, text, n);
+        buf_char(&v->updated, '\n');
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* Runs an entry; what it prints and how it fails goes to got. Only what must end the whole is an
+ * error here. */
+static int run_entry(verifier *v, const buf *entry, int line, sink *got, kv_err *e)
+{
+    kv_err failed = {0};
+    session *s = v->s;
+    unit *u = NULL;
+    char *text = mem_text(buf_text(entry), entry->len, &failed);
+    sink_push(s, got);
+    if (text && unit_read(s, &u, v->path, text, entry->len, line, NULL, &failed) == KV_OK)
+        unit_run(s, u, &failed);
+    if (failed.code)
+        report_text(s, &failed, &got->text);
+    sink_pop(s, got);
+    s->leaving = false; /* a page may end in quit, and what follows is another day */
+    s->exit_code = 0;
+    unit_drop(s, u);
+    return session_interrupted(s, e);
+}
+
+/* ---- Comparing ---- */
+
+/* The end of the place of an error at the begin of a line, `FILE:3:8: error[`; 0 if there is
+ * none. */
+static size_t error_place(const char *text, size_t n, size_t *column)
+{
+    static const char mark[] = ": error[";
+    const char *at = memmem(text, n, mark, sizeof mark - 1);
+    const char *p = at;
+    int numbers = 0;
+    *column = 0;
+    if (!at)
+        return 0;
+    while (p > text && numbers < 2) {
+        const char *digits = p;
+        while (digits > text && digits[-1] >= '0' && digits[-1] <= '9')
+            digits--;
+        if (digits == p || digits == text || digits[-1] != ':')
+            break;
+        if (numbers == 0)
+            *column = (size_t)(digits - text);
+        p = digits - 1;
+        numbers++;
+    }
+    return numbers == 2 ? (size_t)(at - text) : 0;
+}
+
+/* Returns true if the line is `  in FILE:12`, a caller below an error. */
+static bool is_frame(const char *text, size_t n)
+{
+    size_t i = n;
+    while (i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9')
+        i--;
+    return n > 5 && memcmp(text, "  in ", 5) == 0 && i < n && text[i - 1] == ':';
+}
+
+/* Puts * for the file and the lines in reports of errors: the page is another file than the script
+ * it was recorded from. */
+static void drop_places(buf *b)
+{
+    buf out = {0};
+    const char *text = buf_text(b);
+    bool below = false; /* an error stands above */
+    while (*text) {
+        size_t n = strcspn(text, "\n"), column, sign = lex_gutter(text, n);
+        size_t place = error_place(text, n, &column);
+        if (place > 0) {
+            buf_add(&out, "*:");
+            buf_put(&out, text + column, n - column);
+            below = true;
+        } else if (below && sign > 0 && lex_is_digit(text[sign - 2])) {
+            buf_add(&out, "    * ");
+            buf_put(&out, text + sign, n - sign);
+        } else if (below && is_frame(text, n)) {
+            buf_add(&out, "  in *");
+        } else {
+            buf_put(&out, text, n);
+        }
+        buf_char(&out, '\n');
+        text += n + (text[n] == '\n');
+    }
+    buf_release(b);
+    *b = out;
+}
+
+/* An output without the blanks and places that a comparison ignores. */
+static buf comparable(const buf *text)
+{
+    buf out = {0};
+    buf_put(&out, buf_text(text), text->len);
+    drop_places(&out);
+    diff_normalise(&out);
+    return out;
+}
+
+static void show_entry(const buf *entry)
+{
+    const char *at = buf_text(entry), *prompt = "kv> ";
+    buf shown = {0};
+    while (*at) {
+        size_t n = strcspn(at, "\n");
+        buf_printf(&shown, "  %s", prompt);
+        visible_line(&shown, at, n);
+        buf_char(&shown, '\n');
+        at += n + (at[n] == '\n');
+        prompt = more_prompt;
+    }
+    fputs(buf_text(&shown), stderr);
+    buf_release(&shown);
+}
+
+static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
+                            const buf *got)
+{
+    buf difference = {0};
+    diff_lines(&difference, buf_text(expected), buf_text(got));
+    fflush(stdout);
+    terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
+    show_entry(entry);
+    fputs(buf_text(&difference), stderr);
+    buf_release(&difference);
+}
+
+/* Compares, or writes the new output into the updated page. */
+static void judge(verifier *v, const buf *entry, int line, buf *expected, buf *got, bool update)
+{
+    buf a = comparable(expected), b = comparable(got);
+    bool equal = strcmp(buf_text(&a), buf_text(&b)) == 0;
+    v->entries++;
+    v->wrong += !equal;
+    if (!update && !equal) {
+        show_difference(v, entry, line, &a, &b);
+    } else if (update && equal) {
+        put_indented(v, buf_text(expected)); /* what differs may be what does not count */
+    } else if (update) {
+        diff_normalise(got);
+        put_indented(v, buf_text(got));
+        buf_add(&v->updated, empty_lines(expected));
+    }
+    buf_release(&a);
+    buf_release(&b);
+}
+
+static int verify_entry(verifier *v, bool update, kv_err *e)
+{
+    buf entry = {0}, expected = {0};
+    sink got = {.kind = SINK_TAKES};
+    int line = v->line;
+    take_entry_line(v, &entry, false);
+    while (v->at < v->end && prompt_here(v, true))
+        take_entry_line(v, &entry, true);
+    take_expected(v, &expected);
+    int rc = run_entry(v, &entry, line, &got, e);
+    if (rc == KV_OK && (rc = buf_check(&entry, e)) == KV_OK &&
+        (rc = buf_check(&expected, e)) == KV_OK && (rc = buf_check(&got.text, e)) == KV_OK)
+        judge(v, &entry, line, &expected, &got.text, update);
+    buf_release(&entry);
+    buf_release(&expected);
+    buf_release(&got.text);
+    return rc;
+}
+
+/* ---- Pages ---- */
+
+static int write_back(const char *path, const buf *text, kv_err *e)
+{
+    file_out f;
+    int rc = buf_check(text, e);
+    if (rc || (rc = file_out_open(&f, path, e)))
+        return rc;
+    if (text->len > 0)
+        fwrite(text->data, 1, text->len, f.f); /* the commit finds out whether it worked */
+    return file_out_commit(&f, e);
+}
+
+static int verdict(const verifier *v, bool update, kv_err *e)
+{
+    if (v->entries == 0)
+        return kv_err_set(e, KV_E_EXPECT, "%s holds no line that begins with `kv> `%s", v->path,
+                          v->fences ? " between its fences" : "");
+    if (update) {
+        session_note(v->s, "%s: %d of %d entries changed", v->path, v->wrong, v->entries);
+        return v->wrong > 0 ? write_back(v->path, &v->updated, e) : KV_OK;
+    }
+    if (v->wrong == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_EXPECT, "%d of %d entr%s of %s print%s something else", v->wrong, v->entries,
+               v->entries == 1 ? "y" : "ies", v->path, v->wrong == 1 ? "s" : "");
+    return kv_err_hint(e, "if it is right now: kvctl --verify %s --update", v->path), KV_E_EXPECT;
+}
+
+int verify_file(session *s, const char *path, bool update, kv_err *e)
+{
+    char *text;
+    size_t n;
+    int rc = file_read_text(path, &text, &n, e);
+    if (rc)
+        return rc;
+    verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
+    v.fences = has_fences(text, n);
+    s->out.remembers = true;
+    while (v.at < v.end && rc == KV_OK) {
+        if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))
+            rc = verify_entry(&v, update, e);
+        else
+            keep_line(&v);
+    }
+    if (rc == KV_OK)
+        rc = verdict(&v, update, e);
+    buf_release(&v.updated);
+    mem_free(text);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* Pages: entries with their prompts, and between them their outputs, pasted, typed at the prompt,
+ * or compared with what they give now (--verify). */
+#ifndef PAGES_H
+#define PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "session/session.h"
+
+/* ---- Entries ---- */
+
+/* A page, pasted or typed at the prompt: entries with their prompts, and between them their
+ * outputs. */
+
+/* Returns true if the text is a page: its first line has a prompt. Reports of errors may stand
+ * before it. */
+bool page_is(const char *text, size_t n);
+
+/* The bytes of the first entry of a page, with its output: up to the next line with the prompt of
+ * an entry, unless the entry is not complete there. */
+size_t page_entry(const char *text, size_t n);
+
+/* Appends those lines of an entry that have a prompt, with it. */
+void page_prompts(buf *out, const char *text, size_t n);
+
+/* The bytes of the lines that text begins with and that stand in `shown` as well. Blanks do not
+ * count: NumPy has printed `[ 2.  2.]` and `[2. 2.]`. */
+size_t page_shown(const char *text, size_t n, const buf *shown);
+
+/* Returns true if a text that cannot be read holds more than one entry: its first is complete
+ * before it ends. */
+bool page_has_several(const char *text, size_t n);
+
+/* ---- Pages as tests ---- */
+
+/* Runs the entries of a page in one session and compares what follows each with what it prints,
+ * errors included. An entry is a line that begins with a prompt (`kv> `, also `kv:b> `, `kv*> ` and
+ * `kv[0/4]> `) and the lines behind it that begin with `..> `. Where the page has fences (``` or
+ * ~~~), as Markdown has, only what stands between them counts, without the indentation of its
+ * fence.
+ *
+ * The comparison ignores blanks at the ends of lines, empty lines at the end of an output, and the
+ * file and line in the place of an error, since a reader does not care about them.
+ *
+ * update: the page, "-" for stdout, is rewritten with what came out. Differences go to stderr; the
+ * error expect says how many there are. Errors: expect, io, memory, interrupted, timeout. */
+int verify_file(session *s, const char *path, bool update, kv_err *e);
+
+#endif

@@ -1,0 +1,50 @@
+# Files of PyTorch in the language: all of one, a part, an array of a part.
+
+load help
+bats_require_minimum_version 1.5.0
+
+files()
+{
+    cp "$top"/tests/checkpoint/torch/{train,object,one}.pt .
+}
+
+@test "a part of a file is the values of keys, as a whole file is" {
+    files
+    run -0 kvctl -c 'init * @train.pt#model; push * @train.pt#model; print keys(); pull "0.bias"'
+    [ "$output" = $'[\'0.weight\', \'0.bias\']\n[0. 1.]' ]
+    run -0 kvctl -c 'init * @train.pt#optimizer.state; print keys(), keys("train.pt#model")'
+    [ "$output" = "['0.step'] ['0.weight', '0.bias']" ]
+    run -0 kvctl -c 'init * @train.pt; print keys()'
+    [ "$output" = "['model.0.weight', 'model.0.bias', 'optimizer.state.0.step', 'table', 'swapped']" ]
+}
+
+@test "one array of a file is a value of any key" {
+    files
+    run -0 kvctl -c 'init b @train.pt#model.0.bias; push b @train.pt#model.0.bias; pull b; print @one.pt#one
+                     init one zeros(3); push one @one.pt#one; pull one'
+    [ "$output" = $'[0. 1.]\n[0. 1. 2.]\n[0. 1. 2.]' ]
+}
+
+@test "a part without objects is read beside one with objects" {
+    files
+    run -0 kvctl -c 'init * @object.pt#state_dict; print keys(), @object.pt#state_dict.0.bias'
+    [ "$output" = "['0.weight', '0.bias'] [0. 1.]" ]
+    run -5 kvctl -c 'init * @object.pt'
+    assert_line --partial 'object.pt: cfg is a random.Random, which only Python can make'
+    assert_line --partial 'hint: object.pt#state_dict reads the tensors of state_dict only'
+    run -5 kvctl -c 'print @object.pt#cfg'
+    assert_line --partial 'object.pt: cfg is a random.Random, which only Python can make'
+}
+
+@test "a part that is not there is named with those that are" {
+    files
+    run -3 kvctl -c 'init * @train.pt#modle'
+    assert_line --index 0 '<cmd>:1:8: error[name]: train.pt: there is no part "modle"'
+    assert_line --partial ' hint: its parts are model, optimizer, epoch, best, args, table, swapped, loss, size'
+    run -3 kvctl -c 'print @train.pt#model.x'
+    assert_line --index 0 '<cmd>:1:7: error[name]: "train.pt" holds no array `model.x`'
+    kvctl -q -c 'init w ones(2); save m.safetensors'
+    mv m.safetensors other.bin
+    run -0 kvctl -c 'init w zeros(2); push w @other.bin#w; pull w'
+    [ "$output" = '[1. 1.]' ]
+}
