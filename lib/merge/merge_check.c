@@ -120,9 +120,6 @@ int merge_plans_get(merge_plans *p, const merge_plan **out, merge_plan *own,
     return rc;
 }
 
-/*
- * ---- Checks ------------------------------------------------------------------------------------ */
-
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 checkpoint *merge_first(const merge *m)

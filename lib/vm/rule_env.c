@@ -6,7 +6,7 @@
 #include "vm/element.h"
 #include "vm/rule.h"
 
-/* Of updaters; a merge has its own (vm/merge_lists.h). */
+/* Of updaters; a merge has its own (vm/merge.h). */
 static const rule_given_name given[] = {
     {"stored", RULE_NAME_STORED, true, PLAN_STORED}, /* loaded in this order (vm/whole_list.h) */
     {"input", RULE_NAME_GIVEN, true, PLAN_INPUT},
