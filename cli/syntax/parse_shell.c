@@ -159,9 +159,9 @@ static bool read_option(parser *p, binding *b, const shell_words *all, int64_t *
     const shell_word *w = &all->items[*i], *next = *i + 1 < all->n ? w + 1 : NULL;
     size_t n = strcspn(w->text, "="), name = 2;
     const command_option *o = option_of(all, w->text, n);
-    while (lex_is_word_char(w->text[name]) || w->text[name] == '-')
+    while (lex_is_letter(w->text[2]) && (lex_is_word_char(w->text[name]) || w->text[name] == '-'))
         name++;
-    if (name < n)
+    if (name < n || name == 2)
         return parse_fail(p, w->pos, w->pos + (uint32_t)strlen(w->text), KV_E_USAGE,
                           "\"%.64s\" is no option", w->text);
     bool more = !w->text[n] && next && !next->option && o && o->kind != OPTION_FLAG;

@@ -584,3 +584,12 @@ z = uniform((2)); init e,f z; pull e -> x; pull f -> y; sum(x == y); init g,h [u
     run kvctl -c 'help seed'
     assert_output --partial 'Of a job each rank draws numbers of its own, and rank 0 those that one process would draw.'
 }
+
+@test "switches: what begins with dashes and is no name is no option" {
+    local word
+    for word in ----safe --9x --- --=3 --.x; do
+        run kvctl push 3 1 "$word" 4
+        assert_failure 2
+        assert_line --index 0 "<cmd>:1:10: error[usage]: \"$word\" is no option"
+    done
+}
