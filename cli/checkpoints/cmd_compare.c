@@ -336,7 +336,7 @@ static int hash_file(session *s, const ast *call, const word *path, choice *chos
     int rc = choose_open_word(s, path, command_option_of(call, "all"), &h.file, e);
     if (rc == KV_OK)
         rc = listed ? verify(s, &h, call, chosen, out, &text, e)
-                      : list_hashes(s, &h, chosen, out, &text, e);
+                    : list_hashes(s, &h, chosen, out, &text, e);
     release(&h);
     return result_text(out, &text, rc, e);
 }
@@ -592,7 +592,7 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
     if ((rc = rows_add_text(table, states[d->state], e)) ||
         (rc = add_float(table, values, d->equal, e)) ||
         (rc = numbers && d->is_integer ? add_count(table, true, d->max_int, e)
-                                         : add_float(table, numbers, d->max_abs, e)) ||
+                                       : add_float(table, numbers, d->max_abs, e)) ||
         (rc = add_where(table, t, values ? d->where : -1, e)) ||
         (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
         (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)))

@@ -298,7 +298,7 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
         !(rc = patches_open(s, &r.all, r.all.n - 1, &p, e)))
         rc = patches_refuse(&wrong, table,
                             r.to ? apply_to(s, call, &r, &p, &wrong, out, e)
-                                   : apply_in_place(s, &r, &p, &wrong, e),
+                                 : apply_in_place(s, &r, &p, &wrong, e),
                             out, e);
     if (!rc && !out->refusal && r.to)
         session_would(s, "write", r.to);

@@ -265,7 +265,7 @@ static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
         rc = rows_add_text(summary, fields[i].name, e);
         if (rc == KV_OK)
             rc = fields[i].text ? rows_add_text(summary, fields[i].text, e)
-                                  : rows_add(summary, value_int(fields[i].number), e);
+                                : rows_add(summary, value_int(fields[i].number), e);
     }
     return rc;
 }
@@ -381,12 +381,12 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     if (states || !some) {
         out->summary = (rows){pair, 2, NULL, 0, 0};
         rc = states ? cmd_states_summary(store, &out->summary, e)
-                      : kv_describe(store, "store", add_field, &out->summary, e);
+                    : kv_describe(store, "store", add_field, &out->summary, e);
         if (rc == KV_OK)
             summary_line(&text, &out->summary);
     }
     if (rc == KV_OK && (rc = states ? cmd_states_table(store, &table, some, e)
-                                        : add_infos(store, &table, some, e)) != KV_OK)
+                                    : add_infos(store, &table, some, e)) != KV_OK)
         unit_at(s, some ? call->kid[0] : call, e);
     rc = result_table(out, &text, &table, rc, e);
     key_list_release(&keys);

@@ -244,7 +244,7 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     if (rc == KV_OK && (rc = plot_prepare(&p, e)) == KV_OK) {
         note_gaps(s, &p);
         rc = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, out, e)
-                                             : draw_screen(s, &p, to != NULL, e);
+                                           : draw_screen(s, &p, to != NULL, e);
     }
     plot_release(&p);
     return rc;

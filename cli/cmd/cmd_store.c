@@ -503,7 +503,7 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         rc = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
     if (rc == KV_OK && x.makes_call)
         rc = since ? since_pull(s, call, store, &keys, &p, &how, out, e)
-                     : kv_pull(store, p.keys, p.n, p.arrays, &how, e);
+                   : kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     rc = explain_end(&x, e);
     if (rc)
         place_error(s, call, store, e);

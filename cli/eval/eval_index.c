@@ -481,7 +481,7 @@ static int convert(value a, kv_array *like, kv_err *e)
     int rc = KV_OK;
     if (kv_array_storage(a.u.box->array) != storage) {
         rc = storage == KV_ROW_SPARSE ? kv_array_to_sparse(&as, a.u.box->array, e)
-                                        : kv_array_to_dense(&as, a.u.box->array, e);
+                                      : kv_array_to_dense(&as, a.u.box->array, e);
         if (rc)
             return rc;
         value_replace(a, as);

@@ -213,7 +213,7 @@ int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
         if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
             continue;
         rc = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
-                             : add(l, info.key, e);
+                           : add(l, info.key, e);
     }
     return rc;
 }

@@ -295,7 +295,7 @@ int eval_give(session *s, const ast *target, value v, scope *own, kv_err *e)
     if (target->kind == AST_NAME)
         return own ? scope_set(own, target->u.text, v, e) : session_set(s, target->u.text, v, e);
     int rc = target->kind == AST_TUPLE ? unpack(s, target, v, own, e)
-                                         : eval_assign_index(s, target, v, e);
+                                       : eval_assign_index(s, target, v, e);
     value_release(&v);
     return rc;
 }

@@ -439,7 +439,7 @@ int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
         return rc;
     if (is_checkpoint(path.u.text))
         rc = node->n == 2 ? named_open_part(path.u.text, node->kid[1]->u.text, out, &one, e)
-                            : named_open(path.u.text, out, e);
+                          : named_open(path.u.text, out, e);
     value_release(&path);
     if (one) { /* an array, as @FILE#KEY is of every file */
         checkpoint_close(*out);

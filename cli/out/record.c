@@ -379,7 +379,7 @@ int record_end(session *s, record *r, const ast *node, const result *given, kv_e
     kv_err own = {0};
     bool by_file = given->nfiles > 0 && (e->code == KV_OK || given->refusal);
     int rc = by_file ? KV_OK
-                       : put_record(s, node, NULL, clock_ns() / 1000 - r->begun, &r->out.text,
+                     : put_record(s, node, NULL, clock_ns() / 1000 - r->begun, &r->out.text,
                                     given, e, &own);
     for (int64_t i = 0; by_file && i < given->nfiles && rc == KV_OK; i++) {
         const result_file *f = &given->files[i];

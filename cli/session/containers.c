@@ -120,7 +120,7 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
             rc = value_check_cycle(from.u.list->items[k], l, e);
     bool from_front = i < behind; /* fewer items move: the first one goes in and out at once */
     if (rc || (rc = from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
-                                   : value_list_reserve(l, l->n - n + m, e)) ||
+                               : value_list_reserve(l, l->n - n + m, e)) ||
         (rc = value_list_new(&added, VALUE_LIST, m, e)))
         return rc;
     if ((rc = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
@@ -292,7 +292,7 @@ static int merge(value *out, const value *items, int64_t from, int64_t middle, i
         bool right = i == middle;
         if ((rc = stop_check_at(at, e)) == KV_OK && !right && k < to)
             rc = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
-                           : ordered(OP_LT, items[k], items[i], &right, e);
+                         : ordered(OP_LT, items[k], items[i], &right, e);
         out[at] = right ? items[k++] : items[i++];
     }
     return rc;
@@ -473,7 +473,7 @@ int dict_update(value dict, value from, kv_err *e)
     for (int64_t i = 0; i < l->n && rc == KV_OK; i += pairs ? 1 : 2)
         if ((rc = stop_check_at(i, e)) == KV_OK)
             rc = pairs ? set_pair(dict, l->items[i], e)
-                         : dict_set(dict, l->items[i], l->items[i + 1], e);
+                       : dict_set(dict, l->items[i], l->items[i + 1], e);
     return rc;
 }
 

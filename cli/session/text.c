@@ -141,7 +141,7 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
     }
     int rc = room ? value_text_new(out, step > 0 ? end : to,
                                    (size_t)(step > 0 ? to - end : end - to), e)
-                    : buf_check(&part, e);
+                  : buf_check(&part, e);
     buf_release(&part);
     return rc;
 }

@@ -97,7 +97,7 @@ int visit_enter(session *guest, const session *script, kv_err *e)
         const store_entry *x = &script->stores[i];
         char *name = x->store ? mem_text(x->name, strlen(x->name), e) : NULL;
         rc = x->store && !name ? KV_E_MEMORY
-                                 : mem_grow(&guest->stores, &guest->stores_cap, guest->nstores + 1,
+                               : mem_grow(&guest->stores, &guest->stores_cap, guest->nstores + 1,
                                             sizeof *guest->stores, e);
         if (rc)
             mem_free(name);

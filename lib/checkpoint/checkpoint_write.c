@@ -661,7 +661,7 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
         return rc;
     }
     rc = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
-                                   : file_out_commit(&out->file, e);
+                                 : file_out_commit(&out->file, e);
     if (!rc && out->kind != OUT_FOLDER)
         in_place_forget(out->path);
     release(out);

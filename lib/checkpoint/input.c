@@ -76,7 +76,7 @@ static int read_some(int fd, const char *name, char *to, int64_t n, int64_t *got
 static int spool(input *in, kv_err *e)
 {
     int rc = (in->fd = temporary_file(e)) < 0 ? KV_E_IO
-                                                : write_all(in->fd, in->owned, in->size, e);
+                                              : write_all(in->fd, in->owned, in->size, e);
     mem_free(in->owned);
     in->owned = NULL;
     in->memory = NULL;

@@ -37,7 +37,7 @@ static int get(source *s, int64_t n, kv_err *e)
     if (!room)
         return buf_check(&s->bytes, e);
     int rc = s->from ? inflate_read(s->from, room, n, &got, e)
-                       : input_read(s->in, room, s->at, got = n, e);
+                     : input_read(s->in, room, s->at, got = n, e);
     if (rc)
         return rc;
     buf_grew(&s->bytes, (size_t)got);

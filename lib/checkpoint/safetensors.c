@@ -63,7 +63,7 @@ static int read_numbers(reading *r, int64_t *numbers, int max, int *n)
         char c = json_scan_peek(&r->scan);
         other |= c == '"' || c == 't' || c == 'f' || c == 'n' || c == '[' || c == '{';
         rc = other ? json_scan_skip(&r->scan)
-                     : json_scan_whole(&r->scan, count < max ? &numbers[count] : &extra);
+                   : json_scan_whole(&r->scan, count < max ? &numbers[count] : &extra);
         count++;
     }
     if (!rc && !other && count <= max)
@@ -242,7 +242,7 @@ static int read_members(reading *r, kv_err *e)
         if ((rc = json_scan_name(&r->scan, &r->name)))
             break;
         rc = strcmp(buf_text(&r->name), SAFETENSORS_METADATA) == 0 ? read_metadata(r, e)
-                                                                     : read_tensor(r, e);
+                                                                   : read_tensor(r, e);
     }
     return rc ? rc : json_scan_end(&r->scan);
 }
@@ -295,7 +295,7 @@ static int read_length(reading *r, kv_err *e)
     if (n > SAFETENSORS_HEADER_MAX) {
         rc = not_ours(r, e);
         return rc ? rc
-                    : file_bad(e, KV_E_FORMAT, in->name,
+                  : file_bad(e, KV_E_FORMAT, in->name,
                                "no safetensors file: it begins with a header of %llu bytes, and at "
                                "most %d are allowed",
                                (unsigned long long)n, SAFETENSORS_HEADER_MAX);

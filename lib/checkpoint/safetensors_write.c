@@ -227,7 +227,7 @@ static int put_data(const sink *to, const safetensors_item *items, const safeten
                   (long long)*at, (long long)entries[i].begin);
         if (!rc)
             rc = source ? put_later(to, source, entries[i].bytes, e)
-                          : put(to, data, (size_t)entries[i].bytes, e);
+                        : put(to, data, (size_t)entries[i].bytes, e);
         if (rc)
             return rc;
         *at += entries[i].bytes;

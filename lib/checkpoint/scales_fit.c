@@ -58,7 +58,7 @@ static int take_object(json_scan *s, bool inside, int64_t block[2])
         char first = json_scan_peek(s);
         rc = inside && is_size && first == '[' ? take_pair(s, block)
                : first == '{'                    ? take_object(s, codes, block)
-                                                 : json_scan_skip(s);
+                                               : json_scan_skip(s);
     }
     buf_release(&name);
     return rc;

@@ -119,7 +119,7 @@ static int read_members(reading *r, kv_err *e)
         const char *name = buf_text(&r->name);
         rc = strcmp(name, "weight_map") == 0 ? read_map(r, e)
                : strcmp(name, "metadata") == 0 ? read_metadata(r)
-                                               : json_scan_skip(&r->scan);
+                                             : json_scan_skip(&r->scan);
     }
     if (!rc && !r->mapped)
         rc = file_bad(e, KV_E_FORMAT, r->path, "it has no \"weight_map\"");

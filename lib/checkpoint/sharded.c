@@ -256,7 +256,7 @@ static int find_shards(indexed *d, kv_err *e)
         if (d->s.c->options.found)
             rc = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
                                      link ? "the shard is a link to no file"
-                                            : "the shard is not there");
+                                          : "the shard is not there");
     }
     if (!rc && missing.n > 0 && !d->s.c->options.found) {
         rc = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",

@@ -86,7 +86,7 @@ static int add_sum(tensor_reader *r, const void *data, int64_t i, int64_t at, in
     /* A file that shrank has zeros there. */
     rc = tensor_reader_check(r, e);
     return rc ? rc
-                : file_bad(e, KV_E_FORMAT, r->c->files[t->file].name,
+              : file_bad(e, KV_E_FORMAT, r->c->files[t->file].name,
                            "tensor \"%.*s\": " NPZ_SUM_WRONG, SHOWN(t->name));
 }
 

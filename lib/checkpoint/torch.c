@@ -97,7 +97,7 @@ static int find_member(const reading *r, const char *behind_root, size_t n,
     buf_put(&name, behind_root, n);
     int rc = buf_check(&name, e);
     *found = rc ? NULL
-                  : bsearch(&(torch_member){.name = buf_text(&name)}, r->a->members,
+                : bsearch(&(torch_member){.name = buf_text(&name)}, r->a->members,
                             (size_t)r->a->n, sizeof *r->a->members, by_member);
     buf_release(&name);
     return rc;

@@ -488,7 +488,7 @@ static int rank_terms(merge_worker *w, int i, kv_err *e)
     for (int s = 0; s < pass->nslots; s++) {
         merge_fused_array array = {.at = rank_of(w, i)};
         int rc = pass->slot[s] == MERGE_MERGED ? KV_OK
-                                                 : array_of(w, pass->slot[s], false, &array, e);
+                                               : array_of(w, pass->slot[s], false, &array, e);
         if (rc)
             return rc;
         arrays[s] = array.at;

@@ -332,7 +332,7 @@ static int send_inputs(piece *c, kv_err *e)
             continue;
         tensor_type type = checkpoint_at(tensor_reader_of(c->p->readers[i]), c->j->at[i])->type;
         rc = device_dtype(type, &dtype) ? send_bytes(c, i, type, dtype, e)
-                                          : send_decoded(c, i, type, e);
+                                        : send_decoded(c, i, type, e);
     }
     return rc || c->nconverts == 0
                ? rc
@@ -428,7 +428,7 @@ static int bring(const piece *c, void *out, const void **numbers, kv_err *e)
     bool rounds = dtype != own_dtype(c->j);
     int rc = rounds ? ops->run(c->g->id, GPU_CONVERT, &job, 1, e) : KV_OK;
     return rc ? rc
-                : ops->copy_out(c->g->id, out, rounds ? job.dst : from,
+              : ops->copy_out(c->g->id, out, rounds ? job.dst : from,
                                 tensor_type_bytes(c->j->type, c->p->n), e);
 }
 

@@ -108,7 +108,7 @@ static int copy_block(const merging *r, const merge_job *j, int like, const walk
     tensor_loss loss = {.first = -1};
     int rc = read_block(j, like, p, first, n, &data, e);
     int64_t bad = rc ? -1
-                       : tensor_convert_counting(to, j->type, data, j->like->type, n,
+                     : tensor_convert_counting(to, j->type, data, j->like->type, n,
                                                  lost ? &loss : NULL);
     return rc ? rc : end_losses(r, j, first, bad, &loss, j->like->type, data, e);
 }
@@ -122,7 +122,7 @@ static int plain_piece(const merging *r, merge_worker *w, const merge_job *j, co
         int64_t n = p->n - at < MERGE_BLOCK ? p->n - at : MERGE_BLOCK;
         char *to = w->out + tensor_type_bytes(j->type, at);
         rc = j->kind == MERGE_JOB_EQUAL ? equal_block(r, j, like, p, p->first + at, n, to, e)
-                                          : copy_block(r, j, like, p, p->first + at, n, to, e);
+                                        : copy_block(r, j, like, p, p->first + at, n, to, e);
     }
     return rc ? rc : put_piece(r, j, p, w->out, e);
 }
@@ -243,7 +243,7 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
     for (int i = 0; i < pass->nsums; i++)
         sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
     int rc = j->kernel ? gpu_elements(r, w, j, p, sums, e)
-                         : rule_chunks(r, w, j, p, stores, sums, e);
+                       : rule_chunks(r, w, j, p, stores, sums, e);
     if (!rc && stores)
         rc = put_piece(r, j, p, w->out, e);
     if (!rc && !j->again && pass->nsums > 0)

@@ -385,7 +385,7 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
         !(rc = patch_chain_init(&r.chain, patches, n, e)) &&
         !(rc = fits(&r, &right, e)))
         rc = right && !(o && o->check_only) ? apply_to_out(&r, path, how, wrong, e)
-                                              : check_base(&r, wrong, e);
+                                            : check_base(&r, wrong, e);
     release(&r);
     return rc;
 }

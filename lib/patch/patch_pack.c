@@ -255,7 +255,7 @@ static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
     bool are_short = longer > 0 && longer < n / 4;
     buf_char(&p->body, (char)(are_short ? PATCH_SHORT : width));
     rc = are_short ? put_short_gaps(p, at + 1, n - 1, e)
-                     : put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
+                   : put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
     for (int64_t i = 1; i < n; i++)
         at[i] += at[i - 1] + 1;
     return rc;
