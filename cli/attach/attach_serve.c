@@ -119,7 +119,7 @@ int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
  * A guest is a session of its own, on a thread of its own, that borrows the stores of the script's
  * session (session/visit.h). So nothing of an entry can reach the variables, the random numbers or
  * the functions of the script; what could reach the stores, a file or a shell is refused before it
- * runs. Values come by kv_peek, which is no pull.
+ * runs. Values come by kv_peek, which does not count as a pull.
  */
 
 typedef struct guest guest;

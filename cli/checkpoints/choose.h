@@ -118,8 +118,8 @@ typedef struct renames {
 int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e);
 void renames_release(renames *r);
 
-/* The new name of a key, kept by names; the name itself where there is no --rename. NULL after
- * an error: key (nothing is left of it), memory, value (a limit of the search). */
+/* The new name of a key, kept by names; without --rename that is the name itself. NULL after an
+ * error: key (nothing is left of it), memory, value (a limit of the search). */
 const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e);
 
 /* To be called when all names have been offered: a substitution that matched none of them is most

@@ -467,7 +467,7 @@ static void add_keys_of_b(both *x, choice *chosen, const map *known)
     }
 }
 
-/* The keys of A in their order, then those of B alone. */
+/* The keys of A in their order, then the keys that only B has. */
 static int pair_keys(session *s, const ast *call, both *x, choice *chosen, result *out, kv_err *e)
 {
     int64_t most = checkpoint_count(x->files[0]) + checkpoint_count(x->files[1]);

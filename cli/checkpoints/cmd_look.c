@@ -90,7 +90,7 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
 
 /* ---- --fold ---------------------------------------------------------------------------------- */
 
-/* Keys whose names differ in their numbers alone, of one dtype and shape. */
+/* Keys of one dtype and shape whose names differ only in their numbers. */
 typedef struct group {
     const char *name; /* with # for each number */
     const tensor_info *first;
@@ -163,7 +163,7 @@ static int group_keys(const listing *l, groups *g, kv_err *e)
     return rc;
 }
 
-/* A # alone makes no name one that needs quotes. */
+/* A name needs no quotes merely because it has a #. */
 static int add_folded_name(rows *shown, const group *g, kv_err *e)
 {
     buf text = {0};

@@ -120,8 +120,8 @@ int since_pull(session *s, const ast *call, kv *store, const key_list *keys, con
 /* The arrays that a call fills: new ones, or objects, where all who refer to them see it.
  *
  * An array that nobody refers to would be filled for nothing, as that of out=a[1], which is a copy:
- * it is refused. A list may hold an array several times; under one key that is no matter, under
- * several all but the last value are lost, so it is told.
+ * it is refused. A list may hold an array several times: under one key that does no harm, under
+ * several all but the last value are lost, which is a warning.
  */
 
 int pairs_fill(pairs *p, kv_key key, value array, kv_err *e)

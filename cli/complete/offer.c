@@ -71,7 +71,7 @@ void complete_merge_parameters(const char *word, size_t n,
 
 #define TENSORS_MOST 10000
 
-/* The word behind the command, without its quotes; false when it is no plain one. */
+/* The word behind the command, without its quotes; false when it is not a plain word. */
 static bool first_word(buf *out, const char *statement)
 {
     const char *from = statement + strcspn(statement, " \t");

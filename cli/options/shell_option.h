@@ -57,7 +57,8 @@ typedef struct shell_given {
     void *to;                   /* the caller's struct */
 } shell_given;
 
-/* An option whose values have a help each has a row for each, of which the first is read. */
+/* An option may have one row for each value, to document it. Only the first row is used to read
+ * it. */
 typedef struct shell_table {
     const shell_option *rows;
     int n;
