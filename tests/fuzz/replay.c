@@ -64,7 +64,7 @@ static void run_files(const struct target *t, const char *corpus)
 static int run_target(const struct target *t, bool quiet)
 {
     char folder[256];
-    int status;
+    int status = 0;
     snprintf(folder, sizeof folder, "tests/fuzz/corpus/%s", t->name);
     fflush(stdout);
     pid_t child = fork();

@@ -283,7 +283,7 @@ TEST(load_later_gives_the_same_store)
 
 static void put_byte(const char *path, int64_t at, int by)
 {
-    unsigned char byte;
+    unsigned char byte = 0;
     int fd = open(path, O_RDWR);
     CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
     byte = (unsigned char)(byte ^ by);
