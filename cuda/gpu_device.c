@@ -330,11 +330,11 @@ static int piece_of(int64_t at, int64_t bytes)
     return (int)(bytes - at < PIECE ? bytes - at : PIECE);
 }
 
-/* Later work waits for the copy, which itself waits for earlier work, unless it goes beside it. */
-static int copy_in(int id, void *dst, const void *host, int64_t bytes, bool beside, kv_err *e)
+/* Later work waits for the copy, which itself waits for earlier work. */
+int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
 {
     device *d = enter(id);
-    int p = 0, rc = beside ? use(d, e) : begin_copy(d, e);
+    int p = 0, rc = begin_copy(d, e);
     for (int64_t at = 0; at < bytes && !rc; at += PIECE, p = (p + 1) % PINNED) {
         int n = piece_of(at, bytes);
         if (d->busy[p])
@@ -350,16 +350,6 @@ out:
         settle(d);
     leave(d);
     return rc;
-}
-
-int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
-{
-    return copy_in(id, dst, host, bytes, false, e);
-}
-
-int device_copy_in_beside(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
-{
-    return copy_in(id, dst, host, bytes, true, e);
 }
 
 /* A piece is fetched while the one before is copied out of pinned memory. */

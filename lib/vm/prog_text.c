@@ -57,22 +57,6 @@ static bool mentions(const char *text, const char *name)
     return false;
 }
 
-const char *prog_text_inexact(const prog *p)
-{
-    static const char *const names[PROG_NOPS] = {[PROG_POW] = "**",
-                                                 [PROG_EXP] = "exp",
-                                                 [PROG_LOG] = "log",
-                                                 [PROG_SIN] = "sin",
-                                                 [PROG_COS] = "cos"};
-    const char *name = NULL;
-    for (int32_t i = 0; i < p->ninsts && !name; i++) {
-        const inst *in = &p->insts[i];
-        if (in->kind == INST_KERNEL && in->type != PROG_I64 && in->kernel < PROG_NOPS)
-            name = names[in->kernel];
-    }
-    return name;
-}
-
 /* ---- Constants ---- */
 
 int64_t prog_text_words(const prog *p)

@@ -204,7 +204,7 @@ TEST(script_complete_words_of_commands)
         {"merge dare", "dare_linear|dare_ties"},
         {"merge ties a --de", "--density"},
         {"merge dare-ties a --s", "--scale|--seed|--shard-size|--strict"},
-        {"merge ties a --density 0.5 --", "--base|--ctx|--density|--drop-metadata|--dtype|"
+        {"merge ties a --density 0.5 --", "--base|--density|--drop-metadata|--dtype|"
                                           "--exclude|--force|--metadata|--normalize|--out|"
                                           "--raw|--scale|..."},
         {"merge ties a --weights le", "learning_rate|len("},
