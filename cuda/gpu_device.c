@@ -30,6 +30,7 @@ typedef struct table {
 
 typedef struct device {
     pthread_mutex_t lock;
+    void *visitor; /* the context of the thread that has the lock, before it came */
     int id, multiprocessors;
     bool open, met[GPU_MOST]; /* met: they reach each other's memory, as far as they can */
     driver_stream *work, *copies[PINNED];
@@ -67,15 +68,18 @@ static int fail(const device *d, const char *what, int code, kv_err *e)
         }                                                                                          \
     } while (0)
 
+/* Of several devices, each is left before those that were entered earlier. */
 static device *enter(int id)
 {
     device *d = &all.devices[id];
     pthread_mutex_lock(&d->lock);
+    d->visitor = all.d->current();
     return d;
 }
 
 static void leave(device *d)
 {
+    all.d->back(d->visitor);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -472,15 +476,15 @@ int device_together(const int *ids, int n,
 {
     driver_stream *streams[GPU_MOST] = {0};
     int rc = KV_OK;
-    for (int i = 0; i < n; i++) { /* locks are taken in ascending order */
-        device *d = enter(ids[i]);
-        if (!rc)
-            rc = use(d, e);
-        streams[i] = d->work;
+    for (int i = 0; i < n; i++) /* locks are taken in ascending order */
+        enter(ids[i]);
+    for (int i = 0; i < n && !rc; i++) {
+        rc = use(&all.devices[ids[i]], e);
+        streams[i] = all.devices[ids[i]].work;
     }
     if (!rc)
         rc = give(arg, streams, e);
-    for (int i = 0; i < n; i++) {
+    for (int i = n - 1; i >= 0; i--) {
         if (rc)
             settle(&all.devices[ids[i]]);
         leave(&all.devices[ids[i]]);
