@@ -315,6 +315,12 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads, co
 
 /* ---- NVRTC ---- */
 
+/* 12 of 12.4; 0 where it is not known, since there is no driver, say. */
+static int driver_major(void)
+{
+    return cu.cuDriverGetVersion ? version() / 1000 : 0;
+}
+
 /* NVRTC in a file, unless it is newer than the driver, which could not load what it makes. */
 static void *open_compiler(const char *name)
 {
@@ -322,7 +328,7 @@ static void *open_compiler(const char *name)
     void *library = library_open(&name, 1);
     bool runs = library && library_find(library, "nvrtcVersion", (void *)&nvrtc.nvrtcVersion) &&
                 !nvrtc.nvrtcVersion(&major, &minor) &&
-                (!cu.cuDriverGetVersion || major <= version() / 1000);
+                (!driver_major() || major <= driver_major());
     return runs ? library : NULL;
 }
 
@@ -335,7 +341,7 @@ static void *find_compiler(void)
     enum { OTHERS = sizeof others / sizeof *others, OLDEST = 12 };
     char name[32];
     void *found = NULL;
-    int major = (cu.cuDriverGetVersion ? version() : CUDA_VERSION) / 1000;
+    int major = driver_major() ? driver_major() : CUDA_VERSION / 1000;
     for (; major >= OLDEST && !found; major--) {
         snprintf(name, sizeof name, "libnvrtc.so.%d", major);
         found = open_compiler(name);
@@ -513,7 +519,7 @@ int driver_open(const driver **out, kv_err *e)
     int n = 0, rc = open_driver(e), known = rc ? 0 : version(), built = CUDA_VERSION / 1000;
     if (rc)
         return rc;
-    if (known / 1000 < built)
+    if (known > 0 && known / 1000 < built)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "the driver knows CUDA %d.%d, and this build wants %d: a newer driver "
                           "(580 for CUDA 13), or a build by the CUDA Toolkit %d",

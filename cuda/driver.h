@@ -4,8 +4,8 @@
  * Every function gives 0 or an error number, which text() explains. Addresses are the device's,
  * unless they are called host. They work on the device that the calling thread uses (use()).
  *
- * The thread is the program's, and a library beside this one may have chosen a device for it:
- * whoever calls use() asks before what is current, and gives that back.
+ * The thread is the program's, and another library may have chosen a device for it: who calls use()
+ * asks before what is current, and makes that current again.
  */
 #ifndef CUDA_DRIVER_H
 #define CUDA_DRIVER_H

@@ -108,7 +108,7 @@ static bool is_nan(kv_dtype dtype, const char *at)
 }
 
 /* Whether the device's block is the host's, what lies around the elements of this dtype included;
- * of a nan only that it is one, since a GPU gives other bits to those that it makes. */
+ * of a nan only that it is one, since a GPU makes others than a processor. */
 static bool same(const pair *p, kv_dtype dtype)
 {
     kv_err e = {0};
