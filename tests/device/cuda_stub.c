@@ -25,8 +25,9 @@ struct CUctx_st {
     if (!(what))                                                                                   \
     return code
 #define HERE WANT(current, CUDA_ERROR_INVALID_CONTEXT)
-#define ON(where) WANT(current && current->device == *(const int *)(const void *)(where),
-     CUDA_ERROR_INVALID_HANDLE)
+#define ON(where)                                                                                  \
+    WANT(current && current->device == *(const int *)(const void *)(where),                        \
+         CUDA_ERROR_INVALID_HANDLE)
 
 static struct CUctx_st contexts[] = {{0}, {1}};
 static _Thread_local CUcontext current;
@@ -68,10 +69,11 @@ CALL(cuDevicePrimaryCtxRetain, (CUcontext *out, CUdevice d), *out = &contexts[d]
 CALL(cuDevicePrimaryCtxRelease, (CUdevice d), (void)d)
 CALL(cuCtxGetCurrent, (CUcontext *out), *out = current)
 CALL(cuCtxSetCurrent, (CUcontext c), current = c)
-CALL(cuCtxEnablePeerAccess, (CUcontext c, unsigned flags), HERE; (void)flags; WANT(c != current,
-     CUDA_ERROR_INVALID_DEVICE))
+CALL(cuCtxEnablePeerAccess, (CUcontext c, unsigned flags),
+     HERE; (void)flags; WANT(c != current, CUDA_ERROR_INVALID_DEVICE))
 CALL(cuMemGetInfo, (size_t *left, size_t *all), HERE; *left = *all = 1 << 20)
-CALL(cuMemAlloc, (CUdeviceptr *out, size_t n), HERE; WANT(n < 1 << 30, CUDA_ERROR_OUT_OF_MEMORY);
+CALL(cuMemAlloc, (CUdeviceptr *out, size_t n),
+     HERE; WANT(n < 1 << 30, CUDA_ERROR_OUT_OF_MEMORY);
      *out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (n + 255) / 256 * 256))
 CALL(cuMemFree, (CUdeviceptr p), HERE; free(at(p)))
 CALL(cuMemHostAlloc, (void **out, size_t n, unsigned how), HERE; (void)how; *out = malloc(n))
@@ -82,30 +84,29 @@ CALL(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned how), ON(s); (void)e; (
 CALL(cuEventCreate, (CUevent *out, unsigned how), HERE; (void)how; *out = new_one())
 CALL(cuEventRecord, (CUevent e, CUstream s), ON(e); ON(s))
 CALL(cuEventSynchronize, (CUevent e), (void)e)
-CALL(cuMemsetD8Async, (CUdeviceptr p, unsigned char x, size_t n, CUstream s), ON(s); memset(at(p),
-     x, n))
-CALL(cuMemcpyHtoDAsync, (CUdeviceptr p, const void *from, size_t n, CUstream s), ON(s);
-     memcpy(at(p), from, n))
-CALL(cuMemcpyDtoHAsync, (void *to, CUdeviceptr p, size_t n, CUstream s), ON(s); memcpy(to, at(p),
-     n))
-CALL(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr p, size_t n, CUstream s), ON(s); memcpy(at(to),
-     at(p), n))
+CALL(cuMemsetD8Async, (CUdeviceptr p, unsigned char x, size_t n, CUstream s),
+     ON(s); memset(at(p), x, n))
+CALL(cuMemcpyHtoDAsync, (CUdeviceptr p, const void *from, size_t n, CUstream s),
+     ON(s); memcpy(at(p), from, n))
+CALL(cuMemcpyDtoHAsync, (void *to, CUdeviceptr p, size_t n, CUstream s),
+     ON(s); memcpy(to, at(p), n))
+CALL(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr p, size_t n, CUstream s),
+     ON(s); memcpy(at(to), at(p), n))
 CALL(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext there, CUdeviceptr p, CUcontext here, size_t n,
-     CUstream s), ON(s);
-     WANT(here != there, CUDA_ERROR_INVALID_VALUE); memcpy(at(to), at(p), n))
-CALL(cuModuleLoadData, (CUmodule *out, const void *image), HERE;
-     WANT(*(const char *)image != '-', CUDA_ERROR_NO_BINARY_FOR_GPU); *out = (CUmodule)image)
-CALL(cuModuleGetFunction, (CUfunction *out, CUmodule m, const char *name), HERE;
-     WANT(strcmp(name, "kernel") == 0, CUDA_ERROR_NOT_FOUND); *out = (CUfunction)m)
+     CUstream s),
+     ON(s); WANT(here != there, CUDA_ERROR_INVALID_VALUE); memcpy(at(to), at(p), n))
+CALL(cuModuleLoadData, (CUmodule *out, const void *image),
+     HERE; WANT(*(const char *)image != '-', CUDA_ERROR_NO_BINARY_FOR_GPU); *out = (CUmodule)image)
+CALL(cuModuleGetFunction, (CUfunction *out, CUmodule m, const char *name),
+     HERE; WANT(strcmp(name, "kernel") == 0, CUDA_ERROR_NOT_FOUND); *out = (CUfunction)m)
 
 /* The one kernel: dst of the only job = how many threads run. */
 struct item {
     int *dst;
 };
 CALL(cuLaunchKernel, (CUfunction f, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty,
-     unsigned tz, unsigned shared,
-      CUstream s, void **arguments, void **extra), ON(s); WANT(f && !shared && !extra,
-     CUDA_ERROR_INVALID_VALUE);
+     unsigned tz, unsigned shared, CUstream s, void **arguments, void **extra),
+     ON(s); WANT(f && !shared && !extra, CUDA_ERROR_INVALID_VALUE);
      *(*(struct item **)arguments[0])->dst = (int)(x * y * z * tx * ty * tz))
 
 #else
@@ -118,8 +119,7 @@ CALL(cuLaunchKernel, (CUfunction f, unsigned x, unsigned y, unsigned z, unsigned
         return NVRTC_SUCCESS;                                                                      \
     }
 
-/* An image is the version of the compiler and the first option,
- * such as "12 --gpu-architecture=sm_90". */
+/* An image is the version of the compiler and the first option: "12 --gpu-architecture=sm_90". */
 static char image[80];
 static int wrong;
 
@@ -131,12 +131,11 @@ const char *nvrtcGetErrorString(nvrtcResult rc)
 CALL(nvrtcGetNumSupportedArchs, (int *out), *out = 2)
 CALL(nvrtcGetSupportedArchs, (int *out), out[0] = 80; out[1] = 90)
 CALL(nvrtcCreateProgram, (nvrtcProgram *out, const char *text, const char *name, int n,
-     const char *const *headers,
-      const char *const *names), (void)name; (void)n; (void)headers; (void)names;
-     wrong = *text == '-'; *out = (void *)image)
+     const char *const *headers, const char *const *names),
+     (void)name; (void)n; (void)headers; (void)names; wrong = *text == '-'; *out = (void *)image)
 CALL(nvrtcDestroyProgram, (nvrtcProgram *p), *p = NULL)
-CALL(nvrtcCompileProgram, (nvrtcProgram p, int n, const char *const *options), (void)p;
-     snprintf(image, sizeof image, "%d %s", NVRTC_MAJOR, n > 0 ? options[0] : "");
+CALL(nvrtcCompileProgram, (nvrtcProgram p, int n, const char *const *options),
+     (void)p; snprintf(image, sizeof image, "%d %s", NVRTC_MAJOR, n > 0 ? options[0] : "");
      if (wrong) return NVRTC_ERROR_COMPILATION)
 CALL(nvrtcGetCUBINSize, (nvrtcProgram p, size_t *n), (void)p; *n = sizeof image)
 CALL(nvrtcGetCUBIN, (nvrtcProgram p, char *out), (void)p; memcpy(out, image, sizeof image))
