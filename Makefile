@@ -143,9 +143,8 @@ $(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/check
 $(foreach f,reduce dot scan sort pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math
 $(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math
 $(foreach f,make pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += $(loops)
-$(BUILD)/lib/merge/%.o: ALL_CFLAGS += $(loops) -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
-$(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(loops) -fno-trapping-math -fno-math-errno
+$(BUILD)/lib/merge/%.o $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(loops) -fno-trapping-math -fno-math-errno
 
 # The optimizers of the library: each text once for every name behind `updater`. The folder is newer
 # when one was removed.

@@ -320,7 +320,6 @@ const command command_table[] = {
      {{"out", OPTION_OUTPUT, "OUT"},
       {"base", OPTION_PATH, "CKPT"},
       {"weights", OPTION_VALUES, "0.5,0.3,..."},
-      {"ctx", OPTION_VALUE, "DEV"},
       {"exclude", OPTION_RAWS, "GLOB"},
       {"dtype", OPTION_RAWS, "[GLOB=]T"},
       {"shard-size", OPTION_RAW, "5G"},
@@ -337,7 +336,7 @@ const command command_table[] = {
      "merge average a.safetensors b.safetensors --out soup.safetensors --weights 0.7,0.3\n"
      "merge ties a.safetensors b.safetensors --base soup.safetensors --density 0.5 --out t.npz\n"
      "merge { merged = max(models) } a.safetensors b.safetensors --out largest.safetensors\n"
-     "merge slerp a.safetensors b.safetensors --out arc.safetensors --ctx cpu  # gpu(0): on a GPU\n"
+     "merge slerp a.safetensors b.safetensors --out arc.safetensors\n"
      "help merge ties                     # what a rule does: it is a program of a few lines",
      "convert, diff, checkpoints, rules",
      .fails = "usage, io, format, key, shape, dtype, value",

@@ -89,6 +89,8 @@ static struct {
 static const char *text_of(int rc)
 {
     const char *name = NULL, *text = NULL;
+    if (rc == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return "it is older than the GPUs that its kernels are built for (CUDA_CODE, Makefile)";
     cu.cuGetErrorName((CUresult)rc, &name);
     cu.cuGetErrorString((CUresult)rc, &text);
     return text ? text : name ? name : "an error without a text";
@@ -119,6 +121,18 @@ static int use_device(int id)
     return (int)(rc ? rc : cu.cuCtxSetCurrent(cu.contexts[id]));
 }
 
+static void *current_context(void)
+{
+    CUcontext context = NULL;
+    return cu.cuCtxGetCurrent(&context) ? NULL : (void *)context;
+}
+
+static void back_to(void *context)
+{
+    if (current_context() != context)
+        cu.cuCtxSetCurrent((CUcontext)context);
+}
+
 static int facts_of(int id, gpu_facts *out, int *multiprocessors)
 {
     CUdevice device;
@@ -145,12 +159,11 @@ static int facts_of(int id, gpu_facts *out, int *multiprocessors)
 static int room_of(int id, int64_t *free_bytes)
 {
     CUdevice device;
-    CUcontext context = cu.contexts[id], before = NULL;
+    CUcontext context = cu.contexts[id];
+    void *before = current_context();
     bool guest = !context;
     size_t all = 0, left = 0;
     CUresult rc = cu.cuDeviceGet(&device, id);
-    if (!rc)
-        rc = cu.cuCtxGetCurrent(&before);
     if (!rc && guest)
         rc = cu.cuDevicePrimaryCtxRetain(&context, device);
     if (rc)
@@ -158,7 +171,7 @@ static int room_of(int id, int64_t *free_bytes)
     rc = cu.cuCtxSetCurrent(context);
     if (!rc)
         rc = cu.cuMemGetInfo(&left, &all);
-    cu.cuCtxSetCurrent(before);
+    back_to(before);
     if (guest)
         cu.cuDevicePrimaryCtxRelease(device);
     *free_bytes = (int64_t)left;
@@ -302,13 +315,40 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads, co
 
 /* ---- NVRTC ---- */
 
-/* Packages install it under its version; a toolkit of its own has the plain name. */
-static void *open_compiler(void)
+/* 12 of 12.4; 0 where it is not known, since there is no driver, say. */
+static int driver_major(void)
 {
-    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                        "libnvrtc.so.11.2",
-                                        "/usr/local/cuda/lib64/libnvrtc.so"};
-    return library_open(names, sizeof names / sizeof *names);
+    return cu.cuDriverGetVersion ? version() / 1000 : 0;
+}
+
+/* NVRTC in a file, unless it is newer than the driver, which could not load what it makes. */
+static void *open_compiler(const char *name)
+{
+    int major = 0, minor = 0;
+    void *library = library_open(&name, 1);
+    bool runs = library && library_find(library, "nvrtcVersion", (void *)&nvrtc.nvrtcVersion) &&
+                !nvrtc.nvrtcVersion(&major, &minor) &&
+                (!driver_major() || major <= driver_major());
+    return runs ? library : NULL;
+}
+
+/* That of the driver's CUDA comes first, then older ones. Packages install NVRTC under its version;
+ * a toolkit of its own has the plain name. */
+static void *find_compiler(void)
+{
+    static const char *const others[] = {"libnvrtc.so.11.2", "libnvrtc.so",
+                                         "/usr/local/cuda/lib64/libnvrtc.so"};
+    enum { OTHERS = sizeof others / sizeof *others, OLDEST = 12 };
+    char name[32];
+    void *found = NULL;
+    int major = driver_major() ? driver_major() : CUDA_VERSION / 1000;
+    for (; major >= OLDEST && !found; major--) {
+        snprintf(name, sizeof name, "libnvrtc.so.%d", major);
+        found = open_compiler(name);
+    }
+    for (int i = 0; i < OTHERS && !found; i++)
+        found = open_compiler(others[i]);
+    return found;
 }
 
 static int need_compiler(kv_err *e)
@@ -316,7 +356,7 @@ static int need_compiler(kv_err *e)
     bool all = true;
     int major = 0, minor = 0;
     pthread_mutex_lock(&nvrtc.lock);
-    void *library = nvrtc.open ? NULL : open_compiler();
+    void *library = nvrtc.open ? NULL : find_compiler();
     if (library) {
 #define FIND(name) all &= library_find(library, #name, (void *)&nvrtc.name);
         NVRTC_FUNCTIONS(FIND)
@@ -332,8 +372,10 @@ static int need_compiler(kv_err *e)
     pthread_mutex_unlock(&nvrtc.lock);
     if (open)
         return KV_OK;
-    kv_err_set(e, KV_E_UNSUPPORTED, "rules for GPUs need NVRTC, and libnvrtc.so cannot be loaded");
-    return kv_err_hint(e, "it comes with the CUDA Toolkit (Debian: libnvrtc)"), KV_E_UNSUPPORTED;
+    kv_err_set(e, KV_E_UNSUPPORTED, "rules for GPUs need NVRTC, and no libnvrtc.so can be loaded");
+    kv_err_hint(e, "it comes with the CUDA Toolkit (Debian: libnvrtc), and one that is newer than "
+                   "the driver is of no use");
+    return KV_E_UNSUPPORTED;
 }
 
 static int compiler_version(void)
@@ -451,6 +493,8 @@ int driver_open(const driver **out, kv_err *e)
         .facts = facts_of,
         .room = room_of,
         .use = use_device,
+        .current = current_context,
+        .back = back_to,
         .alloc = alloc_block,
         .free = free_block,
         .alloc_host = alloc_pinned,
@@ -472,9 +516,14 @@ int driver_open(const driver **out, kv_err *e)
         .compile = driver_compile,
         .compiler = compiler_version,
     };
-    int n = 0, rc = open_driver(e);
+    int n = 0, rc = open_driver(e), known = rc ? 0 : version(), built = CUDA_VERSION / 1000;
     if (rc)
         return rc;
+    if (known > 0 && known / 1000 < built)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "the driver knows CUDA %d.%d, and this build wants %d: a newer driver "
+                          "(580 for CUDA 13), or a build by the CUDA Toolkit %d",
+                          known / 1000, known % 1000 / 10, built, known / 1000);
     CUresult code = cu.cuInit(0);
     if (!code)
         code = cu.cuDeviceGetCount(&n);

@@ -3,6 +3,9 @@
  *
  * Every function gives 0 or an error number, which text() explains. Addresses are the device's,
  * unless they are called host. They work on the device that the calling thread uses (use()).
+ *
+ * The thread is the program's, and another library may have chosen a device for it: who calls use()
+ * asks before what is current, and makes that current again.
  */
 #ifndef CUDA_DRIVER_H
 #define CUDA_DRIVER_H
@@ -30,6 +33,8 @@ typedef struct driver {
     int (*facts)(int id, gpu_facts *out, int *multiprocessors);
     int (*room)(int id, int64_t *free_bytes);
     int (*use)(int id);
+    void *(*current)(void);   /* the context of the calling thread, or NULL */
+    void (*back)(void *context);
 
     int (*alloc)(void **out, int64_t bytes);
     int (*free)(void *block);

@@ -30,6 +30,7 @@ typedef struct table {
 
 typedef struct device {
     pthread_mutex_t lock;
+    void *visitor; /* the context of the thread that has the lock, before it came */
     int id, multiprocessors;
     bool open, met[GPU_MOST]; /* met: they reach each other's memory, as far as they can */
     driver_stream *work, *copies[PINNED];
@@ -67,15 +68,18 @@ static int fail(const device *d, const char *what, int code, kv_err *e)
         }                                                                                          \
     } while (0)
 
+/* Of several devices, each is left before those that were entered earlier. */
 static device *enter(int id)
 {
     device *d = &all.devices[id];
     pthread_mutex_lock(&d->lock);
+    d->visitor = all.d->current();
     return d;
 }
 
 static void leave(device *d)
 {
+    all.d->back(d->visitor);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -330,11 +334,11 @@ static int piece_of(int64_t at, int64_t bytes)
     return (int)(bytes - at < PIECE ? bytes - at : PIECE);
 }
 
-/* Later work waits for the copy, which itself waits for earlier work, unless it goes beside it. */
-static int copy_in(int id, void *dst, const void *host, int64_t bytes, bool beside, kv_err *e)
+/* Later work waits for the copy, which itself waits for earlier work. */
+int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
 {
     device *d = enter(id);
-    int p = 0, rc = beside ? use(d, e) : begin_copy(d, e);
+    int p = 0, rc = begin_copy(d, e);
     for (int64_t at = 0; at < bytes && !rc; at += PIECE, p = (p + 1) % PINNED) {
         int n = piece_of(at, bytes);
         if (d->busy[p])
@@ -350,16 +354,6 @@ out:
         settle(d);
     leave(d);
     return rc;
-}
-
-int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
-{
-    return copy_in(id, dst, host, bytes, false, e);
-}
-
-int device_copy_in_beside(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
-{
-    return copy_in(id, dst, host, bytes, true, e);
 }
 
 /* A piece is fetched while the one before is copied out of pinned memory. */
@@ -482,15 +476,15 @@ int device_together(const int *ids, int n,
 {
     driver_stream *streams[GPU_MOST] = {0};
     int rc = KV_OK;
-    for (int i = 0; i < n; i++) { /* locks are taken in ascending order */
-        device *d = enter(ids[i]);
-        if (!rc)
-            rc = use(d, e);
-        streams[i] = d->work;
+    for (int i = 0; i < n; i++) /* locks are taken in ascending order */
+        enter(ids[i]);
+    for (int i = 0; i < n && !rc; i++) {
+        rc = use(&all.devices[ids[i]], e);
+        streams[i] = all.devices[ids[i]].work;
     }
     if (!rc)
         rc = give(arg, streams, e);
-    for (int i = 0; i < n; i++) {
+    for (int i = n - 1; i >= 0; i--) {
         if (rc)
             settle(&all.devices[ids[i]]);
         leave(&all.devices[ids[i]]);

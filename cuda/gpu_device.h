@@ -29,7 +29,6 @@ int device_alloc(int id, int64_t bytes, void **out, kv_err *e);
 void device_free(int id, void *block);
 int device_zero(int id, void *dst, int64_t bytes, kv_err *e);
 int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
-int device_copy_in_beside(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
 int device_copy_out(int id, void *host, const void *src, int64_t bytes, kv_err *e);
 int device_carry(int id, void *block, int64_t bytes, bool out, kv_err *e);
 int device_copy(int id, void *dst, int from, const void *src, int64_t bytes, kv_err *e);

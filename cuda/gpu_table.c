@@ -23,9 +23,6 @@ static const struct {
     [GPU_QUANTISE_SUM] = {image_quantise, "kv_quantise_sum", JOB_TILE},
     [GPU_SUM_CHUNKS] = {image_sum, "kv_sum_chunks", JOB_SUMS},
     [GPU_SUM_ALL] = {image_sum, "kv_sum_all", JOB_SUMS},
-    [GPU_FOLD_SUM] = {image_sum, "kv_fold_sum", JOB_TEAM},
-    [GPU_FOLD_MAX] = {image_sum, "kv_fold_max", JOB_TEAM},
-    [GPU_FOLD_MIN] = {image_sum, "kv_fold_min", JOB_TEAM},
 };
 
 /* A part of the plugin's state: the kernels that were loaded, by device. */
@@ -93,7 +90,6 @@ static gpu_ops table = {
     .group_find = group_find,
     .group_sum = group_sum,
     .group_copy = group_copy,
-    .copy_in_beside = device_copy_in_beside,
 };
 
 /* The library's functions for plugins (kvstore.h); GPUs are no store types and need none. */

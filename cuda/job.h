@@ -13,8 +13,7 @@ enum {
     JOB_TEAM = 32,
     JOB_TILE = 1024,
     JOB_CHUNK = 4096, /* elements of a part of a sum over all of them */
-    JOB_SUMS = 4,     /* such parts that a team works on at a time */
-    JOB_FOLD = 2048   /* elements of a part of a fold, which a team reduces to a number a thread */
+    JOB_SUMS = 4      /* such parts that a team works on at a time */
 };
 
 typedef struct job_item {

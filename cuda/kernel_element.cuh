@@ -15,6 +15,12 @@
 #define KV_KERNEL(name)
 #endif
 
+/* A float32 that arithmetic or a conversion made. Where it is not a number a GPU gives 0x7fffffff, and a
+ * CPU other bits: where kernels are compiled for the CPU, this makes them the GPU's. */
+#ifndef KV_MADE
+#define KV_MADE(x) (x)
+#endif
+
 typedef unsigned char kv_u8;
 typedef signed char kv_i8;
 typedef unsigned short kv_u16;
@@ -95,7 +101,7 @@ KV_DEVICE kv_u16 kv_narrow_bf16(float x)
 /* As a float32, rounded to odd, so that narrowing it further rounds only once. */
 KV_DEVICE float kv_to_odd(double x)
 {
-    float near = (float)x;
+    float near = KV_MADE((float)x);
     int u = (int)kv_bits(near);
     double ax = x < 0 ? -x : x, anear = near < 0 ? -(double)near : (double)near;
     int odd = u + (anear > ax ? -1 : 1);
@@ -130,7 +136,8 @@ struct kv_t_f32 {
     typedef float item;
     enum { dtype = KV_F32 };
     KV_DEVICE float wide(float x) { return x; }
-    template <class W> KV_DEVICE float of(W w) { return (float)w; }
+    KV_DEVICE float of(float w) { return w; }
+    template <class W> KV_DEVICE float of(W w) { return KV_MADE((float)w); }
 };
 
 struct kv_t_f64 {
@@ -235,7 +242,7 @@ template <class T> struct kv_total;
 template <> struct kv_total<kv_t_f32> {
     typedef float type;
     KV_DEVICE float begin(float x) { return x; }
-    KV_DEVICE float add(float t, float x) { return t + x; }
+    KV_DEVICE float add(float t, float x) { return KV_MADE(t + x); }
     KV_DEVICE float end(float t) { return t; }
 };
 
@@ -250,7 +257,7 @@ template <> struct kv_total<kv_t_f64> {
     template <> struct kv_total<T> {                                                               \
         typedef float type;                                                                        \
         KV_DEVICE float begin(kv_u16 x) { return T::wide(x); }                                     \
-        KV_DEVICE float add(float t, kv_u16 x) { return t + T::wide(x); }                          \
+        KV_DEVICE float add(float t, kv_u16 x) { return KV_MADE(t + T::wide(x)); }                 \
         KV_DEVICE kv_u16 end(float t) { return T::of(t); }                                         \
     };
 

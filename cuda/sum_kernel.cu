@@ -1,5 +1,5 @@
 /* Sums of several arrays, left to right, one launch for all keys of a call. The counterpart of
- * lib/cpu/sum.c, and of the sums in lib/cpu/sum_rows.c. Folds are those of lib/vm/kernel_fold.c. */
+ * lib/cpu/sum.c, and of the sums in lib/cpu/sum_rows.c. */
 #include "cuda/job.h"
 
 #include "cuda/kernel_element.cuh"
@@ -154,68 +154,3 @@ extern "C" __global__ void kv_sum_all(job_list l)
     sum_parts(l, (kv_i64)1 << 62);
 }
 KV_KERNEL(kv_sum_all)
-
-/* ---- Folds ----
- *
- * A thread has a lane of a chunk, whose elements lie JOB_TEAM apart, so that a team reads neighbours.
- * The host joins the lanes of a chunk, one behind the other.
- */
-
-struct fold_sum {
-    KV_DEVICE double begin() { return 0; }
-    KV_DEVICE double join(double a, double b) { return a + b; }
-};
-
-struct fold_max {
-    KV_DEVICE double begin() { return -kv_float(0x7f800000); }
-    KV_DEVICE double join(double a, double b) { return ((b > a) | (b != b)) ? b : a; }
-};
-
-struct fold_min {
-    KV_DEVICE double begin() { return kv_float(0x7f800000); }
-    KV_DEVICE double join(double a, double b) { return ((b < a) | (b != b)) ? b : a; }
-};
-
-template <class FOLD, class I> KV_DEVICE void fold_lane(const job_item *j, kv_i64 i)
-{
-    const kv_i64 from = i / JOB_TEAM * JOB_FOLD, left = j->row - from;
-    const kv_i64 n = left < JOB_FOLD ? left : JOB_FOLD;
-    const I *const x = kv_source<I>(j, 0) + from;
-    double lane = FOLD::begin();
-#pragma unroll 8
-    for (kv_i64 k = i % JOB_TEAM; k < n; k += JOB_TEAM)
-        lane = FOLD::join(lane, (double)x[k]);
-    kv_global((double *)j->dst)[i] = lane;
-}
-
-template <class FOLD> KV_DEVICE void fold_lanes(const job_list &l)
-{
-    KV_EACH_TILE(l, j, at, m)
-    {
-        for (kv_i64 i = at + kv_lane(); i < at + m; i += JOB_TEAM) {
-            if (j->to == KV_F32)
-                fold_lane<FOLD, float>(j, i);
-            else
-                fold_lane<FOLD, double>(j, i);
-        }
-    }
-}
-
-/* Element 32 * c + l of dst = lane l of chunk c of src[0], which has `row` elements in all. */
-extern "C" __global__ void kv_fold_sum(job_list l)
-{
-    fold_lanes<fold_sum>(l);
-}
-KV_KERNEL(kv_fold_sum)
-
-extern "C" __global__ void kv_fold_max(job_list l)
-{
-    fold_lanes<fold_max>(l);
-}
-KV_KERNEL(kv_fold_max)
-
-extern "C" __global__ void kv_fold_min(job_list l)
-{
-    fold_lanes<fold_min>(l);
-}
-KV_KERNEL(kv_fold_min)

@@ -53,9 +53,10 @@ $(BUILD)/tests/dist/link.o: ALL_CFLAGS += $(mpi_cflags)
 $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distributed/link_record.c src/distributed/environment.c) $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB) $(mpi_libs)
 
+STUBS := $(addprefix $(BUILD)/stub/,libcuda.so.1 libnvrtc.so.12 libnvrtc.so.13)
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench \
-             $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
+             $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library $(BUILD)/gpu_driver $(STUBS))
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
 # driver; a writer in place, the model of the disk, and the killer.
@@ -173,6 +174,11 @@ $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(prelude_obj)
 $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
+$(BUILD)/tests/device/driver.o: ALL_CFLAGS += $(cuda_include)
+$(BUILD)/gpu_driver: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o $(BUILD)/cuda/gpu_device.o $(BUILD)/cuda/cache.o
+$(STUBS): tests/device/cuda_stub.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -w -std=gnu17 $(cuda_include) $(if $(findstring nvrtc,$@),-DNVRTC_MAJOR=$(subst .,,$(suffix $@))) -shared -fPIC -o $@ $<
 $(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o $(BUILD)/cuda/library.o
 
 gpu-dry: all $(BUILD)/device/kvstore_cuda.so ## registers, occupancy and accesses of all kernels of GPUs, from the compilers

@@ -47,7 +47,6 @@ typedef struct merging {
     checkpoint_out_options options;
     losses lost;
     folder_files beside; /* what the output gets besides weights */
-    kv_ctx ctx; /* where the rule runs */
 } merging;
 
 static void merging_release(merging *m, bool failed)
@@ -266,26 +265,6 @@ static int check_output(const merging *m, kv_err *e)
     return safe_write(m->s, path, e) ? unit_at(m->s, m->to.at, e) : KV_OK;
 }
 
-static int read_ctx(merging *m, kv_err *e)
-{
-    const ast *given = command_option_of(m->call, "ctx");
-    value where;
-    int64_t n;
-    if (!given)
-        return KV_OK;
-    int rc = eval_devices(m->s, given, &where, e);
-    if (rc)
-        return rc;
-    const value *items = value_items(&where, &n);
-    if (n == 1)
-        rc = eval_check_device(m->s, given, m->ctx = items->u.ctx, e);
-    else
-        rc = unit_err(m->s, given, e, KV_E_USAGE, "a merge runs on one device, not on %lld",
-                      (long long)n);
-    value_release(&where);
-    return rc;
-}
-
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
@@ -304,8 +283,6 @@ static int read_words(merging *m, kv_err *e)
         rc = metadata_read(m->s, m->call, m->out, &m->metadata, e);
     if (rc == KV_OK)
         rc = out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e);
-    if (rc == KV_OK)
-        rc = read_ctx(m, e);
     return rc ? rc : check_output(m, e);
 }
 
@@ -449,11 +426,7 @@ static int at_word(merging *m, kv_err *e)
         e->file[0] = '\0';
     }
     bool of_rule = in_library || e->code == KV_E_USAGE || e->code == KV_E_VALUE;
-    bool of_ctx = e->code == KV_E_UNSUPPORTED && m->ctx.device == KV_GPU;
-    const ast *other = of_ctx    ? command_option_of(m->call, "ctx")
-                       : of_rule ? m->call->kid[0]
-                                 : m->call;
-    return unit_at(m->s, model ? model : other, e);
+    return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
 }
 
 static const char *key_of(const void *keys, int64_t i, tensor_type *type)
@@ -491,7 +464,6 @@ static int merge_all(merging *m, kv_err *e)
                  .nkeys = m->nkeys,
                  .metadata = m->texts,
                  .nmetadata = m->ntexts,
-                 .ctx = m->ctx,
                  .lost = &m->lost,
                  .progress = progress_bytes};
     if (merge_check(&all, e))

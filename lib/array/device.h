@@ -1,7 +1,8 @@
 /* Contexts and their devices, the table of GPUs, and the fields of an array.
  *
  * The loops of the CPU are plain functions (cpu/cpu.h) and the reference. The table of GPUs, which
- * a plugin fills, takes lists of jobs and gives the same bits.
+ * a plugin fills, takes lists of jobs and gives the same bits, but for
+ * those of a nan that arithmetic or a conversion makes, which a GPU chooses otherwise.
  */
 #ifndef ARRAY_DEVICE_H
 #define ARRAY_DEVICE_H
@@ -53,11 +54,6 @@ typedef enum gpu_work {
                            src[0] in its chunk c of 4096; n chunks of `row` elements in all, of
                            dtype `to`: float32 or float64 */
     GPU_SUM_ALL,        /* dst[0] = the same of all `row` elements; n is 1 */
-    GPU_FOLD_SUM,       /* element 32 * c + l of dst, of float64 = the sum of elements l, l + 32, …
-                           of chunk c of 2048 of src[0]; src[0] has `row` elements in all, of dtype
-                           `to`: float32 or float64; n is 32 for each chunk */
-    GPU_FOLD_MAX,       /* the same, the largest: -inf of none, nan if one is */
-    GPU_FOLD_MIN,       /* the smallest: inf of none */
     GPU_NWORKS
 } gpu_work;
 
@@ -157,10 +153,6 @@ typedef struct gpu_ops {
     int (*group_find)(int *version, kv_err *e);
     int (*group_sum)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
     int (*group_copy)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
-
-    /* copy_in where no work that was given before uses dst: the copy does not wait for that work,
-     * so it goes on beside it. */
-    int (*copy_in_beside)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
 } gpu_ops;
 
 /* The GPUs of this machine, or NULL with the reason in e (unsupported): not in this build, or no

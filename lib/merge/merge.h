@@ -7,8 +7,7 @@
  * elements that are not finite, though all that they are made of is, is merged in float64 too where
  * that makes any of them finite; those that stay are counted in `lost`.
  *
- * The bits are the same for any number of threads, whatever files the tensors stand in, and on
- * every device (merge_gpu.h; of nans only that they are nans).
+ * The bits are the same for any number of threads, and whatever files the tensors stand in.
  */
 #ifndef MERGE_MERGE_H
 #define MERGE_MERGE_H
@@ -43,7 +42,6 @@ typedef struct merge {
     int64_t nkeys;
     const checkpoint_text *metadata;
     int64_t nmetadata;
-    kv_ctx ctx; /* where rules run */
     losses *lost; /* (optional) one a key */
     /* (optional) Told from time to time, by one thread at a time, how many bytes of all passes have
      * been handled, of how many. */
@@ -55,15 +53,13 @@ typedef struct merge {
  * key. Errors: those of merge_rule_make and merge_plan_make (a rule that names a file's key says
  * which); key (a model has other names, both are told); shape; dtype (C64, quantised; another type
  * of an integer key); unsupported (a row too long for a rule that ranks rows; factors of one
- * adapter's key of more than MERGE_FACTORS_BYTES; on a GPU, a rule that wants the CPU); those of
- * ctx_check; memory. */
+ * adapter's key of more than MERGE_FACTORS_BYTES); memory. */
 int merge_check(const merge *m, kv_err *e);
 
 /* Writes what was checked to path: see checkpoint_out_open, also for o. One of the inputs may stand
  * there. Errors: those of checkpoint_out_open and of walk_run; value (integer keys that differ, the
  * first element is told; a number that does not fit its type); unsupported (the factors of all
- * adapters for a key are more than can be held); those of a device. On failure what stands at path
- * is as it was. */
+ * adapters for a key are more than can be held). On failure what stands at path is as it was. */
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e);
 
 #endif

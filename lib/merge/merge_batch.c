@@ -94,25 +94,13 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     for (int i = 0; i < p->ndraws; i++)
         j->draw[i] = merge_draw_key_of(p->draw[i].seed, j->like->name, p->draw[i].stream);
     const plan_pass *last = &p->plan->pass[p->plan->npasses - 1];
-    bool fuses = last->elements && !j->wide && last->nsums == 0 && !r->gpu.ops;
+    bool fuses = last->elements && !j->wide && last->nsums == 0;
     int64_t fused = fuses ? merge_fused_bytes(last->elements) : 0;
     void *memory = fused ? arena_alloc(&r->memory, (size_t)fused, e) : NULL;
     if (fused && !memory)
         return KV_E_MEMORY;
     j->fused = fused ? merge_fused_make(memory, last->elements) : NULL;
     return make_selections(r, j, e);
-}
-
-/* Compiles the kernels of a job, and makes room for it on the GPU. */
-static int make_gpu_job(merging *r, merge_job *j, kv_err *e)
-{
-    tensor_type types[MERGE_INPUTS];
-    int n = 0, rc = merge_gpu_compile(&r->gpu, j, &r->memory, e);
-    for (int i = 0; i < r->ninputs; i++)
-        if (j->at[i] >= 0)
-            types[n++] = checkpoint_at(r->inputs[i], j->at[i])->type;
-    merge_gpu_room_add(&r->room, j, types, n);
-    return rc;
 }
 
 void merge_batch_release(merging *r)
@@ -136,7 +124,7 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
     int rc = merge_job_find(j, factors, r->m, as->key, e);
     if (rc)
         return rc;
-    j->last = as->last || (j->wide && !r->gpu.ops);
+    j->last = as->last || j->wide;
     j->lost_before = as->lost;
     j->wide |= as->wide;
     j->width = j->wide ? 8 : 4;
@@ -153,8 +141,6 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
         rc = read_factors(r, j, factors, e);
     if (!rc)
         merge_room_add(&r->room, j, r->ninputs);
-    if (!rc && rule && r->gpu.ops)
-        rc = make_gpu_job(r, j, e);
     return rc;
 }
 
@@ -204,9 +190,6 @@ int merge_batch_workers(merging *r, kv_err *e)
     r->nworkers = pool_workers();
     if (r->nworkers > most)
         r->nworkers = most < 1 ? 1 : (int)most;
-    int rc = r->gpu.ops ? merge_gpu_room(&r->gpu, &r->room, &r->nworkers, e) : KV_OK;
-    if (rc)
-        return rc;
     if (bytes * r->nworkers > r->worker_bytes) {
         mem_free_data(r->worker_memory);
         r->worker_bytes = bytes * r->nworkers;
@@ -214,9 +197,7 @@ int merge_batch_workers(merging *r, kv_err *e)
     }
     if (!r->worker_memory)
         return KV_E_MEMORY;
-    for (int i = 0; i < r->nworkers; i++) {
+    for (int i = 0; i < r->nworkers; i++)
         merge_worker_init(&r->workers[i], &r->room, r->worker_memory + i * bytes);
-        r->workers[i].device = merge_gpu_memory(&r->gpu, &r->room, i);
-    }
     return KV_OK;
 }

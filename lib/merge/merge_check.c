@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "merge/merge_gpu.h"
 #include "merge/merge_job.h"
 
 /* ---- Plans of keys --------------------------------------------------------------------------- */
@@ -339,8 +338,6 @@ static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
     rc = merge_plans_get(plans, &j.plan, &j.own, j.like, j.wide, factors, e);
     if (!rc)
         rc = merge_job_cut(&j, e);
-    if (!rc && merge_gpu_wanted(m))
-        rc = merge_gpu_check(m, j.plan, e);
     merge_plan_release(&j.own);
     return rc;
 }
@@ -349,8 +346,6 @@ int merge_check(const merge *m, kv_err *e)
 {
     merge_plans *plans = NULL;
     int rc = check_inputs(m, e);
-    if (!rc)
-        rc = ctx_check(m->ctx, e);
     if (!rc)
         rc = merge_plans_new(&plans, m, e);
     if (!rc)

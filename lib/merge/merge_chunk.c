@@ -61,7 +61,7 @@ void merge_room_add(merge_room *room, const merge_job *job, int ninputs)
 static int64_t lay_out(merge_worker *w, const merge_room *r, char *memory)
 {
     char **const part[] = {&w->inputs, &w->draws, &w->products, &w->terms, &w->merged,
-                           &w->copies, &w->ranks, &w->sorting,  &w->out,   &w->staging};
+                           &w->copies, &w->ranks, &w->sorting,  &w->out};
     int64_t bytes[] = {r->inputs * BUFFER_BYTES,
                        r->draws * BUFFER_BYTES,
                        r->products * BUFFER_BYTES,
@@ -70,8 +70,7 @@ static int64_t lay_out(merge_worker *w, const merge_room *r, char *memory)
                        (int64_t)r->numbers * 2 * PROG_REG_BYTES,
                        r->ranks_bytes,
                        r->sorting_bytes,
-                       r->out_bytes,
-                       r->staging_bytes};
+                       r->out_bytes};
     int64_t at = 0;
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
         *part[i] = memory ? memory + at : NULL;

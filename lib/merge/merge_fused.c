@@ -1,4 +1,4 @@
-/* Tiles. Each operation has the expression of its kernel in vm/kernel_loops.h. */
+/* Tiles. */
 #include "merge/merge_fused.h"
 
 #include <math.h>
@@ -6,47 +6,36 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "vm/arith.h"
+#include "vm/curve.h"
 
 enum { TILE = MERGE_FUSED_TILE, REGISTERS = 24, OPS = 192, OPERANDS = 3 };
 
-/* The kernels that can be fused, and the expression of each. */
-/* clang-format off */
-#define KERNELS(X) \
-    X(PROG_ADD,        a[i] + b[i]) \
-    X(PROG_SUB,        a[i] - b[i]) \
-    X(PROG_MUL,        a[i] * b[i]) \
-    X(PROG_DIV,        a[i] / b[i]) \
-    X(PROG_ABS,        fabsf(a[i])) \
-    X(PROG_LT,         (float)(a[i] < b[i])) \
-    X(PROG_WHERE,      a[i] != 0 ? b[i] : c[i]) \
-    X(KERNEL_LIN1,     a[i] * k0 + k1) \
-    X(KERNEL_LIN2,     a[i] * k0 + b[i] * k1) \
-    X(KERNEL_LIN3,     (a[i] * k0 + b[i] * k1) + c[i] * k2) \
-    X(KERNEL_MULADD,   a[i] * k0 + (b[i] * k1) * c[i]) \
-    X(KERNEL_DIVADD,   a[i] * k0 + (b[i] * k1) / c[i]) \
-    X(KERNEL_SCALEMUL, (a[i] * k0) * b[i]) \
-    X(KERNEL_DIVK,     a[i] / k0) \
-    X(KERNEL_EQK,      (float)(a[i] == k0)) \
-    X(KERNEL_LTK,      (float)(a[i] < k0)) \
-    X(KERNEL_LEK,      (float)(a[i] <= k0)) \
-    X(KERNEL_GTK,      (float)(a[i] > k0)) \
-    X(KERNEL_GEK,      (float)(a[i] >= k0)) \
-    X(KERNEL_WHERE_VK, a[i] != 0 ? b[i] : k0) \
-    X(KERNEL_WHERE_KV, a[i] != 0 ? k0 : b[i]) \
-    X(KERNEL_WHERE_KK, a[i] != 0 ? k0 : k1)
+/* Kernels that read operands of BF16 as they are, and which, as bits. A widened tile costs as many
+ * stores as the operation itself. */
+#define NARROW_KERNELS(X)                                                                          \
+    X(PROG_ADD, 3)                                                                                 \
+    X(PROG_SUB, 3)                                                                                 \
+    X(PROG_MUL, 1)                                                                                 \
+    X(KERNEL_LIN1, 1)                                                                              \
+    X(KERNEL_LIN2, 3)                                                                              \
+    X(KERNEL_LIN2, 2)                                                                              \
+    X(KERNEL_LIN3, 7)                                                                              \
+    X(KERNEL_LIN3, 6)
 
-/* Those that read operands of BF16 as they are: which, as bits, and the expression. A widened tile
- * costs as many stores as the operation itself. */
-#define NARROW_KERNELS(X) \
-    X(PROG_ADD,    3, wide(a, i) + wide(b, i)) \
-    X(PROG_SUB,    3, wide(a, i) - wide(b, i)) \
-    X(PROG_MUL,    1, wide(a, i) * b[i]) \
-    X(KERNEL_LIN1, 1, wide(a, i) * k0 + k1) \
-    X(KERNEL_LIN2, 3, wide(a, i) * k0 + wide(b, i) * k1) \
-    X(KERNEL_LIN2, 2, a[i] * k0 + wide(b, i) * k1) \
-    X(KERNEL_LIN3, 7, (wide(a, i) * k0 + wide(b, i) * k1) + wide(c, i) * k2) \
-    X(KERNEL_LIN3, 6, (a[i] * k0 + wide(b, i) * k1) + wide(c, i) * k2)
-/* clang-format on */
+/* The expression of each kernel of float32 (vm/op_list.h) as a function. */
+#define OF_T(function) function##f
+#define HAS_F(...)     __VA_ARGS__
+#define HAS_V(...)
+#define HAS__(...)
+#define AT(name, loop, f, w, i, arity, kind, text, expression)                                     \
+    HAS_##f(static inline float at_##name(float a, float b, float c, const float *k) {             \
+        const float k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3];                                    \
+        (void)a, (void)b, (void)c, (void)k0, (void)k1, (void)k2, (void)k3;                         \
+        return (float)(expression);                                                                \
+    })
+PROG_OPS(AT)
+KERNEL_MAP(AT)
 
 /* A kernel with the operands that it reads as BF16. */
 #define NARROW(kernel, which) ((kernel) << OPERANDS | (which))
@@ -67,8 +56,9 @@ static bool is_ours(const inst *in)
     if (in->kind != INST_KERNEL || in->type != PROG_F32)
         return false;
     switch (in->kernel) {
-#define CASE(kernel, expression) case kernel:
-        KERNELS(CASE)
+#define CASE(name, loop, f, w, i, ...) HAS_##f(case name:)
+        PROG_OPS(CASE)
+        KERNEL_MAP(CASE)
 #undef CASE
         return true;
     default:
@@ -108,7 +98,7 @@ enum { WIDEN = -1 }; /* the kernel of a step that widens a tile of BF16 */
  * what it reads. */
 typedef struct step {
     int kernel; /* NARROW of it */
-    float k[OPERANDS];
+    float k[KERNEL_CONSTANTS];
     char *at[1 + OPERANDS];
     int64_t width[1 + OPERANDS]; /* bytes of an element; 0: the same array for all tiles */
 } step;
@@ -120,7 +110,7 @@ typedef struct tiles {
 static bool reads_narrow(int kernel, int which)
 {
     switch (NARROW(kernel, which)) {
-#define CASE(kernel, which, expression) case NARROW(kernel, which):
+#define CASE(kernel, which) case NARROW(kernel, which):
         NARROW_KERNELS(CASE)
 #undef CASE
         return true;
@@ -195,12 +185,14 @@ static inline __attribute__((always_inline)) float wide(const float *bf16, int i
     return x;
 }
 
-/* clang-format off */
 #define OVER_TILE NO_CARRY for (int i = 0; i < TILE; i++)
-#define RUN(kernel, expression) RUN_NARROW(kernel, 0, expression)
-#define RUN_NARROW(kernel, which, expression) \
-    case NARROW(kernel, which): OVER_TILE to[i] = (expression); break;
-/* clang-format on */
+#define OPERAND(x, which, bit) ((which) >> (bit)&1 ? wide(x, i) : (x)[i])
+#define RUN_NARROW(name, which)                                                                    \
+    case NARROW(name, which):                                                                      \
+        OVER_TILE to[i] = at_##name(OPERAND(a, which, 0), OPERAND(b, which, 1),                    \
+                                    OPERAND(c, which, 2), k);                                      \
+        break;
+#define RUN(name, loop, f, ...) HAS_##f(RUN_NARROW(name, 0))
 
 CPU_CLONES void merge_fused_run(const merge_fused *f, const merge_fused_array *arrays, int64_t n)
 {
@@ -213,9 +205,10 @@ CPU_CLONES void merge_fused_run(const merge_fused *f, const merge_fused_array *a
             const float *a = (const float *)(void *)(s->at[1] + at * s->width[1]);
             const float *b = (const float *)(void *)(s->at[2] + at * s->width[2]);
             const float *c = (const float *)(void *)(s->at[3] + at * s->width[3]);
-            float k0 = s->k[0], k1 = s->k[1], k2 = s->k[2];
+            const float k[] = {s->k[0], s->k[1], s->k[2], s->k[3]};
             switch (s->kernel) {
-                KERNELS(RUN)
+                PROG_OPS(RUN)
+                KERNEL_MAP(RUN)
                 NARROW_KERNELS(RUN_NARROW)
             case WIDEN:
                 OVER_TILE to[i] = wide(a, i);

@@ -62,7 +62,6 @@ typedef struct merge_job {
     atomic_llong *lost;        /* its elements that overflowed (merge_run.h) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
     merge_fused *fused;        /* the program of the last pass in tiles; NULL: not of that kind */
-    struct merge_kernel *kernel; /* of each pass, on a GPU (merge_gpu.h); NULL: on the CPU */
 } merge_job;
 
 typedef struct merge_worker {
@@ -79,7 +78,7 @@ typedef struct merge_worker {
     bool have_input[MERGE_INPUTS], have_draw[MERGE_MODELS], have_product[MERGE_MODELS];
     const void *input[MERGE_INPUTS]; /* its elements, decoded, where have_input is true */
 
-    /* The job, and the pass of it, whose numbers are in `copies`, or in the GPU's memory. */
+    /* The job, and the pass of it, whose numbers are in `copies`. */
     const merge_job *copied;
     int copied_pass;
 
@@ -91,9 +90,7 @@ typedef struct merge_worker {
     char *ranks;   /* of a piece, for each ranking */
     char *sorting; /* scratch memory of row_ranks */
     char *out;     /* a piece of the output, encoded */
-    char *staging; /* on a GPU: a piece of numbers, or of lanes, on their way from it or to it */
     void *scratch; /* of the programs */
-    char *device;  /* its memory of the GPU */
 } merge_worker;
 
 /* The checkpoint whose names, shapes and types the output has: the base, or else the first model.
@@ -110,10 +107,7 @@ int merge_job_cut(merge_job *j, kv_err *e);
 /* The sizes of a worker's buffers: large enough for each job of a batch. */
 typedef struct merge_room {
     int inputs, draws, products, numbers, sums;
-    int64_t out_bytes, ranks_bytes, sorting_bytes, staging_bytes, scratch_bytes;
-    /* Of the GPU's memory: of an array of numbers, of an array as files have it, of all terms of a
-     * pass, and of their lanes. */
-    int64_t gpu_array_bytes, gpu_raw_bytes, gpu_terms_bytes, gpu_lanes_bytes;
+    int64_t out_bytes, ranks_bytes, sorting_bytes, scratch_bytes;
 } merge_room;
 
 /* Grows the sizes to those that a job needs. ninputs: the inputs of the merge, with the base. */

@@ -207,34 +207,6 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
     return rc;
 }
 
-static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
-                        double *sums, kv_err *e)
-{
-    const void *numbers;
-    union {
-        double f64[MERGE_CHUNK];
-        float f32[MERGE_CHUNK];
-    } merged;
-    bool again = false;
-    int rc = merge_gpu_piece(&r->gpu, w, j, p, w->out, &numbers, sums, e);
-    if (!rc && merge_job_stores(j, j->pass))
-        rc = merge_worker_piece(w, j, p, e);
-    for (int64_t at = 0; at < p->n && !rc && merge_job_stores(j, j->pass) && !again;
-         at += MERGE_CHUNK) {
-        merge_worker_chunk(w, p->first + at, p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK, 0);
-        for (int64_t i = 0; numbers && j->wide && i < w->n; i++)
-            merged.f64[i] = ((const double *)numbers)[at + i];
-        for (int64_t i = 0; numbers && !j->wide && i < w->n; i++)
-            merged.f32[i] = ((const float *)numbers)[at + i];
-        if (!numbers && j->wide)
-            tensor_decode_f64(merged.f64, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
-        if (!numbers && !j->wide)
-            tensor_decode_f32(merged.f32, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
-        rc = check_chunk(r, w, j, &merged, &again, e);
-    }
-    return rc || !numbers || again ? rc : encode(r, j, w->out, numbers, p->first, p->n, e);
-}
-
 static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                       kv_err *e)
 {
@@ -243,8 +215,7 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
     bool stores = merge_job_stores(j, j->pass) && !j->again;
     for (int i = 0; i < pass->nsums; i++)
         sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
-    int rc = j->kernel ? gpu_elements(r, w, j, p, sums, e)
-                       : rule_chunks(r, w, j, p, stores, sums, e);
+    int rc = rule_chunks(r, w, j, p, stores, sums, e);
     if (!rc && stores)
         rc = put_piece(r, j, p, w->out, e);
     if (!rc && !j->again && pass->nsums > 0)

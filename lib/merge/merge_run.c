@@ -249,11 +249,10 @@ static int walk_active(merging *r, kv_err *e)
         const merge_job *j = r->active[i];
         for (int k = 0; k < r->ninputs; k++) {
             r->at[i * r->ninputs + k] = j->at[k];
-            int64_t elements = r->gpu.ops ? WALK_PIECE : MERGE_BLOCK;
             int64_t n =
                 j->at[k] < 0
                     ? 0
-                    : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type, elements);
+                    : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type, MERGE_BLOCK);
             block = n > block ? n : block;
         }
         r->pieces[i] = j->piece;
@@ -316,9 +315,7 @@ static int64_t find_repeats(merging *r, merge_repeat *repeats)
     for (int64_t i = 0; i < r->njobs; i++) {
         const merge_job *j = &r->jobs[i];
         int64_t lost = j->kind == MERGE_JOB_RULE && !j->last ? atomic_load(j->lost) : 0;
-        if (lost > 0 && j->kernel)
-            repeats[n++] = (merge_repeat){.key = j->key};
-        else if (lost > 0 && j->wide)
+        if (lost > 0 && j->wide)
             repeats[n++] = (merge_repeat){j->key, lost != j->lost_before, true, 0};
         else if (lost > 0)
             repeats[n++] = (merge_repeat){j->key, true, false, lost};
@@ -328,9 +325,7 @@ static int64_t find_repeats(merging *r, merge_repeat *repeats)
 
 static int run_repeats(merging *r, int64_t n, kv_err *e)
 {
-    const gpu_ops *ops = r->gpu.ops;
     int rc = KV_OK;
-    r->gpu.ops = NULL;
     for (int64_t taken; n > 0 && !rc; n -= taken) {
         rc = merge_batch_repeat(r, r->repeats, n, &taken, e);
         if (!rc)
@@ -340,7 +335,6 @@ static int run_repeats(merging *r, int64_t n, kv_err *e)
             n += find_repeats(r, r->repeats + n - taken);
         merge_batch_release(r);
     }
-    r->gpu.ops = ops;
     return rc;
 }
 
@@ -390,7 +384,6 @@ static int make_memory(merging *r, kv_err *e)
 static void release(merging *r)
 {
     merge_plans_free(r->plans);
-    merge_gpu_release(&r->gpu);
     mem_free(r->jobs);
     mem_free(r->active);
     mem_free(r->repeats);
@@ -410,8 +403,6 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
     int rc = make_memory(&r, e);
     if (!rc)
         rc = merge_plans_new(&r.plans, m, e);
-    if (!rc)
-        rc = merge_gpu_open(&r.gpu, m, e);
     if (!rc)
         rc = open_out(&r, path, o, e);
     while (!rc && r.next < m->nkeys)

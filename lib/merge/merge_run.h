@@ -5,8 +5,7 @@
  * An element that is not finite, though all that it was made of is, has most often left the range
  * of float32 on the way: (-3e38 + -3e38) / 2. Then the key is merged again, all of it, in float64.
  * If that does not help any element, as with 1 / 0, it is merged as before, and they are counted as
- * lost. A merge on a GPU may have left the type of the key, which is narrower: there the key is
- * first merged again on the CPU. */
+ * lost. */
 #ifndef MERGE_MERGE_RUN_H
 #define MERGE_MERGE_RUN_H
 
@@ -14,7 +13,6 @@
 
 #include "base/mem.h"
 #include "engine/pool.h"
-#include "merge/merge_gpu.h"
 #include "merge/merge_job.h"
 
 /* The most keys of a batch, since each takes memory while the batch runs. */
@@ -23,7 +21,7 @@
 /* The bytes of the terms that all selections of a batch keep, together. */
 #define MERGE_KEPT_BYTES ((int64_t)48 << 20)
 
-/* A key that is merged, most often again: then on the CPU. See merge_job for the rest. */
+/* A key that is merged, most often again. See merge_job for the rest. */
 typedef struct merge_repeat {
     int64_t key;
     bool wide, last;
@@ -35,7 +33,6 @@ typedef struct merging {
     checkpoint *inputs[MERGE_INPUTS];
     int ninputs;
     merge_plans *plans;
-    merge_gpu gpu;
     checkpoint_out *out;
     int64_t next; /* the first key that no batch had yet */
 
@@ -73,7 +70,7 @@ int64_t merge_input_bytes(const merging *r, const merge_job *j);
 int merge_batch_repeat(merging *r, const merge_repeat *keys, int64_t n, int64_t *taken, kv_err *e);
 
 /* Makes the jobs of the next batch, then workers with room for any of them; release frees the jobs.
- * Errors: those of merge_check, memory, those of a device. */
+ * Errors: those of merge_check, memory. */
 int merge_batch_fill(merging *r, kv_err *e);
 int merge_batch_workers(merging *r, kv_err *e);
 void merge_batch_release(merging *r);

@@ -2,7 +2,8 @@
  * integers wrap, // and % floor as in Python, and no operation traps.
  *
  * Compilers of GPUs read this file too, as a part of each rule (cuda/rule_element.cuh), so it
- * includes nothing there and has its own names for the types. */
+ * includes nothing there and has its own names for the types. A function of
+ * double has a plain name, one of float ends in f, one of 64-bit integers in i. */
 #ifndef VM_ARITH_H
 #define VM_ARITH_H
 
@@ -16,32 +17,32 @@
 typedef long long arith_int; /* 64 bits, as int64_t */
 typedef unsigned long long arith_bits;
 
-ARITH arith_int arith_add(arith_int a, arith_int b)
+ARITH arith_int arith_addi(arith_int a, arith_int b)
 {
     return (arith_int)((arith_bits)a + (arith_bits)b);
 }
 
-ARITH arith_int arith_sub(arith_int a, arith_int b)
+ARITH arith_int arith_subi(arith_int a, arith_int b)
 {
     return (arith_int)((arith_bits)a - (arith_bits)b);
 }
 
-ARITH arith_int arith_mul(arith_int a, arith_int b)
+ARITH arith_int arith_muli(arith_int a, arith_int b)
 {
     return (arith_int)((arith_bits)a * (arith_bits)b);
 }
 
 /* By 0 gives 0; INT64_MIN // -1 wraps. */
-ARITH arith_int arith_floordiv(arith_int a, arith_int b)
+ARITH arith_int arith_floordivi(arith_int a, arith_int b)
 {
     if (b == 0)
         return 0;
     if (b == -1)
-        return arith_sub(0, a);
+        return arith_subi(0, a);
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-ARITH arith_int arith_mod(arith_int a, arith_int b)
+ARITH arith_int arith_modi(arith_int a, arith_int b)
 {
     if (b == 0 || b == -1)
         return 0;
@@ -49,14 +50,24 @@ ARITH arith_int arith_mod(arith_int a, arith_int b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+ARITH arith_int arith_negi(arith_int a)
+{
+    return arith_subi(0, a);
+}
+
+ARITH arith_int arith_absi(arith_int a)
+{
+    return a < 0 ? arith_subi(0, a) : a;
+}
+
 /* a to the power b, wrapping; 0 for b < 0. */
-ARITH arith_int arith_pow(arith_int a, arith_int b)
+ARITH arith_int arith_powi(arith_int a, arith_int b)
 {
     arith_int x = b < 0 ? 0 : 1;
     for (; b > 0; b >>= 1) {
         if (b & 1)
-            x = arith_mul(x, a);
-        a = arith_mul(a, a);
+            x = arith_muli(x, a);
+        a = arith_muli(a, a);
     }
     return x;
 }
@@ -64,7 +75,7 @@ ARITH arith_int arith_pow(arith_int a, arith_int b)
 /* Python's float division of T, rounded like its: exact remainder first. A remainder of 0 has the
  * sign of b. By 0 they give a / b, and nan. f: the suffix of the functions of T. */
 #define ARITH_DIVISION(T, f)                                                                       \
-    ARITH T arith_fmod##f(T a, T b)                                                                \
+    ARITH T arith_mod##f(T a, T b)                                                                 \
     {                                                                                              \
         T r = fmod##f(a, b);                                                                       \
         if (r == 0)                                                                                \
@@ -72,7 +83,7 @@ ARITH arith_int arith_pow(arith_int a, arith_int b)
         return (r < 0) != (b < 0) ? r + b : r;                                                     \
     }                                                                                              \
                                                                                                    \
-    ARITH T arith_ffloordiv##f(T a, T b)                                                           \
+    ARITH T arith_floordiv##f(T a, T b)                                                            \
     {                                                                                              \
         if (b == 0)                                                                                \
             return a / b;                                                                          \
@@ -87,5 +98,19 @@ ARITH arith_int arith_pow(arith_int a, arith_int b)
 
 ARITH_DIVISION(double, )
 ARITH_DIVISION(float, f)
+
+/* pow, exp and log are those of binary64, rounded. */
+#define ARITH_FLOAT(T, f)                                                                          \
+    ARITH T arith_add##f(T a, T b) { return a + b; }                                               \
+    ARITH T arith_sub##f(T a, T b) { return a - b; }                                               \
+    ARITH T arith_mul##f(T a, T b) { return a * b; }                                               \
+    ARITH T arith_neg##f(T a) { return -a; }                                                       \
+    ARITH T arith_abs##f(T a) { return fabs##f(a); }                                               \
+    ARITH T arith_pow##f(T a, T b) { return (T)pow((double)a, (double)b); }                        \
+    ARITH T arith_exp##f(T a) { return (T)exp((double)a); }                                        \
+    ARITH T arith_log##f(T a) { return (T)log((double)a); }
+
+ARITH_FLOAT(double, )
+ARITH_FLOAT(float, f)
 
 #endif

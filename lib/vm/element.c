@@ -6,21 +6,20 @@
 
 /* ---- Functions ------------------------------------------------------------------------------- */
 
-/* Legend: name; kind; operation; fewest and most arguments; what each must be as a host number: n a
- * number, m a number or none (the first must be a number), t a text, a anything; traits. A new one
- * needs a line in cli/function_table.c too, and one in cli/rules.md. */
+/* The functions of one element are those of op_list.h. */
+#define ROW_ONE(name, op)      {#name, FN_ONE, op, 1, 1, 'n', 0},
+#define ROW_WHOLE(name, op)    {#name, FN_WHOLE, op, 1, 1, 'n', 0},
+#define ROW_FRACTION(name, op) {#name, FN_FRACTION, op, 1, 1, 'n', 0},
+#define ROW_TEST(name, op)     {#name, FN_TEST, op, 1, 1, 'n', 0},
+#define ROW_NONE(name, op)
+#define ROW_OF(op, loop, f, w, i, arrays, kind, ...) ROW_##kind(loop, op)
+
+/* Legend of the others: name; kind; operation; fewest and most arguments; what each must be as a
+ * host number: n a number, m a number or none (the first must be a number), t a text, a anything;
+ * traits. A new one needs a line in cli/function_table.c too, and one in cli/rules.md. */
 /* clang-format off */
 const element_function element_functions[] = {
-    {"abs",      FN_ONE,      PROG_ABS,      1, 1,  'n', 0},
-    {"sqrt",     FN_FRACTION, PROG_SQRT,     1, 1,  'n', 0},
-    {"exp",      FN_FRACTION, PROG_EXP,      1, 1,  'n', 0},
-    {"log",      FN_FRACTION, PROG_LOG,      1, 1,  'n', 0},
-    {"tanh",     FN_FRACTION, PROG_TANH,     1, 1,  'n', 0},
-    {"sin",      FN_FRACTION, PROG_SIN,      1, 1,  'n', 0},
-    {"cos",      FN_FRACTION, PROG_COS,      1, 1,  'n', 0},
-    {"asin",     FN_FRACTION, PROG_ASIN,     1, 1,  'n', 0},
-    {"acos",     FN_FRACTION, PROG_ACOS,     1, 1,  'n', 0},
-    {"sign",     FN_ONE,      PROG_SIGN,     1, 1,  'n', 0},
+    PROG_OPS(ROW_OF)
     {"min",      FN_TWO,      PROG_MIN,      2, 64, 'n', 0},
     {"min",      FN_MIN,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_STEPS},
     {"max",      FN_TWO,      PROG_MAX,      2, 64, 'n', 0},
@@ -29,11 +28,6 @@ const element_function element_functions[] = {
     {"maximum",  FN_TWO,      PROG_MAX,      2, 2,  'n', 0},
     {"clip",     FN_CLIP,     PROG_CLIP,     2, 3,  'm', 0},
     {"where",    FN_WHERE,    PROG_WHERE,    3, 3,  'a', 0},
-    {"isfinite", FN_TEST,     PROG_ISFINITE, 1, 1,  'n', 0},
-    {"isnan",    FN_TEST,     PROG_ISNAN,    1, 1,  'n', 0},
-    {"floor",    FN_WHOLE,    PROG_FLOOR,    1, 1,  'n', 0},
-    {"ceil",     FN_WHOLE,    PROG_CEIL,     1, 1,  'n', 0},
-    {"round",    FN_WHOLE,    PROG_ROUND,    1, 1,  'n', 0},
     {"endswith", FN_ENDSWITH, PROG_NOPS,     2, 64, 't', 0},
     {"f64",      FN_F64,      PROG_NOPS,     1, 1,  'n', 0},
     {"sum",      FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},

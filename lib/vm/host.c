@@ -102,9 +102,9 @@ static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
         return KV_E_VALUE;
     }
     if (op == OP_FLOORDIV)
-        x = arith_floordiv(a, b);
+        x = arith_floordivi(a, b);
     else if (op == OP_MOD)
-        x = arith_mod(a, b);
+        x = arith_modi(a, b);
     *out = host_int(x);
     return KV_OK;
 }
@@ -121,9 +121,9 @@ static double float_binary(ast_op op, double a, double b)
     case OP_DIV:
         return a / b;
     case OP_FLOORDIV:
-        return arith_ffloordiv(a, b);
+        return arith_floordiv(a, b);
     case OP_MOD:
-        return arith_fmod(a, b);
+        return arith_mod(a, b);
     default: /* the comparisons and logic do not come here */
         return pow(a, b);
     }

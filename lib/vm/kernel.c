@@ -9,8 +9,8 @@ extern const kernel_table kernel_plain;
 #include "vm/kernel_loops.h"
 
 const kernel_form kernel_forms[KERNEL_END] = {
-#define KERNEL_FORM(name, loop, f, w, i, arrays, text, device_text)                                \
-    [name] = {text, device_text, arrays},
+#define KERNEL_FORM(name, loop, f, w, i, arrays, kind, text, expression)                           \
+    [name] = {text, #expression, arrays},
     PROG_OPS(KERNEL_FORM) KERNEL_MAP(KERNEL_FORM)
 #undef KERNEL_FORM
 };

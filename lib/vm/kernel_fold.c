@@ -7,7 +7,7 @@
 
 #include "base/compiler.h"
 
-enum { FEW = 8, MANY = KERNEL_FOLD_LANES };
+enum { FEW = 8, MANY = 32 };
 
 double kernel_fold_begin(plan_fold fold)
 {
@@ -72,11 +72,6 @@ static double join_lanes(plan_fold fold, const double *lane, int lanes)
     for (int l = 1; l < lanes; l++)
         all = kernel_fold_join(fold, all, lane[l]);
     return all;
-}
-
-double kernel_fold_lanes(plan_fold fold, const double *lane)
-{
-    return join_lanes(fold, lane, MANY);
 }
 
 static double reduce(plan_fold fold, prog_type type, const void *x, int64_t n, int lanes)

@@ -27,13 +27,9 @@ double kernel_fold_join(plan_fold fold, double a, double b);
 
 /* n numbers, float32 or float64, reduced to one: element i goes to lane i % 8, then the lanes are
  * joined from the first to the last. The second is for the chunks of a merge, which goes over files
- * and wants more lanes: the bits of updaters depend on 8, those of merges on KERNEL_FOLD_LANES. */
+ * and wants more lanes: the bits of updaters depend on 8, those of merges on 32. */
 double kernel_fold_row(plan_fold fold, prog_type type, const void *x, int64_t n);
 double kernel_fold_chunk(plan_fold fold, prog_type type, const void *x, int64_t n);
-
-/* The second half of that: KERNEL_FOLD_LANES lanes joined from the first to the last. */
-#define KERNEL_FOLD_LANES 32
-double kernel_fold_lanes(plan_fold fold, const double *lane);
 
 /* to[j] joined with x[j], for n numbers. */
 void kernel_fold_each(plan_fold fold, prog_type type, double *to, const void *x, int64_t n);

@@ -32,7 +32,7 @@
                                             const T k1, const T k2, const T k3)                    \
     {                                                                                              \
         (void)a, (void)b, (void)c, (void)k0, (void)k1, (void)k2, (void)k3;                         \
-        return expression;                                                                         \
+        return (T)(expression);                                                                    \
     }                                                                                              \
                                                                                                    \
     static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
@@ -71,81 +71,22 @@
 
 enum { TURN_BLOCK = 256 };
 
-/* Loops that are written alike for floats and integers. */
-#define COMMON_LOOPS                                                                               \
-    LOOP(sign, 1, (T)((a > 0) - (a < 0)))                                                          \
-    LOOP(min, 2, ((a < b) | (a != a)) ? a : b)                                                     \
-    LOOP(max, 2, ((a > b) | (a != a)) ? a : b)                                                     \
-    LOOP(eq, 2, (T)(a == b))                                                                       \
-    LOOP(ne, 2, (T)(a != b))                                                                       \
-    LOOP(lt, 2, (T)(a < b))                                                                        \
-    LOOP(le, 2, (T)(a <= b))                                                                       \
-    LOOP(gt, 2, (T)(a > b))                                                                        \
-    LOOP(ge, 2, (T)(a >= b))                                                                       \
-    LOOP(and, 2, (T)((a != 0) & (b != 0)))                                                         \
-    LOOP(or, 2, (T)((a != 0) | (b != 0)))                                                          \
-    LOOP(not, 1, (T)(a == 0))                                                                      \
-    LOOP(where, 3, a != 0 ? b : c)                                                                 \
-    LOOP(clip, 3, a > c ? c : a < b ? b : a)                                                       \
-    LOOP(mink, 1, ((a < k0) | (a != a)) ? a : k0)                                                  \
-    LOOP(maxk, 1, ((a > k0) | (a != a)) ? a : k0)                                                  \
-    LOOP(eqk, 1, (T)(a == k0))                                                                     \
-    LOOP(nek, 1, (T)(a != k0))                                                                     \
-    LOOP(ltk, 1, (T)(a < k0))                                                                      \
-    LOOP(lek, 1, (T)(a <= k0))                                                                     \
-    LOOP(gtk, 1, (T)(a > k0))                                                                      \
-    LOOP(gek, 1, (T)(a >= k0))                                                                     \
-    LOOP(where_vk, 2, a != 0 ? b : k0)                                                             \
-    LOOP(where_kv, 2, a != 0 ? k0 : b)                                                             \
-    LOOP(where_kk, 1, a != 0 ? k0 : k1)                                                            \
-    LOOP(copy, 1, a)                                                                               \
-    LOOP(fill, 0, k0)
-
-/* Loops that exist for wide floats, too. */
-#define ARITHMETIC_LOOPS                                                                           \
-    LOOP(add, 2, a + b)                                                                            \
-    LOOP(sub, 2, a - b)                                                                            \
-    LOOP(mul, 2, a *b)                                                                             \
-    LOOP(div, 2, a / b)                                                                            \
-    LOOP(sqrt, 1, OF_T(sqrt)(a))                                                                   \
-    LOOP(lin1, 1, a *k0 + k1)                                                                      \
-    LOOP(lin2, 2, a *k0 + b * k1)                                                                  \
-    LOOP(lin3, 3, (a * k0 + b * k1) + c * k2)                                                      \
-    LOOP(muladd, 3, a *k0 + (b * k1) * c)                                                          \
-    LOOP(divadd, 3, a *k0 + (b * k1) / c)                                                          \
-    LOOP(scalemul, 2, (a * k0) * b)                                                                \
-    LOOP(scalediv, 2, (a * k0) / b)                                                                \
-    LOOP(divk, 1, a / k0)                                                                          \
-    LOOP(kdiv, 1, k0 / a)                                                                          \
-    LOOP(root, 1, OF_T(sqrt)(a + k0) + k1)                                                         \
-    LOOP(rootdiv, 2, (a * k0) / (OF_T(sqrt)(b + k1) + k2))                                         \
-    LOOP(rootdivadd, 3, a *k0 + (b * k1) / (OF_T(sqrt)(c + k2) + k3))
-
-#define FLOAT_LOOPS                                                                                \
-    COMMON_LOOPS                                                                                   \
-    ARITHMETIC_LOOPS                                                                               \
-    LOOP(floordiv, 2, OF_T(arith_ffloordiv)(a, b))                                                 \
-    LOOP(mod, 2, OF_T(arith_fmod)(a, b))                                                           \
-    LOOP(pow, 2, (T)pow((double)a, (double)b))                                                     \
-    LOOP(neg, 1, -a)                                                                               \
-    LOOP(abs, 1, OF_T(fabs)(a))                                                                    \
-    LOOP(exp, 1, (T)exp((double)a))                                                                \
-    LOOP(log, 1, (T)log((double)a))                                                                \
-    LOOP(tanh, 1, OF_T(curve_tanh)(a))                                                             \
-    TURN_LOOP(sin)                                                                                 \
-    TURN_LOOP(cos)                                                                                 \
-    LOOP(asin, 1, OF_T(curve_asin)(a))                                                             \
-    LOOP(acos, 1, OF_T(curve_acos)(a))                                                             \
-    LOOP(floor, 1, OF_T(floor)(a))                                                                 \
-    LOOP(ceil, 1, OF_T(ceil)(a))                                                                   \
-    LOOP(round, 1, OF_T(rint)(a))                                                                  \
-    LOOP(isfinite, 1, (T)(a - a == 0))                                                             \
-    LOOP(isnan, 1, (T)(a != a))                                                                    \
-    LOOP(clipk, 1, a *k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
+/* The loops of a type are those whose line in op_list.h has its letter. */
+#define HAS_F(...) __VA_ARGS__
+#define HAS_V(...)
+#define HAS_W(...) __VA_ARGS__
+#define HAS_I(...) __VA_ARGS__
+#define HAS__(...)
+#define LOOP_F(name, loop, f, w, i, arity, kind, text, expression)                                 \
+    HAS_##f(LOOP(loop, arity, expression))
+#define LOOP_W(name, loop, f, w, i, arity, kind, text, expression)                                 \
+    HAS_##w(LOOP(loop, arity, expression))
+#define LOOP_I(name, loop, f, w, i, arity, kind, text, expression)                                 \
+    HAS_##i(LOOP(loop, arity, expression))
+#define FLOAT_LOOPS PROG_OPS(LOOP_F) KERNEL_MAP(LOOP_F) TURN_LOOP(sin) TURN_LOOP(cos)
 
 /* ---- float32 --------------------------------------------------------------------------------- */
 
-/* The function of <math.h> or arith.h for T. */
 #define OF_T(function) function##f
 #define T              float
 #define E              T
@@ -170,29 +111,20 @@ FLOAT_LOOPS
 
 #define E      float
 #define SUFFIX _wide
-ARITHMETIC_LOOPS
+PROG_OPS(LOOP_W) KERNEL_MAP(LOOP_W)
+#undef OF_T
 #undef T
 #undef E
 #undef SUFFIX
 
 /* ---- int64 ----------------------------------------------------------------------------------- */
 
-#define T      int64_t
-#define E      T
-#define SUFFIX _i64
-COMMON_LOOPS
-LOOP(abs, 1, a < 0 ? arith_sub(0, a) : a)
-LOOP(add, 2, arith_add(a, b))
-LOOP(sub, 2, arith_sub(a, b))
-LOOP(mul, 2, arith_mul(a, b))
-LOOP(floordiv, 2, arith_floordiv(a, b))
-LOOP(mod, 2, arith_mod(a, b))
-LOOP(pow, 2, arith_pow(a, b))
-LOOP(neg, 1, arith_sub(0, a))
-LOOP(addk, 1, arith_add(a, k0))
-LOOP(ksub, 1, arith_sub(k0, a))
-LOOP(mulk, 1, arith_mul(a, k0))
-LOOP(clipki, 1, a > k1 ? k1 : a < k0 ? k0 : a)
+#define OF_T(function) function##i
+#define T              int64_t
+#define E              T
+#define SUFFIX         _i64
+PROG_OPS(LOOP_I) KERNEL_MAP(LOOP_I)
+#undef OF_T
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
@@ -302,15 +234,12 @@ static void spread(void *to, const void *x, int bytes, int64_t skip, int64_t n, 
 
 #include "vm/kernel_whole.h"
 
-/* An entry stands in the table of a type when its line in op_list.h has the letter of the type. */
-#define ENTRY_F(...) __VA_ARGS__
-#define ENTRY_W(...) __VA_ARGS__
-#define ENTRY_I(...) __VA_ARGS__
-#define ENTRY__(...)
-#define ENTRY_F32(name, loop, f, w, i, ...)  ENTRY_##f([name] = loop##_f32, )
-#define ENTRY_F64(name, loop, f, w, i, ...)  ENTRY_##f([name] = loop##_f64, )
-#define ENTRY_WIDE(name, loop, f, w, i, ...) ENTRY_##w([name] = loop##_wide, )
-#define ENTRY_I64(name, loop, f, w, i, ...)  ENTRY_##i([name] = loop##_i64, )
+#undef HAS_V
+#define HAS_V(...) __VA_ARGS__
+#define ENTRY_F32(name, loop, f, w, i, ...)  HAS_##f([name] = loop##_f32, )
+#define ENTRY_F64(name, loop, f, w, i, ...)  HAS_##f([name] = loop##_f64, )
+#define ENTRY_WIDE(name, loop, f, w, i, ...) HAS_##w([name] = loop##_wide, )
+#define ENTRY_I64(name, loop, f, w, i, ...)  HAS_##i([name] = loop##_i64, )
 
 const kernel_table KERNEL_TABLE = {
     KERNEL_NAME,

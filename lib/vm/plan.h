@@ -64,12 +64,12 @@ enum {
 
 static inline int plan_slot_kind(int which)
 {
-    return which / PLAN_KIND * PLAN_KIND;
+    return which & ~(PLAN_KIND - 1);
 }
 
 static inline int plan_slot_index(int which)
 {
-    return which % PLAN_PRESENT;
+    return which & (PLAN_PRESENT - 1);
 }
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */

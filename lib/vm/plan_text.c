@@ -158,14 +158,6 @@ static void write_statements(writer *w, buf *out)
     prog_text(out, prog_of(w->p, w->program), &slots);
 }
 
-const char *plan_text_inexact(const plan *p)
-{
-    const char *name = NULL;
-    for (int i = 0; i < p->npasses && !name; i++)
-        name = p->pass[i].elements ? prog_text_inexact(p->pass[i].elements) : NULL;
-    return name;
-}
-
 /* ---- Words ---- */
 
 /* The first word of a program; for the number behind the last program, the first word of draws. */

@@ -98,10 +98,6 @@ void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char
 /* Writes the slots, PLAN_MAX_SLOTS (vm/plan_pass.h) at most, and returns how many there are. */
 int plan_text_slots(const plan *p, int kernel, int *slots);
 
-/* The first function of the element programs that devices may round otherwise than the CPU, or
- * NULL: see prog_text_inexact. */
-const char *plan_text_inexact(const plan *p);
-
 /* The words that a job over a needs: the constants of its programs, then the seed and the count
  * that normal() draws from, where it draws. */
 int64_t plan_text_words(const plan *p, int kernel);

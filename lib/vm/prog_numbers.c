@@ -107,7 +107,7 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
         return get(&out, type);
     case NUMBER_NEG:
         if (type == PROG_I64)
-            return (prog_number){.integer = arith_sub(0, kid[0].integer)};
+            return (prog_number){.integer = arith_subi(0, kid[0].integer)};
         out.number = -kid[0].number;
         break;
     case NUMBER_CAST:

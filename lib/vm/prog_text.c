@@ -57,22 +57,6 @@ static bool mentions(const char *text, const char *name)
     return false;
 }
 
-const char *prog_text_inexact(const prog *p)
-{
-    static const char *const names[PROG_NOPS] = {[PROG_POW] = "**",
-                                                 [PROG_EXP] = "exp",
-                                                 [PROG_LOG] = "log",
-                                                 [PROG_SIN] = "sin",
-                                                 [PROG_COS] = "cos"};
-    const char *name = NULL;
-    for (int32_t i = 0; i < p->ninsts && !name; i++) {
-        const inst *in = &p->insts[i];
-        if (in->kind == INST_KERNEL && in->type != PROG_I64 && in->kernel < PROG_NOPS)
-            name = names[in->kernel];
-    }
-    return name;
-}
-
 /* ---- Constants ---- */
 
 int64_t prog_text_words(const prog *p)
@@ -113,7 +97,7 @@ static void declare_constants(buf *out, const prog *p, const inst *in)
                                               : "    const double k%lld = k[%lld];\n";
     for (int i = 0; i < KERNEL_CONSTANTS; i++) {
         const char name[] = {'k', (char)('0' + i), '\0'};
-        if (mentions(kernel_forms[in->kernel].device_text, name))
+        if (mentions(kernel_forms[in->kernel].expression, name))
             buf_printf(out, form, word_of(p, in, i), word_of(p, in, i));
     }
 }
@@ -169,6 +153,10 @@ static void write_name(writer *w, const inst *in, const char *name, size_t n, co
 
 static void write_kernel(writer *w, const inst *in)
 {
+    static const char *const of_type[KERNEL_TYPES] = {[PROG_F32] = "KV_OF_F32",
+                                                      [PROG_F64] = "KV_OF_F64",
+                                                      [PROG_I64] = "KV_OF_I64",
+                                                      [KERNEL_WIDE] = "KV_OF_F64"};
     const kernel_form *form = &kernel_forms[in->kernel];
     const int16_t places[] = {in->a, in->b, in->c};
     kv_dtype dtype = own_dtype(in);
@@ -177,10 +165,13 @@ static void write_kernel(writer *w, const inst *in)
         operands[i] = operand(w, places[i], dtype);
     int made = declare(w, dtype);
     buf_printf(w->out, "(%s)(", dtypes[dtype].item);
-    for (const char *s = form->device_text, *end; *s; s = end) {
+    for (const char *s = form->expression, *end; *s; s = end) {
         for (end = s; is_letter(*end); end++)
             ;
-        if (end > s)
+        if (strncmp(s, "OF_T", 4) == 0) {
+            buf_add(w->out, of_type[in->type]);
+            end = s + 4;
+        } else if (end > s)
             write_name(w, in, s, (size_t)(end - s), operands);
         else
             buf_put(w->out, end++, 1);

@@ -31,11 +31,6 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
-/* The first function of a program whose bits are those of the device's library, not of the CPU's,
- * as it is written in rules: exp, log and powers of floats; sin and cos, which ask the library
- * about large numbers (vm/curve.h). NULL: there is none. */
-const char *prog_text_inexact(const prog *p);
-
 /* Declarations of the constants that the statements name, read from `k`, the words. */
 void prog_text_constants(buf *out, const prog *p);
 

@@ -4,7 +4,8 @@
  *
  *     small [--quick]
  *     small --optimizers         each optimizer beside sgd: 161 keys of 256 floats, one key of 900
- *     small --pushes NAME N      N pushes of one key of 2 floats, for valgrind to count
+ *     small --pushes NAME N [KEYS FLOATS VALUES]
+ *                                N pushes of one value of 2 floats, for valgrind to count
  *
  * The loop reads and writes what a call of the store cannot do without: of each array the first
  * line of its header, which it reads, and its elements, with the next arrays asked for ahead, on
@@ -385,22 +386,23 @@ typedef struct training {
     double seconds; /* a key, in the best round */
 } training;
 
-static training begin_training(const char *optimizer, int64_t n, int64_t floats)
+static training begin_training(const char *optimizer, int64_t keys, int64_t floats, int64_t values)
 {
+    int64_t n = keys * values;
     training t = {.keys = block_of((size_t)n * sizeof *t.keys),
                   .values = block_of((size_t)n * sizeof *t.values),
                   .n = n};
     kv_err e = {0};
     for (int64_t k = 0; k < n; k++) {
         void *data = NULL;
-        t.keys[k].id = k;
+        t.keys[k].id = k % keys;
         must(kv_array_new(&t.values[k], KV_FLOAT32, 1, &floats, (kv_ctx){0}, &e), &e);
         must(kv_array_write(t.values[k], &data, &e), &e);
         for (int64_t i = 0; i < floats; i++)
             ((float *)data)[i] = 1e-3f * (float)(1 + (i + k) % 17);
     }
     must(kv_create("local", NULL, 0, &t.store, &e), &e);
-    must(kv_init(t.store, t.keys, n, t.values, NULL, &e), &e);
+    must(kv_init(t.store, t.keys, keys, t.values, NULL, &e), &e);
     must(kv_set_optimizer(t.store, optimizer, NULL, 0, &e), &e);
     return t;
 }
@@ -441,7 +443,7 @@ static void time_optimizers(void)
     static training all[OPTIMIZERS][FORMS];
     for (int o = 0; o < OPTIMIZERS; o++)
         for (int f = 0; f < FORMS; f++) {
-            all[o][f] = begin_training(names[o], forms[f].keys, forms[f].floats);
+            all[o][f] = begin_training(names[o], forms[f].keys, forms[f].floats, 1);
             time_pushes(&all[o][f], forms[f].pushes);
         }
     for (int i = 0; i < OPTIMIZER_ROUNDS; i++)
@@ -463,9 +465,10 @@ static void time_optimizers(void)
             end_training(&all[o][f]);
 }
 
-static void only_push(const char *optimizer, int64_t pushes)
+static void only_push(const char *optimizer, int64_t pushes, int n, char *const *form)
 {
-    training t = begin_training(optimizer, 1, 2);
+    training t = begin_training(optimizer, n > 0 ? atoi(form[0]) : 1, n > 1 ? atoi(form[1]) : 2,
+                                n > 2 ? atoi(form[2]) : 1);
     time_pushes(&t, pushes);
     end_training(&t);
 }
@@ -473,7 +476,7 @@ static void only_push(const char *optimizer, int64_t pushes)
 int main(int argc, char **argv)
 {
     if (argc > 3 && strcmp(argv[1], "--pushes") == 0) {
-        only_push(argv[2], atoi(argv[3]));
+        only_push(argv[2], atoi(argv[3]), argc - 4, argv + 4);
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "--optimizers") == 0) {

@@ -54,8 +54,8 @@ listed()
 
 @test "a value that is a call stands in an error as it was typed" {
     model
-    run -2 kvctl merge ties m.safetensors m.safetensors --out t.safetensors --ctx 'gpu(0)'
-    [[ $output == *"--ctx gpu(0)"$'\n'* ]]
+    run -2 kvctl merge ties m.safetensors m.safetensors --out t.safetensors --weights 'ones(2)'
+    [[ $output == *"--weights ones(2)"$'\n'* ]]
     [ "$(kvctl print 'sum(ones(3))' 'ones(2) .sum()' 'sum(ones(3)) # 3')" = "3.0 2.0 3.0" ]
 }
 

@@ -145,21 +145,6 @@ END
     done
 }
 
-@test "--ctx: one device, which is there; virtual GPUs only where --gpus asks for them" {
-    models
-    run -4 kvctl merge average a.safetensors b.safetensors --ctx 'gpu(0)' --out m.safetensors
-    assert_line --partial 'error[unsupported]: there is no gpu(0): '
-    assert_line --partial 'hint: --gpus 1 makes virtual ones, which are host memory'
-    run -2 kvctl --gpus 2 merge average a.safetensors b.safetensors --ctx 'gpu(0..1)' --out m.safetensors
-    assert_line --partial 'error[usage]: a merge runs on one device, not on 2'
-    [ ! -e m.safetensors ]
-    kvctl merge ties a.safetensors b.safetensors --base base.safetensors --out m.safetensors
-    for where in cpu 'gpu(0)'; do
-        kvctl -q --gpus 1 merge ties a.safetensors b.safetensors --base base.safetensors --ctx "$where" --out n.safetensors
-        cmp m.safetensors n.safetensors
-    done
-}
-
 @test "completion: rules, files of rules, parameters, models and keys" {
     models
     : >mine.kvu

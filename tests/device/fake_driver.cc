@@ -7,7 +7,7 @@
  * once they were made reachable. It is stricter than CUDA where the documentation promises nothing:
  * memory that is freed, or host memory that is not pinned, while work is to use it ends the process
  * with a message (cuMemFree "may" wait); and everything but waiting for an event wants its own
- * device to be the current one.
+ * device to be the current one, which no call may leave so.
  *
  * $FAKE_GPUS         how many devices there are (2)
  * $FAKE_GPU_MB       how much memory each has (64)
@@ -212,6 +212,19 @@ static int use_device(int id)
     gpus[id].context = true;
     current = id;
     return E_NONE;
+}
+
+/* The threads of these programs have no device of their own. */
+static void *current_context()
+{
+    if (current != NO_DEVICE)
+        streams_die("a call has left its device current in the thread");
+    return NULL;
+}
+
+static void back_to(void *)
+{
+    current = NO_DEVICE;
 }
 
 static bool are_near(int id, int other)
@@ -498,8 +511,7 @@ struct driver_kernel {
 
 #define BUILT_IN(X)                                                                                \
     X(kv_sum) X(kv_sum_rows) X(kv_sum_chunks) X(kv_sum_all) X(kv_convert_list) X(kv_gather_rows)   \
-    X(kv_quantise) X(kv_dequantise) X(kv_quantise_sum) X(kv_fold_sum)          \
-    X(kv_fold_max) X(kv_fold_min)
+    X(kv_quantise) X(kv_dequantise) X(kv_quantise_sum)
 
 #define DECLARE(name) extern "C" shim shim_##name;
 BUILT_IN(DECLARE)
@@ -656,6 +668,8 @@ extern "C" int driver_open(const driver **out, kv_err *e)
     table.facts = facts_of;
     table.room = room_of;
     table.use = use_device;
+    table.current = current_context;
+    table.back = back_to;
     table.alloc = alloc_block;
     table.free = free_block;
     table.alloc_host = alloc_pinned;

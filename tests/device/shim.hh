@@ -18,6 +18,16 @@
 /* Threads run one behind the other, so each reads the elements itself that others would hand on. */
 #define KV_HANDED(x, thread, where) (where)
 
+/* The bits that a GPU gives a float32 that is not a number. */
+inline float shim_made(float x)
+{
+    unsigned bits = 0x7fffffff;
+    if (x != x)
+        __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+#define KV_MADE(x) shim_made(x)
+
 struct shim_index {
     unsigned x;
 };

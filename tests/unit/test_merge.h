@@ -25,7 +25,6 @@ typedef struct merge_case {
     tensor_type type; /* of floating keys; TENSOR_TYPE_END: their own */
     const char *names[4], *texts[4];
     int nparams;
-    kv_ctx ctx;
 } merge_case;
 
 /* Merges to out.safetensors, and opens that. fail_at: of mem_fail_at, for the merge alone; *failed:
@@ -60,8 +59,7 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
                .adapters = c->adapters,
                .lora_scales = c->scales,
                .keys = keys,
-               .nkeys = n,
-               .ctx = c->ctx};
+               .nkeys = n};
     checkpoint_out_options unsynced = {.unsynced = true};
     char folder[200];
     CHECK(getcwd(folder, sizeof folder) && strstr(folder, "/kvstore-unit-")); /* enter_folder */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/philox.h"
+#include "cpu/half.h"
 #include "merge/merge_draw.h"
 #include "merge/merge_adapter.h"
 #include "merge/merge_job.h"
@@ -162,5 +164,57 @@ TEST(merge_folds)
             put(x, wide, n / 2, (double)NAN);
             for (int fold = PLAN_SUM; fold < PLAN_FOLDS; fold++)
                 CHECK(isnan(kernel_fold_chunk((plan_fold)fold, type, x, n)));
+        }
+}
+
+/* In tiles each operation has the bits of a program, with operands of float32, of BF16, and
+ * constants. sin and cos have loops of their own, which tiles leave to programs. */
+TEST(merge_fused_operations)
+{
+    enum { N = 2 * MERGE_FUSED_TILE, ARRAYS = 4 };
+    static const float odd[] = {0, -0.0f,    1,         -1.5f,     0.375f, -2,
+                                7, INFINITY, -INFINITY, 0x1p-149f, 3e38f,  NAN};
+    float x[ARRAYS][N], got[N];
+    uint16_t narrow[ARRAYS][N];
+    for (int a = 0; a < ARRAYS; a++)
+        for (int i = 0; i < N; i++) {
+            float from = odd[(i / (a == 0 ? 1 : a == 1 ? 12 : 5) + a) % 12] * (a == 2 ? 0.5f : 1);
+            half_narrow_bf16(&narrow[a][i], &from, 1);
+            half_widen_bf16(&x[a][i], &narrow[a][i], 1);
+        }
+    for (int op = 0; op < 2 * PROG_NOPS; op++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            prog_op which = (prog_op)(op / 2);
+            int arity = prog_op_arity(which);
+            kv_err e = {0};
+            prog *p = NULL;
+            prog_builder *b = prog_builder_new(&e);
+            prog_value kid[3];
+            for (int k = 0; k < 3; k++)
+                kid[k] = op % 2 && k == arity - 1 ? prog_const(b, PROG_F32, 0.75)
+                                                  : prog_load(b, k, KV_FLOAT32, PROG_F32);
+            prog_store(b, 3, KV_FLOAT32, prog_apply(b, which, kid[0], kid[1], kid[2]));
+            CHECK_OK(prog_finish(b, &p, &e));
+            prog_builder_free(b);
+            int64_t bytes = merge_fused_bytes(p);
+            CHECK(op % 2 || (bytes > 0) == (which != PROG_SIN && which != PROG_COS));
+            void *memory = malloc((size_t)bytes + 1),
+                 *scratch = mem_alloc_data(prog_scratch_bytes(p) + 64, &e);
+            void *arrays[ARRAYS] = {x[0], x[1], x[2], x[3]};
+            merge_fused_array tiles[ARRAYS];
+            for (int a = 0; a < ARRAYS; a++)
+                tiles[a] = (merge_fused_array){a == 3 ? (void *)got
+                                               : bf16 ? (void *)narrow[a]
+                                                      : (void *)x[a],
+                                               bf16 && a != 3 ? MERGE_FUSED_BF16 : MERGE_FUSED_F32};
+            prog_run(p, arrays, N, scratch);
+            if (bytes > 0)
+                merge_fused_run(merge_fused_make(memory, p), tiles, N);
+            for (int i = 0; i < N && bytes > 0; i++)
+                CHECK(memcmp(&got[i], &x[3][i], sizeof *got) == 0 ||
+                      (isnan(got[i]) && isnan(x[3][i])));
+            prog_free(p);
+            free(memory);
+            mem_free_data(scratch);
         }
 }

@@ -660,28 +660,3 @@ TEST(merge_run_largest_of_nan)
     free(x);
     leave_folder("out.safetensors", NULL);
 }
-
-/* Virtual GPUs are host memory, and what is behind them is not there. */
-TEST(merge_run_devices)
-{
-    enter_folder();
-    float *x = numbers(SIZE, 1);
-    buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
-    merge_case c = {.rule = "{ merged = largest(models[0], 1000000) }",
-                    .files = &file,
-                    .nmodels = 1,
-                    .type = TENSOR_TYPE_END,
-                    .ctx = {KV_GPU, 1}};
-    checkpoint *out = NULL;
-    kv_set_virtual_gpus(2, NULL);
-    float *y = merged(&c);
-    CHECK(memcmp(x, y, SIZE * sizeof *x) == 0);
-    c.ctx.id = 2;
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_UNSUPPORTED,
-              "there is no gpu(2): the virtual GPUs end at gpu(1)");
-    kv_set_virtual_gpus(0, NULL);
-    buf_release(&file);
-    free(x);
-    free(y);
-    leave_folder("out.safetensors", NULL);
-}

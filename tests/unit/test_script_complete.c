@@ -204,9 +204,9 @@ TEST(script_complete_words_of_commands)
         {"merge dare", "dare_linear|dare_ties"},
         {"merge ties a --de", "--density"},
         {"merge dare-ties a --s", "--scale|--seed|--shard-size|--strict"},
-        {"merge ties a --density 0.5 --", "--base|--ctx|--density|--drop-metadata|--dtype|"
+        {"merge ties a --density 0.5 --", "--base|--density|--drop-metadata|--dtype|"
                                           "--exclude|--force|--metadata|--normalize|--out|"
-                                          "--raw|--scale|..."},
+                                          "--raw|--scale|--shard-size|..."},
         {"merge ties a --weights le", "learning_rate|len("},
         {"merge ties a --dtype BF", "BF16"},
         {"merge { merged = mo", "models"},
