@@ -139,10 +139,14 @@ int kv_load_list(const char *path,
                  int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
                  kv_err *e)
 {
+    checkpoint *c;
     int rc = arg_given(path, "path", e);
-    if (rc || (rc = arg_given(visit, "visit", e)))
+    if (rc || (rc = arg_given(visit, "visit", e)) ||
+        (rc = checkpoint_open(&c, path, &(checkpoint_options){.entries = true}, e)))
         return rc;
-    return kv_assert_check(params_load(path, visit, arg, e), e);
+    rc = kv_assert_check(params_load(c, visit, arg, e), e);
+    checkpoint_close(c);
+    return rc;
 }
 
 /* The arguments of reading or writing the states of a store. */

@@ -37,8 +37,7 @@ void first_names_hint(const first_names *f, kv_err *e)
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
     int rc = eval_words(s, globs, "a pattern", out, &c->globs, e);
-    if (rc == KV_OK)
-        rc = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
+    rc = rc ? rc : eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
     if (rc)
         return rc;
     size_t patterns = (size_t)(c->globs.n + c->excluded.n);
@@ -128,28 +127,28 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
     return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
 }
 
-/* Returns true if a key is called a scale of a weight, which has numbers without it. */
-static bool is_unused_scale(const checkpoint *c, const char *name)
+/* Returns true if a key is called a scale of a weight that is not there, or is not codes. */
+static bool is_unused_scale(scales_model m, const char *name)
 {
-    static const char *const endings[] = {".weight_scale", ".weight_scale_inv", ".scale_weight"};
-    char weight[512];
-    size_t n = strlen(name), m = 0;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings && m == 0; i++)
-        if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
-            m = strlen(endings[i]);
-    if (m == 0 ||
-        (size_t)snprintf(weight, sizeof weight, "%.*s.weight", (int)(n - m), name) >= sizeof weight)
+    int file;
+    const char *dot = strrchr(name, '.');
+    if (!dot || (strcmp(dot, ".weight_scale") != 0 && strcmp(dot, ".weight_scale_inv") != 0 &&
+                 strcmp(dot, ".scale_weight") != 0))
         return false;
-    int64_t at = checkpoint_find(c, weight);
-    tensor_type type = at < 0 ? TENSOR_NONE : checkpoint_at(c, at)->type;
-    return type == TENSOR_BF16 || type == TENSOR_F16 ||
-           (type == TENSOR_F32 && !tensor_values_codes(c, at));
+    size_t n = (size_t)(dot - name);
+    const tensor_info *w = scales_look_up(m, name, n, ".weight", &file);
+    if (!w)
+        return !scales_look_up(m, name, n, ".weight_packed", &file);
+    const checkpoint *c = m.files[file];
+    return w->type == TENSOR_BF16 || w->type == TENSOR_F16 ||
+           (w->type == TENSOR_F32 && !tensor_values_codes(c, checkpoint_find(c, w->name)));
 }
 
-void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
+void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i)
 {
     const char *name;
-    if (is_unused_scale(c, checkpoint_at(c, i)->name) && d->unused++ == 0)
+    const checkpoint *c = m.files[file];
+    if (is_unused_scale(m, checkpoint_at(c, i)->name) && d->unused++ == 0)
         d->unused_name = checkpoint_at(c, i)->name;
     d->scales += tensor_values_scales(c, i, &name);
     d->scaled += name != NULL;
@@ -167,7 +166,7 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name, (long long)d->scales,
                      d->scales == 1 ? "" : "s");
     if (d->unused > 0)
-        session_note(s, "%lld key%s beside a weight that is not codes, and stay%s as %s: %.80s",
+        session_note(s, "%lld key%s without a weight of codes, and stay%s as %s: %.80s",
                      (long long)d->unused, d->unused == 1 ? " is a scale" : "s are scales",
                      d->unused == 1 ? "s" : "", d->unused == 1 ? "it is" : "they are",
                      d->unused_name);
@@ -327,8 +326,7 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
     int rc = eval_words(s, call->kid[0], "a path", out, &given, e);
     if (rc == KV_OK && given.n == 0)
         rc = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
-    if (rc == KV_OK)
-        rc = eval_words(s, call->kid[1], "a pattern", out, &given, e);
+    rc = rc ? rc : eval_words(s, call->kid[1], "a pattern", out, &given, e);
     for (n = 1; n < given.n && names_file(given.items[n].text);)
         n++;
     if (rc == KV_OK) {

@@ -393,16 +393,13 @@ static int load_rows(kv_array **out, const checkpoint *c, const tensor_info *t, 
     return rc;
 }
 
-int params_load(const char *path,
+int params_load(const checkpoint *c,
                 int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
                 kv_err *e)
 {
-    checkpoint *c;
-    int rc = checkpoint_open(&c, path, &(checkpoint_options){.entries = true}, e);
-    if (rc)
-        return rc;
+    int rc = KV_OK;
     if (!c->params) {
-        rc = file_bad(e, KV_E_FORMAT, path, "MXNet's nd.save did not write it");
+        rc = file_bad(e, KV_E_FORMAT, c->name, "MXNet's nd.save did not write it");
         kv_err_hint(e, "kvstore.open(path) reads other checkpoints");
     }
     for (int64_t i = 0; i < c->ntensors && !rc; i++) {
@@ -418,6 +415,5 @@ int params_load(const char *path,
             rc = visit(arg, c->unnamed ? NULL : t->name, a, e);
         kv_array_unref(a);
     }
-    checkpoint_close(c);
     return rc;
 }

@@ -46,10 +46,12 @@ int params_put_head(buf *out, const char *name, tensor_type type, int ndim, cons
 /* Appends n names, which end a file: `bytes` lie from one to the next. */
 void params_put_names(buf *out, const void *names, size_t bytes, int64_t n);
 
-/* kv_save_list and kv_load_list, see kvstore.h. names are for messages, and written if has_names. */
+/* kv_save_list, see kvstore.h. names are for messages, and written if has_names. */
 int params_save(const char *path, const char *const *names, bool has_names, int64_t n,
                 kv_array *const *arrays, kv_err *e);
-int params_load(const char *path,
+
+/* The same of kv_load_list, from a checkpoint that was opened with its entries. */
+int params_load(const checkpoint *c,
                 int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
                 kv_err *e);
 
