@@ -127,29 +127,18 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
     return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
 }
 
-/* Returns true if a key is called a scale of a weight that is not there, or is not codes. */
-static bool is_unused_scale(scales_model m, const char *name)
-{
-    int file;
-    const char *dot = strrchr(name, '.');
-    if (!dot || (strcmp(dot, ".weight_scale") != 0 && strcmp(dot, ".weight_scale_inv") != 0 &&
-                 strcmp(dot, ".scale_weight") != 0))
-        return false;
-    size_t n = (size_t)(dot - name);
-    const tensor_info *w = scales_look_up(m, name, n, ".weight", &file);
-    if (!w)
-        return !scales_look_up(m, name, n, ".weight_packed", &file);
-    const checkpoint *c = m.files[file];
-    return w->type == TENSOR_BF16 || w->type == TENSOR_F16 ||
-           (w->type == TENSOR_F32 && !tensor_values_codes(c, checkpoint_find(c, w->name)));
-}
-
-void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i)
+void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i, bool reads)
 {
     const char *name;
     const checkpoint *c = m.files[file];
-    if (is_unused_scale(m, checkpoint_at(c, i)->name) && d->unused++ == 0)
-        d->unused_name = checkpoint_at(c, i)->name;
+    const tensor_info *t = checkpoint_at(c, i);
+    bool bare = reads && (t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2);
+    if (scales_is_unused(m, t->name) && d->unused++ == 0)
+        d->unused_name = t->name;
+    if (bare && d->bare++ == 0) {
+        d->bare_name = t->name;
+        d->bare_in = c;
+    }
     d->scales += tensor_values_scales(c, i, &name);
     d->scaled += name != NULL;
     d->blocks += !name && tensor_values_codes(c, i);
@@ -158,6 +147,7 @@ void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i)
 
 void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
 {
+    int64_t size[2];
     if (d->blocks > 0 && blocks)
         session_note(s, "decoded %lld quantised key%s as %s", (long long)d->blocks,
                      d->blocks == 1 ? "" : "s", blocks);
@@ -170,6 +160,10 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      (long long)d->unused, d->unused == 1 ? " is a scale" : "s are scales",
                      d->unused == 1 ? "s" : "", d->unused == 1 ? "it is" : "they are",
                      d->unused_name);
+    /* Where nothing has scales, F8 are numbers like others. */
+    if (d->bare > 0 && (d->scaled > 0 || scales_block_size(size, checkpoint_name(d->bare_in))))
+        session_note(s, "%lld key%s of F8 without a scale in this file, read as numbers: %.80s",
+                     (long long)d->bare, d->bare == 1 ? " is" : "s are", d->bare_name);
 }
 
 /* Refuses a tensor of file number `file` of a model that is codes or scales which belong together

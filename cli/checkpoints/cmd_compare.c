@@ -516,7 +516,7 @@ static void note_codes(session *s, const ast *call, const both *x)
 }
 
 /* A key counts once, by the first file that holds codes of it, else by the first that holds it. */
-static void tell_decoded(session *s, const both *x)
+static void tell_decoded(session *s, const ast *call, const both *x)
 {
     decoded d = {0};
     for (int64_t i = 0; i < x->n; i++) {
@@ -524,7 +524,7 @@ static void tell_decoded(session *s, const both *x)
         bool codes_in_b = p->b >= 0 && tensor_values_codes(x->files[1], p->b);
         bool in_a = p->a >= 0 && (!codes_in_b || tensor_values_codes(x->files[0], p->a));
         choose_count_decoded(&d, (scales_model){&x->files[in_a ? 0 : 1], 1}, 0,
-                             in_a ? p->a : p->b);
+                             in_a ? p->a : p->b, !command_option_of(call, "raw"));
     }
     choose_tell_decoded(s, &d, NULL);
 }
@@ -643,7 +643,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     if (rc == KV_OK && (rc = compare(&x, &o, e)))
         unit_at(s, call, e);
     if (rc == KV_OK && o.tolerance)
-        tell_decoded(s, &x);
+        tell_decoded(s, call, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
     if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, top, e)) == KV_OK)

@@ -178,13 +178,15 @@ static int list_names(const plan *p, kv_err *e)
 static decoded count_decoded(const plan *p, const char **type)
 {
     const scales_model m = {p->files, (int)p->inputs.n};
+    bool raw = command_option_of(p->call, "raw") != NULL;
     decoded d = {0};
     *type = NULL;
     for (int64_t i = 0; i < p->nkeys; i++) {
         const conversion_key *k = &p->keys[i];
         const char *becomes = tensor_type_name(k->type);
         int64_t blocks = d.blocks;
-        choose_count_decoded(&d, m, k->input, k->at);
+        bool reads = !raw && k->type != checkpoint_at(p->files[k->input], k->at)->type;
+        choose_count_decoded(&d, m, k->input, k->at, reads);
         if (d.blocks > blocks)
             *type = !*type || *type == becomes ? becomes : "several types";
     }

@@ -473,7 +473,8 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
         unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
-        choose_count_decoded(&values, (scales_model){&file, 1}, 0, keys[i]);
+        choose_count_decoded(&values, (scales_model){&file, 1}, 0, keys[i],
+                             !command_option_of(call, "raw"));
     }
     choose_tell_decoded(s, &values, NULL);
     mem_free(stats);

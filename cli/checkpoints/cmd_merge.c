@@ -430,7 +430,8 @@ static decoded count_decoded(const merging *m)
                 break;
         }
         if (by)
-            choose_count_decoded(&d, (scales_model){&by, 1}, 0, of);
+            choose_count_decoded(&d, (scales_model){&by, 1}, 0, of,
+                                 !command_option_of(m->call, "raw"));
     }
     return d;
 }

@@ -242,6 +242,33 @@ header()
     kvctl -c 'print @w.safetensors#k, @w.safetensors#mask'
 }
 
+@test "a shard whose scale stands in another one: a line says that codes are read as numbers" {
+    local note='note: 1 key is of F8 without a scale in this file, read as numbers: b.weight'
+    local applied='note: applied the scales of 1 key (weight_scale) and left 1 scale key out'
+    kvctl -q -c 'init a.weight,b.weight,a.weight_scale [ones(2), ones(2), array(2)]; save s.safetensors --dtype *.weight=f8_e4m3'
+    run -0 --separate-stderr kvctl stat s.safetensors
+    assert_equal "$stderr" "$applied"$'\n'"$note"
+    run -0 kvctl convert s.safetensors o.safetensors --dtype bf16
+    assert_output "$applied"$'\n'"$note"
+    run -0 kvctl merge average s.safetensors s.safetensors --out o.safetensors
+    assert_output "$applied"$'\n'"$note"
+    run -0 kvctl diff s.safetensors s.safetensors --rtol 0
+    assert_output "$applied"$'\n'"$note"
+    # where none is seen, config.json says that there are some
+    kvctl -q convert s.safetensors b.safetensors b.weight
+    run -0 --separate-stderr kvctl stat b.safetensors
+    assert_equal "$stderr" ''
+    echo '{"quantization_config":{"quant_method":"fp8"}}' >config.json
+    run -0 --separate-stderr kvctl stat b.safetensors
+    assert_equal "$stderr" "$note"
+    for words in 'stat b.safetensors --raw' 'convert b.safetensors o.safetensors' \
+        'convert b.safetensors o.safetensors --dtype f32 --raw'; do
+        # shellcheck disable=SC2086
+        run -0 --separate-stderr kvctl $words
+        assert_equal "$stderr" ''
+    done
+}
+
 @test "merge: config.json has the dtype of the first model, whichever of them has codes" {
     kvctl -q -c 'init l.weight,l.weight_scale [array([1, 2, 4, 448]), array(2)]; save f8/ --dtype l.weight=f8_e4m3'
     kvctl -q -c 'init l.weight array([1, 2, 4, 448]); save f16/ --dtype f16'
