@@ -525,6 +525,21 @@ bool kv_is_foreign(const kv *store);
  * begins with the path), unsupported (a dtype or type that is not available here), memory. */
 int kv_load(kv **store, const char *path, kv_err *e);
 
+/* Writes arrays to a file as MXNet's nd.save does, row_sparse ones as they are. Keys that are 0, 1
+ * to n - 1 make a list, whose arrays have no names. The old file is replaced at once or not at all.
+ * Errors: value (an array without axes), io, memory, an array's own. */
+int kv_save_list(const char *path, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                 kv_err *e);
+
+/* Reads such a file, or one that MXNet wrote: visit gets each array, on cpu(0), borrowed for its
+ * call, in the order of the file, and its name, which is NULL in a list. array is NULL where the
+ * file has a place without an array. csr becomes default, int16 and uint16 become int32, uint32 and
+ * uint64 int64. An error that visit returns ends the reading.
+ * Errors: io, format (MXNet did not write it; malformed), value (2^63 and more), memory. */
+int kv_load_list(const char *path,
+                 int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
+                 kv_err *e);
+
 /* Makes the same store, but the values of keys, and what an optimizer keeps for them, stay in the
  * file until a push, or another call that works with them, needs their elements. A pull reads them
  * into its array, and kv_save copies them from file to file. So memory holds the keys in use. Small

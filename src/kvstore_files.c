@@ -6,6 +6,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "checkpoint/params.h"
 #include "core/describe.h"
 #include "core/state_file.h"
 #include "core/store.h"
@@ -111,6 +112,41 @@ int kv_load(kv **store, const char *path, kv_err *e)
 int kv_load_later(kv **store, const char *path, kv_err *e)
 {
     return load(store, path, true, e);
+}
+
+int kv_save_list(const char *path, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                 kv_err *e)
+{
+    bool has_names = false;
+    int rc = arg_given(path, "path", e);
+    if (rc || (rc = args_pairs(&(kv_pairs){keys, arrays, n}, "keys", "arrays", e)))
+        return rc;
+    char(*numbers)[32] = mem_alloc(n, sizeof *numbers, e);
+    const char **names = mem_alloc(n, sizeof *names, e);
+    rc = numbers && names ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        names[i] = image_key(numbers[i], &keys[i]);
+        has_names |= keys[i].name || keys[i].id != i;
+    }
+    if (!rc)
+        rc = kv_assert_check(params_save(path, names, has_names, n, arrays, e), e);
+    mem_free(numbers);
+    mem_free(names);
+    return rc;
+}
+
+int kv_load_list(const char *path,
+                 int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
+                 kv_err *e)
+{
+    checkpoint *c;
+    int rc = arg_given(path, "path", e);
+    if (rc || (rc = arg_given(visit, "visit", e)) ||
+        (rc = checkpoint_open(&c, path, &(checkpoint_options){.entries = true}, e)))
+        return rc;
+    rc = kv_assert_check(params_load(c, visit, arg, e), e);
+    checkpoint_close(c);
+    return rc;
 }
 
 /* The arguments of reading or writing the states of a store. */

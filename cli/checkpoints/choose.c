@@ -37,8 +37,7 @@ void first_names_hint(const first_names *f, kv_err *e)
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
     int rc = eval_words(s, globs, "a pattern", out, &c->globs, e);
-    if (rc == KV_OK)
-        rc = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
+    rc = rc ? rc : eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
     if (rc)
         return rc;
     size_t patterns = (size_t)(c->globs.n + c->excluded.n);
@@ -128,29 +127,18 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
     return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
 }
 
-/* Returns true if a key is called a scale of a weight, which has numbers without it. */
-static bool is_unused_scale(const checkpoint *c, const char *name)
-{
-    static const char *const endings[] = {".weight_scale", ".weight_scale_inv", ".scale_weight"};
-    char weight[512];
-    size_t n = strlen(name), m = 0;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings && m == 0; i++)
-        if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
-            m = strlen(endings[i]);
-    if (m == 0 ||
-        (size_t)snprintf(weight, sizeof weight, "%.*s.weight", (int)(n - m), name) >= sizeof weight)
-        return false;
-    int64_t at = checkpoint_find(c, weight);
-    tensor_type type = at < 0 ? TENSOR_NONE : checkpoint_at(c, at)->type;
-    return type == TENSOR_BF16 || type == TENSOR_F16 ||
-           (type == TENSOR_F32 && !tensor_values_codes(c, at));
-}
-
-void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
+void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i, bool reads)
 {
     const char *name;
-    if (is_unused_scale(c, checkpoint_at(c, i)->name) && d->unused++ == 0)
-        d->unused_name = checkpoint_at(c, i)->name;
+    const checkpoint *c = m.files[file];
+    const tensor_info *t = checkpoint_at(c, i);
+    bool bare = reads && (t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2);
+    if (scales_is_unused(m, t->name) && d->unused++ == 0)
+        d->unused_name = t->name;
+    if (bare && d->bare++ == 0) {
+        d->bare_name = t->name;
+        d->bare_in = c;
+    }
     d->scales += tensor_values_scales(c, i, &name);
     d->scaled += name != NULL;
     d->blocks += !name && tensor_values_codes(c, i);
@@ -159,6 +147,7 @@ void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
 
 void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
 {
+    int64_t size[2];
     if (d->blocks > 0 && blocks)
         session_note(s, "decoded %lld quantised key%s as %s", (long long)d->blocks,
                      d->blocks == 1 ? "" : "s", blocks);
@@ -167,10 +156,14 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name, (long long)d->scales,
                      d->scales == 1 ? "" : "s");
     if (d->unused > 0)
-        session_note(s, "%lld key%s beside a weight that is not codes, and stay%s as %s: %.80s",
+        session_note(s, "%lld key%s without a weight of codes, and stay%s as %s: %.80s",
                      (long long)d->unused, d->unused == 1 ? " is a scale" : "s are scales",
                      d->unused == 1 ? "s" : "", d->unused == 1 ? "it is" : "they are",
                      d->unused_name);
+    /* Where nothing has scales, F8 are numbers like others. */
+    if (d->bare > 0 && (d->scaled > 0 || scales_block_size(size, checkpoint_name(d->bare_in))))
+        session_note(s, "%lld key%s of F8 without a scale in this file, read as numbers: %.80s",
+                     (long long)d->bare, d->bare == 1 ? " is" : "s are", d->bare_name);
 }
 
 /* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
@@ -327,8 +320,7 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
     int rc = eval_words(s, call->kid[0], "a path", out, &given, e);
     if (rc == KV_OK && given.n == 0)
         rc = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
-    if (rc == KV_OK)
-        rc = eval_words(s, call->kid[1], "a pattern", out, &given, e);
+    rc = rc ? rc : eval_words(s, call->kid[1], "a pattern", out, &given, e);
     for (n = 1; n < given.n && names_file(given.items[n].text);)
         n++;
     if (rc == KV_OK) {

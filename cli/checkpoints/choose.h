@@ -61,11 +61,15 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
 typedef struct decoded {
     int64_t blocks, scaled, scales;
     const char *name; /* that the first scales have */
-    int64_t unused; /* keys that are called scales, of weights that are not codes */
+    int64_t unused; /* keys that are called scales, without a weight of codes */
     const char *unused_name; /* of the first */
+    int64_t bare;            /* keys of F8 without scales, whose codes are read as numbers */
+    const char *bare_name;
+    const checkpoint *bare_in;
 } decoded;
 
-void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i);
+/* Counts key i of file number `file` of a model. reads: its numbers are looked at. */
+void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i, bool reads);
 
 /* Says it, in a line for each of the two kinds; blocks: and what those became, or NULL. */
 void choose_tell_decoded(session *s, const decoded *d, const char *blocks);

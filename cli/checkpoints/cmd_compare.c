@@ -402,17 +402,15 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
 {
     int32_t ulps = 0;
     bool has_top;
-    int rc = read_tolerance(s, call, "rtol", &o->rtol, o, e);
-    if (rc == KV_OK)
-        rc = read_tolerance(s, call, "atol", &o->atol, o, e);
-    if (rc == KV_OK)
-        rc = read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e);
-    if (rc == KV_OK)
-        rc = read_count(s, call, "top", 1, top, &has_top, e);
+    if (read_tolerance(s, call, "rtol", &o->rtol, o, e) ||
+        read_tolerance(s, call, "atol", &o->atol, o, e) ||
+        read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e) ||
+        read_count(s, call, "top", 1, top, &has_top, e))
+        return e->code;
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -478,8 +476,7 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
     x->names = mem_alloc(most, sizeof *x->names, e);
     if (rc == KV_OK && (!x->pairs || !x->names))
         rc = KV_E_MEMORY;
-    if (rc == KV_OK)
-        rc = add_keys_of_a(s, x, chosen, &rules, &known, out, e);
+    rc = rc ? rc : add_keys_of_a(s, x, chosen, &rules, &known, out, e);
     if (rc == KV_OK) {
         add_keys_of_b(x, chosen, &known);
         rc = choose_check_some(s, chosen, e);
@@ -495,9 +492,8 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
 static int check_scales(session *s, const ast *call, const both *x, int64_t i, kv_err *e)
 {
     int rc = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e);
-    if (rc == KV_OK)
-        rc = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
-    return rc;
+    return rc ? rc
+              : choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
 }
 
 /* Without a tolerance codes are compared by their bits, but columns of numbers mislead. */
@@ -519,15 +515,16 @@ static void note_codes(session *s, const ast *call, const both *x)
                      (long long)n, (long long)x->n, first);
 }
 
-/* A key counts once, by the first file that holds codes of it. */
-static void tell_decoded(session *s, const both *x)
+/* A key counts once, by the first file that holds codes of it, else by the first that holds it. */
+static void tell_decoded(session *s, const ast *call, const both *x)
 {
     decoded d = {0};
     for (int64_t i = 0; i < x->n; i++) {
         const tensor_difference *p = &x->pairs[i];
-        bool in_a = p->a >= 0 && tensor_values_codes(x->files[0], p->a);
-        if (in_a || (p->b >= 0 && tensor_values_codes(x->files[1], p->b)))
-            choose_count_decoded(&d, x->files[in_a ? 0 : 1], in_a ? p->a : p->b);
+        bool codes_in_b = p->b >= 0 && tensor_values_codes(x->files[1], p->b);
+        bool in_a = p->a >= 0 && (!codes_in_b || tensor_values_codes(x->files[0], p->a));
+        choose_count_decoded(&d, (scales_model){&x->files[in_a ? 0 : 1], 1}, 0,
+                             in_a ? p->a : p->b, !command_option_of(call, "raw"));
     }
     choose_tell_decoded(s, &d, NULL);
 }
@@ -635,8 +632,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     if (o.brief)
         table = (rows){names, 1, NULL, 0, 0};
-    if (rc == KV_OK)
-        rc = choose_read(s, call, call->kid[2], out, &chosen, e);
+    rc = rc ? rc : choose_read(s, call, call->kid[2], out, &chosen, e);
     for (int i = 0; i < 2 && rc == KV_OK; i++)
         rc = choose_open(s, call->kid[i], false, out, &x.files[i], e);
     for (int i = 0; i < 2 && o.tolerance && rc == KV_OK; i++)
@@ -647,7 +643,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     if (rc == KV_OK && (rc = compare(&x, &o, e)))
         unit_at(s, call, e);
     if (rc == KV_OK && o.tolerance)
-        tell_decoded(s, &x);
+        tell_decoded(s, call, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
     if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, top, e)) == KV_OK)

@@ -75,22 +75,16 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
 static int read_words(plan *p, kv_err *e)
 {
     words all = {0};
-    int rc = eval_words(p->s, p->call->kid[0], "a path", p->out, &all, e);
-    if (rc == KV_OK)
-        rc = cut_words(p, p->call, &all, e);
-    if (rc == KV_OK)
-        rc = choose_read(p->s, p->call, NULL, p->out, &p->chosen, e);
-    if (rc == KV_OK)
-        rc = type_rules_read(p->s, p->call, p->out, &p->types, e);
-    if (rc == KV_OK)
-        rc = renames_read(p->s, p->call, p->out, &p->names, e);
-    if (rc == KV_OK)
-        rc = metadata_read(p->s, p->call, p->out, &p->metadata, e);
-    if (rc == KV_OK)
-        rc = metadata_check(p->s, p->call, &p->metadata, p->to.text, e);
-    if (rc == KV_OK)
-        rc = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
-    return rc;
+    if (eval_words(p->s, p->call->kid[0], "a path", p->out, &all, e) ||
+        cut_words(p, p->call, &all, e) ||
+        choose_read(p->s, p->call, NULL, p->out, &p->chosen, e) ||
+        type_rules_read(p->s, p->call, p->out, &p->types, e) ||
+        renames_read(p->s, p->call, p->out, &p->names, e) ||
+        metadata_read(p->s, p->call, p->out, &p->metadata, e) ||
+        metadata_check(p->s, p->call, p->to.text, e) ||
+        out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e))
+        return e->code;
+    return safe_write(p->s, p->to.text, e) ? unit_at(p->s, p->to.at, e) : KV_OK;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -183,13 +177,16 @@ static int list_names(const plan *p, kv_err *e)
 /* What was decoded of the keys; *type: what the blocks of quantised types became. */
 static decoded count_decoded(const plan *p, const char **type)
 {
+    const scales_model m = {p->files, (int)p->inputs.n};
+    bool raw = command_option_of(p->call, "raw") != NULL;
     decoded d = {0};
     *type = NULL;
     for (int64_t i = 0; i < p->nkeys; i++) {
         const conversion_key *k = &p->keys[i];
         const char *becomes = tensor_type_name(k->type);
         int64_t blocks = d.blocks;
-        choose_count_decoded(&d, p->files[k->input], k->at);
+        bool reads = !raw && k->type != checkpoint_at(p->files[k->input], k->at)->type;
+        choose_count_decoded(&d, m, k->input, k->at, reads);
         if (d.blocks > blocks)
             *type = !*type || *type == becomes ? becomes : "several types";
     }
@@ -235,8 +232,10 @@ static int convert_all(plan *p, kv_err *e)
     progress_begin("convert", 0, PROGRESS_BYTES);
     int rc = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
-    if (rc == KV_OK)
+    if (rc == KV_OK) {
         choose_tell_decoded(p->s, &values, type);
+        metadata_tell(p->s, p->texts, p->ntexts, p->to.text);
+    }
     return rc ? unit_at(p->s, p->to.at, e)
               : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
 }
@@ -244,17 +243,13 @@ static int convert_all(plan *p, kv_err *e)
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
 {
     plan p = {.s = s, .call = call, .out = out};
-    int rc = read_words(&p, e);
-    if (rc == KV_OK && safe_write(s, p.to.text, e))
-        rc = unit_at(s, p.to.at, e);
-    if (rc == KV_OK)
-        rc = choose_all(&p, e);
-    if (rc == KV_OK)
-        rc = conversion_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
-                                command_option_of(call, "drop-metadata") != NULL, p.metadata.items,
-                                p.metadata.n, e);
-    if (rc == KV_OK)
-        rc = convert_all(&p, e);
+    bool drop = command_option_of(call, "drop-metadata") != NULL;
+    int rc = read_words(&p, e) || choose_all(&p, e) ||
+                     conversion_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n, drop,
+                                         p.metadata.items, p.metadata.n, e) ||
+                     convert_all(&p, e)
+                 ? (int)e->code
+                 : KV_OK;
     rc = folder_files_tell(s, call, &p.beside, out, rc, e);
     plan_release(&p);
     return rc;

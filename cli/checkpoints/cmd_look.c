@@ -460,21 +460,22 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     tensor_stat *stats = NULL;
     buf text = {0};
     decoded values = {0};
-    int rc = choose_open_word(s, path, false, &file, e);
-    if (rc == KV_OK)
-        rc = choose_decode(s, call, path->at, &file, 1, NULL, NULL, e);
-    if (rc == KV_OK && (rc = choose_keys(s, chosen, file, &keys, &n, e)) == KV_OK)
-        rc = choose_check_all_scales(s, call, path->at, file, keys, n, e);
-    if (rc == KV_OK)
-        rc = check_numbers(s, path, file, keys, n, e);
+    int rc = choose_open_word(s, path, false, &file, e) ||
+                     choose_decode(s, call, path->at, &file, 1, NULL, NULL, e) ||
+                     choose_keys(s, chosen, file, &keys, &n, e) ||
+                     choose_check_all_scales(s, call, path->at, file, keys, n, e) ||
+                     check_numbers(s, path, file, keys, n, e)
+                 ? (int)e->code
+                 : KV_OK;
     if (rc == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
         rc = KV_E_MEMORY;
     if (rc == KV_OK && (rc = read_stats(stats, file, keys, n, e)))
         unit_at(s, path->at, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        choose_count_decoded(&values, file, keys[i]);
+        choose_count_decoded(&values, (scales_model){&file, 1}, 0, keys[i],
+                             !command_option_of(call, "raw"));
+    }
     choose_tell_decoded(s, &values, NULL);
     mem_free(stats);
     mem_free(keys);
@@ -748,8 +749,7 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
         (rc = choose_checked(chosen, c, &takes, e)) == KV_OK &&
         (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
         rc = check_like(&f, c, chosen, other, e);
-    if (rc == KV_OK)
-        rc = choose_check(s, chosen, e);
+    rc = rc ? rc : choose_check(s, chosen, e);
     if (rc == KV_OK) {
         rc = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
                            f.n == 1 ? "" : "s", checkpoint_name(c),

@@ -41,6 +41,7 @@ typedef struct merging {
     type_rules types;
     merge_key *keys;
     int64_t nkeys, keys_cap;
+    bool widens; /* codes with scales become BF16 */
     metadata_list metadata;
     checkpoint_text *texts;
     int64_t ntexts;
@@ -232,12 +233,12 @@ static int check_values(merging *m, kv_err *e)
 
 static int read_params(merging *m, kv_err *e)
 {
-    int rc = merge_find(m->s, m->call, &m->found, e);
-    if (rc == KV_OK)
-        rc = merge_words_check(&m->s->unit->src, m->call, &m->found, e);
-    if (rc == KV_OK)
-        rc = rule_options_read(m->s, m->call, takes_text, m, &m->params, e);
-    if (rc == KV_OK && (rc = check_values(m, e)))
+    int rc;
+    if (merge_find(m->s, m->call, &m->found, e) ||
+        merge_words_check(&m->s->unit->src, m->call, &m->found, e) ||
+        rule_options_read(m->s, m->call, takes_text, m, &m->params, e))
+        return e->code;
+    if ((rc = check_values(m, e)))
         rc = rule_options_explain(m->s, m->call, e);
     if (rc == KV_OK && !m->found.library)
         rc = merge_names_each(m->found.rule, take_variable, m, e);
@@ -260,7 +261,7 @@ static int check_output(const merging *m, kv_err *e)
         unit_err(m->s, m->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", path);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
-    if (metadata_check(m->s, m->call, &m->metadata, path, e))
+    if (metadata_check(m->s, m->call, path, e))
         return e->code;
     return safe_write(m->s, path, e) ? unit_at(m->s, m->to.at, e) : KV_OK;
 }
@@ -268,22 +269,14 @@ static int check_output(const merging *m, kv_err *e)
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
-    int rc = read_path(m, "base", &m->base, e);
-    if (rc == KV_OK)
-        rc = read_path(m, "out", &m->to, e);
-    if (rc == KV_OK)
-        rc = eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e);
-    if (rc == KV_OK)
-        rc = cut_words(m, &all, e);
-    if (rc == KV_OK)
-        rc = choose_read(m->s, m->call, NULL, m->out, &m->chosen, e);
-    if (rc == KV_OK)
-        rc = type_rules_read(m->s, m->call, m->out, &m->types, e);
-    if (rc == KV_OK)
-        rc = metadata_read(m->s, m->call, m->out, &m->metadata, e);
-    if (rc == KV_OK)
-        rc = out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e);
-    return rc ? rc : check_output(m, e);
+    if (read_path(m, "base", &m->base, e) || read_path(m, "out", &m->to, e) ||
+        eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e) ||
+        cut_words(m, &all, e) || choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
+        type_rules_read(m->s, m->call, m->out, &m->types, e) ||
+        metadata_read(m->s, m->call, m->out, &m->metadata, e) ||
+        out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e))
+        return e->code;
+    return check_output(m, e);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -358,13 +351,19 @@ static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
     return KV_OK;
 }
 
-/* The type that key i of the first model gets: of narrow codes with scales BF16, since they would
- * need other scales. */
+/* The type that key i of the first model gets: of narrow codes with scales, here or in another
+ * model, BF16, since the result would need scales of its own. */
 static tensor_type type_of(merging *m, const checkpoint *from, int64_t i)
 {
     const tensor_info *t = checkpoint_at(from, i), *codes = tensor_values_codes(from, i);
     const char *scaled;
     (void)tensor_values_scales(from, i, &scaled);
+    for (int64_t k = 0; k < m->models.n && t->bytes <= t->elements && !scaled; k++) {
+        int64_t at = checkpoint_find(m->files[k], t->name);
+        if (at >= 0)
+            (void)tensor_values_scales(m->files[k], at, &scaled);
+    }
+    m->widens |= scaled != NULL;
     return type_rules_of(&m->types, codes ? codes->name : t->name, scaled ? TENSOR_BF16 : t->type);
 }
 
@@ -391,19 +390,28 @@ static int choose_all(merging *m, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* A key counts once, by the first model that holds codes of it. */
+/* A key counts once, by the first model that holds codes of it, else by the first that holds it. */
 static decoded count_decoded(const merging *m)
 {
     decoded d = {0};
-    for (int64_t i = 0; i < m->nkeys; i++)
+    for (int64_t i = 0; i < m->nkeys; i++) {
+        checkpoint *by = NULL;
+        int64_t of = 0;
         for (int64_t k = m->base_file ? -1 : 0; k < m->models.n; k++) {
-            const checkpoint *c = k < 0 ? m->base_file : m->files[k];
+            checkpoint *c = k < 0 ? m->base_file : m->files[k];
             int64_t at = checkpoint_find(c, m->keys[i].name);
-            if (at < 0 || !tensor_values_codes(c, at))
-                continue;
-            choose_count_decoded(&d, c, at);
-            break;
+            bool codes = at >= 0 && tensor_values_codes(c, at);
+            if (at >= 0 && (!by || codes)) {
+                by = c;
+                of = at;
+            }
+            if (codes)
+                break;
         }
+        if (by)
+            choose_count_decoded(&d, (scales_model){&by, 1}, 0, of,
+                                 !command_option_of(m->call, "raw"));
+    }
     return d;
 }
 
@@ -478,13 +486,15 @@ static int merge_all(merging *m, kv_err *e)
     const decoded values = count_decoded(m);
     m->beside.unquantised = values.scaled > 0; /* other codes are refused */
     folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
-    if (values.scaled > 0 && !m->beside.dtype)
+    if (m->widens && !m->beside.dtype)
         m->beside.dtype = folder_files_dtype(TENSOR_BF16);
     progress_begin("merge", 0, PROGRESS_BYTES);
     int rc = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
-    if (rc == KV_OK)
+    if (rc == KV_OK) {
         choose_tell_decoded(m->s, &values, NULL);
+        metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
+    }
     return rc ? unit_at(m->s, m->to.at, e)
               : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
 }
@@ -492,17 +502,11 @@ static int merge_all(merging *m, kv_err *e)
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
 {
     merging m = {.s = s, .call = call, .out = out};
-    int rc = read_params(&m, e);
-    if (rc == KV_OK)
-        rc = read_words(&m, e);
-    if (rc == KV_OK)
-        rc = open_all(&m, e);
-    if (rc == KV_OK)
-        rc = choose_all(&m, e);
-    if (rc == KV_OK) /* when it is clear which words are models */
-        rc = read_weights(&m, e);
-    if (rc == KV_OK)
-        rc = merge_all(&m, e);
+    /* Weights are read when it is clear which words are models. */
+    int rc = read_params(&m, e) || read_words(&m, e) || open_all(&m, e) || choose_all(&m, e) ||
+                     read_weights(&m, e) || merge_all(&m, e)
+                 ? (int)e->code
+                 : KV_OK;
     rc = folder_files_tell(s, call, &m.beside, out, rc, e);
     merging_release(&m, rc != KV_OK);
     return rc;

@@ -189,6 +189,7 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     int rc = choose_values(s, call, store, out, &v, e);
     if (rc || (rc = kv_describe(store, "metadata", add_text, &t, e)) ||
         (rc = metadata_read(s, call, out, &t.list, e)) ||
+        (rc = metadata_check(s, call, path, e)) ||
         (rc = out_options_read(s, call, path, out, &how, e)))
         return rc;
     if (session_would(s, "write", path))
@@ -202,8 +203,10 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
         else
             checkpoint_out_abandon(file);
     }
-    if (rc == KV_OK)
+    if (rc == KV_OK) {
+        metadata_tell(s, t.list.items, t.list.n, path);
         rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+    }
     mem_free(v.lost.keys);
     return rc;
 }
@@ -311,15 +314,12 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
         return rc;
     if (session_would(s, "write", path))
         return KV_OK;
-    rc = tensors_begin(&t, &v, out, e);
-    if (rc == KV_OK)
-        rc = out_losses_begin(&v.lost, call, v.n, e);
-    if (rc == KV_OK)
+    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK &&
+        (rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
         rc = tensors_pull(&t, store, &v, e);
     for (int64_t i = 0; i < v.n && rc == KV_OK; i++)
         rc = tensors_convert(&t, &v, i, e);
-    if (rc == KV_OK)
-        rc = write_patch(path, a, &t, &m, v.bytes, e);
+    rc = rc ? rc : write_patch(path, a, &t, &m, v.bytes, e);
     if (rc == KV_OK)
         rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
@@ -342,8 +342,7 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
         return e->code;
     int rc = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
     rc = rc ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
-    if (rc == KV_OK)
-        rc = save_patch_from(s, call, store, path, a, out, e);
+    rc = rc ? rc : save_patch_from(s, call, store, path, a, out, e);
     checkpoint_close(a);
     return rc;
 }

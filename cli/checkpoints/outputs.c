@@ -139,13 +139,31 @@ int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv
     return rc;
 }
 
-int metadata_check(session *s, const ast *call, const metadata_list *m, const char *to, kv_err *e)
+/* The format of an output that holds no metadata, or NULL. */
+static const char *format_without(const char *to)
 {
     const char *dot = strrchr(to, '.');
-    if (m->n == 0 || !dot || (strcmp(dot, ".npz") != 0 && strcmp(dot, ".params") != 0))
-        return KV_OK;
-    return unit_err(s, command_option_of(call, "metadata"), e, KV_E_USAGE,
-                    "%s files hold no metadata", dot + 1);
+    return dot && (strcmp(dot, ".npz") == 0 || strcmp(dot, ".params") == 0) ? dot + 1 : NULL;
+}
+
+int metadata_check(session *s, const ast *call, const char *to, kv_err *e)
+{
+    const ast *given = command_option_of(call, "metadata");
+    return given && format_without(to) ? unit_err(s, given, e, KV_E_USAGE,
+                                                  "%s files hold no metadata", format_without(to))
+                                       : KV_OK;
+}
+
+void metadata_tell(session *s, const checkpoint_text *texts, int64_t n, const char *to)
+{
+    buf names = {0};
+    for (int64_t i = 0; i < n && format_without(to); i++)
+        if (strcmp(texts[i].name, "format") != 0 && names.len < 200)
+            buf_printf(&names, "%s%.60s", names.len ? ", " : "", texts[i].name);
+    if (names.len)
+        session_note(s, "%s files hold no metadata, so these are left out: %s", format_without(to),
+                     buf_text(&names));
+    buf_release(&names);
 }
 
 /* ---- The place ------------------------------------------------------------------------------- */
@@ -248,6 +266,14 @@ static int set_lost(value dict, const char *name, value v, kv_err *e)
     return rc;
 }
 
+static bool has_lost(const losses_key *l)
+{
+    bool has = false;
+    for (int k = 0; k < LOSSES_KINDS; k++)
+        has |= l->count[k] > 0;
+    return has;
+}
+
 static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
                        result *out, kv_err *e)
 {
@@ -256,29 +282,19 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
     value dict = value_none(), names = value_none();
     tensor_type type;
     for (int64_t i = 0; i < n; i++) {
-        int64_t here = 0;
-        for (int k = 0; k < LOSSES_KINDS; k++) {
+        for (int k = 0; k < LOSSES_KINDS; k++)
             sums[k] += l->keys[i].count[k];
-            here += l->keys[i].count[k];
-        }
-        of += here > 0;
+        of += has_lost(&l->keys[i]);
     }
     int rc = dict_new(&dict, e);
     for (int k = 0; k < LOSSES_KINDS && rc == KV_OK; k++)
         rc = set_lost(dict, fields[k], value_int(sums[k]), e);
-    if (rc == KV_OK)
-        rc = value_list_new(&names, VALUE_TUPLE, of, e);
-    for (int64_t i = 0, at = 0; i < n && rc == KV_OK; i++) {
-        int64_t here = 0;
-        for (int k = 0; k < LOSSES_KINDS; k++)
-            here += l->keys[i].count[k];
-        if (here > 0)
+    rc = rc ? rc : value_list_new(&names, VALUE_TUPLE, of, e);
+    for (int64_t i = 0, at = 0; i < n && rc == KV_OK; i++)
+        if (has_lost(&l->keys[i]))
             rc = value_text(&names.u.list->items[at++], key_of(keys, i, &type), e);
-    }
-    if (rc == KV_OK)
-        rc = set_lost(dict, "keys", names, e);
-    if (rc == KV_OK)
-        rc = about_add(out, "lost", value_ref(dict), e);
+    rc = rc ? rc : set_lost(dict, "keys", names, e);
+    rc = rc ? rc : about_add(out, "lost", value_ref(dict), e);
     value_release(&names);
     value_release(&dict);
     return rc;

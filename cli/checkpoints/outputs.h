@@ -51,7 +51,10 @@ int metadata_set(metadata_list *m, const char *name, const char *text, result *o
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e);
 
 /* Error: usage, when metadata are given for an output whose format holds none. */
-int metadata_check(session *s, const ast *call, const metadata_list *m, const char *to, kv_err *e);
+int metadata_check(session *s, const ast *call, const char *to, kv_err *e);
+
+/* A note that names n metadata, which such an output was written without. */
+void metadata_tell(session *s, const checkpoint_text *texts, int64_t n, const char *to);
 
 /* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
  * pattern; NULL: there is none, or it is not a type of floats. */

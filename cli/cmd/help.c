@@ -338,8 +338,9 @@ static const struct concern {
     {" torch pytorch huggingface ",
      "kvctl convert, ls, diff of .safetensors and .pt; help checkpoints"},
     {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
-    {" csv categories ", "load(\"f.csv\", cols=[\"a\"], missing=nan); write x f.csv"},
-    {" gz compression ", "zcat f.csv.gz | kvctl -c 'x = @-'; set-gradient-compression for pushes"},
+    {" csv categories ", "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan); write x f.csv"},
+    {" gz compression ", "load(\"f.csv.gz\"), zcat f.csv.gz | kvctl -c 'x = @-'; "
+                         "set-gradient-compression for pushes"},
     {" ci git exit-codes ",
      "kvctl check FILE; kvctl diff A B --rtol 0.01; both exit with 1 for no"},
     {" memory ", "kvctl ls, stat, convert, merge read files in pieces; -s FILE reads what is used"},

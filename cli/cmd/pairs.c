@@ -419,6 +419,8 @@ static int check_known(kv *store, const value_files *f, const key_list *keys, kv
     kv_err_set(e, KV_E_KEY, "\"%s\" has %lld name%s that %s no key of the store",
                checkpoint_name(f->files[0]), (long long)n, n == 1 ? "" : "s",
                n == 1 ? "is" : "are");
+    if (n == keys->n)
+        kv_err_hint(e, "init * @FILE makes keys of its arrays");
     return list_end(&names, n, e);
 }
 

@@ -2,6 +2,7 @@
  * JSON from CSV. Every kind has a reader here that makes a value from an open file. */
 #include "files/load.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/stop.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "checkpoint/input.h"
@@ -31,18 +31,48 @@ typedef struct load_options {
     csv_options csv;
     file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
     bool has_header;  /* header= was given */
+    bool each, texts; /* a list of the texts of one column: of each row, or each once */
     const char *name; /* of one array of several, or NULL */
 } load_options;
 
 /* ---- One reader for each kind ---------------------------------------------------------------- */
 
+static int add_text(void *list, const char *text, kv_err *e)
+{
+    value v;
+    int rc = value_text(&v, text, e);
+    return rc ? rc : value_stack_add(list, v, e);
+}
+
+static int read_texts(datafile *d, const csv_options *csv, bool each, value *out, kv_err *e)
+{
+    value_stack l = {0};
+    int rc = csv_read_texts(d->f, d->name, csv, each, add_text, &l, e);
+    rc = rc ? rc : value_stack_list(&l, out, e);
+    value_stack_release(&l);
+    return rc;
+}
+
 static int read_csv(datafile *d, const load_options *o, char separator, value *out, kv_err *e)
 {
     kv_array *a;
+    bool doubtful = false;
     csv_options csv = o->csv;
     csv.separator = csv.separator ? csv.separator : separator;
     csv.path = d->is_stdin ? "-" : NULL;
+    csv.doubtful = &doubtful;
+    if (csv.decimal && (csv.decimal == csv.separator || csv.decimal == csv.thousands)) {
+        kv_err_set(e, KV_E_VALUE, "decimal=\"%c\" is also what parts %s", csv.decimal,
+                   csv.decimal == csv.separator ? "cells" : "thousands");
+        return kv_err_hint(e, csv.decimal == csv.separator ? "sep=\";\"" : "thousands=\".\""),
+               KV_E_VALUE;
+    }
+    if (o->texts)
+        return read_texts(d, &csv, o->each, out, e);
     int rc = csv_read_stream(&a, d->f, d->name, &csv, e);
+    if (rc == KV_OK && doubtful)
+        session_note(d->s, "the first row of %s is taken for a header: header=false reads it",
+                     d->name);
     return rc ? rc : value_array(out, a, e);
 }
 
@@ -225,66 +255,13 @@ static int read_named(const char *path, const char *name, value *out, kv_err *e)
 
 /* ---- Any file -------------------------------------------------------------------------------- */
 
-enum { TRIED = 1024 };
-
-/* The first of n numbers, TRIED at most, that becomes an infinity or does not fit; -1: none. */
-static int64_t first_lost(const void *data, tensor_type from, tensor_type to, int64_t n)
-{
-    double unused[TRIED];
-    tensor_loss loss = {.first = -1};
-    int64_t wrong = tensor_convert_counting(unused, to, data, from, n, &loss);
-    if (wrong >= 0 || (loss.inf == 0 && loss.nan == 0))
-        return wrong;
-    for (int64_t i = 0; i < n; i++) { /* loss.first may be one that is rounded */
-        tensor_loss one = {.first = -1};
-        tensor_convert_counting(unused, to, (const char *)data + tensor_type_bytes(from, i), from,
-                                1, &one);
-        if (one.inf || one.nan)
-            return i;
-    }
-    return -1;
-}
-
-/* Refuses what the dtype cannot hold, as readers of texts do. Rounding is what was asked for. */
-static int check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
-{
-    const char *data;
-    kv_dtype has = kv_array_dtype(a);
-    tensor_type from = tensor_type_of(has), to = tensor_type_of(dtype);
-    int64_t n = kv_array_size(a), lost = -1, at = 0;
-    int rc = kv_array_read(a, (const void **)&data, e);
-    if (rc || dtype == KV_BOOL)
-        return rc;
-    for (; at < n && lost < 0 && !(rc = stop_check_at(at, e)); at += TRIED)
-        lost =
-            first_lost(data + at * kv_dtype_bytes(has), from, to, n - at < TRIED ? n - at : TRIED);
-    if (rc || lost < 0)
-        return rc;
-    char text[NUM_TEXT_MAX];
-    double x;
-    int64_t whole;
-    at += lost - TRIED;
-    data += at * kv_dtype_bytes(has);
-    if (kv_dtype_is_float(has)) {
-        tensor_decode_f64(&x, from, data, 1);
-        num_plain(text, x, NUM_BINARY64);
-    } else {
-        tensor_decode_i64(&whole, from, data, 1);
-        text[num_int(text, whole)] = '\0';
-    }
-    kv_err_set(e, KV_E_VALUE, "%s: element %lld is %s, which does not fit %s", name, (long long)at,
-               text, kv_dtype_name(dtype));
-    kv_err_hint(e, "without dtype=, astype(\"%s\") converts all of them", kv_dtype_name(dtype));
-    return e->code;
-}
-
 /* Converts an array of a file that has dtypes of its own. */
 static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
 {
     kv_array *a;
     if (kv_array_dtype(v->u.box->array) == dtype)
         return KV_OK;
-    int rc = check_fits(v->u.box->array, dtype, name, e);
+    int rc = tensor_check_fits(v->u.box->array, dtype, name, e);
     if (rc == KV_OK)
         rc = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
     if (rc == KV_OK) {
@@ -297,14 +274,18 @@ static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
 /* Checks that a file of this kind has the given options. */
 static int check_options(const char *name, file_kind kind, const load_options *o, kv_err *e)
 {
-    bool table = kind == FILE_CSV || kind == FILE_TSV;
-    if (o->has_header && !table)
-        return kv_err_set(e, KV_E_VALUE, "header= is for CSV and TSV, \"%s\" is neither", name);
-    if (o->csv.columns && !table)
-        return kv_err_set(e, KV_E_VALUE, "cols= is for CSV and TSV, \"%s\" is neither", name);
-    if ((o->csv.separator || o->csv.fills) && !table)
-        return kv_err_set(e, KV_E_VALUE, "%s= is for CSV and TSV, \"%s\" is neither",
-                          o->csv.separator ? "sep" : "missing", name);
+    const csv_options *c = &o->csv;
+    const char *option = o->has_header            ? "header="
+                         : o->texts               ? "a column of texts"
+                         : c->columns             ? "cols="
+                         : c->separator           ? "sep="
+                         : c->fills               ? "missing="
+                         : c->decimal             ? "decimal="
+                         : c->thousands           ? "thousands="
+                         : c->ntexts || c->every ? "cats="
+                                                  : NULL;
+    if (option && kind != FILE_CSV && kind != FILE_TSV)
+        return kv_err_set(e, KV_E_VALUE, "%s is for CSV and TSV, \"%s\" is neither", option, name);
     if (o->name && kind != FILE_SAFETENSORS)
         return kv_err_set(e, KV_E_VALUE, "\"%s\" holds one array, and it has no name", name);
     return KV_OK;
@@ -359,10 +340,10 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
     rc = check_options(d.name, kind, o, e);
     if (rc == KV_OK)
         rc = read_open(&d, kind, o, out, e);
-    bool is_stdin = d.is_stdin;
+    bool is_plain = !d.is_stdin && (!d.unpacks || kind == FILE_NPY);
     if (datafile_close(&d, rc, e)) {
         value_release(out);
-        return e->code == KV_E_FORMAT && !is_stdin ? name_other(path, e) : e->code;
+        return e->code == KV_E_FORMAT && is_plain ? name_other(path, e) : e->code;
     }
     return KV_OK;
 }
@@ -377,24 +358,44 @@ static bool is_checkpoint(const char *path)
            (S_ISDIR(about.st_mode) || file_is_of_other_tool(path));
 }
 
+/* Returns true for FILE#PART where FILE ends as a checkpoint. */
+static bool has_part(const char *path)
+{
+    const char *part = strrchr(path, '#');
+    char file[PATH_MAX];
+    snprintf(file, sizeof file, "%.*s", part ? (int)(part - path) : 0, path);
+    return file_is_checkpoint(file);
+}
+
+/* The kind of a file by its ending; of a packed table the one that it has besides .gz. */
+static file_kind kind_of(const char *path)
+{
+    char inner[PATH_MAX];
+    size_t n = strlen(path);
+    bool packed = n > 3 && n < sizeof inner && strcmp(path + n - 3, ".gz") == 0;
+    snprintf(inner, sizeof inner, "%.*s", packed ? (int)n - 3 : 0, path);
+    file_kind kind = file_kind_of(inner);
+    return packed && kind >= FILE_CSV && kind <= FILE_NDJSON ? kind
+           : is_checkpoint(path)                             ? FILE_SAFETENSORS
+                                                             : file_kind_of(path);
+}
+
 static int unknown_ending(const char *path, kv_err *e)
 {
-    const char *key = strrchr(path, '#');
-    char file[sizeof e->hint];
-    snprintf(file, sizeof file, "%.*s", key ? (int)(key - path) : 0, path);
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
-    if (file_is_checkpoint(file))
-        return kv_err_hint(e, "a key stands behind the quotes: @\"%s\"%s", file, key), KV_E_USAGE;
-    return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
-           KV_E_USAGE;
+    if (has_part(path))
+        kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"), path,
+                    strrchr(path, '#'));
+    kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
+    return KV_E_USAGE;
 }
 
 /* The value of a file. */
 static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
 {
-    file_kind kind = o->kind != FILE_UNKNOWN ? o->kind
-                     : is_checkpoint(path)   ? FILE_SAFETENSORS
-                                             : file_kind_of(path);
+    file_kind kind = o->kind != FILE_UNKNOWN       ? o->kind
+                     : o->name && has_part(path) ? FILE_SAFETENSORS
+                                                 : kind_of(path);
     bool is_stdin = strcmp(path, "-") == 0;
     int rc;
     *out = value_none();
@@ -460,20 +461,64 @@ static int column_of(value v, csv_column *out, kv_err *e)
     return function_int(v, "a column", &out->number, e);
 }
 
-/* cols=: a number, a name, or a list of them. *columns is the caller's to mem_free. */
-static int columns_of(value v, csv_column **columns, csv_options *o, kv_err *e)
+/* cols=: a number, a name, or a list of them. */
+static int columns_of(value v, arena *memory, csv_options *o, kv_err *e)
 {
     int64_t n;
     const value *items = value_items(&v, &n);
     int rc = KV_OK;
     if (n == 0)
         return kv_err_set(e, KV_E_VALUE, "cols= is an empty list: no column is left");
-    if (!(*columns = mem_alloc(n, sizeof **columns, e)))
-        return KV_E_MEMORY;
+    csv_column *columns = arena_alloc(memory, (size_t)n * sizeof *columns, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = column_of(items[i], &(*columns)[i], e);
-    o->columns = *columns;
+        rc = columns ? column_of(items[i], &columns[i], e) : KV_E_MEMORY;
+    o->columns = columns;
     o->ncolumns = n;
+    return rc;
+}
+
+/* A list of texts, or one text. */
+static int texts_of(value v, const char *what, arena *memory, const char *const **out, int64_t *n,
+                    kv_err *e)
+{
+    const value *items = value_items(&v, n);
+    const char **texts = arena_alloc(memory, (size_t)(*n + 1) * sizeof *texts, e);
+    int rc = texts ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < *n && rc == KV_OK; i++)
+        rc = function_text(items[i], what, &texts[i], e);
+    *out = texts;
+    return rc;
+}
+
+/* cats= and onehot=: columns of texts, those and their texts by a dict, or all of them by true. */
+static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, kv_err *e)
+{
+    int64_t n;
+    const value *items = value_items(&v, &n);
+    bool is_dict = v.kind == VALUE_DICT;
+    int rc = KV_OK;
+    if (v.kind == VALUE_BOOL) {
+        o->every = v.u.integer ? onehot ? CSV_ONEHOT : CSV_CODES : o->every;
+        return KV_OK;
+    }
+    if (is_dict) {
+        dict_settle(v);
+        items = v.u.list->items;
+        n = dict_count(v);
+    }
+    csv_text_column *all = arena_alloc(memory, (size_t)(o->ntexts + n) * sizeof *all, e);
+    if (!all)
+        return KV_E_MEMORY;
+    if (o->ntexts)
+        memcpy(all, o->texts, (size_t)o->ntexts * sizeof *all);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+        csv_text_column *t = &all[o->ntexts++];
+        *t = (csv_text_column){.onehot = onehot};
+        rc = column_of(items[is_dict ? 2 * i : i], &t->column, e);
+        if (is_dict && rc == KV_OK)
+            rc = texts_of(items[2 * i + 1], "a text of a column", memory, &t->texts, &t->ntexts, e);
+    }
+    o->texts = all;
     return rc;
 }
 
@@ -486,38 +531,28 @@ static int header_of(value v, load_options *o, kv_err *e)
     return KV_OK;
 }
 
-/* sep=: one character, a blank for any run of blanks and tabs. */
-static int separator_of(value v, char *out, kv_err *e)
+/* One character: of sep= a blank stands for any run of blanks and tabs. */
+static int sign_of(value v, const char *option, const char *not, const char *rule, char *out,
+                   kv_err *e)
 {
     const char *text;
-    int rc = function_text(v, "sep=", &text, e);
+    int rc = function_text(v, option, &text, e);
     if (rc)
         return rc;
     *out = *text;
-    if (!*text || text[1] || strchr("\"\r\n#", *text))
-        return kv_err_set(e, KV_E_VALUE, "sep= is one character, such as \";\" or \"\\t\"; \" \" "
-                                         "stands for any run of blanks");
+    if (!*text || text[1] || strchr(not, *text))
+        return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);
     return KV_OK;
 }
 
-/* missing=: the number that fills empty cells, or the texts that are nan, as empty cells are.
- * *words is the caller's to mem_free. */
-static int missing_of(value v, const char ***words, csv_options *o, kv_err *e)
+/* missing=: the number that fills empty cells, or the texts that are nan, as empty cells are. */
+static int missing_of(value v, arena *memory, csv_options *o, kv_err *e)
 {
-    int64_t n;
-    const value *items = value_items(&v, &n);
-    int rc = KV_OK;
     o->fills = true;
     o->filler = (double)NAN;
-    if (value_is_number(v))
-        return function_number(v, "missing=", &o->filler, e);
-    if (!(*words = mem_alloc(n + 1, sizeof **words, e)))
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = function_text(items[i], "missing=, when it is not a number,", &(*words)[i], e);
-    o->missing = *words;
-    o->nmissing = n;
-    return rc;
+    return value_is_number(v) ? function_number(v, "missing=", &o->filler, e)
+                              : texts_of(v, "missing=, when it is not a number,", memory,
+                                         &o->missing, &o->nmissing, e);
 }
 
 /* Returns true if argument i was given, and is not none. */
@@ -526,32 +561,63 @@ static bool has(const function_args *args, int i)
     return args->given[i] && args->v[i].kind != VALUE_NONE;
 }
 
+#define SEP_RULE   "\";\" or \"\\t\"; \" \" stands for any run of blanks"
+#define MARK_RULE  "\",\""
+#define NO_MARK    "+-0123456789eE\"\r\n"
+
 int load_call(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING };
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK };
     load_options o = {.kind = FILE_UNKNOWN};
-    csv_column *columns = NULL;
-    const char *path, *format, **words = NULL;
-    int rc = function_text(args->v[PATH], "the name of a file", &path, e);
-    o.csv.has_dtype = has(args, DTYPE);
-    if (rc == KV_OK && has(args, DTYPE))
-        rc = function_dtype(args->v[DTYPE], KV_FLOAT32, &o.csv.dtype, e);
-    if (rc == KV_OK && has(args, HEADER))
-        rc = header_of(args->v[HEADER], &o, e);
-    if (rc == KV_OK && has(args, FORMAT) &&
-        (rc = function_text(args->v[FORMAT], "a format", &format, e)) == KV_OK)
-        rc = file_kind_parse(&o.kind, format, e);
-    if (rc == KV_OK && has(args, NAME))
-        rc = function_text(args->v[NAME], "the name of an array", &o.name, e);
-    if (rc == KV_OK && has(args, COLS))
-        rc = columns_of(args->v[COLS], &columns, &o.csv, e);
-    if (rc == KV_OK && has(args, SEP))
-        rc = separator_of(args->v[SEP], &o.csv.separator, e);
-    if (rc == KV_OK && has(args, MISSING))
-        rc = missing_of(args->v[MISSING], &words, &o.csv, e);
-    if (rc == KV_OK)
+    csv_options *csv = &o.csv;
+    arena memory = {0};
+    const value *v = args->v;
+    const char *path, *format;
+    o.each = has(args, DTYPE) && v[DTYPE].kind == VALUE_TEXT && strcmp(v[DTYPE].u.text, "str") == 0;
+    o.texts = o.each;
+    csv->has_dtype = has(args, DTYPE) && !o.each;
+    int rc = function_text(v[PATH], "the name of a file", &path, e) ||
+             (csv->has_dtype && function_dtype(v[DTYPE], KV_FLOAT32, &csv->dtype, e)) ||
+             (has(args, HEADER) && header_of(v[HEADER], &o, e)) ||
+             (has(args, FORMAT) && (function_text(v[FORMAT], "a format", &format, e) ||
+                                    file_kind_parse(&o.kind, format, e))) ||
+             (has(args, NAME) && function_text(v[NAME], "the name of an array", &o.name, e)) ||
+             (has(args, COLS) && columns_of(v[COLS], &memory, csv, e)) ||
+             (has(args, SEP) &&
+              sign_of(v[SEP], "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e)) ||
+             (has(args, MISSING) && missing_of(v[MISSING], &memory, csv, e)) ||
+             (has(args, CATS) && text_columns_of(v[CATS], false, &memory, csv, e)) ||
+             (has(args, ONEHOT) && text_columns_of(v[ONEHOT], true, &memory, csv, e)) ||
+             (has(args, POINT) &&
+              sign_of(v[POINT], "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e)) ||
+             (has(args, MARK) &&
+              sign_of(v[MARK], "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e));
+    if (!rc && o.each && csv->ncolumns != 1)
+        rc = kv_err_set(e, KV_E_VALUE,
+                        "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
+    if (!rc)
         rc = load(args->session, path, &o, out, e);
-    mem_free(words);
-    mem_free(columns);
-    return rc;
+    arena_release(&memory);
+    return rc ? (int)e->code : KV_OK;
+}
+
+int load_categories(function_args *args, value *out, kv_err *e)
+{
+    enum { PATH, COL, HEADER, SEP, MISSING };
+    load_options o = {.kind = FILE_UNKNOWN, .texts = true};
+    arena memory = {0};
+    const value *v = args->v;
+    const char *path;
+    csv_column column;
+    o.csv.columns = &column;
+    o.csv.ncolumns = 1;
+    int rc = function_text(v[PATH], "the name of a file", &path, e) ||
+             column_of(v[COL], &column, e) ||
+             (has(args, HEADER) && header_of(v[HEADER], &o, e)) ||
+             (has(args, SEP) &&
+              sign_of(v[SEP], "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e)) ||
+             (has(args, MISSING) && missing_of(v[MISSING], &memory, &o.csv, e)) ||
+             load(args->session, path, &o, out, e);
+    arena_release(&memory);
+    return rc ? (int)e->code : KV_OK;
 }

@@ -12,8 +12,9 @@
  * format, usage (no known ending; several arrays and no name), name (of an array not there). */
 int load_eval(session *s, const ast *node, value *out, kv_err *e);
 
-/* load(file, dtype=, cols=, header=, format=, name=), see function.h. */
+/* load(file, dtype=, cols=, ...) and categories(file, col, ...), see function.h. */
 int load_call(function_args *args, value *out, kv_err *e);
+int load_categories(function_args *args, value *out, kv_err *e);
 
 /* Opens the file of an AST_FILE when it is one of arrays by name, or the part of a file of PyTorch,
  * and node does not choose one array; else *out is NULL. Close it with checkpoint_close. The error

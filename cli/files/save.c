@@ -24,6 +24,7 @@
 #include "checkpoint/safetensors.h"
 #include "files/streams.h"
 #include "io/csv.h"
+#include "io/csv_rows.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "session/show.h"
@@ -42,7 +43,6 @@ typedef struct old_file {
     char last;        /* the last byte of the file */
 } old_file;
 
- /* one that is all zero is allowed */
 
 /* Bytes that are copied at a time. */
 #define PIECE 65536
@@ -106,84 +106,6 @@ static int old_file_open(old_file *o, session *s, const char *path, bool lock, k
         rc = open_file(o, e);
     if (rc)
         old_file_close(o);
-    return rc;
-}
-
-/* ---- Rows that fit --------------------------------------------------------------------------- */
-
-/* The next line without its end; *more is false at the end of the file. */
-static int next_line(old_file *o, buf *line, bool *more, kv_err *e)
-{
-    int c = 0;
-    buf_clear(line);
-    errno = 0;
-    while ((c = getc_unlocked(o->f)) != EOF && c != '\n')
-        buf_char(line, (char)c);
-    if (line->len > 0 && line->data[line->len - 1] == '\r')
-        line->data[--line->len] = '\0';
-    *more = c != EOF || line->len > 0;
-    return ferror(o->f) ? file_error(e, "read", o->path, errno ? errno : EIO) : buf_check(line, e);
-}
-
-static int64_t count_cells(const buf *line, char separator)
-{
-    int64_t n = 1;
-    bool quoted = false;
-    for (size_t i = 0; i < line->len; i++) {
-        quoted ^= line->data[i] == '"';
-        n += !quoted && line->data[i] == separator;
-    }
-    return n;
-}
-
-/* Looks at a first line such as `# dtype=int32`; *said is whether it is one. */
-static int check_first_line(const old_file *o, const buf *line, kv_dtype dtype, bool *said,
-                            kv_err *e)
-{
-    const char *text = buf_text(line), *shape = strstr(text, "shape="),
-               *name = strstr(text, "dtype=");
-    *said = text[0] == '#' && (shape || name);
-    if (!*said)
-        return KV_OK;
-    if (shape)
-        return kv_err_set(e, KV_E_SHAPE,
-                          "\"%s\" says its shape in its first line, so no rows can be added",
-                          o->path);
-    name += strlen("dtype=");
-    size_t n = strcspn(name, " \t");
-    if (n == strlen(kv_dtype_name(dtype)) && memcmp(name, kv_dtype_name(dtype), n) == 0)
-        return KV_OK;
-    return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds %.*s, this value is %s", o->path,
-                      n < 40 ? (int)n : 40, name, kv_dtype_name(dtype));
-}
-
-/* Checks that rows of a can be added: they are as wide as the old rows, and have the dtype that the
- * first line names. separator: of cells. Errors: shape, dtype. */
-static int old_file_fits(old_file *o, kv_array *a, char separator, kv_err *e)
-{
-    int ndim = kv_array_ndim(a);
-    int64_t cells = ndim > 0 ? kv_array_shape(a)[ndim - 1] : 1;
-    bool said = false, more = false;
-    char shape[256];
-    buf line = {0};
-    if (ndim > 2)
-        return kv_err_set(e, KV_E_SHAPE, ">> adds rows, and a value of shape %s is more than rows",
-                          kv_shape_text(shape, sizeof shape, ndim, kv_array_shape(a)));
-    if (!o->f)
-        return KV_OK;
-    rewind(o->f);
-    int rc = next_line(o, &line, &more, e);
-    if (rc == KV_OK && more)
-        rc = check_first_line(o, &line, kv_array_dtype(a), &said, e);
-    if (rc == KV_OK && said)
-        rc = next_line(o, &line, &more, e);
-    if (rc == KV_OK && !said && kv_array_dtype(a) != KV_FLOAT32)
-        rc = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds float32, this value is %s", o->path,
-                        kv_dtype_name(kv_array_dtype(a)));
-    if (rc == KV_OK && more && count_cells(&line, separator) != cells)
-        rc = kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
-                        o->path, (long long)count_cells(&line, separator), (long long)cells);
-    buf_release(&line);
     return rc;
 }
 
@@ -435,7 +357,7 @@ static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e
     file_kind kind = file_kind_of(path);
     if (kind != FILE_CSV && kind != FILE_TSV)
         return KV_OK;
-    return old_file_fits(old, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
+    return csv_rows_fit(old->f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
 }
 
 /* A file that is written but not yet in its place. */

@@ -38,7 +38,7 @@ static ssize_t read_some(datafile *d, char *out, size_t n)
     }
 }
 
-static ssize_t on_read(void *cookie, char *out, size_t n)
+static ssize_t on_raw_read(void *cookie, char *out, size_t n)
 {
     datafile *d = cookie;
     size_t there = d->to - d->from;
@@ -48,6 +48,22 @@ static ssize_t on_read(void *cookie, char *out, size_t n)
     memcpy(out, d->ahead + d->from, n);
     d->from += n;
     return (ssize_t)n;
+}
+
+static ssize_t on_read(void *cookie, char *out, size_t n)
+{
+    datafile *d = cookie;
+    return d->unpacks ? gunzip_read(d->unpacks, out, n, on_raw_read, d) : on_raw_read(d, out, n);
+}
+
+/* Looks at the first bytes of a file, which may be packed. */
+static int look_ahead(datafile *d, kv_err *e)
+{
+    ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
+    d->to = got > 0 ? (size_t)got : 0;
+    return d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0
+               ? gunzip_new(&d->unpacks, d->name, e)
+               : KV_OK;
 }
 
 static int open_fd(datafile *d, const char *path, kv_err *e)
@@ -68,6 +84,7 @@ static void release(datafile *d)
         fclose(d->f);
     if (!d->is_stdin)
         close(d->fd);
+    gunzip_free(d->unpacks);
     mem_free(d->ahead);
 }
 
@@ -88,7 +105,7 @@ int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
     d->regular = S_ISREG(d->before.st_mode);
     if (rc == KV_OK && !(d->ahead = mem_alloc(PIECE, 1, e)))
         rc = KV_E_MEMORY;
-    if (rc == KV_OK) {
+    if (rc == KV_OK && (rc = look_ahead(d, e)) == KV_OK) {
         d->f = fopencookie(d, "rb", (cookie_io_functions_t){.read = on_read});
         if (!d->f)
             rc = file_error(e, "read", d->name, errno);
@@ -158,6 +175,10 @@ static bool has_changed(const datafile *d)
 int datafile_close(datafile *d, int rc, kv_err *e)
 {
     bool of_content = rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_IO;
+    if (rc == KV_E_IO && d->unpacks && gunzip_damaged(d->unpacks)) {
+        memset(e, 0, sizeof *e);
+        rc = file_bad(e, KV_E_FORMAT, d->name, "its compressed data are damaged, or cut");
+    }
     if (d->interrupted) {
         memset(e, 0, sizeof *e);
         rc = kv_err_set(e, KV_E_INTERRUPTED, "interrupted");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "checkpoint/inflate.h"
 #include "session/session.h"
 
 /* ---- Reading ---- */
@@ -26,6 +27,7 @@ typedef struct datafile {
     bool regular;       /* a file of a known size */
     bool interrupted;   /* a read was */
     struct stat before; /* when it was opened */
+    gunzip *unpacks;    /* what is read, or NULL */
     char *ahead;        /* bytes from..to were looked at and come next */
     size_t from, to;
     int64_t done; /* bytes that were read, for the progress */

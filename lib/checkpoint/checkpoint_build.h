@@ -67,6 +67,8 @@ struct checkpoint {
                   int (**read)(struct checkpoint *c, int file, kv_err *e), kv_err *e);
     bool foreign;     /* the file that was read last is no checkpoint, a reader found */
     bool safetensors; /* the file that was read last is one */
+    bool params;      /* the file that was read last is MXNet's, and its arrays have no names */
+    bool unnamed;
     bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */
 };
 

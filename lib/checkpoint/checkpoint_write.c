@@ -332,60 +332,40 @@ static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_o
     return reserve(fileno(out->file.f), out->path, size, e);
 }
 
-/* Writes all that is not data: it follows from names, types and shapes. */
-static int write_params(checkpoint_out *out, const layout *l, int64_t size, kv_err *e)
-{
-    const int fd = fileno(out->file.f);
-    int64_t at = 0;
-    buf text = {0};
-    int rc = reserve(fd, out->path, size, e);
-    params_put_number(&text, 0x112);
-    params_put_number(&text, 0);
-    params_put_number(&text, (uint64_t)l->n);
-    for (int64_t i = 0; i < l->n && !rc; i++) {
-        const checkpoint_entry *t = &l->entries[i];
-        rc = params_put_head(&text, t->name, t->type, t->ndim, t->shape, out->path, e);
-        if (!rc)
-            rc = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
-        at = out->tensors[i].begin + out->tensors[i].bytes;
-        buf_clear(&text);
-    }
-    params_put_number(&text, (uint64_t)l->n);
-    for (int64_t i = 0; i < l->n; i++) {
-        params_put_number(&text, strlen(l->entries[i].name));
-        buf_add(&text, l->entries[i].name);
-    }
-    if (!rc && !(rc = buf_check(&text, e)))
-        rc = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
-    buf_release(&text);
-    return rc;
-}
-
+/* Lays out a file of MXNet's and writes all that is not data. */
 static int open_params(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
                        kv_err *e)
 {
-    buf unused = {0};
-    int64_t at = PARAMS_BEGIN, left = 0, names = 8;
+    buf text = {0};
+    int64_t left = 0;
     int rc = check_names(out->path, l, e);
+    params_put_begin(&text, l->n);
     for (int64_t i = 0; i < l->n && !rc; i++) {
         const checkpoint_entry *t = &l->entries[i];
         int64_t n = tensor_elements(t->ndim, t->shape);
         int64_t bytes = n < 0 ? -1 : tensor_type_bytes(t->type, n);
-        rc = params_put_head(&unused, t->name, t->type, t->ndim, t->shape, out->path, e);
-        buf_clear(&unused);
-        if (!rc && (bytes < 0 || bytes > INT64_MAX / 2 - at))
+        rc = params_put_head(&text, t->name, t->type, t->ndim, t->shape, -1, out->path, e);
+        if (!rc && (bytes < 0 || bytes > INT64_MAX / 2 - left - (int64_t)text.len))
             rc = file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
-        at += params_head_bytes(t->ndim);
-        out->tensors[i] = (out_tensor){0, at, bytes};
-        at += rc ? 0 : bytes;
+        out->tensors[i] = (out_tensor){0, left + (int64_t)text.len, bytes};
         left += rc ? 0 : bytes;
-        names += 8 + (int64_t)strlen(t->name);
     }
-    buf_release(&unused);
-    if (rc || (rc = open_beside(out, o, e)))
-        return rc;
-    atomic_store(&out->files[0].left, left);
-    return write_params(out, l, at + names, e);
+    params_put_names(&text, l->n ? &l->entries->name : NULL, sizeof *l->entries, l->n);
+    if (!rc && !(rc = buf_check(&text, e)) && !(rc = open_beside(out, o, e))) {
+        atomic_store(&out->files[0].left, left);
+        rc = reserve(fileno(out->file.f), out->path, left + (int64_t)text.len, e);
+    }
+    /* The pieces of text stand before, between and behind the data. */
+    for (int64_t i = 0, from = 0, data = 0; i <= l->n && !rc; i++) {
+        const out_tensor *t = i < l->n ? &out->tensors[i] : NULL;
+        int64_t at = t ? t->begin - data : (int64_t)text.len;
+        rc = file_write_at(fileno(out->file.f), out->path, from + data, text.data + from, at - from,
+                           e);
+        from = at;
+        data += t ? t->bytes : 0;
+    }
+    buf_release(&text);
+    return rc;
 }
 
 /* ---- Folders --------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ int inflate_there(kv_err *e)
 
 #ifdef HAVE_ZLIB
 
+#include <errno.h>
 #include <zlib.h>
 
 #include "base/mem.h"
@@ -159,7 +160,96 @@ uint32_t inflate_crc_shift(uint32_t crc, int64_t after)
     return (uint32_t)crc32_combine(crc, 0, after);
 }
 
+/* ---- Files compressed by gzip ---------------------------------------------------------------- */
+
+struct gunzip {
+    z_stream z;
+    bool begun, damaged; /* a member has begun, and not ended */
+    unsigned char piece[MOST_BYTES];
+};
+
+int gunzip_new(gunzip **out, const char *path, kv_err *e)
+{
+    (void)path;
+    gunzip *g = mem_zalloc(1, sizeof *g, e);
+    if (!g)
+        return KV_E_MEMORY;
+    g->z = (z_stream){.zalloc = z_alloc, .zfree = z_free};
+    *out = g;
+    if (inflateInit2(&g->z, 16 + MAX_WBITS) == Z_OK) /* 16: with the header of gzip */
+        return KV_OK;
+    mem_free(g);
+    *out = NULL;
+    return kv_err_set(e, KV_E_MEMORY, "out of memory");
+}
+
+void gunzip_free(gunzip *g)
+{
+    if (g)
+        inflateEnd(&g->z);
+    mem_free(g);
+}
+
+/* A file may be several members, one behind the other. */
+ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
+                    void *arg)
+{
+    n = n < MOST_BYTES ? n : MOST_BYTES;
+    g->z.next_out = (unsigned char *)to;
+    g->z.avail_out = (unsigned)n;
+    while (g->z.avail_out == n && n > 0 && !g->damaged) {
+        if (g->z.avail_in == 0) {
+            ssize_t got = read(arg, (char *)g->piece, sizeof g->piece);
+            if (got < 0 || (got == 0 && !g->begun))
+                return got;
+            g->damaged = got == 0;
+            g->z.next_in = g->piece;
+            g->z.avail_in = (unsigned)got;
+        }
+        int result = inflate(&g->z, Z_NO_FLUSH);
+        g->begun = result != Z_STREAM_END;
+        if (result == Z_STREAM_END)
+            result = inflateReset(&g->z);
+        g->damaged |= result != Z_OK && result != Z_BUF_ERROR;
+    }
+    size_t made = n - g->z.avail_out;
+    if (made == 0 && g->damaged)
+        errno = EBADMSG;
+    return made == 0 && g->damaged ? -1 : (ssize_t)made;
+}
+
+bool gunzip_damaged(const gunzip *g)
+{
+    return g->damaged;
+}
+
 #else
+
+int gunzip_new(gunzip **out, const char *path, kv_err *e)
+{
+    (void)out;
+    kv_err_set(e, KV_E_UNSUPPORTED, "\"%s\" is compressed, and this build was made without zlib",
+               path);
+    kv_err_hint(e, "zcat %s | kvctl -c 'x = @-'", path);
+    return KV_E_UNSUPPORTED;
+}
+
+void gunzip_free(gunzip *g)
+{
+    (void)g;
+}
+
+ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
+                    void *arg)
+{
+    (void)g;
+    return read(arg, to, n);
+}
+
+bool gunzip_damaged(const gunzip *g)
+{
+    return g != NULL;
+}
 
 int inflate_new(inflate_stream **out, kv_err *e)
 {

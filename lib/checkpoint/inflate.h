@@ -3,7 +3,10 @@
 #ifndef CHECKPOINT_INFLATE_H
 #define CHECKPOINT_INFLATE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "checkpoint/input.h"
 
@@ -25,6 +28,21 @@ int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, con
 /* Reads n bytes, or fewer at the end of the data, and says how many. Errors: io, format (damaged,
  * cut, or compressed bytes behind the end), memory. */
 int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e);
+
+/* ---- Files compressed by gzip ---------------------------------------------------------------- */
+
+typedef struct gunzip gunzip;
+
+/* path: for the error. Errors: memory, unsupported (a build without zlib). */
+int gunzip_new(gunzip **out, const char *path, kv_err *e);
+void gunzip_free(gunzip *g); /* NULL is allowed */
+
+/* Unpacks n bytes at most of what `read` gives, a function like read(2). Returns as that does: 0 at
+ * the end; -1 with errno, also where the data are damaged or cut, and then gunzip_damaged returns
+ * true. */
+ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
+                    void *arg);
+bool gunzip_damaged(const gunzip *g);
 
 /* An error of code unsupported in a build without zlib. */
 int inflate_there(kv_err *e);

@@ -200,6 +200,8 @@ static int read_names(reading *r, int64_t first, int64_t n, kv_err *e)
     if (!rc && count && count != (uint64_t)n)
         return file_bad(e, KV_E_FORMAT, path_of(r), "%lld arrays have %llu names", (long long)n,
                         (unsigned long long)count);
+    c->params = true;
+    c->unnamed = !rc && count == 0;
     for (int64_t i = 0; i < (int64_t)count && !rc; i++) {
         r->number = i;
         if ((rc = take(r, &length, sizeof length, e)) || (rc = stop_check_at(i, e)))
@@ -268,13 +270,26 @@ int params_read(checkpoint *c, int file, kv_err *e)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-void params_put_number(buf *out, uint64_t x)
+static void put_number(buf *out, uint64_t x)
 {
     buf_put(out, (const char *)&x, sizeof x);
 }
 
+static void put_shape(buf *out, int ndim, const int64_t *shape)
+{
+    buf_put(out, (const char *)&ndim, sizeof ndim);
+    buf_put(out, (const char *)shape, (size_t)ndim * sizeof *shape);
+}
+
+void params_put_begin(buf *out, int64_t n)
+{
+    buf_put(out, PARAMS_MAGIC, PARAMS_MAGIC_BYTES);
+    put_number(out, 0);
+    put_number(out, (uint64_t)n);
+}
+
 int params_put_head(buf *out, const char *name, tensor_type type, int ndim, const int64_t *shape,
-                    const char *path, kv_err *e)
+                    int64_t nrows, const char *path, kv_err *e)
 {
     uint32_t flag = 0;
     while (flag < NTYPES && !(types[flag].written && types[flag].type == type))
@@ -288,10 +303,117 @@ int params_put_head(buf *out, const char *name, tensor_type type, int ndim, cons
         return file_bad(e, KV_E_VALUE, path,
                         "\"%.*s\" has no axes, and MXNet's files hold no array without axes",
                         SHOWN(name));
-    const uint32_t head[3] = {V2, DENSE, (uint32_t)ndim}, tail[3] = {1, 0, flag};
+    const uint32_t head[] = {V2, nrows < 0 ? DENSE : ROW_SPARSE}, device[] = {1, 0, flag}, ids = 6;
+    int64_t values[KV_MAX_NDIM];
+    memcpy(values, shape, (size_t)ndim * sizeof *shape);
+    values[0] = nrows;
     buf_put(out, (const char *)head, sizeof head);
-    for (int i = 0; i < ndim; i++)
-        params_put_number(out, (uint64_t)shape[i]);
-    buf_put(out, (const char *)tail, sizeof tail);
+    if (nrows >= 0)
+        put_shape(out, ndim, values);
+    put_shape(out, ndim, shape);
+    buf_put(out, (const char *)device, sizeof device);
+    if (nrows >= 0) {
+        buf_put(out, (const char *)&ids, sizeof ids);
+        put_shape(out, 1, &nrows);
+    }
     return buf_check(out, e);
+}
+
+void params_put_names(buf *out, const void *names, size_t bytes, int64_t n)
+{
+    put_number(out, (uint64_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = *(const char *const *)((const char *)names + (size_t)i * bytes);
+        put_number(out, strlen(name));
+        buf_add(out, name);
+    }
+}
+
+/* Writes the record of an array. */
+static int save_array(const file_out *out, const char *name, kv_array *a, kv_err *e)
+{
+    const void *data;
+    buf head = {0};
+    bool is_sparse = kv_array_storage(a) == KV_ROW_SPARSE;
+    int rc = is_sparse ? kv_array_read_rows(a, &data, e) : kv_array_read(a, &data, e);
+    if (rc)
+        return rc;
+    int64_t nrows = kv_array_nrows(a), ids = nrows * (int64_t)sizeof(int64_t);
+    rc = params_put_head(&head, name, tensor_type_of(kv_array_dtype(a)), kv_array_ndim(a),
+                         kv_array_shape(a), is_sparse ? nrows : -1, out->name, e);
+    if (!rc && !(rc = file_put(out->f, out->name, head.data, head.len, e)) &&
+        !(rc = file_put(out->f, out->name, data, (size_t)(kv_array_bytes(a) - ids), e)))
+        rc = file_put(out->f, out->name, kv_array_row_ids(a), (size_t)ids, e);
+    buf_release(&head);
+    return rc;
+}
+
+int params_save(const char *path, const char *const *names, bool has_names, int64_t n,
+                kv_array *const *arrays, kv_err *e)
+{
+    file_out out;
+    buf text = {0};
+    int rc = file_out_open(&out, path, e);
+    if (rc)
+        return rc;
+    params_put_begin(&text, n);
+    if (!(rc = buf_check(&text, e)))
+        rc = file_put(out.f, path, text.data, text.len, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = save_array(&out, names[i], arrays[i], e);
+    buf_clear(&text);
+    params_put_names(&text, names, sizeof *names, has_names ? n : 0);
+    if (!rc && !(rc = buf_check(&text, e)) &&
+        !(rc = file_put(out.f, path, text.data, text.len, e)))
+        rc = file_out_commit(&out, e);
+    else
+        file_out_abandon(&out);
+    buf_release(&text);
+    return rc;
+}
+
+/* ---- Lists of arrays ------------------------------------------------------------------------- */
+
+/* A row_sparse array as it is. */
+static int load_rows(kv_array **out, const checkpoint *c, const tensor_info *t, kv_dtype dtype,
+                     kv_err *e)
+{
+    void *data;
+    const input *in = &c->files[t->file];
+    int64_t ids_bytes = t->first * (int64_t)sizeof(int64_t), values = t->stored_bytes - ids_bytes;
+    int64_t *ids = mem_alloc(t->first, sizeof *ids, e);
+    int rc = ids ? input_read(in, ids, t->offset + values, ids_bytes, e) : KV_E_MEMORY;
+    kv_err why = {0};
+    if (!rc && (rc = kv_array_new_sparse(out, dtype, t->ndim, t->shape, t->first, ids,
+                                         (kv_ctx){0}, &why)))
+        rc = file_bad(e, KV_E_FORMAT, in->name, "\"%.*s\": %s", SHOWN(t->name), why.text);
+    mem_free(ids);
+    if (!rc && t->first && !(rc = kv_array_write_rows(*out, &data, e)))
+        rc = input_read(in, data, t->offset, values, e);
+    return rc;
+}
+
+int params_load(const checkpoint *c,
+                int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
+                kv_err *e)
+{
+    int rc = KV_OK;
+    if (!c->params) {
+        rc = file_bad(e, KV_E_FORMAT, c->name, "MXNet's nd.save did not write it");
+        kv_err_hint(e, "kvstore.open(path) reads other checkpoints");
+    }
+    for (int64_t i = 0; i < c->ntensors && !rc; i++) {
+        const tensor_info *t = &c->tensors[i];
+        kv_array *a = NULL;
+        kv_dtype dtype;
+        if ((t->form & TENSOR_ROWS) && t->type != TENSOR_BOOL &&
+            tensor_type_dtype(t->type, &dtype) && t->type == tensor_type_of(dtype))
+            rc = load_rows(&a, c, t, dtype, e);
+        else if (!t->value)
+            rc = checkpoint_load(&a, c, i, e);
+        if (!rc)
+            rc = visit(arg, c->unnamed ? NULL : t->name, a, e);
+        kv_array_unref(a);
+    }
+    return rc;
 }

@@ -29,23 +29,30 @@
 #include "checkpoint/checkpoint_build.h"
 
 #define PARAMS_MAGIC "\x12\1\0\0\0\0\0\0"
-enum { PARAMS_MAGIC_BYTES = 8, PARAMS_BEGIN = 24 };
+enum { PARAMS_MAGIC_BYTES = 8 };
 
 /* Sparse arrays are read as the dense ones that they mean, see tensor_sparse.h. */
 checkpoint_reader params_read;
 
-/* Bytes of a record of version 2 before its elements. */
-static inline int64_t params_head_bytes(int ndim)
-{
-    return 24 + 8 * (int64_t)ndim;
-}
+/* Appends what a file of n arrays begins with. */
+void params_put_begin(buf *out, int64_t n);
 
-/* Appends these bytes. Errors: dtype (MXNet has no such type), value (there are no axes). name and
+/* Appends the bytes of a record before its elements. nrows: the rows that a row_sparse array holds,
+ * -1 of a dense one. Errors: dtype (MXNet has no such type), value (there are no axes). name and
  * path are for messages. */
 int params_put_head(buf *out, const char *name, tensor_type type, int ndim, const int64_t *shape,
-                    const char *path, kv_err *e);
+                    int64_t nrows, const char *path, kv_err *e);
 
-/* Appends a number of 8 bytes. */
-void params_put_number(buf *out, uint64_t x);
+/* Appends n names, which end a file: `bytes` lie from one to the next. */
+void params_put_names(buf *out, const void *names, size_t bytes, int64_t n);
+
+/* kv_save_list, see kvstore.h. names are for messages, and written if has_names. */
+int params_save(const char *path, const char *const *names, bool has_names, int64_t n,
+                kv_array *const *arrays, kv_err *e);
+
+/* The same of kv_load_list, from a checkpoint that was opened with its entries. */
+int params_load(const checkpoint *c,
+                int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
+                kv_err *e);
 
 #endif

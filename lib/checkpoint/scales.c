@@ -121,6 +121,21 @@ bool scales_find(scales *out, scales_model m, int file, const tensor_info *t)
     return false;
 }
 
+bool scales_is_unused(scales_model m, const char *name)
+{
+    int file;
+    const char *dot = strrchr(name, '.');
+    if (!dot || (strcmp(dot, ".weight_scale") != 0 && strcmp(dot, ".weight_scale_inv") != 0 &&
+                 strcmp(dot, ".scale_weight") != 0))
+        return false;
+    size_t n = (size_t)(dot - name);
+    const tensor_info *w = scales_look_up(m, name, n, ".weight", &file);
+    if (!w)
+        return !scales_look_up(m, name, n, ".weight_packed", &file);
+    return w->type == TENSOR_BF16 || w->type == TENSOR_F16 ||
+           (w->type == TENSOR_F32 && !(w->form & TENSOR_DECODED));
+}
+
 bool scales_find_of(scales *out, const checkpoint *c, const tensor_info *t)
 {
     checkpoint *file = (checkpoint *)(uintptr_t)c; /* only read */

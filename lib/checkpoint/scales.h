@@ -34,6 +34,9 @@ bool scales_find(scales *out, scales_model m, int file, const tensor_info *t);
 /* The same for codes only. */
 bool scales_find_codes(scales *out, scales_model m, int file, const tensor_info *codes);
 
+/* Returns true if a name is that of a scale of a weight that is not there, or is not codes. */
+bool scales_is_unused(scales_model m, const char *name);
+
 /* The tensor whose name is the first n bytes of this one, then the ending; *file becomes its
  * number. NULL: there is none. */
 const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, const char *ending,
@@ -42,6 +45,10 @@ const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, co
 /* The same for a file that is a model by itself, and the codes only. In a file that a store wrote
  * arrays are what the store held, whatever their names. */
 bool scales_find_of(scales *out, const checkpoint *c, const tensor_info *t);
+
+/* How many rows and columns share a scale, from the config.json of a model; 128 by 128 where that
+ * does not say. Returns true if that has a quantization_config. */
+bool scales_block_size(int64_t block[2], const char *model);
 
 /* The error for what would take them for numbers: code dtype, with their names, and a hint for a
  * command that has --raw, or for one that has not. */

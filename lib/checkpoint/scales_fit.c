@@ -43,8 +43,8 @@ static int take_pair(json_scan *s, int64_t block[2])
     return rc;
 }
 
-/* Looks through an object; inside: it is a part of quantization_config. */
-static int take_object(json_scan *s, bool inside, int64_t block[2])
+/* Looks through an object; inside: it is a part of quantization_config. *found: there is one. */
+static int take_object(json_scan *s, bool inside, int64_t block[2], bool *found)
 {
     buf name = {0};
     int rc = json_scan_open(s, '{');
@@ -56,21 +56,23 @@ static int take_object(json_scan *s, bool inside, int64_t block[2])
                        strcmp(text, "block_structure") == 0;
         bool codes = inside || strcmp(text, "quantization_config") == 0;
         char first = json_scan_peek(s);
+        *found |= codes && first == '{';
         rc = inside && is_size && first == '[' ? take_pair(s, block)
-               : first == '{'                    ? take_object(s, codes, block)
+               : first == '{'                    ? take_object(s, codes, block, found)
                                                : json_scan_skip(s);
     }
     buf_release(&name);
     return rc;
 }
 
-void scales_block_size(int64_t block[2], const char *model)
+bool scales_block_size(int64_t block[2], const char *model)
 {
     struct stat about;
     kv_err unused = {0};
     buf path = {0};
     char *text;
     size_t n;
+    bool found = false;
     const char *slash = strrchr(model, '/');
     block[0] = block[1] = BLOCK_SIZE;
     if (stat(model, &about) == 0 && S_ISDIR(about.st_mode))
@@ -82,10 +84,11 @@ void scales_block_size(int64_t block[2], const char *model)
     if (regular && file_read_text(buf_text(&path), &text, &n, &unused) == KV_OK) {
         json_scan s = {.path = buf_text(&path), .text = text, .n = (int64_t)n,
                        .max_depth = DEPTH_MAX, .e = &unused};
-        take_object(&s, false, block); /* what is no JSON says nothing */
+        take_object(&s, false, block, &found); /* what is no JSON says nothing */
         mem_free(text);
     }
     buf_release(&path);
+    return found;
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */

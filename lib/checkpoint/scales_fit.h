@@ -12,10 +12,6 @@ typedef struct scales_fit {
     size_t stem;          /* the name of the numbers is so much of that of the codes */
 } scales_fit;
 
-/* How many rows and columns share a scale, from the config.json of a model; 128 by 128 where that
- * does not say. */
-void scales_block_size(int64_t block[2], const char *model);
-
 /* Returns false if the types and shapes are none of the table in scales_fit.c, so that nobody knows
  * what the numbers are. */
 bool scales_find_fit(scales_fit *out, const scales *s, const int64_t block[2]);

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/num.h"
+#include "base/stop.h"
 #include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
@@ -427,4 +429,58 @@ int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n)
     if (!tensor_type_dtype(t, &dtype))
         return 0;
     return tensor_convert(array, tensor_type_of(dtype), data, t, n);
+}
+
+/* ---- What fits ------------------------------------------------------------------------------- */
+
+enum { TRIED = 1024 };
+
+/* The first of n numbers, TRIED at most, that becomes an infinity or does not fit; -1: none. */
+static int64_t first_lost(const void *data, tensor_type from, tensor_type to, int64_t n)
+{
+    double unused[TRIED];
+    tensor_loss loss = {.first = -1};
+    int64_t wrong = tensor_convert_counting(unused, to, data, from, n, &loss);
+    if (wrong >= 0 || (loss.inf == 0 && loss.nan == 0))
+        return wrong;
+    for (int64_t i = 0; i < n; i++) { /* loss.first may be one that is rounded */
+        tensor_loss one = {.first = -1};
+        tensor_convert_counting(unused, to, (const char *)data + tensor_type_bytes(from, i), from,
+                                1, &one);
+        if (one.inf || one.nan)
+            return i;
+    }
+    return -1;
+}
+
+int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
+{
+    const char *data;
+    kv_dtype has = kv_array_dtype(a);
+    tensor_type from = tensor_type_of(has), to = tensor_type_of(dtype);
+    int64_t n = kv_array_size(a), lost = -1, at = 0;
+    int rc = kv_array_read(a, (const void **)&data, e);
+    if (rc || dtype == KV_BOOL)
+        return rc;
+    for (; at < n && lost < 0 && !(rc = stop_check_at(at, e)); at += TRIED)
+        lost =
+            first_lost(data + at * kv_dtype_bytes(has), from, to, n - at < TRIED ? n - at : TRIED);
+    if (rc || lost < 0)
+        return rc;
+    char text[NUM_TEXT_MAX];
+    double x;
+    int64_t whole;
+    at += lost - TRIED;
+    data += at * kv_dtype_bytes(has);
+    if (kv_dtype_is_float(has)) {
+        tensor_decode_f64(&x, from, data, 1);
+        num_plain(text, x, NUM_BINARY64);
+    } else {
+        tensor_decode_i64(&whole, from, data, 1);
+        text[num_int(text, whole)] = '\0';
+    }
+    kv_err_set(e, KV_E_VALUE, "%s: element %lld is %s, which does not fit %s", name, (long long)at,
+               text, kv_dtype_name(dtype));
+    kv_err_hint(e, "without dtype=, astype(\"%s\") converts all of them", kv_dtype_name(dtype));
+    return e->code;
 }

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "array/kv_array.h"
 #include "checkpoint/tensor_type.h"
 
 /* Returns true if float32 holds every number of the type; float64 holds all but those of I64 and
@@ -51,6 +52,10 @@ typedef struct tensor_loss {
 /* tensor_convert, which adds what is lost. */
 int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
                                 int64_t n, tensor_loss *loss);
+
+/* Refuses an array whose numbers another dtype cannot hold, as readers of texts do. Rounding is
+ * what was asked for. name: of its file, for messages. Errors: value, an array's own. */
+int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e);
 
 /* To the memory of an array of tensor_type_dtype(t), where only U64 from 2^63 on, and bytes that
  * are no BOOL, do not fit. */

@@ -7,7 +7,8 @@
  *
  * When columns are chosen, the first row is kept as text until it has ended: then it is known
  * which cells they are. From there on a row has its elements from its begin on, n counts these, col
- * counts all cells, and `to` says for each cell where its number goes.
+ * counts all cells, and `to` says for each cell where its number goes. A column of texts has a zero
+ * there until the file has ended, and its codes take their places, or more than one.
  */
 #include "io/csv.h"
 
@@ -60,6 +61,7 @@ typedef struct reader {
     int64_t word_at; /* its column */
     char sign;      /* a separator that stands in it, or 0 */
     bool stands_for_none; /* it is NA, or the like */
+    const char *notation;   /* see csv_notation */
     buf numbers_of; /* the columns of the row that are numbers, as cols= takes them */
 
     /* Where the separator is a blank: a piece of the text with a tab for each run of blanks; then
@@ -72,6 +74,13 @@ typedef struct reader {
     int64_t nends, ends_cap;
     int64_t *to;    /* for each cell of a row: 1 + the first chosen column that takes it, or 0 */
     int64_t *next;  /* for each chosen column: 1 + the next that takes the same cell, or 0 */
+    bool chooses;   /* columns are chosen, or some are texts */
+    csv_column *all;    /* the columns, where none are chosen but some are texts */
+    csv_labels *labels; /* of each chosen column, where some are texts */
+    bool keeps_empty;   /* a text may be missing */
+    buf number;         /* a number in the usual notation */
+    int64_t semicolons; /* in the first line, less commas */
+    bool other_notation; /* the first row has a number in another notation */
 } reader;
 
 #define PLACE_TEXT 512
@@ -163,6 +172,26 @@ static char separator_in(const char *cell, size_t n)
     return '\0';
 }
 
+/* Hints at another separator, if the first line has more semicolons than commas. */
+static void hint_separator(reader *r)
+{
+    if (r->semicolons > 0 && r->o.separator == ',')
+        kv_err_hint(r->e, "load(\"%s\", sep=\";\")", r->path);
+}
+
+/* Hints at what makes codes of column i of texts, and at the columns of numbers, if there are. */
+static void hint_texts(const reader *r, int64_t i, kv_err *e)
+{
+    size_t n = 0;
+    const char *name = is_named(r, i) ? kept_cell(r, i, &n) : NULL, *mark = name ? "\"" : "";
+    char number[NUM_TEXT_MAX];
+    num_int(number, i);
+    kv_err_hint(e, "load(\"%s\", cats=[%s%.*s%s]) makes codes of its texts%s%s%s", r->path, mark,
+                name ? (int)(n < 40 ? n : 40) : (int)strlen(number), name ? name : number, mark,
+                r->numbers_of.len ? "; cols=[" : "", buf_text(&r->numbers_of),
+                r->numbers_of.len ? "] leaves it out" : "");
+}
+
 /* The newest cell is a word. */
 static void on_word(reader *r, const char *cell, size_t n)
 {
@@ -170,6 +199,7 @@ static void on_word(reader *r, const char *cell, size_t n)
     r->word_at = r->col - 1;
     r->sign = separator_in(cell, n);
     r->stands_for_none = is_missing(&(csv_options){0}, cell, n);
+    r->notation = csv_notation(&r->number, r->o.separator, cell, n);
     buf_clear(&r->numbers_of);
     for (int64_t i = 0; i + 1 < r->col; i++)
         list_column(r, i);
@@ -183,14 +213,14 @@ static int word_error(reader *r)
     const char *name = named ? kept_cell(r, r->word_at, &n) : NULL;
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
-    if (r->sign)
-        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign), KV_E_FORMAT;
+    if (r->semicolons <= 0 && r->sign)
+        kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign);
+    hint_separator(r);
     if (r->stands_for_none)
-        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path), KV_E_FORMAT;
-    if (r->numbers_of.len)
-        return kv_err_hint(r->e, "load(\"%s\", cols=[%s]) reads its columns of numbers", r->path,
-                           buf_text(&r->numbers_of)),
-               KV_E_FORMAT;
+        kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path);
+    if (r->notation)
+        kv_err_hint(r->e, "load(\"%s\", %s)", r->path, r->notation);
+    hint_texts(r, r->word_at, r->e);
     return r->e->code;
 }
 
@@ -210,6 +240,7 @@ static void on_first_row_cell(reader *r, scalar_fit fit, const char *cell, size_
     if (n > 0)
         r->named = r->col;
     r->comment |= r->col == 1 && n > 0 && cell[0] == '#';
+    r->other_notation |= word && csv_notation(&r->number, r->o.separator, cell, n);
     if (word) {
         r->nwords += !is_missing(&(csv_options){0}, cell, n);
         if (memchr(cell, '\0', n))
@@ -226,11 +257,20 @@ static bool is_blank(char c)
 }
 
 /* Converts a cell into element i of dst. */
-static scalar_fit parse_cell(const reader *r, void *dst, int64_t i, const char *cell, size_t n)
+static scalar_fit parse_cell(reader *r, void *dst, int64_t i, const char *cell, size_t n)
 {
-    scalar_fit fit = scalar_parse(r->dtype, dst, i, cell, n);
-    if (fit == SCALAR_FITS && n >= 8 && r->default_dtype &&
-        !scalar_keeps_integer((float *)dst + i, cell, n))
+    const char *text = cell;
+    size_t size = n;
+    bool noted = r->o.decimal || r->o.thousands, right = true;
+    if (noted) {
+        right = csv_plain_number(&r->number, r->o.decimal ? r->o.decimal : '.', r->o.thousands,
+                                 cell, n);
+        text = buf_text(&r->number);
+        size = r->number.len;
+    }
+    scalar_fit fit = right ? scalar_parse(r->dtype, dst, i, text, size) : SCALAR_NO_NUMBER;
+    if (fit == SCALAR_FITS && size >= 8 && r->default_dtype &&
+        !scalar_keeps_integer((float *)dst + i, text, size))
         return SCALAR_ROUNDED;
     if (fit == SCALAR_FITS || !r->o.fills || !is_missing(&r->o, cell, n))
         return fit;
@@ -247,6 +287,20 @@ static bool make_room(reader *r, int64_t more)
     return !r->rc;
 }
 
+/* The newest cell, of a column of texts. */
+static void take_text(reader *r, csv_labels *l, const char *cell, size_t n)
+{
+    char where[PLACE_TEXT];
+    kv_err why = {0};
+    bool missing = r->o.fills ? is_missing(&r->o, cell, n) : n == 0;
+    if ((missing && !r->o.fills && !r->keeps_empty) || memchr(cell, '\0', n))
+        r->rc = cell_error(r, SCALAR_NO_NUMBER, cell, n, r->e);
+    else if ((r->rc = csv_labels_add(l, missing ? NULL : cell, n, &why)))
+        kv_err_set(r->e, (kv_code)r->rc, "%s: %s", place(where, r, r->line, r->col), why.text);
+    for (size_t i = 0; i < n; i++) /* in quotes a text may have several lines */
+        r->line += cell[i] == '\n';
+}
+
 /* A cell, where some columns are chosen. */
 static void on_chosen_cell(reader *r, const char *cell, size_t n)
 {
@@ -257,9 +311,25 @@ static void on_chosen_cell(reader *r, const char *cell, size_t n)
     }
     int64_t at = r->col++, row = r->n - r->o.ncolumns;
     for (int64_t i = at < r->cols ? r->to[at] : 0; i > 0 && !r->rc; i = r->next[i - 1]) {
-        scalar_fit fit = parse_cell(r, r->data, row + i - 1, cell, n);
-        if (fit != SCALAR_FITS)
+        csv_labels *l = r->labels ? &r->labels[i - 1] : NULL;
+        bool text = l && l->kind != CSV_NUMBERS;
+        scalar_fit fit = text ? SCALAR_FITS : parse_cell(r, r->data, row + i - 1, cell, n);
+        if (!text && l && fit == SCALAR_NO_NUMBER && n > 0 && r->rows == 0 &&
+            !csv_notation(&r->number, r->o.separator, cell, n)) {
+            l->kind = r->o.every;
+            text = l->kind != CSV_NUMBERS;
+        }
+        if (text) {
+            take_text(r, l, cell, n);
+        } else if (fit != SCALAR_FITS) {
             r->rc = cell_error(r, fit, cell, n, r->e);
+            if (fit == SCALAR_NO_NUMBER && n > 0) {
+                const char *notation = csv_notation(&r->number, r->o.separator, cell, n);
+                if (notation)
+                    kv_err_hint(r->e, "load(\"%s\", %s)", r->path, notation);
+                hint_texts(r, at, r->e);
+            }
+        }
     }
 }
 
@@ -279,7 +349,7 @@ static void keep_cell(reader *r, const char *cell, size_t n)
 static void on_plain_cell(reader *r, const char *cell, size_t n)
 {
     char element[8];
-    bool kept = r->o.columns != NULL; /* until the columns are found */
+    bool kept = r->chooses; /* until the columns are found */
     scalar_fit fit = parse_cell(r, kept ? element : r->data, kept ? 0 : r->n, cell, n);
     r->n += !kept;
     r->col++;
@@ -307,11 +377,11 @@ static void on_cell(void *field, size_t n, void *arg)
     r->after_cr = false;
     if (r->rc)
         return;
-    if (r->in_header && (r->o.columns || r->col < NAMED))
+    if (r->in_header && (r->chooses || r->col < NAMED))
         keep_cell(r, cell, n);
-    if (!r->rc && r->o.columns && !r->in_header)
+    if (!r->rc && r->chooses && !r->in_header)
         on_chosen_cell(r, cell, n);
-    else if (!r->rc && (r->o.columns || make_room(r, 1)))
+    else if (!r->rc && (r->chooses || make_room(r, 1)))
         on_plain_cell(r, cell, n);
 }
 
@@ -334,8 +404,11 @@ static int find_named(reader *r, const char *name, int64_t *at)
         found = i;
     }
     *at = found;
-    return found >= 0 ? KV_OK
-                      : kv_err_set(r->e, KV_E_NAME, "%s has no column \"%.80s\"", r->name, name);
+    if (found >= 0)
+        return KV_OK;
+    kv_err_set(r->e, KV_E_NAME, "%s has no column \"%.80s\"", r->name, name);
+    hint_separator(r);
+    return KV_E_NAME;
 }
 
 static int find_column(reader *r, const csv_column *c, int64_t *at)
@@ -349,11 +422,46 @@ static int find_column(reader *r, const csv_column *c, int64_t *at)
                       (long long)r->cols, r->cols == 1 ? "" : "s", (long long)c->number);
 }
 
+/* Makes a chosen column one of texts. */
+static int label_column(reader *r, const csv_text_column *t)
+{
+    int64_t at = 0, n = 0;
+    int rc = find_column(r, &t->column, &at);
+    for (int64_t i = rc ? 0 : r->to[at]; i > 0 && !rc; i = r->next[i - 1], n++) {
+        csv_labels *l = &r->labels[i - 1];
+        if (l->kind != CSV_NUMBERS)
+            return kv_err_set(r->e, KV_E_VALUE, "cats= and onehot= name column %lld twice",
+                              (long long)at);
+        l->kind = t->onehot ? CSV_ONEHOT : CSV_CODES;
+        rc = t->texts ? csv_labels_give(l, t->texts, t->ntexts, r->e) : KV_OK;
+    }
+    return rc || n ? rc
+                   : kv_err_set(r->e, KV_E_VALUE,
+                                "cats= or onehot= names column %lld, which cols= leaves out",
+                                (long long)at);
+}
+
+/* Chooses all columns, unless some are chosen. */
+static int choose_all(reader *r)
+{
+    if (r->o.columns)
+        return KV_OK;
+    if (!(r->all = mem_zalloc(r->cols, sizeof *r->all, r->e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < r->cols; i++)
+        r->all[i].number = i;
+    r->o.columns = r->all;
+    r->o.ncolumns = r->cols;
+    return KV_OK;
+}
+
 /* Finds the chosen columns when the first row has ended, then takes it unless it is a header. */
 static void choose(reader *r)
 {
     r->cols = r->col;
     r->col = 0;
+    if ((r->rc = choose_all(r)))
+        return;
     r->to = mem_zalloc(r->cols, sizeof *r->to, r->e);
     r->next = mem_zalloc(r->o.ncolumns, sizeof *r->next, r->e);
     r->rc = r->to && r->next ? buf_check(&r->words, r->e) : KV_E_MEMORY;
@@ -364,6 +472,11 @@ static void choose(reader *r)
             r->to[at] = i + 1;
         }
     }
+    bool texts = r->o.ntexts || r->o.every != CSV_NUMBERS;
+    if (texts && !r->rc && !(r->labels = mem_zalloc(r->o.ncolumns, sizeof *r->labels, r->e)))
+        r->rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < r->o.ntexts && !r->rc; i++)
+        r->rc = label_column(r, &r->o.texts[i]);
     for (int64_t i = 0; i < r->cols && !r->rc && !r->had_header; i++) {
         size_t n;
         const char *cell = kept_cell(r, i, &n);
@@ -373,15 +486,23 @@ static void choose(reader *r)
 
 /* ---- Rows ------------------------------------------------------------------------------- */
 
+/* Returns true if a column is chosen by its name. */
+static bool names_column(const reader *r)
+{
+    bool names = false;
+    for (int64_t i = 0; i < r->o.ncolumns; i++)
+        names |= r->o.columns[i].name != NULL;
+    for (int64_t i = 0; i < r->o.ntexts; i++)
+        names |= r->o.texts[i].column.name != NULL;
+    return names;
+}
+
 /* Passes over a comment before the header where no column is chosen by its name: then it need not
  * be a header, and may have any length. Returns true if it did. */
 static bool skip_comment(reader *r)
 {
-    if (!r->comment || !r->o.columns || r->o.header < 0)
+    if (!r->comment || !r->chooses || r->o.header < 0 || names_column(r))
         return false;
-    for (int64_t i = 0; i < r->o.ncolumns; i++)
-        if (r->o.columns[i].name)
-            return false;
     r->o.header = r->o.header > 0 ? -1 : 0;
     r->comment = false;
     r->col = r->nends = r->numbers = r->nwords = r->named = 0;
@@ -396,11 +517,12 @@ static void end_first_row(reader *r)
     if (skip_comment(r))
         return;
     r->in_header = false;
-    bool is_header = r->o.header > 0 || (r->numbers == 0 && r->nwords > 0);
+    bool is_header =
+        r->o.header > 0 || (r->numbers == 0 && r->nwords > 0 && !r->other_notation);
     r->had_header = r->o.header >= 0 && is_header;
-    if (r->had_header || r->o.columns)
+    if (r->had_header || r->chooses)
         r->word = (kv_err){0};
-    if (r->o.columns) {
+    if (r->chooses) {
         choose(r);
         return;
     }
@@ -422,7 +544,7 @@ static void end_first_row(reader *r)
 static bool fits_header(const reader *r)
 {
     bool any = r->o.header > 0 || r->comment || (r->col < r->cols && r->col >= r->named);
-    return r->col == r->cols || (any && !r->o.columns);
+    return r->col == r->cols || (any && !r->chooses);
 }
 
 static void end_row(reader *r)
@@ -430,7 +552,7 @@ static void end_row(reader *r)
     char text[PLACE_TEXT];
     bool below_header = r->rows == 0 && r->had_header;
     bool ragged = below_header ? !fits_header(r)
-                               : (r->rows > 0 || r->o.columns) && r->col != r->cols;
+                               : (r->rows > 0 || r->chooses) && r->col != r->cols;
     /* the hint at columns would name those of another header */
     if (r->word.code && (r->sign || !(below_header && ragged))) {
         r->rc = word_error(r);
@@ -441,7 +563,8 @@ static void end_row(reader *r)
                            r->col == 1 ? "" : "s",
                            below_header ? "the header has" : "those above have",
                            (long long)r->cols);
-        if (below_header && !r->o.columns)
+        hint_separator(r);
+        if (below_header && !r->chooses)
             kv_err_hint(r->e, "load(\"%s\", header=true) passes over the first row, whatever it "
                               "holds",
                         r->path);
@@ -573,12 +696,13 @@ static void reader_init(reader *r, const char *name, const csv_options *o, kv_er
     r->path = r->o.path ? r->o.path : name;
     r->dtype = r->o.has_dtype ? r->o.dtype : KV_FLOAT32;
     r->default_dtype = !r->o.has_dtype;
-    r->in_header = r->o.header >= 0 || r->o.columns;
+    r->chooses = r->o.columns || r->o.ntexts || r->o.every != CSV_NUMBERS;
+    r->in_header = r->o.header >= 0 || r->chooses;
     csv_init(&r->parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
     csv_set_realloc_func(&r->parser, grow_cell);
     csv_set_free_func(&r->parser, mem_free);
-    if (r->o.separator)
-        csv_set_delim(&r->parser, (unsigned char)(r->o.separator == ' ' ? '\t' : r->o.separator));
+    r->o.separator = r->o.separator ? r->o.separator : ',';
+    csv_set_delim(&r->parser, (unsigned char)(r->o.separator == ' ' ? '\t' : r->o.separator));
 }
 
 /* Writes n bytes to squeezed, with one tab for each run of blanks between cells. */
@@ -610,6 +734,8 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
         at = 3;
     if (first)
         at += read_first_line(r, text + at, n - at);
+    for (size_t i = at; first && i < n && text[i] != '\n'; i++)
+        r->semicolons += (text[i] == ';') - (text[i] == ',');
     while (at < n && !r->rc) {
         size_t size = n - at < PIECE ? n - at : PIECE, cell = csv_get_buffer_size(&r->parser);
         /* libcsv grows its buffer by this much: by its own size, or a cell of n bytes would be
@@ -635,6 +761,20 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
     }
 }
 
+/* Puts the codes of texts into their places, now that all texts are known. */
+static int settle_texts(reader *r)
+{
+    bool all_texts = r->rows > 0 && !names_column(r);
+    for (int64_t i = 0; i < r->o.ncolumns; i++)
+        all_texts &= r->labels[i].kind != CSV_NUMBERS;
+    if (r->o.doubtful)
+        *r->o.doubtful = all_texts && r->had_header && r->o.header == 0;
+    int rc = csv_labels_spread(r->labels, r->o.ncolumns, r->rows, r->dtype, r->o.filler, &r->data,
+                               &r->shape[1], r->name, r->e);
+    r->n = r->cap = r->rows * r->shape[1];
+    return rc;
+}
+
 /* The shape of chosen columns. */
 static int settle_chosen(reader *r)
 {
@@ -649,13 +789,13 @@ static int settle_chosen(reader *r)
     r->ndim = 2;
     r->shape[0] = r->rows;
     r->shape[1] = r->o.ncolumns;
-    return KV_OK;
+    return r->labels ? settle_texts(r) : KV_OK;
 }
 
 /* Checks that there are as many numbers as the first line promises, or gives the array two axes. */
 static int settle_shape(reader *r)
 {
-    if (r->o.columns && (r->rows > 0 || r->has_shape))
+    if (r->chooses && (r->rows > 0 || r->has_shape))
         return settle_chosen(r);
     if (r->has_shape) {
         char text[160];
@@ -675,18 +815,41 @@ static int settle_shape(reader *r)
     return KV_OK;
 }
 
-/* Ends the text and makes the array. Releases what the reader holds. */
-static int reader_finish(reader *r, kv_array **out)
+/* Ends the text. */
+static int reader_end(reader *r)
 {
     char where[PLACE_TEXT];
     int64_t line = r->line, col = r->col + 1;
     if (!r->rc && csv_fini(&r->parser, on_cell, on_line_end, r) != 0 && !r->rc)
         r->rc =
             kv_err_set(r->e, KV_E_FORMAT, "%s: a quote is not closed", place(where, r, line, col));
-    csv_free(&r->parser);
     if (!r->rc)
         r->rc = settle_shape(r);
-    if (!r->rc && r->n == 0) {
+    return r->rc;
+}
+
+static int reader_release(reader *r)
+{
+    csv_free(&r->parser);
+    for (int64_t i = 0; i < r->o.ncolumns && r->labels; i++)
+        csv_labels_release(&r->labels[i]);
+    mem_free(r->labels);
+    mem_free(r->all);
+    mem_free(r->data);
+    mem_free(r->ends);
+    mem_free(r->to);
+    mem_free(r->next);
+    buf_release(&r->words);
+    buf_release(&r->numbers_of);
+    buf_release(&r->squeezed);
+    buf_release(&r->number);
+    return r->rc;
+}
+
+/* Ends the text and makes the array. Releases what the reader holds. */
+static int reader_finish(reader *r, kv_array **out)
+{
+    if (!reader_end(r) && r->n == 0) {
         r->rc = kv_array_new(out, r->dtype, r->ndim, r->shape, (kv_ctx){0}, r->e);
     } else if (!r->rc) {
         mem_shrink(&r->data, &r->cap, r->n, (size_t)kv_dtype_bytes(r->dtype));
@@ -695,14 +858,7 @@ static int reader_finish(reader *r, kv_array **out)
         if (!r->rc)
             r->data = NULL;
     }
-    mem_free(r->data);
-    mem_free(r->ends);
-    mem_free(r->to);
-    mem_free(r->next);
-    buf_release(&r->words);
-    buf_release(&r->numbers_of);
-    buf_release(&r->squeezed);
-    return r->rc;
+    return reader_release(r);
 }
 
 int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
@@ -714,24 +870,50 @@ int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
     return reader_finish(&r, out);
 }
 
-int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e)
+/* Feeds all of a stream. */
+static void feed_stream(reader *r, FILE *f)
 {
-    reader r;
-    reader_init(&r, name, o, e);
-    char *piece = mem_alloc(PIECE, 1, e);
+    char *piece = mem_alloc(PIECE, 1, r->e);
     if (!piece)
-        r.rc = KV_E_MEMORY;
-    for (bool first = true; !r.rc; first = false) {
+        r->rc = KV_E_MEMORY;
+    for (bool first = true; !r->rc; first = false) {
         errno = 0;
         size_t n = fread(piece, 1, PIECE, f);
-        reader_feed(&r, piece, n, first);
-        if (n < PIECE && ferror(f) && !r.rc)
-            r.rc = file_error(e, "read", name, errno ? errno : EIO);
+        reader_feed(r, piece, n, first);
+        if (n < PIECE && ferror(f) && !r->rc)
+            r->rc = file_error(r->e, "read", r->name, errno ? errno : EIO);
         if (n < PIECE)
             break;
     }
     mem_free(piece);
+}
+
+int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e)
+{
+    reader r;
+    reader_init(&r, name, o, e);
+    feed_stream(&r, f);
     return reader_finish(&r, out);
+}
+
+int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,
+                   int (*visit)(void *arg, const char *text, kv_err *e), void *arg, kv_err *e)
+{
+    reader r;
+    csv_options texts = *o;
+    texts.texts = &(csv_text_column){.column = o->columns[0]};
+    texts.ntexts = 1;
+    reader_init(&r, name, &texts, e);
+    r.keeps_empty = true;
+    feed_stream(&r, f);
+    if (!reader_end(&r) && r.rows > 0) {
+        const csv_labels *l = &r.labels[0];
+        for (int64_t i = 0; i < (each ? l->nrows : l->n) && !r.rc; i++) {
+            int64_t number = each ? l->rows[i] : i;
+            r.rc = visit(arg, number < 0 ? "" : l->texts[number], e);
+        }
+    }
+    return reader_release(&r);
 }
 
 /* ---- Writing ---------------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  * says another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number)
  * or dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, blank lines, a BOM and CRLF
  * are fine. A first row with no number in any cell, and with as many cells as the rows, is a header
- * and skipped; one of nothing but NA and the like is not. Without a dtype numbers become float32,
+ * and skipped; one of nothing but NA and the like is not, nor one with a number in another notation
+ * (22,5). Without a dtype numbers become float32,
  * and integers that it does not hold are refused.
  */
 #ifndef IO_CSV_H
@@ -15,6 +16,7 @@
 
 #include "array/kv_array.h"
 #include "base/buf.h"
+#include "io/csv_cell.h"
 
 /* A column, by the name that the header gives it, or by its number from 0; a negative number counts
  * from the last. */
@@ -22,6 +24,16 @@ typedef struct csv_column {
     const char *name; /* NULL: by its number */
     int64_t number;
 } csv_column;
+
+/* A column of texts, whose cells become numbers: codes 0, 1, ... of its texts in their order, or a
+ * column of 0 and 1 for each text, in its place. */
+typedef struct csv_text_column {
+    csv_column column;
+    bool onehot;
+    const char *const *texts; /* in this order, another one is an error; NULL: those of the file,
+                                 sorted by their bytes */
+    int64_t ntexts;
+} csv_text_column;
 
 /* Settings of a reader. All zero: it finds out. */
 typedef struct csv_options {
@@ -36,6 +48,13 @@ typedef struct csv_options {
     const csv_column *columns; /* the array has these columns only, in this order; NULL: all. What
                                   stands in the others is not looked at */
     int64_t ncolumns;
+    const csv_text_column *texts; /* among the columns of the array */
+    int64_t ntexts;
+    csv_kind every; /* of each column whose first cell is no number, and that texts lacks */
+    char decimal;   /* the sign before fractions; 0: a point */
+    char thousands; /* may stand between digits, before groups of three; 0: nothing may */
+    bool *doubtful; /* (optional) becomes true if the first row was taken for a header, and all rows
+                       are texts */
     const char *path; /* what hints at load() call the file; NULL: its name */
 } csv_options;
 
@@ -50,6 +69,12 @@ int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
 
 /* The same from a stream, to its end, in pieces: needs little memory beside the array. Also: io. */
 int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e);
+
+/* Reads the one column of o->columns as texts: visit gets the text of each row, "" for a missing
+ * one, or each text once, sorted, without missing ones. Errors: those of csv_read_array and of
+ * visit. */
+int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,
+                   int (*visit)(void *arg, const char *text, kv_err *e), void *arg, kv_err *e);
 
 /* Appends a so that csv_read_array gives back an equal array: the first line above when a has other
  * than two axes, another dtype than float32, or no element; then a row a line. The first axes are

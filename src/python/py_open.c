@@ -1,6 +1,7 @@
-/* Stores are opened and closed. */
+/* Stores are opened and closed, and lists of arrays read and written. */
 #include "py_open.h"
 
+#include "py_array.h"
 #include "py_pairs.h"
 #include "py_task.h"
 
@@ -57,6 +58,81 @@ static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return make(t, class, py_batch_keep(t->batch, args[1]));
 }
 
+/* ---- Files of nd.save ---- */
+
+static int call_save_list(py_task *t, kv_err *e)
+{
+    const py_pairs *p = t->what;
+    return kv_save_list(t->text, p->keys, p->n, p->arrays, e);
+}
+
+/* save_list(path, list of keys, list of arrays) */
+static PyObject *save_list(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    py_pairs p;
+    const char *path = n == 3 ? py_text(args[0]) : NULL;
+    py_task *t = path ? py_task_new(NULL, call_save_list) : NULL;
+    if (!t)
+        return NULL;
+    py_pairs_init(&p);
+    t->text = path;
+    t->what = &p;
+    PyObject *result = NULL;
+    if (py_pairs_add(&p, args[1], args[2], false, t->batch) && py_task_run(t, false))
+        result = py_task_result(t);
+    else
+        py_task_free(t);
+    py_pairs_release(&p);
+    return result;
+}
+
+/* Adds (name or None, array or None) to a list. */
+static int add(void *list, const char *name, kv_array *a, kv_err *e)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    bool sparse = a && kv_array_storage(a) == KV_ROW_SPARSE;
+    PyObject *o = a ? py_array_new(sparse ? py.handed_sparse : py.array, kv_array_ref(a))
+                    : Py_NewRef(Py_None);
+    PyObject *pair = o ? Py_BuildValue("(zN)", name, o) : NULL;
+    bool good = pair && PyList_Append(list, pair) == 0;
+    Py_XDECREF(pair);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory");
+}
+
+static int call_load_list(py_task *t, kv_err *e)
+{
+    return kv_load_list(t->text, add, t->list, e);
+}
+
+/* load_list(path): a list of (name or None, array or None) */
+static PyObject *load_list(PyObject *module, PyObject *path)
+{
+    (void)module;
+    const char *text = py_text(path);
+    py_task *t = text ? py_task_new(NULL, call_load_list) : NULL;
+    if (!t)
+        return NULL;
+    t->text = text;
+    t->list = PyList_New(0);
+    if (!t->list || !py_batch_keep(t->batch, path)) {
+        py_task_free(t);
+        return NULL;
+    }
+    PyObject *list = Py_NewRef(t->list);
+    if (!py_task_run(t, true)) {
+        Py_DECREF(list);
+        return NULL;
+    }
+    PyObject *none = py_task_result(t);
+    if (!none)
+        Py_CLEAR(list);
+    Py_XDECREF(none);
+    return list;
+}
+
 static int call_free(py_task *t, kv_err *e)
 {
     (void)e;
@@ -91,5 +167,7 @@ PyObject *py_open_close(PyObject *self, PyObject *none)
 PyMethodDef py_open_functions[] = {
     {"create", FAST(create), NULL},
     {"load", FAST(load), NULL},
+    {"save_list", FAST(save_list), NULL},
+    {"load_list", load_list, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

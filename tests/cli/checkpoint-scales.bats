@@ -42,6 +42,10 @@ refused()
     kvctl -q merge '{ merged = models[0] - models[1] }' q.safetensors a.safetensors --out m.safetensors --dtype f32
     run -0 kvctl -c 'print @m.safetensors#l.weight'
     assert_output '[  0.5   1.    2.  224. ]'
+    # whichever model has the scales, the result is no code: it would need a scale of its own
+    kvctl -q merge average q.safetensors a.safetensors --out m.safetensors
+    run -0 kvctl ls m.safetensors l.weight
+    assert_output --partial 'l.weight  BF16 '
     local dtype
     for dtype in bf16 f32 l.weight=f16 '*=f64'; do
         run -0 kvctl convert a.safetensors m.safetensors --dtype "$dtype"
@@ -238,14 +242,59 @@ header()
     kvctl -c 'print @w.safetensors#k, @w.safetensors#mask'
 }
 
-@test "a scale beside a weight of BF16 is a key like others, and a line says so" {
+@test "a shard whose scale stands in another one: a line says that codes are read as numbers" {
+    local note='note: 1 key is of F8 without a scale in this file, read as numbers: b.weight'
+    local applied='note: applied the scales of 1 key (weight_scale) and left 1 scale key out'
+    kvctl -q -c 'init a.weight,b.weight,a.weight_scale [ones(2), ones(2), array(2)]; save s.safetensors --dtype *.weight=f8_e4m3'
+    run -0 --separate-stderr kvctl stat s.safetensors
+    assert_equal "$stderr" "$applied"$'\n'"$note"
+    run -0 kvctl convert s.safetensors o.safetensors --dtype bf16
+    assert_output "$applied"$'\n'"$note"
+    run -0 kvctl merge average s.safetensors s.safetensors --out o.safetensors
+    assert_output "$applied"$'\n'"$note"
+    run -0 kvctl diff s.safetensors s.safetensors --rtol 0
+    assert_output "$applied"$'\n'"$note"
+    # where none is seen, config.json says that there are some
+    kvctl -q convert s.safetensors b.safetensors b.weight
+    run -0 --separate-stderr kvctl stat b.safetensors
+    assert_equal "$stderr" ''
+    echo '{"quantization_config":{"quant_method":"fp8"}}' >config.json
+    run -0 --separate-stderr kvctl stat b.safetensors
+    assert_equal "$stderr" "$note"
+    for words in 'stat b.safetensors --raw' 'convert b.safetensors o.safetensors' \
+        'convert b.safetensors o.safetensors --dtype f32 --raw'; do
+        # shellcheck disable=SC2086
+        run -0 --separate-stderr kvctl $words
+        assert_equal "$stderr" ''
+    done
+}
+
+@test "merge: config.json has the dtype of the first model, whichever of them has codes" {
+    kvctl -q -c 'init l.weight,l.weight_scale [array([1, 2, 4, 448]), array(2)]; save f8/ --dtype l.weight=f8_e4m3'
+    kvctl -q -c 'init l.weight array([1, 2, 4, 448]); save f16/ --dtype f16'
+    echo '{"dtype":"float16"}' >f16/config.json
+    echo '{"dtype":"float8_e4m3fn","quantization_config":{"quant_method":"fp8"}}' >f8/config.json
+    kvctl -q merge average f16 f8 --out m/
+    assert_equal "$(cat m/config.json)" '{"dtype":"float16"}'
+    kvctl -q merge average f8 f16 --out n/
+    assert_equal "$(cat n/config.json)" '{"dtype":"bfloat16"}'
+}
+
+@test "a scale beside a weight of BF16, or without a weight, is a key like others, and a line says so" {
+    local note='without a weight of codes, and stay' file
     kvctl -q -c 'init l.weight,l.weight_scale [array([1, 2], dtype="bfloat16"), array(4)]; save a.safetensors'
-    local note='note: 1 key is a scale beside a weight that is not codes, and stays as it is: l.weight_scale'
-    run -0 --separate-stderr kvctl stat a.safetensors
-    assert_equal "$stderr" "$note"
-    assert_line --partial 'l.weight_scale  1         4.0'
-    run -0 --separate-stderr kvctl convert a.safetensors b.safetensors --dtype f32
-    assert_equal "$stderr" "$note"
-    run -0 kvctl -c 'print @b.safetensors#l.weight'
+    kvctl -q -c 'init l.bias,l.weight_scale_inv [array([1, 2]), array(4)]; save n.safetensors'
+    for file in a n; do
+        run -0 --separate-stderr kvctl stat $file.safetensors
+        assert_regex "$stderr" "^note: 1 key is a scale $note""s as it is: l.weight_scale"
+        assert_line --regexp 'l.weight_scale(_inv)?  1  *4.0'
+        run -0 --separate-stderr kvctl convert $file.safetensors b.safetensors --dtype f32
+        assert_regex "$stderr" "$note"
+        run -0 --separate-stderr kvctl merge average $file.safetensors $file.safetensors --out m.safetensors
+        assert_regex "$stderr" "$note"
+        run -0 --separate-stderr kvctl diff $file.safetensors b.safetensors --rtol 0.1
+        assert_regex "$stderr" "$note"
+    done
+    run -0 kvctl -c 'print @b.safetensors#l.bias'
     assert_output '[1. 2.]'
 }

@@ -10,6 +10,8 @@ files()
 
 @test "a part of a file is the values of keys, as a whole file is" {
     files
+    run -3 kvctl -c 'push * @train.pt#model'
+    assert_output --partial 'hint: init * @FILE makes keys of its arrays'
     run -0 kvctl -c 'init * @train.pt#model; push * @train.pt#model; print keys(); pull "0.bias"'
     [ "$output" = $'[\'0.weight\', \'0.bias\']\n[0. 1.]' ]
     run -0 kvctl -c 'init * @train.pt#optimizer.state; print keys(), keys("train.pt#model")'

@@ -555,12 +555,11 @@ warns()
 
 @test "errors: a compressed file is named, with what unpacks it" {
     printf '1,2\n' >x.csv
-    gzip -k x.csv
     bzip2 -k x.csv
     xz -k x.csv
     tar -cf x.tar x.csv
     local end tool
-    for end in gz:gunzip bz2:bunzip2 xz:'xz -d' tar:'tar -xf'; do
+    for end in bz2:bunzip2 xz:'xz -d' tar:'tar -xf'; do
         tool=${end#*:}
         run kvctl -c "x = @$(echo x*."${end%:*}")"
         assert_failure 5
@@ -602,13 +601,27 @@ warns()
 
 @test "errors: a file of data that is something else is told by what it holds" {
     printf '1,2\n' | gzip >x.csv
-    for name in x.csv x.json x.ndjson x.npy x.csv.gz; do
+    for name in x.npy x.npy.gz x.safetensors.gz; do
         [ -e "$name" ] || cp x.csv "$name"
         run kvctl -c "print @$name"
         assert_failure 5
         assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
         assert_line ' hint: unpack it first: gunzip FILE'
     done
+    # text is unpacked; what is cut or damaged is told, also behind its numbers
+    run kvctl -c "print @x.csv"
+    assert_output '[[1. 2.]]'
+    seq 100000 | gzip >z.csv.gz
+    head -c -4 z.csv.gz >cut.csv.gz
+    { head -c 5000 z.csv.gz; printf wrong; tail -c +5006 z.csv.gz; } >damaged.csv.gz
+    printf '1,x\n' | gzip >word.csv.gz
+    for name in cut damaged; do
+        run kvctl -c "print @$name.csv.gz"
+        assert_failure 5
+        assert_line --index 0 "<cmd>:1:7: error[format]: $name.csv.gz: its compressed data are damaged, or cut"
+    done
+    run kvctl -c "print @word.csv.gz"
+    assert_line --index 0 '<cmd>:1:7: error[format]: word.csv.gz:1:2: "x" is not a number'
     printf '1,2\n' | iconv -t UTF-16 >x.csv
     run kvctl -c 'print @x.csv'
     assert_failure 5

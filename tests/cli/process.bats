@@ -197,7 +197,7 @@ while true { x = 1 }' >out 2>err &
     run bash -c "printf ' 7,8' | kvctl -c 'print @-'"
     assert_output '[[7. 8.]]'
     run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print @-'"
-    assert_line ' hint: load("-", cols=["a"]) reads its columns of numbers'
+    assert_line ' hint: load("-", cats=["b"]) makes codes of its texts; cols=["a"] leaves it out'
     run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print load(\"-\", cols=[\"a\"])'"
     assert_output '[[1.]]'
     run bash -c "echo 'print @-' | kvctl"

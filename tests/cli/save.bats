@@ -108,6 +108,34 @@ END
     assert_line --index 1 '"3"  F32    ()     4'
 }
 
+@test "save, convert and merge into MXNet's .params: the same bytes, and what such a file lacks is named" {
+    local lacks='note: params files hold no metadata, so these are left out: author'
+    run kvctl -c 'init arg:w,aux:b [ones(2,3), zeros(3)]; save m.params
+        save m.safetensors --metadata format=pt --metadata author=me'
+    assert_output ''
+    run kvctl convert m.safetensors n.params
+    assert_output "$lacks"
+    cmp m.params n.params
+    run kvctl merge average m.safetensors m.safetensors --out n.params
+    assert_output "$lacks"
+    run kvctl -s m.safetensors -c 'save n.params'
+    assert_output "$lacks"
+    cmp m.params n.params
+    run kvctl convert m.safetensors n.npz
+    assert_output --partial 'note: npz files hold no metadata, so these are left out: author'
+    run kvctl ls n.params
+    assert_line --index 1 --regexp '^arg:w +F32 +\(2, 3\) +24$'
+    # two names of 5 bytes end it: 8 + 2 * (8 + 5), behind two records
+    assert_equal "$(tail -c 26 m.params | od -An -tx1 | tr -d ' \n')" 05000000000000006172673a77'05000000000000006175783a62'
+    run kvctl -c 'init w ones(2); save x.params --metadata a=b'
+    assert_failure 2
+    assert_output --partial 'params files hold no metadata'
+    run kvctl -c 'init w 3; save x.params'
+    assert_failure 3
+    assert_output --partial 'hold no array without axes'
+    [ ! -e x.params ]
+}
+
 @test "save: what is wrong" {
     while IFS='|' read -r script code said; do
         run kvctl -s w.kvs -c "$script"

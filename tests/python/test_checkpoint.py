@@ -61,6 +61,23 @@ class Checkpoints(Case):
         self.assertEqual([m[name][0] for name in names], list(range(len(names))))
         self.assertEqual(list(m.read()), names)
 
+    def test_codes_with_scales_are_the_numbers_that_they_mean(self):
+        kv = mx.kv.create()
+        kv.init(["l.weight", "l.weight_scale", "i.weight", "i.weight_scale", "i", "n"],
+                [np.array([1, 2, 448], "float32"), np.array(0.5, "float32"), np.array([[1, -2]], "int8"),
+                 np.array([[0.5]], "float32"), np.array([3], "int8"), np.array([1, 2], "float32")])
+        kv.save(self.a, arrays_only=True)
+        codes = os.path.join(self.folder.name, "codes.safetensors")
+        checkpoint.convert(self.a, codes, raw=True, dtype="[ln]*t=f8_e4m3")
+        m = mx.open(codes)
+        self.assertEqual(m.info()[0]["dtype"], "F8_E4M3")
+        every = m.read()
+        self.assertEqual(list(every), ["l.weight", "l.weight_scale", "i.weight", "i.weight_scale", "i", "n"])
+        self.assertEqual([a.tolist() for a in every.values()], [[0.5, 1, 224], 0.5, [[0.5, -1]], [[0.5]], [3], [1, 2]])
+        self.assertEqual([str(a.dtype) for a in every.values()], ["float32"] * 4 + ["int8", "float32"])
+        self.assertEqual(m["l.weight"].tolist(), [0.5, 1, 224])
+        self.assertEqual(m["l.weight_scale"].tolist(), 0.5)
+
     def test_what_is_read_goes_into_a_store(self):
         kv = mx.kv.create()
         tensors = mx.open(pathlib.Path(self.a)).read("w", "number")

@@ -348,7 +348,7 @@ TEST(csv_header_of_another_length)
         {"-,?\n1,2\n", "x.csv:1:1: \"-\" is not a number",
          "load(\"x.csv\", missing=nan) reads it as nan"},
         {"# a title\n1,2,3\n4,5,x\n", "x.csv:3:3: \"x\" is not a number",
-         "load(\"x.csv\", cols=[0, 1]) reads its columns of numbers"},
+         "load(\"x.csv\", cats=[2]) makes codes of its texts; cols=[0, 1] leaves it out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kv_err e = {0};

@@ -32,6 +32,12 @@ static int see(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
+static int see_array(void *arg, const char *name, kv_array *array, kv_err *e)
+{
+    (void)arg, (void)name, (void)array, (void)e;
+    return KV_OK;
+}
+
 static int see_key(void *arg, const kv_info *info, kv_err *e)
 {
     (void)arg, (void)info, (void)e;
@@ -224,6 +230,11 @@ TEST(null_names_and_results)
     REFUSED(KV_E_USAGE, NO("store"), kv_load_later(NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("path"), kv_load_later(&made, NULL, e));
     REFUSED(KV_E_USAGE, NO("path"), kv_save_arrays(s, NULL, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_save_list(NULL, keys, 1, &out, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_save_list("x", NULL, 1, &out, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_save_list("x", keys, -1, &out, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_load_list(NULL, see_array, NULL, e));
+    REFUSED(KV_E_USAGE, NO("visit"), kv_load_list("x", NULL, NULL, e));
     REFUSED(KV_E_USAGE, NO("name"), kv_set_metadata(s, NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("text"), kv_set_metadata(s, "x", NULL, e));
     REFUSED(KV_E_USAGE, NO("key"), kv_peek(s, NULL, &out, rounds, e));
@@ -470,6 +481,9 @@ TEST(null_error_of_the_rest)
     FAILS(kv_save_states(s, missing, 0, e));
     FAILS(kv_load(&loaded, missing, e));
     FAILS(kv_load(&loaded, odd, e));
+    FAILS(kv_save_list(missing, keys, 2, two, e));
+    FAILS(kv_load_list(missing, see_array, NULL, e));
+    FAILS(kv_load_list(odd, see_array, NULL, e));
     FAILS(kv_load_states(s, missing, e));
     FAILS(kv_load_states(s, odd, e));
     FAILS(kv_is_capable(s, "fly", &yes, e));

@@ -30,9 +30,9 @@ _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64",
 
 
 def _dtype(name):
-    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed. Blocks of GGUF are
-    read as float32."""
-    if re.match(r"(I|T)?Q\d|MXFP4$|NVFP4$", name):
+    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed. Blocks of GGUF, and
+    narrow floats, are read as float32."""
+    if re.match(r"(I|T)?Q\d|MXFP4$|NVFP4$|F[68]_|F4$", name):
         name = "F32"
     if name == "BF16":
         return adopt.numpy_dtype("bfloat16")
@@ -52,24 +52,41 @@ class Checkpoint(Mapping):
     def __init__(self, path: Path):
         self.path = os.path.abspath(os.fspath(path))
         self._entries = {row["key"]: row for row in tool.run("ls", self.path)["entries"]}
+        self._quiet = ()  # the options of a later read of codes, whose notes were seen
 
     def info(self) -> Table:
         """A row for each tensor: key, dtype, shape, bytes."""
         return Table(dict(row, shape=tuple(row["shape"])) for row in self._entries.values())
 
     def read(self, *keys: str) -> dict[str, numpy.ndarray]:
-        """Some tensors at once, all of them without keys. Their memory is their own."""
+        """Some tensors at once, all of them without keys. Their memory is their own. Narrow codes are the float32 that they
+        mean with their scales, as in the language of kvctl; scales are tensors, too."""
         for key in keys:
             if key not in self._entries:
                 raise KVError(f'"{self.path}" has no key "{key}"', "key")
         keys = keys or tuple(self._entries)
-        types = {key: _dtype(self._entries[key]["dtype"]) for key in keys}
-        if not keys:
-            return {}
+        codes = {key: numpy.dtype("float32") for key in keys if self._is_codes(key)}
+        types = {key: codes.get(key) or _dtype(self._entries[key]["dtype"]) for key in keys}
+        others = [key for key in keys if key not in codes]
+        made = {}
+        if others:
+            made.update(self._part(others, () if len(others) == len(self._entries) else map(_glob, others)))
+        if codes:
+            made.update(self._part(codes, (*map(_glob, codes), "--dtype", "f32", *self._quiet)))
+            self._quiet = ("-q",)
+        return {key: made[key][0].view(types[key]).reshape(made[key][1]) for key in keys}
+
+    def _is_codes(self, key):
+        """Whether a tensor is of a type that NumPy lacks, or of codes with scales beside them."""
+        kind = self._entries[key]["dtype"]
+        scales = (key + "_scale", key + "_scale_inv", re.sub(r"weight$", "scale_weight", key))
+        return bool(re.match(r"F[68]_|F4$", kind)) or (kind == "I8" and any(s != key and s in self._entries for s in scales))
+
+    def _part(self, keys, words):
+        """The bytes of tensors, in their shapes, by a file that kvctl makes of them."""
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "part.safetensors")
-            some = () if len(keys) == len(self._entries) else map(_glob, keys)
-            tool.run("convert", self.path, out, *some)
+            tool.run("convert", self.path, out, *words)
             with open_file(out, "rb") as f:
                 header = int.from_bytes(f.read(8), "little")
                 about = json.loads(f.read(header))
@@ -79,7 +96,7 @@ class Checkpoint(Mapping):
         for key in keys:
             begin, end = about[key]["data_offsets"]
             flat = numpy.asarray(data)[begin:end] if end > begin else numpy.zeros(0, "uint8")
-            made[key] = flat.view(types[key]).reshape(about[key]["shape"])
+            made[key] = flat, about[key]["shape"]
         return made
 
     def __getitem__(self, key: str) -> numpy.ndarray:

@@ -1,0 +1,178 @@
+/* Texts and their numbers, and numbers in another notation. */
+#include "io/csv_cell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/stop.h"
+#include "base/utf8.h"
+#include "io/scalar.h"
+
+/* The number of a text; a new one is the next. */
+static int number_of(csv_labels *l, const char *text, size_t n, int64_t *out, kv_err *e)
+{
+    const char *own = arena_text(&l->memory, text, n, e);
+    if (!own)
+        return KV_E_MEMORY;
+    if ((*out = map_get(&l->numbers, (kv_key){.name = own})) >= 0)
+        return KV_OK;
+    if (l->fixed)
+        return kv_err_set(e, KV_E_FORMAT, "\"%.*s\" is none of the texts given for its column",
+                          (int)utf8_cut(text, n, 80), text);
+    int rc = mem_grow(&l->texts, &l->cap, l->n + 1, sizeof *l->texts, e);
+    if (rc || (rc = map_put(&l->numbers, (kv_key){.name = own}, l->n, e)))
+        return rc;
+    l->texts[l->n] = own;
+    *out = l->n++;
+    return KV_OK;
+}
+
+int csv_labels_add(csv_labels *l, const char *text, size_t n, kv_err *e)
+{
+    int64_t number = -1;
+    int rc = mem_grow(&l->rows, &l->rows_cap, l->nrows + 1, sizeof *l->rows, e);
+    if (!rc && text && !utf8_valid(text, n))
+        rc = kv_err_set(e, KV_E_FORMAT, "the text is not UTF-8");
+    if (!rc && text)
+        rc = number_of(l, text, n, &number, e);
+    if (!rc)
+        l->rows[l->nrows++] = number;
+    return rc;
+}
+
+int csv_labels_give(csv_labels *l, const char *const *texts, int64_t n, kv_err *e)
+{
+    int64_t number;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (!(rc = number_of(l, texts[i], strlen(texts[i]), &number, e)) && number < i)
+            rc = kv_err_set(e, KV_E_VALUE, "the text \"%.80s\" stands twice", texts[i]);
+    l->fixed = true;
+    return rc;
+}
+
+typedef struct label {
+    const char *text;
+    int64_t number;
+} label;
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const label *)a)->text, ((const label *)b)->text);
+}
+
+/* Sorts the texts by their bytes and numbers them anew, unless they were given. */
+static int sort_texts(csv_labels *l, kv_err *e)
+{
+    if (l->fixed || l->n == 0)
+        return KV_OK;
+    label *all = mem_alloc(l->n, sizeof *all, e);
+    int64_t *to = mem_alloc(l->n, sizeof *to, e);
+    int rc = all && to ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n && !rc; i++)
+        all[i] = (label){l->texts[i], i};
+    if (!rc)
+        qsort(all, (size_t)l->n, sizeof *all, compare);
+    for (int64_t i = 0; i < l->n && !rc; i++) {
+        l->texts[i] = all[i].text;
+        to[all[i].number] = i;
+    }
+    for (int64_t i = 0; i < l->nrows && !rc; i++)
+        l->rows[i] = l->rows[i] < 0 ? -1 : to[l->rows[i]];
+    mem_free(all);
+    mem_free(to);
+    return rc;
+}
+
+/* Element `at` of a row whose text has this number; the first of several of a onehot column. */
+static int put_text(const csv_labels *l, int64_t number, kv_dtype dtype, double filler, void *to,
+                    int64_t at, const char *name, kv_err *e)
+{
+    for (int64_t k = 0; k < csv_labels_width(l); k++) {
+        double x = number < 0 ? filler : l->kind == CSV_CODES ? (double)number : number == k;
+        if (scalar_set(dtype, to, at + k, x) != SCALAR_FITS)
+            return kv_err_set(e, KV_E_FORMAT, "%s: the code %g of a text does not fit %s", name, x,
+                              kv_dtype_name(dtype));
+    }
+    return KV_OK;
+}
+
+int csv_labels_spread(csv_labels *l, int64_t n, int64_t rows, kv_dtype dtype, double filler,
+                      char **data, int64_t *width, const char *name, kv_err *e)
+{
+    const int64_t one = kv_dtype_bytes(dtype);
+    char *made = NULL;
+    int64_t cap = 0, at = 0;
+    int rc = KV_OK;
+    *width = 0;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        rc = sort_texts(&l[i], e);
+        *width += csv_labels_width(&l[i]);
+    }
+    if (!rc && scalar_bytes(dtype, 2, (int64_t[]){rows, *width}) < 0)
+        rc = kv_err_set(e, KV_E_MEMORY, "%s: its texts make too many columns", name);
+    rc = rc ? rc : mem_grow(&made, &cap, rows * *width + 1, (size_t)one, e);
+    for (int64_t row = 0; row < rows && !rc; row++) {
+        rc = stop_check_at(row, e);
+        for (int64_t i = 0; i < n && !rc; at += csv_labels_width(&l[i++]))
+            if (l[i].kind == CSV_NUMBERS)
+                memcpy(made + at * one, *data + (row * n + i) * one, (size_t)one);
+            else
+                rc = put_text(&l[i], l[i].rows[row], dtype, filler, made, at, name, e);
+    }
+    mem_free(*data);
+    *data = made;
+    return rc;
+}
+
+void csv_labels_release(csv_labels *l)
+{
+    mem_free(l->texts);
+    mem_free(l->rows);
+    map_release(&l->numbers);
+    arena_release(&l->memory);
+}
+
+/* ---- Notations ------------------------------------------------------------------------------- */
+
+bool csv_plain_number(buf *out, char decimal, char thousands, const char *cell, size_t n)
+{
+    bool whole = true, marked = false; /* digits before the fraction; a mark came */
+    int digits = 0;                    /* since the last mark */
+    buf_clear(out);
+    for (size_t i = 0; i < n; i++) {
+        char c = cell[i];
+        bool digit = c >= '0' && c <= '9', is_mark = whole && thousands && c == thousands;
+        bool sign = i == 0 && (c == '+' || c == '-');
+        if ((is_mark || (whole && !digit && !sign)) && marked && digits != 3)
+            return false;
+        if (is_mark && (digits == 0 || digits > 3))
+            return false;
+        marked |= is_mark;
+        digits = is_mark ? 0 : digits + digit;
+        whole = whole && (digit || sign || is_mark);
+        if (decimal != '.' && c == '.' && !is_mark)
+            return false;
+        if (!is_mark)
+            buf_char(out, c == decimal ? '.' : c);
+    }
+    return n > 0 && !(whole && marked && digits != 3) && !out->failed;
+}
+
+const char *csv_notation(buf *room, char separator, const char *cell, size_t n)
+{
+    static const struct {
+        char decimal, thousands;
+        const char *options;
+    } all[] = {{',', '\0', "decimal=\",\""},
+               {'.', ',', "thousands=\",\""},
+               {',', '.', "decimal=\",\", thousands=\".\""}};
+    double unused;
+    for (size_t i = 0; i < sizeof all / sizeof *all && memchr(cell, ',', n); i++)
+        if ((all[i].decimal != ',' || separator != ',') &&
+            csv_plain_number(room, all[i].decimal, all[i].thousands, cell, n) &&
+            num_parse(buf_text(room), room->len, NUM_BINARY64, &unused, NULL) == room->len)
+            return all[i].options;
+    return NULL;
+}

@@ -1,0 +1,56 @@
+/* What stands in the cells of a table besides plain numbers: texts, which become numbers, and
+ * numbers in another notation. */
+#ifndef IO_CSV_CELL_H
+#define IO_CSV_CELL_H
+
+#include "array/kv_array.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+typedef enum csv_kind { CSV_NUMBERS, CSV_CODES, CSV_ONEHOT } csv_kind;
+
+/* Begins zeroed. */
+typedef struct csv_labels {
+    csv_kind kind;
+    bool fixed; /* texts was given: there are no others */
+    const char **texts; /* n, each once: in the order given, or that of their first rows */
+    int64_t n, cap;
+    int64_t *rows; /* of each row the number of its text; -1: it is missing */
+    int64_t nrows, rows_cap;
+    map numbers;
+    arena memory;
+} csv_labels;
+
+/* Adds the text of the next row, or NULL: it is missing. Errors: format (without a place: no text
+ * of these, or no UTF-8), memory. */
+int csv_labels_add(csv_labels *l, const char *text, size_t n, kv_err *e);
+
+/* Adds texts that the column may have, in this order, before the first row. Errors: value (one
+ * stands twice), memory. */
+int csv_labels_give(csv_labels *l, const char *const *texts, int64_t n, kv_err *e);
+
+/* The columns of numbers that it makes. */
+static inline int64_t csv_labels_width(const csv_labels *l)
+{
+    return l->kind == CSV_ONEHOT ? l->n : 1;
+}
+
+/* Sorts the texts of n columns by their bytes, unless they were given, and makes an array of all:
+ * *data, with room for one number in each of n columns, becomes one of *width columns. filler: for
+ * what is missing. name is for messages. Errors: format (a code does not fit the dtype), memory,
+ * interrupted. */
+int csv_labels_spread(csv_labels *l, int64_t n, int64_t rows, kv_dtype dtype, double filler,
+                      char **data, int64_t *width, const char *name, kv_err *e);
+
+void csv_labels_release(csv_labels *l);
+
+/* Rewrites a number with another decimal sign, or with marks between thousands (0: there are none),
+ * in the usual notation. Returns false for what is not one; then out is nothing of use. */
+bool csv_plain_number(buf *out, char decimal, char thousands, const char *cell, size_t n);
+
+/* Options of load() that make a number of a cell that is none without them; NULL: there are none.
+ * room is for the work. */
+const char *csv_notation(buf *room, char separator, const char *cell, size_t n);
+
+#endif
