@@ -75,8 +75,13 @@ static ast *value_word(parser *p, const char *word)
     p->lx.in_brackets = true; /* a newline is a blank */
     ast *node = parse_expr(p, false);
     node = parse_word_ended(p) ? node : NULL;
-    if (!node && !strpbrk(word, "\"'()[]{}")) /* the shell has taken its quotes */
-        kv_err_hint(p->e, "for the text write '\"%.64s\"'", word);
+    if (!node && !strpbrk(word, "\"'()[]{}")) { /* the shell has taken its quotes */
+        size_t n = strcspn(word, "#");
+        if (*word == '@' && strpbrk(word, " \t")) /* of a file whose name has blanks */
+            kv_err_hint(p->e, "'@\"%.*s\"%.64s'", (int)n - 1, word + 1, word + n);
+        else
+            kv_err_hint(p->e, "for the text write '\"%.64s\"'", word);
+    }
     return node;
 }
 
