@@ -398,7 +398,22 @@ static int read_count(session *s, const ast *call, const char *option, int32_t l
                                   (int)least);
 }
 
-static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, kv_err *e)
+static int read_sort(session *s, const ast *call, diff_options *o, result *out, kv_err *e)
+{
+    static const char *const names[] = {
+        [DIFF_BY_MAX] = "max", [DIFF_BY_RMS] = "rms", [DIFF_BY_REL] = "rel"};
+    const ast *at = command_option_of(call, "sort");
+    const char *name = at ? eval_word(s, at, "max, rms or rel", out, e) : "max";
+    if (!name)
+        return e->code;
+    for (o->sort = DIFF_BY_MAX; o->sort <= DIFF_BY_REL; o->sort++)
+        if (strcmp(name, names[o->sort]) == 0)
+            return KV_OK;
+    return unit_err(s, at, e, KV_E_USAGE, "--sort takes max, rms or rel");
+}
+
+static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, result *out,
+                        kv_err *e)
 {
     int32_t ulps = 0;
     bool has_top;
@@ -412,6 +427,10 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
+    if (rc == KV_OK && (rc = read_sort(s, call, o, out, e)) == KV_OK && o->brief &&
+        command_option_of(call, "fold"))
+        rc = unit_err(s, command_option_of(call, "fold"), e, KV_E_USAGE,
+                      "--brief shows names, and --fold numbers: give one");
     return rc;
 }
 
@@ -574,10 +593,7 @@ static int add_where(rows *table, const tensor_info *t, int64_t where, kv_err *e
     int64_t index[KV_MAX_NDIM];
     if (where < 0)
         return rows_add(table, value_none(), e);
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        index[i] = where % t->shape[i];
-        where /= t->shape[i];
-    }
+    tensor_info_index(index, t, where);
     return rows_add_shape(table, t->ndim, index, e);
 }
 
@@ -595,28 +611,66 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
                                        : add_float(table, numbers, d->max_abs, e)) ||
         (rc = add_where(table, t, values ? d->where : -1, e)) ||
         (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
-        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)))
+        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)) ||
+        (rc = add_float(table, numbers && !isnan(d->rel), d->rel, e)))
         return rc;
     return add_float(table, numbers && !isnan(d->cosine), d->cosine, e);
 }
 
-/* The keys that differ, worst first; at most top, all of them when it is 0. */
-static int add_rows(rows *table, const both *x, bool brief, int32_t top, kv_err *e)
+/* Keeps the first of the keys that differ alike and whose names differ only in their numbers, and
+ * counts the others: count[i] are those of sorted[i]. */
+static int fold_rows(const both *x, const tensor_difference **sorted, int64_t *count, int64_t *n,
+                     kv_err *e)
 {
+    map known = {0};
+    arena texts = {0};
+    buf name = {0};
+    int64_t all = *n;
+    int rc = KV_OK;
+    *n = 0;
+    for (int64_t i = 0; i < all && rc == KV_OK; i++) {
+        buf_clear(&name);
+        buf_printf(&name, "%d ", (int)sorted[i]->state);
+        fold_name(&name, x->names[sorted[i] - x->pairs]);
+        int64_t at = map_get(&known, (kv_key){.name = buf_text(&name)});
+        const char *kept = at < 0 ? arena_text(&texts, buf_text(&name), name.len, e) : NULL;
+        if (at < 0 && (rc = buf_check(&name, e)) == KV_OK &&
+            (rc = kept ? map_put(&known, (kv_key){.name = kept}, *n, e) : KV_E_MEMORY) == KV_OK) {
+            sorted[at = (*n)++] = sorted[i];
+            count[at] = 0;
+        }
+        if (at >= 0)
+            count[at]++;
+    }
+    buf_release(&name);
+    map_release(&known);
+    arena_release(&texts);
+    return rc;
+}
+
+/* The keys that differ, worst first; at most top, all of them when it is 0. */
+static int add_rows(rows *table, const both *x, bool brief, bool folded, int32_t top, kv_err *e)
+{
+    int64_t *count = mem_alloc(x->n, sizeof *count, e);
     int64_t n = 0;
     const tensor_difference **sorted = mem_alloc(x->n, sizeof *sorted, e);
-    int rc = sorted ? KV_OK : KV_E_MEMORY;
+    int rc = sorted && count ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < x->n && sorted; i++)
         if (x->pairs[i].state != DIFF_SAME)
             sorted[n++] = &x->pairs[i];
     if (n)
         qsort(sorted, (size_t)n, sizeof *sorted, by_order);
+    if (rc == KV_OK && folded)
+        rc = fold_rows(x, sorted, count, &n, e);
     for (int64_t i = 0; i < n && (top == 0 || i < top) && rc == KV_OK; i++) {
         rc = rows_add_key(table, (kv_key){.name = x->names[sorted[i] - x->pairs]}, e);
         if (rc == KV_OK && !brief)
             rc = add_row(table, x, sorted[i], e);
+        if (rc == KV_OK && folded)
+            rc = rows_add(table, value_int(count[i]), e);
     }
     mem_free(sorted);
+    mem_free(count);
     return rc;
 }
 
@@ -624,15 +678,17 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {
         {"key", "key"},     {"state", "state"}, {"equal", "equal"}, {"max_abs", "max_abs"},
-        {"where", "where"}, {"ulps", "ulps"},   {"rms", "rms"},     {"cosine", "cosine"}};
+        {"where", "where"}, {"ulps", "ulps"},   {"rms", "rms"},     {"rel", "rel"},
+        {"cosine", "cosine"}, {"alike", "alike"}};
     static const rows_column names[] = {{"key", NULL}};
     diff_options o = {0};
     choice chosen = {0};
     both x = {0};
     int32_t top = 0;
     buf text = {0};
-    int rc = read_options(s, call, &o, &top, e);
-    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    int rc = read_options(s, call, &o, &top, out, e);
+    bool folded = command_option_of(call, "fold") != NULL;
+    rows table = {columns, sizeof columns / sizeof *columns - !folded, NULL, 0, 0};
     if (o.brief)
         table = (rows){names, 1, NULL, 0, 0};
     if (rc == KV_OK)
@@ -650,7 +706,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         tell_decoded(s, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
-    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
+    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, folded, top, e)) == KV_OK)
         rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
                            (long long)(x.n - x.nsame), (long long)x.n);
     mem_free(x.pairs);

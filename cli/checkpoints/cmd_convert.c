@@ -238,7 +238,8 @@ static int convert_all(plan *p, kv_err *e)
     if (rc == KV_OK)
         choose_tell_decoded(p->s, &values, type);
     return rc ? unit_at(p->s, p->to.at, e)
-              : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
+              : out_losses_end(p->s, p->call, p->to.text, &p->lost,
+                               key_of, p->keys, p->nkeys, p->out, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)

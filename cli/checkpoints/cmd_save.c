@@ -203,7 +203,7 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
             checkpoint_out_abandon(file);
     }
     if (rc == KV_OK)
-        rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+        rc = out_losses_end(s, call, path, &v.lost, key_of, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
     return rc;
 }
@@ -321,7 +321,7 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     if (rc == KV_OK)
         rc = write_patch(path, a, &t, &m, v.bytes, e);
     if (rc == KV_OK)
-        rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+        rc = out_losses_end(s, call, path, &v.lost, key_of, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
     tensors_release(&t);
     return rc;
