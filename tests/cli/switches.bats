@@ -30,6 +30,7 @@ load help
     assert_line --regexp '^cpu +[0-9]+ of [0-9]+ cores'
     assert_line --regexp '^memory +[0-9]+ MB'
     assert_line --regexp '^gpu +built: (yes|no); usable: no, .+'
+    assert_line --regexp '^mpi +(/.*/libmpi\.so\.40: Open MPI v[45]\..*|not available: the plugin for MPI is not in this build)$'
     assert_line --regexp '^type +local$'
     assert_line --regexp '^history '
 }
