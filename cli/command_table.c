@@ -504,6 +504,8 @@ const command command_table[] = {
       {"hist", OPTION_FLAG, NULL},
       {"log", OPTION_FLAG, NULL},
       {"title", OPTION_WORD, "T"},
+      {"xlabel", OPTION_WORD, "T"},
+      {"ylabel", OPTION_WORD, "T"},
       {"bins", OPTION_INT, "N"}},
      COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS,
      cmd_plot,
