@@ -286,7 +286,8 @@ static void overview(buf *out)
     buf_add(out,
             "`help language`: the page on all of this; `help for`, `help @`: a section of it.\n"
             "`help checkpoints`: files of models: ls and the other commands on them.\n"
-            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
+            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
+            "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
                  "`help environment`: the variables that are read.\n"
@@ -428,8 +429,10 @@ static const struct topic {
               {"kvstore", NULL, method_list},
               {"language", language_text, NULL},
               {"launch", NULL, launch_help},
+              {"lecture", lecture_text, NULL},
               {"optimizer", NULL, optimizer_list},
               {"options", NULL, NULL},
+              {"python", python_text, NULL},
               {"rules", rules_text, NULL},
               {"seed", seed_text, NULL},
               {"types", NULL, type_list}};
