@@ -5,7 +5,7 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 
-/* cli/language.md and the other pages, which `help language` and the like show; made by the build. */
+/* cli/language.md and the other pages, as `help language` shows them; made by the build. */
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[],
     lecture_text[], python_text[];
 
