@@ -18,52 +18,18 @@
 
 /* ---- JSON ---- */
 
-/* Help as JSON: everything comes from the tables. */
-
-static const char *arg_kind_name(arg_kind kind)
-{
-    switch (kind) {
-    case ARG_KEYS:
-        return "keys";
-    case ARG_VALUE:
-        return "value";
-    case ARG_VALUES:
-        return "values";
-    case ARG_EXPRS:
-        return "exprs";
-    case ARG_WORD:
-        return "word";
-    case ARG_GLOB:
-        return "glob";
-    case ARG_NAME:
-        return "name";
-    case ARG_FILE:
-    case ARG_SOURCE:
-        return "file";
-    case ARG_PATH:
-        return "path";
-    case ARG_PATHS:
-        return "paths";
-    case ARG_RULE:
-    case ARG_MERGE:
-        return "rule";
-    case ARG_HEREDOC:
-        return "heredoc";
-    case ARG_CODE:
-        return "code";
-    case ARG_SWITCH:
-        return "switch";
-    case ARG_BLOCK:
-        return "block";
-    case ARG_STATEMENT:
-        return "statement";
-    case ARG_EXPLAINED:
-        return "switch or command";
-    case ARG_END:
-        break;
-    }
-    return "end";
-}
+static const char *const arg_kinds[] = {
+    [ARG_KEYS] = "keys",       [ARG_VALUE] = "value",
+    [ARG_VALUES] = "values",   [ARG_EXPRS] = "exprs",
+    [ARG_WORD] = "word",       [ARG_GLOB] = "glob",
+    [ARG_NAME] = "name",       [ARG_FILE] = "file",
+    [ARG_SOURCE] = "file",     [ARG_PATH] = "path",
+    [ARG_PATHS] = "paths",     [ARG_RULE] = "rule",
+    [ARG_MERGE] = "rule",      [ARG_HEREDOC] = "heredoc",
+    [ARG_CODE] = "code",       [ARG_SWITCH] = "switch",
+    [ARG_BLOCK] = "block",     [ARG_STATEMENT] = "statement",
+    [ARG_EXPLAINED] = "switch or command",
+};
 
 static const char *const option_kinds[] = {
     [OPTION_INT] = "integer",   [OPTION_VALUE] = "value", [OPTION_NEEDED] = "value",
@@ -140,7 +106,7 @@ static void put_arguments(json_writer *w, const command *c)
     json_begin(w, "args", '[');
     for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
         json_begin(w, NULL, '{');
-        json_text(w, "kind", arg_kind_name(a->kind));
+        json_text(w, "kind", arg_kinds[a->kind]);
         json_text(w, "name", a->name);
         json_bool(w, "optional", a->optional);
         json_end(w, '}');
@@ -224,8 +190,6 @@ static void help_json(buf *out, const command *c, const function *f)
 }
 
 /* ---- Text ---- */
-
-/* help and version: everything comes from the tables. */
 
 static void command_help(buf *out, const command *c)
 {
