@@ -361,6 +361,8 @@ static bool is_word(const options *o, const char *word)
         return true;
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
+    if (shell_words_asks(&o->command, word))
+        return true;
     if (shell_words_takes_any(&o->command))
         return true;
     if (word[1] == '-')

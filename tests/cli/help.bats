@@ -161,3 +161,26 @@ END
         done
     done <names
 }
+
+@test "help: every concern and every option leads somewhere" {
+    local word
+    for word in undo transactions distributed straggler regex torch pytorch ci memory discard git numpy csv json npz gguf \
+        safetensors huggingface lora average nan inf checkpoint resume restart hang deadlock gpu cuda mpi slurm \
+        kubernetes ssh debug errors exit-codes seed random sleep stdin pipe history colors variables loops functions \
+        categories text gz compression float16 bf16 shards momentum weight-decay learning-rate schedule broadcasting \
+        session tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
+        run kvctl help "$word"
+        assert_success
+        [ "${#output}" -gt 20 ]
+        refute_output --partial 'there is no help'
+    done
+    run kvctl help --rtol
+    assert_line --regexp '^  diff +the keys in which'
+    run kvctl -c 'help --checkpoint'
+    assert_line --index 0 'kvctl launch:'
+    for word in zzzz --zzzz -Z; do
+        run kvctl help -- "$word"
+        assert_failure 3
+        assert_line --index 0 --partial "there is no help on \`$word\`"
+    done
+}
