@@ -165,7 +165,7 @@ $(BUILD)/num_powers.c: scripts/powers
 	@scripts/powers > $@
 
 # Pages that the tool shows too: on the language, on rules, on checkpoints, and on the environment.
-pages := $(foreach page,language rules checkpoints environment,$(BUILD)/$(page)_text.o)
+pages := $(foreach page,language rules checkpoints environment lecture python,$(BUILD)/$(page)_text.o)
 $(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text $*_text cmd/help.h $< > $@

@@ -374,12 +374,15 @@ const command command_table[] = {
       {"exclude", OPTION_RAWS, "GLOB"},
       {"brief", OPTION_FLAG, NULL},
       {"top", OPTION_INT, "N"},
+      {"sort", OPTION_WORD, "max|rms|rel"},
+      {"fold", OPTION_FLAG, NULL},
       {"raw", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_diff,
      "the keys in which two checkpoints differ, the worst first: names, shapes, dtypes, numbers",
      "save m.safetensors; diff m.safetensors m.safetensors   # nothing: they are equal\n"
      "diff m.safetensors m.safetensors --rtol 1e-3           # |a - b| <= atol + rtol * |b|\n"
+     "diff m.safetensors m.safetensors --sort rel --fold     # by |a - b| / |b|, by layer\n"
      "diff m.safetensors m.safetensors --rename s/^0*// --brief # the names alone",
      "stat, ls, checkpoints",
      .fails = "io, format, key, assert, value"},
@@ -500,6 +503,8 @@ const command command_table[] = {
       {"hist", OPTION_FLAG, NULL},
       {"log", OPTION_FLAG, NULL},
       {"title", OPTION_WORD, "T"},
+      {"xlabel", OPTION_WORD, "T"},
+      {"ylabel", OPTION_WORD, "T"},
       {"bins", OPTION_INT, "N"}},
      COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS,
      cmd_plot,

@@ -591,6 +591,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            bytes, free (bytes; -1: it cannot be used), major, minor (of what it can do), reaches
  *            (the GPUs whose memory it reads directly, "1 2 3"), reason (why it cannot be used). To
  *            find out what is free takes a moment for each; store may be NULL
+ *   "mpi"    one row: file and version of the library of MPI that stores of several machines use,
+ *            reason (why there is none); store may be NULL
  *   "cluster"  a row for each rank, where the type has several: rank, role (worker, server, both),
  *            host, heard_ms (since its last heartbeat; -1: the two exchange no records, as
  *            workers where some ranks only serve), link (self, memory, messages); and of a server,

@@ -12,6 +12,7 @@
 #include "core/store.h"
 #include "core/store_file.h"
 #include "kvstore.h"
+#include "plugin.h"
 #include "runtime.h"
 #include "store_lock.h"
 
@@ -412,6 +413,8 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
         return runtime_describe_types(visit, arg, e);
     if (strcmp(topic, "gpus") == 0)
         return runtime_describe_gpus(visit, arg, e);
+    if (strcmp(topic, "mpi") == 0)
+        return kv_assert_check(plugin_describe_mpi(visit, arg, e), e);
     if (strcmp(topic, "store") == 0)
         return describe_store(store, visit, arg, e);
     if (strcmp(topic, "cluster") == 0)
@@ -426,7 +429,8 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
     if (states || strcmp(topic, "optimizer") == 0)
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, gpus, store, cluster, rounds, metadata, rule, optimizer, states"
-                         : "types, gpus");
+    kv_err_hint(e, store ? "types, gpus, mpi, store, cluster, rounds, metadata, rule, optimizer, "
+                                 "states"
+                         : "types, gpus, mpi");
     return KV_E_USAGE;
 }

@@ -168,6 +168,32 @@ static int open_mpi(kv_err *e)
     return KV_OK;
 }
 
+int plugin_describe_mpi(kv_visitor visit, void *arg, kv_err *e)
+{
+    enum { VERSION_MAX = 8192 }; /* of other MPIs; Open MPI needs 256 */
+    union {
+        void *address;
+        int (*function)(char *text, int *n);
+    } version = {NULL};
+    char plugin[PATH_MAX], text[VERSION_MAX] = "";
+    struct link_map *map = NULL;
+    kv_err why = {0};
+    int n = 0;
+    void *handle = NULL;
+    if (!plugin_find(plugin, sizeof plugin, "kvstore_mpi.so"))
+        kv_err_set(&why, KV_E_UNSUPPORTED, "the plugin for MPI is not in this build");
+    else if (open_mpi(&why) == KV_OK && !(handle = dlopen(LIBMPI, RTLD_NOW | RTLD_GLOBAL)))
+        kv_err_set(&why, KV_E_UNSUPPORTED, "%s", dlerror());
+    if (handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
+        version.address = dlsym(handle, "MPI_Get_library_version");
+    if (version.address && version.function(text, &n) == 0)
+        text[strcspn(text, ",\n")] = '\0'; /* Open MPI v4.1.4, package: … */
+    const kv_field fields[] = {{.name = "file", .text = map ? map->l_name : ""},
+                               {.name = "version", .text = text},
+                               {.name = "reason", .text = why.text}};
+    return visit(arg, fields, 3, e);
+}
+
 /* ---- Opening ---- */
 
 /* The error text of dlopen, without the path that often begins it. */

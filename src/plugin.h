@@ -21,4 +21,7 @@ bool plugin_find(char *path, size_t size, const char *file);
  * unsupported (MPI is not found). */
 int plugin_open(void **handle, kv_plugin_init_fn *init, const char *path, kv_err *e);
 
+/* The row of kv_describe's topic "mpi". Opens the library of MPI and starts nothing. */
+int plugin_describe_mpi(kv_visitor visit, void *arg, kv_err *e);
+
 #endif

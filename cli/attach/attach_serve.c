@@ -27,89 +27,60 @@
 
 /* ---- Pictures ---- */
 
-/* Both sides are one build on machines of one kind, so numbers travel as they lie in memory. The
- * reader believes no length. */
-
-typedef struct picture_head {
-    int32_t style, n, log, bins;
-    char title[PLOT_TITLE];
-} picture_head;
-
-typedef struct series_head {
-    char name[PLOT_NAME];
-    int64_t columns;
-    double step;
-    int64_t n;
-} series_head;
+/* Both sides are one build on machines of one kind, so a picture travels as it lies in memory, its
+ * numbers behind it. The reader believes no length. */
 
 void attach_plot_put(buf *out, const plot *p)
 {
-    picture_head head = {(int32_t)p->style, p->n, p->log, p->bins, {0}};
-    memcpy(head.title, p->title, sizeof head.title);
-    buf_put(out, (const char *)&head, sizeof head);
-    for (int i = 0; i < p->n; i++) {
+    buf_put(out, (const char *)p, sizeof *p);
+    for (int i = 0; i < p->n; i++)
+        buf_put(out, (const char *)p->series[i].y, (size_t)p->series[i].n * sizeof(double));
+}
+
+static bool is_text(const char *text, size_t size)
+{
+    return memchr(text, '\0', size) != NULL;
+}
+
+static bool is_picture(const plot *p, size_t left)
+{
+    bool ok = p->style <= PLOT_HIST && p->n >= 1 && p->n <= PLOT_MAX_LINES && p->bins >= 0 &&
+              p->bins <= PLOT_BINS && is_text(p->file, sizeof p->file);
+    for (int i = 0; i < PLOT_NTEXTS && ok; i++)
+        ok = is_text(p->texts[i], PLOT_TEXT_SIZE);
+    for (int i = 0; i < p->n && ok; i++) {
         const plot_series *s = &p->series[i];
-        series_head h = {.columns = s->columns, .step = s->step, .n = s->n};
-        memcpy(h.name, s->name, sizeof h.name);
-        buf_put(out, (const char *)&h, sizeof h);
-        buf_put(out, (const char *)s->y, (size_t)s->n * sizeof *s->y);
+        ok = s->n >= 0 && (uint64_t)s->n <= left / sizeof(double) && is_text(s->name, PLOT_NAME);
+        /* heat maps have rows of equal length; lines and histograms have no columns */
+        ok = ok && (p->style == PLOT_HEAT ? s->columns > 0 && s->n % s->columns == 0
+                                          : s->columns == 0);
+        left -= ok ? (size_t)s->n * sizeof(double) : 0;
     }
-}
-
-static int malformed(kv_err *e)
-{
-    return kv_err_set(e, KV_E_FORMAT, "the picture of the job is malformed");
-}
-
-/* Heat maps have rows of equal length; lines and histograms have no columns. */
-static bool is_series(const plot *p, const series_head *h, size_t left)
-{
-    if (h->n < 0 || (uint64_t)h->n > left / sizeof(double) || h->columns < 0 ||
-        !memchr(h->name, '\0', sizeof h->name))
-        return false;
-    return p->style == PLOT_HEAT ? h->columns > 0 && h->n % h->columns == 0 : h->columns == 0;
+    return ok && left == 0;
 }
 
 int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
 {
-    picture_head head;
+    plot given;
+    kv_err why = {0};
     *p = (plot){0};
-    if (n < sizeof head)
-        return malformed(e);
-    memcpy(&head, bytes, sizeof head);
-    bytes += sizeof head;
-    n -= sizeof head;
-    if (head.style < PLOT_LINES || head.style > PLOT_HIST || head.n < 1 ||
-        head.n > PLOT_MAX_LINES || head.bins < 0 || head.bins > PLOT_BINS ||
-        !memchr(head.title, '\0', sizeof head.title))
-        return malformed(e);
-    p->style = (plot_style)head.style;
-    p->log = head.log != 0;
-    p->bins = head.bins;
-    memcpy(p->title, head.title, sizeof p->title);
-    while (p->n < head.n) {
-        series_head h;
+    if (n >= sizeof given)
+        memcpy(&given, bytes, sizeof given);
+    if (n < sizeof given || !is_picture(&given, n - sizeof given) ||
+        (*given.file && plot_path_check(given.file, given.append, &why)))
+        return kv_err_set(e, KV_E_FORMAT, "the picture of the job is malformed");
+    *p = given;
+    bytes += sizeof given;
+    for (p->n = 0; p->n < given.n; p->n++) {
         plot_series *s = &p->series[p->n];
-        if (n < sizeof h)
-            break;
-        memcpy(&h, bytes, sizeof h);
-        bytes += sizeof h;
-        n -= sizeof h;
-        if (!is_series(p, &h, n) || !(s->y = mem_alloc(h.n, sizeof *s->y, e)))
-            break;
-        p->n++;
-        memcpy(s->name, h.name, sizeof s->name);
-        memcpy(s->y, bytes, (size_t)h.n * sizeof *s->y);
-        s->columns = h.columns;
-        s->step = h.step;
-        s->n = h.n;
-        bytes += (size_t)h.n * sizeof *s->y;
-        n -= (size_t)h.n * sizeof *s->y;
+        if (!(s->y = mem_alloc(s->n, sizeof *s->y, e))) {
+            plot_release(p);
+            return KV_E_MEMORY;
+        }
+        memcpy(s->y, bytes, (size_t)s->n * sizeof *s->y);
+        bytes += (size_t)s->n * sizeof *s->y;
     }
-    if (p->n == head.n && n == 0)
-        return KV_OK;
-    plot_release(p);
-    return e->code ? (int)e->code : malformed(e);
+    return KV_OK;
 }
 
 /* ---- Entries ---- */
@@ -207,7 +178,9 @@ static int check_command(const session *s, const ast *node, kv_err *e)
         unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads only, and has no `%s`", c->name);
         return hint_commands(e);
     }
-    if (command_redirect_of(node, false) || command_redirect_of(node, true))
+    const ast *to = command_redirect_of(node, false);
+    bool picture = c->flags & COMMAND_DRAWS && to && to->op != REDIRECT_PIPE; /* of the client */
+    if ((to && !picture) || command_redirect_of(node, true))
         return unit_err(s, node, e, KV_E_UNSUPPORTED,
                         "attach reads only: what it shows goes into no file, command or variable");
     if (strcmp(c->name, "pull") == 0 && check_pull(s, node, e))

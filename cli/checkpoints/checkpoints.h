@@ -28,4 +28,7 @@ int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err
 /* cmd_save.c */
 command_fn cmd_save;
 
+/* Appends a name, with # for each run of digits: --fold. */
+void fold_name(buf *out, const char *name);
+
 #endif

@@ -8,186 +8,17 @@
 #include <strings.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/utf8.h"
-#include "checkpoint/digest.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "tensors/hash_list.h"
 #include "tensors/tensor_diff.h"
 #include "tensors/tensor_hash.h"
 #include "term/progress.h"
-
-/* ---- Lists of hashes ---- */
-
-/* Lists of hashes, as `hash` writes them: lines `HASH  NAME`, for hash --verify. */
-
-typedef struct listed_hash {
-    const char *name;
-    unsigned char bytes[DIGEST_MAX];
-    bool met; /* the caller's */
-} listed_hash;
-
-/* Begins zeroed. */
-typedef struct hash_list {
-    digest_kind kind; /* of all of them, XXH3 where there is none */
-    listed_hash *items;
-    int64_t n, cap;
-    map by_name; /* the number of each */
-    arena texts;
-} hash_list;
-
-/* A line as it is read: n bytes, the hash first. */
-typedef struct reading {
-    hash_list *list;
-    const char *path, *line;
-    size_t n;
-    int64_t number;
-    buf name;
-} reading;
-
-static int refuse(const reading *r, const char *why, kv_err *e)
-{
-    return file_bad(e, KV_E_FORMAT, r->path, "line %lld: %s", (long long)r->number, why);
-}
-
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* ---- Names ----------------------------------------------------------------------------------- */
-
-/* Takes what stands behind the backslash at r->line[*i]: a quote, a backslash, x1b or u{202e}. */
-static bool unescape(reading *r, size_t *i)
-{
-    size_t at = *i + 2, digits = 0;
-    char kind = *i + 1 < r->n ? r->line[*i + 1] : '\0', utf8[4];
-    uint32_t x = 0;
-    if (kind == '"' || kind == '\\') {
-        buf_char(&r->name, kind);
-        *i = at;
-        return true;
-    }
-    if (kind == 'u' && at < r->n && r->line[at] == '{')
-        at++;
-    else if (kind != 'x')
-        return false;
-    for (; at < r->n && digits < (kind == 'x' ? 2 : 6) && digit_of(r->line[at]) >= 0; digits++)
-        x = x * 16 + (uint32_t)digit_of(r->line[at++]);
-    if (x == 0 || (kind == 'x' && digits != 2))
-        return false;
-    if (kind == 'x') {
-        buf_char(&r->name, (char)x);
-    } else {
-        if (x > 0x10FFFF || at >= r->n || r->line[at++] != '}')
-            return false;
-        buf_put(&r->name, utf8, utf8_put(utf8, x));
-    }
-    *i = at;
-    return true;
-}
-
-/* The name from byte i of the line on: as it is, or in quotes and escaped, as ls shows it. */
-static int read_name(reading *r, size_t i, kv_err *e)
-{
-    buf_clear(&r->name);
-    if (i >= r->n)
-        return refuse(r, "a name is missing behind the hash", e);
-    if (r->line[i] != '"') {
-        buf_put(&r->name, r->line + i, r->n - i);
-        return buf_check(&r->name, e);
-    }
-    for (i++; i < r->n && r->line[i] != '"';) {
-        if (r->line[i] != '\\')
-            buf_char(&r->name, r->line[i++]);
-        else if (!unescape(r, &i))
-            return refuse(r, "an escape in the name is none that hash writes", e);
-    }
-    if (i + 1 != r->n)
-        return refuse(r, i >= r->n ? "the quotes of the name do not end"
-                                   : "something stands behind the quotes of the name",
-                      e);
-    return buf_check(&r->name, e);
-}
-
-/* ---- Lines ----------------------------------------------------------------------------------- */
-
-static int add(reading *r, kv_err *e)
-{
-    hash_list *list = r->list;
-    listed_hash one = {0};
-    int bytes = digest_bytes(list->kind);
-    for (int i = 0; i < bytes; i++)
-        one.bytes[i] =
-            (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
-    if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
-        return refuse(r, "a name that stands in an earlier line, too", e);
-    int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
-    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
-    if (!one.name)
-        return KV_E_MEMORY;
-    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
-    if (rc == KV_OK)
-        list->items[list->n++] = one;
-    return rc;
-}
-
-static int read_line(reading *r, kv_err *e)
-{
-    size_t digits = 0, blanks = 0;
-    while (digits < r->n && digit_of(r->line[digits]) >= 0)
-        digits++;
-    while (digits + blanks < r->n && blanks < 2 && r->line[digits + blanks] == ' ')
-        blanks++;
-    bool sha256 = digits == 64;
-    if ((digits != 32 && !sha256) || blanks < 2)
-        return refuse(r, "no hash of 32 or 64 hexadecimal digits, two blanks and a name", e);
-    digest_kind kind = sha256 ? DIGEST_SHA256 : DIGEST_XXH3;
-    if (r->list->n > 0 && kind != r->list->kind)
-        return refuse(r, "a hash of another kind than in the lines before", e);
-    r->list->kind = kind;
-    int rc = read_name(r, digits + blanks, e);
-    return rc ? rc : add(r, e);
-}
-
-/* Reads a file, or stdin for "-"; the kind is known by the number of digits. Errors: format, with
- * the number of the line (no hash, no name, a name in quotes that do not end, two kinds, a name
- * twice); those of file_read_text. The caller releases the list, also after a failure. */
-static int hash_list_read(hash_list *list, const char *path, kv_err *e)
-{
-    char *text = NULL;
-    size_t n = 0;
-    int rc = file_read_text(path, &text, &n, e);
-    reading r = {.list = list, .path = path};
-    for (size_t at = 0; rc == KV_OK && at < n;) {
-        const char *end = memchr(text + at, '\n', n - at);
-        r.line = text + at;
-        r.n = end ? (size_t)(end - r.line) : n - at;
-        at += r.n + 1;
-        r.n -= r.n > 0 && r.line[r.n - 1] == '\r';
-        r.number++;
-        rc = read_line(&r, e);
-    }
-    buf_release(&r.name);
-    mem_free(text);
-    return rc;
-}
-
-static void hash_list_release(hash_list *list)
-{
-    mem_free(list->items);
-    map_release(&list->by_name);
-    arena_release(&list->texts);
-    *list = (hash_list){0};
-}
 
 /* ---- hash ---- */
 
@@ -233,8 +64,6 @@ static int add_line(result *out, buf *text, const char *key, const char *other, 
     buf_char(text, '\n');
     return rc ? rc : rows_add_text(&out->entries, other, e);
 }
-
-/* ---- hash ------------------------------------------------------------------------------------ */
 
 static int list_hashes(session *s, hashing *h, choice *chosen, result *out, buf *text, kv_err *e)
 {
@@ -398,7 +227,22 @@ static int read_count(session *s, const ast *call, const char *option, int32_t l
                                   (int)least);
 }
 
-static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, kv_err *e)
+static int read_sort(session *s, const ast *call, diff_options *o, result *out, kv_err *e)
+{
+    static const char *const names[] = {
+        [DIFF_BY_MAX] = "max", [DIFF_BY_RMS] = "rms", [DIFF_BY_REL] = "rel"};
+    const ast *at = command_option_of(call, "sort");
+    const char *name = at ? eval_word(s, at, "max, rms or rel", out, e) : "max";
+    if (!name)
+        return e->code;
+    for (o->sort = DIFF_BY_MAX; o->sort <= DIFF_BY_REL; o->sort++)
+        if (strcmp(name, names[o->sort]) == 0)
+            return KV_OK;
+    return unit_err(s, at, e, KV_E_USAGE, "--sort takes max, rms or rel");
+}
+
+static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, result *out,
+                        kv_err *e)
 {
     int32_t ulps = 0;
     bool has_top;
@@ -410,7 +254,11 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
-    return KV_OK;
+    int rc = read_sort(s, call, o, out, e);
+    if (rc == KV_OK && o->brief && command_option_of(call, "fold"))
+        rc = unit_err(s, command_option_of(call, "fold"), e, KV_E_USAGE,
+                      "--brief shows names, and --fold numbers: give one");
+    return rc;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -571,10 +419,7 @@ static int add_where(rows *table, const tensor_info *t, int64_t where, kv_err *e
     int64_t index[KV_MAX_NDIM];
     if (where < 0)
         return rows_add(table, value_none(), e);
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        index[i] = where % t->shape[i];
-        where /= t->shape[i];
-    }
+    tensor_info_index(index, t, where);
     return rows_add_shape(table, t->ndim, index, e);
 }
 
@@ -592,28 +437,66 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
                                        : add_float(table, numbers, d->max_abs, e)) ||
         (rc = add_where(table, t, values ? d->where : -1, e)) ||
         (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
-        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)))
+        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)) ||
+        (rc = add_float(table, numbers && !isnan(d->rel), d->rel, e)))
         return rc;
     return add_float(table, numbers && !isnan(d->cosine), d->cosine, e);
 }
 
-/* The keys that differ, worst first; at most top, all of them when it is 0. */
-static int add_rows(rows *table, const both *x, bool brief, int32_t top, kv_err *e)
+/* Keeps the first of the keys that differ alike and whose names differ only in their numbers, and
+ * counts the others: count[i] are those of sorted[i]. */
+static int fold_rows(const both *x, const tensor_difference **sorted, int64_t *count, int64_t *n,
+                     kv_err *e)
 {
+    map known = {0};
+    arena texts = {0};
+    buf name = {0};
+    int64_t all = *n;
+    int rc = KV_OK;
+    *n = 0;
+    for (int64_t i = 0; i < all && rc == KV_OK; i++) {
+        buf_clear(&name);
+        buf_printf(&name, "%d ", (int)sorted[i]->state);
+        fold_name(&name, x->names[sorted[i] - x->pairs]);
+        int64_t at = map_get(&known, (kv_key){.name = buf_text(&name)});
+        const char *kept = at < 0 ? arena_text(&texts, buf_text(&name), name.len, e) : NULL;
+        if (at < 0 && (rc = buf_check(&name, e)) == KV_OK &&
+            (rc = kept ? map_put(&known, (kv_key){.name = kept}, *n, e) : KV_E_MEMORY) == KV_OK) {
+            sorted[at = (*n)++] = sorted[i];
+            count[at] = 0;
+        }
+        if (at >= 0)
+            count[at]++;
+    }
+    buf_release(&name);
+    map_release(&known);
+    arena_release(&texts);
+    return rc;
+}
+
+/* The keys that differ, worst first; at most top, all of them when it is 0. */
+static int add_rows(rows *table, const both *x, bool brief, bool folded, int32_t top, kv_err *e)
+{
+    int64_t *count = mem_alloc(x->n, sizeof *count, e);
     int64_t n = 0;
     const tensor_difference **sorted = mem_alloc(x->n, sizeof *sorted, e);
-    int rc = sorted ? KV_OK : KV_E_MEMORY;
+    int rc = sorted && count ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < x->n && sorted; i++)
         if (x->pairs[i].state != DIFF_SAME)
             sorted[n++] = &x->pairs[i];
     if (n)
         qsort(sorted, (size_t)n, sizeof *sorted, by_order);
+    if (rc == KV_OK && folded)
+        rc = fold_rows(x, sorted, count, &n, e);
     for (int64_t i = 0; i < n && (top == 0 || i < top) && rc == KV_OK; i++) {
         rc = rows_add_key(table, (kv_key){.name = x->names[sorted[i] - x->pairs]}, e);
         if (rc == KV_OK && !brief)
             rc = add_row(table, x, sorted[i], e);
+        if (rc == KV_OK && folded)
+            rc = rows_add(table, value_int(count[i]), e);
     }
     mem_free(sorted);
+    mem_free(count);
     return rc;
 }
 
@@ -621,15 +504,17 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {
         {"key", "key"},     {"state", "state"}, {"equal", "equal"}, {"max_abs", "max_abs"},
-        {"where", "where"}, {"ulps", "ulps"},   {"rms", "rms"},     {"cosine", "cosine"}};
+        {"where", "where"}, {"ulps", "ulps"},   {"rms", "rms"},     {"rel", "rel"},
+        {"cosine", "cosine"}, {"alike", "alike"}};
     static const rows_column names[] = {{"key", NULL}};
     diff_options o = {0};
     choice chosen = {0};
     both x = {0};
     int32_t top = 0;
     buf text = {0};
-    int rc = read_options(s, call, &o, &top, e);
-    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    int rc = read_options(s, call, &o, &top, out, e);
+    bool folded = command_option_of(call, "fold") != NULL;
+    rows table = {columns, sizeof columns / sizeof *columns - !folded, NULL, 0, 0};
     if (o.brief)
         table = (rows){names, 1, NULL, 0, 0};
     rc = rc ? rc : choose_read(s, call, call->kid[2], out, &chosen, e);
@@ -646,7 +531,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         tell_decoded(s, call, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
-    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
+    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, folded, top, e)) == KV_OK)
         rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
                            (long long)(x.n - x.nsame), (long long)x.n);
     mem_free(x.pairs);

@@ -237,7 +237,8 @@ static int convert_all(plan *p, kv_err *e)
         metadata_tell(p->s, p->texts, p->ntexts, p->to.text);
     }
     return rc ? unit_at(p->s, p->to.at, e)
-              : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
+              : out_losses_end(p->s, p->call, p->to.text, &p->lost,
+                               key_of, p->keys, p->nkeys, p->out, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)

@@ -104,8 +104,7 @@ typedef struct groups {
     arena texts;
 } groups;
 
-/* Appends a name, with # for each run of digits. */
-static void fold(buf *out, const char *name)
+void fold_name(buf *out, const char *name)
 {
     while (*name) {
         size_t digits = strspn(name, "0123456789");
@@ -124,7 +123,7 @@ static int group_text(buf *out, const tensor_info *t, kv_err *e)
     for (int i = 0; i < t->ndim; i++)
         buf_printf(out, i ? "x%lld" : "%lld", (long long)t->shape[i]);
     buf_char(out, ' ');
-    fold(out, t->name);
+    fold_name(out, t->name);
     return buf_check(out, e);
 }
 
@@ -565,13 +564,24 @@ static int add(findings *f, const char *key, const char *file, kv_err *e, const 
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* "3 of 6 elements are NaN" */
+/* "3 of 6 elements are NaN, the first at (1, 2)"; first: -1 where it is not known. */
 static int add_faults(findings *f, const tensor_info *t, const char *file, int64_t count,
-                     int64_t of, const char *units, const char *what, kv_err *e)
+                     int64_t of, const char *units, const char *what, int64_t first, kv_err *e)
 {
-    return count == 0 ? KV_OK
-                      : add(f, t->name, file, e, "%lld of %lld %s %s %s", (long long)count,
-                            (long long)of, units, count == 1 ? "is" : "are", what);
+    char place[160] = "";
+    int64_t index[KV_MAX_NDIM];
+    if (count == 0)
+        return KV_OK;
+    if (first >= 0 && t->ndim > 0) {
+        tensor_info_index(index, t, first);
+        kv_shape_text(place, sizeof place, t->ndim, index);
+    }
+    return add(f, t->name, file, e, "%lld of %lld %s %s %s%s%s", (long long)count, (long long)of,
+               units, count == 1 ? "is" : "are", what,
+               !*place      ? ""
+               : count == 1 ? ", at "
+                            : ", the first at ",
+               place);
 }
 
 static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
@@ -582,9 +592,9 @@ static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
     const char *units = parts ? "parts" : "elements";
     int64_t n = parts ? 2 * t->elements : t->elements;
     int rc;
-    if ((rc = add_faults(f, t, file, v->nans, n, units, "NaN", e)) ||
-        (rc = add_faults(f, t, file, v->infs, n, units, "Inf", e)) ||
-        (rc = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", e)))
+    if ((rc = add_faults(f, t, file, v->nans, n, units, "NaN", v->first_nan, e)) ||
+        (rc = add_faults(f, t, file, v->infs, n, units, "Inf", v->first_inf, e)) ||
+        (rc = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", -1, e)))
         return rc;
     return v->zero ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
 }

@@ -496,7 +496,8 @@ static int merge_all(merging *m, kv_err *e)
         metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
     }
     return rc ? unit_at(m->s, m->to.at, e)
-              : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
+              : out_losses_end(m->s, m->call, m->to.text, &m->lost,
+                               key_of, m->keys, m->nkeys, m->out, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)

@@ -205,7 +205,7 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     }
     if (rc == KV_OK) {
         metadata_tell(s, t.list.items, t.list.n, path);
-        rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+        rc = out_losses_end(s, call, path, &v.lost, key_of, v.entries, v.n, out, e);
     }
     mem_free(v.lost.keys);
     return rc;
@@ -321,7 +321,7 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
         rc = tensors_convert(&t, &v, i, e);
     rc = rc ? rc : write_patch(path, a, &t, &m, v.bytes, e);
     if (rc == KV_OK)
-        rc = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+        rc = out_losses_end(s, call, path, &v.lost, key_of, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
     tensors_release(&t);
     return rc;

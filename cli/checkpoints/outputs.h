@@ -90,8 +90,9 @@ int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e);
 /* Key i of an output: its name there, and its type. */
 typedef const char *out_key_of(const void *keys, int64_t i, tensor_type *type);
 
-/* Warns of what was lost, in one line; --json has it as about.lost. keys: for key_of. */
-int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key_of,
-                   const void *keys, int64_t n, result *out, kv_err *e);
+/* Warns of what was lost, in one line; --json has it as about.lost. keys: for key_of. Who typed the
+ * command at a terminal reads what was written: to. */
+int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
+                   out_key_of *key_of, const void *keys, int64_t n, result *out, kv_err *e);
 
 #endif

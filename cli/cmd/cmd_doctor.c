@@ -163,6 +163,19 @@ static int add_gpu_row(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
+static int add_mpi(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    buf *out = arg;
+    const char *file = field_text(fields, n, "file"), *version = field_text(fields, n, "version");
+    (void)e;
+    topic(out, "mpi");
+    if (*file)
+        buf_printf(out, "%s: %s\n", file, *version ? version : "it does not say its version");
+    else
+        buf_printf(out, "not available: %s\n", field_text(fields, n, "reason"));
+    return KV_OK;
+}
+
 int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0}, shown = {0};
@@ -176,6 +189,7 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     add_cpu(&text);
     add_memory(&text);
     kv_describe(NULL, "gpus", add_gpu_row, &text, e);
+    kv_describe(NULL, "mpi", add_mpi, &text, e);
     kv_describe(NULL, "types", add_type, &text, e);
     add_terminal(&text);
     topic(&text, "plot");

@@ -133,28 +133,21 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
     return run_gnuplot(s, p, target, c, out, e);
 }
 
-/* To the file of a redirect. */
-static int draw_file(session *s, const plot *p, const ast *to, result *out, kv_err *e)
+static int draw_file(session *s, const plot *p, kv_err *e)
 {
     buf picture = {0};
-    bool append = to->op == REDIRECT_APPEND;
-    const char *name = eval_word(s, to->kid[0], "a file name", out, e);
-    if (!name)
-        return e->code;
-    int rc = plot_path_check(name, append, e);
-    if (rc == KV_OK && (rc = safe_write(s, name, e)) == KV_OK &&
-        (rc = draw(s, p, plot_target_of(name), canvas_of(s, p, true), &picture, e)) == KV_OK &&
+    int rc = safe_write(s, p->file, e);
+    if (rc == KV_OK &&
+        (rc = draw(s, p, plot_target_of(p->file), canvas_of(s, p, true), &picture, e)) == KV_OK &&
         (rc = buf_check(&picture, e)) == KV_OK)
-        rc = save_text(s, name, &picture, append, e);
+        rc = save_text(s, p->file, &picture, p->append, e);
     buf_release(&picture);
-    return rc ? unit_at(s, to, e) : KV_OK;
+    return rc;
 }
 
 /* A transcript and an `expect` hear the picture without colours. */
 static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 {
-    if (s->guest)
-        return s->guest->draw(s->guest->arg, p, e);
     buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped);
     bool twice = sink_hears(s) && c.colour;
@@ -171,7 +164,7 @@ static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 
 int cmd_plot_show(session *s, const plot *p, kv_err *e)
 {
-    return draw_screen(s, p, false, e);
+    return *p->file ? draw_file(s, p, e) : draw_screen(s, p, false, e);
 }
 
 /* A series is named by the text of its expression. */
@@ -190,41 +183,49 @@ static int add_value(session *s, plot *p, const ast *node, kv_err *e)
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 
-/* --log, --title and --bins. */
-static int take_options(session *s, const ast *call, plot *p, result *out, kv_err *e)
+/* --log, --bins, the texts, and the file of a redirect. */
+static int take_options(session *s, const ast *call, const ast *to, plot *p, result *out, kv_err *e)
 {
-    const ast *title = command_option_of(call, "title"), *bins = command_option_of(call, "bins");
-    int32_t n = 0;
+    static const struct {
+        const char *option, *what;
+    } texts[] = {{"title", "a title"}, {"xlabel", "a label"}, {"ylabel", "a label"}};
+    const ast *bins = command_option_of(call, "bins");
     p->log = command_option_of(call, "log") != NULL;
-    if (bins && eval_int32(s, bins, "a count of bars", &n, e))
+    if (bins && eval_int32(s, bins, "a count of bars", &p->bins, e))
         return e->code;
     if (bins && p->style != PLOT_HIST)
         return unit_err(s, bins, e, KV_E_USAGE, "--bins is for --hist");
-    if (bins && (n < 1 || n > PLOT_BINS))
+    if (bins && (p->bins < 1 || p->bins > PLOT_BINS))
         return unit_err(s, bins, e, KV_E_VALUE, "a histogram has 1 to %d bars, not %d", PLOT_BINS,
-                        n);
-    p->bins = n;
-    if (!title)
+                        (int)p->bins);
+    for (int i = 0; i < PLOT_NTEXTS; i++) {
+        const ast *given = command_option_of(call, texts[i].option);
+        const char *text = given ? eval_word(s, given, texts[i].what, out, e) : "";
+        if (!text || plot_set_text(p, (plot_text)i, text, e))
+            return e->code;
+    }
+    if (!to || to->op == REDIRECT_PIPE)
         return KV_OK;
-    const char *text = eval_word(s, title, "a title", out, e);
-    return text ? plot_set_title(p, text, e) : e->code;
+    const char *name = eval_word(s, to->kid[0], "a file name", out, e);
+    p->append = to->op == REDIRECT_APPEND;
+    if (!name)
+        return e->code;
+    if (plot_path_check(name, p->append, e))
+        return unit_at(s, to, e);
+    if ((size_t)snprintf(p->file, sizeof p->file, "%s", name) >= sizeof p->file)
+        return unit_err(s, to, e, KV_E_VALUE, "the name of a picture has at most %d bytes",
+                        PLOT_FILE_SIZE - 1);
+    return KV_OK;
 }
 
 /* Numbers that leave gaps are easily taken for ones that were never there. */
 static void note_gaps(session *s, const plot *p)
 {
-    const struct {
-        int64_t n;
-        const char *what;
-    } gaps[] = {{p->nans, "nan"}, {p->infs, "inf"}, {p->below, "not above 0"}};
-    buf text = {0};
-    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
-        if (gaps[i].n)
-            buf_printf(&text, "%s%lld %s", text.len ? ", " : "", (long long)gaps[i].n,
-                       gaps[i].what);
-    if (text.len)
-        session_note(s, "the picture leaves out %s", buf_text(&text));
-    buf_release(&text);
+    long long odd = p->odd, below = p->below, all = p->all;
+    if (odd > 0)
+        session_note(s, "%lld of %lld values are not finite", odd, all);
+    if (below > 0)
+        session_note(s, "%lld of %lld values are not above 0", below, all);
 }
 
 int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
@@ -235,16 +236,19 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     int rc = KV_OK;
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
-    if ((rc = take_options(s, call, &p, out, e)))
+    if ((rc = take_options(s, call, to, &p, out, e)))
         return rc;
     for (uint32_t i = 0; i < values->n && rc == KV_OK; i++)
         rc = add_value(s, &p, values->kid[i], e);
     if (rc == KV_OK && p.n > 1 && heat)
         rc = kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
     if (rc == KV_OK && (rc = plot_prepare(&p, e)) == KV_OK) {
+        rc = s->guest  ? s->guest->draw(s->guest->arg, &p, e)
+             : *p.file ? draw_file(s, &p, e)
+                       : draw_screen(s, &p, to != NULL, e);
+        if (rc && *p.file)
+            unit_at(s, to, e);
         note_gaps(s, &p);
-        rc = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, out, e)
-                                           : draw_screen(s, &p, to != NULL, e);
     }
     plot_release(&p);
     return rc;

@@ -10,6 +10,8 @@
 #include "io/json_writer.h"
 #include "launch/launch_job.h"
 #include "launch/launch_options.h"
+#include "options/options.h"
+#include "options/shell_option.h"
 #include "session/session.h"
 #include "session/unit.h"
 #include "syntax/function.h"
@@ -18,52 +20,18 @@
 
 /* ---- JSON ---- */
 
-/* Help as JSON: everything comes from the tables. */
-
-static const char *arg_kind_name(arg_kind kind)
-{
-    switch (kind) {
-    case ARG_KEYS:
-        return "keys";
-    case ARG_VALUE:
-        return "value";
-    case ARG_VALUES:
-        return "values";
-    case ARG_EXPRS:
-        return "exprs";
-    case ARG_WORD:
-        return "word";
-    case ARG_GLOB:
-        return "glob";
-    case ARG_NAME:
-        return "name";
-    case ARG_FILE:
-    case ARG_SOURCE:
-        return "file";
-    case ARG_PATH:
-        return "path";
-    case ARG_PATHS:
-        return "paths";
-    case ARG_RULE:
-    case ARG_MERGE:
-        return "rule";
-    case ARG_HEREDOC:
-        return "heredoc";
-    case ARG_CODE:
-        return "code";
-    case ARG_SWITCH:
-        return "switch";
-    case ARG_BLOCK:
-        return "block";
-    case ARG_STATEMENT:
-        return "statement";
-    case ARG_EXPLAINED:
-        return "switch or command";
-    case ARG_END:
-        break;
-    }
-    return "end";
-}
+static const char *const arg_kinds[] = {
+    [ARG_KEYS] = "keys",       [ARG_VALUE] = "value",
+    [ARG_VALUES] = "values",   [ARG_EXPRS] = "exprs",
+    [ARG_WORD] = "word",       [ARG_GLOB] = "glob",
+    [ARG_NAME] = "name",       [ARG_FILE] = "file",
+    [ARG_SOURCE] = "file",     [ARG_PATH] = "path",
+    [ARG_PATHS] = "paths",     [ARG_RULE] = "rule",
+    [ARG_MERGE] = "rule",      [ARG_HEREDOC] = "heredoc",
+    [ARG_CODE] = "code",       [ARG_SWITCH] = "switch",
+    [ARG_BLOCK] = "block",     [ARG_STATEMENT] = "statement",
+    [ARG_EXPLAINED] = "switch or command",
+};
 
 static const char *const option_kinds[] = {
     [OPTION_INT] = "integer",   [OPTION_VALUE] = "value", [OPTION_NEEDED] = "value",
@@ -140,7 +108,7 @@ static void put_arguments(json_writer *w, const command *c)
     json_begin(w, "args", '[');
     for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
         json_begin(w, NULL, '{');
-        json_text(w, "kind", arg_kind_name(a->kind));
+        json_text(w, "kind", arg_kinds[a->kind]);
         json_text(w, "name", a->name);
         json_bool(w, "optional", a->optional);
         json_end(w, '}');
@@ -225,8 +193,6 @@ static void help_json(buf *out, const command *c, const function *f)
 
 /* ---- Text ---- */
 
-/* help and version: everything comes from the tables. */
-
 static void command_help(buf *out, const command *c)
 {
     buf usage = {0};
@@ -286,7 +252,8 @@ static void overview(buf *out)
     buf_add(out,
             "`help language`: the page on all of this; `help for`, `help @`: a section of it.\n"
             "`help checkpoints`: files of models: ls and the other commands on them.\n"
-            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
+            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
+            "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
                  "`help environment`: the variables that are read.\n"
@@ -343,6 +310,13 @@ static const struct concern {
                          "set-gradient-compression for pushes"},
     {" ci git exit-codes ",
      "kvctl check FILE; kvctl diff A B --rtol 0.01; both exit with 1 for no"},
+    {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
+    {" json ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
+    {" checkpoint model models ", "kvctl ls, stat, check, diff, convert, merge FILE; help checkpoints"},
+    {" session variables ", "vars; kvctl -s FILE keeps a store, --record FILE what is typed"},
+    {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
+    {" teach lesson ", "help lecture: a lesson of an hour"},
+    {" blanks npy-a ", "@\"a b.npy\", '@\"a b.npy\"' in a shell; (@w.npy) - a; help files"},
     {" memory ", "kvctl ls, stat, convert, merge read files in pieces; -s FILE reads what is used"},
     {" gpu cuda ",
      "ones(2)@gpu(0); kvctl --doctor says what is usable; kvctl --gpus N makes virtual ones"},
@@ -384,15 +358,17 @@ static bool mention(const char *const texts[3], const char *words)
     return all;
 }
 
-/* Lists the commands and functions whose name or help mentions a word that is no name, or each of
- * several, behind what to try first. Returns true if there is something; a word of one or two
- * letters stands in too many. */
+/* Says what to try first for a word that is no name; else lists the commands and functions whose
+ * name or help mentions it, or each of several words. Returns true if there is something; a word of
+ * one or two letters stands in too many. */
 static bool search(buf *out, const char *word)
 {
     buf found = {0};
     const char *first = concern_of(word);
-    if (first)
+    if (first) {
         buf_printf(out, "%s: %s\n", word, first);
+        return true;
+    }
     for (const command *c = registry.commands; c->name && strlen(word) > 2; c++)
         if (mention((const char *[]){c->name, c->summary, c->examples}, word))
             column(&found, c->name, c->summary);
@@ -404,7 +380,7 @@ static bool search(buf *out, const char *word)
         buf_printf(out, "Nothing is called `%s`; these mention it:\n%s", word, buf_text(&found));
     out->failed |= found.failed;
     buf_release(&found);
-    return any || first;
+    return any;
 }
 
 /* ---- Topics: pages that are about no single command or function ---- */
@@ -429,8 +405,10 @@ static const struct topic {
               {"kvstore", NULL, method_list},
               {"language", language_text, NULL},
               {"launch", NULL, launch_help},
+              {"lecture", lecture_text, NULL},
               {"optimizer", NULL, optimizer_list},
               {"options", NULL, NULL},
+              {"python", python_text, NULL},
               {"rules", rules_text, NULL},
               {"seed", seed_text, NULL},
               {"types", NULL, type_list}};
@@ -541,13 +519,44 @@ static bool show_word(const session *s, buf *out, const char *word)
     return true;
 }
 
+/* Appends what an option means to kvctl, launch, attach and jobs, and lists the commands that have
+ * one of that name. Returns false when nothing has it. */
+static bool option_help(buf *out, const char *word)
+{
+    static const struct {
+        const shell_table *table;
+        const char *of;
+    } tables[] = {{&options_table, "kvctl"},
+                  {&launch_table, "kvctl launch"},
+                  {&attach_table, "kvctl attach"},
+                  {&jobs_table, "kvctl jobs"}};
+    size_t from = out->len, n = strlen(word);
+    bool named = n > 2 && word[1] == '-', any = false;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const shell_option *o = shell_option_find(tables[i].table, word, n);
+        if (!o)
+            continue;
+        buf_printf(out, "%s:\n", tables[i].of);
+        shell_option_line(out, o, 26);
+    }
+    for (const command *c = registry.commands; c->name && named; c++) {
+        if (!command_option_find(c, word + 2, n - 2))
+            continue;
+        buf_add(out, any ? "" : "Commands that have it:\n");
+        column(out, c->name, c->summary);
+        any = true;
+    }
+    return out->len > from;
+}
+
 static int help_on(session *s, const ast *node, buf *text, result *out, kv_err *e)
 {
     const char *word = eval_word(s, node, "a word to look up", out, e);
     if (!word)
         return e->code;
-    return show_word(s, text, word) || search(text, word) ? KV_OK
-                                                          : not_found(s, node, word, false, e);
+    bool found = (*word == '-' && option_help(text, word)) || show_word(s, text, word) ||
+                 search(text, word);
+    return found ? KV_OK : not_found(s, node, word, false, e);
 }
 
 /* The tables of commands and functions: all, or what one word names. */

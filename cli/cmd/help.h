@@ -5,9 +5,9 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 
-/* cli/language.md, cli/rules.md, cli/checkpoints.md and cli/environment.md, which `help language`,
- * `help rules`, `help checkpoints` and `help environment` show; made by the build. */
-extern const char language_text[], rules_text[], checkpoints_text[], environment_text[];
+/* cli/language.md and the other pages, as `help language` shows them; made by the build. */
+extern const char language_text[], rules_text[], checkpoints_text[], environment_text[],
+    lecture_text[], python_text[];
 
 /* ---- help.c: words that a second one may follow, the name of one page ---- */
 

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/kv_assert.h"
-#include "base/suggest.h"
+#include "checkpoint/checkpoint.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
 #include "complete/offer.h"
@@ -160,21 +160,6 @@ static void offer_rules(complete_request *r)
 
 /* ---- Checkpoints ---- */
 
-/* The characters of a tensor's name that needs no quotes. */
-#define TENSOR_PLAIN                                                                               \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+-"
-
-/* The name of a tensor: in quotes, unless it is one word as it stands. */
-static void offer_tensor(void *arg, const char *name)
-{
-    complete_request *r = arg;
-    bool plain = *name && *name != '-' && !name[strspn(name, TENSOR_PLAIN)];
-    if (plain && !r->at.quote)
-        offer_word(r, name);
-    else if (!strpbrk(name, "\"'\\\n"))
-        offer_text(r, name);
-}
-
 static bool is_pattern(const char *name)
 {
     return strncmp(name, "GLOB", 4) == 0;
@@ -201,7 +186,7 @@ static void offer_tensors(complete_request *r)
         from += strcspn(from, " \t");
         from += strspn(from, " \t");
     }
-    complete_tensors(from, offer_tensor, r);
+    offer_tensors_of(r, from);
 }
 
 static void offer_name(void *arg, const char *name)
@@ -225,7 +210,7 @@ static const char *parameter_here(const parse_cursor *at)
 }
 
 /* Offers values of parameters that mean the same in every function. Returns false for others. */
-static bool offer_parameter(complete_request *r, const char *name)
+static bool offer_argument(complete_request *r, const char *name)
 {
     static const char *const truths[] = {"true", "false", NULL};
     if (strcmp(name, "dtype") == 0) {
@@ -264,7 +249,7 @@ static void complete_operand(complete_request *r)
     const command *c = at->method ? command_find(at->call, strlen(at->call)) : NULL;
     const char *parameter = at->call && !c ? parameter_here(at) : NULL;
     bool has = at->call && strcmp(at->call, "has") == 0;
-    if (parameter && offer_parameter(r, parameter))
+    if (parameter && offer_argument(r, parameter))
         return;
     if ((c && c->args[0].kind == ARG_KEYS && at->call_argument == 1) || has)
         offer_keys(r);
@@ -327,28 +312,24 @@ static void offer_capabilities(complete_request *r)
 
 static void offer_help(complete_request *r)
 {
-    static const char merge[] = "help merge ", optimizer[] = "help optimizer ",
-                      language[] = "help language ";
-    const char *from = r->text + r->at.statement, *name;
-    if (strncmp(from, merge, sizeof merge - 1) == 0) {
-        complete_merges(offer_name, r);
-        return;
-    }
-    if (strncmp(from, optimizer, sizeof optimizer - 1) == 0) {
+    char group[16] = "";
+    const char *name;
+    sscanf(r->text + r->at.statement, "help %15[a-z] ", group);
+    if (strcmp(group, "merge") == 0 && r->at.argument == 1) {
+        offer_merges(r);
+    } else if (strcmp(group, "optimizer") == 0 && r->at.argument == 1) {
         for (int i = 0; kv_optimizer_text(i, &name); i++)
             offer_word(r, name);
-        return;
-    }
-    if (strncmp(from, language, sizeof language - 1) == 0) {
+    } else if (strcmp(group, "language") == 0 && r->at.argument == 1) {
         language_words(offer_name, r);
-        return;
+    } else {
+        for (int i = 0; help_topic(i); i++)
+            offer_word(r, help_topic(i));
+        offer_types(r);
+        offer_commands(r);
+        for (const function *f = registry.functions; f->name; f++)
+            offer_word(r, f->name);
     }
-    for (int i = 0; help_topic(i); i++)
-        offer_word(r, help_topic(i));
-    offer_types(r);
-    offer_commands(r);
-    for (const function *f = registry.functions; f->name; f++)
-        offer_word(r, f->name);
 }
 
 /* Words that only the command of an argument explains. */
@@ -406,7 +387,7 @@ static void complete_argument(complete_request *r)
         offer_rules(r);
         break;
     case ARG_MERGE:
-        complete_merges(offer_name, r);
+        offer_merges(r);
         offer_files(r, FILES_RULES);
         break;
     case ARG_CODE:
@@ -454,67 +435,26 @@ static void complete_file(complete_request *r)
         offer_variables(r);
 }
 
-/* --warm-up for a parameter warm_up, n bytes. */
-static void offer_parameter_option(complete_request *r, const char *name, size_t n)
-{
-    buf word = {0};
-    buf_add(&word, "--");
-    name_put(&word, name, n, '-');
-    offer_word(r, buf_text(&word));
-    buf_release(&word);
-}
-
-/* The parameters in the head of an optimizer's text: updater NAME, NAME(PARAM = …, …). */
-static void offer_parameters_of(complete_request *r, const char *text)
-{
-    const char *head = strstr(text, "updater "), *at = head ? strchr(head, '(') : NULL;
-    const char *body = head ? strchr(head, '{') : NULL;
-    while (at && body && at < body) {
-        size_t blanks = strspn(at + 1, " \n"), n = 0;
-        const char *name = at + 1 + blanks;
-        while (lex_is_word_char(name[n]))
-            n++;
-        if (n > 0)
-            offer_parameter_option(r, name, n);
-        at = strchr(name, ',');
-    }
-}
-
-/* The parameters that every optimizer takes: see kv_set_optimizer. */
-static void offer_common_parameters(complete_request *r)
-{
-    for (const optimizer_param *p = optimizer_params; p->name; p++)
-        offer_parameter_option(r, p->name, strlen(p->name));
-}
-
-static void offer_merge_parameter(void *arg, const char *name)
-{
-    offer_parameter_option(arg, name, strlen(name));
-}
-
 /* The parameters of the updater, optimizer or merge that the statement names. */
 static void offer_rule_options(complete_request *r)
 {
     const char *from = r->text + r->at.statement, *text, *name;
+    buf word = {0};
     from += strcspn(from, " \t");
     from += strspn(from, " \t");
-    size_t n = strcspn(from, " \t");
-    if (is_merge(r)) {
-        complete_merge_parameters(from, n, offer_merge_parameter, r);
-        return;
-    }
-    for (int64_t i = 0; i < r->s->nrules; i++) {
-        const rule_definition *d = &r->s->rule_defs[i];
-        if (strlen(d->name) == n && strncmp(d->name, from, n) == 0)
-            for (int p = 0; p < d->rule->nparams; p++)
-                offer_parameter_option(r, d->rule->params[p].name, strlen(d->rule->params[p].name));
-    }
-    if (!is_optimizer(r))
-        return;
-    for (int i = 0; (text = kv_optimizer_text(i, &name)); i++)
-        if (strlen(name) == n && strncasecmp(name, from, n) == 0)
-            offer_parameters_of(r, text);
-    offer_common_parameters(r);
+    buf_put(&word, from, strcspn(from, " \t"));
+    for (int64_t i = 0; i < r->s->nrules && !is_merge(r); i++)
+        if (strcmp(r->s->rule_defs[i].name, buf_text(&word)) == 0)
+            for (int p = 0; p < r->s->rule_defs[i].rule->nparams; p++)
+                offer_parameter(r, r->s->rule_defs[i].rule->params[p].name);
+    for (int i = 0; is_optimizer(r) && (text = kv_optimizer_text(i, &name)); i++)
+        if (strcasecmp(name, buf_text(&word)) == 0)
+            offer_parameters_of(r, text, false);
+    for (const optimizer_param *p = optimizer_params; is_optimizer(r) && p->name; p++)
+        offer_parameter(r, p->name);
+    if (is_merge(r))
+        offer_merge_parameters(r, buf_text(&word));
+    buf_release(&word);
 }
 
 static void complete_option(complete_request *r)
@@ -558,7 +498,8 @@ static void complete_option_value(complete_request *r)
         offer_files(r, FILES_ALL);
     } else if (o->kind == OPTION_RAW || o->kind == OPTION_RAWS) {
         if (strcmp(o->name, "dtype") == 0)
-            complete_tensor_types(offer_name, r);
+            for (int t = 0; t < TENSOR_NSAFE; t++)
+                offer_word(r, tensor_type_name((tensor_type)t));
         else if (is_pattern(o->value))
             offer_tensors(r);
     } else if (strcmp(o->value, "DEVS") == 0) {

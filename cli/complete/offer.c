@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "checkpoint/checkpoint.h"
 #include "lang/lex.h"
 #include "lang/parse.h"
@@ -19,57 +20,71 @@
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 
-/* ---- Merges ---- */
+/* ---- Rules ---- */
 
-/* Names and heads of merges. A file is read only when it is small. */
+/* A file is read only when it is small: no rule has more bytes. */
+#define FILE_MOST 100000
 
-#define FILE_MOST 100000 /* bytes: no rule has more */
-
-void complete_merges(void (*offer)(void *arg, const char *name), void *arg)
+void offer_parameter(complete_request *r, const char *name)
 {
-    for (const merge_text *t = merge_texts; t->name; t++)
-        offer(arg, t->name);
+    buf word = {0};
+    buf_add(&word, "--");
+    name_put(&word, name, strlen(name), '-');
+    offer_word(r, buf_text(&word));
+    buf_release(&word);
 }
 
-static void offer_parameters(const char *text, void (*offer)(void *arg, const char *name),
-                             void *arg)
+void offer_parameters_of(complete_request *r, const char *text, bool merge)
 {
     rule_ast *rule;
     arena nodes = {0};
     kv_err unused = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    if (parse_merge(&rule, &src, &nodes, &unused) == KV_OK)
+    if ((merge ? parse_merge : parse_rule)(&rule, &src, &nodes, &unused) == KV_OK)
         for (int i = 0; i < rule->nparams; i++)
-            offer(arg, rule->params[i].name);
+            offer_parameter(r, rule->params[i].name);
     arena_release(&nodes);
 }
 
-void complete_merge_parameters(const char *word, size_t n,
-                               void (*offer)(void *arg, const char *name), void *arg)
+void offer_merges(complete_request *r)
 {
-    buf path = {0};
+    for (const merge_text *t = merge_texts; t->name; t++)
+        offer_word(r, t->name);
+}
+
+void offer_merge_parameters(complete_request *r, const char *path)
+{
     struct stat about;
     kv_err unused = {0};
     char *read;
     size_t bytes;
-    buf_put(&path, word, n);
-    const merge_text *t = merge_text_find(buf_text(&path));
+    const merge_text *t = merge_text_find(path);
     if (t)
-        offer_parameters(t->text, offer, arg);
-    else if (stat(buf_text(&path), &about) == 0 && S_ISREG(about.st_mode) &&
-             about.st_size <= FILE_MOST &&
-             !file_read_text(buf_text(&path), &read, &bytes, &unused)) {
-        offer_parameters(read, offer, arg);
+        offer_parameters_of(r, t->text, true);
+    else if (stat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_MOST &&
+             !file_read_text(path, &read, &bytes, &unused)) {
+        offer_parameters_of(r, read, true);
         mem_free(read);
     }
-    buf_release(&path);
 }
 
 /* ---- Tensors ---- */
 
-/* Names of tensors: from the header of the checkpoint in the statement. */
-
 #define TENSORS_MOST 10000
+
+/* The characters of a tensor's name that needs no quotes. */
+#define TENSOR_PLAIN                                                                               \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+-"
+
+/* The name of a tensor: in quotes, unless it is one word as it stands. */
+static void offer_tensor(complete_request *r, const char *name)
+{
+    bool plain = *name && *name != '-' && !name[strspn(name, TENSOR_PLAIN)];
+    if (plain && !r->at.quote)
+        offer_word(r, name);
+    else if (!strpbrk(name, "\"'\\\n"))
+        offer_text(r, name);
+}
 
 /* The word behind the command, without its quotes; false when it is not a plain word. */
 static bool first_word(buf *out, const char *statement)
@@ -84,7 +99,7 @@ static bool first_word(buf *out, const char *statement)
     return !buf_check(out, NULL);
 }
 
-void complete_tensors(const char *statement, void (*offer)(void *arg, const char *name), void *arg)
+void offer_tensors_of(complete_request *r, const char *statement)
 {
     checkpoint_options weights = {.weights = true};
     checkpoint *c = NULL;
@@ -96,15 +111,9 @@ void complete_tensors(const char *statement, void (*offer)(void *arg, const char
         checkpoint_open(&c, buf_text(&path), &weights, &unused) == KV_OK &&
         checkpoint_count(c) <= TENSORS_MOST)
         for (int64_t i = 0; i < checkpoint_count(c); i++)
-            offer(arg, checkpoint_at(c, i)->name);
+            offer_tensor(r, checkpoint_at(c, i)->name);
     checkpoint_close(c);
     buf_release(&path);
-}
-
-void complete_tensor_types(void (*offer)(void *arg, const char *name), void *arg)
-{
-    for (int t = 0; t < TENSOR_NSAFE; t++)
-        offer(arg, tensor_type_name((tensor_type)t));
 }
 
 /* ---- The place ---- */

@@ -13,32 +13,6 @@
 #include "syntax/read_unit.h"
 #include "term/line.h"
 
-/* ---- Merges ---- */
-
-/* The rules of merges, and their parameters. */
-
-/* Offers the name of each rule of the library. */
-void complete_merges(void (*offer)(void *arg, const char *name), void *arg);
-
-/* Offers the parameters of the rule that a word of n bytes names: one of the library, or the path
- * of a file. */
-void complete_merge_parameters(const char *word, size_t n,
-                               void (*offer)(void *arg, const char *name), void *arg);
-
-/* ---- Tensors ---- */
-
-/* Names of tensors, for the patterns of commands on checkpoints. */
-
-/* Calls offer with the name of each tensor of the checkpoint that a statement names behind its
- * command: `ls m/ `. statement: from its first byte on. Nothing is offered where there is none, for
- * stdin and pipes, nor from a checkpoint of so many tensors that nobody would look at them. */
-void complete_tensors(const char *statement, void (*offer)(void *arg, const char *name), void *arg);
-
-/* The same with the types of tensors that safetensors has. */
-void complete_tensor_types(void (*offer)(void *arg, const char *name), void *arg);
-
-/* ---- The language and the session ---- */
-
 /* The text that is being completed. */
 typedef struct complete_request {
     session *s;
@@ -61,6 +35,17 @@ void offer_word(complete_request *r, const char *word);
 void offer_all(complete_request *r, const char *const *words); /* a NULL ends them */
 /* A word that the language wants in quotes: with them, unless one is open already. */
 void offer_text(complete_request *r, const char *word);
+
+/* --warm-up for a parameter warm_up; all of the rule in a text; those of a merge of the library, or
+ * in a file. */
+void offer_parameter(complete_request *r, const char *name);
+void offer_parameters_of(complete_request *r, const char *text, bool merge);
+void offer_merge_parameters(complete_request *r, const char *path);
+void offer_merges(complete_request *r);
+
+/* The tensors of the checkpoint behind the first word of a statement: `ls m/ `. None where there is
+ * none, for stdin and pipes, nor from one of so many tensors that nobody would look at them. */
+void offer_tensors_of(complete_request *r, const char *statement);
 
 void offer_keys(complete_request *r);
 void offer_variables(complete_request *r);

@@ -7,6 +7,8 @@
 #include "options/options.h"
 
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,9 +287,21 @@ static bool is_script(const char *word)
     return (errno == EIO || errno == EACCES || errno == ELOOP) && !command_find(word, strlen(word));
 }
 
+/* Adds the scripts in the folder of one that is not there. The caller calls globfree. */
+static void add_scripts(suggest *near, const char *word, glob_t *found)
+{
+    const char *slash = strrchr(word, '/');
+    char pattern[PATH_MAX];
+    snprintf(pattern, sizeof pattern, "%.*s*.kv", slash ? (int)(slash - word) + 1 : 0, word);
+    if (glob(pattern, GLOB_NOESCAPE, NULL, found) == 0)
+        for (size_t i = 0; i < found->gl_pathc; i++)
+            suggest_add(near, found->gl_pathv[i]);
+}
+
 static int neither(const char *word, kv_err *e)
 {
     suggest near = {.word = word};
+    glob_t scripts = {0};
     size_t first = strcspn(word, " ");
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
@@ -303,7 +317,9 @@ static int neither(const char *word, kv_err *e)
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
             return kv_err_hint(e, "did you mean --%s?", word), e->code;
+    add_scripts(&near, word, &scripts);
     suggest_done(&near, e);
+    globfree(&scripts);
     return kv_err_hint(e, "kvctl help lists the commands"), e->code;
 }
 
@@ -345,6 +361,8 @@ static bool is_word(const options *o, const char *word)
         return true;
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
+    if (shell_words_asks(&o->command, word))
+        return true;
     if (shell_words_takes_any(&o->command))
         return true;
     if (word[1] == '-')

@@ -85,14 +85,9 @@ static int set_text(char *out, size_t room, const char *name, const char *part, 
     return rc;
 }
 
-static int set_name(char out[PLOT_NAME], const char *name, const char *part, kv_err *e)
+int plot_set_text(plot *p, plot_text which, const char *text, kv_err *e)
 {
-    return set_text(out, PLOT_NAME, name, part, e);
-}
-
-int plot_set_title(plot *p, const char *text, kv_err *e)
-{
-    return set_text(p->title, sizeof p->title, text, "", e);
+    return set_text(p->texts[which], PLOT_TEXT_SIZE, text, "", e);
 }
 
 /* A new series; takes y, also on failure. */
@@ -107,7 +102,7 @@ static int add_series(plot *p, const char *name, double *y, int64_t n, int64_t c
     s->n = n;
     s->columns = columns;
     s->step = 1;
-    return set_name(s->name, name, "", e);
+    return set_text(s->name, PLOT_NAME, name, "", e);
 }
 
 static int add_column(plot *p, const char *name, const double *y, const int64_t *shape,
@@ -115,7 +110,7 @@ static int add_column(plot *p, const char *name, const double *y, const int64_t 
 {
     char own[PLOT_NAME], part[24];
     snprintf(part, sizeof part, "[:, %d]", (int)column);
-    int rc = set_name(own, name, part, e);
+    int rc = set_text(own, PLOT_NAME, name, part, e);
     double *copy = rc ? NULL : mem_alloc(shape[0], sizeof *copy, e);
     if (!copy)
         return e->code;
@@ -190,7 +185,7 @@ static int add_list(plot *p, const char *name, const value_list *list, kv_err *e
     for (int64_t i = 0; i < list->n && rc == KV_OK; i++) {
         char own[PLOT_NAME], part[24];
         snprintf(part, sizeof part, "[%lld]", (long long)i);
-        if ((rc = set_name(own, name, part, e)) == KV_OK)
+        if ((rc = set_text(own, PLOT_NAME, name, part, e)) == KV_OK)
             rc = plot_add(p, own, list->items[i], e);
     }
     return rc;
@@ -272,12 +267,12 @@ static int64_t at_most(int64_t n, int64_t most)
 static void count_gaps(plot *p, plot_series *s)
 {
     bool above = p->log && p->style != PLOT_HIST;
+    p->all += s->n;
     for (int64_t i = 0; i < s->n && !stop_check_at(i, NULL); i++) {
-        bool low = above && s->y[i] <= 0;
-        p->nans += isnan(s->y[i]);
-        p->below += low && isfinite(s->y[i]);
-        p->infs += isinf(s->y[i]) != 0;
-        if (low || !isfinite(s->y[i]))
+        bool low = above && s->y[i] <= 0, odd = !isfinite(s->y[i]);
+        p->below += low && !odd;
+        p->odd += odd;
+        if (low || odd)
             s->y[i] = NAN;
     }
 }
@@ -408,8 +403,8 @@ static void add_rows(buf *out, const plot_series *s, int columns, int rows, bool
 void plot_sparkline(buf *out, const plot *p, int columns, int rows)
 {
     histogram h;
-    if (p->title[0])
-        buf_printf(out, "%s\n", p->title);
+    if (p->texts[PLOT_TITLE][0])
+        buf_printf(out, "%s\n", p->texts[PLOT_TITLE]);
     if (p->style == PLOT_HEAT) {
         add_rows(out, &p->series[0], columns, rows, p->log);
         return;
@@ -485,20 +480,40 @@ static void add_point(buf *out, double x, double y)
     buf_char(out, '\n');
 }
 
-static void set_title(buf *out, const char *text)
+static void set_text_of(buf *out, const char *what, const char *text)
 {
-    buf_add(out, "set title ");
+    if (!*text)
+        return;
+    buf_printf(out, "set %s ", what);
     add_quoted(out, text);
     buf_char(out, '\n');
 }
 
-/* What each of several series is drawn with. */
-static void add_plots(buf *out, const plot *p, const char *with, const char *with_one)
+/* Returns true if number k has no neighbour that a line could lead to. */
+static bool is_lone(const plot_series *s, int64_t k)
+{
+    return !isnan(s->y[k]) && (k == 0 || isnan(s->y[k - 1])) &&
+           (k + 1 == s->n || isnan(s->y[k + 1]));
+}
+
+static bool has_lone(const plot_series *s)
+{
+    for (int64_t k = 0; k < s->n; k++)
+        if (is_lone(s, k))
+            return true;
+    return false;
+}
+
+/* What each of several series is drawn with; with points: also the numbers between two gaps. */
+static void add_plots(buf *out, const plot *p, const char *with, bool points)
 {
     for (int i = 0; i < p->n; i++) {
+        const plot_series *s = &p->series[i];
         buf_add(out, i == 0 ? "plot '-' title " : ", '-' title ");
-        add_quoted(out, p->series[i].name);
-        buf_printf(out, " with %s", p->series[i].n > 1 ? with : with_one);
+        add_quoted(out, s->name);
+        buf_printf(out, " with %s", points && s->n == 1 ? "points" : with);
+        if (points && s->n > 1 && has_lone(s))
+            buf_printf(out, " lt %d, '-' notitle with points lt %d", i + 1, i + 1);
     }
     buf_char(out, '\n');
 }
@@ -518,10 +533,17 @@ static void lines_script(buf *out, const plot *p)
     }
     if (p->log)
         buf_add(out, "set logscale y\n");
-    add_plots(out, p, "lines", "points");
+    add_plots(out, p, "lines", true);
     for (int i = 0; i < p->n; i++) {
-        for (int64_t k = 0; k < p->series[i].n; k++)
-            add_point(out, (double)k * p->series[i].step, p->series[i].y[k]);
+        const plot_series *s = &p->series[i];
+        for (int64_t k = 0; k < s->n; k++)
+            add_point(out, (double)k * s->step, s->y[k]);
+        buf_add(out, "e\n");
+        if (s->n == 1 || !has_lone(s))
+            continue;
+        for (int64_t k = 0; k < s->n; k++)
+            if (is_lone(s, k))
+                add_point(out, (double)k * s->step, s->y[k]);
         buf_add(out, "e\n");
     }
 }
@@ -540,7 +562,7 @@ static void hist_script(buf *out, const plot *p)
     buf_add(out, p->log ? "\nset logscale y\n" : "\n");
     set_range(out, "x", first - h.width, first + h.n * h.width);
     set_range(out, "y", p->log ? 0.5 : 0, (double)h.most * (p->log ? 2 : 1.05));
-    add_plots(out, p, p->n > 1 ? "histeps" : "boxes", p->n > 1 ? "histeps" : "boxes");
+    add_plots(out, p, p->n > 1 ? "histeps" : "boxes", false);
     for (int k = 0; k < p->n; k++) {
         count_numbers(&h, &p->series[k]);
         for (int i = 0; i < h.n; i++)
@@ -555,7 +577,8 @@ static void heat_script(buf *out, const plot *p)
     int64_t rows = at_most(s->n / s->columns, HEAT_MOST), columns = at_most(s->columns, HEAT_MOST);
     range r = {0};
     widen(&r, s->y, s->n);
-    set_title(out, p->title[0] ? p->title : s->name);
+    if (!p->texts[PLOT_TITLE][0])
+        set_text_of(out, "title", s->name);
     /* viridis, by S. van der Walt and N. Smith, which newer versions have built in */
     buf_add(out, "unset key\nset palette defined (0 '#440154', 1 '#3b528b', 2 '#21918c', "
                  "3 '#5ec962', 4 '#fde725')\n");
@@ -579,8 +602,9 @@ void plot_script(buf *out, const plot *p, plot_target target, int columns, int r
 {
     add_terminal(out, p, target, columns, rows);
     buf_add(out, "set encoding utf8\n");
-    if (p->title[0] && p->style != PLOT_HEAT)
-        set_title(out, p->title);
+    set_text_of(out, "title", p->texts[PLOT_TITLE]);
+    set_text_of(out, "xlabel", p->texts[PLOT_XLABEL]);
+    set_text_of(out, "ylabel", p->texts[PLOT_YLABEL]);
     switch (p->style) {
     case PLOT_LINES:
         lines_script(out, p);

@@ -17,7 +17,8 @@ typedef enum plot_style {
 } plot_style;
 
 #define PLOT_NAME  64 /* bytes of the name of a series, with its NUL */
-#define PLOT_TITLE 128
+#define PLOT_TEXT_SIZE 128
+#define PLOT_FILE_SIZE 1024
 #define PLOT_BINS  1000 /* bars of a histogram, at most */
 
 /* One line, one array. */
@@ -31,22 +32,29 @@ typedef struct plot_series {
 
 #define PLOT_MAX_LINES 16 /* more of them cannot be told apart */
 
+typedef enum plot_text { PLOT_TITLE, PLOT_XLABEL, PLOT_YLABEL, PLOT_NTEXTS } plot_text;
+
+/* Without its numbers it is plain data, which kvctl attach sends as it lies in memory. */
 typedef struct plot {
     plot_style style;
-    bool log;               /* a logarithmic axis: of numbers, in a histogram of counts */
-    int bins;               /* of a histogram; 0: as its numbers want it */
-    char title[PLOT_TITLE]; /* "": none */
+    int32_t log;  /* 1: a logarithmic axis: of numbers, in a histogram of counts */
+    int32_t bins; /* of a histogram; 0: as its numbers want it */
+    char texts[PLOT_NTEXTS][PLOT_TEXT_SIZE]; /* "": none */
+    char file[PLOT_FILE_SIZE];               /* that it goes to; "": to the terminal */
+    int32_t append;                          /* 1: behind what the file holds */
     plot_series series[PLOT_MAX_LINES];
-    int n;
-    int64_t nans, infs, below; /* numbers that leave gaps; below: not above 0, with log */
+    int32_t n;
+    int64_t all, odd, below; /* numbers; those of them that are not finite, and, with log, finite
+                                ones that are not above 0, leave gaps */
 } plot;
 
 /* Adds v, called name, as the style wants it: for lines an array of one axis, numbers, or the
  * columns of an array of two. Errors: dtype (no numbers), shape, value (too many lines). */
 int plot_add(plot *p, const char *name, value v, kv_err *e);
 
-/* Sets the title, in which what would act on a terminal is shown by its number. Errors: memory. */
-int plot_set_title(plot *p, const char *text, kv_err *e);
+/* Sets the title or a label, in which what would act on a terminal is shown by its number. Errors:
+ * memory. */
+int plot_set_text(plot *p, plot_text which, const char *text, kv_err *e);
 
 /* Checks that there is something to draw, counts what leaves gaps, and makes long lines as short as
  * a picture can show: the smallest and the largest number of each part stay. Errors: value (no

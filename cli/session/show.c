@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "io/csv.h"
 #include "io/json.h"
+#include "lang/parse.h"
 #include "session/containers.h"
 #include "session/result.h"
 
@@ -215,6 +216,16 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
     return rc;
 }
 
+/* A value that is no array: arrays inside are shown as a bare expression shows them, as in Python,
+ * and in the old style by their summary, as MXNet of that time did. */
+static int show_items(session *s, buf *out, value v, bool repr, kv_err *e)
+{
+    print_style style = s->out.style;
+    style.may_stop = true;
+    style.format = s->out.format == SHOW_MXNET ? PRINT_MXNET_REPR : PRINT_REPR;
+    return value_print_arrays(out, v, repr, s->out.format == SHOW_LEGACY ? NULL : &style, e);
+}
+
 int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
 {
     json_writer w = {.out = out};
@@ -224,7 +235,7 @@ int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
     else if (s->out.format == SHOW_JSON)
         rc = show_json(&w, NULL, v, e);
     else
-        value_print(out, v, repr);
+        rc = show_items(s, out, v, repr, e);
     if (rc == KV_OK && value_is_sequence(v))
         rc = stop_check(e);
     return rc ? rc : buf_check(out, e);
@@ -238,7 +249,7 @@ static bool is_plain_key(const char *name)
         [0x80 ... 0xFF] = 3}; /* 2: it may come first; 3: not ASCII, so it may be hidden */
     const unsigned char *at = (const unsigned char *)name;
     bool ascii = true;
-    if (plain[*at] < 2)
+    if (plain[*at] < 2 && !parse_is_digit_key(name, strlen(name)))
         return false;
     for (; plain[*at]; at++)
         ascii = ascii && *at < 0x80;

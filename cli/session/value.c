@@ -597,10 +597,19 @@ static bool print_number(buf *out, kv_array *a)
     return true;
 }
 
-static void print_value(buf *out, value v, bool repr, int depth);
+/* Where values go as text. arrays: how the arrays inside are shown; NULL: by their summary. */
+typedef struct printer {
+    buf *out;
+    const print_style *arrays;
+    kv_err *e;
+    int rc; /* of an array whose elements could not be read */
+} printer;
 
-static void print_items(buf *out, const value_list *list, const char *ends, int depth)
+static void print_value(printer *p, value v, bool repr, int depth);
+
+static void print_items(printer *p, const value_list *list, const char *ends, int depth)
 {
+    buf *out = p->out;
     buf_char(out, ends[0]);
     if (depth >= PRINT_DEPTH)
         buf_add(out, "...");
@@ -615,7 +624,7 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
         if (!first)
             buf_add(out, list->index && i % 2 ? ": " : ", ");
         first = false;
-        print_value(out, list->items[i], true, depth + 1);
+        print_value(p, list->items[i], true, depth + 1);
     }
     if (ends[0] == '(' && list->n == 1)
         buf_char(out, ',');
@@ -624,8 +633,9 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
 
 /* SGD(learning_rate=0.1), or <KVStore local>: its name, then the name and the value
  * of each part. */
-static void print_object(buf *out, value v, int depth)
+static void print_object(printer *p, value v, int depth)
 {
+    buf *out = p->out;
     const value_list *list = v.u.list;
     const char *name = list->items[0].u.text;
     buf_add(out, name);
@@ -635,13 +645,14 @@ static void print_object(buf *out, value v, int depth)
     for (int64_t i = 1; i + 1 < list->n; i += 2) {
         const char *part = list->items[i].u.text;
         buf_printf(out, "%s%s%s", i > 1 ? ", " : "", part, *part ? "=" : "");
-        print_value(out, list->items[i + 1], true, depth + 1);
+        print_value(p, list->items[i + 1], true, depth + 1);
     }
     buf_char(out, ')');
 }
 
-static void print_value(buf *out, value v, bool repr, int depth)
+static void print_value(printer *p, value v, bool repr, int depth)
 {
+    buf *out = p->out;
     char ctx[KV_CTX_TEXT];
     switch (v.kind) {
     case VALUE_NONE:
@@ -660,25 +671,36 @@ static void print_value(buf *out, value v, bool repr, int depth)
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));
         return;
     case VALUE_ARRAY:
-        if (depth == 0 || !print_number(out, v.u.box->array))
+        if (depth > 0 && print_number(out, v.u.box->array))
+            return;
+        if (depth > 0 && p->arrays && kv_array_storage(v.u.box->array) != KV_ROW_SPARSE)
+            p->rc = p->rc ? p->rc : print_array(out, v.u.box->array, p->arrays, p->e);
+        else
             print_summary(out, v.u.box->array, repr && depth == 0);
         return;
     case VALUE_LIST:
-        print_items(out, v.u.list, "[]", depth);
+        print_items(p, v.u.list, "[]", depth);
         return;
     case VALUE_TUPLE:
-        print_items(out, v.u.list, "()", depth);
+        print_items(p, v.u.list, "()", depth);
         return;
     case VALUE_DICT:
-        print_items(out, v.u.list, "{}", depth);
+        print_items(p, v.u.list, "{}", depth);
         return;
     case VALUE_OBJECT:
-        print_object(out, v, depth);
+        print_object(p, v, depth);
         return;
     }
 }
 
 void value_print(buf *out, value v, bool repr)
 {
-    print_value(out, v, repr, 0);
+    print_value(&(printer){.out = out}, v, repr, 0);
+}
+
+int value_print_arrays(buf *out, value v, bool repr, const print_style *arrays, kv_err *e)
+{
+    printer p = {out, arrays, e, KV_OK};
+    print_value(&p, v, repr, 0);
+    return p.rc;
 }

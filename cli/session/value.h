@@ -8,6 +8,7 @@
 #define SESSION_VALUE_H
 
 #include "base/buf.h"
+#include "io/print.h"
 #include "kv_array.h"
 #include "vm/host.h"
 
@@ -162,5 +163,9 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
  * array itself: see show.h for its elements. What print shows of a row_sparse array is MXNet's, a
  * bare expression also shows how many rows it holds. */
 void value_print(buf *out, value v, bool repr);
+
+/* The same with the elements of the arrays inside lists, as `arrays` shows them; NULL: summaries.
+ * Errors: those of print_array. */
+int value_print_arrays(buf *out, value v, bool repr, const print_style *arrays, kv_err *e);
 
 #endif

@@ -746,13 +746,21 @@ static ast *next_redirect(parser *p, const command *c, bool *last)
     return parse_redirect(p, c);
 }
 
+/* Returns true at the word of `help --seed`, which asks about an option. */
+static bool asks_about_option(parser *p, const binding *b)
+{
+    const token *t = parse_peek(p);
+    return strcmp(b->c->name, "help") == 0 && b->given == 0 && !p->cursor && !is_help_option(p) &&
+           !command_option_find(b->c, p->lx.src->text + t->pos + 2, t->end - t->pos - 2);
+}
+
 /* Reads up to the end of the command. *other: a node that stands for all of it, or NULL. */
 static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
 {
     const command *c = b->c;
     for (bool last = false; !last && !parse_at_end(p);) {
         bool redirect = parse_at_redirect(p) && !parse_at_option(p);
-        if (!redirect && !parse_at_option(p)) {
+        if (!redirect && (!parse_at_option(p) || asks_about_option(p, b))) {
             if (!parse_peek(p)->blank_before && parse_expects(p, EXPECT_NOTHING, 0))
                 return false;
             if (!next_argument(p, b))

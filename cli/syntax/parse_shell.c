@@ -32,6 +32,11 @@ bool shell_words_has(const shell_words *w, const char *word)
            command_option_find(w->c, word + 2, n - 2);
 }
 
+bool shell_words_asks(const shell_words *w, const char *word)
+{
+    return strcmp(w->c->name, "help") == 0 && w->n == 0 && !shell_words_has(w, word);
+}
+
 bool shell_words_takes_any(const shell_words *w)
 {
     const command_option *o = w->open;
@@ -41,7 +46,8 @@ bool shell_words_takes_any(const shell_words *w)
 
 int shell_words_add(shell_words *w, const char *word, bool literal, kv_err *e)
 {
-    bool dashed = !literal && word[0] == '-' && word[1] == '-' && word[2];
+    bool dashed = !literal && word[0] == '-' && word[1] == '-' && word[2] &&
+                  !shell_words_asks(w, word);
     bool option = dashed && (!w->open || w->open == &param);
     size_t n = strcspn(word, "=");
     if (mem_grow(&w->items, &w->cap, w->n + 1, sizeof *w->items, e))
@@ -75,8 +81,13 @@ static ast *value_word(parser *p, const char *word)
     p->lx.in_brackets = true; /* a newline is a blank */
     ast *node = parse_expr(p, false);
     node = parse_word_ended(p) ? node : NULL;
-    if (!node && !strpbrk(word, "\"'()[]{}")) /* the shell has taken its quotes */
-        kv_err_hint(p->e, "for the text write '\"%.64s\"'", word);
+    if (!node && !strpbrk(word, "\"'()[]{}")) { /* the shell has taken its quotes */
+        size_t n = strcspn(word, "#");
+        if (*word == '@' && strpbrk(word, " \t")) /* of a file whose name has blanks */
+            kv_err_hint(p->e, "'@\"%.*s\"%.64s'", (int)n - 1, word + 1, word + n);
+        else
+            kv_err_hint(p->e, "for the text write '\"%.64s\"'", word);
+    }
     return node;
 }
 

@@ -31,6 +31,9 @@ bool shell_words_begin(shell_words *w, const char *name);
  * parameters of rules --seed is one: kvctl's own would be for functions that it does not call. */
 bool shell_words_has(const shell_words *w, const char *word);
 
+/* Returns true for `help --seed`, where an option is the word that is asked about. */
+bool shell_words_asks(const shell_words *w, const char *word);
+
 /* Returns true if the next word is the value of an option that takes any text, with dashes too. */
 bool shell_words_takes_any(const shell_words *w);
 

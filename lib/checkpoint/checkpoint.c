@@ -267,6 +267,14 @@ const char *tensor_info_type(const tensor_info *t)
     return t->odd ? t->odd : tensor_type_name(t->type);
 }
 
+void tensor_info_index(int64_t index[KV_MAX_NDIM], const tensor_info *t, int64_t i)
+{
+    for (int axis = t->ndim - 1; axis >= 0; axis--) {
+        index[axis] = i % t->shape[axis];
+        i /= t->shape[axis];
+    }
+}
+
 int checkpoint_has_numbers(const checkpoint *c, int64_t i, kv_err *e)
 {
     const tensor_info *t = &c->tensors[i];

@@ -58,6 +58,9 @@ typedef struct tensor_info {
 /* The type as a listing shows it. */
 const char *tensor_info_type(const tensor_info *t);
 
+/* The index of element i, one number for each axis. */
+void tensor_info_index(int64_t index[KV_MAX_NDIM], const tensor_info *t, int64_t i);
+
 /* How the data stand in the file, where that is not as they are given out. */
 enum {
     TENSOR_SWAPPED = 1 << 0, /* big-endian */

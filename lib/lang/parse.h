@@ -346,6 +346,10 @@ ast *parse_operand(parser *p);
 /* KEYS: words, never arithmetic. Gives AST_KEYS. */
 ast *parse_keys(parser *p);
 
+/* Returns true if a word of n bytes that begins with a digit is a text key without quotes: it has a
+ * point and letters, as 0.bias and 3d.weight, and is neither a number (1.e5) nor a range. */
+bool parse_is_digit_key(const char *text, size_t n);
+
 /* A path as it stands after @ and >, or where a command takes a FILE: AST_TEXT, AST_FTEXT, AST_NAME
  * (for $NAME) or the expression in ( ). A bare path is also marked as op 1. */
 ast *parse_path(parser *p);

@@ -113,6 +113,26 @@ static ast *key_word(parser *p, uint32_t pos)
     return node;
 }
 
+bool parse_is_digit_key(const char *text, size_t n)
+{
+    double unused;
+    size_t digits = strspn(text, "0123456789");
+    bool letters = false;
+    for (size_t i = 1; i < n; i++)
+        letters |= (lex_is_letter(text[i]) && text[i] != '_') ||
+                   (text[i - 1] == '.' && strchr("*?", text[i]));
+    return digits > 0 && letters && memchr(text, '.', n) && strncmp(text + digits, "..", 2) != 0 &&
+           num_parse(text, n, NUM_BINARY64, &unused, NULL) < n;
+}
+
+/* Returns true if the word at pos begins with a digit and is a text key: 0.bias. */
+static bool is_digit_key(const parser *p, uint32_t pos)
+{
+    bool pattern = false;
+    uint32_t end = bare_end(p, pos, &pattern);
+    return ends_key(p, end) && parse_is_digit_key(p->lx.src->text + pos, end - pos);
+}
+
 /* An integer at pos; *end is past it. NULL and an error when it does not fit. */
 static ast *key_int(parser *p, uint32_t pos, uint32_t *end)
 {
@@ -196,13 +216,14 @@ static ast *key(parser *p)
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
     if (p->cursor && parse_met(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
         return NULL;
-    if (lex_is_digit(c) || (c == '-' && lex_is_digit(next)))
+    bool digit = lex_is_digit(c), named = digit && is_digit_key(p, pos);
+    if ((digit && !named) || (c == '-' && lex_is_digit(next)))
         return key_number(p, pos);
     if (lex_quote_at(&p->lx, pos, &quote))
         return key_quoted(p, pos);
     if (c == '$' || c == '(')
         return key_value(p, pos);
-    if (lex_is_letter(c) || c == '*' || c == '?')
+    if (named || lex_is_letter(c) || c == '*' || c == '?')
         return key_word(p, pos);
     return parse_unexpected(p, "a key");
 }
@@ -218,7 +239,7 @@ static bool bare_keys(parser *p, ast_list *keys)
         if (lex_is_blank(parse_char(p, comma + 1))) {
             parse_fail(p, comma, comma + 1, KV_E_SYNTAX,
                        "no blank may follow the comma between keys");
-            kv_err_hint(p->e, "a,b or [a, b]");
+            kv_err_hint(p->e, "several keys: a,b or [a, b]; a blank alone parts keys from a value");
             return false;
         }
     }

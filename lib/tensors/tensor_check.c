@@ -5,6 +5,7 @@
 #include "tensors/tensor_check.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "tensors/walk.h"
@@ -130,6 +131,19 @@ static void count_special(tensor_values *v, const void *data, int64_t n, const l
     v->nans = l->inf ? more : equal;
 }
 
+/* The first of the n words that is NaN, or Inf; there is one. */
+static int64_t find_special(const void *data, int64_t n, const layout *l, bool nan)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)data + i * l->bytes, (size_t)l->bytes);
+        word &= l->magnitude;
+        if (!nan ? word == l->inf : l->nan ? word == l->nan : word > (l->inf ? l->inf : 0x7E))
+            return i;
+    }
+    return 0;
+}
+
 /* F6: four elements of 6 bits in three bytes, without their signs. */
 static bool is_zero_f6(const uint8_t *x, int64_t bytes)
 {
@@ -171,15 +185,19 @@ static tensor_values look(tensor_type t, const void *data, int64_t bytes)
         v.nans = count_bytes(data, n, (uint8_t)l.nan);
     if (t == TENSOR_BOOL)
         v.odd_bools = count_odd(data, n);
+    int parts = t == TENSOR_C64 ? 2 : 1;
+    v.first_nan = v.nans ? find_special(data, n, &l, true) / parts : 0;
+    v.first_inf = v.infs ? find_special(data, n, &l, false) / parts : 0;
     return v;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* The counts of one tensor, from pieces on several threads: sums, so their order does not
- * matter. */
+/* The counts of one tensor, from pieces on several threads: sums and minima, so their order does
+ * not matter. */
 typedef struct counts {
     atomic_llong nans, infs, odd_bools;
+    atomic_llong first_nan, first_inf; /* the first element plus 1; 0: none so far */
     atomic_bool nonzero;
 } counts;
 
@@ -189,6 +207,13 @@ typedef struct checking {
     counts *counts;
 } checking;
 
+static void lower(atomic_llong *first, int64_t i)
+{
+    long long has = atomic_load(first);
+    while ((has == 0 || i + 1 < has) && !atomic_compare_exchange_weak(first, &has, i + 1))
+        ;
+}
+
 static int check_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
     const checking *job = arg;
@@ -196,10 +221,14 @@ static int check_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     tensor_type t = checkpoint_at(job->c, job->numbers[p->tensor])->type;
     tensor_values v = look(t, p->data[0], tensor_type_bytes(t, p->n));
     (void)worker, (void)e;
-    if (v.nans)
+    if (v.nans) {
         atomic_fetch_add(&k->nans, v.nans);
-    if (v.infs)
+        lower(&k->first_nan, p->first + v.first_nan);
+    }
+    if (v.infs) {
         atomic_fetch_add(&k->infs, v.infs);
+        lower(&k->first_inf, p->first + v.first_inf);
+    }
     if (v.odd_bools)
         atomic_fetch_add(&k->odd_bools, v.odd_bools);
     if (!v.zero)
@@ -227,6 +256,8 @@ int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *number
         counts *k = &job.counts[i];
         values[i] = (tensor_values){.nans = k->nans,
                                     .infs = k->infs,
+                                    .first_nan = k->first_nan - 1,
+                                    .first_inf = k->first_inf - 1,
                                     .odd_bools = k->odd_bools,
                                     .zero = !k->nonzero &&
                                             checkpoint_at(c, numbers[i])->elements > 0};

@@ -7,6 +7,7 @@
 /* The numbers of one tensor, counted by kind. */
 typedef struct tensor_values {
     int64_t nans, infs; /* elements; of C64 the parts, of which an element has two */
+    int64_t first_nan, first_inf; /* the first of these elements, where there are any */
     int64_t odd_bools;  /* bytes of BOOL data that are neither 0 nor 1 */
     bool zero;          /* there are elements, and all are 0 (-0 too) */
 } tensor_values;

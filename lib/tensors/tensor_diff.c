@@ -192,7 +192,16 @@ static void end_pair(const diffs *d, int64_t i)
     out->ulps = p->ulps;
     out->rms =
         p->finite ? sqrt(p->differences / (double)p->finite) / d->scales[i].differences : NAN;
+    double norm = sqrt(p->b) / d->scales[i].b;
+    out->rel = p->finite ? sqrt(p->differences) / d->scales[i].differences / norm : NAN;
+    out->rel = p->finite && p->differences == 0 ? 0 : out->rel;
     out->cosine = cosine_of(p);
+    out->size = d->o->sort == DIFF_BY_RMS   ? out->rms
+                : d->o->sort == DIFF_BY_REL ? out->rel
+                : out->is_integer           ? (double)out->max_int
+                                            : out->max_abs;
+    if (!out->has_numbers || isnan(out->size))
+        out->size = INFINITY;
 }
 
 int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint *b,
@@ -248,21 +257,9 @@ static int weight(diff_state state)
     return 0;
 }
 
-/* The largest difference. One that is nan, or unknown because the type has no numbers, is infinite:
- * it comes first. */
-static double size_of(const tensor_difference *x)
-{
-    if (x->state != DIFF_VALUES)
-        return 0;
-    if (!x->has_numbers || (!x->is_integer && isnan(x->max_abs)))
-        return INFINITY;
-    return x->is_integer ? (double)x->max_int : x->max_abs;
-}
-
 int tensor_diff_order(const tensor_difference *x, const tensor_difference *y)
 {
-    double a = size_of(x), b = size_of(y);
     if (weight(x->state) != weight(y->state))
         return weight(x->state) > weight(y->state) ? -1 : 1;
-    return a > b ? -1 : a < b ? 1 : 0;
+    return x->size > y->size ? -1 : x->size < y->size ? 1 : 0;
 }

@@ -31,6 +31,7 @@ typedef struct diff_options {
     bool has_ulps;
     uint64_t ulps;
     bool brief; /* only the states are asked for */
+    enum { DIFF_BY_MAX, DIFF_BY_RMS, DIFF_BY_REL } sort;
 } diff_options;
 
 typedef struct tensor_difference {
@@ -48,7 +49,9 @@ typedef struct tensor_difference {
     bool has_ulps; /* floats of one dtype, and a pair of them is finite */
     uint64_t ulps; /* the most units in the last place, of pairs without nan */
     double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
+    double rel;    /* the norm of a - b, by that of b; nan when no pair is finite */
     double cosine; /* of the angle between both; nan when one of them is all 0 */
+    double size;   /* the number by which keys are sorted, infinite where it is unknown or nan */
 } tensor_difference;
 
 /* Fills in what stands behind a and b in n pairs. progress: as in a walk, or NULL. Errors: those of
@@ -58,7 +61,8 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
                  void *arg, kv_err *e);
 
 /* Compares how much two differences matter, as qsort does: first keys that one side lacks, then
- * those of another shape or dtype, then the largest differences. 0: they are alike. */
+ * those of another shape or dtype, then the largest in the order of the options. 0: they are
+ * alike. */
 int tensor_diff_order(const tensor_difference *x, const tensor_difference *y);
 
 #endif

@@ -79,6 +79,14 @@ teardown()
     run kvctl attach -c 'plot loss'
     assert_success
     assert_output --partial loss
+    if command -v gnuplot >/dev/null; then
+        kvctl attach -c 'plot loss > live.svg'
+        grep -q '</svg>' live.svg
+    fi
+    kvctl attach -c 'plot --hist loss >> live.txt'
+    grep -q loss live.txt
+    run kvctl attach -c 'plot loss > live.csv'
+    assert_failure 2
     run kvctl attach -c 'print name, max(loss)'
     assert_output 'run 12.0'
     run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'

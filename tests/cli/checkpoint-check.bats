@@ -38,8 +38,8 @@ finds()
 
 @test "BOOL bytes, small floats, keys without elements" {
     file odd '{"on":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]},"none":{"dtype":"F32","shape":[0,4],"data_offsets":[3,3]},"e":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[3,5]},"f":{"dtype":"F4","shape":[2],"data_offsets":[5,6]},"c":{"dtype":"C64","shape":[1],"data_offsets":[6,14]}}' '\1\2\3\x7f\xff\x88\0\0\x80\xff\0\0\0\0'
-    finds odd 'odd: on: 2 of 3 bytes are neither 0 nor 1' 'odd: e: 2 of 2 elements are NaN' \
-        'odd: f: all of its elements are 0' 'odd: c: 1 of 2 parts is Inf'
+    finds odd 'odd: on: 2 of 3 bytes are neither 0 nor 1' 'odd: e: 2 of 2 elements are NaN, the first at (0,)' \
+        'odd: f: all of its elements are 0' 'odd: c: 1 of 2 parts is Inf, at (0,)'
 }
 
 @test "what is no checkpoint is an error, not a finding" {
@@ -61,10 +61,10 @@ finds()
 
 @test "findings are records, names are shown without their control characters" {
     file bad '{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' '\0\0\x80\x7f'
-    finds bad 'bad: "a\x1b[2J": 1 of 1 elements is Inf'
+    finds bad 'bad: "a\x1b[2J": 1 of 1 elements is Inf, at (0,)'
     run -1 --separate-stderr kvctl --json check bad
     jq -e '.ok == false and .value == false and
-           .entries == [{key: "a\u001b[2J", file: "bad", finding: "1 of 1 elements is Inf"}]' <<<"$output"
+           .entries == [{key: "a\u001b[2J", file: "bad", finding: "1 of 1 elements is Inf, at (0,)"}]' <<<"$output"
     run -0 kvctl hash bad
     [[ $output == *'  "a\x1b[2J"' ]]
     echo "$output" >bad.hashes

@@ -248,3 +248,18 @@ model()
     [[ $output == *'cannot write "o/tokenizer.model": File too large'* ]]
     [ "$(ls -A)" = hf ]
 }
+
+@test "save, convert and merge say what they wrote to who typed them, scripts only with -v" {
+    command -v tmux >/dev/null || skip "no tmux"
+    load screen
+    kvctl -c 'init w,b [ones(2,2), zeros(2)]; save m.safetensors'
+    run -0 kvctl -v convert m.safetensors c.safetensors w
+    [ "$output" = "wrote c.safetensors: 1 key" ]
+    run -0 kvctl merge average m.safetensors m.safetensors --out a.safetensors
+    [ -z "$output" ]
+    echo 'convert m.safetensors s.safetensors; print "done"' >s.kv
+    terminal_with 60 20 sh -c "'kvctl s.kv; kvctl merge average m.safetensors m.safetensors --out a.safetensors; cat'"
+    row 'wrote a.safetensors: 2 keys'
+    on_screen 'done'
+    run -1 on_screen 's.safetensors:'
+}

@@ -111,7 +111,7 @@ lists Lists and arrays
 dicts Dicts
 files Files
 texts Texts
-python What Python has and this has not
+class What Python has and this has not
 END
     # every heading is a section that a word leads to
     grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
@@ -160,4 +160,27 @@ END
             [ "$output" = 'array(0)' ] || grep -q 'nan' <<<"$page" || fail "$name $with makes nan: $output"
         done
     done <names
+}
+
+@test "help: every concern and every option leads somewhere" {
+    local word
+    for word in undo transactions distributed straggler regex torch pytorch ci memory discard git numpy csv json npz gguf \
+        safetensors huggingface lora average nan inf checkpoint resume restart hang deadlock gpu cuda mpi slurm \
+        kubernetes ssh debug errors exit-codes seed random sleep stdin pipe history colors variables loops functions \
+        categories text gz compression float16 bf16 shards momentum weight-decay learning-rate schedule broadcasting \
+        session tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
+        run kvctl help "$word"
+        assert_success
+        [ "${#output}" -gt 20 ]
+        refute_output --partial 'there is no help'
+    done
+    run kvctl help --rtol
+    assert_line --regexp '^  diff +the keys in which'
+    run kvctl -c 'help --checkpoint'
+    assert_line --index 0 'kvctl launch:'
+    for word in zzzz --zzzz -Z; do
+        run kvctl help -- "$word"
+        assert_failure 3
+        assert_line --index 0 --partial "there is no help on \`$word\`"
+    done
 }

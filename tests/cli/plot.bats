@@ -106,8 +106,9 @@ m 0 .. 7
 a ▁▅█ 1 .. 100
 [nan, inf, -1, 0, 4]     ▁ 4 .. 4'
     assert_line --index 0 'two rates'
-    assert_equal "$(tail -n 1 <<<"$stderr")" "note: gnuplot is not installed, so a line stands for the picture; apt-get install gnuplot-nox"
-    assert_equal "$(head -n 1 <<<"$stderr")" "note: the picture leaves out 1 nan, 1 inf, 2 not above 0"
+    assert_equal "$stderr" "note: gnuplot is not installed, so a line stands for the picture; apt-get install gnuplot-nox
+note: 2 of 8 values are not finite
+note: 2 of 8 values are not above 0"
     run kvctl -c 'plot -1 --log'
     assert_failure 3
     assert_line --index 0 --partial 'there is no number above 0 to draw with --log'
@@ -123,6 +124,13 @@ a ▁▅█ 1 .. 100
     run "$build/kvctl" -c "plot [1, 2] --log --title \"it's\""
     grep -qx 'set logscale y' input
     grep -qx "set title 'it''s'" input
+    run "$build/kvctl" -c 'plot [1, 2] --xlabel step --ylabel "the loss"'
+    grep -qx "set xlabel 'step'" input
+    grep -qx "set ylabel 'the loss'" input
+    run "$build/kvctl" -c 'plot [1, nan, 2, nan, 3, 4], [1, 2]'
+    grep -qx "plot '-' title '\[1, nan, 2, nan, 3, 4\]' with lines lt 1, '-' notitle with points lt 1, '-' title '\[1, 2\]' with lines" input
+    assert_equal "$(grep -c '^e$' input)" 3
+    assert_equal "$(tail -n 7 input)" $'e\n0 1\n2 2\ne\n0 1\n1 2\ne'
 }
 
 @test "plot --hist: several arrays have the same bars, --bins sets their number, --log is of the counts" {
@@ -176,6 +184,9 @@ arange(100) ████ 0 .. 99
     assert_failure 2
     assert_line --index 0 --partial '>> adds lines, and "x.svg" is not made of lines'
     assert_line " hint: pictures that can grow end in .txt"
+    run kvctl -c "plot 1 > $(printf 'd/%.0s' {1..600})x.svg"
+    assert_failure 3
+    assert_line --index 0 --partial 'the name of a picture has at most 1023 bytes'
     run kvctl -c 'plot 1 -> v'
     assert_failure 2
 }
@@ -238,7 +249,7 @@ arange(100) ████ 0 .. 99
     with_gnuplot
     run --separate-stderr kvctl -c 'plot [1, 4, 2] [5, 5, 5]; plot 3; plot --hist [1, 2, 2]; plot [nan, 1, inf, 2]'
     assert_success
-    assert_equal "$stderr" "note: the picture leaves out 1 nan, 1 inf"
+    assert_equal "$stderr" "note: 2 of 4 values are not finite"
     assert_line --regexp '^ +\[1, 4, 2\] \*+  \[5, 5, 5\] #+$'
     assert_equal "$(awk 'length > 79 || / $/' <<<"$output")" ""
     run --separate-stderr kvctl -c 'a = normal(40, 30); plot a[:, 0] > l.svg; plot --heat a > h.png; plot --hist a > b.svg

@@ -30,6 +30,7 @@ load help
     assert_line --regexp '^cpu +[0-9]+ of [0-9]+ cores'
     assert_line --regexp '^memory +[0-9]+ MB'
     assert_line --regexp '^gpu +built: (yes|no); usable: no, .+'
+    assert_line --regexp '^mpi +(/.*/libmpi\.so\.40: Open MPI v[45]\..*|not available: the plugin for MPI is not in this build)$'
     assert_line --regexp '^type +local$'
     assert_line --regexp '^history '
 }
@@ -221,6 +222,9 @@ while true { x = 1 }'
     assert_line --index 3 " hint: for the text write '\"two words\"'"
     run kvctl print '"two words"'
     assert_output "two words"
+    run kvctl write '@a b.safetensors#w' x.npy
+    assert_failure 2
+    assert_line " hint: '@\"a b.safetensors\"#w'"
 }
 
 @test "words: neither a file nor a command" {
@@ -228,6 +232,13 @@ while true { x = 1 }'
     assert_failure 2
     assert_output 'kvctl: error[usage]: there is no file "nosuch.kv", and no command of that name
  hint: kvctl help lists the commands'
+    mkdir jobs
+    touch jobs/train-dist.kv train-dist.kv
+    for wrong in 'trian-dist.kv' 'launch -n 2 trian-dist.kv' 'jobs/train_dits.kv'; do
+        run kvctl $wrong
+        assert_failure 2
+        assert_line --regexp '^ hint: did you mean (jobs/)?train-dist.kv\?$'
+    done
     run kvctl hepl
     assert_failure 2
     assert_line ' hint: did you mean help?'

@@ -143,6 +143,24 @@ examples_of()
     assert_equal "$output" "$(cat "$top/examples/session.svg")"
 }
 
+@test "help lecture is a page that can be typed: its sessions print what it says, its jobs end as it says" {
+    run kvctl --verify "$top/cli/lecture.md"
+    assert_success
+    grep -q loss losses.txt
+    run kvctl help lecture
+    assert_success
+    cmp <(echo "$output") "$top/cli/lecture.md"
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    awk '$0 == "```sh" { on = 1; next } /^```/ { on = 0 } on' "$top/cli/lecture.md" >jobs.sh
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 run timeout 120 bash -e jobs.sh
+    assert_success
+    assert_line '[0] [10. 10.]'
+    assert_line --regexp '^kvctl: restart 1 of 2 '
+    assert_line '[0] [80. 80.]'
+    assert_line '[80. 80.]'
+    [ -e crashed ]
+}
+
 @test "readme-check: a block that fails makes it fail" {
     printf '```sh\ntrue\nfalse\n```\n' >page.md
     BUILD=$build run "$top/scripts/readme-check" page.md

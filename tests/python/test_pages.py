@@ -6,9 +6,12 @@ how many blanks stand together does not count. What cannot agree stands in LEFT_
 """
 import codeop
 import contextlib
+import doctest
 import io
+import os
 import pathlib
 import re
+import tempfile
 import unittest
 import warnings
 
@@ -87,6 +90,22 @@ class Readme(unittest.TestCase):
         self.assertEqual(len(blocks), 1)
         exec(blocks[0], names)
         numpy.testing.assert_allclose(names["weight"], -0.4)
+
+
+class HelpPython(unittest.TestCase):
+    def test_what_help_python_shows_runs(self):
+        text = (pathlib.Path(__file__).parents[2] / "cli" / "python.md").read_text()
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S)
+        test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "python.md", None, 0)
+        said, here = io.StringIO(), os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                doctest.DocTestRunner(verbose=False).run(test, out=said.write)
+            finally:
+                os.chdir(here)
+        self.assertEqual(said.getvalue(), "")
+        self.assertGreater(len(test.examples), 15)
 
 
 class Pages(unittest.TestCase):

@@ -153,7 +153,8 @@ TEST(attach_plot_believes_no_length)
     buf b = {0};
     p.series[0] = (plot_series){.name = "a", .y = y, .n = 3, .columns = 3, .step = 1};
     attach_plot_put(&b, &p);
-    size_t head = 16 + PLOT_TITLE, columns = head + PLOT_NAME, n = columns + 16;
+    size_t one = offsetof(plot, series), n = one + offsetof(plot_series, n),
+           columns = one + offsetof(plot_series, columns);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         int64_t right = 3;
         memcpy(b.data + n, &lengths[i], sizeof right);
@@ -165,10 +166,16 @@ TEST(attach_plot_believes_no_length)
         CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
         memcpy(b.data + columns, &right, sizeof right);
     }
-    memset(b.data + head, 'x', PLOT_NAME); /* a name without an end */
+    memset(b.data + one, 'x', PLOT_NAME); /* a name without an end */
     e = (kv_err){0};
     CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
-    b.data[4] = 17; /* more series than there may be */
+    buf_clear(&b);
+    snprintf(p.file, sizeof p.file, "made.sh"); /* a picture goes into pictures only */
+    attach_plot_put(&b, &p);
+    CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+    buf_clear(&b);
+    p = (plot){.style = PLOT_LINES, .n = PLOT_MAX_LINES + 1};
+    buf_put(&b, (const char *)&p, sizeof p);
     CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
     buf_release(&b);
 }

@@ -126,6 +126,23 @@ TEST(parse_key_before_a_redirect)
     LANG_TREES(rows, keys);
 }
 
+TEST(parse_key_begins_with_a_digit)
+{
+    static const lang_tree rows[] = {
+        {"0.bias", "(key 0.bias)"},     {"12.0.w->v", "(key 12.0.w) | ->v"},
+        {"3d.w,0.w", "(keys 3d.w 0.w)"}, {"[0.w]", "(keys 0.w)"},
+        {"0..3", "(keys (.. 0 3))"},    {"3", "(key 3)"},
+    };
+    static const lang_error errors[] = {
+        {"1.e5", KV_E_SYNTAX, "1:1-5", "`1.e5` is not a number",
+         "\"1.e5\" for a text key, (1.e5) to compute one"},
+        {"1.0_0", KV_E_SYNTAX, "1:1-6", "`1.0_0` is not a number",
+         "\"1.0_0\" for a text key, (1.0_0) to compute one"},
+    };
+    LANG_TREES(rows, keys);
+    LANG_ERRORS(errors, keys);
+}
+
 #define NO_KEY_HINT                                                                                \
     "quote a text key: \"…\"; compute one in brackets: (…); blanks separate arguments"
 
@@ -167,7 +184,7 @@ TEST(parse_key_errors)
         {"-9223372036854775809", KV_E_VALUE, "1:1-21",
          "an integer key has 64 bits, this one needs more", NULL},
         {"5, 7", KV_E_SYNTAX, "1:2-3", "no blank may follow the comma between keys",
-         "a,b or [a, b]"},
+         "several keys: a,b or [a, b]; a blank alone parts keys from a value"},
         {"5,", KV_E_SYNTAX, "1:3-4", "the text ends where a key is needed", NULL},
         {"5,\n7", KV_E_SYNTAX, "1:3-4", "the statement ends where a key is needed", NULL},
         {"5,,7", KV_E_SYNTAX, "1:3-4", "`,` stands where a key is needed", NULL},
