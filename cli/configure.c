@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -198,5 +199,51 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         rc = value_list_new(&s->args, VALUE_LIST, o->args.n, e);
     for (int i = 0; i < o->args.n && rc == KV_OK; i++)
         rc = value_text(&s->args.u.list->items[i], o->args.items[i], e);
+    return rc;
+}
+
+/* ---- Inputs ---- */
+
+int configure_read(session *s, const input *in, unit **out, kv_err *e)
+{
+    char *text;
+    size_t n;
+    if (in->kind == INPUT_WORDS)
+        return unit_read_words(s, out, in->words, e);
+    if (in->kind == INPUT_TEXT) {
+        n = strlen(in->text);
+        text = mem_text(in->text, n, e);
+        return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
+    }
+    bool from_stdin = in->kind == INPUT_STDIN;
+    int rc = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
+    return rc ? rc : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
+}
+
+/* A pipe can be read only once. */
+static bool can_be_read_twice(const input *in)
+{
+    struct stat about;
+    return in->kind != INPUT_STDIN &&
+           (in->kind != INPUT_FILE || (stat(in->text, &about) == 0 && S_ISREG(about.st_mode)));
+}
+
+int configure_foresee(const options *o)
+{
+    session s;
+    unit *u;
+    kv_err e = {0};
+    options own = *o;
+    own.plugins.n = own.gpus_said = 0; /* nothing runs that needs them */
+    own.timeout = 0;
+    session_init(&s);
+    configure(&s, &own, false, &e);
+    for (int i = 0; i < o->ninputs && !e.code; i++)
+        if (can_be_read_twice(&o->inputs[i]))
+            configure_read(&s, &o->inputs[i], &u, &e);
+    if (e.code)
+        report_error(&s, &e);
+    int rc = s.failure;
+    session_release(&s);
     return rc;
 }

@@ -10,4 +10,11 @@
  * (no such format or setting), io (a start file that was asked for), value, memory. */
 int configure(session *s, const options *o, bool prompt, kv_err *e);
 
+/* Reads and parses an input. Errors: io, memory, those of unit_read. */
+int configure_read(session *s, const input *in, struct unit **out, kv_err *e);
+
+/* Reads the inputs that files and words are, and reports the first mistake, which every process
+ * that runs them would report. Returns the exit code for it; 0: there is none. */
+int configure_foresee(const options *o);
+
 #endif

@@ -47,22 +47,6 @@
 
 /* ---- Scripts ---- */
 
-static int read_input(session *s, const input *in, unit **out, kv_err *e)
-{
-    char *text;
-    size_t n;
-    if (in->kind == INPUT_WORDS)
-        return unit_read_words(s, out, in->words, e);
-    if (in->kind == INPUT_TEXT) {
-        n = strlen(in->text);
-        text = mem_text(in->text, n, e);
-        return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
-    }
-    bool from_stdin = in->kind == INPUT_STDIN;
-    int rc = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
-    return rc ? rc : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
-}
-
 /* Locks and loads the state file. Everything that will run has been read, so that it is known
  * whether it only reads, and nobody waits for a script that is still being typed. */
 static int open_state(session *s, const options *o, state *st, unit *const *units, int n,
@@ -95,7 +79,7 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
     kv_err e = {0};
     unit **units = mem_zalloc(n, sizeof *units, &e);
     for (int i = 0; i < n && e.code == KV_OK; i++) {
-        if (read_input(s, &inputs[i], &units[i], &e) && s->keep_going) {
+        if (configure_read(s, &inputs[i], &units[i], &e) && s->keep_going) {
             report_error(s, &e);
             units[i] = NULL;
             e = (kv_err){0};
@@ -124,7 +108,7 @@ static void check_inputs(session *s, const input *inputs, int n)
     for (int i = 0; i < n; i++) {
         kv_err e = {0};
         unit *u;
-        if (read_input(s, &inputs[i], &u, &e) && !check_take(s, &e))
+        if (configure_read(s, &inputs[i], &u, &e) && !check_take(s, &e))
             report_error(s, &e);
     }
     kv_err e = {0};
@@ -427,7 +411,7 @@ static bool run_subcommand(int argc, char **argv, int *code)
     if (grows) /* which takes no option */
         *code = moved ? grow_main(argc - 2, argv + 2) : grow_main(argc - 3, argv + 3);
     else if (found)
-        *code = launch_main(argc - 2, argv + 2, moved);
+        *code = launch_main(argc - 2, argv + 2, moved, configure_foresee);
     for (size_t i = 0; argc > 1 && !found && i < sizeof table / sizeof *table; i++) {
         if ((found = strcmp(argv[1], table[i].name) == 0))
             *code = table[i].run(argc - 2, argv + 2);

@@ -86,8 +86,9 @@ static int own_word(const char *word, kv_err *e)
     return kv_err_hint(e, "./%s is the file", word), KV_E_USAGE;
 }
 
-/* Refuses words that every worker would refuse, before any has started. */
-static int check_words(launch_options *o, kv_err *e)
+/* Refuses words and scripts that every worker would refuse, before any has started. *code: the exit
+ * code for a mistake that was reported. */
+static int check_words(launch_options *o, int *code, kv_err *e)
 {
     options each;
     if (o->nwords == 0) {
@@ -118,6 +119,8 @@ static int check_words(launch_options *o, kv_err *e)
             rc = is_process_word(in->text, strlen(in->text)) ? own_word(in->text, e)
                                                              : check_readable(in->text, e);
     }
+    if (!rc && !each.interactive && !each.keep_going && !each.check && !each.help && !each.version)
+        *code = o->foresee(&each);
     options_release(&each);
     return rc;
 }
@@ -181,15 +184,15 @@ static int check_losses(launch_options *o, const kv_type_ops *ops, kv_err *e)
     return KV_OK;
 }
 
-static int check(launch_options *o, kv_err *e)
+static int check(launch_options *o, int *code, kv_err *e)
 {
     const kv_type_ops *ops;
     bool is_option = o->nwords > 0 && o->words[0][0] == '-';
-    if (o->workers == 0 && is_option && check_words(o, e))
+    if (o->workers == 0 && is_option && check_words(o, code, e))
         return e->code; /* an option that is none hides -n behind it */
     if (o->workers == 0)
         return kv_err_set(e, KV_E_USAGE, "launch: how many workers? kvctl launch -n WORKERS FILE");
-    if (check_words(o, e) || check_checkpoint(o, e))
+    if (check_words(o, code, e) || check_checkpoint(o, e))
         return e->code;
     o->workers += o->spares;
     if (o->by == LAUNCH_K8S) /* nothing runs here */
@@ -219,7 +222,7 @@ static int show_help(void)
 static int run(launch_options *o, int *code, kv_err *e)
 {
     launch_prefer_own();
-    if (check(o, e))
+    if (check(o, code, e) || *code)
         return e->code;
     if (o->prompt && !o->dry_run)
         return launch_prompt(o, code, e);
@@ -228,11 +231,12 @@ static int run(launch_options *o, int *code, kv_err *e)
     return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
 }
 
-int launch_main(int argc, char **argv, int given)
+int launch_main(int argc, char **argv, int given, int (*foresee)(const options *worker))
 {
     launch_options o;
     kv_err e = {0};
     int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, given, &e);
+    o.foresee = foresee;
     if (rc == KV_OK && o.help)
         code = show_help();
     else if (rc || run(&o, &code, &e))

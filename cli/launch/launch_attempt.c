@@ -67,83 +67,32 @@ static int make_folder(job *j, kv_err *e)
     return e->code;
 }
 
-static void begin_outputs(job *j)
+static void pass_answer(void *job_arg, int number, int rc)
 {
-    for (int i = 0; i < j->n * 2; i++) {
-        int number = i / 2, server = number - j->o->workers;
-        launch_output *out = &j->ranks[number].out[i % 2];
-        out->to = i % 2 ? stderr : stdout;
-        snprintf(out->prefix, sizeof out->prefix, server < 0 ? "[%d] " : "[s%d] ",
-                 server < 0 ? number : server);
-        out->answers = server < 0 ? j->o->answers : 0;
-        out->rank = number;
-        j->ranks[number].rounds = -1;
-    }
+    prompt_answer(((const job *)job_arg)->o->answers, number, rc);
 }
 
-/* ---- Output of ranks ---- */
-
-enum { MOST_LINE = 1 << 20 /* what is longer comes in pieces */ };
-
-static void put_line(launch_output *o, const char *text, size_t n)
+static int begin_output(job *j, kv_err *e)
 {
-    fputs(o->prefix, o->to);
-    terminal_pass(o->to, text, n);
-    fputc('\n', o->to);
-}
-
-/* A line, or what is for the prompt of launch -i. */
-static void take_line(launch_output *o, const char *text, size_t n)
-{
-    int rc;
-    long before = o->answers ? prompt_answer_find(text, n, &rc) : -1;
-    if (before != 0)
-        put_line(o, text, before < 0 ? n : (size_t)before);
-    if (before < 0)
-        return;
-    fflush(o->to); /* in front of the prompt */
-    prompt_answer(o->answers, o->rank, rc);
-}
-
-/* Only whole lines go on, in one piece each, so that those of several ranks do not mix. */
-static void put_lines(launch_output *o, bool all)
-{
-    const char *text = buf_text(&o->line), *end = text + o->line.len, *at = text, *next;
-    errno = 0;
-    while (at < end && (next = memchr(at, '\n', (size_t)(end - at)))) {
-        take_line(o, at, (size_t)(next - at));
-        at = next + 1;
-    }
-    if (at < end && (all || end - at > MOST_LINE)) {
-        put_line(o, at, (size_t)(end - at));
-        at = end;
-    }
-    if (o->line.data) {
-        o->line.len = (size_t)(end - at);
-        memmove(o->line.data, at, o->line.len + 1);
-    }
-    fflush(o->to);
-    if (ferror(o->to) && !o->error && errno != EPIPE)
-        o->error = errno;
-}
-
-static void output_put(launch_output *o, const char *text, size_t n)
-{
-    buf_put(&o->line, text, n);
-    if (o->line.failed && !o->error)
-        o->error = ENOMEM;
-    o->line.failed = false;
-    put_lines(o, false);
-}
-
-static void output_close(launch_output *o)
-{
-    if (o->line.len > 0)
-        put_lines(o, true);
-    buf_release(&o->line);
+    for (int i = 0; i < j->n; i++)
+        j->ranks[i].rounds = -1;
+    j->output.done = j->o->answers ? pass_answer : NULL;
+    j->output.arg = j;
+    return output_begin(&j->output, j->o->workers, j->o->servers, e);
 }
 
 /* ---- Ticks ---- */
+
+/* Says why the job failed. Several ranks that end alike have made the same mistake. */
+static void say_why(job *j)
+{
+    output_look(&j->output, true);
+    if (j->alike > 1)
+        terminal_say("kvctl: %d ranks ended with exit code %d", j->alike, j->code);
+    else
+        terminal_say("kvctl: %s", j->why);
+    j->alike = 0;
+}
 
 /* The job has failed: says so, once, and lets the others end by themselves. */
 __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int rc,
@@ -168,8 +117,11 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int r
     if (other >= 0 && other < j->n)
         j->ranks[other].gone = false; /* the others could not go on */
     j->end_ms = clock_ms() + (int64_t)(j->o->deadline * 1000);
-    fflush(stdout);
-    terminal_say("kvctl: %s", why);
+    snprintf(j->why, sizeof j->why, "%s", why);
+    j->alike = 1;
+    j->say_ms = clock_ms() + OUTPUT_JOIN_MS;
+    if (j->code == EXIT_PEER || other < 0) /* else others may end with this code, too */
+        say_why(j);
     if (!j->is_local && j->mpirun)
         children_tell_hosts(j, other, why, false);
     else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
@@ -217,6 +169,7 @@ static void take_event(job *j, rank *r, const char *line)
     }
     name_rank(j, number, name);
     r->ended = true;
+    output_ended(&j->output, number);
     if (strcmp(what, "stopped") == 0) {
         r->stopped = true;
         j->stopped_ms = j->stopped_ms ? j->stopped_ms : clock_ms();
@@ -227,7 +180,9 @@ static void take_event(job *j, rank *r, const char *line)
     else if (x == LINK_CLOSED && !j->is_local) {
         j->cut = j->cut_ms ? j->cut : number;
         j->cut_ms = j->cut_ms ? j->cut_ms : clock_ms();
-    } else if (x != 0)
+    } else if (x != 0 && j->alike > 0 && x == j->code)
+        j->alike++;
+    else if (x != 0)
         lose(j, number, x, "%s ended with exit code %d", name, x);
     else if (j->early < 0) {
         j->early = number;
@@ -288,10 +243,10 @@ static void take_cell(job *j, const wire_cell *cell)
     text[cell->n] = '\0';
     switch ((wire_kind)cell->kind) {
     case WIRE_OUT:
-        output_put(&r->out[0], cell->text, (size_t)cell->n);
+        output_take(&j->output, cell->rank, false, cell->text, (size_t)cell->n);
         break;
     case WIRE_ERR:
-        output_put(&r->out[1], cell->text, (size_t)cell->n);
+        output_take(&j->output, cell->rank, true, cell->text, (size_t)cell->n);
         break;
     case WIRE_EVENT:
         take_event(j, r, text);
@@ -524,6 +479,8 @@ static void look_at_time(job *j)
     if (j->stopped_ms && !j->end_ms && now > j->stopped_ms + mpirun_ms(j))
         lose_mpirun(j, "mpirun has ended the ranks, and stays");
     gone_look(j);
+    if (j->alike && now > j->say_ms)
+        say_why(j);
     if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
         lose(j, number, EXIT_PEER, "%s", why);
     look_at_timeout(j, now);
@@ -549,6 +506,7 @@ static void tick(job *j, const sigset_t *mask)
     struct pollfd fd = {.fd = j->heard, .events = POLLIN};
     poll(&fd, 1, TICK_MS);
     take_heard(j);
+    output_look(&j->output, false);
     look_at_mpirun(j);
     look_at_watchers(j);
     look_at_signals(j, mask);
@@ -589,6 +547,8 @@ static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e
         return e->code;
     while (runs(j))
         tick(j, &m->watched);
+    if (j->alike)
+        say_why(j);
     finish(j);
     return KV_OK;
 }
@@ -609,18 +569,15 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
 {
     j->heard = -1;
     j->ranks = mem_zalloc(j->n, sizeof *j->ranks, e);
-    if (!j->ranks || make_folder(j, e)) {
+    if (!j->ranks || begin_output(j, e) || make_folder(j, e)) {
+        output_release(&j->output);
         mem_free(j->ranks);
         return e->code;
     }
-    begin_outputs(j);
     int rc = run(j, c, m, e);
-    for (int i = 0; i < j->n * 2; i++) {
-        launch_output *out = &j->ranks[i / 2].out[i % 2];
-        output_close(out);
-        if (i % 2 == 0 && out->error && !rc && !j->code)
-            rc = file_error(e, "write", "stdout", out->error);
-    }
+    output_release(&j->output);
+    if (j->output.error && !rc && !j->code)
+        rc = file_error(e, "write", "stdout", j->output.error);
     if (j->heard >= 0)
         close(j->heard);
     gone_say(j);

@@ -8,15 +8,7 @@
 
 #include "launch/launch_command.h"
 #include "launch/launch_hosts.h"
-
-/* One stream of one rank. Its lines go on whole, each with its rank in front. */
-typedef struct launch_output {
-    FILE *to;
-    char prefix[24];
-    buf line;  /* the part of a line that has come */
-    int error; /* why a line could not be written, an errno; 0: all were, or nobody reads */
-    int answers, rank; /* of a worker whose entries come from a prompt; 0: there is none */
-} launch_output;
+#include "launch/launch_output.h"
 
 typedef struct rank {
     pid_t pid, watcher; /* on their host; 0: has not started */
@@ -29,7 +21,6 @@ typedef struct rank {
     bool gone;        /* the others go on without it */
     bool untold;      /* and the other hosts have not been told */
     char why[256];    /* the sentence of that */
-    launch_output out[2];
 } rank;
 
 typedef struct job {
@@ -44,6 +35,7 @@ typedef struct job {
     int heard;                  /* the pipe from mpirun; -1: closed */
     int64_t looked_ms;          /* the last tick */
     int64_t unheard_ms;         /* when something was last left in the pipe, or nobody looked */
+    launch_output output;       /* of the ranks */
     buf bytes;                  /* of it, the part of a cell that has come */
     buf log;                    /* what mpirun itself said */
     pid_t mpirun;               /* 0: has ended */
@@ -58,6 +50,9 @@ typedef struct job {
     int64_t cut_ms;             /* when; 0: none, or it was told */
     int64_t first_ms, begin_ms; /* when the first attempt began, and this one */
     int64_t end_ms;             /* when the remaining ranks are killed; 0: nothing failed */
+    int alike;                  /* ranks that ended with this code; 0: it was said why */
+    int64_t say_ms;             /* when that is said at the latest */
+    char why[512];              /* the sentence */
     int code;
     bool killed; /* the remaining ranks were */
     bool lost;   /* a rank was: the job may begin again */

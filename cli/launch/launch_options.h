@@ -48,6 +48,8 @@ typedef struct launch_volume {
     const char *path;
 } launch_volume;
 
+struct options;
+
 typedef struct launch_options {
     launcher by;
     int workers, servers; /* workers: and the spares, once launch.c has looked at them */
@@ -72,6 +74,7 @@ typedef struct launch_options {
     bool python;  /* the words are a program of Python and its arguments, not those of kvctl */
     char **words; /* of each worker's command line */
     int nwords;
+    int (*foresee)(const struct options *worker); /* launch.h */
     bool prompt;  /* launch reads entries, and sends them to the workers */
     bool stops;   /* the first entry that fails ends the job */
     int answers;  /* the pipe to that prompt (launch_entries.h); 0: there is none */

@@ -96,3 +96,29 @@ as_nobody()
         setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
     fi
 }
+
+# each_rank FILE…: lines of launch, those of several ranks (`[0..2 4] text`) once a rank. Whether launch joins
+# equal lines depends on when the ranks write them.
+each_rank()
+{
+    awk '
+    !match($0, /^\[s?[0-9]+[^a-z\]]*\] /) { print; next }
+    {
+        rest = substr($0, RLENGTH + 1)
+        n = split(substr($0, 2, RLENGTH - 3), parts, " ")
+        for (i = 1; i <= n; i++) {
+            role = parts[i] ~ /^s/ ? "s" : ""
+            sub(/^s/, "", parts[i])
+            last = split(parts[i], ends, /\.\./)
+            for (r = ends[1] + 0; r <= ends[last] + 0; r++)
+                print "[" role r "] " rest
+        }
+    }' "$@"
+}
+
+# The same for $output and $lines.
+by_rank()
+{
+    output=$(each_rank <<<"$output")
+    mapfile -t lines <<<"$output"
+}

@@ -11,6 +11,17 @@ setup_file()
     file_needs mpi || return 0
 }
 
+# Each rank has its row, also where its line was joined with that of others.
+is_row()
+{
+    screen | each_rank | grep -qxF -- "$1"
+}
+
+on_screen()
+{
+    screen | sed 's/^\^C//' | each_rank | grep -qF -- "$1"
+}
+
 # What was printed, by ranks.
 sorted()
 {

@@ -28,6 +28,32 @@ END
     done
 }
 
+# Which ranks are joined depends on when they come: test_script_output.c has the rules.
+@test "launch: a mistake of all ranks is said once" {
+    needs_mpi
+    printf 'print 1\npush 3 (2\n' >job.kv
+    for words in "-n 4 job.kv" "-n 4 --launcher mpi job.kv" "-n 2 -c print(1) -f job.kv" "-n 2 --dry-run job.kv"; do
+        # shellcheck disable=SC2086
+        run kvctl launch $words # no rank starts
+        assert_failure 2
+        assert_output 'job.kv:2:8: error[syntax]: the `(` that opens here is not closed
+    2 : push 3 (2
+      :        ^'
+    done
+    run kvctl launch -n 2 nosuch 3
+    assert_failure 2
+    assert_line --index 0 'kvctl: there is no file "nosuch", and no command of that name'
+    run kvctl launch -n 2 -c 'push'
+    assert_line --index 0 "<cmd>:1:1: error[usage]: push needs KEYS"
+    run kvctl launch -n 3 -c 'print rank()' -c 'print y' # found when it runs
+    assert_failure 3
+    assert_line --partial "] <cmd>:1:7: error[name]: there is no variable \`y\`"
+    assert_line --regexp '^kvctl: (rank [0-2] \(worker\)|[23] ranks) ended with exit code 3$'
+    run kvctl launch -n 2 -k -c 'print (' -c 'print 4' # the ranks go on
+    assert_failure 2
+    assert_line '[0] 4'
+}
+
 @test "launch: stdin goes to rank 0" {
     needs_mpi
     run sh -c "echo hello | kvctl launch -n 2 -c '!cat'"

@@ -17,6 +17,7 @@ job()
     shift
     export TMPDIR=$BATS_TEST_TMPDIR
     run timeout $((limit + 30)) kvctl launch "$@"
+    by_rank
     found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
     assert_equal "processes left: $found" "processes left: "
     found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')

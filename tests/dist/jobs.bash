@@ -6,6 +6,7 @@ job()
     local found
     export TMPDIR=$BATS_TEST_TMPDIR KVCTL_JOBS=$BATS_TEST_TMPDIR/jobs
     run timeout "${LIMIT:-100}" kvctl launch "$@"
+    by_rank
     found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
     assert_equal "processes left: $found" "processes left: "
     found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')

@@ -45,9 +45,9 @@ static void take_cells(fuzz_bytes *in)
     job j = {.o = &o, .hosts = &hosts, .n = RANKS, .ranks = ranks, .heard = -1, .early = -1};
     buf all = {0};
     memset(ranks, 0, sizeof ranks);
-    for (int i = 0; i < RANKS; i++)
-        for (int k = 0; k < 2; k++)
-            ranks[i].out[k] = (launch_output){.to = k ? stderr : stdout};
+    kv_err e = {0};
+    if (output_begin(&j.output, o.workers, o.servers, &e))
+        return;
     snprintf(j.folder, sizeof j.folder, "%s", fuzz_path(""));
     remove(fuzz_path("lost"));
     size_t step = 1 + fuzz_draw(in, 256) * 8;
@@ -56,9 +56,7 @@ static void take_cells(fuzz_bytes *in)
         attempt_take(&j, all.data + at, all.len - at < step ? all.len - at : step,
                      at + step >= all.len);
     HOLDS(j.end_ms == 0 || j.code != 0, "a job that failed has an exit code");
-    for (int i = 0; i < RANKS; i++)
-        for (int k = 0; k < 2; k++)
-            buf_release(&ranks[i].out[k].line);
+    output_release(&j.output);
     buf_release(&j.bytes);
     buf_release(&j.log);
     buf_release(&all);

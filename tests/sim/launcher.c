@@ -149,13 +149,26 @@ static bool is_mute(const char *line, int r)
     return strncmp(line, prefix, (size_t)n) == 0;
 }
 
+/* Several ranks ended with this code. */
+static bool is_alike(const char *line, int code)
+{
+    int alike = 0;
+    for (int r = 0; r < run.j->workers + run.j->servers; r++)
+        alike += check_ending(r) == FAILED && (int)exit_code_of_error(check_why(r)->code) == code;
+    int n = alike;
+    while (n > 1 && !is(line, "%d ranks ended with exit code %d", n, code))
+        n--;
+    return n > 1;
+}
+
 static bool is_failed(const char *line, int r, int *code)
 {
     char name[64];
     const kv_err *why = check_why(r);
     name_rank(r, name);
     *code = (int)exit_code_of_error(why->code);
-    return check_ending(r) == FAILED && is(line, "%s ended with exit code %d", name, *code);
+    return check_ending(r) == FAILED &&
+           (is(line, "%s ended with exit code %d", name, *code) || is_alike(line, *code));
 }
 
 /* Returns true if launch says this line because of the mishap; *code is its exit code then. */
