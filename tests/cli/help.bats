@@ -142,7 +142,7 @@ END
         [ "$(sed 's/^   //' usage | tr -d '\n')" = "$(jq -r --arg name "$name" '.commands[] | select(.name == $name).usage' list)" ]
     done <names
     run kvctl -c 'help merge'
-    assert_line --index 2 '    [--dtype [GLOB=]T]... [--shard-size 5G] [--metadata K=V]...'
+    assert_line --index 1 '    [--weights 0.5,0.3,...] [--exclude GLOB]... [--dtype [GLOB=]T]...'
 }
 
 # Each optimizer says how PyTorch's differs, and what can make nan of its weights: a gradient of zeros is run, with
