@@ -85,7 +85,7 @@ bool scales_block_size(int64_t block[2], const char *model)
     if (regular && file_read_text(buf_text(&path), &text, &n, &unused) == KV_OK) {
         json_scan s = {.path = buf_text(&path), .text = text, .n = (int64_t)n,
                        .max_depth = DEPTH_MAX, .e = &unused};
-        take_object(&s, false, block, &found); /* what is no JSON says nothing */
+        take_object(&s, false, block, &found); /* a text that is not JSON says nothing */
         mem_free(text);
     }
     buf_release(&path);
