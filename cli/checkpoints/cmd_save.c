@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "base/utf8.h"
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoints/checkpoints.h"
@@ -352,8 +353,7 @@ static bool is_whole(const ast *call, const char *path)
 {
     static const char *const options[] = {"exclude", "dtype", "metadata", "shard-size", "force",
                                           "strict"};
-    size_t n = strlen(path);
-    bool kvs = n >= 4 && strcmp(path + n - 4, ".kvs") == 0;
+    bool kvs = utf8_ends_in(path, ".kvs");
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (command_option_of(call, options[i]))
             return false;

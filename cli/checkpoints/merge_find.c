@@ -24,12 +24,6 @@
 
 /* ---- Kinds of words -------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), m = strlen(ending);
-    return n >= m && strcmp(text + n - m, ending) == 0;
-}
-
 /* Returns true if a word is the text of a rule: behind comments it begins with a brace, or with
  * `merge`. */
 static bool is_rule_text(const char *word)
@@ -46,7 +40,7 @@ static bool is_rule_text(const char *word)
 
 static bool is_rule_file(const char *word)
 {
-    return ends_with(word, ".kvu");
+    return utf8_ends_in(word, ".kvu");
 }
 
 /* ---- Sources --------------------------------------------------------------------------------- */

@@ -6,6 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* Returns true if a text ends in another one. */
+static inline bool utf8_ends_in(const char *text, const char *ending)
+{
+    size_t n = strlen(text), m = strlen(ending);
+    return n >= m && memcmp(text + n - m, ending, m) == 0;
+}
 
 /* Returns true if c is a later byte of a character. */
 static inline bool utf8_is_later(char c)

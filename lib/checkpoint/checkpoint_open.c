@@ -122,12 +122,6 @@ static bool has_header(const char *begin, int64_t n)
     return n > 8 && length <= SAFETENSORS_HEADER_MAX && (i == n || begin[i] == '{');
 }
 
-static bool ends_in(const char *path, const char *ending)
-{
-    size_t n = strlen(path), m = strlen(ending);
-    return n >= m && strcmp(path + n - m, ending) == 0;
-}
-
 /* The reader of the file that was opened last, by its first bytes. Bytes may stand before an
  * archive. */
 static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e)
@@ -142,7 +136,7 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     }
     if (!rc && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
         return in_place_lost(in->name, e);
-    *read = ends_in(in->name, ".npz") ? npz_read : safetensors_read;
+    *read = utf8_ends_in(in->name, ".npz") ? npz_read : safetensors_read;
     if (rc || has_header(begin, n)) {
         *read = safetensors_read;
         return rc;

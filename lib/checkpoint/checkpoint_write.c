@@ -74,12 +74,9 @@ static const struct ending {
 
 static out_kind kind_of(const char *path)
 {
-    size_t n = strlen(path);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t m = strlen(endings[i].text);
-        if (n >= m && strcmp(path + n - m, endings[i].text) == 0)
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (utf8_ends_in(path, endings[i].text))
             return endings[i].kind;
-    }
     return OUT_NONE;
 }
 
@@ -473,12 +470,6 @@ static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_ou
     return rc;
 }
 
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n >= m && strcmp(name + n - m, ending) == 0;
-}
-
 /* Gives the new folder those files of the old one that hold no tensors. */
 static int keep_files(checkpoint_out *out, kv_err *e)
 {
@@ -488,7 +479,8 @@ static int keep_files(checkpoint_out *out, kv_err *e)
         return out->folder.replaces ? file_error(e, "read", out->path, errno) : KV_OK;
     for (struct dirent *f; !rc && (f = readdir(old));) {
         if (strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0 ||
-            ends_in(f->d_name, ".safetensors") || ends_in(f->d_name, ".safetensors.index.json"))
+            utf8_ends_in(f->d_name, ".safetensors") ||
+            utf8_ends_in(f->d_name, ".safetensors.index.json"))
             continue;
         if (linkat(dirfd(old), f->d_name, out->folder.fd, f->d_name, 0) != 0)
             rc = file_error(e, "keep", f->d_name, errno);

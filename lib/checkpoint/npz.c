@@ -147,12 +147,6 @@ typedef struct archive {
     buf key, title;
 } archive;
 
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n >= m && strcmp(name + n - m, ending) == 0;
-}
-
 /* Adds a tensor and the checksum of its member. */
 static int add(archive *a, reading *r, const zip_member *m, const source *s, kv_err *e)
 {
@@ -232,10 +226,10 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
 static int read_member(void *arg, const zip_member *m, kv_err *e)
 {
     archive *a = arg;
-    if (ends_in(m->name, ENDING))
+    if (utf8_ends_in(m->name, ENDING))
         return read_npy(a, m, e);
-    a->pickled |= strcmp(m->name, "data.pkl") == 0 || ends_in(m->name, "/data.pkl");
-    a->constants |= ends_in(m->name, "/constants.pkl");
+    a->pickled |= strcmp(m->name, "data.pkl") == 0 || utf8_ends_in(m->name, "/data.pkl");
+    a->constants |= utf8_ends_in(m->name, "/constants.pkl");
     a->program |= strstr(m->name, "/code/") != NULL;
     a->keras |= strcmp(m->name, "model.weights.h5") == 0;
     a->others = true;
@@ -295,7 +289,7 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
 {
     const input *in = &c->files[file];
     const char *base = checkpoint_base(in->name);
-    size_t n = strlen(base) - (ends_in(base, ENDING) ? strlen(ENDING) : 0);
+    size_t n = strlen(base) - (utf8_ends_in(base, ENDING) ? strlen(ENDING) : 0);
     char *key = mem_text(base, n, e);
     bool right;
     if (!key)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "checkpoint/scales_fit.h"
 
 /* Bytes of a name in a message. */
@@ -35,12 +36,6 @@ static const struct {
 };
 enum { NENDINGS = sizeof endings / sizeof *endings };
 
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n >= m && memcmp(name + n - m, ending, m) == 0;
-}
-
 /* Scales of other things than weights. */
 static bool is_other_scale(const char *name)
 {
@@ -63,7 +58,7 @@ static bool may_be_codes(const tensor_info *t, int i)
     if (kind != TENSOR_KIND_UNSIGNED && kind != TENSOR_KIND_SIGNED)
         return false;
     return *endings[i].codes || endings[i].scheme || t->type == TENSOR_I8 ||
-           (t->type == TENSOR_U8 && ends_in(t->name, ".weight"));
+           (t->type == TENSOR_U8 && utf8_ends_in(t->name, ".weight"));
 }
 
 const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, const char *ending,
@@ -89,7 +84,7 @@ bool scales_find_codes(scales *out, scales_model m, int file, const tensor_info 
     *out = (scales){.file = m.files[file], .codes = codes};
     for (int i = 0; i < NENDINGS; i++) {
         int home;
-        if (!may_be_codes(codes, i) || !ends_in(codes->name, endings[i].codes))
+        if (!may_be_codes(codes, i) || !utf8_ends_in(codes->name, endings[i].codes))
             continue;
         const tensor_info *scale =
             scales_look_up(m, codes->name, strlen(codes->name) - strlen(endings[i].codes),
@@ -112,7 +107,7 @@ bool scales_find(scales *out, scales_model m, int file, const tensor_info *t)
     for (int i = 0; i < NENDINGS && !is_other_scale(t->name); i++) {
         int home;
         size_t n = strlen(t->name) - strlen(endings[i].scale);
-        const tensor_info *codes = ends_in(t->name, endings[i].scale)
+        const tensor_info *codes = utf8_ends_in(t->name, endings[i].scale)
                                        ? scales_look_up(m, t->name, n, endings[i].codes, &home)
                                        : NULL;
         if (codes && may_be_codes(codes, i) && scales_find_codes(out, m, home, codes))

@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "checkpoint/json_scan.h"
 
 #define BLOCK_SIZE 128
@@ -84,7 +85,7 @@ bool scales_block_size(int64_t block[2], const char *model)
     if (regular && file_read_text(buf_text(&path), &text, &n, &unused) == KV_OK) {
         json_scan s = {.path = buf_text(&path), .text = text, .n = (int64_t)n,
                        .max_depth = DEPTH_MAX, .e = &unused};
-        take_object(&s, false, block, &found); /* what is no JSON says nothing */
+        take_object(&s, false, block, &found); /* a text that is not JSON says nothing */
         mem_free(text);
     }
     buf_release(&path);
@@ -92,12 +93,6 @@ bool scales_block_size(int64_t block[2], const char *model)
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
-
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n >= m && memcmp(name + n - m, ending, m) == 0;
-}
 
 static bool is_float(const tensor_info *t)
 {
@@ -178,7 +173,7 @@ static bool fit_pairs(scales_fit *f, const scales *s, const tensor_info *scale)
     f->packed = 2;
     if (w->type != TENSOR_U8)
         return false;
-    if (ends_in(w->name, "_blocks")) {
+    if (utf8_ends_in(w->name, "_blocks")) {
         int n = w->ndim - 1;
         if (n < 2 || n >= KV_MAX_NDIM || w->shape[n] != 16 || scale->type != TENSOR_U8 ||
             scale->ndim != n || memcmp(w->shape, scale->shape, (size_t)n * sizeof *w->shape) != 0 ||
@@ -207,14 +202,15 @@ bool scales_find_fit(scales_fit *out, const scales *s, const int64_t block[2])
 {
     const tensor_info *w = s->codes;
     size_t n = strlen(w->name);
-    bool packed = ends_in(w->name, ".weight_packed"), blocks = ends_in(w->name, "_blocks");
+    bool packed = utf8_ends_in(w->name, ".weight_packed");
+    bool blocks = utf8_ends_in(w->name, "_blocks");
     *out = (scales_fit){.how.type = w->type, .scale = -1, .global = -1, .packed = 1};
     out->stem = packed ? n - strlen("_packed") : blocks ? n - strlen("_blocks") : n;
     for (int i = 0; i < s->n; i++) {
         const char *name = s->scale[i]->name;
-        bool global = ends_in(name, "_scale_2") || ends_in(name, ".weight_global_scale");
+        bool global = utf8_ends_in(name, "_scale_2") || utf8_ends_in(name, ".weight_global_scale");
         int *which = global ? &out->global : &out->scale;
-        if (*which >= 0 || ends_in(name, "_zero_point") || ends_in(name, ".weight_shape"))
+        if (*which >= 0 || utf8_ends_in(name, "_zero_point") || utf8_ends_in(name, ".weight_shape"))
             return false;
         *which = i;
     }

@@ -33,12 +33,6 @@ static const char *path_of(shards *s, const char *name)
     return buf_text(&s->path);
 }
 
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), nwith = strlen(with);
-    return n >= nwith && strcmp(text + n - nwith, with) == 0;
-}
-
 static bool is_folder(const char *path)
 {
     struct stat about;
@@ -47,7 +41,7 @@ static bool is_folder(const char *path)
 
 bool sharded_named(const char *path)
 {
-    return ends(path, SHARD_INDEX_ENDING) || ends(path, TORCH_FILE ".index.json") ||
+    return utf8_ends_in(path, SHARD_INDEX_ENDING) || utf8_ends_in(path, TORCH_FILE ".index.json") ||
            is_folder(path);
 }
 
@@ -138,7 +132,7 @@ static int add_name(names *to, arena *memory, const char *name, kv_err *e)
 static int look_at_other(listing *l, const char *name, kv_err *e)
 {
     for (int k = 0; k < NOTHERS; k++) {
-        if (!ends(name, others[k]))
+        if (!utf8_ends_in(name, others[k]))
             continue;
         if (l->other && (l->kind < k || (l->kind == k && strcmp(l->other, name) <= 0)))
             return KV_OK;
@@ -185,15 +179,15 @@ static int list_folder(listing *l, const char *path, kv_err *e)
         const char *name = found->d_name;
         if (*name == '.')
             continue;
-        if (ends(name, SHARD_INDEX_ENDING))
+        if (utf8_ends_in(name, SHARD_INDEX_ENDING))
             rc = add_name(&l->indexes, &l->memory, name, e);
-        else if (ends(name, ".safetensors"))
+        else if (utf8_ends_in(name, ".safetensors"))
             rc = add_name(&l->files, &l->memory, name, e);
         else
             rc = look_at_other(l, name, e);
         l->torch |= strcmp(name, TORCH_FILE) == 0;
         l->torch_index |= strcmp(name, TORCH_FILE ".index.json") == 0;
-        if (!rc && ends(name, ".gguf"))
+        if (!rc && utf8_ends_in(name, ".gguf"))
             rc = add_name(&l->gguf, &l->memory, name, e);
     }
     if (!rc && errno)
@@ -281,7 +275,7 @@ static int read_shards(indexed *d, kv_err *e)
         }
         d->shards[k].file = (int)d->s.c->nfiles;
         rc = read_shard(&d->s, d->x.shards[k],
-                        ends(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
+                        utf8_ends_in(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
                         &d->shards[k].whole, e);
         d->whole &= d->shards[k].whole;
     }
@@ -586,7 +580,7 @@ static int read_folder(checkpoint *c, const char *path, kv_err *e)
     shards s = {.c = c};
     listing l = {0};
     buf_add(&s.folder, path);
-    if (!ends(path, "/"))
+    if (!utf8_ends_in(path, "/"))
         buf_char(&s.folder, '/');
     int rc = buf_check(&s.folder, e);
     if (!rc && !(rc = list_folder(&l, path, e)))

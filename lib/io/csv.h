@@ -50,7 +50,7 @@ typedef struct csv_options {
     int64_t ncolumns;
     const csv_text_column *texts; /* among the columns of the array */
     int64_t ntexts;
-    csv_kind every; /* of each column whose first cell is no number, and that texts lacks */
+    csv_kind every; /* of each column whose first cell is not a number, unless texts has it */
     char decimal;   /* the sign before fractions; 0: a point */
     char thousands; /* may stand between digits, before groups of three; 0: nothing may */
     bool *doubtful; /* (optional) becomes true if the first row was taken for a header, and all rows

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
 
@@ -14,12 +15,6 @@
 
 /* The endings of the names of the two matrices, in place of the key's ".weight". */
 static const char *const endings[] = {".lora_A.weight", ".lora_B.weight"};
-
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n >= m && strcmp(name + n - m, ending) == 0;
-}
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -31,7 +26,7 @@ int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_er
         const char *name = checkpoint_at(adapter, i)->name, *plain = name;
         if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
             plain += strlen(PREFIX);
-        if (!ends_in(plain, endings[0]) && !ends_in(plain, endings[1])) {
+        if (!utf8_ends_in(plain, endings[0]) && !utf8_ends_in(plain, endings[1])) {
             rc = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
                           "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key", name);
             continue;
@@ -108,7 +103,7 @@ int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tens
                        double rank, kv_err *e)
 {
     *out = (merge_factors){-1, -1};
-    if (!ends_in(key->name, ".weight"))
+    if (!utf8_ends_in(key->name, ".weight"))
         return KV_OK;
     int rc = find(&out->a, adapter, key->name, endings[0], e);
     if (!rc)

@@ -10,6 +10,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/utf8.h"
 
 #define ROWS   "kvstore.rows."
 #define IDS    "/row_ids"
@@ -46,18 +47,14 @@ bool row_parts_has(const char *name)
     return strncmp(name, ROWS, strlen(ROWS)) == 0;
 }
 
-static bool ends(const char *name, const char *with)
-{
-    size_t n = strlen(name), m = strlen(with);
-    return n >= m && strcmp(name + n - m, with) == 0;
-}
-
 row_part row_parts_kind(const char *name)
 {
     if (strncmp(name, ROW_PARTS_PREFIX, strlen(ROW_PARTS_PREFIX)) != 0)
         return ROW_PART_NONE;
     name += strlen(ROW_PARTS_PREFIX);
-    return ends(name, IDS) ? ROW_PART_IDS : ends(name, DATA) ? ROW_PART_DATA : ROW_PART_NONE;
+    return utf8_ends_in(name, IDS)    ? ROW_PART_IDS
+           : utf8_ends_in(name, DATA) ? ROW_PART_DATA
+                                      : ROW_PART_NONE;
 }
 
 const char *row_parts_key(arena *memory, const char *name, kv_err *e)

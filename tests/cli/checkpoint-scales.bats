@@ -42,7 +42,7 @@ refused()
     kvctl -q merge '{ merged = models[0] - models[1] }' q.safetensors a.safetensors --out m.safetensors --dtype f32
     run -0 kvctl -c 'print @m.safetensors#l.weight'
     assert_output '[  0.5   1.    2.  224. ]'
-    # whichever model has the scales, the result is no code: it would need a scale of its own
+    # whichever model has the scales, the result is not codes: it would need a scale of its own
     kvctl -q merge average q.safetensors a.safetensors --out m.safetensors
     run -0 kvctl ls m.safetensors l.weight
     assert_output --partial 'l.weight  BF16 '

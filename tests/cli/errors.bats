@@ -608,7 +608,7 @@ warns()
         assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
         assert_line ' hint: unpack it first: gunzip FILE'
     done
-    # text is unpacked; what is cut or damaged is told, also behind its numbers
+    # text is unpacked; an error names data that are cut or damaged, also behind numbers
     run kvctl -c "print @x.csv"
     assert_output '[[1. 2.]]'
     seq 100000 | gzip >z.csv.gz

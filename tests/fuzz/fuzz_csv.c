@@ -7,7 +7,22 @@
 
 #include "io/csv.h"
 
-static csv_options draw_options(fuzz_bytes *in, csv_column columns[2])
+/* Columns of texts and other notations, by one byte more. */
+static void draw_texts(fuzz_bytes *in, csv_options *o, csv_text_column texts[2])
+{
+    static const char *const known[] = {"a", "b", "1"};
+    static const char marks[] = {0, ',', '.', '\''};
+    unsigned what = fuzz_draw(in, 256);
+    o->decimal = marks[what % 3];
+    o->thousands = marks[what / 3 % 4];
+    o->every = (csv_kind)(what / 12 % 3);
+    texts[0] = (csv_text_column){.column.number = (int64_t)(what / 36 % 3) - 1, .onehot = what & 1};
+    texts[1] = (csv_text_column){.column.name = "b", .texts = known, .ntexts = 3};
+    o->texts = texts;
+    o->ntexts = what % 3;
+}
+
+static csv_options draw_options(fuzz_bytes *in, csv_column columns[2], csv_text_column texts[2])
 {
     static const char separators[] = {0, ';', '\t', ' '};
     unsigned what = fuzz_draw(in, 256);
@@ -24,6 +39,8 @@ static csv_options draw_options(fuzz_bytes *in, csv_column columns[2])
         o.columns = columns;
         o.ncolumns = 1 + (what >> 7);
     }
+    if ((what & 3) == 2 && in->at < in->end)
+        draw_texts(in, &o, texts);
     return o;
 }
 
@@ -45,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     fuzz_bytes in = {data, data + n};
     csv_column columns[2];
-    csv_options o = draw_options(&in, columns);
+    csv_text_column texts[2];
+    csv_options o = draw_options(&in, columns, texts);
     size_t left = (size_t)(in.end - in.at);
     kv_array *a = NULL, *b = NULL;
     kv_err e = {0}, e2 = {0};
