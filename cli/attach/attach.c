@@ -24,6 +24,7 @@
 #include "out/report.h"
 #include "session/result.h"
 #include "session/session.h"
+#include "syntax/command.h"
 #include "syntax/read_unit.h"
 #include "term/repl.h"
 #include "term/signals.h"
@@ -174,7 +175,9 @@ static int attach_jobs_choose(const job_list *list, const char *job, const char 
         return refuse(list->items[0].name, NULL, e);
     else
         *name = list->items[0].name;
-    if (e->code)
+    if (job && command_find(job, strlen(job)))
+        kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
+    else if (e->code)
         hint_names(list, e);
     return (int)e->code;
 }

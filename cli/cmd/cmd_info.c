@@ -220,8 +220,6 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
 
 /* ---- Tables ---- */
 
-/* Tables: keys, variables. */
-
 /* ---- list, info ---- */
 
 int cmd_list(session *s, const ast *call, result *out, kv_err *e)

@@ -28,8 +28,6 @@
 
 /* ---- Checks of words ---- */
 
-/* Checks of the words of commands before anything runs. */
-
 /* The literal word of a node, or NULL. */
 static const char *literal(const ast *node)
 {
@@ -298,8 +296,6 @@ int cmd_states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
 }
 
 /* ---- Compression ---- */
-
-/* set-gradient-compression. */
 
 /* The compression that is asked for: a word or, as MXNet has it, a dict in a variable, and the
  * options. */

@@ -23,8 +23,6 @@
 
 /* ---- Expected outputs and errors ---- */
 
-/* Assertions of scripts: expected outputs and errors. */
-
 /* A report may hold such a report in turn, so more lines of it than these are left out. */
 #define REPORT_MAX 20
 

@@ -312,7 +312,7 @@ static const struct concern {
      "kvctl check FILE; kvctl diff A B --rtol 0.01; both exit with 1 for no"},
     {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
     {" json ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
-    {" checkpoint model models ", "kvctl ls, stat, check, diff, convert, merge FILE; help checkpoints"},
+    {" checkpoint model ", "kvctl ls, stat, check, diff, convert, merge FILE; help checkpoints"},
     {" session variables ", "vars; kvctl -s FILE keeps a store, --record FILE what is typed"},
     {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
     {" teach lesson ", "help lecture: a lesson of an hour"},

@@ -304,8 +304,6 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
 
 /* ---- Files as values of keys ---- */
 
-/* Files as values of keys. */
-
 /* Bytes of values that are in memory at a time, while keys are left. */
 #define BATCH_BYTES ((int64_t)64 << 20)
 

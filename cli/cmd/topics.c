@@ -17,19 +17,18 @@
 
 /* ---- Lines of lists and usages ---- */
 
-/* The lines of lists and usages in help, which fit a terminal of 80 columns. */
+enum { WIDTH = 80 /* of a terminal */ };
 
-enum { WIDTH = 80 };
-
-void help_lines(buf *out, const char *text, int at)
+/* Words from a column on; at: the column that the line has reached. */
+static void lines_from(buf *out, const char *text, int column, int at)
 {
     while (*text) {
         size_t n = strcspn(text, " ");
-        if (at > HELP_COLUMN && at + 1 + (int)n > WIDTH) {
+        if (at > column && at + 1 + (int)n > WIDTH) {
             buf_char(out, '\n');
             at = 0;
         }
-        int blanks = at < HELP_COLUMN ? HELP_COLUMN - at : 1;
+        int blanks = at < column ? column - at : 1;
         buf_printf(out, "%*s%.*s", blanks, "", (int)n, text);
         at += blanks + (int)n;
         text += n;
@@ -37,6 +36,11 @@ void help_lines(buf *out, const char *text, int at)
     }
     if (at > 0)
         buf_char(out, '\n');
+}
+
+void help_lines(buf *out, const char *text, int at)
+{
+    lines_from(out, text, HELP_COLUMN, at);
 }
 
 /* The length of an argument, of an option with its value, or of what brackets enclose. */
@@ -71,9 +75,7 @@ void help_usage(buf *out, const char *usage)
 
 /* ---- The language ---- */
 
-/* Help on the language: sections of its page, found by the words and signs that they are about. */
-
-/* Words joined by blanks, and the heading of their section. */
+/* Words and signs joined by blanks, and the heading of their section. */
 static const struct section {
     const char *words, *heading;
 } sections[] = {
@@ -155,8 +157,6 @@ int language_check(const char *word, kv_err *e)
 }
 
 /* ---- Merges ---- */
-
-/* Help on merges: their rules are shown whole. */
 
 /* The first sentence of the comment at the top, in one line: a point before a blank and a letter
  * ends it, so that "et al. 2022" does not. */
@@ -397,26 +397,10 @@ typedef struct wanted {
     bool found;
 } wanted;
 
-/* Lines of at most 78 columns, all but the first indented. */
 static void put_line(buf *out, const char *head, const char *text)
 {
-    size_t column = 12;
-    buf_printf(out, "  %-10s", head);
-    while (*text) {
-        size_t n = strcspn(text, " ");
-        if (column > 12 && column + 1 + n > 78) {
-            buf_printf(out, "\n%-12s", "");
-            column = 12;
-        }
-        if (column > 12) {
-            buf_char(out, ' ');
-            column++;
-        }
-        buf_put(out, text, n);
-        column += n;
-        text += n + (text[n] == ' ');
-    }
-    buf_char(out, '\n');
+    buf_printf(out, "  %s", head);
+    lines_from(out, text, 12, 2 + (int)strlen(head));
 }
 
 static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)

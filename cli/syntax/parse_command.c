@@ -749,9 +749,9 @@ static ast *next_redirect(parser *p, const command *c, bool *last)
 /* Returns true at the word of `help --seed`, which asks about an option. */
 static bool asks_about_option(parser *p, const binding *b)
 {
-    const token *t = parse_peek(p);
+    const char *word = p->lx.src->text + parse_peek(p)->pos;
     return strcmp(b->c->name, "help") == 0 && b->given == 0 && !p->cursor && !is_help_option(p) &&
-           !command_option_find(b->c, p->lx.src->text + t->pos + 2, t->end - t->pos - 2);
+           strncmp(word, "--json", 6) != 0;
 }
 
 /* Reads up to the end of the command. *other: a node that stands for all of it, or NULL. */

@@ -14,8 +14,6 @@
 
 /* ---- Parameters of optimizers ---- */
 
-/* The parameters of optimizers, and which of them are texts. */
-
 const optimizer_param optimizer_params[] = {
     {"learning_rate", "none", "none: 0.01, or what the schedule says", false},
     {"wd", "0.0", "weight decay", false},
@@ -129,8 +127,6 @@ bool optimizer_has_attribute(const char *name)
 }
 
 /* ---- A def as an updater ---- */
-
-/* Reading a def as a rule. */
 
 int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, kv_err *e)
 {

@@ -41,7 +41,8 @@ static const struct {
     int at, n;
     const char *mark, *what, *hint;
 } marks[] = {
-    {0, 3, "\x1F\x8B\x08", "a file compressed with gzip", "unpack it first: gunzip FILE"},
+    {0, 3, "\x1F\x8B\x08", "a file compressed with gzip",
+     "zcat FILE | kvctl -c 'x = @-' reads it; gunzip FILE unpacks it"},
     {0, 4, "\x28\xB5\x2F\xFD", "a file compressed with zstd", "unpack it first: zstd -d FILE"},
     {0, 6,
      "\xFD"

@@ -276,6 +276,10 @@ void rule_suggest(const rule_ast *r, suggest *near)
 
 bool rule_hint_other_word(const rule_ast *r, const char *name, kv_err *e)
 {
+    if (strcmp(name, "state") == 0 && !r->is_merge)
+        return kv_err_hint(e, "a rule declares its states: "
+                              "updater NAME { state m; m += input; … }"),
+               true;
     bool input = strcmp(name, "grad") == 0 || strcmp(name, "gradient") == 0;
     bool stored = strcmp(name, "weight") == 0 || strcmp(name, "param") == 0;
     if (r->is_def || r->is_merge || (!input && !stored))

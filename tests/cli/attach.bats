@@ -314,6 +314,8 @@ END
     assert_success
     run kvctl attach three -c list
     assert_line 'kvctl: no job of yours is called three here'
+    run kvctl attach rounds
+    assert_line ' hint: kvctl attach -c rounds runs it beside the job'
     run kvctl attach two --rank 4 -c list
     assert_line 'kvctl: job two: there is no worker 4: they are 0 to 0'
     run kvctl launch -n 1 --name one train.kv

@@ -606,7 +606,7 @@ warns()
         run kvctl -c "print @$name"
         assert_failure 5
         assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
-        assert_line ' hint: unpack it first: gunzip FILE'
+        assert_line " hint: zcat FILE | kvctl -c 'x = @-' reads it; gunzip FILE unpacks it"
     done
     # text is unpacked; an error names data that are cut or damaged, also behind numbers
     run kvctl -c "print @x.csv"

@@ -30,7 +30,7 @@ examples_of_help()
 texts()
 {
     local file
-    blocks "$top/README.md" "$top/cli/rules.md" "$top/cli/language.md" "$top/cli/checkpoints.md" "$top/examples/tour.md" "$top/examples/README.md"
+    blocks "$top/README.md" "$top/cli/rules.md" "$top/cli/language.md" "$top/cli/checkpoints.md" "$top/cli/lecture.md" "$top/examples/tour.md" "$top/examples/README.md"
     examples_of_help
     for file in "$top"/examples/*.kv "$top"/examples/*.sh "$top"/tests/cli/00*.kv; do
         cat "$file"

@@ -40,7 +40,7 @@ TEST(checkpoint_looks_like)
         {"PAR1\x15\4\x15\x10\x15\x14L\x15", 0, "a Parquet file", READ},
         {"\x1C\0\0\0TFL3\x14\0\x20\0", 12, "a TFLite model", SAVE},
         {"\x1F\x8B\x08\0\0\0\0\0\0\x03......", 16, "a file compressed with gzip",
-         "unpack it first: gunzip FILE"},
+         "zcat FILE | kvctl -c 'x = @-' reads it; gunzip FILE unpacks it"},
         {"\x28\xB5\x2F\xFD........", 0, "a file compressed with zstd",
          "unpack it first: zstd -d FILE"},
         {"\xFD\x37zXZ\0\0\4......", 14, "a file compressed with xz", "unpack it first: xz -d FILE"},
