@@ -24,7 +24,6 @@
 #include "eval/eval.h"
 #include "kvstore.h"
 #include "language.h"
-#include "launch/launch.h"
 #include "launch/launch_job.h"
 #include "options/options.h"
 #include "out/report.h"

@@ -240,13 +240,17 @@ static const char *entry_prompt(void *arg)
 
 int prompt_run(session *s, bool quiet)
 {
-    static const repl_ops ops = {entry_complete,   entry_run,
-                                 entry_candidates, entry_hint,
-                                 entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
+    static const repl_ops ops = {.complete = entry_complete,
+                                 .run = entry_run,
+                                 .candidates = entry_candidates,
+                                 .hint = entry_hint,
+                                 .prompt = entry_prompt,
+                                 .banner = "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
     prompt p = {.s = s};
     buf history = {0};
     histfile_path(&history, s->history);
     pager_allow(true);
+    s->prompted = true;
     kv_err e = {0};
     int ended = repl_run(&ops, &p, quiet, buf_text(&history), &e);
     pager_allow(false);
@@ -261,12 +265,13 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
 {
     prompt p = {.s = s};
     s->failure = 0;
+    s->prompted = true;
     for (bool on = true; on;) {
         char *text;
         size_t n;
         int line;
         kv_err e = {0};
-        entry_source_answer(s->failure);
+        entry_source_answer(from, s->failure);
         s->failure = 0;
         interrupt_at_prompt(true);
         visit_park(s);
@@ -276,6 +281,7 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         interrupt_at_prompt(false);
         if (!text)
             break;
+        interrupt_clear(); /* a Ctrl-C that came late was for the entry before */
         on = !entry_run(&p, text, n, line, false) && !(stops && s->failure) &&
              interrupt_pending() != SIGTERM;
         interrupt_clear();
