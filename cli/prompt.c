@@ -240,17 +240,14 @@ static const char *entry_prompt(void *arg)
 
 int prompt_run(session *s, bool quiet)
 {
-    static const repl_ops ops = {.complete = entry_complete,
-                                 .run = entry_run,
-                                 .candidates = entry_candidates,
-                                 .hint = entry_hint,
-                                 .prompt = entry_prompt,
-                                 .banner = "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
+    static const repl_ops ops = {entry_complete,   entry_run,
+                                 entry_candidates, entry_hint,
+                                 entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves",
+                                 NULL,             NULL};
     prompt p = {.s = s};
     buf history = {0};
     histfile_path(&history, s->history);
     pager_allow(true);
-    s->prompted = true;
     kv_err e = {0};
     int ended = repl_run(&ops, &p, quiet, buf_text(&history), &e);
     pager_allow(false);
@@ -265,7 +262,6 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
 {
     prompt p = {.s = s};
     s->failure = 0;
-    s->prompted = true;
     for (bool on = true; on;) {
         char *text;
         size_t n;

@@ -40,18 +40,18 @@ typedef struct repl_ops {
     /* (optional) Says what is still missing behind the text, the entry up to the cursor. */
     void (*hint)(void *arg, const char *text, size_t n, buf *out);
 
+    /* The prompt, such as "kv> ". Borrowed until the next call. */
+    const char *(*prompt)(void *arg);
+
+    /* One line for the beginning, without its newline; NULL for none. */
+    const char *banner;
+
     /* (optional) Called while a line is awaited, again and again: returns after some milliseconds.
      * Its output goes above the line. */
     void (*look)(void *arg);
 
     /* (optional) Ctrl-C came where nothing was typed. */
     void (*interrupted)(void *arg);
-
-    /* The prompt, such as "kv> ". Borrowed until the next call. */
-    const char *(*prompt)(void *arg);
-
-    /* One line for the beginning, without its newline; NULL for none. */
-    const char *banner;
 } repl_ops;
 
 /* Reads and runs entries from stdin until run says so, the input ends, or a signal says so.
