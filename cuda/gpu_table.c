@@ -20,7 +20,6 @@ static const struct {
     [GPU_SUM_ROWS] = {image_sum, "kv_sum_rows", JOB_TILE},
     [GPU_QUANTISE] = {image_quantise, "kv_quantise", JOB_TILE},
     [GPU_DEQUANTISE] = {image_quantise, "kv_dequantise", JOB_TILE},
-    [GPU_DEQUANTISE_ADD] = {image_quantise, "kv_dequantise_add", JOB_TILE},
     [GPU_QUANTISE_SUM] = {image_quantise, "kv_quantise_sum", JOB_TILE},
     [GPU_SUM_CHUNKS] = {image_sum, "kv_sum_chunks", JOB_SUMS},
     [GPU_SUM_ALL] = {image_sum, "kv_sum_all", JOB_SUMS},

@@ -94,24 +94,20 @@ extern "C" __global__ void kv_quantise(job_list l)
 }
 KV_KERNEL(kv_quantise)
 
-/* Writes the floats of a byte from element i on, or adds them there. */
-template <int CODE, bool ADD, bool WHOLE>
+/* Writes the floats of a byte from element i on. */
+template <int CODE, bool WHOLE>
 KV_DEVICE void dequantise_byte(float *dst, unsigned byte, kv_i64 i, int n, float t)
 {
     typedef code_byte<CODE> code;
     enum { N = code::N };
     typename code::floats y = {};
-    if (ADD)
-        y = kv_load<N, WHOLE>(dst, i, n);
 #pragma unroll
-    for (int e = 0; e < N; e++) {
-        const float x = decoded(byte >> code::shift(e) & code::MASK, CODE, t);
-        y.v[e] = ADD ? y.v[e] + x : x;
-    }
+    for (int e = 0; e < N; e++)
+        y.v[e] = decoded(byte >> code::shift(e) & code::MASK, CODE, t);
     kv_store<N, WHOLE>(dst, i, n, y);
 }
 
-template <int CODE, bool ADD> KV_DEVICE void dequantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
+template <int CODE> KV_DEVICE void dequantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
 {
     typedef code_byte<CODE> code;
     const kv_u8 *codes = kv_source<kv_u8>(j, 0) + at / code::N;
@@ -121,36 +117,24 @@ template <int CODE, bool ADD> KV_DEVICE void dequantise_tile(const job_item *j, 
     for (kv_i64 b = kv_lane(); b * code::N < m; b += JOB_TEAM) {
         const int n = code::count(b, m);
         if (packs && n == code::N)
-            dequantise_byte<CODE, ADD, true>(dst, codes[b], at + b * code::N, n, t);
+            dequantise_byte<CODE, true>(dst, codes[b], at + b * code::N, n, t);
         else
-            dequantise_byte<CODE, ADD, false>(dst, codes[b], at + b * code::N, n, t);
-    }
-}
-
-template <bool ADD> KV_DEVICE void dequantise(const job_list &l)
-{
-    KV_EACH_TILE(l, j, at, m)
-    {
-        if (j->code == ONE_BIT)
-            dequantise_tile<1, ADD>(j, at, m);
-        else
-            dequantise_tile<2, ADD>(j, at, m);
+            dequantise_byte<CODE, false>(dst, codes[b], at + b * code::N, n, t);
     }
 }
 
 /* dst[i] = the number that code i of src[0] stands for. */
 extern "C" __global__ void kv_dequantise(job_list l)
 {
-    dequantise<false>(l);
+    KV_EACH_TILE(l, j, at, m)
+    {
+        if (j->code == ONE_BIT)
+            dequantise_tile<1>(j, at, m);
+        else
+            dequantise_tile<2>(j, at, m);
+    }
 }
 KV_KERNEL(kv_dequantise)
-
-/* dst[i] += the same. */
-extern "C" __global__ void kv_dequantise_add(job_list l)
-{
-    dequantise<true>(l);
-}
-KV_KERNEL(kv_dequantise_add)
 
 /* ---- Sums of what codes stand for ---- */
 

@@ -43,13 +43,14 @@ bool command_takes_paths(const command *c)
 int command_hidden(const char *name)
 {
     int n = 0;
-    for (const command *c = registry.commands; c->name; c++) {
-        bool paths = command_takes_paths(c);
-        if (paths && strcmp(c->name, name) == 0)
-            return n;
-        n += paths;
-    }
-    return -1;
+    const command *c = registry.commands;
+    while (c->name && (c->name[0] != name[0] || strcmp(c->name, name) != 0))
+        c++;
+    if (!c->name || !command_takes_paths(c))
+        return -1;
+    for (const command *before = registry.commands; before < c; before++)
+        n += command_takes_paths(before);
+    return n;
 }
 
 bool command_is(const ast *node, int flags)

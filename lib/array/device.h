@@ -47,7 +47,6 @@ typedef enum gpu_work {
                            where that is not negative; all of dtype `to` */
     GPU_QUANTISE,       /* dst = codes of src[0], whose residual is more[0] */
     GPU_DEQUANTISE,     /* dst = the numbers that the codes src[0] stand for */
-    GPU_DEQUANTISE_ADD, /* dst += the same */
     GPU_QUANTISE_SUM,   /* dst = the sum of the numbers that codes of src[s], with the residual
                            more[s], would stand for */
     GPU_SUM_CHUNKS,     /* element c of dst = the sum, one behind the other, of the elements of

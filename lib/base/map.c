@@ -124,13 +124,6 @@ void map_remove(map *m, kv_key key)
     m->n--;
 }
 
-void map_renumber(map *m, const int64_t *to)
-{
-    for (int64_t i = 0; i < m->cap; i++)
-        if (m->entries[i].hash)
-            m->entries[i].value = to[m->entries[i].value];
-}
-
 void map_release(map *m)
 {
     mem_free(m->entries);

@@ -46,9 +46,6 @@ int map_reserve(map *m, int64_t n, kv_err *e);
 /* Removes key if it is there. */
 void map_remove(map *m, kv_key key);
 
-/* Sets each value v to to[v] (>= 0), in one walk over the entries without a look at any key. */
-void map_renumber(map *m, const int64_t *to);
-
 void map_release(map *m);
 
 #endif

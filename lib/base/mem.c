@@ -292,7 +292,7 @@ void *arena_alloc(arena *a, size_t bytes, kv_err *e)
             size = ARENA_MOST;
         if (size < need)
             size = need;
-        struct arena_chunk *c = mem_zalloc((int64_t)(sizeof *c + size), 1, e);
+        struct arena_chunk *c = mem_alloc((int64_t)(sizeof *c + size), 1, e);
         if (!c)
             return NULL;
         c->earlier = a->chunk;
@@ -303,7 +303,8 @@ void *arena_alloc(arena *a, size_t bytes, kv_err *e)
     }
     void *block = a->chunk->data + a->used;
     a->used += need;
-    return block;
+    /* Not the whole chunk at once: most arenas of expressions use little of theirs. */
+    return memset(block, 0, need);
 }
 
 char *arena_text(arena *a, const char *text, size_t n, kv_err *e)

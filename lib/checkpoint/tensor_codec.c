@@ -376,32 +376,6 @@ static int64_t encode(void *data, tensor_type t, const void *x, number_kind from
     return -1;
 }
 
-int64_t tensor_encode_f32(void *data, tensor_type t, const float *x, int64_t n)
-{
-    return encode(data, t, x, NUMBER_F32, n, (counting){0});
-}
-
-int64_t tensor_encode_f64(void *data, tensor_type t, const double *x, int64_t n)
-{
-    return encode(data, t, x, NUMBER_F64, n, (counting){0});
-}
-
-int64_t tensor_encode_i64(void *data, tensor_type t, const int64_t *x, int64_t n)
-{
-    return encode(data, t, x, NUMBER_I64, n, (counting){0});
-}
-
-int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t n)
-{
-    return encode(data, t, x, NUMBER_U64, n, (counting){0});
-}
-
-int64_t tensor_encode_counting(void *data, tensor_type t, const void *x, bool wide, int64_t n,
-                               tensor_loss *loss)
-{
-    return encode(data, t, x, wide ? NUMBER_F64 : NUMBER_F32, n, (counting){.loss = loss});
-}
-
 /* ---- From type to type ----------------------------------------------------------------------- */
 
 /* The numbers that hold all of `from`. */

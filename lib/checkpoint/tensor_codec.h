@@ -35,10 +35,6 @@ void tensor_decode_f64(double *out, tensor_type t, const void *data, int64_t n);
 int64_t tensor_decode_i64(int64_t *out, tensor_type t, const void *data, int64_t n);
 int64_t tensor_decode_u64(uint64_t *out, tensor_type t, const void *data, int64_t n);
 
-int64_t tensor_encode_f32(void *data, tensor_type t, const float *x, int64_t n);
-int64_t tensor_encode_f64(void *data, tensor_type t, const double *x, int64_t n);
-int64_t tensor_encode_i64(void *data, tensor_type t, const int64_t *x, int64_t n);
-int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t n);
 
 /* From one type to another, or the same. A byte of BOOL that is neither 0 nor 1 does not fit. */
 int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n);
@@ -52,11 +48,9 @@ typedef struct tensor_loss {
     int64_t first; /* the first element of them, or -1: to begin with */
 } tensor_loss;
 
-/* tensor_convert, and tensor_encode_f64 (wide) or _f32, which add what is lost. */
+/* tensor_convert, which adds what is lost. */
 int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
                                 int64_t n, tensor_loss *loss);
-int64_t tensor_encode_counting(void *data, tensor_type t, const void *x, bool wide, int64_t n,
-                               tensor_loss *loss);
 
 /* To the memory of an array of tensor_type_dtype(t), where only U64 from 2^63 on, and bytes that
  * are no BOOL, do not fit. */

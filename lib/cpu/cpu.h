@@ -130,27 +130,11 @@ void quantise_encode(void *codes, float *residual, const float *src, quantise_co
 /* dst[i] = the number that code i means: t, -t, 0 (00 and 01); or 1 and -1. */
 void quantise_decode(float *dst, const void *codes, quantise_code code, float threshold, int64_t n);
 
-/* dst[i] += the same number. */
-void quantise_decode_add(float *dst, const void *codes, quantise_code code, float threshold,
-                         int64_t n);
-
 /* Both steps without the codes, for nsrc gradients and their residuals: residual[j][i] as
  * quantise_encode leaves it, dst[i] = sum[i] and then, from left to right, the numbers that their
  * codes i would mean. sum: NULL is zeros, and dst may be sum. far is about dst, unless it is
  * sum. */
 void quantise_sum(float *dst, const float *sum, float *const *residual, const float *const *src,
                   int64_t nsrc, quantise_code code, float threshold, int64_t n, bool far);
-
-/* The same without the instructions of the processor, for machines that lack them; shared so that
- * tests compare both. */
-void quantise_encode_plain(void *codes, float *residual, const float *src, quantise_code code,
-                           float threshold, int64_t n);
-void quantise_decode_plain(float *dst, const void *codes, quantise_code code, float threshold,
-                           int64_t n);
-void quantise_decode_add_plain(float *dst, const void *codes, quantise_code code, float threshold,
-                               int64_t n);
-void quantise_sum_plain(float *dst, const float *sum, float *const *residual,
-                        const float *const *src, int64_t nsrc, quantise_code code, float threshold,
-                        int64_t n);
 
 #endif

@@ -48,44 +48,17 @@ static void sum_from(float *dst, const float *sum, float *const *residual, const
 }
 
 /* Elements from … to n - 1; from is the first of a byte. */
-static void encode_from(uint8_t *codes, float *residual, const float *src, quantise_code rc,
+static void encode_from(uint8_t *codes, float *residual, const float *src, quantise_code code,
                         float t, int64_t from, int64_t n)
 {
-    int64_t first = from * rc / 8;
-    memset(codes + first, 0, (size_t)(quantise_bytes(rc, n) - first));
+    int64_t first = from * code / 8;
+    memset(codes + first, 0, (size_t)(quantise_bytes(code, n) - first));
     for (int64_t i = from; i < n; i++) {
-        float r = residual[i] + src[i], q = carried(r, rc, t);
-        int bits = rc == QUANTISE_1BIT ? q > 0 : q > 0 ? 3 : q < 0 ? 2 : 0;
+        float r = residual[i] + src[i], q = carried(r, code, t);
+        int bits = code == QUANTISE_1BIT ? q > 0 : q > 0 ? 3 : q < 0 ? 2 : 0;
         residual[i] = r - q;
-        codes[i * rc / 8] |= (uint8_t)(bits << (8 - rc - i * rc % 8));
+        codes[i * code / 8] |= (uint8_t)(bits << (8 - code - i * code % 8));
     }
-}
-
-void quantise_encode_plain(void *codes, float *residual, const float *src, quantise_code code,
-                           float threshold, int64_t n)
-{
-    encode_from(codes, residual, src, code, threshold, 0, n);
-}
-
-void quantise_decode_plain(float *dst, const void *codes, quantise_code code, float threshold,
-                           int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        dst[i] = decoded(codes, code, threshold, i);
-}
-
-void quantise_decode_add_plain(float *dst, const void *codes, quantise_code code, float threshold,
-                               int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        dst[i] += decoded(codes, code, threshold, i);
-}
-
-void quantise_sum_plain(float *dst, const float *sum, float *const *residual,
-                        const float *const *src, int64_t nsrc, quantise_code code, float threshold,
-                        int64_t n)
-{
-    sum_from(dst, sum, residual, src, nsrc, code, threshold, 0, n);
 }
 
 /* ---- Many elements at a time ---- */
@@ -328,10 +301,9 @@ AVX2 static inline void put(float *at, __m256 x, bool stream)
         _mm256_storeu_ps(at, x);
 }
 
-/* Decodes what fills whole steps; code, add and stream are constant where this is called. */
+/* Decodes what fills whole steps; code and stream are constant where this is called. */
 AVX2 static inline __attribute__((always_inline)) int64_t
-decode_steps(float *dst, const uint8_t *codes, quantise_code code, float t, int64_t n, bool add,
-             bool stream)
+decode_steps(float *dst, const uint8_t *codes, quantise_code code, float t, int64_t n, bool stream)
 {
     int64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
@@ -340,25 +312,22 @@ decode_steps(float *dst, const uint8_t *codes, quantise_code code, float t, int6
             take_1bit(out, codes, i);
         else
             take_2bit(out, codes, i, t);
-        for (int k = 0; k < 4; k++) {
-            float *at = dst + i + 8 * k;
-            put(at, add ? _mm256_add_ps(_mm256_loadu_ps(at), out[k]) : out[k], stream);
-        }
+        for (int k = 0; k < 4; k++)
+            put(dst + i + 8 * k, out[k], stream);
     }
     end_stream(stream);
     return i;
 }
 
-#define DECODE(add, stream)                                                                        \
-    (code == QUANTISE_1BIT ? decode_steps(dst, codes, QUANTISE_1BIT, t, n, add, stream)            \
-                           : decode_steps(dst, codes, QUANTISE_2BIT, t, n, add, stream))
-
 AVX2 static int64_t decode_avx2(float *dst, const uint8_t *codes, quantise_code code, float t,
-                                int64_t n, bool add)
+                                int64_t n)
 {
-    if (add)
-        return DECODE(true, false);
-    return n >= STREAM_FROM && is_aligned(dst) ? DECODE(false, true) : DECODE(false, false);
+    bool stream = n >= STREAM_FROM && is_aligned(dst);
+    if (code == QUANTISE_1BIT)
+        return stream ? decode_steps(dst, codes, QUANTISE_1BIT, t, n, true)
+                      : decode_steps(dst, codes, QUANTISE_1BIT, t, n, false);
+    return stream ? decode_steps(dst, codes, QUANTISE_2BIT, t, n, true)
+                  : decode_steps(dst, codes, QUANTISE_2BIT, t, n, false);
 }
 #else
 static bool has_avx2(void)
@@ -368,7 +337,7 @@ static bool has_avx2(void)
 
 #define encode_avx2(codes, residual, src, code, t, n)               0
 #define sum_vectors(dst, sum, residual, src, nsrc, code, t, n, far) ((void)(far), 0)
-#define decode_avx2(dst, codes, code, t, n, add)                    0
+#define decode_avx2(dst, codes, code, t, n)                         0
 #endif
 
 void quantise_encode(void *codes, float *residual, const float *src, quantise_code code,
@@ -380,17 +349,9 @@ void quantise_encode(void *codes, float *residual, const float *src, quantise_co
 
 void quantise_decode(float *dst, const void *codes, quantise_code code, float threshold, int64_t n)
 {
-    int64_t done = has_avx2() ? decode_avx2(dst, codes, code, threshold, n, false) : 0;
+    int64_t done = has_avx2() ? decode_avx2(dst, codes, code, threshold, n) : 0;
     for (int64_t i = done; i < n; i++)
         dst[i] = decoded(codes, code, threshold, i);
-}
-
-void quantise_decode_add(float *dst, const void *codes, quantise_code code, float threshold,
-                         int64_t n)
-{
-    int64_t done = has_avx2() ? decode_avx2(dst, codes, code, threshold, n, true) : 0;
-    for (int64_t i = done; i < n; i++)
-        dst[i] += decoded(codes, code, threshold, i);
 }
 
 void quantise_sum(float *dst, const float *sum, float *const *residual, const float *const *src,

@@ -150,9 +150,10 @@ static int encode(const merging *r, const merge_job *j, void *to, const void *nu
                   int64_t first, int64_t n, kv_err *e)
 {
     tensor_loss loss = {.first = -1};
-    int64_t bad = tensor_encode_counting(to, j->type, numbers, j->wide, n,
-                                         r->m->lost ? &loss : NULL);
-    return end_losses(r, j, first, bad, &loss, j->wide ? TENSOR_F64 : TENSOR_F32, numbers, e);
+    tensor_type from = j->wide ? TENSOR_F64 : TENSOR_F32;
+    int64_t bad = tensor_convert_counting(to, j->type, numbers, from, n,
+                                          r->m->lost ? &loss : NULL);
+    return end_losses(r, j, first, bad, &loss, from, numbers, e);
 }
 
 /* Looks for elements of the chunk, merged at `merged`, that overflowed, and counts them: as lost,

@@ -53,11 +53,6 @@ typedef struct run {
     waiting *results;        /* of each tensor, in a fold */
 } run;
 
-int64_t walk_pieces(int64_t elements)
-{
-    return elements / WALK_PIECE + (elements % WALK_PIECE != 0);
-}
-
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
 /* The number of a tensor in an input, or -1. */

@@ -64,9 +64,6 @@ typedef struct walk {
     void *progress_arg;
 } walk;
 
-/* The number of pieces of a tensor with so many elements; 0 of none. */
-int64_t walk_pieces(int64_t elements);
-
 /* Returns when all pieces have been handled. Its windows on the files take at most 96 MB together,
  * so many threads read from few inputs, or few from many; where `piece` reads by itself there are
  * buffers of block_bytes instead. Errors: those of tensor_read and of piece, memory, interrupted.

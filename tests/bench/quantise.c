@@ -62,14 +62,6 @@ static void decode(void *arg, int64_t part, int worker)
     quantise_decode(w->dst + part * PART, part_codes(w, part), w->code, 0.5f, part_size(w, part));
 }
 
-static void decode_add(void *arg, int64_t part, int worker)
-{
-    const work *w = arg;
-    (void)worker;
-    quantise_decode_add(w->dst + part * PART, part_codes(w, part), w->code, 0.5f,
-                        part_size(w, part));
-}
-
 /* A number that depends on all codes of a part. */
 static float read_codes(const work *w, int64_t part)
 {
@@ -105,7 +97,7 @@ static inline void put(float *at, lanes x, bool streaming)
 }
 #endif
 
-/* d[i] += s[i], or += x where s is NULL, or = x where d is only written. */
+/* d[i] += s[i]; or where s is NULL and d is only written, d[i] = x. */
 static inline __attribute__((always_inline)) void move(float *d, const float *s, float x,
                                                        bool reads, bool streaming, int64_t n)
 {
@@ -147,34 +139,22 @@ static void encode_streaming(void *arg, int64_t part, int worker)
     move_encode(arg, part, true);
 }
 
-static inline __attribute__((always_inline)) void move_decode(const work *w, int64_t part, bool add,
+static inline __attribute__((always_inline)) void move_decode(const work *w, int64_t part,
                                                               bool streaming)
 {
-    move(w->dst + part * PART, NULL, read_codes(w, part), add, streaming, part_size(w, part));
+    move(w->dst + part * PART, NULL, read_codes(w, part), false, streaming, part_size(w, part));
 }
 
 static void decode_plain(void *arg, int64_t part, int worker)
 {
     (void)worker;
-    move_decode(arg, part, false, false);
+    move_decode(arg, part, false);
 }
 
 static void decode_streaming(void *arg, int64_t part, int worker)
 {
     (void)worker;
-    move_decode(arg, part, false, true);
-}
-
-static void decode_add_plain(void *arg, int64_t part, int worker)
-{
-    (void)worker;
-    move_decode(arg, part, true, false);
-}
-
-static void decode_add_streaming(void *arg, int64_t part, int worker)
-{
-    (void)worker;
-    move_decode(arg, part, true, true);
+    move_decode(arg, part, true);
 }
 
 static int by_size(const void *a, const void *b)
@@ -217,8 +197,7 @@ int main(int argc, char **argv)
         const char *name;
         part_fn *ours, *plain, *streaming;
     } cases[] = {{"quantise", encode, encode_plain, encode_streaming},
-                 {"dequantise", decode, decode_plain, decode_streaming},
-                 {"dequantise and add", decode_add, decode_add_plain, decode_add_streaming}};
+                 {"dequantise", decode, decode_plain, decode_streaming}};
     work w = {.n = argc > 1 ? atoll(argv[1]) : 25557032};
     int rounds = argc > 2 ? atoi(argv[2]) : 15;
     kv_err e = {0};
@@ -233,18 +212,18 @@ int main(int argc, char **argv)
     memset(w.dst, 0, (size_t)w.n * 4);
     printf("%-25s %9s %9s    of the limit (medians, %d threads)\n", "", "ours ms", "limit ms",
            pool_workers());
-    for (int c = 0; c < 6; c++) {
+    for (int c = 0; c < 4; c++) {
         double ours[99], plain[99], streaming[99];
-        w.code = c < 3 ? QUANTISE_2BIT : QUANTISE_1BIT;
+        w.code = c < 2 ? QUANTISE_2BIT : QUANTISE_1BIT;
         for (int64_t i = 0; i < w.n; i++)
             w.src[i] = (float)(i * 7919 % 1999 - 999) * 1e-3f, w.residual[i] = 0;
         timed(encode, &w);
         for (int i = 0; i < rounds; i++) {
-            plain[i] = timed(cases[c % 3].plain, &w);
-            ours[i] = timed(cases[c % 3].ours, &w);
-            streaming[i] = timed(cases[c % 3].streaming, &w);
+            plain[i] = timed(cases[c % 2].plain, &w);
+            ours[i] = timed(cases[c % 2].ours, &w);
+            streaming[i] = timed(cases[c % 2].streaming, &w);
         }
-        report(w.code, cases[c % 3].name, ours, plain, streaming, rounds);
+        report(w.code, cases[c % 2].name, ours, plain, streaming, rounds);
     }
     return 0;
 }

@@ -269,7 +269,6 @@ int main(void)
     for (int code = QUANTISE_2BIT; code >= QUANTISE_1BIT; code--) {
         measure_codes("quantise", GPU_QUANTISE, (quantise_code)code, 3, true);
         measure_codes("dequantise", GPU_DEQUANTISE, (quantise_code)code, 1, true);
-        measure_codes("dequantise and add", GPU_DEQUANTISE_ADD, (quantise_code)code, 2, true);
         measure_codes("quantise and sum", GPU_QUANTISE_SUM, (quantise_code)code, 4, false);
     }
     measure_keys();

@@ -498,7 +498,7 @@ struct driver_kernel {
 
 #define BUILT_IN(X)                                                                                \
     X(kv_sum) X(kv_sum_rows) X(kv_sum_chunks) X(kv_sum_all) X(kv_convert_list) X(kv_gather_rows)   \
-    X(kv_quantise) X(kv_dequantise) X(kv_dequantise_add) X(kv_quantise_sum) X(kv_fold_sum)          \
+    X(kv_quantise) X(kv_dequantise) X(kv_quantise_sum) X(kv_fold_sum)          \
     X(kv_fold_max) X(kv_fold_min)
 
 #define DECLARE(name) extern "C" shim shim_##name;

@@ -99,20 +99,3 @@ TEST(map_reserve)
     CHECK_INT(map_get(&m, (kv_key){n - 1, NULL}), -1);
     map_release(&m);
 }
-
-TEST(map_renumber)
-{
-    kv_err e = {0};
-    map m = {0};
-    int64_t to[1000] = {0};
-    map_renumber(&m, to); /* an empty one */
-    for (int i = 0; i < 1000; i++) {
-        CHECK_OK(map_put(&m, (kv_key){i * 7, NULL}, i, &e));
-        to[i] = 2000 - i;
-    }
-    map_remove(&m, (kv_key){7, NULL});
-    map_renumber(&m, to);
-    for (int64_t i = 0; i < 1000; i++)
-        CHECK_INT(map_get(&m, (kv_key){i * 7, NULL}), i == 1 ? -1 : 2000 - i);
-    map_release(&m);
-}

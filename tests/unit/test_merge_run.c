@@ -366,8 +366,8 @@ TEST(merge_run_types)
     uint16_t bf16[4];
     unsigned char f4[2];
     int32_t whole[] = {1, 2, 3, 4};
-    CHECK_INT(tensor_encode_f32(bf16, TENSOR_BF16, b, 4), -1);
-    CHECK_INT(tensor_encode_f32(f4, TENSOR_F4, b, 4), -1);
+    CHECK_INT(tensor_convert(bf16, TENSOR_BF16, b, TENSOR_F32, 4), -1);
+    CHECK_INT(tensor_convert(f4, TENSOR_F4, b, TENSOR_F32, 4), -1);
     tensor_given one[] = {{"half", TENSOR_F32, 4, 0, a},
                           {"tiny", TENSOR_F4, 4, 0, f4},
                           {"wide", TENSOR_F64, 4, 0, wide},
@@ -415,7 +415,7 @@ TEST(merge_run_bf16)
     make_files(files, x, 3, 5);
     for (int i = 0; i < 3; i++) {
         uint16_t *bits = malloc(SIZE * sizeof *bits);
-        tensor_encode_f32(bits, TENSOR_BF16, x[i], SIZE);
+        tensor_convert(bits, TENSOR_BF16, x[i], TENSOR_F32, SIZE);
         bits[i] = 0x7fc0; /* nan */
         tensor_decode_f32(x[i], TENSOR_BF16, bits, SIZE);
         buf_release(&files[i]);

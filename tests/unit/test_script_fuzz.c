@@ -381,7 +381,7 @@ static void type_texts(uint64_t seed, int n)
 
 TEST(script_fuzz_completion)
 {
-    type_texts(20260117, 20000);
+    type_texts(test_seed(20260117), (int)test_random(4000));
 }
 
 TEST(script_fuzz_completion_of_seeds)

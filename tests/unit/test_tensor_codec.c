@@ -71,10 +71,10 @@ static void check_reference(tensor_type t, int bits, uint64_t decoded, uint64_t 
             x[i] = 1;
         wide[i] = (double)x[i];
     }
-    CHECK_INT(tensor_encode_f32(data, t, x, NUMBERS), -1);
+    CHECK_INT(tensor_convert(data, t, x, TENSOR_F32, NUMBERS), -1);
     unpack(codes, data, bits, NUMBERS);
     CHECK(fnv(codes, NUMBERS) == encoded);
-    CHECK_INT(tensor_encode_f64(again, t, wide, NUMBERS), -1);
+    CHECK_INT(tensor_convert(again, t, wide, TENSOR_F64, NUMBERS), -1);
     CHECK(memcmp(data, again, (size_t)tensor_type_bytes(t, NUMBERS)) == 0);
 }
 
@@ -133,8 +133,8 @@ static void check_nearest(const struct definition *f, double x)
     int sign = f->no_minus_zero && (want & 0x7f) == 0 ? 0 : 1 << (f->exponent + f->fraction);
     uint16_t code = 0, minus = 0;
     double both[2] = {x, -x};
-    CHECK_INT(tensor_encode_f64(&code, f->type, &both[0], 1), -1);
-    CHECK_INT(tensor_encode_f64(&minus, f->type, &both[1], 1), -1);
+    CHECK_INT(tensor_convert(&code, f->type, &both[0], TENSOR_F64, 1), -1);
+    CHECK_INT(tensor_convert(&minus, f->type, &both[1], TENSOR_F64, 1), -1);
     CHECK_INT(code, want);
     CHECK_INT(minus, want | sign);
 }
@@ -169,22 +169,22 @@ TEST(tensor_codec_integers_round_once_to_floats)
     uint16_t half[4];
     float f[4];
     double d[4];
-    CHECK_INT(tensor_encode_i64(half, TENSOR_BF16, x, 3), -1);
+    CHECK_INT(tensor_convert(half, TENSOR_BF16, x, TENSOR_I64, 3), -1);
     CHECK_INT(half[0], 0x5e80);
     CHECK_INT(half[1], 0x5e81);
     CHECK_INT(half[2], 0xde81);
-    CHECK_INT(tensor_encode_u64(half, TENSOR_BF16, u, 4), -1);
+    CHECK_INT(tensor_convert(half, TENSOR_BF16, u, TENSOR_U64, 4), -1);
     CHECK_INT(half[0], 0x5f00);
     CHECK_INT(half[1], 0x5f01);
     CHECK_INT(half[2], 0x5f00);
     CHECK_INT(half[3], 0x5f80);
-    CHECK_INT(tensor_encode_u64(f, TENSOR_F32, u, 4), -1);
+    CHECK_INT(tensor_convert(f, TENSOR_F32, u, TENSOR_U64, 4), -1);
     CHECK(f[1] == 0x1.01p63f && f[2] == 0x1.000002p63f && f[3] == 0x1p64f);
-    CHECK_INT(tensor_encode_u64(d, TENSOR_F64, u, 4), -1);
+    CHECK_INT(tensor_convert(d, TENSOR_F64, u, TENSOR_U64, 4), -1);
     CHECK(d[1] == 0x1.01p63 && d[3] == 0x1p64);
     unsigned char e4m3[4];
     int64_t some[] = {17, 19, 464, 465};
-    CHECK_INT(tensor_encode_i64(e4m3, TENSOR_F8_E4M3, some, 4), -1);
+    CHECK_INT(tensor_convert(e4m3, TENSOR_F8_E4M3, some, TENSOR_I64, 4), -1);
     CHECK_INT(e4m3[0], 0x58); /* 16 */
     CHECK_INT(e4m3[1], 0x5a); /* 20 */
     CHECK_INT(e4m3[2], 0x7e); /* 448 */
@@ -206,7 +206,7 @@ TEST(tensor_codec_special_numbers)
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         unsigned char got[6];
-        CHECK_INT(tensor_encode_f32(got, rows[r].type, x, 6), -1);
+        CHECK_INT(tensor_convert(got, rows[r].type, x, TENSOR_F32, 6), -1);
         for (int i = 0; i < 6; i++)
             CHECK_INT(got[i], rows[r].codes[i]);
     }
@@ -221,7 +221,7 @@ TEST(tensor_codec_special_numbers)
     };
     for (size_t r = 0; r < sizeof powers / sizeof *powers; r++) {
         unsigned char got;
-        CHECK_INT(tensor_encode_f64(&got, TENSOR_F8_E8M0, &powers[r].x, 1), -1);
+        CHECK_INT(tensor_convert(&got, TENSOR_F8_E8M0, &powers[r].x, TENSOR_F64, 1), -1);
         CHECK_INT(got, powers[r].code);
     }
 }
@@ -231,7 +231,7 @@ TEST(tensor_codec_packs_from_the_low_bits)
     float x[] = {1, 6, -0.5f, 2, 4};
     unsigned char got[4] = {0xff, 0xff, 0xff, 0xff};
     /* Codes of F4: 2, 7, 9, 4, 6. The half of the last byte behind them is 0. */
-    CHECK_INT(tensor_encode_f32(got, TENSOR_F4, x, 5), -1);
+    CHECK_INT(tensor_convert(got, TENSOR_F4, x, TENSOR_F32, 5), -1);
     CHECK_INT(got[0], 0x72);
     CHECK_INT(got[1], 0x49);
     CHECK_INT(got[2], 0x06);
@@ -240,7 +240,7 @@ TEST(tensor_codec_packs_from_the_low_bits)
     tensor_decode_f32(back, TENSOR_F4, got, 5);
     CHECK(memcmp(back, x, sizeof x) == 0 && back[5] == 0);
     /* Codes of F6_E2M3: 0x08, 0x1c, 0x24, 0x10, 0x18, which is bits 24 to 29. */
-    CHECK_INT(tensor_encode_f32(got, TENSOR_F6_E2M3, x, 5), -1);
+    CHECK_INT(tensor_convert(got, TENSOR_F6_E2M3, x, TENSOR_F32, 5), -1);
     CHECK_INT(got[0], 0x08 | (0x1c & 3) << 6);
     CHECK_INT(got[1], 0x1c >> 2 | (0x24 & 15) << 4);
     CHECK_INT(got[2], 0x24 >> 4 | 0x10 << 2);
@@ -255,7 +255,7 @@ TEST(tensor_codec_packs_from_the_low_bits)
 static int64_t fits(tensor_type t, double x)
 {
     uint64_t data;
-    return tensor_encode_f64(&data, t, &x, 1) < 0;
+    return tensor_convert(&data, t, &x, TENSOR_F64, 1) < 0;
 }
 
 TEST(tensor_codec_integers_at_their_borders)
@@ -285,20 +285,20 @@ TEST(tensor_codec_integers_at_their_borders)
 
         uint64_t data, most = rows[r].most, back;
         int64_t least = rows[r].least, below = least - (least != INT64_MIN), signed_back;
-        CHECK_INT(tensor_encode_i64(&data, t, &least, 1), -1);
+        CHECK_INT(tensor_convert(&data, t, &least, TENSOR_I64, 1), -1);
         CHECK_INT(tensor_decode_i64(&signed_back, t, &data, 1), -1);
         CHECK_INT(signed_back, least);
         CHECK_INT(tensor_decode_u64(&back, t, &data, 1), least < 0 ? 0 : -1);
-        CHECK_INT(tensor_encode_i64(&data, t, &below, 1), least == INT64_MIN ? -1 : 0);
-        CHECK_INT(tensor_encode_u64(&data, t, &most, 1), -1);
+        CHECK_INT(tensor_convert(&data, t, &below, TENSOR_I64, 1), least == INT64_MIN ? -1 : 0);
+        CHECK_INT(tensor_convert(&data, t, &most, TENSOR_U64, 1), -1);
         CHECK_INT(tensor_decode_u64(&back, t, &data, 1), -1);
         CHECK(back == most);
         CHECK_INT(tensor_decode_i64(&signed_back, t, &data, 1), t == TENSOR_U64 ? 0 : -1);
         most++;
-        CHECK_INT(tensor_encode_u64(&data, t, &most, 1), t == TENSOR_U64 ? -1 : 0);
+        CHECK_INT(tensor_convert(&data, t, &most, TENSOR_U64, 1), t == TENSOR_U64 ? -1 : 0);
         if (most <= INT64_MAX) {
             int64_t beyond = (int64_t)most;
-            CHECK_INT(tensor_encode_i64(&data, t, &beyond, 1), t == TENSOR_U64 ? -1 : 0);
+            CHECK_INT(tensor_convert(&data, t, &beyond, TENSOR_I64, 1), t == TENSOR_U64 ? -1 : 0);
         }
     }
     CHECK(!fits(TENSOR_BOOL, 0.5) && !fits(TENSOR_BOOL, 2) && fits(TENSOR_BOOL, -0.0));
@@ -308,7 +308,7 @@ TEST(tensor_codec_floats_to_the_nearest_integer)
 {
     float x[] = {0.5f, 1.5f, 2.5f, -2.5f, -0.4f, 126.6f};
     int8_t got[6];
-    CHECK_INT(tensor_encode_f32(got, TENSOR_I8, x, 6), -1);
+    CHECK_INT(tensor_convert(got, TENSOR_I8, x, TENSOR_F32, 6), -1);
     CHECK(got[0] == 0 && got[1] == 2 && got[2] == 2);
     CHECK(got[3] == -2 && got[4] == 0 && got[5] == 127);
 }
@@ -361,7 +361,7 @@ TEST(tensor_codec_every_pair_at_any_address)
             for (int shift = 0; shift < 4; shift++, pairs++) {
                 char *src = memory[0] + (shift & 1), *dst = memory[1] + (shift >> 1);
                 memset(memory[1], 0x55, sizeof memory[1]);
-                CHECK_INT(tensor_encode_f64(src, (tensor_type)from, x, MANY), -1);
+                CHECK_INT(tensor_convert(src, (tensor_type)from, x, TENSOR_F64, MANY), -1);
                 CHECK_INT(tensor_convert(dst, (tensor_type)to, src, (tensor_type)from, MANY), -1);
                 tensor_decode_f64(got, (tensor_type)to, dst, MANY);
                 CHECK(memcmp(got, x, sizeof x) == 0);
@@ -413,11 +413,11 @@ TEST(tensor_codec_names_the_first_that_does_not_fit)
     static uint64_t u[MANY], out[MANY];
     static unsigned char truth[MANY];
     x[1500] = x[1600] = NAN;
-    CHECK_INT(tensor_encode_f32(out, TENSOR_F4, x, MANY), 1500);
+    CHECK_INT(tensor_convert(out, TENSOR_F4, x, TENSOR_F32, MANY), 1500);
     CHECK_INT(tensor_convert(out, TENSOR_F6_E3M2, x, TENSOR_F32, MANY), 1500);
     CHECK_INT(tensor_convert(out, TENSOR_I8, x, TENSOR_F32, MANY), 1500);
     CHECK_INT(tensor_convert(out, TENSOR_F4, x, TENSOR_F32, 1500), -1);
-    CHECK_INT(tensor_encode_f32(out, TENSOR_F8_E8M0, x, MANY), -1);
+    CHECK_INT(tensor_convert(out, TENSOR_F8_E8M0, x, TENSOR_F32, MANY), -1);
     x[1500] = 128;
     CHECK_INT(tensor_convert(out, TENSOR_I8, x, TENSOR_F32, MANY), 1500);
     u[2048] = UINT64_C(1) << 63;

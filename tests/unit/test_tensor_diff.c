@@ -209,7 +209,7 @@ TEST(tensor_diff_finite)
         unsigned char *a = malloc((size_t)n * 8);
         for (int64_t i = 0; i < n; i++)
             x[i] = ldexp((double)next_random(&state), -64) - 0.5;
-        tensor_encode_f64(a, types[t], x, n);
+        tensor_convert(a, types[t], x, TENSOR_F64, n);
         for (uint64_t one_in = 1; one_in < 10000; one_in *= 20) {
             unsigned char *b = changed(types[t], a, n, one_in, &state);
             for (int k = 0; k < NTOLERANCES; k++)
@@ -272,7 +272,7 @@ TEST(tensor_diff_sparse)
             x[from + 16000 + i] = large ? 1e30 : 1;
         }
         unsigned char *a = malloc((size_t)n * 8);
-        CHECK_INT(tensor_encode_f64(a, types[t], x, n), -1);
+        CHECK_INT(tensor_convert(a, types[t], x, TENSOR_F64, n), -1);
         for (uint64_t one_in = 100; one_in < 100000; one_in *= 30) {
             unsigned char *b = changed(types[t], a, n, one_in, &state);
             for (int k = 0; k < NTOLERANCES; k++)
@@ -297,9 +297,9 @@ TEST(tensor_diff_two_types)
             unsigned char *a = malloc((size_t)n * 8), *b = malloc((size_t)n * 8);
             for (int64_t i = 0; i < n; i++)
                 x[i] = (double)(next_random(&state) % 2);
-            CHECK_INT(tensor_encode_f64(a, types[p], x, n), -1);
+            CHECK_INT(tensor_convert(a, types[p], x, TENSOR_F64, n), -1);
             x[17] = 1 - x[17];
-            CHECK_INT(tensor_encode_f64(b, types[q], x, n), -1);
+            CHECK_INT(tensor_convert(b, types[q], x, TENSOR_F64, n), -1);
             tensor_difference d = diff_of(types[p], a, types[q], b, n, bits);
             CHECK_INT(d.state, p == q ? DIFF_VALUES : DIFF_DTYPE);
             for (int k = 1; k < NTOLERANCES; k++)

