@@ -220,27 +220,21 @@ int configure_read(session *s, const input *in, unit **out, kv_err *e)
     return rc ? rc : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
 }
 
-/* A pipe can be read only once. */
-static bool can_be_read_twice(const input *in)
-{
-    struct stat about;
-    return in->kind != INPUT_STDIN &&
-           (in->kind != INPUT_FILE || (stat(in->text, &about) == 0 && S_ISREG(about.st_mode)));
-}
-
 int configure_foresee(const options *o)
 {
     session s;
     unit *u;
     kv_err e = {0};
+    struct stat about;
     options own = *o;
     own.plugins.n = own.gpus_said = 0; /* nothing runs that needs them */
     own.timeout = 0;
     session_init(&s);
     configure(&s, &own, false, &e);
-    for (int i = 0; i < o->ninputs && !e.code; i++)
-        if (can_be_read_twice(&o->inputs[i]))
-            configure_read(&s, &o->inputs[i], &u, &e);
+    for (const input *in = o->inputs; in < o->inputs + o->ninputs && !e.code; in++)
+        if (in->kind != INPUT_STDIN && /* a pipe can be read only once */
+            (in->kind != INPUT_FILE || (stat(in->text, &about) == 0 && S_ISREG(about.st_mode))))
+            configure_read(&s, in, &u, &e);
     if (e.code)
         report_error(&s, &e);
     int rc = s.failure;

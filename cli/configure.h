@@ -13,8 +13,7 @@ int configure(session *s, const options *o, bool prompt, kv_err *e);
 /* Reads and parses an input. Errors: io, memory, those of unit_read. */
 int configure_read(session *s, const input *in, struct unit **out, kv_err *e);
 
-/* Reads the inputs that files and words are, and reports the first mistake, which every process
- * that runs them would report. Returns the exit code for it; 0: there is none. */
+/* Reads what will run, and reports its first mistake. Returns the exit code; 0: there is none. */
 int configure_foresee(const options *o);
 
 #endif

@@ -24,7 +24,6 @@
 #include "eval/eval.h"
 #include "kvstore.h"
 #include "language.h"
-#include "launch/launch.h"
 #include "launch/launch_job.h"
 #include "options/options.h"
 #include "out/report.h"
@@ -298,6 +297,7 @@ static int run(session *s, options *o)
         return exit_code_of(s, o);
     }
     s->out.remembers = o->ninputs > 1 || prompt;
+    s->prompted = prompt;
     if (o->check) {
         check_inputs(s, o->ninputs > 0 ? o->inputs : &from_stdin, o->ninputs > 0 ? o->ninputs : 1);
         return exit_code_of(s, o);
@@ -338,31 +338,22 @@ static int run(session *s, options *o)
     return rc;
 }
 
-static int show_text(session *s, const buf *text)
+/* Shows what one of these options asks for. */
+static int show_text(session *s, const options *o)
 {
     kv_err e = {0};
-    if (buf_check(text, &e) || session_out(s, buf_text(text), text->len, &e) ||
+    buf text = {0};
+    if (o->help)
+        options_help(&text);
+    else if (o->version)
+        version_text(&text);
+    else
+        buf_add(&text, o->completion);
+    if (buf_check(&text, &e) || session_out(s, buf_text(&text), text.len, &e) ||
         session_flush(s, &e))
         report_error(s, &e);
+    buf_release(&text);
     return s->failure;
-}
-
-static int show_made(session *s, void (*make)(buf *out))
-{
-    buf text = {0};
-    make(&text);
-    int rc = show_text(s, &text);
-    buf_release(&text);
-    return rc;
-}
-
-static int show_completion(session *s, const char *script)
-{
-    buf text = {0};
-    buf_add(&text, script);
-    int rc = show_text(s, &text);
-    buf_release(&text);
-    return rc;
 }
 
 /* Prints a warning or a note of the library, which may come on any thread. arg: the session, whose
@@ -479,12 +470,8 @@ int main(int argc, char **argv)
         s.out.quiet = o.quiet;
         report_error(&s, &e);
         rc = s.failure;
-    } else if (o.help) {
-        rc = show_made(&s, options_help);
-    } else if (o.version) {
-        rc = show_made(&s, version_text);
-    } else if (o.completion) {
-        rc = show_completion(&s, o.completion);
+    } else if (o.help || o.version || o.completion) {
+        rc = show_text(&s, &o);
     } else {
         rc = run(&s, &o);
     }

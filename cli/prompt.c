@@ -242,7 +242,8 @@ int prompt_run(session *s, bool quiet)
 {
     static const repl_ops ops = {entry_complete,   entry_run,
                                  entry_candidates, entry_hint,
-                                 entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
+                                 entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves",
+                                 NULL,             NULL};
     prompt p = {.s = s};
     buf history = {0};
     histfile_path(&history, s->history);
@@ -266,7 +267,7 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         size_t n;
         int line;
         kv_err e = {0};
-        entry_source_answer(s->failure);
+        entry_source_answer(from, s->failure);
         s->failure = 0;
         interrupt_at_prompt(true);
         visit_park(s);
@@ -276,6 +277,7 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         interrupt_at_prompt(false);
         if (!text)
             break;
+        interrupt_clear(); /* a Ctrl-C that came late was for the entry before */
         on = !entry_run(&p, text, n, line, false) && !(stops && s->failure) &&
              interrupt_pending() != SIGTERM;
         interrupt_clear();

@@ -2,7 +2,7 @@
 #ifndef CLI_PROMPT_H
 #define CLI_PROMPT_H
 
-#include "launch/launch_entries.h"
+#include "launch/launch_prompt.h"
 #include "session/session.h"
 
 /* Reads and runs entries until the user leaves. quiet: without a banner. Returns 0, or the signal

@@ -1,5 +1,5 @@
 /* kvctl launch: its words, and what is refused before anything starts. */
-#include "launch/launch.h"
+#include "launch/launch_job.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "kvstore.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_job.h"
-#include "launch/launch_k8s.h"
 #include "launch/launch_prompt.h"
 #include "options/options.h"
 #include "out/report.h"

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,11 +18,11 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "launch/jobs_socket.h"
-#include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
 #include "launch/launch_losses.h"
 #include "term/exit_code.h"
+#include "term/line.h"
 #include "term/terminal.h"
 
 enum {
@@ -54,30 +55,36 @@ static void name_rank(const job *j, int number, char name[160])
 
 /* ---- Beginning ---- */
 
+static int make_entries(job *j, kv_err *e)
+{
+    char path[FOLDER_PATH];
+    for (int i = 0; i < j->o->workers && !e->code; i++) {
+        folder_entries(j->folder, i, path);
+        j->ranks[i].entries = mkfifo(path, 0600) ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        if (j->ranks[i].entries < 0)
+            file_error(e, "make", path, errno);
+    }
+    return e->code;
+}
+
 /* Over several hosts it has one name on all of them, which may lack the $TMPDIR of this one. */
 static int make_folder(job *j, kv_err *e)
 {
     if (folder_new(j->folder, j->is_local ? NULL : "/tmp", e))
         return e->code;
     j->held = folder_hold(j->folder, "launch");
-    if (j->held >= 0)
+    if (j->held < 0)
+        file_error(e, "lock", j->folder, errno);
+    else if (!j->o->talk || make_entries(j, e) == KV_OK)
         return KV_OK;
-    file_error(e, "lock", j->folder, errno);
     folder_remove(j->folder);
     return e->code;
-}
-
-static void pass_answer(void *job_arg, int number, int rc)
-{
-    prompt_answer(((const job *)job_arg)->o->answers, number, rc);
 }
 
 static int begin_output(job *j, kv_err *e)
 {
     for (int i = 0; i < j->n; i++)
         j->ranks[i].rounds = -1;
-    j->output.done = j->o->answers ? pass_answer : NULL;
-    j->output.arg = j;
     return output_begin(&j->output, j->o->workers, j->o->servers, e);
 }
 
@@ -87,6 +94,7 @@ static int begin_output(job *j, kv_err *e)
 static void say_why(job *j)
 {
     output_look(&j->output, true);
+    line_leave();
     if (j->alike > 1)
         terminal_say("kvctl: %d ranks ended with exit code %d", j->alike, j->code);
     else
@@ -106,7 +114,7 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int r
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    folder_lose(j->folder, number, why);
+    folder_add(j->folder, "lost", number, why);
     folder_lost(j->folder, &other, why, sizeof why); /* a rank may have said it first */
     bool host = loss_is_host(j, other);
     if (host)
@@ -188,8 +196,6 @@ static void take_event(job *j, rank *r, const char *line)
         j->early = number;
         j->early_ms = clock_ms();
     }
-    if (j->o->answers)
-        prompt_answer_gone(j->o->answers, number, x);
 }
 
 /* Open MPI 5 ends a rank whose link to another one closes. The other's end may be told a little
@@ -214,6 +220,7 @@ static void take_lost(job *j, const char *text)
 
 static void show_log(job *j)
 {
+    line_leave();
     terminal_pass(stderr, buf_text(&j->log), j->log.len);
     buf_clear(&j->log);
 }
@@ -262,6 +269,10 @@ static void take_cell(job *j, const wire_cell *cell)
         break;
     case WIRE_SSH:
         take_ssh(j, text);
+        break;
+    case WIRE_DONE:
+        for (const char *at = text; *at; at += strcspn(at, "\n") + 1)
+            output_done(&j->output, cell->rank, atoi(at));
         break;
     case WIRE_BEAT:
         break;
@@ -388,22 +399,10 @@ static void look_at_mpirun(job *j)
     }
 }
 
-/* Ctrl-C at the prompt of launch -i ends the entry that runs; servers have none. */
-static void interrupt_entry(const job *j)
-{
-    for (int i = 0; i < j->o->workers; i++)
-        if (j->ranks[i].pid && !j->ranks[i].ended)
-            kill(j->ranks[i].pid, SIGINT);
-}
-
 static void look_at_signals(job *j, const sigset_t *mask)
 {
     int signal;
     while ((signal = children_next_signal(mask))) {
-        if (signal == SIGINT && j->o->answers) {
-            interrupt_entry(j);
-            continue;
-        }
         bool again = j->end_ms != 0;
         lose(j, -1, 128 + signal, "the job was ended by signal %d", signal);
         j->lost = false;
@@ -493,7 +492,7 @@ static void look_at_time(job *j)
         kill(j->mpirun, SIGKILL);
 }
 
-static bool runs(const job *j)
+bool attempt_runs(const job *j)
 {
     int ended = 0;
     for (int i = 0; i < j->n; i++)
@@ -501,7 +500,7 @@ static bool runs(const job *j)
     return j->mpirun && (ended < j->n || (j->stopped_ms && !j->end_ms));
 }
 
-static void tick(job *j, const sigset_t *mask)
+void attempt_tick(job *j, const sigset_t *watched)
 {
     struct pollfd fd = {.fd = j->heard, .events = POLLIN};
     poll(&fd, 1, TICK_MS);
@@ -509,7 +508,7 @@ static void tick(job *j, const sigset_t *mask)
     output_look(&j->output, false);
     look_at_mpirun(j);
     look_at_watchers(j);
-    look_at_signals(j, mask);
+    look_at_signals(j, watched);
     look_at_time(j);
     door_look(j->door, j);
 }
@@ -545,8 +544,10 @@ static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e
     j->begin_ms = clock_ms();
     if (children_start(j, c, &m->before, e))
         return e->code;
-    while (runs(j))
-        tick(j, &m->watched);
+    if (j->o->talk)
+        j->o->talk(j->o->talker, j, m);
+    while (attempt_runs(j))
+        attempt_tick(j, &m->watched);
     if (j->alike)
         say_why(j);
     finish(j);

@@ -18,6 +18,7 @@ typedef struct rank {
     int64_t heard_ms; /* when its watcher last told anything */
     long long rounds; /* begun, as told at its end; -1: not told */
     bool asked;       /* a spare that was told to become a worker */
+    int entries;      /* the named pipe of its entries, in a job with a prompt */
     bool gone;        /* the others go on without it */
     bool untold;      /* and the other hosts have not been told */
     char why[256];    /* the sentence of that */
@@ -69,6 +70,12 @@ typedef struct signal_masks {
  * could not begin. */
 int attempt_run(job *j, const launch_command *c, const signal_masks *m, long long *rounds,
                 kv_err *e);
+
+/* Goes on for at most a few milliseconds. watched: the signals that end the job. */
+void attempt_tick(job *j, const sigset_t *watched);
+
+/* Returns true until the ranks have ended. */
+bool attempt_runs(const job *j);
 
 /* Takes n bytes that mpirun has passed on from the watchers. all: nothing more will come. */
 void attempt_take(job *j, const char *bytes, size_t n, bool all);

@@ -53,22 +53,6 @@ int launch_self(char path[4096], kv_err *e);
 /* Checks that $PATH has the program. Error: unsupported, with the package that has it. */
 int launch_find(const char *program, const char *package, kv_err *e);
 
-/* ---- Texts of YAML ---- */
-
-/* Texts of users as YAML holds them, so that a reader of YAML gets the same bytes back. Texts are
- * UTF-8: YAML has nothing else. */
-
-/* Appends n bytes of valid UTF-8 in double quotes, on one line. Characters that cannot be seen are
- * written by their numbers. */
-void yaml_quote(buf *out, const char *text, size_t n);
-
-/* Appends `key: ` and n bytes of valid UTF-8, and ends the line. The key stands `indent` columns
- * in. Lines are shown as they are where YAML keeps each of their bytes, else in quotes. */
-void yaml_text(buf *out, int indent, const char *key, const char *text, size_t n);
-
-/* Appends n bytes in base64. */
-void yaml_base64(buf *out, const char *bytes, size_t n);
-
 /* ---- Variables ---- */
 
 /* Variables that ranks get, --env and its like. Command lines are everybody's to read on a machine:

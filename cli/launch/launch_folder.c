@@ -21,6 +21,13 @@ void folder_path(const char *folder, char path[FOLDER_PATH], const char *name)
     snprintf(path, FOLDER_PATH, "%s/%s", folder, name);
 }
 
+void folder_entries(const char *folder, int rank, char path[FOLDER_PATH])
+{
+    char name[32];
+    snprintf(name, sizeof name, "entries.%d", rank);
+    folder_path(folder, path, name);
+}
+
 int folder_new(char folder[4096], const char *parent, kv_err *e)
 {
     const char *temp = getenv("TMPDIR");
@@ -163,7 +170,7 @@ void folder_add(const char *folder, const char *name, int number, const char *wh
 bool folder_next(const char *folder, const char *name, long *at, int *number, char *why,
                  size_t size)
 {
-    char path[FOLDER_PATH], line[512];
+    char path[FOLDER_PATH], line[1024];
     int used = 0;
     folder_path(folder, path, name);
     FILE *f = fopen(path, "re");
@@ -179,36 +186,10 @@ bool folder_next(const char *folder, const char *name, long *at, int *number, ch
     return whole;
 }
 
-void folder_lose(const char *folder, int number, const char *why)
-{
-    char path[FOLDER_PATH], beside[FOLDER_PATH], name[48];
-    snprintf(name, sizeof name, "lost.%d", (int)getpid());
-    folder_path(folder, path, "lost");
-    folder_path(folder, beside, name);
-    FILE *f = fopen(beside, "we");
-    if (!f)
-        return;
-    fprintf(f, "%d %s\n", number, why);
-    fclose(f);
-    int kept = link(beside, path); /* or there was one sooner */
-    (void)kept;
-    unlink(beside);
-}
-
 bool folder_lost(const char *folder, int *number, char *why, size_t size)
 {
-    char path[FOLDER_PATH];
-    int used = 0;
-    folder_path(folder, path, "lost");
-    FILE *f = fopen(path, "re");
-    bool there = f && fgets(why, (int)size, f) && sscanf(why, "%d %n", number, &used) == 1;
-    if (there) {
-        memmove(why, why + used, strlen(why + used) + 1);
-        why[strcspn(why, "\n")] = '\0';
-    }
-    if (f)
-        fclose(f);
-    return there;
+    long at = 0;
+    return folder_next(folder, "lost", &at, number, why, size);
 }
 
 void folder_remove(const char *folder)

@@ -12,6 +12,7 @@
  *                nothing: launch is asked to say that it is gone
  *   grow         "RANK -" for each spare that is to become a worker: from launch
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
+ *   entries.RANK (of a job with a prompt) a named pipe of its entries, launch_prompt.h
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run
  *
@@ -32,6 +33,9 @@
 enum { FOLDER_PATH = 4096 + 256 }; /* of a folder, and of a name in it */
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
+
+/* The named pipe of a worker, `entries.RANK`. */
+void folder_entries(const char *folder, int rank, char path[FOLDER_PATH]);
 
 /* Makes a new one in a folder, "" for that of the process, NULL for $TMPDIR or /tmp. Error: io. */
 int folder_new(char folder[4096], const char *parent, kv_err *e);
@@ -57,10 +61,7 @@ void folder_sweep(const char *folder);
  * that went well. */
 bool folder_tell(const char *folder, const char *line);
 
-/* Writes the file `lost`, unless it is there; whole from the first moment. */
-void folder_lose(const char *folder, int number, const char *why);
-
-/* Reads it. Returns whether it is there. */
+/* Reads the first line of the file `lost`, which counts. Returns whether there is one. */
 bool folder_lost(const char *folder, int *number, char *why, size_t size);
 
 /* Adds "RANK sentence" to a file, in one write. */
@@ -105,6 +106,7 @@ typedef enum wire_kind {
     WIRE_LOST = 'l',   /* what the file `lost` of that host says */
     WIRE_MISSED = 'm', /* a line of the file `missed` of that host */
     WIRE_ROUNDS = 'r', /* how many rounds the worker has begun */
+    WIRE_DONE = 'd',   /* the worker is done with an entry, and this is its exit code */
     WIRE_BEAT = 'b',   /* nothing but that the watcher is there; no text */
     WIRE_SSH = 's',    /* of no rank: an ssh of mpirun has ended, with this exit code */
 } wire_kind;

@@ -1,7 +1,7 @@
 /* Every word and text of the user stands in the ConfigMap, in a script of the shell or as a file,
  * and values of variables in the Secret: Kubernetes would replace $(NAME) in the command of a pod.
  * What stands elsewhere is a name of a narrow kind or in quotes. */
-#include "launch/launch_k8s.h"
+#include "launch/launch_job.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "base/yaml.h"
 #include "launch/launch_command.h"
 #include "options/options.h"
 #include "term/terminal.h"

@@ -69,7 +69,7 @@ static void become_mpirun(const job *j, const launch_command *c, const launch_co
         dprintf(said, "mpirun cannot be started: no memory for its variables\n");
         _exit(EXIT_FAILED);
     }
-    children_become(c->words, j->mpirun > 0, said, mask);
+    children_become(c->words, j->mpirun > 0 || j->o->talk, said, mask);
 }
 
 int children_start(job *j, const launch_command *c, const sigset_t *mask, kv_err *e)

@@ -48,6 +48,8 @@ typedef struct launch_volume {
     const char *path;
 } launch_volume;
 
+struct job;
+struct signal_masks;
 struct options;
 
 typedef struct launch_options {
@@ -77,7 +79,9 @@ typedef struct launch_options {
     int (*foresee)(const struct options *worker); /* launch.h */
     bool prompt;  /* launch reads entries, and sends them to the workers */
     bool stops;   /* the first entry that fails ends the job */
-    int answers;  /* the pipe to that prompt (launch_entries.h); 0: there is none */
+    /* runs the prompt; NULL: there is none */
+    void (*talk)(void *talker, struct job *j, const struct signal_masks *m);
+    void *talker;
 } launch_options;
 
 extern const shell_table launch_table;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "launch/launch_entries.h"
+#include "term/line.h"
 #include "term/terminal.h"
 
 enum {
@@ -33,7 +33,7 @@ typedef struct output_line {
 typedef struct output_rank {
     buf part[2];       /* of stdout, of stderr: the part of a line that has come */
     output_line *last; /* its last line in the list, or NULL */
-    bool ended;
+    bool idles;
 } output_rank;
 
 int output_begin(launch_output *o, int workers, int servers, kv_err *e)
@@ -76,6 +76,7 @@ static void print_first(launch_output *o)
         if (o->ranks[i].last == l)
             o->ranks[i].last = NULL;
     if (l->to) {
+        line_leave();
         put_ranks(o, l);
         terminal_pass(l->to, l->text, l->n);
         fputc('\n', l->to);
@@ -98,7 +99,7 @@ static bool has_all(const launch_output *o, const output_line *l)
     int begin = l->rank < o->workers ? 0 : o->workers;
     int end = l->rank < o->workers ? o->workers : o->n;
     for (int i = begin; l->joins && i < end; i++)
-        if (!l->from[i] && !o->ranks[i].ended && !o->ranks[i].last)
+        if (!l->from[i] && !o->ranks[i].idles && !o->ranks[i].last)
             return false;
     return true;
 }
@@ -157,17 +158,6 @@ static void add(launch_output *o, int rank, FILE *to, const char *text, size_t n
     r->last = l;
 }
 
-/* A line, or what is for the prompt of launch -i. */
-static void take_line(launch_output *o, int rank, FILE *to, const char *text, size_t n)
-{
-    int rc;
-    long before = o->done ? prompt_answer_find(text, n, &rc) : -1;
-    if (before != 0)
-        add(o, rank, to, text, before < 0 ? n : (size_t)before, 0);
-    if (before >= 0)
-        output_done(o, rank, rc);
-}
-
 /* Takes the lines out of a part; all: also the last one, which has no end. */
 static void cut(launch_output *o, int rank, bool to_stderr, bool all)
 {
@@ -175,7 +165,7 @@ static void cut(launch_output *o, int rank, bool to_stderr, bool all)
     FILE *to = to_stderr ? stderr : stdout;
     const char *text = buf_text(part), *end = text + part->len, *at = text, *next;
     while (at < end && (next = memchr(at, '\n', (size_t)(end - at)))) {
-        take_line(o, rank, to, at, (size_t)(next - at));
+        add(o, rank, to, at, (size_t)(next - at), 0);
         at = next + 1;
     }
     if (at < end && (all || end - at > MOST_LINE)) {
@@ -201,17 +191,23 @@ void output_take(launch_output *o, int rank, bool to_stderr, const char *text, s
 
 void output_done(launch_output *o, int rank, int rc)
 {
+    for (int i = 0; i < 2; i++)
+        cut(o, rank, i, true);
     add(o, rank, NULL, "", 0, rc);
+    output_look(o, false);
+}
+
+void output_idles(launch_output *o, int rank, bool idles)
+{
+    o->ranks[rank].idles = idles;
     output_look(o, false);
 }
 
 void output_ended(launch_output *o, int rank)
 {
-    output_rank *r = &o->ranks[rank];
     for (int i = 0; i < 2; i++)
         cut(o, rank, i, true);
-    r->ended = true;
-    output_look(o, false);
+    output_idles(o, rank, true);
 }
 
 void output_release(launch_output *o)

@@ -37,6 +37,9 @@ void output_take(launch_output *o, int rank, bool to_stderr, const char *text, s
 /* A rank is done with an entry of a prompt: calls o->done once all that it wrote is printed. */
 void output_done(launch_output *o, int rank, int rc);
 
+/* A rank writes nothing until further notice: lines do not wait for it. */
+void output_idles(launch_output *o, int rank, bool idles);
+
 /* A rank has ended, and writes no more. */
 void output_ended(launch_output *o, int rank);
 

@@ -1,20 +1,19 @@
-/* The prompt sends entries and waits for answers; launch_entries.h says how. */
+/* The entries of each worker are a queue, of which one is on its way (launch_prompt.h). While the
+ * prompt waits for keys or for answers, it runs the ticks of the job. */
 #include "launch/launch_prompt.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "launch/launch_attempt.h"
+#include "launch/launch_folder.h"
 #include "launch/launch_job.h"
 #include "syntax/read_unit.h"
 #include "term/exit_code.h"
@@ -22,182 +21,212 @@
 #include "term/signals.h"
 #include "term/terminal.h"
 
-/* ---- Entries and their answers ---- */
+enum {
+    PATIENCE_MS = 1000, /* with an entry, before it goes on in the background */
+    END_MS = 2000,      /* for ranks that are interrupted to end */
+    AGAIN_MS = 2100     /* between two interruptions: a second one so soon would end the process */
+};
 
-enum { TICK_MS = 100, PATIENCE_MS = 1000 /* with an entry that was interrupted */ };
+typedef struct entry {
+    struct entry *next;
+    int line;       /* of its first line */
+    size_t n, sent; /* bytes */
+    char bytes[];   /* as launch_prompt.h has them */
+} entry;
 
 typedef struct job_worker {
-    int ends[2];  /* of the pipe that says where its next entry is */
-    int open;     /* answers that it owes */
-    bool gone;
+    bool begun;   /* it takes entries */
+    entry *first; /* the one that it runs; behind it those that wait */
+    bool named;   /* the user knows that it goes on in the background */
+    int64_t interrupted_ms;
 } job_worker;
 
 typedef struct job_prompt {
-    const launch_options *o;
+    job *j;
     job_worker *workers;
-    int texts;         /* the file of entries */
-    long long written; /* bytes of it */
-    int answers;       /* a pipe from the job; its end is that of the job */
-    buf heard;         /* of it, the part of a line that has come */
-    pid_t job;
+    int n;
+    kv_err e;         /* of the entries, where they cannot be read */
+    sigset_t watched; /* the signals that are the job's, not the prompt's */
     char prompt[32];
-    bool terminal, over;
-    int failed;        /* the exit code of the entry that runs; 0: of none so far */
-    int failure;       /* of the first one that failed */
+    bool terminal, stops;
+    int64_t heard_ms; /* of the last answer */
+    int failed;       /* the exit code of an entry since the last one was typed; 0: none failed */
+    int failure;      /* of the first one that failed */
 } job_prompt;
 
-/* Returns true if a worker that an entry went to, below 0 all, is not done. */
-static bool is_busy(const job_prompt *p, int to, int rank)
+/* ---- Entries and their answers ---- */
+
+static bool is_gone(const job_prompt *p, int number)
 {
-    const job_worker *w = &p->workers[rank];
-    return (to < 0 || to == rank) && !w->gone && w->open > 0;
+    return p->j->ranks[number].ended;
 }
 
-static bool any_busy(const job_prompt *p, int to)
+/* Returns true if a worker that an entry went to, below 0 all, is not done. */
+static bool is_busy(const job_prompt *p, int to, int number)
+{
+    const job_worker *w = &p->workers[number];
+    return (to < 0 || to == number) && !is_gone(p, number) && (!w->begun || w->first);
+}
+
+/* The same of any worker; background: also of those that are known to be busy. */
+static bool any_busy(const job_prompt *p, int to, bool background)
 {
     bool any = false;
-    for (int i = 0; i < p->o->workers; i++)
-        any |= is_busy(p, to, i);
+    for (int i = 0; i < p->n; i++)
+        any |= is_busy(p, to, i) && (background || !p->workers[i].named);
     return any;
 }
 
 static bool any_left(const job_prompt *p)
 {
     bool any = false;
-    for (int i = 0; i < p->o->workers; i++)
-        any |= !p->workers[i].gone;
-    return any && !p->over;
+    for (int i = 0; i < p->n; i++)
+        any |= !is_gone(p, i);
+    return any && attempt_runs(p->j);
 }
 
-static void take_answer(job_prompt *p, int rank, int rc)
+static void drop_first(job_worker *w)
 {
-    if (rank < 0 || rank >= p->o->workers)
-        return;
-    job_worker *w = &p->workers[rank];
-    w->gone |= rc < 0;
-    rc = rc < 0 ? -1 - rc : rc;
-    w->open -= w->open > 0;
-    p->failed = rc > 0 && !p->failed ? rc : p->failed;
+    entry *x = w->first;
+    w->first = x->next;
+    mem_free(x);
 }
 
-static void read_answers(job_prompt *p)
+static void take_answer(void *arg, int number, int rc)
 {
-    char block[4096];
-    int rank, rc;
-    ssize_t n = read(p->answers, block, sizeof block);
-    p->over |= n == 0;
-    for (ssize_t i = 0; i < n; i++) {
-        if (block[i] != '\n') {
-            buf_char(&p->heard, block[i]);
+    job_prompt *p = arg;
+    job_worker *w = &p->workers[number];
+    if (w->begun && w->first)
+        drop_first(w);
+    w->begun = true;
+    w->named = false;
+    p->heard_ms = clock_ms();
+    p->failed = p->failed ? p->failed : rc;
+    p->failure = p->failure ? p->failure : rc;
+    output_idles(&p->j->output, number, !w->first);
+}
+
+/* Sends as much of the entries as the pipes take, and lets the job go on for a moment. */
+static void look(void *arg)
+{
+    job_prompt *p = arg;
+    for (int i = 0; i < p->n; i++) {
+        entry *x = p->workers[i].first;
+        ssize_t n = x && x->sent < x->n
+                        ? write(p->j->ranks[i].entries, x->bytes + x->sent, x->n - x->sent)
+                        : 0;
+        if (n > 0)
+            x->sent += (size_t)n;
+    }
+    attempt_tick(p->j, &p->watched);
+    if (!any_left(p))
+        raise(SIGTERM); /* ends the wait for a line */
+}
+
+static void interrupt_busy(void *arg)
+{
+    const job_prompt *p = arg;
+    int64_t now = clock_ms();
+    for (int i = 0; i < p->n; i++) {
+        job_worker *w = &p->workers[i];
+        if (!is_busy(p, -1, i) || !w->begun)
             continue;
+        while (w->first->next) { /* what it has not begun */
+            entry *next = w->first->next;
+            w->first->next = next->next;
+            mem_free(next);
         }
-        if (sscanf(buf_text(&p->heard), "%d %d", &rank, &rc) == 2)
-            take_answer(p, rank, rc);
-        buf_clear(&p->heard);
+        if (!w->interrupted_ms || now - w->interrupted_ms > AGAIN_MS)
+            kill(p->j->ranks[i].pid, SIGINT);
+        w->interrupted_ms = now;
     }
 }
 
-/* Returns true if the job has ended by itself. */
-static bool is_over(job_prompt *p)
+/* Says once of each busy worker that its entry goes on. */
+static void say_busy(job_prompt *p, int to)
 {
-    struct pollfd fd = {.fd = p->answers, .events = POLLIN};
-    while (!p->over && poll(&fd, 1, 0) > 0)
-        read_answers(p);
-    return p->over;
+    for (int i = 0; i < p->n; i++) {
+        job_worker *w = &p->workers[i];
+        if (is_busy(p, to, i) && w->begun && !w->named) {
+            terminal_say("kvctl: rank %d is still busy with line %d, which goes on; Ctrl-C ends it",
+                         i, w->first->line);
+            w->named = true;
+        }
+    }
 }
 
-/* Workers may wait for one that has failed. At a terminal somebody sees that. */
-static bool waits_in_vain(const job_prompt *p, int64_t heard_ms)
-{
-    return p->failed && !p->terminal && clock_ms() - heard_ms > (int64_t)(p->o->deadline * 1000);
-}
-
-/* Names each worker that is not done with an entry, and says what the user can do. */
-static void say_busy(const job_prompt *p, int to, const char *advice)
-{
-    for (int i = 0; i < p->o->workers; i++)
-        if (is_busy(p, to, i))
-            terminal_say("kvctl: rank %d is not done: %s", i, advice);
-}
-
-/* At a terminal, once: *heard_ms becomes 0 then. */
-static void say_waits(const job_prompt *p, int to, int64_t *heard_ms)
-{
-    if (!p->failed || !p->terminal || *heard_ms == 0 || clock_ms() - *heard_ms < PATIENCE_MS)
-        return;
-    say_busy(p, to, "it may wait for one that has failed; Ctrl-C brings the prompt back");
-    *heard_ms = 0;
-}
-
-/* Waits until the workers of an entry are done with it, or the job is over. Ctrl-C interrupts the
- * entry. The prompt comes back a little later even so: calls of a store do not end early, and a
- * worker may wait in one for others, which need entries to go on. */
+/* Waits until the workers of an entry are done with it, or the job is over; at a terminal for a
+ * moment. Without one nobody else can end the wait for a worker that has failed. */
 static void wait_for_answers(job_prompt *p, int to)
 {
-    struct pollfd fd = {.fd = p->answers, .events = POLLIN};
-    int64_t heard_ms = clock_ms(), interrupted_ms = 0;
-    p->failed = 0;
-    while (any_busy(p, to) && !p->over) {
-        int got = poll(&fd, 1, TICK_MS), signal = interrupt_pending();
+    int64_t begin_ms = clock_ms();
+    bool again = false;
+    p->heard_ms = begin_ms;
+    interrupt_at_prompt(true); /* two Ctrl-C do not end launch */
+    while (any_busy(p, to, !p->terminal) && any_left(p)) {
+        int signal = interrupt_pending();
+        int64_t deadline_ms = (int64_t)(p->j->o->deadline * 1000);
+        bool vain = p->failed && !p->terminal && clock_ms() - p->heard_ms > deadline_ms;
         if (signal && signal != SIGINT)
             return;
-        if (interrupted_ms && clock_ms() - interrupted_ms > PATIENCE_MS) {
-            say_busy(p, to, "entries for it run when it is; @N … goes to rank N alone; Ctrl-D "
-                            "ends the job");
-            break;
-        }
-        if (!interrupted_ms && (signal || waits_in_vain(p, heard_ms))) {
-            kill(p->job, SIGINT);
-            interrupted_ms = clock_ms();
-        }
+        if (signal || (vain && !again))
+            interrupt_busy(p);
+        again |= vain;
         interrupt_clear();
-        say_waits(p, to, &heard_ms);
-        if (got > 0) {
-            read_answers(p);
-            heard_ms = clock_ms();
-        }
+        if (p->terminal && clock_ms() - begin_ms > PATIENCE_MS)
+            break;
+        look(p);
     }
-    p->failure = p->failure ? p->failure : p->failed;
+    p->failed = p->failed ? p->failed : p->j->code; /* one that has ended answers no more */
+    say_busy(p, to);
 }
 
 /* One entry, to one worker or, below 0, to all. */
 static void send_entry(job_prompt *p, int to, const char *text, size_t n, int line)
 {
-    ssize_t put = pwrite(p->texts, text, n, p->written);
-    if (put != (ssize_t)n) {
-        terminal_say("kvctl: no room for the entry: %s", strerror(errno));
-        p->failure = p->failure ? p->failure : EXIT_IO;
-        return;
-    }
-    for (int i = 0; i < p->o->workers; i++) {
-        job_worker *w = &p->workers[i];
-        if (w->gone || (to >= 0 && i != to))
+    char head[64];
+    size_t begin = (size_t)snprintf(head, sizeof head, "%zu %d\n", n, line);
+    for (int i = 0; i < p->n; i++) {
+        if (is_gone(p, i) || (to >= 0 && i != to))
             continue;
-        w->open += 2; /* both streams */
-        dprintf(w->ends[1], "%lld %lld %d\n", p->written, (long long)n, line);
+        entry **end = &p->workers[i].first, *x = mem_zalloc(1, sizeof *x + begin + n, NULL);
+        if (!x) {
+            terminal_say("kvctl: no memory for the entry of rank %d", i);
+            p->failure = p->failure ? p->failure : EXIT_FAILED;
+            continue;
+        }
+        while (*end)
+            end = &(*end)->next;
+        x->line = line;
+        x->n = begin + n;
+        memcpy(x->bytes, head, begin);
+        memcpy(x->bytes + begin, text, n);
+        *end = x;
+        output_idles(&p->j->output, i, false);
     }
-    p->written += put;
     wait_for_answers(p, to);
 }
 
-/* The bytes of `@0 ` in front of an entry; *rank: that, or -1. */
-static size_t address_of(const char *text, size_t n, int *rank)
+/* The bytes of `@0 ` in front of an entry; *number: that, or -1. */
+static size_t address_of(const char *text, size_t n, int *number)
 {
     size_t begin = strspn(text, " \t"), digits = begin < n && text[begin] == '@'
                                                      ? strspn(text + begin + 1, "0123456789")
                                                      : 0;
     size_t end = begin + 1 + digits;
-    *rank = -1;
+    *number = -1;
     if (digits == 0 || digits > 6 || (end < n && !strchr(" \t\n", text[end])))
         return 0;
-    *rank = atoi(text + begin + 1);
+    *number = atoi(text + begin + 1);
     return end + strspn(text + end, " \t");
 }
 
+/* ---- The prompt ---- */
+
 static int entry_complete(void *arg, const char *text, size_t n)
 {
-    int rank;
-    size_t begin = address_of(text, n, &rank);
+    int number;
+    size_t begin = address_of(text, n, &number);
     (void)arg;
     return unit_is_complete(text + begin, n - begin);
 }
@@ -206,7 +235,7 @@ static void run_entry(job_prompt *p, const char *text, size_t n, int line)
 {
     int to;
     size_t begin = address_of(text, n, &to);
-    if (to >= p->o->workers || (to >= 0 && p->workers[to].gone)) {
+    if (to >= p->n || (to >= 0 && is_gone(p, to))) {
         terminal_say("kvctl: there is no rank %d to run it", to);
         p->failed = EXIT_NOT_UNDERSTOOD;
         p->failure = p->failure ? p->failure : p->failed;
@@ -239,7 +268,7 @@ static bool prompt_entry(void *arg, const char *text, size_t n, int line, bool p
         for (size_t i = 0; i < one; i++)
             line += text[i] == '\n';
     }
-    return !any_left(p) || (p->o->stops && p->failed);
+    return !any_left(p) || (p->stops && p->failed);
 }
 
 static const char *prompt_text(void *arg)
@@ -247,144 +276,134 @@ static const char *prompt_text(void *arg)
     return ((job_prompt *)arg)->prompt;
 }
 
-static int run_prompt(job_prompt *p, kv_err *e)
+static int run_prompt(job_prompt *p)
 {
     char banner[160];
     buf history = {0};
     snprintf(banner, sizeof banner,
              "kvctl: each entry goes to %d worker%s; @0 … goes to rank 0; Ctrl-D ends the job",
-             p->o->workers, p->o->workers == 1 ? "" : "s");
+             p->n, p->n == 1 ? "" : "s");
     repl_ops ops = {.complete = entry_complete,
                     .run = prompt_entry,
                     .prompt = prompt_text,
+                    .look = look,
+                    .interrupted = interrupt_busy,
                     .banner = banner};
     histfile_path(&history, NULL);
-    int ended = repl_run(&ops, p, false, buf_text(&history), e);
+    int ended = repl_run(&ops, p, false, buf_text(&history), &p->e);
     buf_release(&history);
     return ended;
 }
 
 /* ---- The job ---- */
 
-static int name_entries(const job_prompt *p, kv_err *e)
+static void talk(void *arg, job *j, const signal_masks *m)
 {
-    buf named = {0};
-    buf_printf(&named, "%d %d", (int)getppid(), p->texts);
-    for (int i = 0; i < p->o->workers; i++)
-        buf_printf(&named, " %d", p->workers[i].ends[0]);
-    int rc = buf_check(&named, e);
-    if (!rc && setenv("KVSTORE_ENTRIES", buf_text(&named), 1))
-        rc = kv_err_set(e, KV_E_MEMORY, "launch: no memory for a variable");
-    buf_release(&named);
-    return rc;
-}
-
-/* In a process and a group of its own: Ctrl-C is for the prompt, which passes it on. */
-_Noreturn static void become_job(const job_prompt *p, int answers)
-{
-    launch_options o = *p->o;
-    kv_err e = {0};
-    int rc = EXIT_DONE;
-    pid_t prompt = getppid();
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    dup2(nothing, STDIN_FILENO); /* it is the prompt's */
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    for (int i = 0; i < o.workers; i++)
-        close(p->workers[i].ends[1]); /* closed there, too, it is the end of the entries */
-    o.answers = answers;
-    if (name_entries(p, &e) || launch_job(&o, &rc, &e)) {
-        terminal_say("kvctl: %s", e.text);
-        rc = (int)exit_code_of_error(e.code);
+    job_prompt *p = arg;
+    int ended = 0;
+    p->j = j;
+    p->watched = m->watched;
+    sigdelset(&p->watched, SIGINT);
+    sigdelset(&p->watched, SIGTERM);
+    interrupt_install();
+    sigprocmask(SIG_SETMASK, &p->watched, NULL);
+    j->output.done = take_answer;
+    j->output.arg = p;
+    wait_for_answers(p, -1);
+    if (any_left(p))
+        ended = run_prompt(p);
+    sigprocmask(SIG_SETMASK, &m->watched, NULL);
+    if (ended && any_left(p))
+        raise(ended); /* now it is the job's */
+    if (!ended && p->terminal && any_busy(p, -1, true)) { /* Ctrl-D does not wait for them */
+        interrupt_busy(p);
+        j->end_ms = clock_ms() + END_MS;
     }
-    fflush(NULL);
-    close(answers);
-    kill(prompt, SIGTERM); /* it may wait for a line */
-    _exit(rc);
-}
-
-static int start_job(job_prompt *p, kv_err *e)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
-    fflush(NULL);
-    p->job = fork();
-    if (p->job == 0)
-        become_job(p, ends[1]);
-    close(ends[1]);
-    p->answers = ends[0];
-    return p->job > 0 ? KV_OK
-                      : kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started");
-}
-
-/* Ends the entries, so that the workers leave, and waits for the job. */
-static int end_job(job_prompt *p, int signal)
-{
-    int status = 0;
-    if (p->terminal && !signal && !p->over)
-        say_busy(p, -1, "Ctrl-C ends the job now");
-    for (int i = 0; i < p->o->workers; i++)
-        close(p->workers[i].ends[1]);
-    if (signal)
-        kill(p->job, SIGTERM);
-    while (waitpid(p->job, &status, 0) < 0 && errno == EINTR) {
-        if (interrupt_pending())
-            kill(p->job, SIGTERM);
-        interrupt_clear();
-    }
-    for (int i = 0; i < p->o->workers; i++)
-        close(p->workers[i].ends[0]);
-    close(p->answers);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int open_entries(job_prompt *p, kv_err *e)
-{
-    p->workers = mem_zalloc(p->o->workers, sizeof *p->workers, e);
-    if (!p->workers)
-        return KV_E_MEMORY;
-    p->texts = memfd_create("entries", MFD_CLOEXEC);
-    int opened = 0;
-    while (p->texts >= 0 && opened < p->o->workers &&
-           pipe2(p->workers[opened].ends, O_CLOEXEC) == 0)
-        p->workers[opened++].open = 2; /* each says that it has begun */
-    if (opened == p->o->workers)
-        return KV_OK;
-    kv_err_set(e, KV_E_IO, "launch: no pipe for each worker: %s", strerror(errno));
-    for (int i = 0; i < opened * 2; i++)
-        close(p->workers[i / 2].ends[i % 2]);
-    if (p->texts >= 0)
-        close(p->texts);
-    mem_free(p->workers);
-    return e->code;
+    for (int i = 0; i < p->n; i++)
+        close(j->ranks[i].entries);
 }
 
 int launch_prompt(const launch_options *o, int *code, kv_err *e)
 {
-    job_prompt p = {.o = o, .terminal = isatty(STDIN_FILENO)};
-    int ended = 0;
-    snprintf(p.prompt, sizeof p.prompt, o->workers == 1 ? "kv[0]> " : "kv[0..%d]> ",
-             o->workers - 1);
-    if (open_entries(&p, e))
-        return e->code;
-    interrupt_install();
-    int rc = start_job(&p, e);
-    if (!rc) {
-        wait_for_answers(&p, -1);
-        if (any_left(&p))
-            ended = run_prompt(&p, e);
-        if (ended && is_over(&p))
-            ended = 0; /* the signal was from there */
-        *code = end_job(&p, ended);
-        if (*code == EXIT_DONE && !p.terminal)
-            *code = p.failure;
-        if (ended)
-            *code = 128 + ended;
-        rc = e->code; /* of the entries */
-    }
-    close(p.texts);
-    buf_release(&p.heard);
+    job_prompt p = {.n = o->workers, .terminal = isatty(STDIN_FILENO), .stops = o->stops};
+    launch_options own = *o;
+    own.talk = talk;
+    own.talker = &p;
+    snprintf(p.prompt, sizeof p.prompt, p.n == 1 ? "kv[0]> " : "kv[0..%d]> ", p.n - 1);
+    p.workers = mem_zalloc(p.n, sizeof *p.workers, e);
+    if (!p.workers)
+        return KV_E_MEMORY;
+    setenv("KVSTORE_ENTRIES", "", 1); /* for the watchers */
+    int rc = launch_job(&own, code, e);
+    if (*code == EXIT_DONE && !p.terminal)
+        *code = p.failure;
+    for (int i = 0; i < p.n; i++)
+        while (p.workers[i].first)
+            drop_first(&p.workers[i]);
     mem_free(p.workers);
-    return rc;
+    if (!rc && p.e.code)
+        *e = p.e;
+    return rc ? rc : e->code;
+}
+
+/* ---- The worker's side ---- */
+
+/* Where launch has ended meanwhile, an open that waits for it would wait for ever. */
+int entry_source_open(entry_source *from, const char *named, kv_err *e)
+{
+    const char *number = getenv("OMPI_COMM_WORLD_RANK"), *folder = getenv("KVSTORE_RUN_DIR");
+    char path[FOLDER_PATH];
+    folder_entries(folder ? folder : "", number ? atoi(number) : 0, path);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    from->next = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "r");
+    from->done = atoi(named);
+    fcntl(from->done, F_SETFD, FD_CLOEXEC);
+    return from->next ? KV_OK : file_error(e, "read", path, errno);
+}
+
+/* Reads n bytes, also where a signal comes in between. Returns whether they came. */
+static bool read_all(FILE *from, char *to, size_t n)
+{
+    size_t got = fread(to, 1, n, from);
+    while (got < n && ferror(from) && errno == EINTR) {
+        clearerr(from);
+        got += fread(to + got, 1, n - got, from);
+    }
+    return got == n;
+}
+
+int entry_source_next(const entry_source *from, char **text, size_t *n, int *line, kv_err *e)
+{
+    char head[64];
+    *text = NULL;
+    while (!fgets(head, sizeof head, from->next)) {
+        if (!ferror(from->next) || errno != EINTR || interrupt_pending() == SIGTERM)
+            return KV_OK;
+        clearerr(from->next); /* Ctrl-C was for another worker */
+        interrupt_clear();
+    }
+    if (sscanf(head, "%zu %d", n, line) != 2)
+        return kv_err_set(e, KV_E_IO, "the prompt of the job sent what is not an entry");
+    char *made = mem_alloc((int64_t)*n + 1, 1, e);
+    if (!made)
+        return KV_E_MEMORY;
+    if (!read_all(from->next, made, *n)) { /* launch is gone */
+        mem_free(made);
+        return KV_OK;
+    }
+    made[*n] = '\0';
+    *text = made;
+    return KV_OK;
+}
+
+void entry_source_answer(const entry_source *from, int rc)
+{
+    fflush(NULL);
+    dprintf(from->done, "%d\n", rc);
+}
+
+void entry_source_close(entry_source *from)
+{
+    fclose(from->next);
+    close(from->done);
 }

@@ -29,7 +29,7 @@ typedef struct watch {
     const char *folder; /* NULL: nobody wants to be told */
     int number;
     pid_t pid, parent;
-    int out[2];    /* what the rank writes to stdout, to stderr; -1: closed */
+    int out[3];    /* what it writes to stdout, stderr and of entries (launch_prompt.h); or -1 */
     int signals;   /* signalfd */
     sigset_t mask; /* the rank's signals */
     bool is_over;  /* the job is */
@@ -42,14 +42,20 @@ typedef struct watch {
 } watch;
 
 /* In the child. */
-static void become_rank(const watch *w, char **words, int out, int err)
+static void become_rank(const watch *w, char **words, int (*pipes)[2])
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &w->mask, NULL);
     if (w->folder) {
-        dup2(out, STDOUT_FILENO);
-        dup2(err, STDERR_FILENO);
+        dup2(pipes[0][1], STDOUT_FILENO);
+        dup2(pipes[1][1], STDERR_FILENO);
+    }
+    if (w->folder && getenv("KVSTORE_ENTRIES")) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", pipes[2][1]);
+        setenv("KVSTORE_ENTRIES", number, 1);
+        fcntl(pipes[2][1], F_SETFD, 0);
     }
     if (w->python) {
         setenv("PYTHONUNBUFFERED", "1", 0); /* its lines go into a pipe */
@@ -64,14 +70,14 @@ static void become_rank(const watch *w, char **words, int out, int err)
 
 static bool begin(watch *w, char **words)
 {
-    int pipes[2][2] = {{-1, -1}, {-1, -1}};
-    for (int i = 0; i < 2 && w->folder; i++)
+    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    for (int i = 0; i < 3 && w->folder; i++)
         if (pipe2(pipes[i], O_CLOEXEC) || fcntl(pipes[i][0], F_SETFL, O_NONBLOCK))
             return false;
     w->pid = fork();
     if (w->pid == 0)
-        become_rank(w, words, pipes[0][1], pipes[1][1]);
-    for (int i = 0; i < 2; i++) {
+        become_rank(w, words, pipes);
+    for (int i = 0; i < 3; i++) {
         w->out[i] = pipes[i][0];
         if (pipes[i][1] >= 0)
             close(pipes[i][1]);
@@ -93,12 +99,21 @@ static void pass_on(watch *w, int i)
 {
     char block[65536];
     ssize_t n;
-    while (w->out[i] >= 0 && (n = read(w->out[i], block, sizeof block)) > 0)
-        wire_tell(w->number, i ? WIRE_ERR : WIRE_OUT, block, (size_t)n);
+    while (w->out[i] >= 0 && (n = read(w->out[i], block, sizeof block)) > 0) {
+        for (int k = 0; k < 2 && i == 2; k++) /* what it had printed before */
+            pass_on(w, k);
+        wire_tell(w->number, i == 2 ? WIRE_DONE : i ? WIRE_ERR : WIRE_OUT, block, (size_t)n);
+    }
     if (w->out[i] >= 0 && (n == 0 || errno != EAGAIN)) {
         close(w->out[i]);
         w->out[i] = -1;
     }
+}
+
+static void pass_all(watch *w)
+{
+    for (int i = 0; i < 3; i++)
+        pass_on(w, i);
 }
 
 /* The file `lost` of this host, which launch may have sent, or a rank have written. */
@@ -156,14 +171,14 @@ static void tick(watch *w)
 {
     struct pollfd fds[] = {{.fd = w->signals, .events = POLLIN},
                            {.fd = w->out[0], .events = POLLIN},
-                           {.fd = w->out[1], .events = POLLIN}};
-    poll(fds, 3, TICK_MS);
+                           {.fd = w->out[1], .events = POLLIN},
+                           {.fd = w->out[2], .events = POLLIN}};
+    poll(fds, 4, TICK_MS);
     take_signal(w);
     w->is_over |= getppid() != w->parent; /* the parent of this process is gone */
     if (!w->folder)
         return;
-    pass_on(w, 0);
-    pass_on(w, 1);
+    pass_all(w);
     look_at_lost(w);
     look_at_gone(w);
     beat(w);
@@ -208,8 +223,7 @@ static void tell_end(watch *w, int status)
 {
     char line[64];
     bool killed = WIFSIGNALED(status), failed = killed || WEXITSTATUS(status) != 0;
-    pass_on(w, 0);
-    pass_on(w, 1);
+    pass_all(w);
     look_at_lost(w); /* why it ended, if it did for the loss of another one */
     tell_rounds(w);
     snprintf(line, sizeof line, "%d %s %d", w->number,
@@ -325,7 +339,7 @@ int launch_tell(int argc, char **argv)
     if (argc == 3)
         folder_add(folder, "gone", atoi(argv[0]), argv[1]);
     else if (argc == 2)
-        folder_lose(folder, atoi(argv[0]), argv[1]);
+        folder_add(folder, "lost", atoi(argv[0]), argv[1]);
     else
         folder_tell(folder, line);
     close(held);

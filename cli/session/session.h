@@ -193,6 +193,7 @@ typedef struct session {
     bool gpus_wanted;       /* --gpus has asked for them: where there are GPUs, too */
     bool dry_run;           /* nothing is written, no shell runs: notes say what would happen */
     bool keep_going;        /* after an error in a script: report it and run the next statement */
+    bool prompted;          /* entries are typed: Ctrl-C ends the wait for an array */
     bool pasted;            /* a text of several entries: what cannot be read fails in its turn */
     void (*begins)(const struct unit *u, uint32_t i); /* (optional) before statement i of a text */
     bool explains;          /* say on stderr what the store does: explain on */

@@ -101,12 +101,25 @@ static void drop_newline(buf *out, size_t from)
         out->data[--out->len] = '\0';
 }
 
+/* The array itself is awaited by what uses it next. */
+static int await_array(session *s, kv_array *a, kv_err *e)
+{
+    enum { SLICE_MS = 50 };
+    int rc = KV_OK;
+    for (bool there = !s->prompted; !there && !rc;)
+        if (!(rc = kv_array_await(a, SLICE_MS, &there, e)) && !there)
+            rc = stop_check(e);
+    return rc;
+}
+
 static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
 {
     print_style style = s->out.style;
     style.may_stop = true;
     size_t from = out->len;
-    int rc = KV_OK;
+    int rc = await_array(s, a, e);
+    if (rc)
+        return rc;
     /* people see its summary; formats for programs have no form for it */
     if (kv_array_storage(a) == KV_ROW_SPARSE && s->out.format <= SHOW_MXNET) {
         array_box box;

@@ -107,6 +107,13 @@ bool keys_soon(int ms)
     return keys_held() > 0 || (!keys.ended && wait_for_more(ms) == KEYS_READY);
 }
 
+bool keys_quiet(void)
+{
+    if (keys_held() == 0 && !keys.ended)
+        wait_for_more(0);
+    return keys_held() == 0 && !keys.ended && !suspended && !interrupt_pending();
+}
+
 int keys_next(void)
 {
     keys_result got;

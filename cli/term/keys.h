@@ -37,6 +37,9 @@ bool keys_suspended(void);
 /* Returns true if a byte is there, or comes within ms milliseconds. */
 bool keys_soon(int ms);
 
+/* Returns true if keys_wait would wait. */
+bool keys_quiet(void);
+
 /* Bytes that were read and not yet taken. */
 size_t keys_held(void);
 

@@ -25,7 +25,8 @@
     X(rl_basic_quote_characters) X(rl_bind_keyseq_in_map) X(rl_callback_handler_install)           \
     X(rl_callback_handler_remove) X(rl_callback_read_char) X(rl_callback_sigcleanup)               \
     X(rl_catch_signals) X(rl_check_signals) X(rl_completion_append_character)                      \
-    X(rl_completion_matches) X(rl_completion_word_break_hook) X(rl_crlf) X(rl_delete_text)         \
+    X(rl_clear_visible_line) X(rl_completion_matches) X(rl_completion_word_break_hook) X(rl_crlf)  \
+    X(rl_delete_text)                                                                              \
     X(rl_deprep_term_function) X(rl_deprep_terminal) X(rl_ding) X(rl_echo_signal_char) X(rl_end)   \
     X(rl_eof_found) X(rl_filename_completion_desired) X(rl_filename_quoting_desired)               \
     X(rl_free_line_state) X(rl_get_keymap) X(rl_get_screen_size) X(rl_getc_function)               \
@@ -92,6 +93,7 @@ static bool readline_load(void)
 #define rl_eof_found                     (*readline_pointers.rl_eof_found_)
 #define rl_filename_completion_desired   (*readline_pointers.rl_filename_completion_desired_)
 #define rl_filename_quoting_desired      (*readline_pointers.rl_filename_quoting_desired_)
+#define rl_clear_visible_line            (*readline_pointers.rl_clear_visible_line_)
 #define rl_free_line_state               (*readline_pointers.rl_free_line_state_)
 #define rl_get_keymap                    (*readline_pointers.rl_get_keymap_)
 #define rl_get_screen_size               (*readline_pointers.rl_get_screen_size_)

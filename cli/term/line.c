@@ -8,6 +8,7 @@
 #include "term/line.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +113,6 @@ static struct {
     const char *context; /* the lines before this one */
     size_t context_length;
     FILE *screen; /* where Readline edits lines; NULL: they come as stdin gives them */
-    char *plain;  /* getline's block */
-    size_t plain_size;
     int error;    /* of reading that, see line_error */
 } reader;
 
@@ -154,38 +153,33 @@ void line_context(const char *text, size_t n)
     reader.context_length = n;
 }
 
-/* Reads a line as the terminal or the file gives it. Returns its length, -1 at the end, and -1 with
- * EINTR in errno after a signal. */
-static ssize_t next_plain(const char *prompt)
-{
-    if (reader.options.terminal)
-        fputs(prompt, stderr);
-    interrupt_at_prompt(reader.options.terminal);
-    errno = 0;
-    ssize_t n = getline(&reader.plain, &reader.plain_size, stdin);
-    int why = errno;
-    interrupt_at_prompt(false);
-    if (n < 0 && reader.options.terminal)
-        fputc('\n', stderr);
-    else if (n < 0 && ferror(stdin) && why != EINTR)
-        reader.error = why;
-    clearerr(stdin); /* Ctrl-D ends one block, not the terminal */
-    errno = why;
-    return n;
-}
-
+/* Reads a line byte by byte: what stands behind it may be for a command of the shell, and nobody
+ * could go on while stdio waits for the rest of a line. */
 static line_result read_plain(const char *prompt, buf *line)
 {
-    ssize_t n = -1;
-    do {
-        if (interrupt_pending())
-            return LINE_INTERRUPTED;
-        n = next_plain(prompt);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return LINE_END;
-    buf_put(line, reader.plain, (size_t)n - (reader.plain[n - 1] == '\n'));
-    return LINE_READ;
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t n = 1;
+    char c = '\0';
+    if (reader.options.terminal)
+        fputs(prompt, stderr);
+    interrupt_at_prompt(reader.options.terminal || reader.options.look);
+    while (n > 0 && c != '\n' && !interrupt_pending()) {
+        bool comes = !reader.options.look || poll(&in, 1, 0) > 0;
+        if (!comes)
+            reader.options.look(reader.options.arg);
+        else if ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0 && c != '\n')
+            buf_char(line, c);
+        else if (n < 0)
+            reader.error = errno;
+    }
+    interrupt_at_prompt(false);
+    if (interrupt_pending())
+        return LINE_INTERRUPTED;
+    if (n <= 0 && reader.options.terminal)
+        fputc('\n', stderr);
+    return n > 0 || line->len > 0 ? LINE_READ : LINE_END;
 }
 
 #ifdef HAVE_READLINE
@@ -211,6 +205,7 @@ static line_result read_plain(const char *prompt, buf *line)
 static struct {
     char *line; /* what was typed, from malloc; NULL at the end */
     bool done, closing;
+    bool shown, left;          /* the line is on the screen; line_leave took it off again */
     line_words words;  /* being offered */
     int64_t next;
     bool spilling;     /* the last key was a run of text that went into the text kept last */
@@ -394,13 +389,38 @@ static void take_line(char *line)
     rl_callback_handler_remove();
 }
 
+void line_leave(void)
+{
+    if (!edit.shown || edit.left)
+        return;
+    hint_erase(rl_outstream);
+    rl_clear_visible_line();
+    fflush(rl_outstream);
+    edit.left = true;
+}
+
+/* Lets others go on until a key is there. */
+static void look_meanwhile(void)
+{
+    while (reader.options.look && keys_quiet()) {
+        rl_check_signals(); /* the window may have changed its size */
+        reader.options.look(reader.options.arg);
+        if (edit.left) {
+            rl_on_new_line();
+            rl_redisplay();
+            edit.left = false;
+            draw_hint();
+        }
+    }
+}
+
 /* At the end of input some versions of Readline print a newline on some terminals. read_edited
  * prints one always, so they must not. While more lines are here already the terminal stays as it
  * is: in its usual state it would cut long lines, and show twice what comes. */
 static void leave_raw_mode(void)
 {
     rl_eof_found = 0;
-    if (edit.closing || keys_held() == 0)
+    if (edit.closing || (keys_held() == 0 && !reader.options.look))
         rl_deprep_terminal();
 }
 
@@ -434,7 +454,9 @@ static void suspend(void)
 static void wait_for_line(void)
 {
     keys_begin();
+    edit.shown = true;
     while (!edit.done && !interrupt_pending()) {
+        look_meanwhile();
         keys_result got = keys_wait();
         hint_erase(rl_outstream);
         if (got == KEYS_SIGNAL) {
@@ -449,6 +471,7 @@ static void wait_for_line(void)
         }
         draw_hint();
     }
+    edit.shown = false;
     keys_end();
 }
 
@@ -482,6 +505,7 @@ static line_result read_edited(const char *prompt, buf *line)
     wait_for_line();
     interrupt_at_prompt(false);
     if (!edit.done) {
+        buf_add(line, rl_line_buffer);
         drop_line();
         return LINE_INTERRUPTED;
     }
@@ -497,11 +521,6 @@ static line_result read_edited(const char *prompt, buf *line)
     free(edit.line);
     paste_forget();
     return LINE_READ;
-}
-
-void line_forget_typed(void)
-{
-    keys_forget();
 }
 
 void line_lend_terminal(void)
@@ -630,11 +649,11 @@ static line_result read_edited(const char *prompt, buf *line)
     return read_plain(prompt, line);
 }
 
-void line_forget_typed(void)
+void line_lend_terminal(void)
 {
 }
 
-void line_lend_terminal(void)
+void line_leave(void)
 {
 }
 
@@ -671,6 +690,5 @@ line_result line_read(const char *prompt, buf *line)
 void line_close(void)
 {
     close_edited();
-    free(reader.plain);
     memset(&reader, 0, sizeof reader);
 }

@@ -17,7 +17,7 @@
 typedef enum line_result {
     LINE_READ,       /* a line, which may be empty */
     LINE_END,        /* the end of the input, or Ctrl-D on an empty line */
-    LINE_INTERRUPTED /* Ctrl-C or SIGTERM: interrupt_pending() says which; the line is lost */
+    LINE_INTERRUPTED /* Ctrl-C or SIGTERM, as interrupt_pending() says; the line so far */
 } line_result;
 
 /* Candidates for the word that is being completed; all zero is none. */
@@ -50,7 +50,8 @@ typedef struct line_options {
     const char *history;        /* file of former entries, NULL or "" for none */
     line_complete_fn *complete; /* (optional, NULL means no completion) */
     line_hint_fn *hint;         /* (optional, NULL means no hints) */
-    void *arg;                  /* handed to complete and hint */
+    void (*look)(void *arg);    /* (optional) called while a line is awaited, see repl_ops */
+    void *arg;                  /* handed to the functions above */
 } line_options;
 
 /* Returns true if this build has GNU Readline, which also decides its licence. */
@@ -72,8 +73,8 @@ int line_error(void);
  * Completion and hints see it before the line. Borrowed until the next call. */
 void line_context(const char *text, size_t n);
 
-/* Forgets what was typed ahead: a Ctrl-C drops it, as the terminal does. */
-void line_forget_typed(void);
+/* Takes a line that is edited off the screen: other text comes, below which it is shown again. */
+void line_leave(void);
 
 /* Gives the terminal its usual manners back, before someone else reads from it. Between two lines
  * that were typed or pasted at once it stays as it is for editing, so that nothing gets lost. */

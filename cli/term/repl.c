@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "term/keys.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
@@ -136,6 +137,8 @@ static entry_result read_entry(repl *r)
     for (bool more = false;; more = true) {
         line_context(buf_text(&r->entry), r->entry.len);
         line_result result = line_read(more ? more_prompt : r->ops->prompt(r->arg), &line);
+        if (result == LINE_INTERRUPTED && !more && r->ops->interrupted && line.len == 0)
+            r->ops->interrupted(r->arg);
         if (result == LINE_INTERRUPTED)
             break;
         if (result == LINE_END) {
@@ -182,7 +185,7 @@ static bool step(repl *r)
     bool end = r->ops->run(r->arg, buf_text(&r->entry), r->entry.len, first_line, r->pasted);
     fflush(stdout);
     if (interrupt_pending() == SIGINT && r->terminal) {
-        line_forget_typed();
+        keys_forget(); /* what was typed ahead: the terminal drops that, too */
         interrupt_clear();
     }
     return !end && !interrupt_pending();
@@ -193,7 +196,8 @@ int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_pat
     repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
     r.terminal = isatty(STDIN_FILENO);
     line_options options = {
-        .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .arg = arg};
+        .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .look = ops->look,
+        .arg = arg};
     kv_err no_history = {0};
     if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &no_history))
         options.history = history_path;

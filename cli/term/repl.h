@@ -45,6 +45,13 @@ typedef struct repl_ops {
 
     /* One line for the beginning, without its newline; NULL for none. */
     const char *banner;
+
+    /* (optional) Called while a line is awaited, again and again: returns after some milliseconds.
+     * Its output goes above the line. */
+    void (*look)(void *arg);
+
+    /* (optional) Ctrl-C came where nothing was typed. */
+    void (*interrupted)(void *arg);
 } repl_ops;
 
 /* Reads and runs entries from stdin until run says so, the input ends, or a signal says so.

@@ -137,13 +137,28 @@ END
     press C-c
     shows "[0] interrupted"
     shows "[1] interrupted"
-    # a rank that waits for another one, which wants an entry for that
+    # a rank that waits for another one goes on in the background, and its next entries wait for it
     enter "@0 push 3 ones(2); pull 3"
-    sleep 2.1 # a Ctrl-C so soon behind another ends the process
-    press C-c
-    shows "kvctl: rank 0 is not done: entries for it run when it is; @N …"
+    shows "kvctl: rank 0 is still busy with line 5, which goes on; Ctrl-C ends it"
+    enter '@0 print "queued"'
     enter "@1 push 3 ones(2)*4"
-    shows "[0] [5. 5.]"
+    row "[0] [5. 5.]"
+    row "[0] queued"
+    # Ctrl-C ends the wait; what is typed meanwhile is not lost
+    enter "@0 push 3 ones(2); pull 3"
+    shows "kvctl: rank 0 is still busy with line 8, which goes on; Ctrl-C ends it"
+    enter '@0 print "never"'
+    type_text "@1 push 33"
+    last_row "kv[0..1]> @1 push 33"
+    press C-c
+    last_row "kv[0..1]>"
+    enter '@1 print "typed"'
+    row "[1] typed"
+    press C-c
+    shows "[0] interrupted"
+    enter "@1 push 3 ones(2)*4; pull 3"
+    row "[1] [5. 5.]"
+    refute on_screen "[0] never"
     enter 'print "alive", rank()'
     row "[0] alive 0"
     row "[1] alive 1"
@@ -157,19 +172,31 @@ END
     ended
 }
 
-@test "launch -i: a rank that waits for one that failed is named, and each key says what it does" {
+@test "launch -i: output of a rank in the background goes above what is typed" {
+    command -v tmux >/dev/null || skip "no tmux"
+    terminal_with 90 40 kvctl launch -n 2 -i
+    shows "kv[0..1]>"
+    enter '@0 !until [ -e go ]; do sleep 0.05; done; echo gone'
+    shows "kvctl: rank 0 is still busy with line 1, which goes on; Ctrl-C ends it"
+    type_text "@1 print 40 "
+    shows "kv[0..1]> @1 print 40"
+    : >go
+    row "[0] gone"
+    last_row "kv[0..1]> @1 print 40"
+    enter "+ 2"
+    row "[1] 42"
+    press C-d
+    ended
+}
+
+@test "launch -i: Ctrl-D ends a job in which a rank waits" {
     command -v tmux >/dev/null || skip "no tmux"
     terminal_with 90 40 kvctl launch -n 2 -i
     shows "kv[0..1]>"
     enter "create dist_sync; assert rank(); barrier"
     shows 'error[assert]: rank() does not hold'
-    shows "kvctl: rank 1 is not done: it may wait for one that has failed; Ctrl-C brings the"
-    sleep 2.1 # a Ctrl-C so soon behind another ends the process
-    press C-c
-    shows "kvctl: rank 1 is not done: entries for it run when it is; @N …"
+    shows "kvctl: rank 1 is still busy with line 1, which goes on; Ctrl-C ends it"
     press C-d
-    shows "kvctl: rank 1 is not done: Ctrl-C ends the job now"
-    press C-c
     ended
 }
 

@@ -57,7 +57,9 @@ TEST(wire_event_of_another_rank)
     rank ranks[2];
     job j = {.o = &o, .n = 2, .ranks = ranks, .heard = -1, .early = -1};
     buf all = {0};
+    kv_err e = {0};
     memset(ranks, 0, sizeof ranks);
+    CHECK_OK(output_begin(&j.output, 2, 0, &e));
     add_cell(&all, 0, WIRE_EVENT, "7 exit 3");
     add_cell(&all, 0, WIRE_EVENT, "-1 exit 0");
     attempt_take(&j, all.data, all.len, true);
@@ -66,6 +68,7 @@ TEST(wire_event_of_another_rank)
     add_cell(&all, 0, WIRE_EVENT, "0 exit 0");
     attempt_take(&j, all.data, all.len, true);
     CHECK(j.early == 0 && ranks[0].ended && !ranks[1].ended);
+    output_release(&j.output);
     buf_release(&all);
     buf_release(&j.bytes);
     buf_release(&j.log);

@@ -1,7 +1,7 @@
 /* Texts of users in YAML. What a reader of YAML makes of them: tests/cli/k8s.bats. */
 #include <string.h>
 
-#include "launch/launch_command.h"
+#include "base/yaml.h"
 #include "test.h"
 
 static void check_text(const char *text, const char *want)
@@ -12,7 +12,7 @@ static void check_text(const char *text, const char *want)
     buf_release(&b);
 }
 
-TEST(script_launch_yaml_text)
+TEST(yaml_text)
 {
     check_text("a\n", " k: |\n   a\n");
     check_text("a", " k: |-\n   a\n");
@@ -29,7 +29,7 @@ TEST(script_launch_yaml_text)
                " k: \"\\x85\\u2028\\uFEFF\\U0001FFFF\"\n");
 }
 
-TEST(script_launch_yaml_base64)
+TEST(yaml_base64)
 {
     static const char *const want[] = {"", "/w==", "/wA=", "/wD7", "/wD7YQ=="};
     for (size_t n = 0; n < 5; n++) {
