@@ -43,7 +43,6 @@ typedef struct old_file {
     char last;        /* the last byte of the file */
 } old_file;
 
-
 /* Bytes that are copied at a time. */
 #define PIECE 65536
 

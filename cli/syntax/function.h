@@ -77,7 +77,6 @@ int function_param(const function *f, const char *name);
  * that takes lists, too. Errors: those of value_to_array. */
 int function_take_array(function_args *a, kv_err *e);
 
-
 /* The argument of a parameter that is true or false; false when it was not given. Error: dtype. */
 int function_flag(const function_args *args, const char *name, bool *out, kv_err *e);
 

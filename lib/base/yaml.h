@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 
-
 /* Appends n bytes of valid UTF-8 in double quotes, on one line. Characters that cannot be seen are
  * written by their numbers. */
 void yaml_quote(buf *out, const char *text, size_t n);

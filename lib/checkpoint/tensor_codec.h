@@ -36,7 +36,6 @@ void tensor_decode_f64(double *out, tensor_type t, const void *data, int64_t n);
 int64_t tensor_decode_i64(int64_t *out, tensor_type t, const void *data, int64_t n);
 int64_t tensor_decode_u64(uint64_t *out, tensor_type t, const void *data, int64_t n);
 
-
 /* From one type to another, or the same. A byte of BOOL that is neither 0 nor 1 does not fit. */
 int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n);
 

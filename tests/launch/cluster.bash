@@ -188,6 +188,7 @@ while true { barrier }
 END
     job "$@" killed.kv
     assert_failure 6
+    by_rank
     assert_line --regexp '^kvctl: rank 1 \(worker\) on n[12] was killed by signal 9$'
     for rank in 0 2 3; do
         ! ends_peers || break
