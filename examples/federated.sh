@@ -45,7 +45,7 @@ while read -r count file || [ -n "$count" ]; do
     bad=$(kvctl check "$file" </dev/null) || {
         status=$?
         [ $status = 1 ] || exit $status
-        if printf '%s\n' "$bad" | grep -E ' (NaN|Inf)$' >&2; then
+        if printf '%s\n' "$bad" | grep -E ' (NaN|Inf)(,|$)' >&2; then
             echo "federated: $file is not averaged" >&2
             exit 1
         fi

@@ -12,7 +12,7 @@ worker_1()
 {
     cat >s.kv
     timeout 60 kvctl launch "$@" s.kv >all 2>&1 || fail "$(cat all)"
-    sed -n 's/^\[1\] //p' all
+    each_rank all | sed -n 's/^\[1\] //p'
 }
 
 @test "explain: a round of dist_sync waits for every worker" {
