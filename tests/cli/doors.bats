@@ -150,7 +150,7 @@ d = {"%s": [x]}; print d; d; plot range(4) + len("%s"); pull "n%s"\n' \
     export say="printf 'said \033]0;pwn\007\033[2J\302\233\342\200\256\377\n'"
     printf '!%s\n!%s >&2\nassert 0, "%s"\n' "$say" "$say" "$escaped" >"$evil.kv"
     harmless kvctl launch -n 2 "$evil.kv"
-    assert_equal "$(grep -c '^\[[01]\] said \\x1b\]0;pwn\\x07\\x1b\[2J\\u{9b}\\u{202e}\\xff$' seen)" 4
+    assert_equal "$(each_rank seen | grep -c '^\[[01]\] said \\x1b\]0;pwn\\x07\\x1b\[2J\\u{9b}\\u{202e}\\xff$')" 4
     # to a pipe or a file it goes as it is
     kvctl launch -n 1 "$evil.kv" >out 2>err || true
     assert_equal "$(acts out | wc -l)" 1

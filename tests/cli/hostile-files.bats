@@ -197,11 +197,11 @@ ends_in_old_or_new()
     local seen
     for delay in 0.00 0.01 0.02 0.03 0.05 0.08 0.1 0.15 0.2; do
         kvctl -c "a = ones(200000, 4)/3; b = ones(200000, 4)/7
-            while true { write b x.$kind; write a x.$kind }" 2>/dev/null &
+            while true { write b x.$kind; write a x.$kind }" 2>"$BATS_FILE_TMPDIR/said" &
         local writer=$!
         sleep 0.05
         sleep $delay
-        kill -"$signal" $writer
+        kill -"$signal" $writer || fail "it had ended: $(cat "$BATS_FILE_TMPDIR/said")"
         wait $writer || true
         seen=$(md5sum <x.$kind)
         [ "$seen" = "$old" ] || [ "$seen" = "$new" ] || fail "half a file after $delay s"

@@ -576,7 +576,6 @@ END
     assert_line --index 3 ' hint: rollback takes back all since begin, or since the opening of -s'
     run kvctl -c 'help undo'
     assert_line --index 0 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s'
-    assert_line --index 2 --partial 'take back all since begin, or since the opening of -s'
 }
 
 @test "state: what was begun and not committed is not saved" {
