@@ -170,10 +170,10 @@ END
     needs_ulfm
     script dist_sync 'if me == 1 { !kill -STOP $PPID
     }' >job.kv
-    job --elastic --deadline 2 -n 3 -s 2 job.kv
+    job --elastic --deadline 4 -n 3 -s 2 job.kv
     assert_success
     assert_told 1 0 2
-    assert_line "[0] warning: rank 1 on $(hostname) has not been heard for 2 s; the others go on"
+    assert_line "[0] warning: rank 1 on $(hostname) has not been heard for 4 s; the others go on"
 }
 
 @test "elastic: the first worker and servers are needed" {

@@ -136,13 +136,13 @@ END
 }
 
 # The ranks do not miss one that has not joined, and launch has no pid to look for on other hosts.
-# The other rank joins later: it would end the job too, two seconds after it begins to wait.
+# The other rank joins later: it would end the job too, four seconds after it begins to wait.
 @test "faults: a rank of several hosts whose watcher is killed before it joins is lost" {
     cat >job.kv <<'END'
 !if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 30; else sleep 8; fi
 create dist_sync
 END
-    job 17 --launcher mpi -n 2 --deadline 2 job.kv
+    job 19 --launcher mpi -n 2 --deadline 4 job.kv
     assert_failure 6
     assert_line --regexp '^kvctl: rank 1 \(worker\) on .* has not been heard for [0-9]+ s$'
 }
@@ -210,12 +210,12 @@ create dist_sync
 init 3 zeros(2)
 push 3 ones(2)
 if rank() == 0 {
-!sleep 4
+!sleep 9
 pull 3 -> x
 print x
 }
 END
-    job 14 -n 2 --deadline 1 job.kv
+    job 24 -n 2 --deadline 4 job.kv # within which the job must also have begun
     assert_success
     assert_line "[0] [2. 2.]"
 }

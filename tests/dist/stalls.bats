@@ -200,7 +200,7 @@ barrier'
         printf '%s\n' 'create dist_sync' 'barrier' 'if rank() == 1 {' \
             "!p=\$PPID; for i in \$(seq $depth); do p=\$(ps -o ppid= -p \$p | tr -d ' '); done; kill -STOP \$p; sleep 60 >/dev/null 2>&1" \
             '}' 'barrier' >train.kv
-        run timeout 50 kvctl launch -n 2 --deadline 2 train.kv
+        run timeout 50 kvctl launch -n 2 --deadline 5 train.kv
         assert_failure 6
         who="the watcher of rank 1 \(worker\)"
         [ $depth -eq 1 ] || who=mpirun
