@@ -315,7 +315,7 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads, co
 
 /* ---- NVRTC ---- */
 
-/* 12 of 12.4; 0 where it is not known, since there is no driver, say. */
+/* 12 for 12.4; 0 if the version is unknown, for example without a driver. */
 static int driver_major(void)
 {
     return cu.cuDriverGetVersion ? version() / 1000 : 0;

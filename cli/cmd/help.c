@@ -358,9 +358,9 @@ static bool mention(const char *const texts[3], const char *words)
     return all;
 }
 
-/* Says what to try first for a word that is no name; else lists the commands and functions whose
- * name or help mentions it, or each of several words. Returns true if there is something; a word of
- * one or two letters stands in too many. */
+/* Prints what to try first for a word that does not name anything; or else the commands and
+ * functions whose name or help mentions it, or each of several words. Returns true if it found
+ * something. A word of one or two letters is not searched for: too many texts contain it. */
 static bool search(buf *out, const char *word)
 {
     buf found = {0};

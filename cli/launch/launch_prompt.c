@@ -1,5 +1,5 @@
-/* The entries of each worker are a queue, of which one is on its way (launch_prompt.h). While the
- * prompt waits for keys or for answers, it runs the ticks of the job. */
+/* Each worker has a queue of entries and runs the first of them (launch_prompt.h). While the prompt
+ * waits for keys or for answers, it runs the ticks of the job. */
 #include "launch/launch_prompt.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ typedef struct entry {
 
 typedef struct job_worker {
     bool begun;   /* it takes entries */
-    entry *first; /* the one that it runs; behind it those that wait */
+    entry *first; /* the worker runs this one; the entries after it wait */
     bool named;   /* the user knows that it goes on in the background */
     int64_t interrupted_ms;
 } job_worker;
@@ -68,7 +68,7 @@ static bool is_busy(const job_prompt *p, int to, int number)
     return (to < 0 || to == number) && !is_gone(p, number) && (!w->begun || w->first);
 }
 
-/* The same of any worker; background: also of those that are known to be busy. */
+/* The same for any worker. background: also for workers that are already named as busy. */
 static bool any_busy(const job_prompt *p, int to, bool background)
 {
     bool any = false;

@@ -229,8 +229,8 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
     return rc;
 }
 
-/* A value that is no array: arrays inside are shown as a bare expression shows them, as in Python,
- * and in the old style by their summary, as MXNet of that time did. */
+/* Shows a value that is not an array. Arrays inside it look as they do in a bare expression, as in
+ * Python; the legacy style shows their summary, as MXNet did. */
 static int show_items(session *s, buf *out, value v, bool repr, kv_err *e)
 {
     print_style style = s->out.style;

@@ -11,8 +11,8 @@
 
 enum { STEP = 2 }; /* columns of a block behind its key */
 
-/* Characters that YAML lets stand as they are, without those that a reader of the text cannot see:
- * line and paragraph separators, marks of direction, the byte order mark. */
+/* Returns true if YAML needs no escape for the character and a reader can see it. Line and
+ * paragraph separators, marks of direction and the byte order mark are invisible. */
 static bool is_plain(uint32_t c)
 {
     if (c < 0xA0)

@@ -1,4 +1,4 @@
-/* Rows that are added to a CSV file: whether they are like those that are there. */
+/* Checks that new rows fit the CSV file to which they are added. */
 #include "io/csv_rows.h"
 
 #include <errno.h>
