@@ -132,13 +132,10 @@ void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i, bool 
     const char *name;
     const checkpoint *c = m.files[file];
     const tensor_info *t = checkpoint_at(c, i);
-    bool bare = reads && (t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2);
     if (scales_is_unused(m, t->name) && d->unused++ == 0)
         d->unused_name = t->name;
-    if (bare && d->bare++ == 0) {
-        d->bare_name = t->name;
-        d->bare_in = c;
-    }
+    if (reads)
+        bare_codes_count(&d->bare, c, i);
     d->scales += tensor_values_scales(c, i, &name);
     d->scaled += name != NULL;
     d->blocks += !name && tensor_values_codes(c, i);
@@ -147,7 +144,6 @@ void choose_count_decoded(decoded *d, scales_model m, int file, int64_t i, bool 
 
 void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
 {
-    int64_t size[2];
     if (d->blocks > 0 && blocks)
         session_note(s, "decoded %lld quantised key%s as %s", (long long)d->blocks,
                      d->blocks == 1 ? "" : "s", blocks);
@@ -160,10 +156,7 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      (long long)d->unused, d->unused == 1 ? " is a scale" : "s are scales",
                      d->unused == 1 ? "s" : "", d->unused == 1 ? "it is" : "they are",
                      d->unused_name);
-    /* Where nothing has scales, F8 are numbers like others. */
-    if (d->bare > 0 && (d->scaled > 0 || scales_block_size(size, checkpoint_name(d->bare_in))))
-        session_note(s, "%lld key%s of F8 without a scale in this file, read as numbers: %.80s",
-                     (long long)d->bare, d->bare == 1 ? " is" : "s are", d->bare_name);
+    bare_codes_tell(s, &d->bare);
 }
 
 /* Refuses a tensor of file number `file` of a model that is codes or scales which belong together

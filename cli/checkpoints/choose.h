@@ -6,6 +6,7 @@
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_values.h"
 #include "eval/eval_keys.h"
+#include "files/named.h"
 #include "tensors/rename.h"
 
 /* ---- Keys ---- */
@@ -63,9 +64,7 @@ typedef struct decoded {
     const char *name; /* that the first scales have */
     int64_t unused; /* keys that are called scales, without a weight of codes */
     const char *unused_name; /* of the first */
-    int64_t bare;            /* keys of F8 without scales, whose codes are read as numbers */
-    const char *bare_name;
-    const checkpoint *bare_in;
+    bare_codes bare;
 } decoded;
 
 /* Counts key i of file number `file` of a model. reads: its numbers are looked at. */

@@ -422,19 +422,34 @@ static int check_known(kv *store, const value_files *f, const key_list *keys, kv
     return list_end(&names, n, e);
 }
 
+static void tell_bare(const value_files *f, session *s, const key_list *keys)
+{
+    char number[NUM_TEXT_MAX];
+    for (int64_t j = 0; j < f->n; j++) {
+        bare_codes bare = {0};
+        for (int64_t i = 0; i < keys->n; i++) {
+            int64_t at = checkpoint_find(f->files[j], name_of(&keys->keys[i], number));
+            if (at >= 0)
+                bare_codes_count(&bare, f->files[j], at);
+        }
+        bare_codes_tell(s, &bare);
+    }
+}
+
 int value_files_keys(const value_files *f, session *s, const ast *call, kv *store, bool init,
                      key_list *keys, kv_err *e)
 {
     bool pattern = named_is_pattern(call->kid[0]);
     if (init && f->n > 1)
         return unit_err(s, call->kid[1]->kid[1], e, KV_E_USAGE, "init takes one value a key");
-    if (!pattern)
-        return eval_keys(s, call->kid[0], keys, e);
-    int rc = named_keys(s, call->kid[0], f->files[0], keys, e);
-    if (!rc)
+    int rc = pattern ? named_keys(s, call->kid[0], f->files[0], keys, e)
+                     : eval_keys(s, call->kid[0], keys, e);
+    if (!rc && pattern)
         rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
-    if (!rc && !init)
+    if (!rc && pattern && !init)
         rc = check_known(store, f, keys, e);
+    if (!rc)
+        tell_bare(f, s, keys);
     return rc ? unit_at(s, call->kid[1], e) : KV_OK;
 }
 

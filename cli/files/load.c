@@ -229,7 +229,7 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
     return e->code;
 }
 
-static int read_named(const char *path, const char *name, value *out, kv_err *e)
+static int read_named(session *s, const char *path, const char *name, value *out, kv_err *e)
 {
     checkpoint *f, *part;
     int64_t at;
@@ -249,6 +249,11 @@ static int read_named(const char *path, const char *name, value *out, kv_err *e)
     if ((rc = choose_tensor(f, path, name, &at, e)) == KV_OK &&
         (rc = named_load(&a, f, at, e)) == KV_OK)
         rc = value_array(out, a, e);
+    if (!rc) {
+        bare_codes bare = {0};
+        bare_codes_count(&bare, f, at);
+        bare_codes_tell(s, &bare);
+    }
     checkpoint_close(f);
     return rc;
 }
@@ -408,7 +413,7 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     if (kind != FILE_SAFETENSORS)
         rc = read_stream(s, path, kind, o, out, e);
     else if ((rc = check_options(path, kind, o, e)) == KV_OK)
-        rc = read_named(path, o->name, out, e);
+        rc = read_named(s, path, o->name, out, e);
     bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
     if (rc == KV_OK && typed && o->csv.has_dtype &&
         (rc = convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)))

@@ -145,6 +145,22 @@ int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e)
                                         : checkpoint_load(out, f, i, e);
 }
 
+void bare_codes_count(bare_codes *b, const checkpoint *f, int64_t i)
+{
+    const tensor_info *t = checkpoint_at(f, i);
+    if ((t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2) && b->n++ == 0) {
+        b->name = t->name;
+        b->f = f;
+    }
+}
+
+void bare_codes_tell(session *s, const bare_codes *b)
+{
+    if (b->n > 0 && tensor_values_has_scales(b->f))
+        session_note(s, "%lld key%s of F8 without a scale in this file, read as numbers: %.80s",
+                     (long long)b->n, b->n == 1 ? " is" : "s are", b->name);
+}
+
 int64_t named_find(const checkpoint *f, const char *name)
 {
     int64_t i = checkpoint_find(f, name);

@@ -32,6 +32,16 @@ int64_t named_find(const checkpoint *f, const char *name);
  * arrays: checkpoint/scales.h). */
 int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e);
 
+/* Counts tensor i among those that are read as F8 numbers, and says how many there are if others of
+ * their file have scales: theirs stand in another file. */
+typedef struct bare_codes {
+    int64_t n;
+    const char *name; /* of the first one; f's */
+    const checkpoint *f;
+} bare_codes;
+void bare_codes_count(bare_codes *b, const checkpoint *f, int64_t i);
+void bare_codes_tell(session *s, const bare_codes *b);
+
 /* The array of f for a key. Errors: name (there is none), those of named_load. */
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e);
 

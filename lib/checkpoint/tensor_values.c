@@ -292,6 +292,16 @@ int64_t tensor_values_scales(const checkpoint *c, int64_t i, const char **name)
     return *name ? v->nhidden : 0;
 }
 
+bool tensor_values_has_scales(const checkpoint *c)
+{
+    int64_t size[2];
+    const char *name;
+    bool has = scales_block_size(size, c->name);
+    for (int64_t i = 0; i < c->ntensors && !has; i++)
+        has = tensor_values_scales(c, i, &name) > 0;
+    return has;
+}
+
 int64_t tensor_values_find_hidden(const checkpoint *c, const char *name)
 {
     for (int64_t i = c->ntensors; i < c->ntensors + c->nhidden; i++)

@@ -254,6 +254,17 @@ header()
     assert_output "$applied"$'\n'"$note"
     run -0 kvctl diff s.safetensors s.safetensors --rtol 0
     assert_output "$applied"$'\n'"$note"
+    # as values too, of an expression, of a key and of many; beside others of the file that are not read
+    local command
+    for command in 'print @s.safetensors#b.weight' 'init b.weight @s.safetensors' 'init *.weight @s.safetensors' \
+        'print load("s.safetensors", name="b.weight")' 'init b.weight ones(2); push b.weight @s.safetensors'; do
+        run -0 --separate-stderr kvctl -c "$command"
+        assert_equal "$stderr" "$note"
+    done
+    run -0 --separate-stderr kvctl stat s.safetensors b.weight
+    assert_equal "$stderr" "$note"
+    run -0 --separate-stderr kvctl -c 'print @s.safetensors#a.weight'
+    assert_equal "$stderr" ''
     # where none is seen, config.json says that there are some
     kvctl -q convert s.safetensors b.safetensors b.weight
     run -0 --separate-stderr kvctl stat b.safetensors
