@@ -318,7 +318,7 @@ static void gather_init(gather *g, const runner *r, const plan_pass *pass)
 
 /* Runs the pass on n present rows from number k on, at most g->rows; more: as many follow them. */
 static void gather_run(gather *g, runner *r, const plan_pass *pass, int64_t k, int64_t n,
-                     int64_t more)
+                       int64_t more)
 {
     const plan_arrays *a = r->a;
     const int64_t *rows = a->rows + k;
@@ -429,7 +429,7 @@ static void run_pass(shared *s, const plan_pass *pass)
 
 int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    int64_t steps = p->grid ? plan_grid_bytes(p->grid, plan_work_workers(p, size)) : 0;
+    int64_t steps = p->grid ? plan_grid_bytes(p, plan_work_workers(p, size)) : 0;
     return plan_work_bytes(p, size, room_bytes) + steps;
 }
 
@@ -501,8 +501,8 @@ static void print_lean(const plan_pass *pass, buf *out)
 void plan_print(const plan *p, buf *out)
 {
     if (p->grid)
-        plan_grid_print(p->grid, out);
-    for (int i = 0; i < p->npasses; i++) {
+        plan_grid_print(p, out);
+    for (int i = 0; i < p->npasses && !p->grid; i++) {
         buf_printf(out, "pass %d%s\n", i, p->pass[i].present ? ", present rows" : "");
         if (p->pass[i].numbers)
             prog_print(p->pass[i].numbers, out);

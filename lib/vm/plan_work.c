@@ -69,12 +69,16 @@ static void init_rows(runner *r, char *memory)
         memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);
 }
 
-/* Terms have room for GROUP chunks. */
+/* Chunks of terms of a sum: those of a group, but steps add up one after the other. */
+static int64_t terms_chunks(const plan *p)
+{
+    return p->grid ? p->most_sums : GROUP * p->most_sums;
+}
+
 static int64_t runner_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    return mem_aligned(sizeof(runner)) +
-           (int64_t)(GROUP * p->most_sums + p->ndraws + 1) * CHUNK_BYTES + mem_aligned(room_bytes) +
-           rows_bytes(p, size) + mem_aligned(p->program_bytes);
+    return mem_aligned(sizeof(runner)) + (terms_chunks(p) + p->ndraws + 1) * CHUNK_BYTES +
+           mem_aligned(room_bytes) + rows_bytes(p, size) + mem_aligned(p->program_bytes);
 }
 
 static int64_t kept_width(const plan *p)
@@ -115,7 +119,7 @@ runner *plan_work_make_worker(shared *s, char *memory)
     r->p = s->p;
     r->a = s->a;
     r->terms = memory + mem_aligned(sizeof *r);
-    r->normals = r->terms + (int64_t)GROUP * s->p->most_sums * CHUNK_BYTES;
+    r->normals = r->terms + terms_chunks(s->p) * CHUNK_BYTES;
     r->input = r->normals + (int64_t)s->p->ndraws * CHUNK_BYTES;
     char *rows = r->input + CHUNK_BYTES + mem_aligned(s->a->room_bytes);
     r->scratch = rows + rows_bytes(s->p, s->a->size);
@@ -288,7 +292,8 @@ int64_t plan_work_bytes_of(const runner *r, int slot)
                                                 : prog_dtype(r->p->type));
 }
 
-void *plan_work_array(runner *r, int slot, const chunk *c)
+/* Of a slot below PLAN_ROW_STATE. */
+static void *array_at(runner *r, int slot, const chunk *c)
 {
     int kind = plan_slot_kind(slot);
     if (kind == PLAN_INPUT)
@@ -303,12 +308,11 @@ void *plan_work_array(runner *r, int slot, const chunk *c)
 /* Where a program writes the terms of a sum that are `term` elements behind the first. */
 static char *terms_at(const runner *r, const plan_pass *pass, int sum, int64_t term)
 {
-    return r->terms + (int64_t)sum * GROUP * CHUNK_BYTES +
+    return r->terms + (int64_t)sum * (r->p->grid ? 1 : GROUP) * CHUNK_BYTES +
            term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum].number);
 }
 
-/* The address at which a chunk of a slot begins. */
-static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
+void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c)
 {
     int i = plan_slot_index(slot);
     switch (plan_slot_kind(slot)) {
@@ -319,7 +323,7 @@ static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
     case PLAN_NUMBER:
         return plan_work_number(r, i);
     default:
-        return plan_work_array(r, slot, c);
+        return array_at(r, slot, c);
     }
 }
 
@@ -331,7 +335,7 @@ char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c)
         return terms_at(r, pass, sum, c->term);
     if (array == PLAN_INPUT)
         return (char *)(uintptr_t)r->a->input_lies + input; /* only read */
-    return slot_at(r, pass, array, c);
+    return plan_work_slot(r, pass, array, c);
 }
 
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
@@ -340,7 +344,7 @@ void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
     if (pass->nslots == 0)
         return;
     for (int s = 0; s < pass->nslots; s++)
-        arrays[s] = slot_at(r, pass, pass->slot[s], c);
+        arrays[s] = plan_work_slot(r, pass, pass->slot[s], c);
     const uint64_t *pool = plan_pool_of(r->a, pass->elements);
     prog_reach reach = !r->a->far ? PROG_NEAR : r->p->by_rows ? PROG_FAR_PIECE : PROG_FAR;
     if (c->more)

@@ -110,8 +110,8 @@ char *plan_work_number(const runner *r, int i);
 /* Of an element of the array of a slot. */
 int64_t plan_work_bytes_of(const runner *r, int slot);
 
-/* The address at which a chunk of an array of the key begins: of a slot below PLAN_ROW_STATE. */
-void *plan_work_array(runner *r, int slot, const chunk *c);
+/* The address at which a chunk of the array behind a slot of a pass begins. */
+void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c);
 
 /* The program of a pass on one chunk, if the pass has one. */
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);
