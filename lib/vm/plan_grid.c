@@ -261,7 +261,7 @@ static void run_piece(const sweep *w, int worker, const piece *p, int64_t part)
     prog_run_with(step->elements, plan_pool_of(w->s->a, step->elements), arrays,
                   p->rows * p->columns, own->scratch, PROG_NEAR);
     for (int i = 0; i < step->nsums; i++)
-        reduce_piece(w, i, plan_work_terms(own, step, i, &(chunk){0}), p, part);
+        reduce_piece(w, i, plan_work_terms(own, step, i, 0, 0), p, part);
 }
 
 static void run_part(void *arg, int64_t part, int worker)

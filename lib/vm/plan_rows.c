@@ -81,10 +81,9 @@ static kernel_terms terms_of(runner *r, const plan_pass *pass, int s, int64_t sk
 {
     /* rows are neighbours where arrays hold the terms */
     int64_t row = r->a->row;
-    chunk c = {.from = r->batch.row[0] * row + skip};
     bool array = pass->sum[s].array >= 0;
     int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
-    return (kernel_terms){.x = plan_work_terms(r, pass, s, &c),
+    return (kernel_terms){.x = plan_work_terms(r, pass, s, r->batch.row[0] * row + skip, 0),
                           .stride = array ? row : stride,
                           .ahead = array && r->a->far ? next : 0,
                           .squares = pass->sum[s].squares};

@@ -154,12 +154,25 @@ runner *plan_work_worker(shared *s, int worker)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
+/* Squares of the terms are summed: of all, of none, or as each sum has it. */
+enum { SQUARES_NONE, SQUARES_ALL, SQUARES_SOME };
+
+static int squares_of(const kernel_terms *terms, int count)
+{
+    int n = 0;
+    for (int s = 0; s < count; s++)
+        n += terms[s].squares;
+    return n == 0 ? SQUARES_NONE : n == count ? SQUARES_ALL : SQUARES_SOME;
+}
+
 /* Adds the terms from number `from` on, of `beside` lanes at a time, which is known where this is
- * inlined. Behind the last lane the first one is added up again, which changes nothing. Few terms
- * of a lane are not worth setting that up. No kernel: the loops of -O3 take longer. */
+ * inlined, and so are their squares. Behind the last lane the first one is added up again, which
+ * changes nothing. Few terms of a lane are not worth setting that up. No kernel: the loops of -O3
+ * take longer. */
 #define SUM(name, T)                                                                               \
     static inline __attribute__((always_inline)) void name##_beside(                               \
-        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int beside)      \
+        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int beside,      \
+        int square)                                                                                \
     {                                                                                              \
         for (int s = 0, l = 0; s < count;) {                                                       \
             const T *x[GROUP];                                                                     \
@@ -178,7 +191,8 @@ runner *plan_work_worker(shared *s, int worker)
             for (int64_t j = from; j < n; j++) {                                                   \
                 _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                           \
                 {                                                                                  \
-                    sum[i] += squares[i] ? x[i][j] * x[i][j] : x[i][j];                            \
+                    bool own = square == SQUARES_SOME ? squares[i] : square == SQUARES_ALL;        \
+                    sum[i] += own ? x[i][j] * x[i][j] : x[i][j];                                   \
                 }                                                                                  \
             }                                                                                      \
             _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                               \
@@ -188,16 +202,28 @@ runner *plan_work_worker(shared *s, int worker)
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void name(const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n)     \
+    static inline __attribute__((always_inline)) void name##_square(                               \
+        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int square)      \
     {                                                                                              \
         if (n - from >= GROUP && count * lanes > 4)                                                \
-            name##_beside(terms, count, lanes, from, n, GROUP);                                    \
+            name##_beside(terms, count, lanes, from, n, GROUP, square);                            \
         else if (n - from >= GROUP && count * lanes > 2)                                           \
-            name##_beside(terms, count, lanes, from, n, 4);                                        \
-        else if (n - from >= GROUP)                                                                \
-            name##_beside(terms, count, lanes, from, n, 2);                                        \
+            name##_beside(terms, count, lanes, from, n, 4, square);                                \
+        else if (n - from >= GROUP && count * lanes > 1)                                           \
+            name##_beside(terms, count, lanes, from, n, 2, square);                                \
         else                                                                                       \
-            name##_beside(terms, count, lanes, from, n, 1);                                        \
+            name##_beside(terms, count, lanes, from, n, 1, square);                                \
+    }                                                                                              \
+                                                                                                   \
+    static void name(const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n)     \
+    {                                                                                              \
+        int square = squares_of(terms, count);                                                     \
+        if (square == SQUARES_NONE)                                                                \
+            name##_square(terms, count, lanes, from, n, SQUARES_NONE);                             \
+        else if (square == SQUARES_ALL)                                                            \
+            name##_square(terms, count, lanes, from, n, SQUARES_ALL);                              \
+        else                                                                                       \
+            name##_square(terms, count, lanes, from, n, SQUARES_SOME);                             \
     }
 
 SUM(sum_floats, float)
@@ -327,15 +353,14 @@ void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c)
     }
 }
 
-char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c)
+char *plan_work_terms(runner *r, const plan_pass *pass, int sum, int64_t from, int64_t term)
 {
     int array = pass->sum[sum].array;
-    int64_t input = c->from * kv_dtype_bytes(r->a->input_dtype);
     if (array < 0)
-        return terms_at(r, pass, sum, c->term);
-    if (array == PLAN_INPUT)
-        return (char *)(uintptr_t)r->a->input_lies + input; /* only read */
-    return plan_work_slot(r, pass, array, c);
+        return terms_at(r, pass, sum, term);
+    if (array == PLAN_INPUT) /* only read */
+        return (char *)(uintptr_t)r->a->input_lies + from * kv_dtype_bytes(r->a->input_dtype);
+    return plan_work_slot(r, pass, array, &(chunk){.from = from});
 }
 
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
