@@ -188,7 +188,8 @@ static int squares_of(const kernel_terms *terms, int count)
                 l = l + 1 < lanes ? l + 1 : 0;                                                     \
                 s += l == 0;                                                                       \
             }                                                                                      \
-            for (int64_t j = from; j < n; j++) {                                                   \
+            _Pragma("GCC unroll 4") for (int64_t j = from; j < n; j++)                             \
+            {                                                                                      \
                 _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                           \
                 {                                                                                  \
                     bool own = square == SQUARES_SOME ? squares[i] : square == SQUARES_ALL;        \
