@@ -54,6 +54,11 @@ static inline bool plan_graph_same(prog_extent a, prog_extent b)
     return a.rows == b.rows && a.columns == b.columns;
 }
 
+static inline bool plan_graph_is_one(prog_extent x)
+{
+    return !x.rows && !x.columns;
+}
+
 /* An operation of one builder in another one, or the same; made: what its nodes are there. */
 prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *made);
 

@@ -76,9 +76,8 @@ static void find_uses(const plan *p)
             use_buffer(g, step->to, k);
         }
     }
-    for (int i = 0; i < g->nbuffers; i++)
-        if (g->buffers[i].slot >= 0)
-            use_buffer(g, i, p->npasses);
+    for (int i = 0; i < p->nrows; i++)
+        use_buffer(g, p->row[i].number, p->npasses);
 }
 
 static int64_t buffer_bytes(const plan *p, int64_t i)
@@ -167,14 +166,15 @@ typedef struct piece {
     int64_t row, column, rows, columns;
 } piece;
 
-/* The elements of a piece from an array that is shorter: one number, one for each row, or one for
- * each column. */
+/* The elements of a piece from an array that is shorter: one number, of which a block of a program
+ * has copies; one for each row; or one for each column. */
 static void spread(char *to, const char *from, int bytes, prog_extent extent, const piece *p)
 {
-    int64_t n = p->rows * p->columns;
-    if (!extent.columns)
-        kernel_best()->spread(to, from + (extent.rows ? p->row * bytes : 0), bytes, 0, n,
-                              extent.rows ? p->columns : n);
+    int64_t n = p->rows * p->columns, all = PROG_REG_BYTES / bytes;
+    if (plan_graph_is_one(extent))
+        kernel_best()->spread(to, from, bytes, 0, n < all ? n : all, n);
+    else if (!extent.columns)
+        kernel_best()->spread(to, from + p->row * bytes, bytes, 0, n, p->columns);
     for (int64_t i = 0; i < p->rows && extent.columns; i++)
         memcpy(to + i * p->columns * bytes, from + p->column * bytes, (size_t)(p->columns * bytes));
 }
@@ -182,16 +182,15 @@ static void spread(char *to, const char *from, int bytes, prog_extent extent, co
 /* The address at which the elements of a piece begin. */
 static void *slot_at(const sweep *w, runner *own, char *room, int s, const piece *p)
 {
-    const plan_arrays *a = w->s->a;
     int slot = w->step->slot[s], kind = plan_slot_kind(slot), i = plan_slot_index(slot);
     int64_t from = p->row * w->columns + p->column, n = p->rows * p->columns;
     if (kind == PLAN_TERMS || kind < PLAN_ROW_STATE) {
-        const void *in = kind == PLAN_INPUT ? a->input(a->arg, from, n, own->input) : NULL;
+        const void *in = kind == PLAN_INPUT ? plan_work_input(own, w->step, from, from, n) : NULL;
         return plan_work_slot(own, w->step, slot, &(chunk){from, from, n, in, 0, NULL});
     }
     bool number = kind == PLAN_NUMBER;
     prog_extent extent = number ? w->g->buffers[i].extent : plan_graph_extent(slot);
-    char *array = number ? buffer_at(w, i) : *plan_array_of(a, slot);
+    char *array = number ? buffer_at(w, i) : *plan_array_of(w->s->a, slot);
     int64_t bytes = number ? number_bytes(w->s->p, i) : plan_work_bytes_of(own, slot);
     if (plan_graph_same(extent, w->step->extent))
         return array + from * bytes;
@@ -344,10 +343,9 @@ void plan_grid_run(shared *s, char *memory)
         w->step = &p->pass[k];
         run_step(w);
     }
-    for (int64_t i = 0; i < g->nbuffers; i++)
-        if (g->buffers[i].slot >= 0)
-            memcpy(*plan_array_of(s->a, g->buffers[i].slot), buffer_at(w, i),
-                   (size_t)buffer_bytes(p, i));
+    for (int i = 0; i < p->nrows; i++)
+        memcpy(*plan_array_of(s->a, p->row[i].slot), buffer_at(w, p->row[i].number),
+               (size_t)buffer_bytes(p, p->row[i].number));
 }
 
 /* ---- As text --------------------------------------------------------------------------------- */

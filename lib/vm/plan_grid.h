@@ -26,8 +26,6 @@
 /* The memory of a number. */
 typedef struct grid_buffer {
     prog_extent extent;
-    int slot; /* the state of rows or columns, or the line to be printed, that it is copied to when
-                 all steps have run; or -1 */
     int first, last; /* steps that use it */
     int64_t offset;
 } grid_buffer;

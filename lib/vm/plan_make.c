@@ -76,8 +76,9 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
         m->p->number_type[m->index[i]] = (uint8_t)type;
         int number = pass_slot(pass, PLAN_NUMBER + m->index[i]);
         /* by rows, elements of several rows are worked on at a time: each has its own */
-        return m->by_rows || m->steps ? prog_load(to, number, prog_dtype(type), type)
-                                      : prog_load_number(to, number, type);
+        return m->by_rows || (m->steps && !plan_graph_is_one(n->extent))
+                   ? prog_load(to, number, prog_dtype(type), type)
+                   : prog_load_number(to, number, type);
     }
     if (slot >= 0 || kept)
         return prog_load(to, pass_slot(pass, slot >= 0 ? slot : PLAN_KEPT + m->kept[i]),
@@ -138,9 +139,14 @@ static void emit_stores(plan_maker *m, plan_pass *pass, prog_builder *to, int32_
             continue;
         if (plan_maker_is_row_store(st)) {
             plan_grid *g = m->p->grid;
-            m->p->number_type[g->nbuffers] = m->b->nodes[st->value].type;
-            g->buffers[g->nbuffers] = (grid_buffer){.extent = m->extent, .slot = slot};
-            slot = PLAN_NUMBER + (int)g->nbuffers++;
+            int number = (int)g->nbuffers++;
+            if (!kv_assert(m->p->nrows < PLAN_MAX_ROWS, "a plan has more than %d vectors",
+                           m->p->nrows))
+                return;
+            m->p->number_type[number] = m->b->nodes[st->value].type;
+            m->p->row[m->p->nrows++] = (plan_row){slot, (int16_t)number, true};
+            g->buffers[number].extent = m->extent;
+            slot = PLAN_NUMBER + number;
         }
         prog_store(to, pass_slot(pass, slot), st->dtype, m->emitted[st->value]);
     }
@@ -351,7 +357,7 @@ static int new_grid(plan_maker *m, int64_t rows, int64_t columns)
     g->nbuffers = m->numbers;
     for (int64_t i = 0; i < m->n; i++)
         if (m->index[i] >= 0)
-            g->buffers[m->index[i]] = (grid_buffer){.extent = m->b->nodes[i].extent, .slot = -1};
+            g->buffers[m->index[i]].extent = m->b->nodes[i].extent;
     return KV_OK;
 }
 

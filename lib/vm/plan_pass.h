@@ -48,7 +48,7 @@ typedef struct plan_pass {
 } plan_pass;
 
 /* A slot from PLAN_ROW_STATE on, and the number that it is read into before a row, or written from
- * behind it. */
+ * behind it; by steps, written from when all have run. */
 typedef struct plan_row {
     int32_t slot;
     int16_t number;

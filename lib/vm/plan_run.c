@@ -81,11 +81,6 @@ static void join_sums(shared *s, const plan_pass *pass)
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
 
-static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int64_t n)
-{
-    return pass->reads_input ? r->a->input(r->a->arg, from, n, r->input) : NULL;
-}
-
 /* Elements of a chunk for which the memory is asked ahead, where no program reads them before. */
 enum { SUM_AHEAD = 256 };
 
@@ -132,7 +127,7 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
         pass = pass->lean;
     for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
         int64_t from = begin + i, m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
-        plan_work_chunk(r, pass, &(chunk){from, from, m, input_of(r, pass, from, m), i, NULL});
+        plan_work_chunk(r, pass, (chunk){.from = from, .at = from, .n = m, .term = i});
     }
     sum_group(r, pass, begin, n);
 }
@@ -303,10 +298,10 @@ static void gather_run(gather *g, runner *r, const plan_pass *pass, int64_t k, i
     const plan_arrays *a = r->a;
     const int64_t *rows = a->rows + k;
     int64_t at = k * a->row, m = n * a->row;
-    const void *in = pass->reads_input ? a->input_rows(a->arg, at, m, r->input) : NULL;
+    const void *in = plan_work_input(r, pass, 0, at, m);
     gather_each(g->list, g->nread, rows, n, more, in, a->row * kv_dtype_bytes(a->input_dtype));
     r->a = &g->arrays;
-    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0, NULL});
+    plan_work_chunk(r, pass, (chunk){.at = at, .n = m, .input = in});
     r->a = a;
     scatter_each(g->written, g->nwritten, rows, n, more);
 }
@@ -336,8 +331,8 @@ static void run_neighbours(runner *r, const plan_pass *pass, int64_t k, int64_t 
         int64_t at = k * a->row + i, term = at % GROUP_SIZE;
         m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
         m = m < GROUP_SIZE - term ? m : GROUP_SIZE - term;
-        const void *in = pass->reads_input ? a->input_rows(a->arg, at, m, r->input) : NULL;
-        plan_work_chunk(r, pass, &(chunk){a->rows[k] * a->row + i, at, m, in, term, NULL});
+        int64_t from = a->rows[k] * a->row + i;
+        plan_work_chunk(r, pass, (chunk){.from = from, .at = at, .n = m, .term = term});
         if (term + m == GROUP_SIZE)
             sum_group(r, pass, at - term, GROUP_SIZE);
     }
@@ -466,10 +461,12 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     bool adds = a->input_terms[0] && adds_terms(pass);
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
         int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
-        chunk c = {i, i, m, adds ? a->input_terms[0] + i : input_of(r, pass, i, m), 0, NULL};
-        if (adds)
+        chunk c = {.from = i, .at = i, .n = m};
+        if (adds) {
+            c.input = a->input_terms[0] + i;
             c.more = a->input_terms[1] + i;
-        plan_work_chunk(r, pass, &c);
+        }
+        plan_work_chunk(r, pass, c);
     }
 }
 

@@ -364,17 +364,28 @@ char *plan_work_terms(runner *r, const plan_pass *pass, int sum, int64_t from, i
     return plan_work_slot(r, pass, array, &(chunk){.from = from});
 }
 
-void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
+const void *plan_work_input(runner *r, const plan_pass *pass, int64_t from, int64_t at, int64_t n)
+{
+    const plan_arrays *a = r->a;
+    if (!pass->reads_input)
+        return NULL;
+    return pass->present && a->rows ? a->input_rows(a->arg, at, n, r->input)
+                                    : a->input(a->arg, from, n, r->input);
+}
+
+void plan_work_chunk(runner *r, const plan_pass *pass, chunk c)
 {
     void *arrays[PLAN_MAX_SLOTS];
     if (pass->nslots == 0)
         return;
+    if (!c.input)
+        c.input = plan_work_input(r, pass, c.from, c.at, c.n);
     for (int s = 0; s < pass->nslots; s++)
-        arrays[s] = plan_work_slot(r, pass, pass->slot[s], c);
+        arrays[s] = plan_work_slot(r, pass, pass->slot[s], &c);
     const uint64_t *pool = plan_pool_of(r->a, pass->elements);
     prog_reach reach = !r->a->far ? PROG_NEAR : r->p->by_rows ? PROG_FAR_PIECE : PROG_FAR;
-    if (c->more)
-        prog_run_whole(pass->elements, pool, arrays, c->more, c->n);
+    if (c.more)
+        prog_run_whole(pass->elements, pool, arrays, c.more, c.n);
     else
-        prog_run_with(pass->elements, pool, arrays, c->n, r->scratch, reach);
+        prog_run_with(pass->elements, pool, arrays, c.n, r->scratch, reach);
 }

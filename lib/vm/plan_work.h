@@ -104,8 +104,12 @@ int64_t plan_work_bytes_of(const runner *r, int slot);
 /* The address at which a chunk of the array behind a slot of a pass begins. */
 void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c);
 
-/* The program of a pass on one chunk, if the pass has one. */
-void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);
+/* The input of a pass for n elements, those from `from` on of the key or from `at` on of its
+ * present rows; NULL if it reads none. */
+const void *plan_work_input(runner *r, const plan_pass *pass, int64_t from, int64_t at, int64_t n);
+
+/* The program of a pass on one chunk, if the pass has one. c.input NULL: plan_work_input. */
+void plan_work_chunk(runner *r, const plan_pass *pass, chunk c);
 
 /* All passes over the rows of the arrays: the present ones, or every one. */
 void plan_rows_run(shared *s);
