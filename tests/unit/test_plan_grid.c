@@ -243,6 +243,19 @@ TEST(grid_is_nan_if_a_term_is)
     free_key(&k);
 }
 
+TEST(grid_stores_wait_for_the_last_read)
+{
+    key got = new_key(3, 4), was = new_key(3, 4);
+    double most = reduce(was.states[0], &was, -1, -1).most;
+    update("{ state m; old = m; m = input; stored = old * max(old) }", &got);
+    for (int i = 0; i < 12; i++) {
+        CHECK(got.stored[i] == was.states[0][i] * most);
+        CHECK(got.states[0][i] == was.input[i]);
+    }
+    free_key(&got);
+    free_key(&was);
+}
+
 /* ---- Bits ------------------------------------------------------------------------------------ */
 
 /* Sums of lanes and parts are rounded in an order of their own, which is a promise: trainings go on
