@@ -166,8 +166,8 @@ typedef struct piece {
     int64_t row, column, rows, columns;
 } piece;
 
-/* The elements of a piece from an array that is shorter: one number, of which a block of a program
- * has copies; one for each row; or one for each column. */
+/* The elements of a piece from an array that is shorter: copies of one number, as many as a block
+ * of a program reads; one number for each row; or one for each column. */
 static void spread(char *to, const char *from, int bytes, prog_extent extent, const piece *p)
 {
     int64_t n = p->rows * p->columns, all = PROG_REG_BYTES / bytes;

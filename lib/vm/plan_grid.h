@@ -5,8 +5,7 @@
  * over memory, with the reductions of what it computes, or it is one product or turned matrix.
  * Values that a later step of another extent reads, and results of reductions and products, are the
  * numbers of the plan, and lie in buffers; everything else is computed again where it is needed.
- * What a step needs is made by those before it, and the key's arrays are written by the last ones
- * alone.
+ * Steps before it make what a step needs, and only the last ones write the key's arrays.
  *
  * Worked example, stored -= input / colmean(input): a step over (rows, columns) that adds up the
  * columns of input; one over (1, columns) that divides the sums; one over (rows, columns) that

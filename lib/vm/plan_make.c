@@ -3,8 +3,8 @@
  *
  * plan_levels.c decides what each pass computes; this file writes the programs: those over
  * elements, and those over numbers, which run between two passes. A program over elements reads
- * numbers through slots of their own. By steps, numbers are values of shorter extents, and those
- * that the next steps read: their programs are steps, too.
+ * numbers through slots of their own. In a plan by steps a number is any value
+ * that later steps read, of whatever extent, and steps compute it.
  */
 #include <string.h>
 

@@ -18,7 +18,7 @@ typedef struct plan_maker {
     bool makes; /* programs: else only errors are found */
     bool leans; /* passes have lean programs, too */
     int32_t levels, numbers;
-    bool extents[3][3]; /* by steps: those of values and stores, by axes */
+    bool extents[3][3]; /* by steps: values or stores have this extent */
     int32_t *level;     /* of a sum: that at which it is known */
     bool *live;
     bool *number;       /* the same for all elements */
