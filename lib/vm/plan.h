@@ -58,8 +58,7 @@ enum {
     PLAN_NUMBER = 11 * PLAN_KIND, /* a number of the plan, for all elements or for their row */
     PLAN_TERMS = 12 * PLAN_KIND,  /* written: the terms of a sum of the pass */
     PLAN_KEPT = 13 * PLAN_KIND,   /* a value that passes keep for later ones */
-    PLAN_BUFFER = 14 * PLAN_KIND, /* a buffer of a plan by steps */
-    PLAN_MERGE = 15 * PLAN_KIND   /* and on: arrays of merges (merge.h) */
+    PLAN_MERGE = 14 * PLAN_KIND   /* and on: arrays of merges (merge.h) */
 };
 
 static inline int plan_slot_kind(int which)

@@ -37,10 +37,9 @@ void plan_extent_text(buf *out, prog_extent extent)
 
 void plan_slot_text(buf *out, int slot)
 {
-    static const char *const kinds[] = {"stored",    "input",     "state",     "weight",
-                                        "normal",    "print",     "row_state", "row_begin",
-                                        "row_print", "row_print", "col_state", "number",
-                                        "terms",     "kept",      "buffer"};
+    static const char *const kinds[] = {
+        "stored",    "input",     "state",     "weight",    "normal", "print", "row_state",
+        "row_begin", "row_print", "row_print", "col_state", "number", "terms", "kept"};
     buf_printf(out, "%s %d", kinds[slot / PLAN_KIND], plan_slot_index(slot));
 }
 

@@ -40,9 +40,23 @@ void plan_graph_need(const prog_builder *b, bool *needed, int64_t n);
 /* Marks the nodes of a builder that its stores need; the rest is dead. */
 void plan_graph_live(const prog_builder *b, bool *live);
 
+/* The extent of the array of the key behind a slot. */
+static inline prog_extent plan_graph_extent(int slot)
+{
+    int kind = plan_slot_kind(slot);
+    bool rows = kind == PLAN_ROW_STATE || kind == PLAN_ROW_BEGIN,
+         columns = kind == PLAN_COLUMN_STATE;
+    return (prog_extent){columns ? PROG_ONE : PROG_ROWS, rows ? PROG_ONE : PROG_COLUMNS};
+}
+
 static inline bool plan_graph_same(prog_extent a, prog_extent b)
 {
     return a.rows == b.rows && a.columns == b.columns;
+}
+
+static inline bool plan_graph_is_one(prog_extent x)
+{
+    return !x.rows && !x.columns;
 }
 
 /* An operation of one builder in another one, or the same; made: what its nodes are there. */

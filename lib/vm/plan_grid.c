@@ -7,33 +7,30 @@
 #include "base/kv_assert.h"
 #include "engine/pool.h"
 #include "vm/kernel_fold.h"
+#include "vm/plan_graph.h"
 
 /* Elements of a part of a step, and the most parts that it has. */
 enum { PART_ELEMENTS = 1 << 16, MOST_PARTS = 64 };
 
-typedef struct grid_run {
+/* A run, and its step in the making. */
+typedef struct sweep {
     shared *s;
     const plan_grid *g;
     char *buffers, *product;
-    double *partial;
-    char *rooms; /* of each worker: chunks for slots that are repeated, then for terms */
-    int64_t room_bytes;
-} grid_run;
-
-/* A step in the making. */
-typedef struct sweep {
-    grid_run r;
-    const grid_step *step;
+    double *partials;
+    char *rooms; /* of each worker: chunks for slots that are repeated */
+    const plan_pass *step;
     int64_t rows, columns;
     double *partial[]; /* of each reduction: of each row, or of each part */
 } sweep;
 
-int64_t plan_grid_length(const plan_grid *g, uint8_t axis)
+static int64_t length(const plan_grid *g, uint8_t axis)
 {
     return axis == PROG_ROWS ? g->rows : axis == PROG_COLUMNS ? g->columns : 1;
 }
 
-int64_t plan_grid_part_rows(int64_t rows, int64_t columns)
+/* Rows of a part of a step over such a matrix, and the parts that there are. */
+static int64_t part_rows(int64_t rows, int64_t columns)
 {
     int64_t least = columns > 0 ? (PART_ELEMENTS + columns - 1) / columns : rows;
     int64_t even = (rows + MOST_PARTS - 1) / MOST_PARTS;
@@ -41,35 +38,125 @@ int64_t plan_grid_part_rows(int64_t rows, int64_t columns)
     return n > 0 ? n : 1;
 }
 
-int64_t plan_grid_parts(int64_t rows, int64_t columns)
+static int64_t count_parts(int64_t rows, int64_t columns)
 {
-    int64_t each = plan_grid_part_rows(rows, columns);
+    int64_t each = part_rows(rows, columns);
     return (rows + each - 1) / each;
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static int64_t room_bytes(const plan_grid *g)
+static int number_bytes(const plan *p, int i)
 {
-    return (g->most_slots + g->most_reductions) * CHUNK_BYTES;
+    return p->number_type[i] == PROG_F32 ? 4 : 8;
+}
+
+static void use_buffer(plan_grid *g, int buffer, int step)
+{
+    grid_buffer *b = &g->buffers[buffer];
+    b->first = b->first < step ? b->first : step;
+    b->last = step;
+}
+
+static void find_uses(const plan *p)
+{
+    plan_grid *g = p->grid;
+    for (int64_t i = 0; i < g->nbuffers; i++)
+        g->buffers[i].first = p->npasses;
+    for (int k = 0; k < p->npasses; k++) {
+        const plan_pass *step = &p->pass[k];
+        for (int s = 0; s < step->nslots; s++)
+            if (plan_slot_kind(step->slot[s]) == PLAN_NUMBER)
+                use_buffer(g, plan_slot_index(step->slot[s]), k);
+        for (int i = 0; i < step->nsums; i++)
+            use_buffer(g, step->sum[i].number, k);
+        if (step->does != PLAN_ELEMENTS) {
+            use_buffer(g, step->a, k);
+            use_buffer(g, step->b, k);
+            use_buffer(g, step->to, k);
+        }
+    }
+    for (int i = 0; i < p->nrows; i++)
+        use_buffer(g, p->row[i].number, p->npasses);
+}
+
+static int64_t buffer_bytes(const plan *p, int64_t i)
+{
+    const grid_buffer *b = &p->grid->buffers[i];
+    return length(p->grid, b->extent.rows) * length(p->grid, b->extent.columns) *
+           number_bytes(p, (int)i);
+}
+
+/* A buffer has the memory of one of its size whose last user has run, if there is one. */
+static void place_buffers(const plan *p)
+{
+    plan_grid *g = p->grid;
+    for (int64_t i = 0; i < g->nbuffers; i++) {
+        grid_buffer *b = &g->buffers[i];
+        int64_t bytes = mem_aligned(buffer_bytes(p, i)), j = 0;
+        bool taken = true;
+        for (; j < i && taken; j++) {
+            const grid_buffer *old = &g->buffers[j];
+            taken = mem_aligned(buffer_bytes(p, j)) != bytes;
+            for (int64_t k = 0; k < i && !taken; k++)
+                taken = g->buffers[k].offset == old->offset && g->buffers[k].last >= b->first &&
+                        g->buffers[k].first <= b->last;
+        }
+        b->offset = taken ? g->buffer_bytes : g->buffers[j - 1].offset;
+        g->buffer_bytes += taken ? bytes : 0;
+    }
+}
+
+/* The partial results of a reduction: one of each row; of each part, and of each of its columns. */
+static int64_t count_partials(const plan_total *t, int64_t rows, int64_t columns)
+{
+    return t->over == PLAN_OVER_COLUMNS
+               ? rows
+               : count_parts(rows, columns) * (t->over == PLAN_OVER_ROWS ? columns : 1);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void plan_grid_measure(plan *p)
+{
+    plan_grid *g = p->grid;
+    find_uses(p);
+    place_buffers(p);
+    for (int k = 0; k < p->npasses; k++) {
+        const plan_pass *step = &p->pass[k];
+        int64_t rows = length(g, step->extent.rows), columns = length(g, step->extent.columns);
+        int64_t partials = 0;
+        for (int i = 0; i < step->nsums; i++)
+            partials += count_partials(&step->sum[i], rows, columns);
+        g->most_slots = larger(g->most_slots, step->nslots);
+        g->partial_bytes = larger(g->partial_bytes, partials * (int64_t)sizeof(double));
+        if (step->does == PLAN_PRODUCT)
+            g->product_bytes =
+                larger(g->product_bytes,
+                       dot_product_bytes(rows, length(g, step->depth), columns,
+                                         prog_dtype((prog_type)p->number_type[step->to])));
+    }
 }
 
 /* A step has an address for each of its reductions. */
-static int64_t sweep_bytes(const plan_grid *g)
+static int64_t sweep_bytes(const plan *p)
 {
-    return mem_aligned((int64_t)sizeof(sweep) +
-                       g->most_reductions * (int64_t)sizeof(double *));
+    return mem_aligned((int64_t)sizeof(sweep) + p->most_sums * (int64_t)sizeof(double *));
 }
 
-int64_t plan_grid_bytes(const plan_grid *g, int workers)
+int64_t plan_grid_bytes(const plan *p, int workers)
 {
-    return sweep_bytes(g) + g->buffer_bytes + mem_aligned(g->partial_bytes) +
-           mem_aligned(g->product_bytes) + workers * room_bytes(g);
+    const plan_grid *g = p->grid;
+    return sweep_bytes(p) + g->buffer_bytes + mem_aligned(g->partial_bytes) +
+           mem_aligned(g->product_bytes) + workers * g->most_slots * CHUNK_BYTES;
 }
 
-static char *buffer_at(const grid_run *r, int buffer)
+static char *buffer_at(const sweep *w, int64_t buffer)
 {
-    return r->buffers + r->g->buffers[buffer].offset;
+    return w->buffers + w->g->buffers[buffer].offset;
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
@@ -79,99 +166,84 @@ typedef struct piece {
     int64_t row, column, rows, columns;
 } piece;
 
-/* The elements of a piece from an array that is shorter: one number, one for each row, or one for
- * each column. */
-static void spread(char *to, const char *from, const grid_slot *slot, const piece *p)
+/* The elements of a piece from an array that is shorter: copies of one number, as many as a block
+ * of a program reads; one number for each row; or one for each column. */
+static void spread(char *to, const char *from, int bytes, prog_extent extent, const piece *p)
 {
-    int bytes = slot->bytes;
-    int64_t n = p->rows * p->columns;
-    if (!slot->extent.columns)
-        kernel_best()->spread(to, from + (slot->extent.rows ? p->row * bytes : 0), bytes, 0, n,
-                              slot->extent.rows ? p->columns : n);
-    for (int64_t i = 0; i < p->rows && slot->extent.columns; i++)
+    int64_t n = p->rows * p->columns, all = PROG_REG_BYTES / bytes;
+    if (plan_graph_is_one(extent))
+        kernel_best()->spread(to, from, bytes, 0, n < all ? n : all, n);
+    else if (!extent.columns)
+        kernel_best()->spread(to, from + p->row * bytes, bytes, 0, n, p->columns);
+    for (int64_t i = 0; i < p->rows && extent.columns; i++)
         memcpy(to + i * p->columns * bytes, from + p->column * bytes, (size_t)(p->columns * bytes));
 }
 
-static bool is_as_long(const grid_slot *slot, const grid_step *step)
-{
-    return slot->extent.rows == step->extent.rows && slot->extent.columns == step->extent.columns;
-}
-
 /* The address at which the elements of a piece begin. */
-static void *slot_at(const sweep *w, runner *own, char *room, int64_t s, const piece *p)
+static void *slot_at(const sweep *w, runner *own, char *room, int s, const piece *p)
 {
-    const grid_slot *slot = &w->step->slots[s];
-    const plan_arrays *a = w->r.s->a;
-    int kind = plan_slot_kind(slot->slot), index = plan_slot_index(slot->slot);
+    int slot = w->step->slot[s], kind = plan_slot_kind(slot), i = plan_slot_index(slot);
     int64_t from = p->row * w->columns + p->column, n = p->rows * p->columns;
-    char *chunk_of_slot = room + s * CHUNK_BYTES;
-    if (kind == PLAN_TERMS)
-        return room + (w->r.g->most_slots + index) * CHUNK_BYTES;
-    if (kind < PLAN_ROW_STATE) {
-        const void *in = kind == PLAN_INPUT ? a->input(a->arg, from, n, own->input) : NULL;
-        return plan_work_array(own, slot->slot, &(chunk){from, from, n, in, 0, NULL});
+    if (kind == PLAN_TERMS || kind < PLAN_ROW_STATE) {
+        const void *in = kind == PLAN_INPUT ? plan_work_input(own, w->step, from, from, n) : NULL;
+        return plan_work_slot(own, w->step, slot, &(chunk){from, from, n, in, 0, NULL});
     }
-    char *array = kind == PLAN_BUFFER ? buffer_at(&w->r, index) : *plan_array_of(a, slot->slot);
-    if (is_as_long(slot, w->step))
-        return array + from * slot->bytes;
-    spread(chunk_of_slot, array, slot, p);
-    return chunk_of_slot;
+    bool number = kind == PLAN_NUMBER;
+    prog_extent extent = number ? w->g->buffers[i].extent : plan_graph_extent(slot);
+    char *array = number ? buffer_at(w, i) : *plan_array_of(w->s->a, slot);
+    int64_t bytes = number ? number_bytes(w->s->p, i) : plan_work_bytes_of(own, slot);
+    if (plan_graph_same(extent, w->step->extent))
+        return array + from * bytes;
+    spread(room + s * CHUNK_BYTES, array, (int)bytes, extent, p);
+    return room + s * CHUNK_BYTES;
 }
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
 
-static int64_t partials(const sweep *w, const grid_reduction *f)
-{
-    int64_t parts = plan_grid_parts(w->rows, w->columns);
-    return f->over == PLAN_OVER_COLUMNS ? w->rows
-           : f->over == PLAN_OVER_ROWS  ? parts * w->columns
-                                        : parts;
-}
-
 static void begin_reductions(sweep *w)
 {
-    double *at = w->r.partial;
-    for (int64_t i = 0; i < w->step->nreductions; i++) {
-        const grid_reduction *f = &w->step->reductions[i];
-        int64_t n = partials(w, f);
+    double *at = w->partials;
+    for (int i = 0; i < w->step->nsums; i++) {
+        const plan_total *t = &w->step->sum[i];
+        int64_t n = count_partials(t, w->rows, w->columns);
         w->partial[i] = at;
         for (int64_t j = 0; j < n; j++)
-            at[j] = kernel_fold_begin(f->fold);
+            at[j] = kernel_fold_begin((plan_fold)t->fold);
         at += n;
     }
 }
 
 /* Terms of a piece go to the partial results of its rows, or of its part. */
-static void reduce_piece(const sweep *w, int64_t i, const char *terms, const piece *p, int64_t part)
+static void reduce_piece(const sweep *w, int i, const char *terms, const piece *p, int64_t part)
 {
-    const grid_reduction *f = &w->step->reductions[i];
+    const plan_total *t = &w->step->sum[i];
+    plan_fold fold = (plan_fold)t->fold;
+    prog_type type = (prog_type)w->s->p->number_type[t->number];
     double *to = w->partial[i];
-    int64_t bytes = p->columns * (f->type == PROG_F32 ? 4 : 8);
-    if (f->over == PLAN_OVER_ALL)
-        to[part] = kernel_fold_join(
-            f->fold, to[part], kernel_fold_row(f->fold, f->type, terms, p->rows * p->columns));
-    for (int64_t r = 0; r < p->rows && f->over == PLAN_OVER_COLUMNS; r++)
-        to[p->row + r] =
-            kernel_fold_join(f->fold, to[p->row + r],
-                             kernel_fold_row(f->fold, f->type, terms + r * bytes, p->columns));
-    for (int64_t r = 0; r < p->rows && f->over == PLAN_OVER_ROWS; r++)
-        kernel_fold_each(f->fold, f->type, to + part * w->columns + p->column, terms + r * bytes,
+    int64_t bytes = p->columns * number_bytes(w->s->p, t->number);
+    if (t->over == PLAN_OVER_ALL)
+        to[part] = kernel_fold_join(fold, to[part],
+                                    kernel_fold_row(fold, type, terms, p->rows * p->columns));
+    for (int64_t r = 0; r < p->rows && t->over == PLAN_OVER_COLUMNS; r++)
+        to[p->row + r] = kernel_fold_join(
+            fold, to[p->row + r], kernel_fold_row(fold, type, terms + r * bytes, p->columns));
+    for (int64_t r = 0; r < p->rows && t->over == PLAN_OVER_ROWS; r++)
+        kernel_fold_each(fold, type, to + part * w->columns + p->column, terms + r * bytes,
                          p->columns);
 }
 
 /* The results of the parts, from the first to the last. */
-static void end_reduction(const sweep *w, int64_t i)
+static void end_reduction(const sweep *w, int i)
 {
-    const grid_reduction *f = &w->step->reductions[i];
-    char *to = buffer_at(&w->r, f->to);
-    int64_t n = f->over == PLAN_OVER_COLUMNS ? w->rows : f->over == PLAN_OVER_ROWS ? w->columns : 1;
-    int64_t parts = f->over == PLAN_OVER_COLUMNS ? 1 : plan_grid_parts(w->rows, w->columns);
-    int64_t bytes = f->type == PROG_F32 ? 4 : 8;
+    const plan_total *t = &w->step->sum[i];
+    int64_t n = t->over == PLAN_OVER_COLUMNS ? w->rows : t->over == PLAN_OVER_ROWS ? w->columns : 1;
+    int64_t parts = t->over == PLAN_OVER_COLUMNS ? 1 : count_parts(w->rows, w->columns);
     for (int64_t j = 0; j < n; j++) {
-        double x = kernel_fold_begin(f->fold);
+        double x = kernel_fold_begin((plan_fold)t->fold);
         for (int64_t part = 0; part < parts; part++)
-            x = kernel_fold_join(f->fold, x, w->partial[i][part * n + j]);
-        prog_number_put(to + j * bytes, f->type, (prog_number){x});
+            x = kernel_fold_join((plan_fold)t->fold, x, w->partial[i][part * n + j]);
+        prog_number_put(buffer_at(w, t->number) + j * number_bytes(w->s->p, t->number),
+                        (prog_type)w->s->p->number_type[t->number], (prog_number){x});
     }
 }
 
@@ -179,21 +251,22 @@ static void end_reduction(const sweep *w, int64_t i)
 
 static void run_piece(const sweep *w, int worker, const piece *p, int64_t part)
 {
-    runner *own = plan_work_worker(w->r.s, worker);
-    char *room = w->r.rooms + worker * w->r.room_bytes;
+    const plan_pass *step = w->step;
+    runner *own = plan_work_worker(w->s, worker);
+    char *room = w->rooms + worker * w->g->most_slots * CHUNK_BYTES;
     void *arrays[PROG_MAX_SLOT + 1];
-    for (int64_t s = 0; s < w->step->nslots; s++)
+    for (int s = 0; s < step->nslots; s++)
         arrays[s] = slot_at(w, own, room, s, p);
-    prog_run_with(w->step->program, plan_pool_of(w->r.s->a, w->step->program), arrays,
+    prog_run_with(step->elements, plan_pool_of(w->s->a, step->elements), arrays,
                   p->rows * p->columns, own->scratch, PROG_NEAR);
-    for (int64_t i = 0; i < w->step->nreductions; i++)
-        reduce_piece(w, i, room + (w->r.g->most_slots + i) * CHUNK_BYTES, p, part);
+    for (int i = 0; i < step->nsums; i++)
+        reduce_piece(w, i, plan_work_terms(own, step, i, 0, 0), p, part);
 }
 
 static void run_part(void *arg, int64_t part, int worker)
 {
     const sweep *w = arg;
-    int64_t each = plan_grid_part_rows(w->rows, w->columns), row = part * each;
+    int64_t each = part_rows(w->rows, w->columns), row = part * each;
     int64_t end = w->rows - row < each ? w->rows : row + each;
     int64_t some = w->columns < PLAN_CHUNK ? PLAN_CHUNK / w->columns : 1; /* rows of a chunk */
     while (row < end) {
@@ -211,8 +284,8 @@ static void run_elements(sweep *w)
 {
     begin_reductions(w);
     if (w->columns > 0)
-        pool_run(plan_grid_parts(w->rows, w->columns), run_part, w);
-    for (int64_t i = 0; i < w->step->nreductions; i++)
+        pool_run(count_parts(w->rows, w->columns), run_part, w);
+    for (int i = 0; i < w->step->nsums; i++)
         end_reduction(w, i);
 }
 
@@ -223,9 +296,9 @@ enum { TURN_ROWS = 64 };
 static void turn_part(void *arg, int64_t part, int worker)
 {
     const sweep *w = arg;
-    const char *from = buffer_at(&w->r, w->step->a);
-    char *to = buffer_at(&w->r, w->step->to);
-    int64_t bytes = w->r.g->buffers[w->step->to].type == PROG_F32 ? 4 : 8;
+    const char *from = buffer_at(w, w->step->a);
+    char *to = buffer_at(w, w->step->to);
+    int64_t bytes = number_bytes(w->s->p, w->step->to);
     int64_t first = part * TURN_ROWS, left = w->columns - first;
     int64_t n = left < TURN_ROWS ? left : TURN_ROWS;
     (void)worker;
@@ -241,93 +314,60 @@ static void turn_part(void *arg, int64_t part, int worker)
 
 static void run_step(sweep *w)
 {
-    const grid_run *r = &w->r;
-    const grid_step *step = w->step;
-    w->rows = plan_grid_length(r->g, step->extent.rows);
-    w->columns = plan_grid_length(r->g, step->extent.columns);
-    if (step->kind == GRID_ELEMENTS)
+    const plan_pass *step = w->step;
+    w->rows = length(w->g, step->extent.rows);
+    w->columns = length(w->g, step->extent.columns);
+    if (step->does == PLAN_ELEMENTS)
         run_elements(w);
-    else if (step->kind == GRID_TURNED)
+    else if (step->does == PLAN_TURN)
         pool_run((w->columns + TURN_ROWS - 1) / TURN_ROWS, turn_part, w);
     else
-        dot_product(buffer_at(r, step->to), buffer_at(r, step->a), buffer_at(r, step->b), w->rows,
-                    plan_grid_length(r->g, step->depth), w->columns,
-                    prog_dtype(r->g->buffers[step->to].type), r->product);
-}
-
-/* Vectors that the update changed go back to their states. */
-static void write_results(const grid_run *r)
-{
-    for (int64_t i = 0; i < r->g->nresults; i++) {
-        const grid_result *result = &r->g->results[i];
-        const grid_buffer *b = &r->g->buffers[result->buffer];
-        int64_t n = plan_grid_length(r->g, b->extent.rows) *
-                    plan_grid_length(r->g, b->extent.columns);
-        memcpy(*plan_array_of(r->s->a, result->slot), buffer_at(r, result->buffer),
-               (size_t)(n * kv_dtype_bytes(prog_dtype(b->type))));
-    }
+        dot_product(buffer_at(w, step->to), buffer_at(w, step->a), buffer_at(w, step->b), w->rows,
+                    length(w->g, step->depth), w->columns,
+                    prog_dtype((prog_type)w->s->p->number_type[step->to]), w->product);
 }
 
 void plan_grid_run(shared *s, char *memory)
 {
-    const plan_grid *g = s->p->grid;
+    const plan *p = s->p;
+    const plan_grid *g = p->grid;
     if (!kv_assert(s->a->size == g->rows * g->columns, "a plan of %lld rows gets %lld elements",
                    (long long)g->rows, (long long)s->a->size))
         return;
     sweep *w = (sweep *)(void *)memory;
-    grid_run r = {.s = s, .g = g, .room_bytes = room_bytes(g)};
-    r.buffers = memory + sweep_bytes(g);
-    r.partial = (double *)(void *)(r.buffers + g->buffer_bytes);
-    r.product = (char *)r.partial + mem_aligned(g->partial_bytes);
-    r.rooms = r.product + mem_aligned(g->product_bytes);
-    w->r = r;
-    for (int64_t k = 0; k < g->nsteps; k++) {
-        w->step = &g->steps[k];
+    *w = (sweep){.s = s, .g = g, .buffers = memory + sweep_bytes(p)};
+    w->partials = (double *)(void *)(w->buffers + g->buffer_bytes);
+    w->product = (char *)w->partials + mem_aligned(g->partial_bytes);
+    w->rooms = w->product + mem_aligned(g->product_bytes);
+    for (int k = 0; k < p->npasses; k++) {
+        w->step = &p->pass[k];
         run_step(w);
     }
-    write_results(&w->r);
+    for (int i = 0; i < p->nrows; i++)
+        memcpy(*plan_array_of(s->a, p->row[i].slot), buffer_at(w, p->row[i].number),
+               (size_t)buffer_bytes(p, p->row[i].number));
 }
 
-/* ---- The plan itself ------------------------------------------------------------------------- */
+/* ---- As text --------------------------------------------------------------------------------- */
 
-static void print_slot(const grid_step *step, int64_t s, buf *out)
+void plan_grid_print(const plan *p, buf *out)
 {
-    buf_printf(out, "%sa%lld is ", s > 0 ? ", " : "", (long long)s);
-    plan_slot_text(out, step->slots[s].slot);
-}
-
-void plan_grid_print(const plan_grid *g, buf *out)
-{
-    for (int64_t k = 0; k < g->nsteps; k++) {
-        const grid_step *step = &g->steps[k];
-        buf_printf(out, "step %lld ", (long long)k);
+    for (int k = 0; k < p->npasses; k++) {
+        const plan_pass *step = &p->pass[k];
+        buf_printf(out, "step %d ", k);
         plan_extent_text(out, step->extent);
-        if (step->kind != GRID_ELEMENTS)
-            buf_printf(out, ": buffer %d = %s %d %d\n", step->to,
-                       step->kind == GRID_MATMUL ? "matmul" : "T", step->a, step->b);
-        if (step->kind != GRID_ELEMENTS)
+        if (step->does != PLAN_ELEMENTS)
+            buf_printf(out, ": number %d = %s %d %d\n", step->to,
+                       step->does == PLAN_PRODUCT ? "matmul" : "T", step->a, step->b);
+        if (step->does != PLAN_ELEMENTS)
             continue;
-        buf_add(out, ": ");
-        for (int64_t s = 0; s < step->nslots; s++)
-            print_slot(step, s, out);
-        for (int64_t i = 0; i < step->nreductions; i++)
-            buf_printf(out, ", buffer %d of terms %lld", step->reductions[i].to, (long long)i);
+        for (int s = 0; s < step->nslots; s++) {
+            buf_printf(out, "%sa%d is ", s > 0 ? ", " : ": ", s);
+            plan_slot_text(out, step->slot[s]);
+        }
+        for (int i = 0; i < step->nsums; i++)
+            buf_printf(out, ", number %d of terms %d", step->sum[i].number, i);
         buf_char(out, '\n');
-        prog_print(step->program, out);
+        prog_print(step->elements, out);
     }
-}
-
-void plan_grid_free(plan_grid *g)
-{
-    for (int64_t k = 0; g && k < g->nsteps; k++) {
-        prog_free(g->steps[k].program);
-        mem_free(g->steps[k].slots);
-        mem_free(g->steps[k].reductions);
-    }
-    if (!g)
-        return;
-    mem_free(g->steps);
-    mem_free(g->buffers);
-    mem_free(g->results);
-    mem_free(g);
 }

@@ -3,9 +3,9 @@
  *
  * A key is a matrix of its rows. A step computes elements of one extent (program.h) in one pass
  * over memory, with the reductions of what it computes, or it is one product or turned matrix.
- * Values that a later step of another extent reads, and results of reductions and products, lie in
- * buffers; everything else is computed again where it is needed. What a step needs is made by those
- * before it, and the key's arrays are written by the last ones alone.
+ * Values that a later step of another extent reads, and results of reductions and products, are the
+ * numbers of the plan, and lie in buffers; everything else is computed again where it is needed.
+ * Steps before it make what a step needs, and only the last ones write the key's arrays.
  *
  * Worked example, stored -= input / colmean(input): a step over (rows, columns) that adds up the
  * columns of input; one over (1, columns) that divides the sums; one over (rows, columns) that
@@ -22,68 +22,29 @@
 #include "vm/plan_pass.h"
 #include "vm/plan_work.h"
 
-typedef struct grid_slot {
-    int slot;           /* of plan.h */
-    prog_extent extent; /* shorter ones are repeated */
-    int bytes;          /* of an element */
-} grid_slot;
-
-typedef struct grid_reduction {
-    plan_fold fold;
-    plan_over over;
-    prog_type type;
-    int to; /* a buffer */
-} grid_reduction;
-
-typedef enum grid_kind { GRID_ELEMENTS, GRID_MATMUL, GRID_TURNED } grid_kind;
-
-typedef struct grid_step {
-    grid_kind kind;
-    prog_extent extent; /* of what it computes */
-    /* GRID_ELEMENTS */
-    prog *program;
-    grid_slot *slots;
-    grid_reduction *reductions;
-    int64_t nslots, slots_cap, nreductions, reductions_cap;
-    /* the others: buffers */
-    int a, b, to;
-    uint8_t depth; /* the axis that a product adds up over */
-} grid_step;
-
+/* The memory of a number. */
 typedef struct grid_buffer {
     prog_extent extent;
-    prog_type type;
-    int64_t offset;
     int first, last; /* steps that use it */
+    int64_t offset;
 } grid_buffer;
-
-/* What a state of rows or columns, or a line to be printed, is given when all steps have run. */
-typedef struct grid_result {
-    int slot, buffer;
-} grid_result;
 
 struct plan_grid {
     int64_t rows, columns;
-    grid_step *steps;
-    grid_buffer *buffers;
-    grid_result *results;
-    int64_t nsteps, steps_cap, nbuffers, buffers_cap, nresults, results_cap;
-    int64_t buffer_bytes, partial_bytes, most_slots, most_reductions, product_bytes;
+    int64_t buffer_bytes, partial_bytes, most_slots, product_bytes;
+    int64_t nbuffers;
+    grid_buffer buffers[];
 };
 
-int64_t plan_grid_length(const plan_grid *g, uint8_t axis);
+/* Measures what a run needs. */
+void plan_grid_measure(plan *p);
 
-/* Rows of a part of a step over such a matrix, and the parts that there are. */
-int64_t plan_grid_part_rows(int64_t rows, int64_t columns);
-int64_t plan_grid_parts(int64_t rows, int64_t columns);
-
-/* Bytes of memory, beside what s points at, that plan_grid_run needs. */
-int64_t plan_grid_bytes(const plan_grid *g, int workers);
+/* Bytes of memory, beside what plan_work_bytes is for, that plan_grid_run needs. */
+int64_t plan_grid_bytes(const plan *p, int workers);
 
 /* All steps over the arrays of s. */
 void plan_grid_run(shared *s, char *memory);
 
-void plan_grid_print(const plan_grid *g, buf *out);
-void plan_grid_free(plan_grid *g);
+void plan_grid_print(const plan *p, buf *out);
 
 #endif

@@ -68,8 +68,7 @@ static void find_levels(plan_maker *m)
             if (n->op != NODE_SUM)
                 m->number[i] &= m->number[kid];
         }
-        if (n->op == NODE_SUM)
-            m->level[i]++;
+        m->level[i] += plan_graph_waits(n);
     }
     for (int64_t s = 0; s < m->b->nstores; s++) {
         const node_store *st = &m->b->stores[s];
@@ -78,9 +77,23 @@ static void find_levels(plan_maker *m)
     }
 }
 
-static bool is_const(const plan_maker *m, int64_t i)
+/* The extent of what a store writes. Numbers to be printed are what they are. */
+static prog_extent store_extent(const plan_maker *m, const node_store *s)
 {
-    return m->b->nodes[i].op == NODE_CONST;
+    int kind = plan_slot_kind(s->slot);
+    bool printed = kind == PLAN_ROW_PRINT || kind == PLAN_ROW_PRINT_PRESENT;
+    return printed ? m->b->nodes[s->value].extent : plan_graph_extent(s->slot);
+}
+
+/* Gives value i a number if it has none and an operation of an extent reads it as one. number: the
+ * operation computes a number itself. */
+static void number_for(plan_maker *m, int64_t i, prog_extent extent, bool number)
+{
+    const node *n = &m->b->nodes[i];
+    bool repeats = plan_graph_kids(n) > 0 && !plan_graph_same(n->extent, extent);
+    bool reads = m->steps ? repeats : !number && m->number[i] && n->op != NODE_CONST;
+    if (reads && m->index[i] < 0)
+        m->index[i] = m->numbers++;
 }
 
 void plan_levels_number(plan_maker *m)
@@ -89,20 +102,23 @@ void plan_levels_number(plan_maker *m)
         const node *n = &m->b->nodes[i];
         if (!m->live[i])
             continue;
-        if (n->op == NODE_SUM || plan_maker_is_row_state(n))
-            m->index[i] = m->p->nnumbers++;
+        m->extents[n->extent.rows][n->extent.columns] = true;
+        if (plan_graph_waits(n) || (!m->steps && plan_maker_is_row_state(n)))
+            m->index[i] = m->numbers++;
         for (int j = 0; j < plan_graph_kids(n); j++) {
             int32_t kid = n->kid[j];
-            bool read = (!m->number[i] || n->op == NODE_SUM) && m->number[kid] && !is_const(m, kid);
-            if (read && m->index[kid] < 0)
-                m->index[kid] = m->p->nnumbers++;
+            if (!plan_maker_is_product(n))
+                number_for(m, kid, n->op == NODE_SUM ? m->b->nodes[kid].extent : n->extent,
+                           m->number[i] && n->op != NODE_SUM);
+            else if (m->index[kid] < 0)
+                m->index[kid] = m->numbers++;
         }
     }
     for (int64_t s = 0; s < m->b->nstores; s++) {
         const node_store *st = &m->b->stores[s];
-        int32_t v = st->value;
-        if (!plan_maker_is_row_store(st) && m->number[v] && !is_const(m, v) && m->index[v] < 0)
-            m->index[v] = m->p->nnumbers++;
+        prog_extent extent = store_extent(m, st);
+        m->extents[extent.rows][extent.columns] = true;
+        number_for(m, st->value, extent, plan_maker_is_row_store(st));
     }
 }
 
@@ -134,14 +150,30 @@ int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level)
 bool plan_levels_stores(const plan_maker *m, int64_t s, int32_t level, bool present)
 {
     const node_store *st = &m->b->stores[s];
-    return m->store_level[s] == level && !plan_maker_is_row_store(st) &&
-           (bool)(st->slot & PLAN_PRESENT) == present;
+    return m->store_level[s] == level && (m->steps || !plan_maker_is_row_store(st)) &&
+           (bool)(st->slot & PLAN_PRESENT) == present && plan_maker_fits(m, store_extent(m, st));
+}
+
+bool plan_levels_reads(const plan_maker *m, int64_t i, int32_t level)
+{
+    const node *n = &m->b->nodes[i];
+    if (!m->steps)
+        return m->number[i] && n->op != NODE_CONST;
+    return m->index[i] >= 0 &&
+           (plan_graph_waits(n) || m->level[i] < level || !plan_maker_fits(m, n->extent));
+}
+
+bool plan_levels_keeps(const plan_maker *m, int64_t i, int32_t level, bool present)
+{
+    if (!m->steps)
+        return m->lean && !present && m->kept[i] >= 0 && m->kept_level[i] == level;
+    return m->index[i] >= 0 && m->level[i] == level && !plan_levels_reads(m, i, level);
 }
 
 /* Returns true if pass `level` does not compute node i, since it is there. */
 static bool is_there(const plan_maker *m, int64_t i, int32_t level)
 {
-    return m->number[i] || plan_levels_stored(m, i, level) >= 0 ||
+    return plan_levels_reads(m, i, level) || plan_levels_stored(m, i, level) >= 0 ||
            (m->lean && m->kept[i] >= 0 && m->kept_level[i] < level);
 }
 
@@ -193,7 +225,7 @@ static bool need_roots(plan_maker *m, int32_t level, bool present)
             any = true;
             m->needed[m->b->nodes[i].kid[0]] |= plan_levels_terms(m, i, level, &squares) < 0;
         }
-        if (m->lean && !present && m->kept[i] >= 0 && m->kept_level[i] == level)
+        if (plan_levels_keeps(m, i, level, present))
             any = m->needed[i] = true;
     }
     return any;
@@ -319,8 +351,10 @@ void plan_levels_find(plan_maker *m)
     for (int64_t i = 0; i < m->n; i++)
         if (m->live[i] && m->level[i] >= m->levels)
             m->levels = m->level[i] + 1;
-    if (m->levels > 2 && !m->by_rows)
+    if (m->levels > 2 && !m->by_rows && !m->steps)
         delay_sums(m);
+    for (int64_t s = 0; s < m->b->nstores && m->steps; s++)
+        m->store_level[s] = m->levels - 1;
 }
 
 /* ---- Values that are kept -------------------------------------------------------------------- */

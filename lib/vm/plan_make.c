@@ -1,8 +1,10 @@
-/* Plans, first half: from the graph of a rule to passes.
+/* Plans, first half: from the graph of a rule to passes, or to steps (plan_grid.h), which are
+ * passes over values of an extent.
  *
  * plan_levels.c decides what each pass computes; this file writes the programs: those over
  * elements, and those over numbers, which run between two passes. A program over elements reads
- * numbers through slots of their own.
+ * numbers through slots of their own. In a plan by steps a number is any value
+ * that later steps read, of whatever extent, and steps compute it.
  */
 #include <string.h>
 
@@ -70,12 +72,13 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
     prog_type type = (prog_type)n->type;
     int slot = plan_levels_stored(m, i, level);
     bool kept = m->lean && m->kept[i] >= 0 && m->kept_level[i] < level;
-    if (m->number[i] && n->op != NODE_CONST) {
+    if (plan_levels_reads(m, i, level)) {
         m->p->number_type[m->index[i]] = (uint8_t)type;
         int number = pass_slot(pass, PLAN_NUMBER + m->index[i]);
         /* by rows, elements of several rows are worked on at a time: each has its own */
-        return m->p->by_rows ? prog_load(to, number, prog_dtype(type), type)
-                             : prog_load_number(to, number, type);
+        return m->by_rows || (m->steps && !plan_graph_is_one(n->extent))
+                   ? prog_load(to, number, prog_dtype(type), type)
+                   : prog_load_number(to, number, type);
     }
     if (slot >= 0 || kept)
         return prog_load(to, pass_slot(pass, slot >= 0 ? slot : PLAN_KEPT + m->kept[i]),
@@ -92,7 +95,7 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
         const node *n = &m->b->nodes[i];
         if (!plan_maker_sums(m, i, level, pass->present))
             continue;
-        if (!kv_assert(pass->nsums < PLAN_MAX_NUMBERS, "a pass makes more than %d sums",
+        if (!kv_assert(m->steps || pass->nsums < PLAN_MAX_NUMBERS, "a pass makes more than %d sums",
                        pass->nsums))
             return;
         bool squares;
@@ -102,19 +105,51 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->sums_input |= array == PLAN_INPUT;
         m->p->number_type[m->index[i]] = n->type;
-        pass->sum[pass->nsums++] =
-            (plan_total){(int16_t)m->index[i], array, array >= 0 && squares,
-                         (uint8_t)plan_graph_fold(n), plan_graph_order(n)};
+        pass->sum[pass->nsums++] = (plan_total){.number = (int16_t)m->index[i],
+                                                .array = array,
+                                                .squares = array >= 0 && squares,
+                                                .fold = (uint8_t)plan_graph_fold(n),
+                                                .over = (uint8_t)plan_graph_over(n),
+                                                .order = plan_graph_order(n)};
     }
 }
 
 /* Values that later passes read. */
 static void emit_kept(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t level)
 {
-    for (int64_t i = 0; i < m->n && m->lean && !pass->present; i++)
-        if (m->kept[i] >= 0 && m->kept_level[i] == level)
-            prog_store(to, pass_slot(pass, PLAN_KEPT + m->kept[i]),
-                       prog_dtype((prog_type)m->b->nodes[i].type), m->emitted[i]);
+    for (int64_t i = 0; i < m->n; i++) {
+        uint8_t type = m->b->nodes[i].type;
+        if (!plan_levels_keeps(m, i, level, pass->present))
+            continue;
+        int slot = m->steps ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
+        if (m->steps)
+            m->p->number_type[m->index[i]] = type;
+        prog_store(to, pass_slot(pass, slot), prog_dtype((prog_type)type), m->emitted[i]);
+    }
+}
+
+/* Arrays of the key are written at once; by steps, a vector is a number until all steps have run,
+ * since later ones may read it. */
+static void emit_stores(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t level)
+{
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int slot = st->slot;
+        if (!plan_levels_stores(m, s, level, pass->present))
+            continue;
+        if (plan_maker_is_row_store(st)) {
+            plan_grid *g = m->p->grid;
+            int number = (int)g->nbuffers++;
+            if (!kv_assert(m->p->nrows < PLAN_MAX_ROWS, "a plan has more than %d vectors",
+                           m->p->nrows))
+                return;
+            m->p->number_type[number] = m->b->nodes[st->value].type;
+            m->p->row[m->p->nrows++] = (plan_row){slot, (int16_t)number, true};
+            g->buffers[number].extent = m->extent;
+            slot = PLAN_NUMBER + number;
+        }
+        prog_store(to, pass_slot(pass, slot), st->dtype, m->emitted[st->value]);
+    }
 }
 
 /* The program over what plan_levels_need marked. */
@@ -124,14 +159,12 @@ static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool pre
     if (!to)
         return KV_E_MEMORY;
     pass->present = present;
+    pass->extent = m->extent;
     for (int64_t i = 0; i < m->n; i++)
         m->emitted[i] = m->needed[i] ? emit_element(m, pass, to, i, level) : -1;
     emit_sums(m, pass, to, level);
     emit_kept(m, pass, to, level);
-    for (int64_t s = 0; s < m->b->nstores; s++)
-        if (plan_levels_stores(m, s, level, present))
-            prog_store(to, pass_slot(pass, m->b->stores[s].slot), m->b->stores[s].dtype,
-                       m->emitted[m->b->stores[s].value]);
+    emit_stores(m, pass, to, level);
     int rc = prog_finish(to, &pass->elements, m->e);
     prog_builder_free(to);
     return rc;
@@ -230,9 +263,8 @@ static void load_rows(plan_maker *m)
 /* Returns true if a store writes rows that may be absent. */
 static bool is_of_every_row(const node_store *s)
 {
-    return s->slot < PLAN_ROW_STATE
-               ? !(s->slot & PLAN_PRESENT)
-               : s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT;
+    return s->slot < PLAN_ROW_STATE ? !(s->slot & PLAN_PRESENT)
+                                    : s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT;
 }
 
 static int64_t count_sums(const plan_maker *m)
@@ -250,19 +282,48 @@ static int64_t slots_most(const plan_maker *m)
     return m->n + count_sums(m) + m->b->nstores + PLAN_MAX_KEPT;
 }
 
+/* By steps: finds the next extent behind number *at whose elements a level has a program for. The
+ * shorter ones come first, so that longer ones read what those computed. */
+static bool next_extent(plan_maker *m, int32_t level, int *at)
+{
+    static const prog_extent extents[] = {
+        {PROG_ONE, PROG_ONE},      {PROG_ONE, PROG_ROWS},     {PROG_ONE, PROG_COLUMNS},
+        {PROG_ROWS, PROG_ONE},     {PROG_COLUMNS, PROG_ONE},  {PROG_ROWS, PROG_ROWS},
+        {PROG_ROWS, PROG_COLUMNS}, {PROG_COLUMNS, PROG_ROWS}, {PROG_COLUMNS, PROG_COLUMNS}};
+    while (++*at < (int)(sizeof extents / sizeof *extents)) {
+        m->extent = extents[*at];
+        if (m->extents[m->extent.rows][m->extent.columns] && plan_levels_need(m, level, false))
+            return true;
+    }
+    return false;
+}
+
+/* The most steps that there can be. */
+static int64_t steps_most(const plan_maker *m)
+{
+    int64_t n = 0;
+    for (int i = 0; i < 9; i++)
+        n += m->extents[i / 3][i % 3] ? m->levels : 0;
+    for (int64_t i = 0; i < m->n; i++)
+        n += m->live[i] && plan_maker_is_product(&m->b->nodes[i]);
+    return n;
+}
+
 /* An empty plan. A level has two passes: over all elements, and over those of the present rows; and
  * where there are sums, lean ones. Some rules make a plan for every key of a push, so it has no
  * pass too many. */
-static int new_plan(plan **out, const plan_maker *m, prog_type type, bool by_rows)
+static int new_plan(plan **out, plan_maker *m, prog_type type)
 {
     int32_t levels = m->levels;
-    if (levels > PLAN_MAX_PASSES / 2)
+    if (levels > PLAN_MAX_PASSES / 2 && !m->steps)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
                           PLAN_MAX_PASSES / 2 - 1);
-    int64_t passes = 2 * levels * (1 + m->leans), slots = slots_most(m), sums = count_sums(m);
+    int64_t most = m->steps ? steps_most(m) : 2 * levels, passes = most * (1 + m->leans);
+    int64_t slots = slots_most(m), sums = count_sums(m), numbers = m->numbers + m->b->nstores;
     int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
     int64_t bytes =
-        lists + passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
+        lists + numbers +
+        passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
     plan *p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
@@ -272,10 +333,11 @@ static int new_plan(plan **out, const plan_maker *m, prog_type type, bool by_row
         p->pass[i].sum = totals + i * sums;
         p->pass[i].slot = places + i * slots;
     }
+    p->number_type = (uint8_t *)(places + passes * slots);
     p->refs = 1;
     p->type = type;
-    p->by_rows = by_rows;
-    p->most_passes = 2 * levels;
+    p->by_rows = m->by_rows;
+    p->most_passes = (int)most;
     p->all_passes = (int)passes;
     for (int64_t s = 0; s < m->b->nstores; s++)
         p->every_row |= is_of_every_row(&m->b->stores[s]);
@@ -283,15 +345,60 @@ static int new_plan(plan **out, const plan_maker *m, prog_type type, bool by_row
     return KV_OK;
 }
 
+static int new_grid(plan_maker *m, int64_t rows, int64_t columns)
+{
+    int64_t most = m->numbers + m->b->nstores;
+    plan_grid *g = m->p->grid =
+        mem_zalloc((int64_t)sizeof *g + most * (int64_t)sizeof *g->buffers, 1, m->e);
+    if (!g)
+        return KV_E_MEMORY;
+    g->rows = rows;
+    g->columns = columns;
+    g->nbuffers = m->numbers;
+    for (int64_t i = 0; i < m->n; i++)
+        if (m->index[i] >= 0)
+            g->buffers[m->index[i]].extent = m->b->nodes[i].extent;
+    return KV_OK;
+}
+
+static void make_product(plan_maker *m, plan_pass *pass, int64_t i)
+{
+    const node *n = &m->b->nodes[i];
+    pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
+    pass->depth = m->b->nodes[n->kid[0]].extent.columns;
+    pass->extent = n->extent;
+    pass->a = (int16_t)m->index[n->kid[0]];
+    pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
+    pass->to = (int16_t)m->index[i];
+    m->p->number_type[pass->to] = n->type;
+}
+
+/* The steps of all levels. A product follows the elements that it is made of. */
+static int make_steps(plan_maker *m)
+{
+    plan *p = m->p;
+    int rc = KV_OK;
+    for (int32_t level = 0; level < m->levels && !rc; level++) {
+        for (int at = -1; !rc && next_extent(m, level, &at);)
+            rc = make_elements(m, &p->pass[p->npasses++], level, false);
+        for (int64_t i = 0; i < m->n; i++)
+            if (m->live[i] && plan_maker_is_product(&m->b->nodes[i]) && m->level[i] == level + 1)
+                make_product(m, &p->pass[p->npasses++], i);
+    }
+    kv_assert(p->npasses <= p->most_passes, "%d steps of a plan with room for %d", p->npasses,
+              p->most_passes);
+    return rc;
+}
+
 static int make_passes(plan_maker *m)
 {
     plan *p = m->p;
-    plan_levels_number(m);
-    if (p->nnumbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
+    if (m->numbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces to at most %d numbers",
                           PLAN_MAX_NUMBERS);
     if (!m->makes)
         return KV_OK;
+    p->nnumbers = m->numbers;
     load_rows(m);
     plan_levels_settle(m);
     plan_levels_keep(m);
@@ -320,7 +427,7 @@ static void measure(plan *p)
 {
     for (int i = 0; i < p->all_passes; i++) {
         plan_pass *pass = &p->pass[i];
-        kv_assert(pass->nslots <= PLAN_MAX_SLOTS, "a pass uses %d slots", pass->nslots);
+        kv_assert(p->grid || pass->nslots <= PLAN_MAX_SLOTS, "a pass uses %d slots", pass->nslots);
         int64_t numbers = pass->numbers ? prog_scratch_bytes(pass->numbers) : 0;
         int64_t elements = pass->elements ? prog_scratch_bytes(pass->elements) : 0;
         int64_t most = numbers > elements ? numbers : elements;
@@ -344,48 +451,6 @@ static bool is_of_merge(const prog_builder *b)
     return merges;
 }
 
-int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
-{
-    kv_err unused = {0};
-    arena memory = {0};
-    plan_maker m = {.b = b, .n = b->nnodes, .makes = out != NULL, .e = e ? e : &unused};
-    size_t n = (size_t)(b->nnodes + b->nstores + 1);
-    if (b->failed) {
-        prog *none;
-        return prog_finish(b, &none, m.e); /* says why */
-    }
-    m.by_rows = by_rows;
-    m.live = arena_alloc(&memory, 3 * n, m.e);
-    int32_t *lists = m.live ? arena_alloc(&memory, 7 * n * sizeof *lists, m.e) : NULL;
-    int rc = lists ? KV_OK : KV_E_MEMORY;
-    if (!rc) {
-        m.number = m.live + n;
-        m.needed = m.live + 2 * n;
-        m.level = lists;
-        m.index = lists + n;
-        m.emitted = lists + 2 * n;
-        m.store_level = lists + 3 * n;
-        m.kept = lists + 4 * n;
-        m.kept_level = lists + 5 * n;
-        m.room = lists + 6 * n;
-        plan_levels_find(&m);
-        m.leans = m.levels > 1 && !is_of_merge(b);
-        rc = new_plan(&m.p, &m, type, by_rows);
-        if (!rc)
-            rc = make_passes(&m);
-        if (!rc && !(rc = plan_list_programs(m.p, m.e)))
-            measure(m.p);
-    }
-    arena_release(&memory);
-    if (rc || !out)
-        plan_free(m.p);
-    else
-        *out = m.p;
-    return rc;
-}
-
-/* ---- The plan as a whole --------------------------------------------------------------------- */
-
 /* Lists the programs; out NULL: only counts them. */
 static int64_t programs_of(const plan *p, prog **out)
 {
@@ -397,16 +462,11 @@ static int64_t programs_of(const plan *p, prog **out)
             out[n] = one;
         n += one != NULL;
     }
-    for (int64_t k = 0; p->grid && k < p->grid->nsteps; k++) {
-        prog *one = p->grid->steps[k].program;
-        if (one && out)
-            out[n] = one;
-        n += one != NULL;
-    }
     return n;
 }
 
-int plan_list_programs(plan *p, kv_err *e)
+/* Sets p->programs, and gives their constants places in the pool. */
+static int list_programs(plan *p, kv_err *e)
 {
     p->nprograms = programs_of(p, NULL);
     p->programs = mem_alloc(p->nprograms + 1, sizeof *p->programs, e);
@@ -419,6 +479,67 @@ int plan_list_programs(plan *p, kv_err *e)
     }
     return KV_OK;
 }
+
+/* m: without its lists. rows, columns: by steps. */
+static int make_plan(plan **out, plan_maker *m, prog_type type, int64_t rows, int64_t columns)
+{
+    arena memory = {0};
+    size_t n = (size_t)(m->n + m->b->nstores + 1);
+    if (m->b->failed) {
+        prog *none;
+        return prog_finish(m->b, &none, m->e); /* says why */
+    }
+    m->live = arena_alloc(&memory, 3 * n, m->e);
+    int32_t *lists = m->live ? arena_alloc(&memory, 7 * n * sizeof *lists, m->e) : NULL;
+    int rc = lists ? KV_OK : KV_E_MEMORY;
+    if (!rc) {
+        m->number = m->live + n;
+        m->needed = m->live + 2 * n;
+        m->level = lists;
+        m->index = lists + n;
+        m->emitted = lists + 2 * n;
+        m->store_level = lists + 3 * n;
+        m->kept = lists + 4 * n;
+        m->kept_level = lists + 5 * n;
+        m->room = lists + 6 * n;
+        plan_levels_find(m);
+        plan_levels_number(m);
+        m->leans = m->levels > 1 && !m->steps && !is_of_merge(m->b);
+        rc = new_plan(&m->p, m, type);
+        if (!rc && m->steps)
+            rc = new_grid(m, rows, columns);
+        if (!rc)
+            rc = m->steps ? make_steps(m) : make_passes(m);
+        if (!rc && !(rc = list_programs(m->p, m->e)))
+            measure(m->p);
+        if (!rc && m->steps)
+            plan_grid_measure(m->p);
+    }
+    arena_release(&memory);
+    if (rc || !m->makes)
+        plan_free(m->p);
+    else
+        *out = m->p;
+    return rc;
+}
+
+int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
+{
+    kv_err unused = {0};
+    plan_maker m = {
+        .b = b, .n = b->nnodes, .by_rows = by_rows, .makes = out != NULL, .e = e ? e : &unused};
+    return make_plan(out, &m, type, 0, 0);
+}
+
+int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
+                    kv_err *e)
+{
+    kv_err unused = {0};
+    plan_maker m = {.b = b, .n = b->nnodes, .steps = true, .makes = true, .e = e ? e : &unused};
+    return out || b->failed ? make_plan(out, &m, type, rows, columns) : KV_OK;
+}
+
+/* ---- The plan as a whole --------------------------------------------------------------------- */
 
 int64_t plan_pool_bytes(const plan *p)
 {
@@ -451,7 +572,7 @@ void plan_free(plan *p)
         prog_free(p->pass[i].numbers);
         prog_free(p->pass[i].elements);
     }
-    plan_grid_free(p->grid);
+    mem_free(p->grid);
     mem_free(p->programs);
     mem_free(p);
 }

@@ -13,14 +13,18 @@ typedef struct plan_maker {
     plan *p;
     int64_t n; /* nodes */
     bool by_rows;
+    bool steps; /* a plan by steps: a number is any value that a later program, or one of another
+                   extent, reads */
     bool makes; /* programs: else only errors are found */
     bool leans; /* passes have lean programs, too */
-    int32_t levels;
-    int32_t *level; /* of a sum: that at which it is known */
+    int32_t levels, numbers;
+    bool extents[3][3]; /* by steps: values or stores have this extent */
+    int32_t *level;     /* of a sum: that at which it is known */
     bool *live;
-    bool *number;   /* the same for all elements */
-    int32_t *index; /* of a number that programs read: its place among the plan's, or -1 */
-    bool *needed;   /* in the program that is being made */
+    bool *number;       /* the same for all elements */
+    int32_t *index;     /* of a number that programs read: its place among the plan's, or -1 */
+    bool *needed;       /* in the program that is being made */
+    prog_extent extent; /* of that program, by steps */
     prog_value *emitted;
     int32_t *store_level; /* of each store: the pass that does it */
     int32_t *kept;        /* the place among the values that are kept, or -1 */
@@ -36,23 +40,36 @@ static inline bool plan_maker_is_row_state(const node *n)
     return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE && n->kid[0] < PLAN_NUMBER;
 }
 
+/* A matrix that a step makes in a way of its own. */
+static inline bool plan_maker_is_product(const node *n)
+{
+    return n->op == NODE_MATMUL || n->op == NODE_TURNED;
+}
+
 static inline bool plan_maker_is_row_store(const node_store *s)
 {
     return s->slot >= PLAN_ROW_STATE;
+}
+
+/* Returns true if the program that is being made may be the one for values of an extent. */
+static inline bool plan_maker_fits(const plan_maker *m, prog_extent extent)
+{
+    return !m->steps || plan_graph_same(extent, m->extent);
 }
 
 /* A sum of all elements, or of those of the present rows, that pass `level` makes. */
 static inline bool plan_maker_sums(const plan_maker *m, int64_t i, int32_t level, bool present)
 {
     const node *n = &m->b->nodes[i];
-    return m->live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && n->dtype == present;
+    return m->live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && n->dtype == present &&
+           plan_maker_fits(m, m->b->nodes[n->kid[0]].extent);
 }
 
 /* Finds the level of each node and store, which nodes are live, and how many levels there are. */
 void plan_levels_find(plan_maker *m);
 
-/* Gives places to the numbers that sums fill, that row states begin with, and that programs over
- * elements read. */
+/* Gives places to the numbers that sums and products fill, that row states begin with, and that
+ * programs over elements read. */
 void plan_levels_number(plan_maker *m);
 
 /* Stores wait for the last pass that reads what their array held before. */
@@ -60,6 +77,12 @@ void plan_levels_settle(plan_maker *m);
 
 /* Marks the nodes that the program of a pass computes or loads. False when there are none. */
 bool plan_levels_need(plan_maker *m, int32_t level, bool present);
+
+/* Returns true if the program of pass `level` reads node i as a number. */
+bool plan_levels_reads(const plan_maker *m, int64_t i, int32_t level);
+
+/* Returns true if that program keeps the value of node i for others. */
+bool plan_levels_keeps(const plan_maker *m, int64_t i, int32_t level, bool present);
 
 /* The slot whose array holds node i already when pass `level` runs, or -1. */
 int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level);

@@ -23,14 +23,20 @@ typedef struct plan_total {
     int32_t array;  /* lean passes: the slot of an array whose elements, or their squares, are the
                        terms, so that no program writes them; or -1 */
     bool squares;
-    uint8_t fold;  /* a plan_fold; PLAN_SUM but in plans of merges */
-    int64_t order; /* of PLAN_ORDER and PLAN_LEAST */
+    uint8_t fold, over; /* a plan_fold and a plan_over: sums, but in plans of merges and by steps */
+    int64_t order;      /* of PLAN_ORDER and PLAN_LEAST */
 } plan_total;
 
+/* Only plans by steps have the last two. */
+typedef enum plan_does { PLAN_ELEMENTS, PLAN_PRODUCT, PLAN_TURN } plan_does;
+
 typedef struct plan_pass {
-    prog *numbers;  /* run once before the elements: slot i is number i. Or NULL */
-    prog *elements; /* or NULL */
-    bool present;   /* over the elements of the present rows */
+    uint8_t does, depth; /* a plan_does; the axis that a product adds up over */
+    int16_t a, b, to;    /* PLAN_PRODUCT, PLAN_TURN: numbers */
+    prog_extent extent;  /* by steps: of what the pass computes */
+    prog *numbers;       /* run once before the elements: slot i is number i. Or NULL */
+    prog *elements;      /* or NULL */
+    bool present;        /* over the elements of the present rows */
     bool reads_input;
     int nslots;    /* of elements */
     int32_t *slot; /* what each of them is (plan.h) */
@@ -42,7 +48,7 @@ typedef struct plan_pass {
 } plan_pass;
 
 /* A slot from PLAN_ROW_STATE on, and the number that it is read into before a row, or written from
- * behind it. */
+ * behind it; by steps, written from when all have run. */
 typedef struct plan_row {
     int32_t slot;
     int16_t number;
@@ -54,17 +60,17 @@ typedef struct plan_row {
 typedef struct plan_grid plan_grid;
 
 struct plan {
-    int64_t refs; /* atomic */
+    int64_t refs;    /* atomic */
     prog **programs; /* all of them */
     int64_t nprograms, pool_words;
-    plan_grid *grid; /* it works step by step, and has no passes; or NULL */
+    plan_grid *grid; /* its passes are steps (plan_grid.h), and have the numbers; or NULL */
     prog_type type;
     bool by_rows;
     bool every_row; /* by rows, absent rows have something written too */
     int npasses, nnumbers, nrows;
     int most_sums, ndraws; /* sums of the pass that has most; draws of normal() */
     int64_t program_bytes; /* of scratch memory for any of its programs */
-    uint8_t number_type[2 * PLAN_MAX_NUMBERS];
+    uint8_t *number_type;
     plan_row row[PLAN_MAX_ROWS];
     int nkept;       /* values that are kept */
     bool wide_kept;  /* there are float64 ones */
@@ -72,9 +78,6 @@ struct plan {
     int most_passes, all_passes;
     plan_pass pass[]; /* most_passes of them, then lean ones: all_passes */
 };
-
-/* Sets p->programs, and gives their constants places in the pool. Error: memory. */
-int plan_list_programs(plan *p, kv_err *e);
 
 /* The constants of one of p's programs in a run over a; NULL: those it was made with. */
 static inline const uint64_t *plan_pool_of(const plan_arrays *a, const prog *of)

@@ -81,10 +81,9 @@ static kernel_terms terms_of(runner *r, const plan_pass *pass, int s, int64_t sk
 {
     /* rows are neighbours where arrays hold the terms */
     int64_t row = r->a->row;
-    chunk c = {.from = r->batch.row[0] * row + skip};
     bool array = pass->sum[s].array >= 0;
     int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
-    return (kernel_terms){.x = plan_work_terms(r, pass, s, &c),
+    return (kernel_terms){.x = plan_work_terms(r, pass, s, r->batch.row[0] * row + skip, 0),
                           .stride = array ? row : stride,
                           .ahead = array && r->a->far ? next : 0,
                           .squares = pass->sum[s].squares};
@@ -139,16 +138,10 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
 static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip, int64_t n,
                       int64_t term)
 {
-    const plan_arrays *a = r->a;
-    bool present = pass->present && a->rows;
-    int64_t from = row_at(&r->batch, j) * a->row + skip;
-    int64_t at = present ? present_at(&r->batch, j) * a->row + skip : from;
-    chunk c = {from, at, n, NULL, term, NULL};
-    if (pass->reads_input)
-        c.input =
-            present ? a->input_rows(a->arg, at, n, r->input) : a->input(a->arg, from, n, r->input);
+    int64_t from = row_at(&r->batch, j) * r->a->row + skip;
+    int64_t at = pass->present ? present_at(&r->batch, j) * r->a->row + skip : from;
     spread_numbers(r, pass, j, skip, n);
-    plan_work_chunk(r, pass, &c);
+    plan_work_chunk(r, pass, (chunk){.from = from, .at = at, .n = n, .term = term});
 }
 
 /* Returns true if the pass works on row j of the batch. */

@@ -28,10 +28,10 @@ static void copy_numbers(shared *s, const plan_pass *pass)
         int i = plan_slot_index(pass->slot[k]);
         if (plan_slot_kind(pass->slot[k]) != PLAN_NUMBER)
             continue;
-        int bytes = (int)plan_work_number_bytes(s->p, i);
-        int64_t all = PROG_REG_BYTES / bytes, n = s->a->size < all ? s->a->size : all;
-        kernel_best()->spread(s->copies + (int64_t)i * PROG_REG_BYTES, &s->number[i], bytes, 0, n,
-                              n);
+        int64_t all = PROG_REG_BYTES / (int64_t)plan_work_number_bytes(s->p, i);
+        int64_t n = s->a->size < all ? s->a->size : all;
+        pass->elements->kernels->run[s->p->number_type[i]][KERNEL_FILL](
+            s->copies + (int64_t)i * PROG_REG_BYTES, NULL, NULL, NULL, &s->number[i], n);
     }
 }
 
@@ -61,65 +61,45 @@ static double add_block(double sum, prog_type type, const void *blocks, int64_t 
                             : sum + ((const double *)blocks)[i];
 }
 
-static void end_block(total *t, prog_type type)
+/* Before a pass over n elements. */
+static void begin_sums(shared *s, const plan_pass *pass, int64_t n)
 {
-    t->sum = add_block(t->sum, type, &t->block, 0);
-    t->block.wide = 0;
-    t->n = 0;
+    s->nblocks = (n + PLAN_CHUNK - 1) / PLAN_CHUNK;
+    memset(s->blocks, 0, (size_t)(pass->nsums * s->nblocks) * sizeof *s->blocks);
 }
 
-static void add_terms(runner *r, const plan_pass *pass, int64_t n)
+/* The sums of a pass: those of its blocks from left to right. */
+static void join_sums(shared *s, const plan_pass *pass)
 {
-    for (int s = 0; s < pass->nsums; s++) {
-        total *t = &r->totals[s];
-        const char *x = plan_work_terms(r, pass, s, &(chunk){0});
-        prog_type type = sum_type(r->p, &pass->sum[s]);
-        for (int64_t left = n, m; left > 0; left -= m) {
-            m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
-            plan_work_sum(type, &(kernel_terms){.sums = &t->block, .x = x}, 1, 1, m);
-            t->n += m;
-            x += m * (type == PROG_F32 ? 4 : 8);
-            if (t->n == PLAN_CHUNK)
-                end_block(t, type);
-        }
-    }
-}
-
-static void end_sums(runner *r, const plan_pass *pass)
-{
-    for (int s = 0; s < pass->nsums; s++) {
-        total *t = &r->totals[s];
-        if (t->n > 0)
-            end_block(t, sum_type(r->p, &pass->sum[s]));
-        put_number(r->s, pass->sum[s].number, t->sum);
+    for (int i = 0; i < pass->nsums; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < s->nblocks; c++)
+            sum = add_block(sum, sum_type(s->p, &pass->sum[i]), s->blocks + i * s->nblocks, c);
+        put_number(s, pass->sum[i].number, sum);
     }
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
 
-static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int64_t n)
-{
-    return pass->reads_input ? r->a->input(r->a->arg, from, n, r->input) : NULL;
-}
-
 /* Elements of a chunk for which the memory is asked ahead, where no program reads them before. */
 enum { SUM_AHEAD = 256 };
 
-/* The sums of `lanes` chunks of n elements; c is the first chunk. Adding up waits for each
- * addition, so chunks and sums are added up side by side: their results are the same as one by one.
- */
-static void sum_chunks(runner *r, const plan_pass *pass, const chunk *c, int lanes, int64_t n)
+/* The sums of `lanes` chunks of n elements, from element `from` on, whose terms are those from
+ * number `term` on. Adding up waits for each addition, so chunks and sums are added up side by
+ * side: their results are the same as one by one. */
+static void sum_chunks(runner *r, const plan_pass *pass, int64_t from, int64_t term, int lanes,
+                       int64_t n)
 {
     kernel_terms terms[KERNEL_SUMS];
     int64_t ahead = r->a->far && pass->nslots == 0 ? SUM_AHEAD : 0;
     for (int s = 0, count = 0; s < pass->nsums; s++) {
         const plan_total *sum = &pass->sum[s];
         prog_type type = sum_type(r->p, sum);
-        double *blocks = r->s->blocks + s * r->s->nchunks;
-        int64_t at = c->from / PLAN_CHUNK;
+        double *blocks = r->s->blocks + s * r->s->nblocks;
+        int64_t at = from / PLAN_CHUNK;
         void *to = type == PROG_F32 ? (void *)((float *)blocks + at) : blocks + at;
-        terms[count++] =
-            (kernel_terms){to, plan_work_terms(r, pass, s, c), PLAN_CHUNK, ahead, sum->squares};
+        terms[count++] = (kernel_terms){to, plan_work_terms(r, pass, s, from, term), PLAN_CHUNK,
+                                        ahead, sum->squares};
         if (count < KERNEL_SUMS && s + 1 < pass->nsums && sum_type(r->p, sum + 1) == type)
             continue;
         plan_work_sum(type, terms, count, lanes, n);
@@ -127,23 +107,29 @@ static void sum_chunks(runner *r, const plan_pass *pass, const chunk *c, int lan
     }
 }
 
+enum { GROUP_SIZE = GROUP * PLAN_CHUNK };
+
+/* The sums of the chunks of a group, n elements from element `from` on. */
+static void sum_group(runner *r, const plan_pass *pass, int64_t from, int64_t n)
+{
+    int64_t whole = n / PLAN_CHUNK, at = whole * PLAN_CHUNK;
+    if (whole > 0)
+        sum_chunks(r, pass, from, 0, (int)whole, PLAN_CHUNK);
+    if (n > at)
+        sum_chunks(r, pass, from + at, at, 1, n - at);
+}
+
 static void run_group(runner *r, const plan_pass *pass, int64_t first)
 {
-    int64_t size = r->a->size, left = r->s->nchunks - first, lanes = left < GROUP ? left : GROUP;
-    bool whole = (first + GROUP) * PLAN_CHUNK <= size;
+    int64_t size = r->a->size, begin = first * PLAN_CHUNK;
+    int64_t n = size - begin < GROUP_SIZE ? size - begin : GROUP_SIZE;
     if (pass->lean && r->s->lean && first * PLAN_CHUNK < plan_work_kept(r->p, size))
         pass = pass->lean;
-    for (int lane = 0; lane < lanes; lane++) {
-        int64_t from = (first + lane) * PLAN_CHUNK;
-        int64_t n = size - from < PLAN_CHUNK ? size - from : PLAN_CHUNK;
-        int64_t term = whole ? lane * PLAN_CHUNK : 0;
-        chunk c = {from, from, n, input_of(r, pass, from, n), term, NULL};
-        plan_work_chunk(r, pass, &c);
-        if (!whole)
-            sum_chunks(r, pass, &c, 1, n);
+    for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
+        int64_t from = begin + i, m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
+        plan_work_chunk(r, pass, (chunk){.from = from, .at = from, .n = m, .term = i});
     }
-    if (whole)
-        sum_chunks(r, pass, &(chunk){.from = first * PLAN_CHUNK}, GROUP, PLAN_CHUNK);
+    sum_group(r, pass, begin, n);
 }
 
 /* A pass over a whole array, cut into parts. */
@@ -169,22 +155,11 @@ static void run_part(void *arg, int64_t part, int worker)
         run_group(r, w->pass, first);
 }
 
-/* The sums of a pass: those of its chunks, in s->blocks, from left to right. */
-static void join_sums(shared *s, const plan_pass *pass)
-{
-    for (int i = 0; i < pass->nsums; i++) {
-        double sum = 0;
-        for (int64_t c = 0; c < s->nchunks; c++)
-            sum = add_block(sum, sum_type(s->p, &pass->sum[i]), s->blocks + i * s->nchunks, c);
-        put_number(s, pass->sum[i].number, sum);
-    }
-}
-
 static void sweep_array(shared *s, const plan_pass *pass)
 {
     sweep w = {s, pass, (pass - s->p->pass) % 2 == 1};
     int64_t nparts = count_parts(s);
-    memset(s->blocks, 0, (size_t)(pass->nsums * s->nchunks) * sizeof *s->blocks);
+    begin_sums(s, pass, s->a->size);
     if (plan_is_parallel(s->a->size))
         pool_run(nparts, run_part, &w);
     else
@@ -318,15 +293,15 @@ static void gather_init(gather *g, const runner *r, const plan_pass *pass)
 
 /* Runs the pass on n present rows from number k on, at most g->rows; more: as many follow them. */
 static void gather_run(gather *g, runner *r, const plan_pass *pass, int64_t k, int64_t n,
-                     int64_t more)
+                       int64_t more)
 {
     const plan_arrays *a = r->a;
     const int64_t *rows = a->rows + k;
     int64_t at = k * a->row, m = n * a->row;
-    const void *in = pass->reads_input ? a->input_rows(a->arg, at, m, r->input) : NULL;
+    const void *in = plan_work_input(r, pass, 0, at, m);
     gather_each(g->list, g->nread, rows, n, more, in, a->row * kv_dtype_bytes(a->input_dtype));
     r->a = &g->arrays;
-    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0, NULL});
+    plan_work_chunk(r, pass, (chunk){.at = at, .n = m, .input = in});
     r->a = a;
     scatter_each(g->written, g->nwritten, rows, n, more);
 }
@@ -347,11 +322,26 @@ static void ask_for_row(const runner *r, const plan_pass *pass, int64_t row)
     }
 }
 
+/* n elements of neighbouring rows, from number k on of the present ones, in pieces of a chunk and
+ * of a group: where they end, its terms are added up. */
+static void run_neighbours(runner *r, const plan_pass *pass, int64_t k, int64_t n)
+{
+    const plan_arrays *a = r->a;
+    for (int64_t i = 0, m; i < n; i += m) {
+        int64_t at = k * a->row + i, term = at % GROUP_SIZE;
+        m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
+        m = m < GROUP_SIZE - term ? m : GROUP_SIZE - term;
+        int64_t from = a->rows[k] * a->row + i;
+        plan_work_chunk(r, pass, (chunk){.from = from, .at = at, .n = m, .term = term});
+        if (term + m == GROUP_SIZE)
+            sum_group(r, pass, at - term, GROUP_SIZE);
+    }
+}
+
 /* The elements of the present rows from number k to `end`, laid end to end. */
 static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end)
 {
     const plan_arrays *a = r->a;
-    bool input = pass->reads_input;
     gather g;
     gather_init(&g, r, pass);
     while (k < end) {
@@ -366,14 +356,7 @@ static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end
         }
         if (k + ROWS_AHEAD < end)
             ask_for_row(r, pass, a->rows[k + ROWS_AHEAD]);
-        int64_t n = (next - k) * a->row;
-        for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
-            int64_t m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
-            int64_t at = k * a->row + i;
-            const void *in = input ? a->input_rows(a->arg, at, m, r->input) : NULL;
-            plan_work_chunk(r, pass, &(chunk){a->rows[k] * a->row + i, at, m, in, 0, NULL});
-            add_terms(r, pass, m);
-        }
+        run_neighbours(r, pass, k, (next - k) * a->row);
         k = next;
     }
 }
@@ -396,15 +379,16 @@ static void run_present_part(void *arg, int64_t part, int worker)
 /* Threads share what has no sums: those go from left to right. */
 static void sweep_present(shared *s, const plan_pass *pass)
 {
-    int64_t each = part_rows(s->a);
-    if (pass->nsums == 0 && plan_is_parallel(s->a->nrows * s->a->row)) {
+    int64_t each = part_rows(s->a), n = s->a->nrows * s->a->row, left = n % GROUP_SIZE;
+    if (pass->nsums == 0 && plan_is_parallel(n)) {
         pool_run((s->a->nrows + each - 1) / each, run_present_part, &(sweep){.s = s, .pass = pass});
         return;
     }
     runner *r = plan_work_worker(s, 0);
-    memset(r->totals, 0, (size_t)pass->nsums * sizeof *r->totals);
+    begin_sums(s, pass, n);
     run_present(r, pass, 0, s->a->nrows);
-    end_sums(r, pass);
+    sum_group(r, pass, n - left, left);
+    join_sums(s, pass);
 }
 
 static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
@@ -429,7 +413,7 @@ static void run_pass(shared *s, const plan_pass *pass)
 
 int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    int64_t steps = p->grid ? plan_grid_bytes(p->grid, plan_work_workers(p, size)) : 0;
+    int64_t steps = p->grid ? plan_grid_bytes(p, plan_work_workers(p, size)) : 0;
     return plan_work_bytes(p, size, room_bytes) + steps;
 }
 
@@ -477,10 +461,12 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     bool adds = a->input_terms[0] && adds_terms(pass);
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
         int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
-        chunk c = {i, i, m, adds ? a->input_terms[0] + i : input_of(r, pass, i, m), 0, NULL};
-        if (adds)
+        chunk c = {.from = i, .at = i, .n = m};
+        if (adds) {
+            c.input = a->input_terms[0] + i;
             c.more = a->input_terms[1] + i;
-        plan_work_chunk(r, pass, &c);
+        }
+        plan_work_chunk(r, pass, c);
     }
 }
 
@@ -501,8 +487,8 @@ static void print_lean(const plan_pass *pass, buf *out)
 void plan_print(const plan *p, buf *out)
 {
     if (p->grid)
-        plan_grid_print(p->grid, out);
-    for (int i = 0; i < p->npasses; i++) {
+        plan_grid_print(p, out);
+    for (int i = 0; i < p->npasses && !p->grid; i++) {
         buf_printf(out, "pass %d%s\n", i, p->pass[i].present ? ", present rows" : "");
         if (p->pass[i].numbers)
             prog_print(p->pass[i].numbers, out);

@@ -69,12 +69,16 @@ static void init_rows(runner *r, char *memory)
         memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);
 }
 
-/* Terms have room for GROUP chunks. */
+/* Chunks of terms of a sum: those of a group, but steps add up one after the other. */
+static int64_t terms_chunks(const plan *p)
+{
+    return p->grid ? p->most_sums : GROUP * p->most_sums;
+}
+
 static int64_t runner_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    return mem_aligned(sizeof(runner)) +
-           (int64_t)(GROUP * p->most_sums + p->ndraws + 1) * CHUNK_BYTES + mem_aligned(room_bytes) +
-           rows_bytes(p, size) + mem_aligned(p->program_bytes);
+    return mem_aligned(sizeof(runner)) + (terms_chunks(p) + p->ndraws + 1) * CHUNK_BYTES +
+           mem_aligned(room_bytes) + rows_bytes(p, size) + mem_aligned(p->program_bytes);
 }
 
 static int64_t kept_width(const plan *p)
@@ -115,7 +119,7 @@ runner *plan_work_make_worker(shared *s, char *memory)
     r->p = s->p;
     r->a = s->a;
     r->terms = memory + mem_aligned(sizeof *r);
-    r->normals = r->terms + (int64_t)GROUP * s->p->most_sums * CHUNK_BYTES;
+    r->normals = r->terms + terms_chunks(s->p) * CHUNK_BYTES;
     r->input = r->normals + (int64_t)s->p->ndraws * CHUNK_BYTES;
     char *rows = r->input + CHUNK_BYTES + mem_aligned(s->a->room_bytes);
     r->scratch = rows + rows_bytes(s->p, s->a->size);
@@ -150,12 +154,25 @@ runner *plan_work_worker(shared *s, int worker)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
+/* Squares of the terms are summed: of all, of none, or as each sum has it. */
+enum { SQUARES_NONE, SQUARES_ALL, SQUARES_SOME };
+
+static int squares_of(const kernel_terms *terms, int count)
+{
+    int n = 0;
+    for (int s = 0; s < count; s++)
+        n += terms[s].squares;
+    return n == 0 ? SQUARES_NONE : n == count ? SQUARES_ALL : SQUARES_SOME;
+}
+
 /* Adds the terms from number `from` on, of `beside` lanes at a time, which is known where this is
- * inlined. Behind the last lane the first one is added up again, which changes nothing. Few terms
- * of a lane are not worth setting that up. No kernel: the loops of -O3 take longer. */
+ * inlined, and so are their squares. Behind the last lane the first one is added up again, which
+ * changes nothing. Few terms of a lane are not worth setting that up. No kernel: the loops of -O3
+ * take longer. */
 #define SUM(name, T)                                                                               \
     static inline __attribute__((always_inline)) void name##_beside(                               \
-        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int beside)      \
+        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int beside,      \
+        int square)                                                                                \
     {                                                                                              \
         for (int s = 0, l = 0; s < count;) {                                                       \
             const T *x[GROUP];                                                                     \
@@ -171,10 +188,12 @@ runner *plan_work_worker(shared *s, int worker)
                 l = l + 1 < lanes ? l + 1 : 0;                                                     \
                 s += l == 0;                                                                       \
             }                                                                                      \
-            for (int64_t j = from; j < n; j++) {                                                   \
+            _Pragma("GCC unroll 4") for (int64_t j = from; j < n; j++)                             \
+            {                                                                                      \
                 _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                           \
                 {                                                                                  \
-                    sum[i] += squares[i] ? x[i][j] * x[i][j] : x[i][j];                            \
+                    bool own = square == SQUARES_SOME ? squares[i] : square == SQUARES_ALL;        \
+                    sum[i] += own ? x[i][j] * x[i][j] : x[i][j];                                   \
                 }                                                                                  \
             }                                                                                      \
             _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                               \
@@ -184,16 +203,28 @@ runner *plan_work_worker(shared *s, int worker)
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void name(const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n)     \
+    static inline __attribute__((always_inline)) void name##_square(                               \
+        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int square)      \
     {                                                                                              \
         if (n - from >= GROUP && count * lanes > 4)                                                \
-            name##_beside(terms, count, lanes, from, n, GROUP);                                    \
+            name##_beside(terms, count, lanes, from, n, GROUP, square);                            \
         else if (n - from >= GROUP && count * lanes > 2)                                           \
-            name##_beside(terms, count, lanes, from, n, 4);                                        \
-        else if (n - from >= GROUP)                                                                \
-            name##_beside(terms, count, lanes, from, n, 2);                                        \
+            name##_beside(terms, count, lanes, from, n, 4, square);                                \
+        else if (n - from >= GROUP && count * lanes > 1)                                           \
+            name##_beside(terms, count, lanes, from, n, 2, square);                                \
         else                                                                                       \
-            name##_beside(terms, count, lanes, from, n, 1);                                        \
+            name##_beside(terms, count, lanes, from, n, 1, square);                                \
+    }                                                                                              \
+                                                                                                   \
+    static void name(const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n)     \
+    {                                                                                              \
+        int square = squares_of(terms, count);                                                     \
+        if (square == SQUARES_NONE)                                                                \
+            name##_square(terms, count, lanes, from, n, SQUARES_NONE);                             \
+        else if (square == SQUARES_ALL)                                                            \
+            name##_square(terms, count, lanes, from, n, SQUARES_ALL);                              \
+        else                                                                                       \
+            name##_square(terms, count, lanes, from, n, SQUARES_SOME);                             \
     }
 
 SUM(sum_floats, float)
@@ -288,7 +319,8 @@ int64_t plan_work_bytes_of(const runner *r, int slot)
                                                 : prog_dtype(r->p->type));
 }
 
-void *plan_work_array(runner *r, int slot, const chunk *c)
+/* Of a slot below PLAN_ROW_STATE. */
+static void *array_at(runner *r, int slot, const chunk *c)
 {
     int kind = plan_slot_kind(slot);
     if (kind == PLAN_INPUT)
@@ -303,12 +335,11 @@ void *plan_work_array(runner *r, int slot, const chunk *c)
 /* Where a program writes the terms of a sum that are `term` elements behind the first. */
 static char *terms_at(const runner *r, const plan_pass *pass, int sum, int64_t term)
 {
-    return r->terms + (int64_t)sum * GROUP * CHUNK_BYTES +
+    return r->terms + (int64_t)sum * (r->p->grid ? 1 : GROUP) * CHUNK_BYTES +
            term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum].number);
 }
 
-/* The address at which a chunk of a slot begins. */
-static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
+void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c)
 {
     int i = plan_slot_index(slot);
     switch (plan_slot_kind(slot)) {
@@ -319,32 +350,42 @@ static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
     case PLAN_NUMBER:
         return plan_work_number(r, i);
     default:
-        return plan_work_array(r, slot, c);
+        return array_at(r, slot, c);
     }
 }
 
-char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c)
+char *plan_work_terms(runner *r, const plan_pass *pass, int sum, int64_t from, int64_t term)
 {
     int array = pass->sum[sum].array;
-    int64_t input = c->from * kv_dtype_bytes(r->a->input_dtype);
     if (array < 0)
-        return terms_at(r, pass, sum, c->term);
-    if (array == PLAN_INPUT)
-        return (char *)(uintptr_t)r->a->input_lies + input; /* only read */
-    return slot_at(r, pass, array, c);
+        return terms_at(r, pass, sum, term);
+    if (array == PLAN_INPUT) /* only read */
+        return (char *)(uintptr_t)r->a->input_lies + from * kv_dtype_bytes(r->a->input_dtype);
+    return plan_work_slot(r, pass, array, &(chunk){.from = from});
 }
 
-void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
+const void *plan_work_input(runner *r, const plan_pass *pass, int64_t from, int64_t at, int64_t n)
+{
+    const plan_arrays *a = r->a;
+    if (!pass->reads_input)
+        return NULL;
+    return pass->present && a->rows ? a->input_rows(a->arg, at, n, r->input)
+                                    : a->input(a->arg, from, n, r->input);
+}
+
+void plan_work_chunk(runner *r, const plan_pass *pass, chunk c)
 {
     void *arrays[PLAN_MAX_SLOTS];
     if (pass->nslots == 0)
         return;
+    if (!c.input)
+        c.input = plan_work_input(r, pass, c.from, c.at, c.n);
     for (int s = 0; s < pass->nslots; s++)
-        arrays[s] = slot_at(r, pass, pass->slot[s], c);
+        arrays[s] = plan_work_slot(r, pass, pass->slot[s], &c);
     const uint64_t *pool = plan_pool_of(r->a, pass->elements);
     prog_reach reach = !r->a->far ? PROG_NEAR : r->p->by_rows ? PROG_FAR_PIECE : PROG_FAR;
-    if (c->more)
-        prog_run_whole(pass->elements, pool, arrays, c->more, c->n);
+    if (c.more)
+        prog_run_whole(pass->elements, pool, arrays, c.more, c.n);
     else
-        prog_run_with(pass->elements, pool, arrays, c->n, r->scratch, reach);
+        prog_run_with(pass->elements, pool, arrays, c.n, r->scratch, reach);
 }

@@ -5,16 +5,6 @@
 #include "base/mem.h"
 #include "vm/plan_pass.h"
 
-/* A sum in the making: blocks of PLAN_CHUNK elements, whatever the pieces it comes in. */
-typedef struct total {
-    union {
-        float single;
-        double wide;
-    } block;    /* of the sum's type */
-    double sum; /* holds a number of that type */
-    int64_t n;  /* elements of the block so far */
-} total;
-
 /* Chunks that a worker takes at a time; as many sums run side by side. */
 enum { GROUP = KERNEL_LANES };
 
@@ -39,8 +29,10 @@ typedef struct shared {
     uint64_t number[2 * PLAN_MAX_NUMBERS]; /* each in its own type, at the cell's start */
     void *cell[2 * PLAN_MAX_NUMBERS];      /* the cells, as arrays for the programs over numbers */
     char *copies;                          /* a block of copies of each number */
-    double *blocks; /* of each sum, those of the chunks of an array, as plan_work_sum has them */
-    char *kept;     /* the values that are kept, one behind the other */
+    double *blocks; /* of each sum, nblocks: one of each chunk that a pass goes through, as
+                       plan_work_sum has them */
+    int64_t nblocks;
+    char *kept;         /* the values that are kept, one behind the other */
     int64_t kept_bytes; /* of one of them */
     bool lean;          /* the run uses lean passes */
     char *workers;      /* their memory, worker_bytes each */
@@ -52,7 +44,6 @@ typedef struct runner {
     shared *s;
     const plan *p;
     const plan_arrays *a;
-    total totals[PLAN_MAX_NUMBERS];
     char *terms;   /* GROUP chunks of terms of each sum */
     char *normals; /* a chunk for each draw */
     char *input;   /* a chunk of the input, and its room */
@@ -92,9 +83,9 @@ int64_t plan_work_batch_rows(const plan_arrays *a);
 
 runner *plan_work_worker(shared *s, int worker);
 
-/* The address of a chunk's terms of a sum, or if the sum is of squares, of what they are the
- * squares of. */
-char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c);
+/* The address of the terms of a sum, number `term` of those that programs write, or element `from`
+ * of the array that holds them; if the sum is of squares, of what they are the squares of. */
+char *plan_work_terms(runner *r, const plan_pass *pass, int sum, int64_t from, int64_t term);
 
 /* As kernel_sum, of float32 or float64, for so many lanes and any n. One lane takes as long as
  * several. */
@@ -110,11 +101,15 @@ char *plan_work_number(const runner *r, int i);
 /* Of an element of the array of a slot. */
 int64_t plan_work_bytes_of(const runner *r, int slot);
 
-/* The address at which a chunk of an array of the key begins: of a slot below PLAN_ROW_STATE. */
-void *plan_work_array(runner *r, int slot, const chunk *c);
+/* The address at which a chunk of the array behind a slot of a pass begins. */
+void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c);
 
-/* The program of a pass on one chunk, if the pass has one. */
-void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);
+/* The input of a pass for n elements, those from `from` on of the key or from `at` on of its
+ * present rows; NULL if it reads none. */
+const void *plan_work_input(runner *r, const plan_pass *pass, int64_t from, int64_t at, int64_t n);
+
+/* The program of a pass on one chunk, if the pass has one. c.input NULL: plan_work_input. */
+void plan_work_chunk(runner *r, const plan_pass *pass, chunk c);
 
 /* All passes over the rows of the arrays: the present ones, or every one. */
 void plan_rows_run(shared *s);

@@ -205,7 +205,7 @@ void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int
     for (int64_t left = n; left > 0; left -= block) {
         int64_t m = left < block ? left : block;
         run_block(p, pool, place, aside, m, far);
-        for (int32_t s = 0; s < p->nslots; s++)
+        for (int32_t s = 0; s < p->nslots && left > block; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
 }

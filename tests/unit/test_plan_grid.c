@@ -243,6 +243,40 @@ TEST(grid_is_nan_if_a_term_is)
     free_key(&k);
 }
 
+TEST(grid_stores_wait_for_the_last_read)
+{
+    key got = new_key(3, 4), was = new_key(3, 4);
+    double most = reduce(was.states[0], &was, -1, -1).most;
+    update("{ state m; old = m; m = input; stored = old * max(old) }", &got);
+    for (int i = 0; i < 12; i++) {
+        CHECK(got.stored[i] == was.states[0][i] * most);
+        CHECK(got.states[0][i] == was.input[i]);
+    }
+    free_key(&got);
+    free_key(&was);
+}
+
+/* ---- Bits ------------------------------------------------------------------------------------ */
+
+/* Sums of lanes and parts are rounded in an order of their own, which is a promise: trainings go on
+ * with the same bits in later versions. */
+TEST(grid_keeps_its_bits)
+{
+    static const int64_t sizes[][2] = {{3, 5}, {3, 9000}, {4100, 1}, {700, 301}};
+    uint64_t bits = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        key k = new_key(sizes[i][0], sizes[i][1]);
+        update(mixed, &k);
+        update("{ state row r; state col c; r = r * 0.5 + norm(stored) * rowmean(input); "
+               "stored -= T(T(input * r)) / (1 + abs(colmax(stored) - c)) }",
+               &k);
+        bits = bits * 31 ^ xxh64(k.stored, k.rows * k.columns * (int64_t)sizeof *k.stored) ^
+               xxh64(k.states[0], k.rows * (int64_t)sizeof(double));
+        free_key(&k);
+    }
+    CHECK_INT(bits, 240857715201862983);
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static uint64_t result_with(const char *threads)

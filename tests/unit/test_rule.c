@@ -572,6 +572,10 @@ TEST(rule_update_host_errors_have_places)
 
 static bool lies; /* rules are told where the input lies */
 
+/* The rows of a row_sparse input, or NULL: of `input` the first elements are theirs. */
+static const int64_t *present;
+static int64_t npresent;
+
 /* A rule over arrays with its states, for n elements in rows of `row`. */
 static void update_states(const char *rule, float *stored, const float *input, int64_t n,
                           int64_t row, int64_t t, float *const *states, uint32_t have)
@@ -584,6 +588,7 @@ static void update_states(const char *rule, float *stored, const float *input, i
         .key = {7, NULL}, .t = t, .row = row, .size = n, .have = have, .numbers = numbers};
     rule_update u;
     given.lr = 0.5;
+    given.sparse_input = present != NULL;
     CHECK_OK(rule_case_make(&b, &given, true, &u, NULL, &e));
     plan_arrays a = {.stored = stored,
                      .stored_dtype = KV_FLOAT32,
@@ -592,6 +597,9 @@ static void update_states(const char *rule, float *stored, const float *input, i
                      .input = input_at,
                      .input_dtype = KV_FLOAT32,
                      .input_lies = lies ? input : NULL,
+                     .rows = present,
+                     .nrows = npresent,
+                     .input_rows = input_at,
                      .arg = &(given_input){input, KV_FLOAT32},
                      .t = t};
     for (int i = 0; i < 2 && states; i++)
@@ -617,6 +625,30 @@ TEST(plan_sums_in_blocks)
     }
     update_states("{ stored = sum(input) }", stored, input, N, 1, 1, NULL, 0);
     CHECK(stored[0] == total && stored[N - 1] == total);
+}
+
+/* Rows that lie apart, and a run of them that is longer than what is added up at a time. */
+TEST(plan_sums_present_rows_in_blocks)
+{
+    enum { ROW = 3, RUN = 20000, ROWS = 40000, N = ROW * ROWS };
+    static float stored[N], input[N];
+    static int64_t rows[ROWS];
+    float total = 0;
+    npresent = 0;
+    for (int i = 0; i < ROWS; i++)
+        if (i < RUN || i % 7 != 0)
+            rows[npresent++] = i;
+    for (int i = 0; i < npresent * ROW; i += PLAN_CHUNK) {
+        float block = 0;
+        for (int j = i; j < npresent * ROW && j < i + PLAN_CHUNK; j++)
+            block += input[j] = 1.0f / (float)(j + 1);
+        total += block;
+    }
+    present = rows;
+    update_states("{ rows present; stored = sum(input) }", stored, input, N, ROW, 1, NULL, 0);
+    present = NULL;
+    for (int i = 0; i < N; i++)
+        CHECK(stored[i] == (i / ROW < RUN || i / ROW % 7 != 0 ? total : 0));
 }
 
 TEST(plan_store_waits_for_a_later_read)
