@@ -357,7 +357,7 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
     bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
                   about.st_size <= CONFIG_MAX;
     rc = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
-    if (!rc && !unsynced && fsync(c->to) != 0)
+    if (!rc && !unsynced && file_sync(c->to) != 0)
         rc = file_error(e, "write", c->target, errno);
     int fd = c->to;
     c->to = -1;
