@@ -9,8 +9,8 @@
  *     …                                        close every checkpoint of this file, then:
  *     rc = in_place_commit(j, e);            or in_place_abandon(j)
  *
- * A file system that shares blocks between files (FICLONE) gives a copy of the file for nothing: the
- * places are written into that, which is synced and renamed over the file. So every reader has A or
+ * A file system that shares blocks between files (FICLONE) makes a copy of the file at no cost. The
+ * places are written into that, which is synced and renamed over the file, so every reader has A or
  * B. It is not done where the file has other hard links, which would keep A.
  *
  * Elsewhere a journal is needed. Such a change has six steps, and each is on the disk before the
@@ -76,8 +76,9 @@ typedef struct in_place in_place;
  * in_place_shared); memory, interrupted. */
 int in_place_open(in_place **out, const char *path, kv_err *e);
 
-/* The n bytes from offset on shall become `now`; offset is at least 8. Borrowed for the call. No byte is put twice. Any order is allowed, ascending is quickest. Errors: io (also no
- * room for the journal), memory; then abandon. */
+/* The n bytes from offset on shall become `now`; offset is at least 8. Borrowed for the call. No
+ * byte is put twice. Any order is allowed, ascending is quickest. Errors: io (also no room for the
+ * journal), memory; then abandon. */
 int in_place_put(in_place *j, int64_t offset, const void *now, int64_t n, kv_err *e);
 
 /* Says that the n bytes of a key from offset on have this XXH64 (base/xxh64.h) behind the change.

@@ -102,16 +102,16 @@ static int check_base(applying *r, patch_misfits *wrong, kv_err *e)
 /* Where the next unit is, from byte `at` on, that differs; n: nowhere. */
 static int64_t next_change(const char *a, const char *b, int64_t at, int64_t n, int unit)
 {
-    while (at < n) {
-        uint64_t x = 0, y = 0;
-        int64_t some = n - at < 8 ? n - at : 8;
-        memcpy(&x, a + at, (size_t)some);
-        memcpy(&y, b + at, (size_t)some);
+    uint64_t x, y;
+    for (; at + 8 <= n; at += 8) {
+        memcpy(&x, a + at, 8);
+        memcpy(&y, b + at, 8);
         if (x != y)
             return at + __builtin_ctzll(x ^ y) / 8 / unit * unit;
-        at += some;
     }
-    return n;
+    while (at < n && memcmp(a + at, b + at, (size_t)unit) == 0)
+        at += unit;
+    return at;
 }
 
 /* Gives the journal the changes of the file: n bytes of a key from its byte `at` on, whose runs
