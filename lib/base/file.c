@@ -67,16 +67,17 @@ int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_
 
 int file_read_at(int fd, const char *name, int64_t at, void *to, int64_t n, int64_t *got, kv_err *e)
 {
-    for (*got = 0; *got < n;) {
-        ssize_t some = pread(fd, (char *)to + *got, (size_t)(n - *got), at + *got);
-        if (some < 0 && errno == EINTR)
-            continue;
-        if (some < 0)
+    int64_t done = 0;
+    ssize_t some = 1;
+    for (; done < n && some != 0; done += some > 0 ? some : 0) {
+        some = pread(fd, (char *)to + done, (size_t)(n - done), at + done);
+        if (some < 0 && errno != EINTR)
             return file_error(e, "read", name, errno);
-        if (some == 0)
-            break;
-        *got += some;
     }
+    if (got)
+        *got = done;
+    else if (done < n)
+        return file_bad(e, KV_E_IO, name, "the file became shorter while it was read");
     return KV_OK;
 }
 

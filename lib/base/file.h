@@ -96,7 +96,8 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum);
  * be repeated for ever. Error: io, with name as the path. */
 int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_t n, kv_err *e);
 
-/* Reads n bytes from byte `at` of the file on; *got is less where it ends before. Error: io. */
+/* Reads n bytes from byte `at` of the file on. *got is less where it ends before; without got that
+ * is an error. Error: io. */
 int file_read_at(int fd, const char *name, int64_t at, void *to, int64_t n, int64_t *got,
                  kv_err *e);
 

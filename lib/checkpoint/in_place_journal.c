@@ -1,9 +1,7 @@
 /* Journals as bytes. */
 #include "checkpoint/in_place_journal.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"

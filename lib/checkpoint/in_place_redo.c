@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -16,15 +15,6 @@
 #define PAGE   TARGET_PAGE
 
 _Static_assert(JOURNAL_RECORD + PART <= WINDOW, "a record is in one window");
-
-static int read_at(const in_place_target *t, int64_t at, char *to, int64_t n, kv_err *e)
-{
-    int64_t got;
-    int rc = file_read_at(t->fd, t->name, at, to, n, &got, e);
-    if (!rc && got < n)
-        rc = file_bad(e, KV_E_IO, t->name, "the file became shorter while it was changed");
-    return rc;
-}
 
 int in_place_sync(const in_place_target *t, kv_err *e)
 {
@@ -94,7 +84,8 @@ int in_place_target_put(in_place_target *t, int64_t at, const char *data, int64_
     for (int64_t i = in / PART; !rc && i * PART < in + n; i++) {
         int64_t from = t->begin + i * PART;
         if (!t->is_read[i])
-            rc = read_at(t, from, t->data + i * PART, least(PART, t->bytes - from), e);
+            rc = file_read_at(t->fd, t->name, from, t->data + i * PART,
+                              least(PART, t->bytes - from), NULL, e);
         t->is_read[i] = !rc;
     }
     if (rc)
@@ -129,14 +120,15 @@ static int check_key(in_place_target *t, const journal_reader *r, const journal_
                      kv_err *e)
 {
     xxh64_parts sum;
-    int64_t at = 0, n;
+    int64_t at = 0, n = 0;
     int rc = KV_OK;
     xxh64_begin(&sum);
-    for (; !rc && (n = least(WINDOW, key->n - at)) == WINDOW; at += n)
-        if (!(rc = read_at(t, key->offset + at, t->data, n, e)))
-            xxh64_add(&sum, t->data, (size_t)n);
-    if (!rc)
-        rc = read_at(t, key->offset + at, t->data, n, e);
+    do {
+        xxh64_add(&sum, t->data, (size_t)n); /* the part before, which is not the last */
+        at += n;
+        n = least(WINDOW, key->n - at);
+        rc = file_read_at(t->fd, t->name, key->offset + at, t->data, n, NULL, e);
+    } while (!rc && n == WINDOW);
     if (rc || xxh64_end(&sum, t->data, (size_t)n) == key->sum)
         return rc;
     return file_bad(e, KV_E_FORMAT, t->name,
@@ -173,7 +165,7 @@ static int copy_all(const in_place_target *from, in_place_target *to, const char
     int rc = KV_OK;
     for (int64_t at = 0, n; !rc && at < from->bytes; at += n) {
         n = least(WINDOW, from->bytes - at);
-        rc = read_at(from, at, to->data, n, e);
+        rc = file_read_at(from->fd, from->name, at, to->data, n, NULL, e);
         if (at == 0)
             memcpy(to->data, first, 8);
         if (!rc)
