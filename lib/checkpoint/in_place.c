@@ -195,8 +195,7 @@ int in_place_open(in_place **out, const char *path, kv_err *e)
     int rc = j->given ? in_place_names_of(&j->names, j->given, e) : KV_E_MEMORY;
     if (!rc && !(rc = open_file(j, e)) && !(rc = open_temp(j, e)) &&
         !(rc = end_earlier_change(&j->names, e)) &&
-        !(rc = journal_begin(&j->journal, j->temp, j->names.temp, e)) &&
-        !(rc = look_at_file(j, e)))
+        !(rc = journal_begin(&j->journal, j->temp, j->names.temp, e)) && !(rc = look_at_file(j, e)))
         rc = begin(j, e);
     if (rc) {
         in_place_abandon(j);
@@ -336,8 +335,7 @@ static int change(in_place *j, kv_err *e)
 static int change_clone(in_place *j, kv_err *e)
 {
     int rc = stop_check(e);
-    return rc || (rc = in_place_target_flush(&j->target, e)) ? rc
-                                                             : name_temp(j, j->names.file, e);
+    return rc || (rc = in_place_target_flush(&j->target, e)) ? rc : name_temp(j, j->names.file, e);
 }
 
 int in_place_commit(in_place *j, kv_err *e)

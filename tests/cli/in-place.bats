@@ -327,6 +327,25 @@ make_state()
     assert_output --regexp '^[0-9]{4,} states behind 15 calls \([1-9] of them sampled\), '
 }
 
+# The writer alone is killed, so that nothing of what it wrote is lost; then the power fails while a reader ends the
+# change, or behind that. Every state is A or B.
+@test "in place: every state of the disk behind a reader of what a killed writer left" {
+    local n both=0
+    make_models 40000 6
+    mkdir a b
+    cp a.st a/m.st
+    cp b.st b/m.st
+    for n in {8..15}; do # from the mark on
+        calls CALLS_KILL=$n CALLS_LOG="$PWD/log$n" 2>/dev/null || true
+        env CALLS_FOLDER="$PWD/m" CALLS_LOG="$PWD/log$n" LD_PRELOAD="$build/faults/calls.so" "$build/kvctl" hash m/m.st >/dev/null
+        run "$build/faults/states" -m 300 -n 20 "log$n" a b
+        assert_output --partial ' states behind '
+        refute_output --partial ' is left in '
+        both=$((both + !status))
+    done
+    [ $both -gt 5 ]
+}
+
 # The last sync is that of the folder that lost the journal, which would do no harm.
 @test "in place: a sync that is left out is found" {
     make_models 20000 50
