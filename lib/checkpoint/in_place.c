@@ -25,7 +25,7 @@ struct in_place {
     char *given;        /* that names.given points to */
     int file, temp;     /* open; temp is the journal, under either name, or the clone */
     bool has_temp;      /* it stands under its temporary name */
-    bool cloned;        /* the places go into a clone of the file; there is no journal */
+    bool cloned;        /* the places go into a clone of the file, without a journal */
     struct stat about;  /* the file when it was opened */
     int64_t begin, end; /* of all that is put */
     journal_writer journal;

@@ -36,8 +36,8 @@
  *     5 they are not synced          either           B            again: B, or drops it: B
  *     6 the folder is not synced     its own          B            drops it, if it is there: B
  *
- * No program reads a file with the mark as a model: it is no beginning of any format. So a mixture
- * that lost its journal (the file was moved, or is read by another of its hard links) is an error.
+ * No program reads a file with the mark as a model, since no format begins so. A mixture that
+ * lost its journal (the file was moved, or is read by another of its hard links) is an error.
  * A file that another program wrote meanwhile has no mark, and stays as it is.
  *
  * A write that fails in step 4 or 5 is tried three times with all before it, since a disk that
@@ -89,7 +89,7 @@ int in_place_expect(in_place *j, const char *key, int64_t offset, int64_t n, uin
 /* Changes the file; this process has no checkpoint of it open. Releases j either way. Asks whether
  * to stop only before the first byte changes. Errors that leave the file as it was: io, busy (a
  * reader has it open, or a session uses it as its store), interrupted, value (it was changed or
- * replaced since in_place_open). Where writing itself fails (io) as told above, the file keeps its
+ * replaced since in_place_open). Where writing itself and the copy fail (io), the file keeps its
  * mark, and the hint names it, the journal, and what ends the change. */
 int in_place_commit(in_place *j, kv_err *e);
 

@@ -131,7 +131,7 @@ static int put_changes(applying *r, const patch_chain_key *k, const char *a, con
     return rc;
 }
 
-/* Gives the journal the sum of a key, of which n bytes come from byte `at` on. */
+/* Adds n bytes of a key, from its byte `at` on, to its sum, and gives the journal the whole sum. */
 static int put_sum(applying *r, xxh64_parts *sum, const patch_chain_key *k, const char *made,
                    int64_t at, int64_t n, kv_err *e)
 {

@@ -21,7 +21,7 @@ static void check_ends(const model *m, const char *state, const char *want)
     check_alone();
 }
 
-/* Beside a file that has not its mark, or has lost it again, the journal is not needed. */
+/* A file without the mark is whole, before the mark came and after it went. */
 TEST(in_place_cut_beside_the_mark)
 {
     model *m = model_small();
