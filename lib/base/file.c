@@ -65,6 +65,46 @@ int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_
     return KV_OK;
 }
 
+int file_read_at(int fd, const char *name, int64_t at, void *to, int64_t n, int64_t *got, kv_err *e)
+{
+    int64_t done = 0;
+    ssize_t some = 1;
+    for (; done < n && some != 0; done += some > 0 ? some : 0) {
+        some = pread(fd, (char *)to + done, (size_t)(n - done), at + done);
+        if (some < 0 && errno != EINTR)
+            return file_error(e, "read", name, errno);
+    }
+    if (got)
+        *got = done;
+    else if (done < n)
+        return file_bad(e, KV_E_IO, name, "the file became shorter while it was read");
+    return KV_OK;
+}
+
+int file_sync(int fd)
+{
+    int rc, tries = 0;
+    do {
+        rc = fsync(fd);
+    } while (rc != 0 && errno == EINTR && ++tries < 100);
+    return rc;
+}
+
+int file_sync_folder(const char *path, kv_err *e)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int rc = KV_OK;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && file_sync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+        rc = file_error(e, "write", folder, errno);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
 int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e)
 {
     errno = 0;
@@ -209,7 +249,7 @@ static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
         return KV_E_MEMORY;
     for (int i = 0; i < 10000; i++) {
         snprintf(temp, size, "%.*s.kv-%ld-%d.tmp", folder, out->path, (long)getpid(), i);
-        *fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        *fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (*fd >= 0 || errno != EEXIST)
             break;
     }
@@ -355,20 +395,6 @@ static void release(file_out *out)
     *out = (file_out){0};
 }
 
-/* Makes the rename in the folder of path last. What cannot be opened or synced is left to the
- * system: the data are complete under their name. */
-static void sync_folder(const char *path)
-{
-    int folder = folder_length(path);
-    char *name = folder ? mem_text(path, (size_t)folder, NULL) : mem_text(".", 1, NULL);
-    int fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-    mem_free(name);
-}
-
 /* Everything to the disk. */
 static int flush(file_out *out, kv_err *e)
 {
@@ -376,7 +402,7 @@ static int flush(file_out *out, kv_err *e)
     errno = 0;
     /* After a write that failed, a flush usually says again why; else errno may still know. */
     if (ferror(out->f) | (fflush(out->f) != 0) ||
-        (out->temp && !out->unsynced && fsync(fileno(out->f)) != 0))
+        (out->temp && !out->unsynced && file_sync(fileno(out->f)) != 0))
         return file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
     return KV_OK;
 }
@@ -408,7 +434,7 @@ int file_out_commit(file_out *out, kv_err *e)
         if (rc && !out->part)
             unlink(out->temp);
         if (!rc && !out->unsynced)
-            sync_folder(out->path);
+            (void)file_sync_folder(out->path, NULL); /* the data are complete under their name */
         (void)shut(out, KV_E_IO, NULL); /* all is on the disk already */
     }
     release(out);

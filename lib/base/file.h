@@ -96,6 +96,18 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum);
  * be repeated for ever. Error: io, with name as the path. */
 int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_t n, kv_err *e);
 
+/* Reads n bytes from byte `at` of the file on. *got is less where it ends before; without got that
+ * is an error. Error: io. */
+int file_read_at(int fd, const char *name, int64_t at, void *to, int64_t n, int64_t *got,
+                 kv_err *e);
+
+/* fsync, again where a signal cut it short, as file systems of a network let it: not for ever. */
+int file_sync(int fd);
+
+/* Makes what happened to the names in the folder of path last. A file system that cannot sync a
+ * folder, or a user who may not open it, is not an error; a disk that fails is: io. */
+int file_sync_folder(const char *path, kv_err *e);
+
 /* Writes n bytes to f. Error: io, as above with name as the path. */
 int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e);
 

@@ -216,19 +216,6 @@ static int rename_folder(folder_out *out)
     return out->replaces ? exchange_slowly(out) : rename(out->temp, out->path);
 }
 
-static void sync_above(const folder_out *out)
-{
-    const char *slash = strrchr(out->path, '/');
-    char *above = slash ? mem_text(out->path, (size_t)(slash - out->path) + 1, NULL)
-                        : mem_text(".", 1, NULL);
-    int fd = above ? open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-    mem_free(above);
-}
-
 static void release(folder_out *out)
 {
     if (out->fd >= 0)
@@ -243,11 +230,11 @@ int folder_out_commit(folder_out *out, kv_err *e)
 {
     kv_assert(out->name, "a folder is committed that was not opened, or ended already");
     int rc = KV_OK;
-    if (fchmod(out->fd, out->mode) != 0 || (!out->unsynced && fsync(out->fd) != 0) ||
+    if (fchmod(out->fd, out->mode) != 0 || (!out->unsynced && file_sync(out->fd) != 0) ||
         rename_folder(out) != 0)
         rc = file_error(e, "write", out->name, errno);
     if (!rc && !out->unsynced)
-        sync_above(out);
+        (void)file_sync_folder(out->path, NULL);
     /* temp is what was replaced, or what could not be placed */
     if ((rc || out->replaces) && !file_remove_folder(out->temp))
         tell_left(out->temp);

@@ -150,7 +150,7 @@ static void start_sync(int fd, int64_t at, int64_t n)
 static int finish_file(checkpoint_out *out, out_file *f, kv_err *e)
 {
     int fd = atomic_exchange(&f->fd, -1), rc = KV_OK;
-    if (!out->unsynced && fsync(fd) != 0)
+    if (!out->unsynced && file_sync(fd) != 0)
         rc = file_error(e, "write", f->name, errno);
     if (close(fd) != 0 && !rc)
         rc = file_error(e, "write", f->name, errno);

@@ -140,15 +140,8 @@ static bool map(file_window *w, int fd, int64_t size, int64_t at, int64_t n, int
 static int fill(file_window *w, int fd, const char *name, int64_t at, int64_t n, kv_err *e)
 {
     int rc = mem_grow(&w->buffer, &w->cap, n, 1, e);
-    int64_t got = 0;
-    while (!rc && got < n) {
-        ssize_t some = pread(fd, w->buffer + got, (size_t)(n - got), at + got);
-        if (some < 0 && errno != EINTR)
-            rc = file_error(e, "read", name, errno);
-        else if (some == 0)
-            rc = file_bad(e, KV_E_IO, name, "the file became shorter while it was read");
-        got += some > 0 ? some : 0;
-    }
+    if (!rc)
+        rc = file_read_at(fd, name, at, w->buffer, n, NULL, e);
     w->data = w->buffer;
     w->begin = at;
     w->bytes = rc ? 0 : n;

@@ -309,16 +309,8 @@ static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
     char *all = mem_alloc(size, 1, e);
     int64_t n = 0;
     int rc = all ? KV_OK : KV_E_MEMORY;
-    while (!rc && n < size) {
-        ssize_t got = read(c->from, all + n, (size_t)(size - n));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            rc = file_error(e, "read", c->source, errno);
-        if (got <= 0)
-            break;
-        n += got;
-    }
+    if (!rc)
+        rc = file_read_at(c->from, c->source, 0, all, size, &n, e);
     if (!rc && (rc = edit_config(all, n, c->source, f, &text, e)) == KV_E_FORMAT) {
         f->odd_config = true;
         buf_clear(&text);
@@ -357,7 +349,7 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
     bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
                   about.st_size <= CONFIG_MAX;
     rc = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
-    if (!rc && !unsynced && fsync(c->to) != 0)
+    if (!rc && !unsynced && file_sync(c->to) != 0)
         rc = file_error(e, "write", c->target, errno);
     int fd = c->to;
     c->to = -1;

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "checkpoint/in_place_journal.h"
 #include "checkpoint/in_place_recover.h"
 #include "checkpoint/in_place_redo.h"
@@ -20,17 +23,19 @@
 struct in_place {
     in_place_names names;
     char *given;        /* that names.given points to */
-    int file, temp;     /* open; temp is the journal under either name */
+    int file, temp;     /* open; temp is the journal, under either name, or the clone */
     bool has_temp;      /* it stands under its temporary name */
+    bool cloned;        /* the places go into a clone of the file, without a journal */
     struct stat about;  /* the file when it was opened */
     int64_t begin, end; /* of all that is put */
     journal_writer journal;
-    bool unsynced;
+    in_place_target target; /* the file or its clone; memory is taken before anything changes */
 };
 
 static void release(in_place *j)
 {
     journal_release(&j->journal);
+    in_place_target_release(&j->target);
     if (j->file >= 0)
         close(j->file);
     if (j->temp >= 0)
@@ -50,7 +55,7 @@ void in_place_abandon(in_place *j)
 
 void in_place_unsynced(in_place *j)
 {
-    j->unsynced = true;
+    j->target.unsynced = true;
 }
 
 static int open_file(in_place *j, kv_err *e)
@@ -127,27 +132,57 @@ static int end_earlier_change(const in_place_names *n, kv_err *e)
         if (!in_place_exists(n->journal))
             return KV_OK;
         rc = in_place_recover(n, &fate, e);
-        if (!rc && fate == JOURNAL_LEFT)
-            return in_place_cannot_end(n, "change", e);
+        if (!rc && fate == JOURNAL_LEFT) /* the one of this change takes its place */
+            return KV_OK;
         if (!rc && fate == JOURNAL_HELD)
             rc = in_place_wait(&p, &over, e);
     }
     return rc ? rc : in_place_changing(n, e);
 }
 
-/* Notes the file as it is before the change; an earlier change was ended. */
+/* Notes the file as it is before the change; an earlier change was ended, by one who may have put a
+ * new file in its place. */
 static int look_at_file(in_place *j, kv_err *e)
 {
     const char *name = j->names.given;
     journal_about *about = &j->journal.about;
+    if (!in_place_is_named(j->file, j->names.file)) {
+        close(j->file);
+        int rc = open_file(j, e);
+        if (rc)
+            return rc;
+    }
     if (fstat(j->file, &j->about) != 0 ||
         pread(j->file, about->first, sizeof about->first, 0) != (ssize_t)sizeof about->first)
         return file_error(e, "read", name, errno);
     if (memcmp(about->first, IN_PLACE_MARK, sizeof about->first) == 0)
-        return in_place_lost(name, e);
+        return in_place_exists(j->names.journal) ? in_place_cannot_end(&j->names, "change", e)
+                                                 : in_place_lost(name, e);
     about->target_bytes = j->about.st_size;
     about->pid = (int32_t)getpid();
     return KV_OK;
+}
+
+/* Makes the temporary file a copy of the file that shares its blocks, where the file system can
+ * (XFS, btrfs, bcachefs). It shall take the place of the file, so that has no other name, and its
+ * owner may be given to it. */
+static bool clone(in_place *j)
+{
+    return j->about.st_nlink == 1 &&
+           file_take_owner(j->temp, &j->about, "file", j->names.given, NULL) == KV_OK &&
+           fchmod(j->temp, j->about.st_mode & 07777) == 0 && ioctl(j->temp, FICLONE, j->file) == 0;
+}
+
+/* Where the places will go. */
+static int begin(in_place *j, kv_err *e)
+{
+    j->cloned = clone(j);
+    j->target.fd = j->cloned ? j->temp : j->file;
+    j->target.name = j->names.given;
+    j->target.bytes = j->about.st_size;
+    if (!j->cloned)
+        give_to_owner(j);
+    return in_place_target_begin(&j->target, e);
 }
 
 int in_place_open(in_place **out, const char *path, kv_err *e)
@@ -160,21 +195,19 @@ int in_place_open(in_place **out, const char *path, kv_err *e)
     int rc = j->given ? in_place_names_of(&j->names, j->given, e) : KV_E_MEMORY;
     if (!rc && !(rc = open_file(j, e)) && !(rc = open_temp(j, e)) &&
         !(rc = end_earlier_change(&j->names, e)) &&
-        !(rc = journal_begin(&j->journal, j->temp, j->names.temp, e)))
-        rc = look_at_file(j, e);
+        !(rc = journal_begin(&j->journal, j->temp, j->names.temp, e)) && !(rc = look_at_file(j, e)))
+        rc = begin(j, e);
     if (rc) {
         in_place_abandon(j);
         return rc;
     }
-    give_to_owner(j);
     *out = j;
     return KV_OK;
 }
 
-int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_bytes, int64_t n,
-                 kv_err *e)
+int in_place_put(in_place *j, int64_t offset, const void *bytes_now, int64_t n, kv_err *e)
 {
-    const char *before = old, *after = new_bytes;
+    const char *now = bytes_now;
     int rc = KV_OK;
     if (!kv_assert(offset >= 8 && n >= 0 && n <= j->about.st_size - offset,
                    "%lld bytes at %lld of a file of %lld are put", (long long)n, (long long)offset,
@@ -186,22 +219,36 @@ int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_b
         j->end = offset + n;
     for (int64_t at = 0, bytes; at < n && !rc; at += bytes) {
         bytes = n - at < JOURNAL_RECORD ? n - at : JOURNAL_RECORD;
-        journal_record r = {offset + at, bytes, before + at, after + at};
-        rc = journal_add(&j->journal, &r, e);
+        journal_record r = {.offset = offset + at, .n = bytes, .now = now + at};
+        rc = j->cloned ? in_place_target_put(&j->target, r.offset, r.now, bytes, e)
+                       : journal_add(&j->journal, &r, e);
     }
     return rc;
 }
 
-/* Keeps readers and sessions out of the file, and checks that it is what it was when it was
- * opened. */
+int in_place_expect(in_place *j, const char *key, int64_t offset, int64_t n, uint64_t sum,
+                    kv_err *e)
+{
+    journal_record r = {.offset = offset, .n = n, .key = key, .sum = sum};
+    r.key_bytes = (int64_t)utf8_cut(key, strlen(key), JOURNAL_NAME);
+    if (!kv_assert(offset >= 8 && n >= 0 && n <= j->about.st_size - offset,
+                   "\"%s\" is %lld bytes at %lld of a file of %lld", key, (long long)n,
+                   (long long)offset, (long long)j->about.st_size))
+        return kv_assert_report(e);
+    return j->cloned ? KV_OK : journal_add(&j->journal, &r, e);
+}
+
+/* Keeps sessions out of the file, and readers, unless another file takes its place; and checks that
+ * it is what it was when it was opened. */
 static int take_file(in_place *j, kv_err *e)
 {
     const in_place_names *n = &j->names;
     struct stat now;
     in_place_patience p = {0};
     int rc = KV_OK;
-    for (bool over = false; !rc && (in_place_lock_whole(j->file) == LOCK_HELD ||
-                                    in_place_lock_file(j->file, F_WRLCK) == LOCK_HELD);) {
+    for (bool over = false;
+         !rc && (in_place_lock_whole(j->file) == LOCK_HELD ||
+                 (!j->cloned && in_place_lock_file(j->file, F_WRLCK) == LOCK_HELD));) {
         rc = in_place_wait(&p, &over, e);
         if (!rc && over)
             return in_place_in_use(n, e);
@@ -230,62 +277,76 @@ static int reserve(const in_place *j, kv_err *e)
     return KV_OK;
 }
 
+static int sync_folder(const in_place *j, kv_err *e)
+{
+    return j->target.unsynced ? KV_OK : file_sync_folder(j->names.file, e);
+}
+
+/* The temporary file gets the name `to`. */
+static int name_temp(in_place *j, const char *to, kv_err *e)
+{
+    const in_place_names *n = &j->names;
+    if (!j->target.unsynced && file_sync(j->temp) != 0)
+        return file_error(e, "write", n->temp, errno);
+    if (rename(n->temp, to) != 0)
+        return file_error(e, "write", to, errno);
+    j->has_temp = false;
+    return sync_folder(j, e);
+}
+
 /* Step 2: the journal gets its name. */
 static int put_journal(in_place *j, kv_err *e)
 {
-    const in_place_names *n = &j->names;
-    if (!j->unsynced && fsync(j->temp) != 0)
-        return file_error(e, "write", n->temp, errno);
-    if (rename(n->temp, n->journal) != 0)
-        return file_error(e, "write", n->journal, errno);
-    j->has_temp = false;
-    int rc = j->unsynced ? KV_OK : in_place_sync_folder(n, e);
-    if (rc) { /* nothing has changed, so neither shall it later */
-        unlink(n->journal);
-        (void)in_place_sync_folder(n, NULL);
+    int rc = name_temp(j, j->names.journal, e);
+    if (rc && !j->has_temp) { /* nothing has changed, so neither shall it later */
+        unlink(j->names.journal);
+        (void)sync_folder(j, NULL);
     }
     return rc;
-}
-
-/* The error of a change whose old bytes stand in the file again. */
-static void take_back(int rc, kv_err *e)
-{
-    if (!e)
-        return;
-    char text[sizeof e->text];
-    snprintf(text, sizeof text, "%s", e->text);
-    *e = (kv_err){0};
-    kv_err_set(e, (kv_code)rc, "%s", text);
-    kv_err_hint(e, "the file is as it was");
 }
 
 /* Steps 2 to 6, with a journal that is complete. */
 static int change(in_place *j, kv_err *e)
 {
     const in_place_names *n = &j->names;
-    in_place_target t = {j->file, n->given, j->about.st_size, j->unsynced};
     journal_reader r;
     journal_fate fate;
     bool whole;
-    int rc = journal_open(&r, j->temp, n->journal, &whole, e);
+    int rc = journal_open(&r, j->temp, in_place_base(n, n->journal), &whole, e);
     if (!rc && !whole)
         rc = file_bad(e, KV_E_IO, n->temp, "the journal changed while it was written");
-    bool begun = !rc && !(rc = stop_check(e)) && !(rc = put_journal(j, e));
-    if (begun && !(rc = in_place_do_again(n, &t, &r, e)))
-        rc = in_place_drop_journal(n, j->file, &fate, e);
-    else if (begun && in_place_redo(&t, &r, true, NULL) == KV_OK &&
-             in_place_drop_journal(n, j->file, &fate, NULL) == KV_OK)
-        take_back(rc, e);
+    if (rc || (rc = stop_check(e)) || (rc = put_journal(j, e))) {
+        journal_close(&r);
+        return rc;
+    }
+    if (!(rc = in_place_put_first(&j->target, IN_PLACE_MARK, e))) {
+        rc = in_place_end(n, &j->target, &r, false, &fate, e);
+    } else if (in_place_put_first(&j->target, r.about.first, NULL) == KV_OK) {
+        (void)in_place_drop_journal(n, j->file, &fate, NULL);
+        kv_err_hint(e, "the file is as it was");
+    } else {
+        in_place_hint_kept(n, e);
+    }
     journal_close(&r);
     return rc;
 }
 
+/* The clone, whose places are written, becomes the file. */
+static int change_clone(in_place *j, kv_err *e)
+{
+    int rc = stop_check(e);
+    return rc || (rc = in_place_target_flush(&j->target, e)) ? rc : name_temp(j, j->names.file, e);
+}
+
 int in_place_commit(in_place *j, kv_err *e)
 {
-    int rc = journal_end(&j->journal, e);
-    if (!rc && j->journal.about.records > 0 && !(rc = take_file(j, e)) &&
-        !(rc = reserve(j, e)))
-        rc = change(j, e);
+    int rc = j->cloned ? KV_OK : journal_end(&j->journal, e);
+    if (!rc && j->end > 0 && !(rc = take_file(j, e))) {
+        if (j->cloned)
+            rc = change_clone(j, e);
+        else if (!(rc = reserve(j, e)))
+            rc = change(j, e);
+    }
     in_place_abandon(j);
     return rc;
 }

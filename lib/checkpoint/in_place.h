@@ -1,27 +1,49 @@
-/* Changing a file where it stands, behind a journal: after kill -9 or a power cut at any moment,
- * whoever opens the file next finds it as it was (A) or as it shall be (B), never a mixture.
+/* Changing a file where it stands: after kill -9 or a power cut at any moment, whoever opens the
+ * file next finds it as it was (A) or as it shall be (B), never a mixture.
  *
  *     in_place *j;
  *     int rc = in_place_open(&j, path, e);
  *     …                                        read the file, find out what to change:
- *     rc = in_place_put(j, offset, old, new, n, e);
+ *     rc = in_place_put(j, offset, now, n, e);
+ *     rc = in_place_expect(j, key, offset, n, sum, e);
  *     …                                        close every checkpoint of this file, then:
  *     rc = in_place_commit(j, e);            or in_place_abandon(j)
  *
- * Why this is right. A change has six steps, and each is on the disk before the next begins:
+ * A file system that shares blocks between files (FICLONE) makes a copy of the file at no cost. The
+ * places are written into that, which is synced and renamed over the file, so every reader has A or
+ * B. It is not done where the file has other hard links, which would keep A.
  *
- *     1  the journal is written under a temporary name: every place, what stands there, what comes
+ * Elsewhere a journal is needed. Such a change has six steps, and each is on the disk before the
+ * next begins:
+ *
+ *     1  the journal is written under a temporary name: every place, what comes there, and the sum
+ *        of each key in B
  *     2  it is renamed to .NAME.kv-journal, beside the file
  *     3  the first 8 bytes of the file become IN_PLACE_MARK
  *     4  the places are written
  *     5  the first 8 bytes come back
  *     6  the journal is removed
  *
- * A crash before step 2 has ended leaves the file untouched: A. Afterwards the journal is complete,
- * and the next reader does steps 3 to 6 again, which gives B however much of them was done. Without
- * its mark the file is A or B in every state; with it, it may be a mixture, and no program reads
- * it as a model: the mark is no beginning of any format. So a mixture that lost its journal (the
- * file was moved, or is read by another of its hard links, or by another program) is an error.
+ * Why this is right. A file without the mark is whole, so the next reader drops the journal. One
+ * with the mark may be a mixture: the journal is complete, and the reader does steps 3 to 6 again.
+ * New bytes written twice are the same, so that gives B, which the sums prove before the mark goes.
+ *
+ *     crash after                    first bytes      places       next reader, and then
+ *     1 the journal is written       its own          A            drops the journal: A
+ *     2 it has its name              its own          A            drops the journal: A
+ *     3 the mark is not synced       either           A            A as above, or again: B
+ *     4 any of the places            the mark         a mixture    again: B
+ *     5 they are not synced          either           B            again: B, or drops it: B
+ *     6 the folder is not synced     its own          B            drops it, if it is there: B
+ *
+ * No program reads a file with the mark as a model, since no format begins so. A mixture that
+ * lost its journal (the file was moved, or is read by another of its hard links) is an error.
+ * A file that another program wrote meanwhile has no mark, and stays as it is.
+ *
+ * A write that fails in step 4 or 5 is tried three times with all before it, since a disk that
+ * failed to sync has forgotten what was written. Then the file is copied, the places are written
+ * into the copy, and that takes its place; where there are other hard links, or no room, the file
+ * keeps its mark.
  *
  * Locks. A reader of ours holds a shared one on the file while it is open (of the kind
  * F_OFD_SETLK). A writer holds an exclusive one on the journal from in_place_open on (flock), and
@@ -54,18 +76,21 @@ typedef struct in_place in_place;
  * in_place_shared); memory, interrupted. */
 int in_place_open(in_place **out, const char *path, kv_err *e);
 
-/* n bytes from offset on, which are `old`, shall become `new`; offset is at least 8. Borrowed for
- * the call. No byte is put twice. Any order is allowed, ascending is quickest. Errors: io (also no
- * room for the journal), memory; then abandon. */
-int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_bytes, int64_t n,
-                 kv_err *e);
+/* The n bytes from offset on shall become `now`; offset is at least 8. Borrowed for the call. No
+ * byte is put twice. Any order is allowed, ascending is quickest. Errors: io (also no room for the
+ * journal), memory; then abandon. */
+int in_place_put(in_place *j, int64_t offset, const void *now, int64_t n, kv_err *e);
+
+/* Says that the n bytes of a key from offset on have this XXH64 (base/xxh64.h) behind the change.
+ * Whoever ends a change that was cut short compares them. Errors: io, memory; then abandon. */
+int in_place_expect(in_place *j, const char *key, int64_t offset, int64_t n, uint64_t sum,
+                    kv_err *e);
 
 /* Changes the file; this process has no checkpoint of it open. Releases j either way. Asks whether
  * to stop only before the first byte changes. Errors that leave the file as it was: io, busy (a
  * reader has it open, or a session uses it as its store), interrupted, value (it was changed or
- * replaced since in_place_open). When writing itself fails (io), it is tried once more, and then
- * the old bytes are put back; only where that fails too the file keeps its mark, and the hint names
- * it and says what ends the change. */
+ * replaced since in_place_open). Where writing itself and the copy fail (io), the file keeps its
+ * mark, and the hint names it, the journal, and what ends the change. */
 int in_place_commit(in_place *j, kv_err *e);
 
 /* Drops the change; the file is as it was. NULL is allowed. */
@@ -79,9 +104,9 @@ void in_place_unsynced(in_place *j);
 /* Called by whoever has opened the regular file at path for reading, before it reads: takes the
  * shared lock on fd, which closing gives back, and ends a change of the file that was cut short.
  * Afterwards the file is A or B, and stays so while fd is open. Costs three system calls that find
- * nothing. Errors, with nothing changed: busy (it is being changed); format (the journal is not of
- * what stands there now, or it is damaged and the file half changed); io (half changed, and
- * this user may not write it, or the journal is another user's). */
+ * nothing; fd may become another file at path. Errors: busy (it is being changed); format (half
+ * changed, and the journal is damaged, or the file was changed by another program); io (half
+ * changed, and this user may not write it, or the journal is another user's). */
 int in_place_shared(int fd, const char *path, kv_err *e);
 
 /* (optional) From now on this process ends no change that was cut short, but that of the file

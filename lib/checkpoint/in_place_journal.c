@@ -1,9 +1,7 @@
 /* Journals as bytes. */
 #include "checkpoint/in_place_journal.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -11,7 +9,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they stand");
 
-static const char magic[8] = {'k', 'v', 'j', 'o', 'u', 'r', 'n', '1'};
+static const char magic[8] = {'k', 'v', 'j', 'o', 'u', 'r', 'n', '2'},
+                  magic_old[8] = {'k', 'v', 'j', 'o', 'u', 'r', 'n', '1'};
 
 typedef struct file_header {
     char magic[8];
@@ -30,8 +29,8 @@ typedef struct block_header {
 _Static_assert(sizeof(file_header) == JOURNAL_HEADER && sizeof(block_header) == 16,
                "they have no gaps");
 
-/* The most bytes of a record: two numbers of 10 bytes, and the bytes twice. */
-#define RECORD_MOST(n) (20 + 2 * (n))
+/* The most bytes of a record of n: four numbers of 10 bytes, a sum, and the bytes. */
+#define RECORD_MOST(n) (48 + (n))
 _Static_assert(sizeof(block_header) + RECORD_MOST(JOURNAL_RECORD) <= JOURNAL_BLOCK, "it fits");
 
 /* So that no place in a journal overflows an integer. */
@@ -76,18 +75,26 @@ static void put_bytes(journal_writer *w, const char *data, int64_t n)
 
 int journal_add(journal_writer *w, const journal_record *r, kv_err *e)
 {
-    int64_t by = r->offset - w->end;
+    int64_t by = r->offset - w->end, n = r->now ? r->n : 0;
     uint64_t d = by >= 0 ? (uint64_t)by << 1 : ((uint64_t)-by << 1) - 1;
-    int rc = w->used + RECORD_MOST(r->n) > JOURNAL_BLOCK ? flush(w, e) : KV_OK;
+    bool full = w->used + RECORD_MOST(r->now ? n : r->key_bytes) > JOURNAL_BLOCK;
+    int rc = full ? flush(w, e) : KV_OK;
     if (rc)
         return rc;
-    put_number(w, d << 1 | (r->n == w->n));
-    if (r->n != w->n)
+    bool same = n > 0 && n == w->n;
+    put_number(w, d << 1 | same);
+    if (!same)
+        put_number(w, (uint64_t)n);
+    if (n > 0) {
+        put_bytes(w, r->now, n);
+        w->n = n;
+    } else {
         put_number(w, (uint64_t)r->n);
-    put_bytes(w, r->old, r->n);
-    put_bytes(w, r->now, r->n);
-    w->end = r->offset + r->n;
-    w->n = r->n;
+        put_number(w, (uint64_t)r->key_bytes);
+        put_bytes(w, r->key, r->key_bytes);
+        put_bytes(w, (const char *)&r->sum, sizeof r->sum);
+    }
+    w->end = r->offset + n;
     w->in_block++;
     w->about.records++;
     return KV_OK;
@@ -118,16 +125,10 @@ void journal_release(journal_writer *w)
 /* Reads n bytes; *whole becomes false if the file ends before. */
 static int read_at(const journal_reader *r, int64_t at, void *to, int64_t n, bool *whole, kv_err *e)
 {
-    while (n > 0 && *whole) {
-        ssize_t got = pread(r->fd, to, (size_t)n, at);
-        if (got < 0 && errno != EINTR)
-            return file_error(e, "read", r->name, errno);
-        *whole = got != 0;
-        to = (char *)to + (got > 0 ? got : 0);
-        at += got > 0 ? got : 0;
-        n -= got > 0 ? got : 0;
-    }
-    return KV_OK;
+    int64_t got;
+    int rc = file_read_at(r->fd, r->name, at, to, n, &got, e);
+    *whole = *whole && !rc && got == n;
+    return rc;
 }
 
 void journal_rewind(journal_reader *r)
@@ -147,7 +148,8 @@ int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_er
     int rc = read_at(r, 0, &h, sizeof h, whole, e);
     if (rc || !*whole)
         return rc;
-    *whole = memcmp(h.magic, magic, sizeof magic) == 0 &&
+    r->has_old = memcmp(h.magic, magic_old, sizeof magic) == 0;
+    *whole = (r->has_old || memcmp(h.magic, magic, sizeof magic) == 0) &&
              h.sum == xxh64(&h, offsetof(file_header, sum)) && h.zero == 0 && h.records >= 0 &&
              h.target_bytes >= (int64_t)sizeof h.first && h.target_bytes <= TARGET_MOST;
     if (!*whole)
@@ -202,21 +204,49 @@ static bool ends_well(const journal_reader *r)
     return r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;
 }
 
+/* The next n bytes of the block. */
+static const char *take_bytes(journal_reader *r, int64_t n, bool *whole)
+{
+    *whole = *whole && n <= r->used - r->taken;
+    if (!*whole)
+        return NULL;
+    r->taken += n;
+    return r->block + r->taken - n;
+}
+
+/* What a key is afterwards. */
+static void take_key(journal_reader *r, journal_record *record, bool *whole)
+{
+    record->n = take_number(r, whole);
+    record->key_bytes = take_number(r, whole);
+    record->key = take_bytes(r, record->key_bytes, whole);
+    const char *sum = take_bytes(r, sizeof record->sum, whole);
+    if (sum)
+        memcpy(&record->sum, sum, sizeof record->sum);
+    *whole = *whole && record->key_bytes <= JOURNAL_NAME;
+}
+
 static void take_record(journal_reader *r, journal_record *record, bool *whole)
 {
     int64_t code = take_number(r, whole), d = code >> 1;
     int64_t by = d & 1 ? -(d / 2) - 1 : d / 2;
     int64_t n = code & 1 ? r->n : take_number(r, whole);
+    *record = (journal_record){.offset = r->end + by, .n = n};
+    if (n > 0) {
+        *whole = *whole && n <= JOURNAL_RECORD;
+        if (r->has_old)
+            (void)take_bytes(r, n, whole);
+        record->now = take_bytes(r, n, whole);
+        r->n = n;
+    } else {
+        *whole = *whole && !r->has_old && !(code & 1);
+        take_key(r, record, whole);
+    }
     /* |by| < 2^61 and the end is at most TARGET_MOST, so that no sum overflows */
-    *whole = *whole && n > 0 && n <= JOURNAL_RECORD && 2 * n <= r->used - r->taken &&
-             r->end + by >= (int64_t)sizeof r->about.first &&
-             r->end + by <= r->about.target_bytes - n;
-    if (!*whole)
-        return;
-    *record = (journal_record){r->end + by, n, r->block + r->taken, r->block + r->taken + n};
-    r->taken += 2 * n;
-    r->end = record->offset + n;
-    r->n = n;
+    *whole = *whole && record->offset >= (int64_t)sizeof r->about.first &&
+             record->n <= r->about.target_bytes && /* so that this does not either */
+             record->offset <= r->about.target_bytes - record->n;
+    r->end = *whole ? record->offset + n : 0;
 }
 
 int journal_next(journal_reader *r, journal_record *record, bool *more, bool *whole, kv_err *e)
@@ -238,6 +268,17 @@ int journal_next(journal_reader *r, journal_record *record, bool *more, bool *wh
     r->left_in_block--;
     r->left--;
     return KV_OK;
+}
+
+int journal_check(journal_reader *r, bool *whole, kv_err *e)
+{
+    journal_record record;
+    bool more = true;
+    int rc = KV_OK;
+    journal_rewind(r);
+    while (!rc && more)
+        rc = journal_next(r, &record, &more, whole, e);
+    return rc;
 }
 
 void journal_close(journal_reader *r)

@@ -81,21 +81,6 @@ bool in_place_exists(const char *path)
     return lstat(path, &about) == 0;
 }
 
-/* Makes what happened to names last. A file system that cannot sync a folder, or a user who may not
- * open it, is no reason to refuse; a disk that fails is. */
-int in_place_sync_folder(const in_place_names *n, kv_err *e)
-{
-    char folder[PATH_MAX];
-    int rc = KV_OK;
-    snprintf(folder, sizeof folder, "%.*s", n->folder ? n->folder : 1, n->folder ? n->file : ".");
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && fsync(fd) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
-        rc = file_error(e, "write", folder, errno);
-    if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
 /* A lock by flock, which goes with the open file. */
@@ -172,22 +157,25 @@ int in_place_in_use(const in_place_names *n, kv_err *e)
     return kv_err_hint(e, "try again when that has ended"), KV_E_BUSY;
 }
 
-/* The error for a file that the journal was not written for. */
-int in_place_not_its_file(const in_place_names *n, const char *what, kv_err *e)
-{
-    file_bad(e, KV_E_FORMAT, n->given,
-             "%s: the file was changed or replaced after a change of it was cut short", what);
-    return kv_err_hint(e, "to keep the file as it is, remove \"%s\"", n->journal), KV_E_FORMAT;
-}
-
 int in_place_damaged(const in_place_names *n, kv_err *e)
 {
     file_bad(e, KV_E_FORMAT, n->given,
              "half changed, and the journal of the change, \"%s\", is damaged",
              in_place_base(n, n->journal));
-    return kv_err_hint(e, "the file is lost: put a whole one in its place and remove \"%s\"",
-                       n->journal),
-           KV_E_FORMAT;
+    return in_place_hint_lost(n, e), KV_E_FORMAT;
+}
+
+void in_place_hint_lost(const in_place_names *n, kv_err *e)
+{
+    kv_err_hint(e, "the file is lost: put a whole one in its place and remove \"%s\"", n->journal);
+}
+
+void in_place_hint_kept(const in_place_names *n, kv_err *e)
+{
+    kv_err_hint(e,
+                "\"%.60s\" is half changed, and no other program opens it: kvctl ls %.60s "
+                "ends the change, which is kept in \"%.80s\"",
+                n->given, n->given, n->journal);
 }
 
 int in_place_not_now(const in_place_names *n, kv_err *e)

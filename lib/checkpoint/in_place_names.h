@@ -32,9 +32,6 @@ int in_place_look(int fd, const char *path, bool *named, kv_err *e);
 bool in_place_is_named(int fd, const char *path);
 bool in_place_exists(const char *path);
 
-/* Error: io. */
-int in_place_sync_folder(const in_place_names *n, kv_err *e);
-
 /* ---- Locks ---- */
 
 typedef enum lock_result {
@@ -59,9 +56,13 @@ int in_place_wait(in_place_patience *p, bool *over, kv_err *e);
 
 int in_place_changing(const in_place_names *n, kv_err *e);
 int in_place_in_use(const in_place_names *n, kv_err *e);
-int in_place_not_its_file(const in_place_names *n, const char *what, kv_err *e);
 int in_place_damaged(const in_place_names *n, kv_err *e);
 int in_place_not_now(const in_place_names *n, kv_err *e);
 int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e);
+
+/* What to do about an error that left the file half changed: the journal cannot end the change, or
+ * it can. */
+void in_place_hint_lost(const in_place_names *n, kv_err *e);
+void in_place_hint_kept(const in_place_names *n, kv_err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ends a change that was cut short: its journal is written again, or dropped where it is not
+/* Ends a change that was cut short: its journal is written again, or dropped where the file is
  * whole. */
 #include "checkpoint/in_place_recover.h"
 
@@ -16,82 +16,93 @@
 
 /* ---- Ending a change that was cut short ------------------------------------------------------ */
 
-/* Removes the journal of a file that is whole. One that stays does no harm: it fits. The file is
- * unlocked before, so that a reader that cannot lock it and sees no journal knows that no change is
- * at work. */
+/* Removes the journal of a file that is whole. One that stays does no harm. The file is unlocked
+ * before, so that a reader that cannot lock it and sees no journal knows that no change is at work.
+ */
 int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate, kv_err *e)
 {
     (void)in_place_lock_file(file, F_UNLCK);
     *fate = unlink(n->journal) == 0 || errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
-    return in_place_sync_folder(n, e);
+    return file_sync_folder(n->journal, e);
 }
 
-int in_place_do_again(const in_place_names *n, const in_place_target *t, journal_reader *r,
-                      kv_err *e)
+#define TRIES 3
+
+int in_place_end(const in_place_names *n, in_place_target *t, journal_reader *r, bool found,
+                 journal_fate *fate, kv_err *e)
 {
-    kv_err first = {0};
-    int rc = in_place_redo(t, r, false, &first);
-    if (rc == KV_E_IO) /* most errors in the middle pass: a quota, a network, a signal */
-        rc = in_place_redo(t, r, false, e);
-    else if (rc)
-        kv_err_set(e, (kv_code)rc, "%s", first.text);
-    if (rc)
-        kv_err_hint(e, "\"%.60s\" is half changed, and no other program opens it: kvctl ls %.60s "
-                       "ends the change, which is kept in \"%.80s\"", n->given, n->given,
-                    n->journal);
+    kv_err why;
+    int rc = KV_E_IO;
+    for (int i = 0; i < TRIES && rc == KV_E_IO; i++) {
+        why = (kv_err){0};
+        rc = i > 0 || found ? in_place_put_first(t, IN_PLACE_MARK, &why) : KV_OK;
+        if (!rc)
+            rc = in_place_redo(t, r, found, &why);
+    }
+    if (rc == KV_E_IO && in_place_copy(t, n->file, r, NULL) == KV_OK)
+        rc = KV_OK;
+    if (!rc)
+        return in_place_drop_journal(n, t->fd, fate, e);
+    kv_err_set(e, (kv_code)rc, "%s", why.text);
+    if (rc == KV_E_FORMAT)
+        in_place_hint_lost(n, e);
+    else
+        in_place_hint_kept(n, e);
     return rc;
 }
 
-/* Compares the file with a journal whose header is whole, and ends the change. */
-static int end_change(const in_place_names *n, const in_place_target *t, journal_reader *r,
-                      bool *whole, kv_err *e)
+/* Ends the change of a file that begins with the mark, by a journal whose sums are right. */
+static int end_change(const in_place_names *n, in_place_target *t, journal_reader *r,
+                      journal_fate *fate, kv_err *e)
 {
-    in_place_state s;
-    char what[160];
     if (t->bytes != r->about.target_bytes) {
-        snprintf(what, sizeof what, "%lld bytes, and \"%.64s\" is of a file of %lld",
+        file_bad(e, KV_E_FORMAT, n->given,
+                 "half changed, and %lld bytes, where \"%.64s\" is of a file of %lld: the file was "
+                 "changed after a change of it was cut short",
                  (long long)t->bytes, in_place_base(n, n->journal),
                  (long long)r->about.target_bytes);
-        return in_place_not_its_file(n, what, e);
+        return in_place_hint_lost(n, e), KV_E_FORMAT;
     }
-    int rc = in_place_compare(&s, whole, t, r, e);
-    if (rc || !*whole)
-        return rc;
-    if (s.alien < 0 && (s.marked || !s.has_old || !s.has_new))
-        return in_place_do_again(n, t, r, e);
-    if (s.alien >= 0)
-        snprintf(what, sizeof what, "byte %lld is neither the old nor the new one of \"%.64s\"",
-                 (long long)s.alien, in_place_base(n, n->journal));
-    else
-        snprintf(what, sizeof what, "old and new bytes of \"%.64s\", but no mark of a change",
-                 in_place_base(n, n->journal));
-    return in_place_not_its_file(n, what, e);
+    int rc = in_place_target_begin(t, e);
+    if (!rc)
+        rc = in_place_end(n, t, r, true, fate, e);
+    in_place_target_release(t);
+    return rc;
 }
 
-static bool is_marked(int fd)
+/* Error: io. */
+static int is_marked(int fd, const char *name, bool *yes, kv_err *e)
 {
     char first[8];
-    return pread(fd, first, sizeof first, 0) == (ssize_t)sizeof first &&
-           memcmp(first, IN_PLACE_MARK, sizeof first) == 0;
+    int64_t got;
+    int rc = file_read_at(fd, name, 0, first, sizeof first, &got, e);
+    *yes = !rc && got == (int64_t)sizeof first && memcmp(first, IN_PLACE_MARK, sizeof first) == 0;
+    return rc;
 }
 
-/* The journal is open as `journal` and locked, the file as `file` and as well as can be. */
-static int settle(const in_place_names *n, int journal, int file, journal_fate *fate, kv_err *e)
+/* The journal is open as `journal`, the file as `file`, and both are locked, or cannot be. A file
+ * without the mark is whole, A or B, and needs no journal; but on the disk it may have the mark
+ * still. Where there are no locks a writer may be just about to put the mark: its journal stays. */
+static int settle(const in_place_names *n, int journal, int file, bool locked, journal_fate *fate,
+                  kv_err *e)
 {
-    journal_reader r;
     struct stat about;
-    bool whole;
+    journal_reader r;
+    bool marked, whole;
     int rc = fstat(file, &about) == 0 ? KV_OK : file_error(e, "read", n->given, errno);
     in_place_target t = {.fd = file, .name = n->given, .bytes = about.st_size};
-    if (rc)
+    if (rc || (rc = is_marked(file, n->given, &marked, e)))
         return rc;
+    if (!marked) {
+        rc = locked ? in_place_sync(&t, e) : KV_OK;
+        *fate = JOURNAL_LEFT;
+        return rc || !locked ? rc : in_place_drop_journal(n, file, fate, e);
+    }
     rc = journal_open(&r, journal, in_place_base(n, n->journal), &whole, e);
     if (!rc && whole)
-        rc = end_change(n, &t, &r, &whole, e);
-    if (!rc && !whole) /* without a journal the file has to be whole on the disk too */
-        rc = is_marked(file) ? in_place_damaged(n, e) : in_place_sync(&t, e);
+        rc = journal_check(&r, &whole, e);
     if (!rc)
-        rc = in_place_drop_journal(n, file, fate, e);
+        rc = whole ? end_change(n, &t, &r, fate, e) : in_place_damaged(n, e);
     journal_close(&r);
     return rc;
 }
@@ -118,11 +129,12 @@ int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
     struct stat about;
     bool may = false;
     int rc = KV_OK, file = -1, journal = open_journal(n->journal);
+    lock_result got = NO_LOCKS;
     *fate = journal < 0 && errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
     if (journal < 0)
         return KV_OK;
     if (fstat(journal, &about) == 0 && is_trusted(n, &about)) {
-        if (in_place_lock_whole(journal) == LOCK_HELD)
+        if ((got = in_place_lock_whole(journal)) == LOCK_HELD)
             *fate = JOURNAL_HELD;
         else if (!in_place_is_named(journal, n->journal))
             *fate = JOURNAL_GONE; /* another reader was quicker */
@@ -131,7 +143,7 @@ int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
             *fate = JOURNAL_HELD;
     }
     if (may)
-        rc = settle(n, journal, file, fate, e);
+        rc = settle(n, journal, file, got == LOCKED, fate, e);
     if (file >= 0)
         close(file);
     close(journal);
@@ -189,10 +201,29 @@ static found look(const in_place_names *n)
  * good as ended. */
 static int read_beside(int fd, const in_place_names *n, kv_err *e)
 {
+    bool marked;
     (void)in_place_lock_file(fd, F_RDLCK);
-    if (!is_marked(fd))
-        return KV_OK;
+    int rc = is_marked(fd, n->given, &marked, e);
+    if (rc || !marked)
+        return rc;
     return is_left(n) ? in_place_not_now(n, e) : in_place_cannot_end(n, "read", e);
+}
+
+/* A change that could not be ended in the file itself has put a new one in its place: that becomes
+ * fd. */
+static int follow(int fd, const in_place_names *n, bool *moved, kv_err *e)
+{
+    bool marked;
+    int rc = is_marked(fd, n->given, &marked, e);
+    *moved = !rc && marked && !in_place_is_named(fd, n->file);
+    if (!*moved)
+        return rc;
+    int next = open(n->file, O_RDONLY | O_CLOEXEC);
+    if (next < 0 || dup3(next, fd, O_CLOEXEC) < 0)
+        rc = file_error(e, "read", n->given, errno);
+    if (next >= 0)
+        close(next);
+    return rc;
 }
 
 int in_place_shared(int fd, const char *path, kv_err *e)
@@ -200,12 +231,17 @@ int in_place_shared(int fd, const char *path, kv_err *e)
     in_place_names n;
     in_place_patience p = {0};
     int rc = in_place_names_of(&n, path, e);
-    for (bool over = false; !rc && !over;) {
+    for (bool over = false, seen = false, moved = false; !rc && !over;) {
         journal_fate fate = JOURNAL_HELD;
         bool locked = in_place_lock_file(fd, F_RDLCK) != LOCK_HELD;
         found what = look(&n);
+        if (what == FOUND_NOTHING && seen && ((rc = follow(fd, &n, &moved, e)) || moved)) {
+            seen = false;
+            continue;
+        }
         if (what == FOUND_NOTHING || (what == FOUND_TEMP && locked))
             return KV_OK;
+        seen = true;
         if (what == FOUND_JOURNAL && locked && is_left(&n)) /* no writer is at work */
             return read_beside(fd, &n, e);
         (void)in_place_lock_file(fd, F_UNLCK);

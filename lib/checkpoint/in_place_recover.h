@@ -16,9 +16,14 @@ typedef enum journal_fate {
  * file is not the one that the journal is about, or a damaged journal left it half changed). */
 int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e);
 
-/* Writes what a journal says that was read to its end and fits; then removes it. Errors: io. */
-int in_place_do_again(const in_place_names *n, const in_place_target *t, journal_reader *r,
-                      kv_err *e);
+/* Ends a change whose journal was read to its end and fits, and removes it: the places are written,
+ * up to three times where that fails; then the file is copied. found: another process began it, so
+ * the mark may not be on the disk yet, and the sums of keys are compared. Errors: io, format; the
+ * hint says what to do about the file, which keeps its mark. */
+int in_place_end(const in_place_names *n, in_place_target *t, journal_reader *r, bool found,
+                 journal_fate *fate, kv_err *e);
+
+/* Error: io, the removal may not last. */
 int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate, kv_err *e);
 
 #endif

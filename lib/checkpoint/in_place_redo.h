@@ -1,5 +1,5 @@
-/* Doing what a complete journal says: looking whether it fits the file, then writing its places.
- * Memory is bounded, whatever the size of file and journal. See in_place.h. */
+/* Writing places into a file, and doing what a complete journal says. Memory is bounded, whatever
+ * the size of file and journal, and taken before the first byte changes. See in_place.h. */
 #ifndef CHECKPOINT_IN_PLACE_REDO_H
 #define CHECKPOINT_IN_PLACE_REDO_H
 
@@ -7,30 +7,48 @@
 
 #include "checkpoint/in_place_journal.h"
 
+#define TARGET_WINDOW ((int64_t)1 << 20)
+#define TARGET_PART   ((int64_t)1 << 16)
+#define TARGET_PAGE   ((int64_t)1 << 12)
+
+/* A file that is changed. Places go through a window of it: a megabyte that begins where the first
+ * place does that is not in the one before. Parts of 64 KB are read into it when a place in them is
+ * asked for, and pages of 4 KB are written when the window moves on, neighbours together. So places
+ * that are close cost no call each, and pages without a change are not written. */
 typedef struct in_place_target {
-    int fd;
+    int fd;           /* open for reading and writing */
     const char *name; /* for messages, borrowed */
     int64_t bytes;
     bool unsynced; /* nothing waits for the disk */
+    char *data;
+    int64_t begin; /* a multiple of TARGET_PART; data holds at most a window from here on */
+    bool is_read[TARGET_WINDOW / TARGET_PART], is_changed[TARGET_WINDOW / TARGET_PAGE];
+    bool any_changed;
 } in_place_target;
 
-/* How a file stands to its journal. */
-typedef struct in_place_state {
-    bool marked;   /* it begins with the mark: it may be a mixture */
-    bool has_old;  /* a byte is the old one, where the new one is another */
-    bool has_new;  /* a byte is the new one, where the old one was another */
-    int64_t alien; /* a byte that is neither; -1: there is none */
-} in_place_state;
+/* t has all above data. Error: memory. */
+int in_place_target_begin(in_place_target *t, kv_err *e);
 
-/* Compares the whole file with the journal; *whole as of journal_next, and when it is false nothing
- * else is known. Errors: io, memory. */
-int in_place_compare(in_place_state *s, bool *whole, const in_place_target *t, journal_reader *r,
-                     kv_err *e);
+/* Puts n <= JOURNAL_RECORD bytes into place `at`; in_place_target_flush, the last of them too.
+ * Errors: io. */
+int in_place_target_put(in_place_target *t, int64_t at, const char *data, int64_t n, kv_err *e);
+int in_place_target_flush(in_place_target *t, kv_err *e);
 
-/* Writes the mark, the places and the first bytes, each synced before the next. back: the places
- * get their old bytes. The journal was read to its end before. Errors: io, memory; the file may be
- * a mixture then. */
-int in_place_redo(const in_place_target *t, journal_reader *r, bool back, kv_err *e);
+void in_place_target_release(in_place_target *t);
+
+/* Writes the first 8 bytes of the file, and waits until they are on the disk. Error: io. */
+int in_place_put_first(const in_place_target *t, const char first[8], kv_err *e);
+
+/* Writes the places and then the first bytes into a file that has the mark, and syncs both. check:
+ * before the mark goes, every key must have the sum that the journal says; else the error is of
+ * code format. The journal was read to its end before. Errors: io, format; the file may be a
+ * mixture then. */
+int in_place_redo(in_place_target *t, journal_reader *r, bool check, kv_err *e);
+
+/* The same into a copy of the file, which then stands at path, where t does: blocks of a disk that
+ * cannot be written stay behind. Another name of t would keep the mixture, and is an error. Errors:
+ * io, format, memory; t is as it was. */
+int in_place_copy(const in_place_target *t, const char *path, journal_reader *r, kv_err *e);
 
 /* Waits until the writes are on the disk. Error: io. */
 int in_place_sync(const in_place_target *t, kv_err *e);

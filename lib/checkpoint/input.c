@@ -194,19 +194,7 @@ int input_read(const input *in, void *to, int64_t at, int64_t n, kv_err *e)
             memcpy(to, in->memory + at, (size_t)n);
         return KV_OK;
     }
-    while (n > 0) {
-        ssize_t got = pread(in->fd, to, (size_t)n, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return file_error(e, "read", in->name, errno);
-        if (got == 0)
-            return file_bad(e, KV_E_IO, in->name, "the file became shorter while it was read");
-        to = (char *)to + got;
-        at += got;
-        n -= got;
-    }
-    return KV_OK;
+    return file_read_at(in->fd, in->name, at, to, n, NULL, e);
 }
 
 int input_changed(const input *in, kv_err *e)

@@ -95,7 +95,7 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
 
 /* Where the result of patches is. */
 typedef enum patch_place {
-    PATCH_IN_PLACE, /* in the file itself; no other byte of it was written */
+    PATCH_IN_PLACE, /* in the file itself, or a clone of it; no other page was written */
     PATCH_BESIDE,   /* written beside, and renamed to its place */
     PATCH_ALREADY   /* the checkpoint was what the patches make; nothing was written */
 } patch_place;

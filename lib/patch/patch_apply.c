@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "engine/pool.h"
 #include "patch/patch_chain.h"
@@ -31,6 +32,7 @@ typedef struct applying {
     patch_maker *workers;
     digest **was;        /* of A's key that each worker is at, */
     tensor_hash *hashes; /* and of A's keys */
+    xxh64_parts *sums;   /* of what each worker makes, for the journal */
     int nworkers;
     const patch_options *o;
     int64_t all; /* bytes of A */
@@ -100,16 +102,16 @@ static int check_base(applying *r, patch_misfits *wrong, kv_err *e)
 /* Where the next unit is, from byte `at` on, that differs; n: nowhere. */
 static int64_t next_change(const char *a, const char *b, int64_t at, int64_t n, int unit)
 {
-    while (at < n) {
-        uint64_t x = 0, y = 0;
-        int64_t some = n - at < 8 ? n - at : 8;
-        memcpy(&x, a + at, (size_t)some);
-        memcpy(&y, b + at, (size_t)some);
+    uint64_t x, y;
+    for (; at + 8 <= n; at += 8) {
+        memcpy(&x, a + at, 8);
+        memcpy(&y, b + at, 8);
         if (x != y)
             return at + __builtin_ctzll(x ^ y) / 8 / unit * unit;
-        at += some;
     }
-    return n;
+    while (at < n && memcmp(a + at, b + at, (size_t)unit) == 0)
+        at += unit;
+    return at;
 }
 
 /* Gives the journal the changes of the file: n bytes of a key from its byte `at` on, whose runs
@@ -123,8 +125,26 @@ static int put_changes(applying *r, const patch_chain_key *k, const char *a, con
     for (int64_t i = 0, end; !rc && (i = next_change(a, made, i, n, unit)) < n; i = end) {
         for (end = i + unit; end < n && memcmp(a + end, made + end, (size_t)unit) != 0;)
             end += unit;
-        rc = in_place_put(r->journal, t->offset + at + i, a + i, made + i, end - i, e);
+        rc = in_place_put(r->journal, t->offset + at + i, made + i, end - i, e);
     }
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+/* Adds n bytes of a key, from its byte `at` on, to its sum, and gives the journal the whole sum. */
+static int put_sum(applying *r, xxh64_parts *sum, const patch_chain_key *k, const char *made,
+                   int64_t at, int64_t n, kv_err *e)
+{
+    const tensor_info *t = checkpoint_at(r->a, checkpoint_find(r->a, k->key->name));
+    if (at == 0)
+        xxh64_begin(sum);
+    if (at + n < t->bytes) {
+        xxh64_add(sum, made, (size_t)n);
+        return KV_OK;
+    }
+    uint64_t all = xxh64_end(sum, made, (size_t)n);
+    pthread_mutex_lock(&r->lock);
+    int rc = in_place_expect(r->journal, t->name, t->offset, t->bytes, all, e);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }
@@ -149,7 +169,10 @@ static int put_block(applying *r, patch_maker *m, int64_t number, const void *a,
         rc = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
     if (rc || r->out)
         return rc ? rc : checkpoint_out_put(r->out, number, at, made, bytes, e);
-    return made == a ? KV_OK : put_changes(r, k, a, made, at, bytes, e);
+    if (made != a)
+        rc = put_changes(r, k, a, made, at, bytes, e);
+    return rc || !is_made(k) ? rc
+                             : put_sum(r, &r->sums[m - r->workers], k, made, at, bytes, e);
 }
 
 static int begin_walked(applying *r, int worker, const tensor_info *t, const patch_chain_key *k,
@@ -275,7 +298,8 @@ static int new_workers(applying *r, kv_err *e)
         return rc;
     r->was = mem_zalloc(r->nworkers, sizeof *r->was, e);
     r->hashes = mem_zalloc(checkpoint_count(r->a), sizeof *r->hashes, e);
-    if (!r->was || !r->hashes)
+    r->sums = mem_alloc(r->nworkers, sizeof *r->sums, e);
+    if (!r->was || !r->hashes || !r->sums)
         return KV_E_MEMORY;
     for (int i = 0; i < r->nworkers && !rc; i++)
         rc = digest_new(&r->was[i], DIGEST_XXH3, e);
@@ -322,6 +346,7 @@ static void release(applying *r)
         digest_free(r->was[i]);
     mem_free(r->was);
     mem_free(r->hashes);
+    mem_free(r->sums);
     mem_free(r->workers);
     mem_free(r->walked);
     mem_free(r->into);
@@ -434,7 +459,7 @@ static int open_weights(checkpoint **a, const char *path, kv_err *e)
     return checkpoint_open(a, path, &weights, e);
 }
 
-/* Makes the changes, into the journal alone, and finds out whether it is the right file. */
+/* Makes the changes, into the journal or the clone, and finds out whether it is the right file. */
 static int journal_changes(applying *r, patch_misfits *wrong, kv_err *e)
 {
     for (int64_t i = 0; i < checkpoint_count(r->a); i++)
@@ -471,8 +496,8 @@ static int apply_to_file(const char *path, patch *const *patches, int n, const p
     return rc;
 }
 
-/* The bytes that a change in place writes, at most: its journal, with the old and the new bytes of
- * each unit, and the pages of 4 KB that they lie in, wherever they lie in their key. */
+/* The bytes that a change in place writes, at most: its journal, and the pages of 4 KB that the
+ * units lie in, wherever they lie in their key. */
 static double place_bytes(patch *const *patches, int n)
 {
     const double page = 4096;
@@ -485,7 +510,7 @@ static double place_bytes(patch *const *patches, int n)
             double pages = (double)tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) /
                            page;
             if (units > 0)
-                all += units * (2 * patch_unit(k->now.type) + 2) +
+                all += units * (patch_unit(k->now.type) + 2) +
                        page * pages * (1 - exp(-units / pages));
         }
     }

@@ -55,6 +55,21 @@ failing()
     assert_output $'1\n2'
 }
 
+# A file system of a network lets a signal end a sync: of a file, of a model's folder with its copies, of a store.
+@test "faults: a sync that a signal cuts short is repeated" {
+    local n
+    kvctl -c 'init a ones(3); save m.safetensors'
+    mkdir parts
+    kvctl convert m.safetensors parts/ --force
+    echo '{}' >parts/config.json
+    for n in 1 2 3; do
+        failing FAULT="sync $n twice" FAULT_ERRNO=4 -- -c 'write ones(3) x.csv'
+        failing FAULT="sync $n twice" FAULT_ERRNO=4 -- convert m.safetensors x.npz
+        failing FAULT="sync $n twice" FAULT_ERRNO=4 -- convert parts/ "new$n/"
+        failing FAULT="sync $n twice" FAULT_ERRNO=4 -- -s w.kvs -c "init $n 1"
+    done
+}
+
 @test "faults: a command that cannot be given its input" {
     run failing FAULT='write 1' FAULT_ERRNO=28 -- -c 'ones(3) | cat >/dev/null'
     assert_failure 5

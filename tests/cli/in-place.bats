@@ -94,39 +94,112 @@ finds_a_or_b()
     [ $failed -gt 4 ] && [ $failed -lt 12 ]
 }
 
-# Calls that fail from the N-th on for ever, until the file has its mark and keeps it; the error says what to do.
-@test "in place: every call fails for ever" {
-    local kind n failed=0 kept=0 back=0 status
-    make_models 300000 20
-    for kind in write sync; do
-        for n in {1..16}; do
-            status=0
-            calls FAULT="$kind $n ever" 2>said || status=$?
-            [ $status = 0 ] || failed=$((failed + 1))
-            if [ "$(head -c 7 m/m.st | tr -d '\0')" = kv-half ]; then
-                [ $status = 5 ]
-                grep -qF 'hint: "m/m.st" is half changed, and no other program opens it: kvctl ls m/m.st ends the' said
-                grep -qF 'which is kept in "m/.m.st.kv-journal"' said
-                kept=$((kept + 1))
-                kvctl ls m/m.st >/dev/null
-                cmp m/m.st b.st
-            fi
-            finds_a_or_b
-        done
-    done
-    [ $failed -gt 5 ] && [ $kept -gt 2 ]
+# has_mark FILE
+has_mark()
+{
+    [ "$(head -c 7 "$1" | tr -d '\0')" = kv-half ]
 }
 
-# A disk that takes no new bytes, but the old ones: they come back.
-@test "in place: what fails twice is taken back" {
+# EINTR, EIO and ENOSPC of the N-th call, of that and the next, and of all behind it. What fails is A with its
+# first bytes, or keeps the mark, and the error says what to do. A signal that cuts a sync short is nothing. Writes
+# that signals cut short for ever are not tried: they would go on for ever.
+@test "in place: every call fails with every error, once, twice and for ever" {
+    local kind errno n more status ended=0 back=0 kept=0
     make_models 300000 20
-    local n back=0
-    for n in {2..12}; do
-        calls FAULT="write $n twice" 2>said || grep -qF 'hint: the file is as it was' said && back=$((back + 1))
-        [ "$(head -c 7 m/m.st | tr -d '\0')" != kv-half ]
+    for kind in write sync; do
+        for errno in 4 5 28; do
+            for more in '' twice ever; do
+                [ "$kind $errno $more" != 'write 4 ever' ] || continue
+                for n in {1..11}; do
+                    status=0
+                    calls FAULT="$kind $n $more" FAULT_ERRNO=$errno 2>said || status=$?
+                    if [ $status = 0 ]; then
+                        ended=$((ended + 1))
+                        cmp m/m.st b.st
+                    else
+                        [ $status = 5 ]
+                        [ $errno != 4 ] || [ "$kind $more" = 'sync ever' ]
+                    fi
+                    if grep -qF 'hint: the file is as it was' said; then
+                        back=$((back + 1))
+                        cmp m/m.st a.st
+                    fi
+                    if has_mark m/m.st; then
+                        grep -qF 'hint: "m/m.st" is half changed, and no other program opens it: kvctl ls m/m.st ends the' said
+                        grep -qF 'which is kept in "m/.m.st.kv-journal"' said
+                        kept=$((kept + 1))
+                        kvctl ls m/m.st >/dev/null
+                        cmp m/m.st b.st
+                    fi
+                    finds_a_or_b
+                done
+            done
+        done
+    done
+    [ $ended -gt 100 ] && [ $back = 4 ] && [ $kept -gt 6 ]
+}
+
+# The disk takes no more writes of the file: all behind its mark come into a copy, which takes its place. One that has
+# another name keeps the mark: there the next reader ends the change, by the journal.
+@test "in place: what the disk does not take comes into a copy" {
+    local fault n=0
+    make_models 300000 20
+    chmod 640 a.st
+    for fault in 'sync 2 ever' 'sync 3 ever' 'write 2 ever' 'write 3 ever'; do
+        calls FAULT="$fault" FAULT_PATH=m.st
+        cmp m/m.st b.st
+        [ "$(ls -A m)" = m.st ]
+        [ "$(stat -c %a m/m.st)" = 640 ]
+        cp a.st m/m.st
+        ln m/m.st other.st
+        run env LD_PRELOAD="$build/faults/calls.so" FAULT="$fault" FAULT_PATH=m.st "$build/kvctl" apply p.st m/m.st --in-place
+        assert_failure 5
+        assert_output --partial 'which is kept in "m/.m.st.kv-journal"'
+        has_mark m/m.st || [ "$fault" = 'sync 3 ever' ]
+        kvctl hash m/m.st >m.hash
+        cmp m.hash b.hash
+        cmp other.st b.st
+        rm other.st
+    done
+    # a reader that finds the journal
+    until has_mark m/m.st; do
+        n=$((n + 1))
+        calls CALLS_KILL=$n 2>/dev/null || true
+    done
+    env LD_PRELOAD="$build/faults/calls.so" FAULT='sync 1 ever' FAULT_PATH=m.st "$build/kvctl" hash m/m.st >m.hash
+    cmp m.hash b.hash
+    cmp m/m.st b.st
+    [ "$(ls -A m)" = m.st ]
+}
+
+# Where the file system clones files the pages come into a clone, which takes the place of the file.
+@test "in place: a clone that is killed, or fails, behind every call" {
+    local n=0 as=0 bs=0 status=137 failed=0
+    make_models 300000 20
+    while [ "$status" = 137 ]; do
+        n=$((n + 1))
+        status=0
+        calls CALLS_CLONE=copy CALLS_KILL=$n 2>/dev/null || status=$?
+        cmp m/m.st a.st 2>/dev/null || cmp m/m.st b.st # with no reader that ends something
+        finds_a_or_b
+        if [ $found = a ]; then as=$((as + 1)); else bs=$((bs + 1)); fi
+    done
+    [ "$status" = 0 ] && [ $found = b ] && [ $as -gt 3 ] && [ $bs -gt 1 ]
+    for n in {1..8}; do
+        status=0
+        calls CALLS_CLONE=copy CALLS_FAIL=$n 2>said || status=$?
+        cmp m/m.st a.st 2>/dev/null || cmp m/m.st b.st
+        [ "$status" = 0 ] || failed=$((failed + 1))
+        [ "$status" != 0 ] || cmp m/m.st b.st
         finds_a_or_b
     done
-    [ $back -gt 0 ]
+    [ $failed -gt 3 ]
+    mkdir a
+    cp a.st a/m.st
+    calls CALLS_CLONE=copy CALLS_LOG="$PWD/log"
+    run "$build/faults/states" log a m
+    assert_success
+    assert_output --regexp '^[0-9]+ states behind [0-9]+ calls \([0-9]+ of them sampled\), '
 }
 
 # make_state CALL: m/m.safetensors, killed behind that call, with its journal.
@@ -252,6 +325,25 @@ make_state()
     run "$build/faults/states" -m "${STATES:-300}" -n 20 -p 512 log a m
     assert_success
     assert_output --regexp '^[0-9]{4,} states behind 15 calls \([1-9] of them sampled\), '
+}
+
+# The writer alone is killed, so that nothing of what it wrote is lost; then the power fails while a reader ends the
+# change, or behind that. Every state is A or B.
+@test "in place: every state of the disk behind a reader of what a killed writer left" {
+    local n both=0
+    make_models 40000 6
+    mkdir a b
+    cp a.st a/m.st
+    cp b.st b/m.st
+    for n in {8..15}; do # from the mark on
+        calls CALLS_KILL=$n CALLS_LOG="$PWD/log$n" 2>/dev/null || true
+        env CALLS_FOLDER="$PWD/m" CALLS_LOG="$PWD/log$n" LD_PRELOAD="$build/faults/calls.so" "$build/kvctl" hash m/m.st >/dev/null
+        run "$build/faults/states" -m 300 -n 20 "log$n" a b
+        assert_output --partial ' states behind '
+        refute_output --partial ' is left in '
+        both=$((both + !status))
+    done
+    [ $both -gt 5 ]
 }
 
 # The last sync is that of the folder that lost the journal, which would do no harm.

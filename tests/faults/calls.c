@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -399,6 +401,41 @@ int fallocate(int fd, int mode, off_t at, off_t size)
     if (rc == 0 && name && mode == 0 && syscall(SYS_fstat, fd, &about) == 0)
         done(CALL_SIZE, name, "", NULL, 0, about.st_size);
     return rc;
+}
+
+/* Whether the file became a copy of the other. */
+static int copy_file(int to, int from)
+{
+    char real[4096];
+    struct stat about;
+    const char *name = name_of_fd(to, real);
+    if (fails(name))
+        return -1;
+    faults_pause();
+    char *data = syscall(SYS_fstat, from, &about) == 0 ? malloc((size_t)about.st_size) : NULL;
+    faults_go_on();
+    if (!data || syscall(SYS_pread64, from, data, about.st_size, 0) != about.st_size ||
+        syscall(SYS_pwrite64, to, data, about.st_size, 0) != about.st_size)
+        abort();
+    if (name)
+        done(CALL_WRITE, name, "", data, (size_t)about.st_size, 0);
+    free(data);
+    return 0;
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+    va_list ap;
+    va_start(ap, request);
+    const char *how = request == FICLONE ? getenv("CALLS_CLONE") : NULL;
+    long other = va_arg(ap, long);
+    va_end(ap);
+    if (!how)
+        return (int)syscall(SYS_ioctl, fd, request, other);
+    if (strcmp(how, "copy") == 0)
+        return copy_file(fd, (int)other);
+    errno = atoi(how);
+    return -1;
 }
 
 /* Files in memory are tried as those of a disk, which are written with more calls. */

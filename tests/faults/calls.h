@@ -7,6 +7,7 @@
  *     CALLS_LOG=FILE      the calls are added to this file
  *     CALLS_KILL=N        the process kills itself behind call N, 1 is the first
  *     CALLS_FAIL=N        call N is not done: the disk is full
+ *     CALLS_CLONE=HOW     FICLONE copies the file, for HOW "copy"; else it fails with this errno
  *     CALLS_DROP=N        sync N of a file or of the folder is neither done nor recorded, but
  *                         succeeds: the fault that the checks of states must find
  *

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 
 #define HEADER 128
@@ -69,11 +70,13 @@ static int put_differences(in_place *j, const char *a, const char *b, int64_t n,
         for (end = i; end < n && memcmp(a + end, b + end, 2) != 0; end += 2)
             ;
         if (end > i)
-            code = in_place_put(j, i, a + i, b + i, end - i, e);
+            code = in_place_put(j, i, b + i, end - i, e);
         else
             end += 2;
     }
-    return code;
+    return code ? code
+                : in_place_expect(j, "w", HEADER, n - HEADER,
+                                  xxh64(b + HEADER, (size_t)(n - HEADER)), e);
 }
 
 static int change(const char *path, const char *from, const char *to)
