@@ -90,9 +90,10 @@ class Checkpoints(Case):
         os.mkdir(half)
         checkpoint.convert(self.a, half + "/", dtype="bf16", force=True)
         w = mx.open(half)["w"]
-        if adopt.bfloat16 is None:
-            w = (w.astype("uint32") << 16).view("float32")
-        self.assertEqual(w.astype("float32").tolist(), self.values["w"].tolist())
+        self.assertEqual((w.dtype, w.tolist()), (adopt.bfloat16 or "float32", self.values["w"].tolist()))
+        kv = mx.kv.create()
+        kv.init("w", w)
+        self.assertEqual(kv["w"].tolist(), self.values["w"].tolist())
         checkpoint.convert(self.a, npz, globs=("w",))
         self.assertEqual(list(mx.open(npz)), ["w"])
         self.assertEqual(np.load(npz)["w"].sum(), 15)
@@ -159,6 +160,7 @@ class Checkpoints(Case):
             self.skipTest("there is no gnuplot")
         for kind, values in (("line", [np.arange(9), [3, 2, 1]]), ("heat", [np.ones((3, 4))]), ("hist", [np.ones(50)])):
             self.assertIn("</svg>", mx.plot(*values, kind=kind)._repr_svg_())
+        self.assertEqual(*(mx.plot(mx.nd.array([1, 2.5, -3], dtype=kind)) for kind in ("bfloat16", "float32")))
         self.fails("value", mx.plot, [1], kind="pie")
 
 

@@ -19,7 +19,8 @@ try:
     from ml_dtypes import bfloat16
     bfloat16, BITS = numpy.dtype(bfloat16), None
 except ImportError:
-    bfloat16, BITS = None, numpy.dtype("uint16", metadata={"kvstore": "bfloat16"})  # its arrays show their bits
+    # Two bytes that NumPy calculates nothing with, as in a file .npy of bfloat16: as uint16 the bits would pass for numbers.
+    bfloat16, BITS = None, numpy.dtype("V2", metadata={"kvstore": "bfloat16"})
 
 
 def known_dtypes():
@@ -42,10 +43,22 @@ def dtype_name(dtype):
 
 
 def numpy_dtype(name):
-    """NumPy's dtype for a name of the store's; bits of bfloat16 are a uint16 where ml_dtypes is not installed."""
+    """NumPy's dtype for a name of the store's; BITS for bfloat16 where ml_dtypes is not installed."""
     if name == "bfloat16":
         return bfloat16 or BITS
     return numpy.dtype(name)
+
+
+def readable(name):
+    """The name of the dtype in which NumPy has the numbers of another: float32 for bfloat16 where ml_dtypes is not installed."""
+    return "float32" if name == "bfloat16" and BITS is not None else name
+
+
+def numbers(array):
+    """The numbers of an array of NumPy: of BITS a copy in float32, which holds each bfloat16 exactly."""
+    if array.dtype is not BITS:
+        return array
+    return numpy.asarray(numpy.left_shift(array.view(numpy.ndarray).view("uint16"), 16, dtype="uint32")).view("float32")
 
 
 _CANONICAL = {(numpy.dtype(name).kind, numpy.dtype(name).itemsize): numpy.dtype(name) for name in DTYPES.values()}

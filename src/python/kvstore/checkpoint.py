@@ -5,6 +5,9 @@
     kvstore.checkpoint.diff("a.safetensors", "b.safetensors", rtol=1e-3)
     kvstore.checkpoint.merge("ties", "a.safetensors", "b.safetensors", base="c.safetensors", out="m.safetensors")
 
+Tensors of bfloat16 are arrays of ml_dtypes.bfloat16 where that package is installed (pip install ml_dtypes), and of float32,
+which holds each of their numbers exactly, where it is not. Codes of less than 16 bits and blocks of GGUF are float32.
+
 kvctl does the work, piece by piece, so models may be larger than memory; its pages (kvctl help checkpoints, help merge)
 say what every option means. Paths are str or os.PathLike, options have the names of kvctl's with _ for -.
 Its warnings, as of numbers that a dtype cannot hold, and notes go to the logger "kvstore".
@@ -30,8 +33,7 @@ _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64",
 
 
 def _dtype(name):
-    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed. Blocks of GGUF, and
-    narrow floats, are read as float32."""
+    """NumPy's dtype for one of safetensors. Blocks of GGUF, and narrow floats, are read as float32."""
     if re.match(r"(I|T)?Q\d|MXFP4$|NVFP4$|F[68]_|F4$", name):
         name = "F32"
     if name == "BF16":
@@ -74,7 +76,7 @@ class Checkpoint(Mapping):
         if codes:
             made.update(self._part(codes, (*map(_glob, codes), "--dtype", "f32", *self._quiet)))
             self._quiet = ("-q",)
-        return {key: made[key][0].view(types[key]).reshape(made[key][1]) for key in keys}
+        return {key: adopt.numbers(made[key][0].view(types[key])).reshape(made[key][1]) for key in keys}
 
     def _is_codes(self, key):
         """Whether a tensor is of a type that NumPy lacks, or of codes with scales beside them."""
@@ -121,7 +123,8 @@ open_file = open
 
 
 def open(path: Path) -> Checkpoint:  # noqa: A001  kvstore.open reads as it should
-    """The tensors of a checkpoint, by name; only the header is read."""
+    """The tensors of a checkpoint, by name; only the header is read. A tensor is an array of NumPy: of bfloat16 one of
+    ml_dtypes.bfloat16, or, where ml_dtypes is not installed, of float32 with the same numbers."""
     return Checkpoint(path)
 
 
@@ -181,7 +184,7 @@ def plot(*values: Any, kind: str = "line") -> Svg:
     with tempfile.TemporaryDirectory() as folder:
         names = [f"a{i}" for i in range(len(values))]
         for name, value in zip(names, values):
-            array = numpy.asarray(value)
+            array = adopt.numbers(numpy.asarray(value))
             numpy.save(os.path.join(folder, name + ".npy"), array.astype("float32") if array.dtype.kind not in "fiub" else array)
         read = "".join(f"{name} = @{name}.npy; " for name in names)
         flag = "" if kind == "line" else f" --{kind}"
