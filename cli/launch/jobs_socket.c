@@ -472,7 +472,9 @@ static void enter(int fd, const job *j, const char *text)
 {
     char name[32], why[200] = "";
     int number = choose(j, text, why), door = -1;
-    int dir = number < 0 ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (number >= 0 && j->o->python)
+        snprintf(why, sizeof why, "worker %d runs Python, which has no prompt", number);
+    int dir = *why ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "attach.%d", number);
     if (dir >= 0)
         door = jobs_connect(dir, name, 0);
