@@ -131,6 +131,24 @@ class Checkpoints(Case):
         m = checkpoint.merge("linear", self.a, self.b, out=out, weights=[0.25, 0.75], exclude="odd*")
         self.assertEqual(m["w"].tolist(), (self.values["w"] + 0.75).tolist())
 
+    def test_paths_in_lists(self):
+        out = os.path.join(self.folder.name, "m.safetensors")
+        for models in ([[self.a, self.b]], [(self.a,), pathlib.Path(self.b)], [self.a, self.b]):
+            m = checkpoint.merge("average", *models, out=out, exclude="odd*", force=True)
+            self.assertEqual(m["w"].tolist(), (self.values["w"] + 0.5).tolist())
+        checkpoint.convert([self.a], out, force=True)
+        self.assertEqual(checkpoint.hash(out), checkpoint.hash(self.a))
+        for call in (lambda: checkpoint.stat([self.a]), lambda: checkpoint.diff([self.a, self.b], self.b), lambda: checkpoint.ls([self.a]),
+                     lambda: checkpoint.check([self.a]), lambda: checkpoint.hash([self.a])):
+            self.assertRegex(self.fails("usage", call).text, "^one checkpoint, not a list of [12]$")
+
+    def test_names(self):
+        self.assertEqual(checkpoint.ls(self.a), mx.open(self.a).info())
+        with self.assertRaisesRegex(AttributeError, "kvstore.checkpoint has no info: it has open, ls, diff.*kvctl help checkpoints"):
+            checkpoint.info
+        with self.assertRaisesRegex(AttributeError, "did you mean merge?"):
+            checkpoint.merg
+
     def test_errors(self):
         self.assertIn("No such file", str(self.fails("io", mx.open, os.path.join(self.folder.name, "none"))))
         e = self.fails("usage", checkpoint.merge, "averag", self.a, self.b, out=self.b)

@@ -84,8 +84,10 @@ def adopt(value, write):
     try:
         view = memoryview(value)
     except TypeError:
-        raise KVError(f"an object of type {type(value).__name__} is no array", "usage",
-                      "numpy.asarray(x, dtype='float32') makes one of numbers and lists") from None
+        hint = "numpy.asarray(x, dtype='float32') makes one of numbers and lists"
+        if isinstance(value, (list, tuple)):  # of MXNet's list of arrays
+            hint = "a list holds arrays, whose sum counts: numpy.array([[1, 2], [3, 4]], 'float32') is one of numbers"
+        raise KVError(f"an object of type {type(value).__name__} is not an array", "usage", hint) from None
     return _numpy(numpy.asarray(view), write)
 
 
@@ -95,7 +97,8 @@ def canonical(array):
     known = BITS if dtype is BITS else bfloat16 if bfloat16 is not None and dtype == bfloat16 else \
         _CANONICAL.get((dtype.kind, dtype.itemsize)) if dtype.kind in "fiub" else None
     if known is None:
-        raise KVError(f"the store has no dtype {dtype}", "dtype", "it has " + ", ".join([*DTYPES.values(), "bfloat16"]))
+        raise KVError(f"the store has no dtype {dtype}", "dtype",
+                      f"it has {', '.join(DTYPES.values())} and bfloat16; astype makes one of these")
     return known
 
 
@@ -139,10 +142,20 @@ _CPU, _GPU, _PINNED = 1, 2, 3
 
 
 def _dlpack(tensor, write):
-    device, number = (int(x) for x in tensor.__dlpack_device__())
     library = type(tensor).__module__.partition(".")[0]
+    try:
+        return _exported(tensor, library, write)
+    except (BufferError, ValueError, TypeError, NotImplementedError) as e:  # of the library
+        raise KVError(f"{library} does not hand out this tensor: {e}", "unsupported") from e
+
+
+def _exported(tensor, library, write):
+    device, number = (int(x) for x in tensor.__dlpack_device__())
     if write and library in ("jax", "jaxlib"):
         raise KVError("an array of JAX is never written", "usage", "kv[key] gives a new array, jax.numpy.asarray takes it")
+    if library == "torch" and (tensor.is_nested or str(tensor.layout) != "torch.strided"):
+        raise KVError(f"a tensor of PyTorch that is {'nested' if tensor.is_nested else tensor.layout} is not dense", "unsupported",
+                      "x.to_dense() is; mx.nd.sparse.row_sparse_array((rows, ids), shape=x.shape) is one with some rows")
     if getattr(tensor, "requires_grad", False):
         tensor = tensor.detach()
     if hasattr(tensor, "is_contiguous") and not tensor.is_contiguous() and not write:

@@ -21,7 +21,7 @@ from typing import Any, Union
 
 import numpy
 
-from . import adopt, tool
+from . import _make, adopt, tool
 from .errors import KVError
 from .table import Table
 
@@ -132,36 +132,53 @@ def _rows(record):
     return Table(record.get("entries", []))
 
 
+def _paths(paths):
+    """Words for paths, some of which may stand in lists."""
+    return [word for p in paths for word in (_paths(p) if isinstance(p, (list, tuple)) else [tool.word(p)])]
+
+
+def _one(path):
+    if isinstance(path, (list, tuple)):
+        raise KVError(f"one checkpoint, not a list of {len(path)}", "usage", "[mx.checkpoint.stat(path) for path in paths]")
+    return tool.word(path)
+
+
+def ls(path: Path) -> Table:
+    """A row for each tensor, of the header alone: key, dtype, shape, bytes."""
+    return Checkpoint(_one(path)).info()
+
+
 def diff(a: Path, b: Path, *globs: str, **options: Any) -> Table:
     """The keys in which two checkpoints differ, the worst first; no rows: they agree. rtol, atol, ulps: how far numbers
     may differ."""
-    return _rows(tool.run("diff", tool.word(a), tool.word(b), *globs, *tool.options(options), answers=True))
+    return _rows(tool.run("diff", _one(a), _one(b), *globs, *tool.options(options), answers=True))
 
 
 def hash(path: Path) -> dict[str, str]:  # noqa: A001
     """The hash of each key, of its dtype, shape and bytes: equal in every format."""
-    return {row["key"]: row["hash"] for row in tool.run("hash", tool.word(path))["entries"]}
+    return {row["key"]: row["hash"] for row in tool.run("hash", _one(path))["entries"]}
 
 
 def stat(path: Path) -> Table:
     """Least, largest, mean, deviation, zeros, nan and inf of each key."""
-    return _rows(tool.run("stat", tool.word(path)))
+    return _rows(tool.run("stat", _one(path)))
 
 
 def check(path: Path, **options: Any) -> Table:
     """What is wrong with a checkpoint, a row a finding; no rows: nothing. like: another whose names and shapes it has."""
-    return _rows(tool.run("check", tool.word(path), *tool.options(options), answers=True))
+    return _rows(tool.run("check", _one(path), *tool.options(options), answers=True))
 
 
-def convert(*paths: Path, globs: tuple[str, ...] = (), **options: Any) -> None:
-    """Writes one checkpoint, the last path, of others: some keys, another dtype or form. force: also over a folder."""
-    tool.run("convert", *map(tool.word, paths), *globs, *tool.options(options))
+def convert(*paths: Union[Path, list[Path]], globs: tuple[str, ...] = (), **options: Any) -> None:
+    """Writes one checkpoint, the last path, of others, which may stand in a list: some keys, another dtype or form. force:
+    also over a folder."""
+    tool.run("convert", *_paths(paths), *globs, *tool.options(options))
 
 
-def merge(rule: str, *models: Path, out: Path, **options: Any) -> Checkpoint:
-    """Writes one checkpoint of several, by a rule: "average", "slerp", "ties", ... or one of your own in braces. weights,
+def merge(rule: str, *models: Union[Path, list[Path]], out: Path, **options: Any) -> Checkpoint:
+    """Writes one checkpoint of several, also in a list, by a rule: "average", "slerp", "ties", ... or one of your own in braces. weights,
     base, ctx ("gpu(0)": the rule runs there) and the parameters of the rule are options. Gives the result."""
-    tool.run("merge", rule, *map(tool.word, models), "--out", tool.word(out), *tool.options(options))
+    tool.run("merge", rule, *_paths(models), "--out", _one(out), *tool.options(options))
     return Checkpoint(out)
 
 
@@ -191,3 +208,10 @@ def plot(*values: Any, kind: str = "line") -> Svg:
         tool.run("-c", f"{read}plot {' '.join(names)}{flag} > picture.svg", cwd=folder)
         with open_file(os.path.join(folder, "picture.svg")) as f:
             return Svg(f.read())
+
+
+_FUNCTIONS = ["open", "ls", "diff", "hash", "stat", "check", "convert", "merge", "plot"]
+
+
+def __getattr__(name):
+    raise _make.missing("kvstore.checkpoint", name, _FUNCTIONS, f"it has {', '.join(_FUNCTIONS)}; kvctl has more commands: kvctl help checkpoints")
