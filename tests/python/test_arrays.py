@@ -332,6 +332,19 @@ class Ours(unittest.TestCase):
         with self.assertRaises(mx.KVError):
             mx.nd.sparse.zeros("csr", (2, 2))
 
+    def test_parts_of_mxnet_that_are_not_here(self):
+        names = "gluon autograd sym mod module metric io image model callback init initializer rnn viz amp profiler test_utils"
+        for name in names.split():
+            text = f"kvstore is the store of MXNet; {name} is not here"
+            self.assertFalse(hasattr(mx, name))
+            for kind, statement in ((AttributeError, f"mx.{name}"), (ImportError, f"from kvstore import {name}"),
+                                    (ImportError, f"import kvstore.{name}.part")):
+                with self.assertRaises(kind) as c:
+                    exec(statement, {"mx": mx})
+                self.assertEqual(str(c.exception), text)
+        with self.assertRaises(ModuleNotFoundError):
+            import kvstore.other  # noqa: F401
+
     def test_bfloat16(self):
         a = mx.nd.array([1, 2.5, -3], dtype="bfloat16")
         self.assertEqual(a.astype("float32").asnumpy().tolist(), [1, 2.5, -3])
