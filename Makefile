@@ -278,10 +278,17 @@ $(PY)/%: src/python/kvstore/%
 $(BUILD)/wheel/kvctl: $(tool_obj) $(lib_obj)
 	$(call say,LD)$(call link_tool,$(archives) -Wl$(comma)-rpath$(comma)'$$ORIGIN/../kvstore$(foreach v,11 12 13 14 15 16 17 18 19,:$$ORIGIN/../lib/python3.$v/site-packages/kvstore)')
 
+# One that was made before is removed when a part of it changes: pip would install the old module.
+old_wheels := $(wildcard $(BUILD)/kvstore-*.whl)
+all: $(old_wheels)
+$(old_wheels): $(addprefix $(BUILD)/,libkvstore.so kvctl $(if $(have_mpi),kvstore_mpi.so) $(if $(have_cuda),kvstore_cuda.so)) \
+    $(if $(have_python),$(PY)/_kvstore.abi3.so) $(python_src)
+	@rm -f $@
+
 WHEEL := $(BUILD)/wheel/kvstore
 wheel: all ## build a wheel of the module for Python with kvctl, the library and its plugins, $(BUILD)/kvstore-VERSION-....whl
 ifdef have_python
-	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)
+	@rm -rf $(WHEEL) $(BUILD)/kvstore-*.whl && mkdir -p $(WHEEL)
 	@cp $(python_src) $(WHEEL)
 	$(call link_python,$(WHEEL)/_kvstore.abi3.so,$$ORIGIN)
 	$(call say,LD)$(call link_library,$(WHEEL)/libkvstore.so.0) -Wl,-rpath,'$$ORIGIN'

@@ -408,12 +408,6 @@ static void put_hosts(buf *out, const job *j)
     }
 }
 
-static void put_words(buf *out, const launch_options *o)
-{
-    for (int i = 0; i < o->nwords; i++)
-        buf_printf(out, i ? " %s" : "%s", o->words[i]);
-}
-
 /* The workers, without the spares that wait. */
 static int count_workers(const job *j)
 {
@@ -427,7 +421,8 @@ static int count_workers(const job *j)
 static void tell(int fd, const launch_door *d, const job *j)
 {
     buf words = {0}, text = {0};
-    put_words(&words, j->o);
+    for (int i = 0; i < j->o->nwords; i++)
+        buf_printf(&words, i ? " %s" : "%s", j->o->words[i]);
     for (size_t i = 0; i < words.len; i++)
         words.data[i] = (char)(words.data[i] == '\n' ? ' ' : words.data[i]);
     buf_printf(&text, "name %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
@@ -477,7 +472,9 @@ static void enter(int fd, const job *j, const char *text)
 {
     char name[32], why[200] = "";
     int number = choose(j, text, why), door = -1;
-    int dir = number < 0 ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (number >= 0 && j->o->python)
+        snprintf(why, sizeof why, "worker %d runs Python, which has no prompt", number);
+    int dir = *why ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "attach.%d", number);
     if (dir >= 0)
         door = jobs_connect(dir, name, 0);

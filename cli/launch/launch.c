@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mem.h"
+#include "base/suggest.h"
 #include "kvstore.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
@@ -78,10 +81,29 @@ static int check_program(const launch_options *o, kv_err *e)
            KV_E_USAGE;
 }
 
-static int own_word(const char *word, kv_err *e)
+/* Notes a script that pushes in a loop and never asks how far the job is: when it begins again, it
+ * makes all rounds anew, on top of those that are done. A `source` may ask for it. */
+static void note_rounds(launch_options *o, const input *inputs, int n, bool quiet)
 {
-    kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", word);
-    return kv_err_hint(e, "./%s is the file", word), KV_E_USAGE;
+    static const char *const words[] = {"rounds", "source", "push",   "pushpull",
+                                        "for",    "while",  "repeat", NULL};
+    unsigned seen = 0;
+    for (const input *in = inputs; in < inputs + n; in++) {
+        char *text = NULL;
+        size_t size;
+        struct stat about; /* a pipe can be read only once */
+        kv_err none = {0};
+        if (in->kind == INPUT_FILE && stat(in->text, &about) == 0 && S_ISREG(about.st_mode))
+            file_read_text(in->text, &text, &size, &none);
+        if (text || in->kind == INPUT_TEXT)
+            seen |= name_words_in(text ? text : in->text, words);
+        mem_free(text);
+    }
+    o->forgets = !(seen & 0x03) && (seen & 0x0c) && (seen & 0x70);
+    if (o->forgets && !quiet && (o->restarts > 0 || o->spares > 0))
+        terminal_say("kvctl: note: the script never asks for rounds(): when it begins again, its "
+                     "loop does, too; `for i in range(%srounds(), N)` makes the rounds left",
+                     o->python ? "kv." : "");
 }
 
 /* Refuses words and scripts that every worker would refuse, before any has started. *code: the exit
@@ -97,7 +119,9 @@ static int check_words(launch_options *o, int *code, kv_err *e)
         const char *file = o->words[0];
         if (*file == '-')
             return kv_err_set(e, KV_E_USAGE, "launch: --python needs a FILE, not \"%s\"", file);
-        return check_readable(file, e);
+        if (check_readable(file, e) == KV_OK)
+            note_rounds(o, &(input){.kind = INPUT_FILE, .text = file}, 1, false);
+        return e->code;
     }
     if (check_program(o, e))
         return e->code;
@@ -112,13 +136,18 @@ static int check_words(launch_options *o, int *code, kv_err *e)
     }
     rc = rc ? rc : check_entries(o, &each, e);
     for (int i = 0; !rc && i < each.ninputs; i++) {
-        const input *in = &each.inputs[i];
-        if (in->kind == INPUT_FILE)
-            rc = is_process_word(in->text, strlen(in->text)) ? own_word(in->text, e)
-                                                             : check_readable(in->text, e);
+        const char *text = each.inputs[i].text;
+        if (each.inputs[i].kind == INPUT_FILE && is_process_word(text, strlen(text))) {
+            rc = kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", text);
+            kv_err_hint(e, "./%s is the file", text);
+        } else if (each.inputs[i].kind == INPUT_FILE) {
+            rc = check_readable(text, e);
+        }
     }
     if (!rc && !each.interactive && !each.keep_going && !each.check && !each.help && !each.version)
         *code = o->foresee(&each);
+    if (!rc && !*code)
+        note_rounds(o, each.inputs, each.ninputs, each.quiet);
     options_release(&each);
     return rc;
 }

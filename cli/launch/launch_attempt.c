@@ -81,13 +81,6 @@ static int make_folder(job *j, kv_err *e)
     return e->code;
 }
 
-static int begin_output(job *j, kv_err *e)
-{
-    for (int i = 0; i < j->n; i++)
-        j->ranks[i].rounds = -1;
-    return output_begin(&j->output, j->o->workers, j->o->servers, e);
-}
-
 /* ---- Ticks ---- */
 
 /* Says why the job failed. Several ranks that end alike have made the same mistake. */
@@ -570,7 +563,10 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
 {
     j->heard = -1;
     j->ranks = mem_zalloc(j->n, sizeof *j->ranks, e);
-    if (!j->ranks || begin_output(j, e) || make_folder(j, e)) {
+    for (int i = 0; j->ranks && i < j->n; i++)
+        j->ranks[i].rounds = -1;
+    if (!j->ranks || output_begin(&j->output, j->o->workers, j->o->servers, e) ||
+        make_folder(j, e)) {
         output_release(&j->output);
         mem_free(j->ranks);
         return e->code;

@@ -24,9 +24,7 @@
 #include "launch/launch_losses.h"
 #include "term/terminal.h"
 
-/* ---- Hosts ---- */
-
-/* Checks that the hosts of a job can be used. */
+/* ---- The hosts of a job can be used ---- */
 
 enum { TICK_MS = 50, AGAIN_MS = 500 /* before a host that cannot be reached is asked again */ };
 
@@ -333,15 +331,18 @@ static int read_round(const char *path, int64_t *round, kv_err *e)
     return rc;
 }
 
+/* What a script that never asks for rounds() does with a checkpoint. */
+static const char anew[] = "; the script never asks for rounds(): its loop begins anew on top";
+
 static void say_restart(const launch_options *o, int number, int64_t round, long long repeated)
 {
-    const char *are = repeated == 1 ? " is" : "s are";
-    if (round > 0)
-        terminal_say("kvctl: restart %d of %d from %s at round %lld: %lld round%s repeated", number,
-                     o->restarts, o->checkpoint, (long long)round, repeated, are);
-    else
-        terminal_say("kvctl: restart %d of %d from the beginning: %lld round%s repeated", number,
-                     o->restarts, repeated, are);
+    char at[32], then[64];
+    snprintf(at, sizeof at, " at round %lld", (long long)round);
+    snprintf(then, sizeof then, ": %lld round%s repeated", repeated,
+             repeated == 1 ? " is" : "s are");
+    terminal_say("kvctl: restart %d of %d from %s%s%s", number, o->restarts,
+                 round > 0 ? o->checkpoint : "the beginning", round > 0 ? at : "",
+                 round > 0 && o->forgets ? anew : then);
 }
 
 /* Returns whether the hosts can be used; else e says why not, or a signal came and *code is that of
@@ -359,29 +360,21 @@ static bool prepare(const launch_hosts *h, const launch_options *o, const signal
     return false;
 }
 
-/* The same before the first attempt, with the signals as they were behind it. */
-static bool prepare_first(const launch_hosts *h, const launch_options *o, int *code, kv_err *e)
-{
-    signal_masks m;
-    children_watch_signals(&m);
-    bool ready = prepare(h, o, &m, code, e);
-    sigprocmask(SIG_SETMASK, &m.before, NULL);
-    return ready;
-}
-
 static int run_attempts(const launch_options *o, const launch_hosts *h, const launch_command *c,
                         int *code, kv_err *e)
 {
     signal_masks m;
     long long begun = 0;
     int64_t round = 0, first_ms = clock_ms();
+    children_watch_signals(&m);
+    if (o->by == LAUNCH_SSH && !prepare(h, o, &m, code, e))
+        return e->code;
     int rc = o->checkpoint ? read_round(o->checkpoint, &round, e) : KV_OK;
     if (!rc && round > 0)
-        terminal_say("kvctl: the job goes on from %s, where %lld round%s done", o->checkpoint,
-                     (long long)round, round == 1 ? " is" : "s are");
+        terminal_say("kvctl: the job goes on from %s, where %lld round%s done%s", o->checkpoint,
+                     (long long)round, round == 1 ? " is" : "s are", o->forgets ? anew : "");
     launch_door door = {.dir = -1, .fd = -1};
     rc = rc ? rc : door_open(&door, o, e);
-    children_watch_signals(&m);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int again = 0; !rc; again++) {
         job j = {.door = &door,
@@ -449,9 +442,8 @@ int launch_job(const launch_options *o, int *code, kv_err *e)
     int rc = o->hostfile ? hosts_read(&h, o, e) : KV_OK;
     if (!rc && (rc = mpirun_command(&c, o, &h, e)) == KV_OK && o->dry_run)
         print_command(o, &h, &c);
-    else if (!rc && (o->by != LAUNCH_SSH || prepare_first(&h, o, code, e)))
+    else if (!rc)
         rc = run_attempts(o, &h, &c, code, e);
-    rc = rc ? rc : e->code;
     launch_command_release(&c);
     hosts_release(&h);
     return rc;

@@ -181,8 +181,7 @@ static int refuse_p3(const shell_given *g, kv_err *e)
 
 static int refuse_grow(const shell_given *g, kv_err *e)
 {
-    return kv_err_set(e, KV_E_USAGE, "%s stands alone: kvctl launch --grow [JOB]",
-                      g->spelled);
+    return kv_err_set(e, KV_E_USAGE, "%s stands alone: kvctl launch --grow [JOB]", g->spelled);
 }
 
 /* ---- The table ---- */
@@ -321,11 +320,11 @@ static int check_name(const launch_options *o, kv_err *e)
                           strlen(name));
     bool good = !name || o->by == LAUNCH_K8S ||
                 (jobs_is_name(name) && name[strspn(name, "0123456789")]);
-    return good ? KV_OK
-                : kv_err_set(e, KV_E_USAGE,
-                             "--name needs letters, digits, -, _ and ., and not digits alone, not "
-                             "\"%s\"",
-                             name);
+    if (!good)
+        kv_err_set(e, KV_E_USAGE,
+                   "--name needs letters, digits, -, _ and ., and not digits alone, not \"%s\"",
+                   name);
+    return e->code;
 }
 
 /* given: the options of the command line, as they are spelled there. */
@@ -446,7 +445,7 @@ void launch_help(buf *out)
         "FILE then, and the optimizer its states; `for i in range(rounds(), 400) { ... }` makes\n"
         "the rounds of 400 that are left. FILE is a store, of dist_sync or dist_device_sync, that\n"
         "kvctl -s reads; the variables of the script are not in it. Without FILE, as at first,\n"
-        "the job begins anew.\n\n"
+        "the job begins anew. A loop that does not ask for rounds() begins anew as well.\n\n"
         "A spare that becomes a worker runs the script from its first line in the same way: what\n"
         "init makes has the values of the job, rounds() says how far that is, and barriers before\n"
         "its first push wait for nobody. Rounds wait for it from the one at which it joined, sums\n"

@@ -73,6 +73,7 @@ typedef struct launch_options {
     launch_losses losses; /* found by launch.c */
     launch_variable *variables;
     int64_t nvariables, cap;
+    bool forgets; /* its loop pushes, and it never asks for rounds(): note_rounds() */
     bool python;  /* the words are a program of Python and its arguments, not those of kvctl */
     char **words; /* of each worker's command line */
     int nwords;

@@ -313,23 +313,6 @@ static int run(queue *q, int *code, kv_err *e)
     return judge(q, code, e);
 }
 
-static bool has_line(const char *text, const char *line)
-{
-    size_t n = strlen(line);
-    for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
-        if (strncmp(text, line, n) == 0 && (text[n] == '\n' || !text[n]))
-            return true;
-    return false;
-}
-
-/* A word that no line of a here-document is. */
-static void choose_end(char end[32], const char *text)
-{
-    snprintf(end, 32, "END");
-    for (int i = 1; has_line(text, end); i++)
-        snprintf(end, 32, "END_%d", i);
-}
-
 /* Lines that can be seen stand as they are. */
 static bool has_hidden(const buf *file)
 {
@@ -343,8 +326,9 @@ static bool has_hidden(const buf *file)
 static void print(const queue *q)
 {
     buf text = {0};
-    char end[32];
-    choose_end(end, buf_text(&q->file));
+    char end[32] = "END"; /* of a here-document, which does not have this word */
+    for (int i = 1; strstr(buf_text(&q->file), end); i++)
+        snprintf(end, sizeof end, "END_%d", i);
     buf_printf(&text, "mkdir -p %s\n", q->folder);
     if (has_hidden(&q->file)) {
         buf_add(&text, "printf %s ");

@@ -43,7 +43,7 @@ static bool module(parser *p)
     if (refuse_module(p))
         return false;
     do
-        if (!name(p, "the name of a module"))
+        if (parse_refuse_part(p, true) || !name(p, "the name of a module"))
             return false;
     while (parse_accept(p, SIGN1('.')));
     return true;
@@ -51,7 +51,7 @@ static bool module(parser *p)
 
 static bool imported_name(parser *p)
 {
-    return name(p, "a name");
+    return !parse_refuse_part(p, true) && name(p, "a name");
 }
 
 /* one [as NAME], … In brackets a comma may come last. */

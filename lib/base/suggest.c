@@ -6,6 +6,7 @@
  */
 #include "base/suggest.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,6 +172,20 @@ bool name_is_word(const char *name, const char *word, size_t n)
         if (!name[i] || (name[i] != word[i] && !(is_joint(name[i]) && is_joint(word[i]))))
             return false;
     return !name[n];
+}
+
+unsigned name_words_in(const char *text, const char *const *names)
+{
+    unsigned seen = 0;
+    for (size_t n; *text; text += n ? n : 1) {
+        for (n = 0; isalnum((unsigned char)text[n]) || text[n] == '_';)
+            n++;
+        for (unsigned i = 0; names[i] && n > 0; i++)
+            if (strncmp(names[i], text, n) == 0 && !names[i][n])
+                seen |= 1u << i;
+        n = *text == '#' ? strcspn(text, "\n") : n;
+    }
+    return seen;
 }
 
 void name_put(buf *out, const char *name, size_t n, char sign)

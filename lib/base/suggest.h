@@ -49,6 +49,10 @@ void suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
 /* Returns true if n bytes of a word are the name. */
 bool name_is_word(const char *name, const char *word, size_t n);
 
+/* Returns a bit for each of some names, which end with NULL, that a text has as a word. Its
+ * comments do not count: as in Python, they begin with # and end with the line. */
+unsigned name_words_in(const char *text, const char *const *names);
+
 /* Appends n bytes of a name with this sign, - or _, for both. */
 void name_put(buf *out, const char *name, size_t n, char sign);
 

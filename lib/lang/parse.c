@@ -453,6 +453,14 @@ static const char *const modules[] = {"mx",    "mxnet", "nd",     "ndarray", "np
 static const char *const class_modules[] = {"optimizer", "lr_scheduler", "contrib", "Optimizer"};
 static const char *const class_makers[] = {"create", "create_optimizer", "get_updater", "contrib"};
 
+/* Parts of MXNet that a store does not have, in scripts that were pasted. Variables have names such
+ * as model and metric, so only the first PARTS_ALONE are refused without mx. in front of them. */
+static const char *const parts[] = {"gluon",    "autograd",     "sym", "symbol", "mod",
+                                    "module",   "metric",       "io",  "image",  "model",
+                                    "init",     "initializer",  "rnn", "viz",    "test_utils",
+                                    "callback", "visualization"};
+enum { PARTS_ALONE = 2, PART_BITS = 16 /* of parser.variables */ };
+
 /* The place of a word in a list of n words, -1 when it is not there. */
 static int word_at(const char *word, const char *const *words, size_t n)
 {
@@ -477,6 +485,9 @@ void parse_made(parser *p, const char *name)
     int at = word_at(name, modules, sizeof modules / sizeof *modules);
     if (at >= 0)
         p->variables |= 1u << at;
+    at = word_at(name, parts, PARTS_ALONE);
+    if (at >= 0)
+        p->variables |= 1u << (PART_BITS + at);
     at = p->hidden_word ? p->hidden_word(name) : -1;
     if (at >= 0)
         p->hidden |= 1u << at;
@@ -511,6 +522,23 @@ const char *parse_skip_module(parser *p)
     parse_take(p);
     parse_take(p);
     return module ? modules[at] : classes ? class_modules[holds] : "kvstore";
+}
+
+bool parse_refuse_part(parser *p, bool of_mxnet)
+{
+    token t = *parse_peek(p);
+    char word[20];
+    if (t.kind != TOK_NAME)
+        return false;
+    int at = word_at(name_here(p, t.pos, word), parts, sizeof parts / sizeof *parts);
+    bool alone = at < PARTS_ALONE && parse_char(p, t.end) == '.';
+    if (at < 0 || (!of_mxnet && (!alone || p->variables >> (PART_BITS + at) & 1)))
+        return false;
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "`%s` is a part of MXNet that is not here", word);
+    if (strcmp(word, "model") == 0)
+        kv_err_hint(p->e, "load(\"m-0001.params\") reads the arrays of a checkpoint");
+    kv_err_hint(p->e, "a store is pushed the gradients that a program makes: help python");
+    return true;
 }
 
 /* ---- Blocks ---- */

@@ -98,7 +98,7 @@ typedef struct parser {
     ast *(*method)(struct parser *p, const ast *store, const token *name);
     const char *target;    /* in a def that is an updater: the parameter that it changes in place */
     bool merge;            /* in a merge, which has loops */
-    uint32_t variables;    /* a bit for each module of MXNet whose name is a variable here */
+    uint32_t variables;    /* a bit for each module and part of MXNet that is a variable here */
     /* (optional, NULL: there are none) the number, below 32, of a word of statements that a
      * variable of its name hides; -1 for other names */
     int (*hidden_word)(const char *name);
@@ -258,6 +258,10 @@ const char *parse_intern(parser *p, const char *text, size_t n);
 /* Takes `np.` or another module of MXNet that is next and has a name behind it, also `optimizer.`
  * before a class. Returns its name, NULL when there is none. */
 const char *parse_skip_module(parser *p);
+
+/* Refuses the name of a part of MXNet that a store does not have, such as gluon. of_mxnet: the name
+ * stands behind `mx.` or an import, so it cannot be a variable. Returns whether it was refused. */
+bool parse_refuse_part(parser *p, bool of_mxnet);
 
 /* Notes that a variable of this name is made: what stands behind `np.` is then a method of it, and
  * a word that it hides is its name. */

@@ -121,7 +121,7 @@ static ast *name(parser *p)
     const char *module = NULL, *one;
     while ((one = parse_skip_module(p)))
         module = one;
-    if (parse_expects(p, EXPECT_MEMBER, 0))
+    if (parse_expects(p, EXPECT_MEMBER, 0) || parse_refuse_part(p, module && *module == 'm'))
         return NULL;
     ast *known = parse_constant(p);
     if (!known && module && p->e->code == KV_OK)

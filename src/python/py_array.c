@@ -106,20 +106,27 @@ static void *memory(kv_array *a, bool write)
     return write ? data : (void *)from;
 }
 
-/* The array of which this thread asks for a buffer for reading alone. Others may ask meanwhile,
- * since a buffer is waited for without the GIL. */
-static _Thread_local const PyObject *only_read;
+/* The array whose buffer host() asks for on this thread, and whether only to read. Others may ask
+ * meanwhile, since a buffer is waited for without the GIL. */
+static _Thread_local const PyObject *asked;
+static _Thread_local bool only_reads;
 
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     py_array *o = (py_array *)self;
     static const char none[8];
     view->obj = NULL;
-    bool write = !o->read_only && only_read != self;
-    only_read = NULL;
+    bool by_host = asked == self, write = !o->read_only && !(by_host && only_reads);
+    asked = NULL;
     kv_array *a = filled_elements(self);
     if (!a)
         return -1;
+    if (!by_host && PyObject_TypeCheck(self, py.handed_sparse) &&
+        kv_array_dtype(a) == KV_BFLOAT16) {
+        /* NumPy would take the bits for numbers; it asks __array__ next, which knows better. */
+        PyErr_SetString(PyExc_BufferError, "buffers have no numbers of bfloat16: asnumpy() does");
+        return -1;
+    }
     if (!write && (flags & PyBUF_WRITABLE)) {
         PyErr_SetString(PyExc_BufferError, "these elements are only read");
         return -1;
@@ -166,7 +173,8 @@ static void release_buffer(PyObject *self, Py_buffer *view)
 /* _host(write): a memoryview of the elements. */
 static PyObject *host(PyObject *self, PyObject *write)
 {
-    only_read = PyObject_IsTrue(write) ? NULL : self;
+    asked = self;
+    only_reads = !PyObject_IsTrue(write);
     return PyMemoryView_FromObject(self);
 }
 

@@ -82,6 +82,47 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
     assert_whole
 }
 
+@test "restart: a loop that never asks for rounds() begins anew, and launch says so" {
+    local note='kvctl: note: the script never asks for rounds(): when it begins again, its loop does, too; `for i in range(rounds(), N)` makes the rounds left'
+    local anew='; the script never asks for rounds(): its loop begins anew on top'
+    cat >job.kv <<END
+create dist_sync
+init w zeros(2)
+for i in range(20) { # not of rounds()
+$(once 13 0 'until [ -e c.kvs ]; do sleep 0.05; done; kill -9 $PPID')
+    push w ones(2); pull w -> x; y = sum(x)
+}
+print x
+END
+    job -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
+    assert_success
+    assert_line "$note"
+    assert_line "kvctl: restart 1 of 1 from c.kvs at round 10$anew"
+    job -n 2 "${with_checkpoint[@]}" -c 'create dist_sync; init w zeros(2); repeat 2 { push w ones(2) }'
+    assert_success
+    assert_line "kvctl: the job goes on from c.kvs, where 30 rounds are done$anew"
+    refute_line "$note"
+    # without a loop that pushes there is nothing to say, nor where the file may ask
+    echo 'print rounds()' >asks.kv
+    for script in 'for i in range(3) { print i }' 'push w ones(2)' 'source asks.kv; repeat 2 { push w ones(2) }'; do
+        rm -f c.kvs
+        job -n 1 "${with_checkpoint[@]}" --max-restarts 1 -c "create dist_sync; init w zeros(2); $script"
+        assert_success
+        refute_output --partial "never asks"
+    done
+}
+
+@test "restart: the loop of a program of Python that never asks for rounds()" {
+    printf '%s\n' 'for i in range(9):' '    kv.push("w", x)' >job.py
+    run kvctl launch -n 1 "${with_checkpoint[@]}" --max-restarts 1 --dry-run --python job.py
+    assert_success
+    assert_line --partial 'its loop does, too; `for i in range(kv.rounds(), N)` makes the rounds left'
+    printf '%s\n' 'for i in range(kv.rounds(), 9):' '    kv.push("w", x)' >job.py
+    run kvctl launch -n 1 "${with_checkpoint[@]}" --max-restarts 1 --dry-run --python job.py
+    assert_success
+    refute_output --partial "never asks"
+}
+
 @test "restart: mpirun itself is killed" {
     # kvctl, its watcher, mpirun
     local parent='cut -d " " -f 4 /proc/$p/stat'

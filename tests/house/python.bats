@@ -69,6 +69,11 @@ print(len(mx.open("a.safetensors")), len(mx.checkpoint.diff("a.safetensors", "a.
     cp "$wheel" one.whl
     make -s -C "$top" BUILD="$build" OPT="$opt" wheel
     cmp one.whl "$wheel"
+    # nor is one left that has not what was built since
+    make -s -C "$top" BUILD="$build" OPT="$opt"
+    [ -e "$wheel" ]
+    make -s -C "$top" BUILD="$build" OPT="$opt" -W src/python/kvstore/kv.py
+    [ ! -e "$wheel" ]
 }
 
 @test "install: the module finds the installed library" {

@@ -332,6 +332,19 @@ class Ours(unittest.TestCase):
         with self.assertRaises(mx.KVError):
             mx.nd.sparse.zeros("csr", (2, 2))
 
+    def test_parts_of_mxnet_that_are_not_here(self):
+        names = "gluon autograd sym mod module metric io image model callback init initializer rnn viz amp profiler test_utils"
+        for name in names.split():
+            text = f"kvstore is the store of MXNet; {name} is not here"
+            self.assertFalse(hasattr(mx, name))
+            for kind, statement in ((AttributeError, f"mx.{name}"), (ImportError, f"from kvstore import {name}"),
+                                    (ImportError, f"import kvstore.{name}.part")):
+                with self.assertRaises(kind) as c:
+                    exec(statement, {"mx": mx})
+                self.assertEqual(str(c.exception), text)
+        with self.assertRaises(ModuleNotFoundError):
+            import kvstore.other  # noqa: F401
+
     def test_bfloat16(self):
         a = mx.nd.array([1, 2.5, -3], dtype="bfloat16")
         self.assertEqual(a.astype("float32").asnumpy().tolist(), [1, 2.5, -3])
@@ -339,12 +352,36 @@ class Ours(unittest.TestCase):
         kv.init(0, a)
         kv.push(0, [a, a])
         self.assertEqual(kv[0].astype("float32").asnumpy().tolist(), [2, 5, -6])
-        raw = a.asnumpy()
-        if adopt.bfloat16 is None:
-            self.assertEqual((raw.dtype, hex(raw[0])), ("uint16", "0x3f80"))
-        else:
-            self.assertEqual(raw.dtype, adopt.bfloat16)
-            kv.push(0, raw)
+        kv.push(0, a.asnumpy())
+        self.assertEqual(kv.info()[0]["dtype"], "bfloat16")
+        made = mx.nd.one_hot(mx.nd.array([1]), 2, dtype="bfloat16")
+        self.assertEqual((made._dtype, made.tolist()), ("bfloat16", [[0, 1]]))
+        self.assertEqual(mx.nd.array([2, 1]).argsort(dtype="bfloat16").tolist(), [1, 0])
+
+    def test_numbers_of_bfloat16_are_never_its_bits(self):
+        kind = adopt.bfloat16 or "float32"
+        a = mx.nd.array([1, 2.5, -3], dtype="bfloat16")
+        kv = mx.kv.create()
+        kv.init("b", a)
+        out = mx.nd.zeros(3, dtype="bfloat16")
+        kv.pull("b", out)
+        sparse = mx.nd.sparse.row_sparse_array(a.reshape(3, 1), dtype="bfloat16")
+        kv.init("s", sparse)
+        for got in (a.asnumpy(), out.asnumpy(), kv["b"], np.asarray(kv["b"]), np.asarray(sparse)[:, 0], np.asarray(kv["s"])[:, 0],
+                    kv["s"].data[:, 0], sparse.data.asnumpy()[:, 0]):
+            self.assertEqual((got.dtype, got.tolist()), (kind, [1, 2.5, -3]))
+        self.assertEqual(a.tolist() + [float(a[1]), a[1].item(), a[2].asscalar(), f"{a[2].item():.1f}"], [1, 2.5, -3, 2.5, 2.5, -3, "-3.0"])
+        self.assertIn("2.5", str(a))
+        self.assertIn("2.5", repr(kv["b"]))
+        self.assertRegex(repr(a.as_np_ndarray()), r"array\(\[.*2\.5.*dtype=bfloat16")
+        self.assertIn("2.5", str(a.as_np_ndarray()))
+        self.assertEqual((out._dtype, out[1:].copy()._dtype), ("bfloat16", "bfloat16"))
+
+        def step(key, gradient, stored):
+            stored[:] = stored.astype("float32") - gradient.astype("float32") / 2
+        kv.set_updater(step)
+        kv.push("b", a)
+        self.assertEqual(kv["b"].tolist(), [0.5, 1.25, -1.5])
 
     def test_contexts(self):
         self.assertEqual(repr([mx.gpu(1), mx.cpu()]), "[gpu(1), cpu(0)]")

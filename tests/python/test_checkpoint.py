@@ -90,9 +90,10 @@ class Checkpoints(Case):
         os.mkdir(half)
         checkpoint.convert(self.a, half + "/", dtype="bf16", force=True)
         w = mx.open(half)["w"]
-        if adopt.bfloat16 is None:
-            w = (w.astype("uint32") << 16).view("float32")
-        self.assertEqual(w.astype("float32").tolist(), self.values["w"].tolist())
+        self.assertEqual((w.dtype, w.tolist()), (adopt.bfloat16 or "float32", self.values["w"].tolist()))
+        kv = mx.kv.create()
+        kv.init("w", w)
+        self.assertEqual(kv["w"].tolist(), self.values["w"].tolist())
         checkpoint.convert(self.a, npz, globs=("w",))
         self.assertEqual(list(mx.open(npz)), ["w"])
         self.assertEqual(np.load(npz)["w"].sum(), 15)
@@ -130,6 +131,24 @@ class Checkpoints(Case):
         m = checkpoint.merge("linear", self.a, self.b, out=out, weights=[0.25, 0.75], exclude="odd*")
         self.assertEqual(m["w"].tolist(), (self.values["w"] + 0.75).tolist())
 
+    def test_paths_in_lists(self):
+        out = os.path.join(self.folder.name, "m.safetensors")
+        for models in ([[self.a, self.b]], [(self.a,), pathlib.Path(self.b)], [self.a, self.b]):
+            m = checkpoint.merge("average", *models, out=out, exclude="odd*", force=True)
+            self.assertEqual(m["w"].tolist(), (self.values["w"] + 0.5).tolist())
+        checkpoint.convert([self.a], out, force=True)
+        self.assertEqual(checkpoint.hash(out), checkpoint.hash(self.a))
+        for call in (lambda: checkpoint.stat([self.a]), lambda: checkpoint.diff([self.a, self.b], self.b), lambda: checkpoint.ls([self.a]),
+                     lambda: checkpoint.check([self.a]), lambda: checkpoint.hash([self.a])):
+            self.assertRegex(self.fails("usage", call).text, "^one checkpoint, not a list of [12]$")
+
+    def test_names(self):
+        self.assertEqual(checkpoint.ls(self.a), mx.open(self.a).info())
+        with self.assertRaisesRegex(AttributeError, "kvstore.checkpoint has no info: it has open, ls, diff.*kvctl help checkpoints"):
+            checkpoint.info
+        with self.assertRaisesRegex(AttributeError, "did you mean merge?"):
+            checkpoint.merg
+
     def test_errors(self):
         self.assertIn("No such file", str(self.fails("io", mx.open, os.path.join(self.folder.name, "none"))))
         e = self.fails("usage", checkpoint.merge, "averag", self.a, self.b, out=self.b)
@@ -159,6 +178,7 @@ class Checkpoints(Case):
             self.skipTest("there is no gnuplot")
         for kind, values in (("line", [np.arange(9), [3, 2, 1]]), ("heat", [np.ones((3, 4))]), ("hist", [np.ones(50)])):
             self.assertIn("</svg>", mx.plot(*values, kind=kind)._repr_svg_())
+        self.assertEqual(*(mx.plot(mx.nd.array([1, 2.5, -3], dtype=kind)) for kind in ("bfloat16", "float32")))
         self.fails("value", mx.plot, [1], kind="pie")
 
 

@@ -168,6 +168,17 @@ print(kv[0].asnumpy().tolist(), (kv[1].asnumpy() == 2).all())
         out = self.job("-n", "2", "--python", path)
         self.assertEqual(out.count("[2.0, 2.0, 2.0, 2.0] True"), 2, out)
 
+    def test_attach_says_that_python_has_no_prompt(self):
+        path = self.program("""
+import subprocess
+said = "not begun"
+while "not begun" in said:
+    said = subprocess.run(["kvctl", "attach", "pj", "-c", "rounds"], capture_output=True, text=True).stderr
+print(said)
+""")
+        out = self.job("-n", "1", "--name", "pj", "--python", path, KVCTL_JOBS=self.folder.name + "/jobs")
+        self.assertIn('worker 0 runs Python, which has no prompt', out)
+
     def test_create_ends_on_ctrl_c(self):
         path = self.program(INTERRUPT + """
 if os.environ["OMPI_COMM_WORLD_RANK"] == "0":

@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 
 import kvstore as mx
+from kvstore import adopt
 from case import Case
 
 SHAPE = (2, 3)
@@ -47,11 +48,15 @@ class Arrays(Case):
     def test_bits_are_no_numbers(self):
         a = mx.nd.array([1, 2], dtype="bfloat16")
         self.assertEqual(a.astype("float32").asnumpy().tolist(), [1, 2])
-        if a.dtype == np.uint16:
-            self.assertEqual(a[1].astype("float32").item(), 2)
-            for wrong in (lambda: a / 2, lambda: a + a, a.sum, a.tolist, lambda: a[0].item(), lambda: np.add(a, 1), lambda: np.sum(a),
-                          lambda: a == 1, lambda: mx.nd.dot(a, a)):
+        if adopt.BITS is not None:
+            b = a.as_np_ndarray()
+            for wrong in (lambda: a / 2, lambda: a + a, a.sum, lambda: np.add(a, 1), lambda: np.sum(a), lambda: a == 1, b.sort, b.argsort,
+                          lambda: bool(a[0]), lambda: b.searchsorted(1), lambda: mx.nd.dot(a, a),
+                          lambda: mx.nd.random.uniform(0, 1, 2, "bfloat16")):
                 self.fails("unsupported", wrong)
+            for wrong in (lambda: np.asarray(a) + 1, lambda: np.asarray(a).astype("float32"), lambda: np.asarray(a).sum()):
+                self.assertRaises((TypeError, ValueError), wrong)
+            self.assertEqual((a.dtype.itemsize, np.asarray(a).tobytes().hex()), (2, "803f0040"))
         self.assertEqual([a[1:].dtype, a.copy().dtype, a.reshape(2, 1)[1].astype("float32").item()], [a.dtype, a.dtype, 2])
         a[0] = 5
         b = mx.nd.zeros(2)

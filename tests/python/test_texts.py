@@ -67,7 +67,19 @@ class Texts(Case):
         push = self.kv.push
         self.says("value", "the elements of this tensor do not lie one behind the other", push, 3,
                   Foreign(np.zeros((4, 4), "float32")[:, ::2]))
-        self.says("dtype", "the store has no elements of DLPack's type 5 with 64 bits", push, 3, Foreign(np.zeros(SHAPE, "complex64")))
+        for kind in "complex64", "int16", "uint32":
+            self.says("dtype", f"the store has no dtype {kind}", push, 3, Foreign(np.zeros(SHAPE, kind)))
+        for error in BufferError, ValueError, NotImplementedError:
+            class Other(Foreign):
+                def __dlpack__(self, **_):
+                    raise error("it is quantised")
+            self.says("unsupported", "test_texts does not hand out this tensor: it is quantised", push, 3, Other(np.zeros(SHAPE)))
+        sparse = type("Tensor", (Foreign,), {"__module__": "torch", "is_nested": False, "layout": "torch.sparse_coo"})
+        self.says("unsupported", "a tensor of PyTorch that is torch.sparse_coo is not dense", push, 3, sparse(None, (1, 0)))
+        for value, kind in (([[1, 2], [3, 4]], "list"), ([(1, 2)], "tuple"), (3, "int"), ([1, 2], "int"), ("a", "str")):
+            error = self.fails("usage", push, 3, value)
+            self.assertEqual(error.text, f"an object of type {kind} is not an array")
+            self.assertIn("whose sum counts" if kind in ("list", "tuple") else "makes one of numbers", error.hint)
         elsewhere = Foreign(np.zeros(SHAPE, "float32")).__dlpack__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -62,10 +62,29 @@ __all__ = ["KVError", "KVStore", "KVStoreBase", "NDArray", "RowSparseNDArray", "
            "create", "load", "register", "describe", "load_plugin", "cpu", "gpu", "cpu_pinned", "current_context",
            "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "random", "optimizer", "lr_scheduler", "checkpoint", "plot"]
 
-_ELSEWHERE = "gluon autograd sym symbol mod module metric io image model callback init initializer rnn viz visualization contrib".split()
+_ELSEWHERE = ("gluon autograd sym symbol Symbol mod module metric io image model callback init initializer rnn viz visualization contrib "
+              "amp attribute AttrScope engine executor library monitor mon notebook operator profiler recordio registry rtc "
+              "test_utils util").split()
+
+
+def _elsewhere(name):
+    return f"kvstore is the store of MXNet; {name} is not here"
+
+
+class _Finder:
+    """`from kvstore import gluon` asks for a module once the attribute is not there, and drops the text of that error."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        package, _, part = name.partition(".")
+        if package == __name__ and part.partition(".")[0] in _ELSEWHERE:
+            raise ImportError(_elsewhere(part), name=name)
+
+
+sys.meta_path.append(_Finder)
 
 
 def __getattr__(name):
     if name in _ELSEWHERE:
-        raise AttributeError(f"kvstore is the store of MXNet; {name} is not here")
+        raise AttributeError(_elsewhere(name))
     raise nd._make.missing("kvstore", name, __all__, "its parts are " + ", ".join(__all__))

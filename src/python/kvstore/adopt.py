@@ -19,7 +19,8 @@ try:
     from ml_dtypes import bfloat16
     bfloat16, BITS = numpy.dtype(bfloat16), None
 except ImportError:
-    bfloat16, BITS = None, numpy.dtype("uint16", metadata={"kvstore": "bfloat16"})  # its arrays show their bits
+    # Two bytes that NumPy calculates nothing with, as in a file .npy of bfloat16: as uint16 the bits would pass for numbers.
+    bfloat16, BITS = None, numpy.dtype("V2", metadata={"kvstore": "bfloat16"})
 
 
 def known_dtypes():
@@ -42,10 +43,22 @@ def dtype_name(dtype):
 
 
 def numpy_dtype(name):
-    """NumPy's dtype for a name of the store's; bits of bfloat16 are a uint16 where ml_dtypes is not installed."""
+    """NumPy's dtype for a name of the store's; BITS for bfloat16 where ml_dtypes is not installed."""
     if name == "bfloat16":
         return bfloat16 or BITS
     return numpy.dtype(name)
+
+
+def readable(name):
+    """The name of the dtype in which NumPy has the numbers of another: float32 for bfloat16 where ml_dtypes is not installed."""
+    return "float32" if name == "bfloat16" and BITS is not None else name
+
+
+def numbers(array):
+    """The numbers of an array of NumPy: of BITS a copy in float32, which holds each bfloat16 exactly."""
+    if array.dtype is not BITS:
+        return array
+    return numpy.asarray(numpy.left_shift(array.view(numpy.ndarray).view("uint16"), 16, dtype="uint32")).view("float32")
 
 
 _CANONICAL = {(numpy.dtype(name).kind, numpy.dtype(name).itemsize): numpy.dtype(name) for name in DTYPES.values()}
@@ -71,8 +84,10 @@ def adopt(value, write):
     try:
         view = memoryview(value)
     except TypeError:
-        raise KVError(f"an object of type {type(value).__name__} is no array", "usage",
-                      "numpy.asarray(x, dtype='float32') makes one of numbers and lists") from None
+        hint = "numpy.asarray(x, dtype='float32') makes one of numbers and lists"
+        if isinstance(value, (list, tuple)):  # of MXNet's list of arrays
+            hint = "a list holds arrays, whose sum counts: numpy.array([[1, 2], [3, 4]], 'float32') is one of numbers"
+        raise KVError(f"an object of type {type(value).__name__} is not an array", "usage", hint) from None
     return _numpy(numpy.asarray(view), write)
 
 
@@ -82,7 +97,8 @@ def canonical(array):
     known = BITS if dtype is BITS else bfloat16 if bfloat16 is not None and dtype == bfloat16 else \
         _CANONICAL.get((dtype.kind, dtype.itemsize)) if dtype.kind in "fiub" else None
     if known is None:
-        raise KVError(f"the store has no dtype {dtype}", "dtype", "it has " + ", ".join([*DTYPES.values(), "bfloat16"]))
+        raise KVError(f"the store has no dtype {dtype}", "dtype",
+                      f"it has {', '.join(DTYPES.values())} and bfloat16; astype makes one of these")
     return known
 
 
@@ -126,10 +142,20 @@ _CPU, _GPU, _PINNED = 1, 2, 3
 
 
 def _dlpack(tensor, write):
-    device, number = (int(x) for x in tensor.__dlpack_device__())
     library = type(tensor).__module__.partition(".")[0]
+    try:
+        return _exported(tensor, library, write)
+    except (BufferError, ValueError, TypeError, NotImplementedError) as e:  # of the library
+        raise KVError(f"{library} does not hand out this tensor: {e}", "unsupported") from e
+
+
+def _exported(tensor, library, write):
+    device, number = (int(x) for x in tensor.__dlpack_device__())
     if write and library in ("jax", "jaxlib"):
         raise KVError("an array of JAX is never written", "usage", "kv[key] gives a new array, jax.numpy.asarray takes it")
+    if library == "torch" and (tensor.is_nested or str(tensor.layout) != "torch.strided"):
+        raise KVError(f"a tensor of PyTorch that is {'nested' if tensor.is_nested else tensor.layout} is not dense", "unsupported",
+                      "x.to_dense() is; mx.nd.sparse.row_sparse_array((rows, ids), shape=x.shape) is one with some rows")
     if getattr(tensor, "requires_grad", False):
         tensor = tensor.detach()
     if hasattr(tensor, "is_contiguous") and not tensor.is_contiguous() and not write:

@@ -8,7 +8,7 @@ reductions keep the dtype. ops.py has its functions, which are methods, too.
 import numpy
 
 from . import _kvstore
-from .adopt import BITS, bfloat16, canonical, dtype_name, numpy_dtype, refuse_masked
+from .adopt import BITS, bfloat16, canonical, dtype_name, numbers, numpy_dtype, refuse_masked
 from .context import Context, current, pair
 from .errors import KVError
 
@@ -58,18 +58,18 @@ def dtype_of(values):
     return "bfloat16" if values.dtype is BITS else values.dtype.name
 
 
-def plain(x, numbers=True):
-    """An operand as NumPy's functions take it, in the same memory; numbers=False: for what only moves elements."""
+def plain(x, calculates=True):
+    """An operand as NumPy's functions take it, in the same memory; calculates=False: for what only moves elements."""
     if issubclass(type(x), NDArray):
-        if x.dtype is BITS and numbers:
+        if x.dtype is BITS and calculates:
             raise KVError("without ml_dtypes NumPy has no numbers of bfloat16", "unsupported",
                           "astype('float32') gives them, and so does pip install ml_dtypes")
         return x.view(numpy.ndarray)
     if isinstance(x, _kvstore.Array):
-        return plain(x.tostype("default"), numbers)
+        return plain(x.tostype("default"), calculates)
     refuse_masked(x)
     if type(x) in (list, tuple):
-        return type(x)(plain(y, numbers) for y in x)
+        return type(x)(plain(y, calculates) for y in x)
     return x
 
 
@@ -151,7 +151,7 @@ class NDArray(numpy.ndarray, metaclass=_WithSparse):
     device = context
 
     def __repr__(self):
-        return f"\n{numpy.asarray(self)}\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+        return f"\n{numbers(numpy.asarray(self))}\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
 
     __str__ = __repr__
 
@@ -161,24 +161,23 @@ class NDArray(numpy.ndarray, metaclass=_WithSparse):
     # ---- Elements ----
 
     def asnumpy(self):
-        """A copy of the elements as an array of NumPy; of bfloat16 the bits, uint16, where ml_dtypes is not installed."""
-        bits = self.dtype is BITS
-        return numpy.array(self.view(numpy.ndarray), "uint16" if bits else None, order="C")
+        """A copy of the elements as an array of NumPy; of bfloat16 as float32, exactly, where ml_dtypes is not installed."""
+        return numpy.array(numbers(self.view(numpy.ndarray)), order="C")
 
     def item(self, *at):
         """The number of an array of one element, or of the one at an index."""
         if not at and self.size != 1:
             raise ValueError(f"this array has {self.size} elements, not one")
-        return plain(self).item(*at)
+        return numbers(self.view(numpy.ndarray)).item(*at)
 
     def asscalar(self):
         """The number of an array of one element, as NumPy has it."""
         self.item()
-        return plain(self).reshape(-1)[0]
+        return numbers(self.view(numpy.ndarray)).reshape(-1)[0]
 
     def tolist(self):
         """The elements as lists of numbers."""
-        return plain(self).tolist()
+        return numbers(self.view(numpy.ndarray)).tolist()
 
     def __float__(self):
         return float(self.item())
@@ -324,13 +323,13 @@ class ndarray(NDArray):
     _one = ()
 
     def __repr__(self):
-        text = repr(numpy.asarray(self)).replace(", dtype=float32", "")  # the default here, where NumPy's is float64
-        if self.dtype == "float64":
-            text = text[:-1] + ", dtype=float64)"
+        text = repr(numbers(numpy.asarray(self))).replace(", dtype=float32", "")  # the default here, where NumPy's is float64
+        if self.dtype == "float64" or self.dtype is BITS:
+            text = text[:-1] + f", dtype={self._dtype})"
         return text if self._ctx[0] == "cpu" else f"{text[:-1]}, ctx={self.context})"
 
     def __str__(self):
-        return str(numpy.asarray(self))
+        return str(numbers(numpy.asarray(self)))
 
     def sum(self, axis=None, dtype=None, **how):
         """The sum over an axis, or of all elements: int64 of integers, of bool how many are True."""
@@ -347,6 +346,19 @@ def as_numpy(names):
 
 
 as_numpy("__eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())
+
+
+def _of_numbers(name):
+    def method(self, *args, **how):
+        plain(self)  # NumPy would compare BITS byte by byte
+        return getattr(numpy.ndarray, name)(self, *args, **how)
+    return method
+
+
+if BITS is not None:
+    for _name in "sort argsort partition argpartition searchsorted nonzero __bool__".split():
+        setattr(NDArray, _name, _of_numbers(_name))  # ops.py replaces those that MXNet has
+        setattr(ndarray, _name, _of_numbers(_name))
 
 
 class RowSparseNDArray(_kvstore.Array):
@@ -400,7 +412,7 @@ class RowSparseNDArray(_kvstore.Array):
         return getattr(self.tostype("default"), name)
 
     def __array__(self, dtype=None, copy=None):
-        return numpy.array(self._elements(), dtype, subok=False)
+        return numpy.array(numbers(self._elements().view(numpy.ndarray)), dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **how):
         return getattr(ufunc, method)(*(x.tostype("default") if isinstance(x, _kvstore.Array) else x for x in inputs), **how)

@@ -5,6 +5,9 @@
     kvstore.checkpoint.diff("a.safetensors", "b.safetensors", rtol=1e-3)
     kvstore.checkpoint.merge("ties", "a.safetensors", "b.safetensors", base="c.safetensors", out="m.safetensors")
 
+Tensors of bfloat16 are arrays of ml_dtypes.bfloat16 where that package is installed (pip install ml_dtypes), and of float32,
+which holds each of their numbers exactly, where it is not. Codes of less than 16 bits and blocks of GGUF are float32.
+
 kvctl does the work, piece by piece, so models may be larger than memory; its pages (kvctl help checkpoints, help merge)
 say what every option means. Paths are str or os.PathLike, options have the names of kvctl's with _ for -.
 Its warnings, as of numbers that a dtype cannot hold, and notes go to the logger "kvstore".
@@ -18,7 +21,7 @@ from typing import Any, Union
 
 import numpy
 
-from . import adopt, tool
+from . import _make, adopt, tool
 from .errors import KVError
 from .table import Table
 
@@ -30,8 +33,7 @@ _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64",
 
 
 def _dtype(name):
-    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed. Blocks of GGUF, and
-    narrow floats, are read as float32."""
+    """NumPy's dtype for one of safetensors. Blocks of GGUF, and narrow floats, are read as float32."""
     if re.match(r"(I|T)?Q\d|MXFP4$|NVFP4$|F[68]_|F4$", name):
         name = "F32"
     if name == "BF16":
@@ -74,7 +76,7 @@ class Checkpoint(Mapping):
         if codes:
             made.update(self._part(codes, (*map(_glob, codes), "--dtype", "f32", *self._quiet)))
             self._quiet = ("-q",)
-        return {key: made[key][0].view(types[key]).reshape(made[key][1]) for key in keys}
+        return {key: adopt.numbers(made[key][0].view(types[key])).reshape(made[key][1]) for key in keys}
 
     def _is_codes(self, key):
         """Whether a tensor is of a type that NumPy lacks, or of codes with scales beside them."""
@@ -121,7 +123,8 @@ open_file = open
 
 
 def open(path: Path) -> Checkpoint:  # noqa: A001  kvstore.open reads as it should
-    """The tensors of a checkpoint, by name; only the header is read."""
+    """The tensors of a checkpoint, by name; only the header is read. A tensor is an array of NumPy: of bfloat16 one of
+    ml_dtypes.bfloat16, or, where ml_dtypes is not installed, of float32 with the same numbers."""
     return Checkpoint(path)
 
 
@@ -129,36 +132,53 @@ def _rows(record):
     return Table(record.get("entries", []))
 
 
+def _paths(paths):
+    """Words for paths, some of which may stand in lists."""
+    return [word for p in paths for word in (_paths(p) if isinstance(p, (list, tuple)) else [tool.word(p)])]
+
+
+def _one(path):
+    if isinstance(path, (list, tuple)):
+        raise KVError(f"one checkpoint, not a list of {len(path)}", "usage", "[mx.checkpoint.stat(path) for path in paths]")
+    return tool.word(path)
+
+
+def ls(path: Path) -> Table:
+    """A row for each tensor, of the header alone: key, dtype, shape, bytes."""
+    return Checkpoint(_one(path)).info()
+
+
 def diff(a: Path, b: Path, *globs: str, **options: Any) -> Table:
     """The keys in which two checkpoints differ, the worst first; no rows: they agree. rtol, atol, ulps: how far numbers
     may differ."""
-    return _rows(tool.run("diff", tool.word(a), tool.word(b), *globs, *tool.options(options), answers=True))
+    return _rows(tool.run("diff", _one(a), _one(b), *globs, *tool.options(options), answers=True))
 
 
 def hash(path: Path) -> dict[str, str]:  # noqa: A001
     """The hash of each key, of its dtype, shape and bytes: equal in every format."""
-    return {row["key"]: row["hash"] for row in tool.run("hash", tool.word(path))["entries"]}
+    return {row["key"]: row["hash"] for row in tool.run("hash", _one(path))["entries"]}
 
 
 def stat(path: Path) -> Table:
     """Least, largest, mean, deviation, zeros, nan and inf of each key."""
-    return _rows(tool.run("stat", tool.word(path)))
+    return _rows(tool.run("stat", _one(path)))
 
 
 def check(path: Path, **options: Any) -> Table:
     """What is wrong with a checkpoint, a row a finding; no rows: nothing. like: another whose names and shapes it has."""
-    return _rows(tool.run("check", tool.word(path), *tool.options(options), answers=True))
+    return _rows(tool.run("check", _one(path), *tool.options(options), answers=True))
 
 
-def convert(*paths: Path, globs: tuple[str, ...] = (), **options: Any) -> None:
-    """Writes one checkpoint, the last path, of others: some keys, another dtype or form. force: also over a folder."""
-    tool.run("convert", *map(tool.word, paths), *globs, *tool.options(options))
+def convert(*paths: Union[Path, list[Path]], globs: tuple[str, ...] = (), **options: Any) -> None:
+    """Writes one checkpoint, the last path, of others, which may stand in a list: some keys, another dtype or form. force:
+    also over a folder."""
+    tool.run("convert", *_paths(paths), *globs, *tool.options(options))
 
 
-def merge(rule: str, *models: Path, out: Path, **options: Any) -> Checkpoint:
-    """Writes one checkpoint of several, by a rule: "average", "slerp", "ties", ... or one of your own in braces. weights,
+def merge(rule: str, *models: Union[Path, list[Path]], out: Path, **options: Any) -> Checkpoint:
+    """Writes one checkpoint of several, also in a list, by a rule: "average", "slerp", "ties", ... or one of your own in braces. weights,
     base, ctx ("gpu(0)": the rule runs there) and the parameters of the rule are options. Gives the result."""
-    tool.run("merge", rule, *map(tool.word, models), "--out", tool.word(out), *tool.options(options))
+    tool.run("merge", rule, *_paths(models), "--out", _one(out), *tool.options(options))
     return Checkpoint(out)
 
 
@@ -181,10 +201,17 @@ def plot(*values: Any, kind: str = "line") -> Svg:
     with tempfile.TemporaryDirectory() as folder:
         names = [f"a{i}" for i in range(len(values))]
         for name, value in zip(names, values):
-            array = numpy.asarray(value)
+            array = adopt.numbers(numpy.asarray(value))
             numpy.save(os.path.join(folder, name + ".npy"), array.astype("float32") if array.dtype.kind not in "fiub" else array)
         read = "".join(f"{name} = @{name}.npy; " for name in names)
         flag = "" if kind == "line" else f" --{kind}"
         tool.run("-c", f"{read}plot {' '.join(names)}{flag} > picture.svg", cwd=folder)
         with open_file(os.path.join(folder, "picture.svg")) as f:
             return Svg(f.read())
+
+
+_FUNCTIONS = ["open", "ls", "diff", "hash", "stat", "check", "convert", "merge", "plot"]
+
+
+def __getattr__(name):
+    raise _make.missing("kvstore.checkpoint", name, _FUNCTIONS, f"it has {', '.join(_FUNCTIONS)}; kvctl has more commands: kvctl help checkpoints")

@@ -7,7 +7,7 @@ import functools
 
 import numpy
 
-from .adopt import dtype_name, numpy_dtype
+from .adopt import dtype_name
 from .array import NDArray, as_numpy, convert, like, of, plain
 from .context import current
 from .errors import KVError
@@ -217,7 +217,7 @@ def _order(data, axis, is_ascend):
 def argsort(data, axis=-1, is_ascend=True, dtype="float32"):
     """The indices that sort along an axis."""
     data, axis = (data.reshape(-1), 0) if axis is None else (data, axis)
-    return _order(data, axis, is_ascend).astype(numpy_dtype(dtype_name(dtype)))
+    return convert(_order(data, axis, is_ascend), dtype_name(dtype))
 
 
 @_op()
@@ -229,7 +229,7 @@ def topk(data, axis=-1, k=1, ret_typ="indices", is_ascend=False, dtype="float32"
         mask = numpy.zeros_like(data)
         numpy.put_along_axis(mask, at, 1, axis)
         return mask
-    values, at = numpy.take_along_axis(data, at, axis), at.astype(numpy_dtype(dtype_name(dtype)))
+    values, at = numpy.take_along_axis(data, at, axis), convert(at, dtype_name(dtype))
     if ret_typ not in ("indices", "value", "both"):
         raise KVError(f'topk(ret_typ={ret_typ!r}): "indices", "value", "both" or "mask"', "value")
     return {"indices": at, "value": values, "both": [values, at]}[ret_typ]
@@ -415,7 +415,7 @@ def pick(data, index, axis=-1, keepdims=False, mode="clip"):
 def one_hot(indices, depth, on_value=1.0, off_value=0.0, dtype="float32"):
     """A row for each index: on_value there, off_value elsewhere."""
     hot = _array(indices)[..., None] == numpy.arange(depth)
-    return numpy.where(hot, on_value, off_value).astype(numpy_dtype(dtype_name(dtype)))
+    return convert(numpy.where(hot, on_value, off_value), dtype_name(dtype))
 
 
 @_op()

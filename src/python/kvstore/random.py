@@ -28,6 +28,7 @@ def _drawn(draw, params, shape, dtype, ctx, out, below=False):
     params = [numpy.reshape(p, of_each + (1,) * (len(size) - len(of_each))) if numpy.ndim(p) else p for p in map(plain, params)]
     values = convert(numpy.asarray(draw(*params, size=size)), dtype_name(dtype))
     if below and numpy.all(params[0] < params[1]):  # rounding may have reached it
+        plain(of(NDArray, values, ("cpu", 0)))  # raises where bfloat16 has no numbers
         values = numpy.minimum(values, numpy.nextafter(numpy.asarray(params[1], values.dtype), numpy.asarray(params[0], values.dtype)))
     if out is None:
         return of(NDArray, numpy.asarray(values), current() if ctx is None else pair(ctx))

@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Callable, Iterator, Union
 
 from . import _kvstore
+from .adopt import readable
 from .array import NDArray, RowSparseNDArray, make
 from .base import KVStoreBase
 from .context import Context, current
@@ -304,13 +305,14 @@ class KVStore(_kvstore.Store, KVStoreBase):
         return key in self.keys()
 
     def __getitem__(self, key: Union[int, str]) -> NDArray:
-        """A new array with the value of a key."""
+        """A new array with the value of a key; of bfloat16 in float32, exactly, where ml_dtypes is not installed."""
         about = self._find(key)
+        dtype = readable(about["dtype"])
         sparse = about["stype"] == "row_sparse"
         if sparse:
-            out = _kvstore.sparse(RowSparseNDArray, about["shape"], about["dtype"], None, b"", b"")
+            out = _kvstore.sparse(RowSparseNDArray, about["shape"], dtype, None, b"", b"")
         else:
-            out = make(NDArray, about["shape"], about["dtype"], current())
+            out = make(NDArray, about["shape"], dtype, current())
         self.pull(key, out, 0, not sparse)
         return out
 
