@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "launch/jobs_socket.h"
+#include "out/record.h"
 #include "out/report.h"
 #include "run/run.h"
 #include "session/result.h"
@@ -232,6 +233,18 @@ static void send_now(guest *g)
     buf_release(&g->later);
 }
 
+/* Entries run in no shell, and the limit of memory is theirs. */
+static void guest_amend(void *arg, kv_err *e)
+{
+    const guest *g = arg;
+    if (e->hint[0] == '!')
+        e->hint[0] = '\0';
+    if (e->code == KV_E_MEMORY && g->limit.refused) {
+        e->hint[0] = '\0';
+        kv_err_hint(e, "an entry of attach has %d MB", MEMORY_MB);
+    }
+}
+
 static void guest_note(void *arg, const char *text)
 {
     send_later(arg, JOBS_NOTE, text, strlen(text));
@@ -398,12 +411,9 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
     sink_push(s, &out);
     if (visit_enter(s, g->script, &e) == KV_OK)
         run_entry(g, s, text, n, &e);
-    if (e.hint[0] == '!')
-        e.hint[0] = '\0'; /* it leads to a shell, which attach does not run */
-    if (e.code == KV_E_MEMORY && g->limit.refused) {
-        e.hint[0] = '\0';
-        kv_err_hint(&e, "an entry of attach has %d MB", MEMORY_MB);
-    }
+    guest_amend(g, &e);
+    if (e.code)
+        record_error(s, NULL, &e);
     sink_pop(s, &out);
     visit_leave(s, g->script);
     mem_limit_here(NULL); /* its report is small, and must be made */
@@ -423,12 +433,13 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
 }
 
 /* Runs an entry, and sends what it gives to a socket (jobs_socket.h): output, errors, JOBS_DONE. It
- * ends early when the client says so or is gone. Returns whether the client is still there. */
-static bool guest_run(guest *g, int fd, const char *text, size_t n)
+ * ends early when the client says so or is gone. */
+static void guest_run(guest *g, int fd, const buf *entry, bool records)
 {
     session s;
-    const guest_ops ops = {.arg = g, .check = guest_check, .note = guest_note, .draw = guest_draw,
-                           .profile = guest_profile};
+    const char *text = buf_text(entry), *end = text + entry->len;
+    const guest_ops ops = {.arg = g, .check = guest_check, .amend = guest_amend,
+                           .note = guest_note, .draw = guest_draw, .profile = guest_profile};
     g->fd = fd;
     g->stopped = false;
     g->limit = (mem_limit){.most = MEMORY_MB * INT64_C(1048576)};
@@ -439,11 +450,16 @@ static bool guest_run(guest *g, int fd, const char *text, size_t n)
     session_init(&s);
     s.guest = &ops;
     s.interrupted = guest_interrupted;
-    run_guest(g, &s, text, n);
+    if (records) {
+        char *behind;
+        s.out.recorder.on = true;
+        s.out.recorder.seq = strtoll(text, &behind, 10);
+        text = behind + (*behind == '\n');
+    }
+    run_guest(g, &s, text, (size_t)(end - text));
     session_release(&s);
     stop_ask_here((stop_answer){0});
     running = NULL;
-    return true;
 }
 
 /* ---- How far the job is ---- */
@@ -571,8 +587,8 @@ static bool take_message(attach_server *a, int fd)
         tell(a, fd);
     else if (stays && kind == JOBS_ENTER)
         jobs_say(fd, JOBS_HERE, "");
-    else if (stays && kind == JOBS_ENTRY)
-        stays = guest_run(a->guest, fd, buf_text(&text), text.len);
+    else if (stays && (kind == JOBS_ENTRY || kind == JOBS_RECORDS))
+        guest_run(a->guest, fd, &text, kind == JOBS_RECORDS);
     else
         stays = stays && kind == JOBS_STOP; /* of an entry that has ended meanwhile */
     buf_release(&text);

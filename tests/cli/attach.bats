@@ -1,5 +1,7 @@
 # kvctl attach and kvctl jobs: a look at jobs of this machine, through their sockets.
 
+bats_require_minimum_version 1.5.0
+
 load help
 
 setup_file()
@@ -80,9 +82,15 @@ teardown()
     assert_success
     assert_output --partial loss
     if command -v gnuplot >/dev/null; then
-        kvctl attach -c 'plot loss > live.svg'
+        kvctl attach -c 'plot loss > live.svg' -c 'plot loss > live.png'
         grep -q '</svg>' live.svg
+        [ "$(head -c 4 live.png | tail -c 3)" = PNG ]
     fi
+    run kvctl attach -c 'plot loss > none/live.txt'
+    assert_failure 5
+    assert_output 'kvctl: cannot write "none/live.txt": No such file or directory'
+    run kvctl attach -c 'profile none/p.json' -c 'profile off'
+    assert_failure 5
     kvctl attach -c 'plot --hist loss >> live.txt'
     grep -q loss live.txt
     run kvctl attach -c 'plot loss > live.csv'
@@ -101,6 +109,56 @@ teardown()
     (echo 'profile p.json'; until [ "$(sort -u out | wc -l)" -gt 3 ]; do echo 'print len(loss)'; sleep 0.1; done
         echo 'profile off') | kvctl attach >out
     grep -q '"cat":"enqueue"' p.json
+    end_job
+}
+
+# fields of a record by its number: `record 3 .ok .error.code`
+record()
+{
+    local n=$1
+    shift
+    jq -c --argjson n "$n" "select(.seq == \$n) | $(IFS=,; echo "$*")" out | paste -sd ' '
+}
+
+@test "attach: --json answers with records, as of kvctl --json" {
+    setup_job
+    begin_job -n 2 -s 1 --name train train.kv
+    kvctl --json attach --rank 1 train -c 'pull 3; rounds' -c 'pull [3, 9]' -c name -c 'print name, 1' \
+        -c 'stat 3' -c list -c info -c 'info --cluster' -c 'info --metrics' -c rank -c 'explain push 3 w' \
+        -c 'help rounds' -c version -c 'plot loss' -c 'plot loss > live.txt' -c '' -c 'profile p.json' -c 'profile off' >out
+    jq -es 'map(.seq) == [range(1; length + 1)] and all(.v == 1 and .ok and .file == "<attach>" and .line == 1)' out
+    assert_equal "$(record 1 .cmd .rank .keys .values[0].data)" '"pull" 1 [3] [[2,2,2],[2,2,2]]'
+    assert_equal "$(record 2 .cmd '(.entries | map(.key))')" '"rounds" [3,5,9]'
+    assert_equal "$(record 3 .keys '(.values | map(.key))')" '[3,9] [3,9]'
+    assert_equal "$(record 4 .cmd .value)" '"expr" "run"'
+    assert_equal "$(record 5 .out)" '["run 1"]'
+    assert_equal "$(record 6 .entries[0].max)" 2
+    assert_equal "$(record 7 '(.entries | length)')" 3
+    assert_equal "$(record 9 '(.entries | map(.rank))')" '[0,1,2]'
+    [[ $(record 15 .cmd .out) == '"plot" ["loss '* ]]
+    assert_equal "$(record 16 .cmd .out)" '"plot" []'
+    grep -q loss live.txt
+    jq -e length p.json
+
+    # errors: of the entry, of its text, of the files here, of the words; the first one is the exit code
+    run -4 --separate-stderr kvctl attach --json -c 'push 3 1' -c top -c 'print (' -c 'pull 4' -c 'plot loss > none/x.txt' \
+        -c 'print [i for i in 0..10**8-1]'
+    echo "$output" >out
+    jq -es 'map(.seq) == [range(1; length + 1)]' out
+    assert_equal "$(record 1 .cmd .ok .error.code .error.hint)" \
+        '"push" false "unsupported" "it runs info, list, pull, stat, plot, explain, profile, rounds and print"'
+    assert_equal "$(record 2 .error.code .error.hint)" '"name" null'
+    assert_equal "$(record 3 .cmd .error.code .error.col)" 'null "syntax" 7'
+    assert_equal "$(record 4 .error.code .keys)" '"key" [4]'
+    assert_equal "$(record 5 .ok)" true
+    assert_equal "$(record 6 .file .error.message)" 'null "cannot write \"none/x.txt\": No such file or directory"'
+    assert_equal "$(record 7 .error.code .error.hint)" '"memory" "an entry of attach has 256 MB"'
+    [[ $stderr == *'error[unsupported]: attach reads only, and has no `push`'* ]]
+    run -3 --separate-stderr kvctl attach --json -q -c top
+    assert_equal "$stderr" ""
+    run -3 --separate-stderr kvctl attach nojob --json -q -c rank
+    assert_equal "$(jq -r .error.message <<<"$output")" 'no job of yours is called nojob here'
+    assert_equal "$stderr" ""
     end_job
 }
 
@@ -282,7 +340,8 @@ END
     setup_job
     begin_job -n 2 --name short train.kv
     (echo rounds; while [ ! -s out ]; do sleep 0.1; done; touch end
-        while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1
+        while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1 || code=$?
+    assert_equal "$code" 6
     run cat out
     assert_output --partial 'kvctl: job short has ended, or this worker has'
     wait "$job"
