@@ -82,7 +82,6 @@ void visit_end_profile(const session *s)
     if (s->visit && s->visit->profiles) {
         kv_profile_stop(&unused);
         s->visit->profiles = false;
-        s->visit->profile_ended = true;
     }
     visit_unlock(s);
 }

@@ -31,7 +31,6 @@ typedef struct visit {
     bool parked;           /* the script's thread runs no statement now: the guest may copy them */
     kv_err error;
     bool profiles;         /* a guest takes the profile of the process */
-    bool profile_ended;    /* and the script has ended it, to take its own */
 } visit;
 
 void visit_init(visit *v);
