@@ -3,6 +3,7 @@
 bats_require_minimum_version 1.5.0
 
 load help
+load screen
 
 setup_file()
 {
@@ -481,6 +482,51 @@ END
     run kvctl attach -c 'print w'
     [ "$status" -ne 0 ]
     end_job
+}
+
+@test "attach: the variables of a script that waits, in its store, for the shell and in sleep" {
+    setup_job
+    cat >waits.kv <<'END'
+create dist_sync
+init 3 ones(2)
+push 3 ones(2)
+pull 3 -> w
+step = 7
+found = ["first", [1.5, ones(2)]]
+def train(x) {
+  y = x + 1
+  push 3 ones(2) * y
+  pull 3 -> w
+  w[0] = 5
+  return w
+}
+if rank() == 1 {
+  !touch there; until [ -e asked ] || [ -e end ]; do sleep 0.05; done
+}
+print train(step), w
+!true
+step = 8
+sleep(100000)
+END
+    begin_job -n 2 -s 1 --name waits waits.kv
+    until_holds "rank 1 runs no command" [ -e there ]
+    until_holds "rank 0 does not wait" eval "kvctl attach -c rounds | grep -q '^3  *1  *1  *1  *0  *1'"
+    run kvctl attach -c 'print step, found, y, x' -c 'print y + found[1][0]'
+    assert_success
+    assert_output "7 ['first', [1.5, array([1., 1.], dtype=float32)]] 8 7
+9.5"
+    run kvctl attach -c 'print w'
+    assert_failure 6
+    assert_line --index 0 --partial 'error[busy]: the script waits in a call that uses this array'
+    run kvctl attach --rank 1 -c 'print step, w'
+    assert_output '7 [2. 2.]'
+    touch asked
+    until_holds "rank 0 does not go on" eval "[ \"\$(kvctl attach -c 'print step')\" = 8 ]"
+    run kvctl attach -c 'print step, w' # it sleeps now
+    assert_output '8 [2. 2.]'
+    until_holds "the array was not written" grep -qF '[0] [ 5. 16.] [2. 2.]' said
+    kill -TERM "$job"
+    wait "$job" || true
 }
 
 # The end of a job that somebody looks at: the script is done a second after its last line at most, whatever an
