@@ -329,7 +329,7 @@ static int run(session *s, options *o)
     int pending = ended ? ended : interrupt_pending();
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
-    visit_park(s);
+    visit_park(s, true);
     s->at = NULL;
     int rc = leave(s, o, &st, go_on, go_on && terminal && !served, pending);
     kv_set_script(NULL, NULL, false);

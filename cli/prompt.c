@@ -270,10 +270,10 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         entry_source_answer(from, s->failure);
         s->failure = 0;
         interrupt_at_prompt(true);
-        visit_park(s);
+        visit_park(s, true);
         if (entry_source_next(from, &text, &n, &line, &e))
             report_error(s, &e);
-        visit_unpark(s);
+        visit_park(s, false);
         interrupt_at_prompt(false);
         if (!text)
             break;

@@ -50,6 +50,15 @@ static int run(int id, gpu_work work, const gpu_job *jobs, int64_t n, kv_err *e)
     return rc ? rc : device_launch(id, k, works[work].tile, jobs, n, e);
 }
 
+/* A device that loads no kernel cannot be used, such as one that is older than those that they are
+ * built for. */
+static int room(int id, int64_t *free_bytes, kv_err *e)
+{
+    driver_kernel *unused;
+    int rc = device_room(id, free_bytes, e);
+    return rc ? rc : find_kernel(id, GPU_CONVERT, &unused, e);
+}
+
 /* A version that counts minor ones in tens, or in ones. */
 static void add_version(char *out, size_t size, const char *name, int version, int tens)
 {
@@ -73,7 +82,7 @@ static gpu_ops table = {
     .version = GPU_TABLE_VERSION,
     .scratch = 256 << 20,
     .facts = device_facts,
-    .room = device_room,
+    .room = room,
     .reaches = device_reaches,
     .software = software,
     .alloc = device_alloc,

@@ -21,6 +21,7 @@
 #include "io/json_writer.h"
 #include "launch/jobs_socket.h"
 #include "launch/launch_options.h"
+#include "out/record.h"
 #include "out/report.h"
 #include "session/result.h"
 #include "session/session.h"
@@ -277,40 +278,54 @@ typedef struct attached {
     char prompt[JOBS_NAME + 16];
     bool over;     /* the worker has ended */
     bool terminal; /* somebody types */
-    bool quiet;    /* no notes */
+    bool json;     /* answers are records */
+    bool quiet;    /* no notes, and beside records no errors */
+    int64_t records; /* so far */
+    kv_err late;   /* this side cannot write a file of the entry */
     int failure;   /* of the first entry that failed */
     session own;   /* draws */
 } attached;
 
+static void note_failure(attached *a, int rc)
+{
+    a->failure = a->failure ? a->failure : rc;
+}
+
+/* Reports an error that this side found. With --json it has a record. */
+static void report(attached *a, const kv_err *e)
+{
+    recorder *r = &a->own.out.recorder;
+    *r = (recorder){.on = a->json, .seq = a->records};
+    record_error(&a->own, NULL, e);
+    a->records = r->seq;
+    fflush(stdout);
+    note_failure(a, a->json && a->quiet ? (int)exit_code_of_error(e->code) : fail(e));
+}
+
 static void show_plot(attached *a, const buf *bytes)
 {
     plot p;
-    kv_err e = {0};
-    if (attach_plot_take(&p, buf_text(bytes), bytes->len, &e) == KV_OK) {
-        cmd_plot_show(&a->own, &p, &e);
+    if (attach_plot_take(&p, buf_text(bytes), bytes->len, &a->late) == KV_OK) {
+        cmd_plot_show(&a->own, &p, &a->late);
         plot_release(&p);
     }
-    if (e.code)
-        fail(&e);
 }
 
 /* The name is that of `profile FILE`, as it was typed here. */
-static void write_file(const buf *bytes)
+static void write_file(attached *a, const buf *bytes)
 {
     const char *name = buf_text(bytes);
     size_t n = strnlen(name, bytes->len);
     file_out out;
-    kv_err e = {0};
+    kv_err *e = &a->late;
     if (n == bytes->len) {
-        kv_err_set(&e, KV_E_FORMAT, "the worker sent a file without a name");
-    } else if (file_out_open(&out, name, &e) == KV_OK) {
-        if (file_put(out.f, name, name + n + 1, bytes->len - n - 1, &e))
+        kv_err_set(e, KV_E_FORMAT, "the worker sent a file without a name");
+    } else if (file_out_open(&out, name, e) == KV_OK) {
+        if (file_put(out.f, name, name + n + 1, bytes->len - n - 1, e))
             file_out_abandon(&out);
         else
-            file_out_commit(&out, &e);
+            file_out_commit(&out, e);
     }
-    if (e.code)
-        fail(&e);
 }
 
 /* Shows a message. Returns whether the entry is done. */
@@ -318,11 +333,14 @@ static bool show(attached *a, jobs_kind kind, const buf *text)
 {
     switch (kind) {
     case JOBS_OUT:
+        for (size_t i = 0; a->json && i < text->len; i++)
+            a->records += text->data[i] == '\n';
         terminal_pass(stdout, buf_text(text), text->len);
         return false;
     case JOBS_ERR:
         fflush(stdout);
-        terminal_pass(stderr, buf_text(text), text->len);
+        if (!(a->json && a->quiet))
+            terminal_pass(stderr, buf_text(text), text->len);
         return false;
     case JOBS_NOTE:
         fflush(stdout);
@@ -333,10 +351,13 @@ static bool show(attached *a, jobs_kind kind, const buf *text)
         show_plot(a, text);
         return false;
     case JOBS_FILE:
-        write_file(text);
+        write_file(a, text);
         return false;
     case JOBS_DONE:
-        a->failure = a->failure ? a->failure : atoi(buf_text(text));
+        note_failure(a, atoi(buf_text(text)));
+        if (a->late.code)
+            report(a, &a->late);
+        a->late = (kv_err){0};
         return true;
     default:
         return false;
@@ -345,9 +366,10 @@ static bool show(attached *a, jobs_kind kind, const buf *text)
 
 static void end(attached *a)
 {
+    kv_err e = {0};
     a->over = true;
-    fflush(stdout);
-    terminal_say("kvctl: job %s has ended, or this worker has", a->job);
+    kv_err_set(&e, KV_E_PEER, "job %s has ended, or this worker has", a->job);
+    report(a, &e); /* the entry has no answer */
 }
 
 /* Until the worker is done with the entry. Ctrl-C tells it to end that. */
@@ -376,14 +398,20 @@ static void wait_for_answer(attached *a)
 
 static void send_entry(attached *a, const char *text, size_t n)
 {
-    if (n > JOBS_SMALL) {
+    buf entry = {0};
+    if (a->json)
+        buf_printf(&entry, "%lld\n", (long long)a->records);
+    buf_put(&entry, text, n);
+    if (entry.failed || entry.len > JOBS_SMALL) {
         terminal_say("kvctl: an entry has at most %d bytes", JOBS_SMALL);
-        a->failure = a->failure ? a->failure : EXIT_NOT_UNDERSTOOD;
-    } else if (!jobs_send(a->fd, JOBS_ENTRY, text, n, -1)) {
+        note_failure(a, EXIT_NOT_UNDERSTOOD);
+    } else if (!jobs_send(a->fd, a->json ? JOBS_RECORDS : JOBS_ENTRY, buf_text(&entry), entry.len,
+                          -1)) {
         end(a);
     } else {
         wait_for_answer(a);
     }
+    buf_release(&entry);
 }
 
 /* ---- The prompt ---- */
@@ -445,7 +473,7 @@ static int open_job(const attach_options *o, attached *a, kv_err *e)
     int number = -1, rc = attach_jobs(&list, e);
     if (rc == KV_OK && (rc = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
         snprintf(a->job, sizeof a->job, "%s", name);
-        a->fd = attach_enter(&list, name, o->rank - 1, &number, e);
+        a->fd = attach_enter(&list, name, o->rank, &number, e);
         rc = (int)e->code;
     }
     if (number >= 0)
@@ -458,11 +486,14 @@ static int open_job(const attach_options *o, attached *a, kv_err *e)
 
 static int run(const attach_options *o, kv_err *e)
 {
-    attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO), .quiet = o->quiet};
+    attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO), .json = o->json, .quiet = o->quiet};
     int ended = 0, rc = open_job(o, &a, e);
-    if (rc)
-        return fail(e);
     session_init(&a.own);
+    if (rc) {
+        report(&a, e);
+        session_release(&a.own);
+        return a.failure;
+    }
     interrupt_install();
     a.own.interrupted = interrupt_pending;
     for (int i = 0; i < o->entries.n && !a.over && !interrupt_pending(); i++)

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "launch/jobs_socket.h"
+#include "out/record.h"
 #include "out/report.h"
 #include "run/run.h"
 #include "session/result.h"
@@ -93,23 +94,18 @@ int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
  * runs. Values come by kv_peek, which does not count as a pull.
  */
 
-typedef struct guest guest;
-
 enum { PATIENCE_MS = 2000, NAMES_MOST = 64, MEMORY_MB = 256 /* that an entry may hold */ };
 
-struct guest {
+typedef struct guest {
     session *script;
-    const char *folder;
-    int fd;           /* of the client whose entry runs */
-    int profiler;     /* of the client that takes a profile; -1: none does */
-    char *profile;    /* the name that it gave */
+    const char *folder;  /* of the job, where a profile is written */
+    int fd;              /* of the client whose entry runs */
+    int profiler;        /* of the client that takes a profile; -1: none does */
+    char *profile;       /* the name that it gave */
     atomic_bool stopped; /* by the client, or because it is gone */
-    mem_limit limit;  /* of the entry that runs */
-    buf later;        /* messages that go out when the entry holds no store any more */
-};
-
-/* The entry that this thread runs; NULL: none. */
-static _Thread_local guest *running;
+    mem_limit limit;     /* of the entry that runs */
+    buf later;           /* messages that go out when the entry holds no store any more */
+} guest;
 
 /* SIGINT when the client wants no more of the entry, or is gone, or when the script waits for its
  * end. Any thread that works for the entry asks. */
@@ -131,7 +127,7 @@ static int guest_ends(void *arg)
 /* The same, asked by the session between the steps of an entry. */
 static int guest_interrupted(void)
 {
-    return running ? guest_ends(running) : 0;
+    return stop_asked() ? SIGINT : 0;
 }
 
 /* ---- What is refused ---- */
@@ -232,6 +228,18 @@ static void send_now(guest *g)
     buf_release(&g->later);
 }
 
+/* Entries run in no shell, and the limit of memory is theirs. */
+static void guest_amend(void *arg, kv_err *e)
+{
+    const guest *g = arg;
+    if (e->hint[0] == '!')
+        e->hint[0] = '\0';
+    if (e->code == KV_E_MEMORY && g->limit.refused) {
+        e->hint[0] = '\0';
+        kv_err_hint(e, "an entry of attach has %d MB", MEMORY_MB);
+    }
+}
+
 static void guest_note(void *arg, const char *text)
 {
     send_later(arg, JOBS_NOTE, text, strlen(text));
@@ -270,7 +278,6 @@ static int begin_profile(guest *g, const char *name, kv_err *e)
     visit_lock(g->script);
     int rc = kv_profile_start(start, e);
     v->profiles |= rc == KV_OK;
-    v->profile_ended = false;
     visit_unlock(g->script);
     if (rc)
         return rc;
@@ -378,14 +385,12 @@ static int bring_variables(guest *g, session *s, const unit *u, kv_err *e)
     return list.n > 0 ? visit_variables(s, g->script, list.names, list.n, PATIENCE_MS, e) : KV_OK;
 }
 
-static int run_entry(guest *g, session *s, const char *text, size_t n, kv_err *e)
+static void run_entry(guest *g, session *s, const char *text, size_t n, kv_err *e)
 {
     unit *u = NULL;
     char *copy = mem_text(text, n, e);
-    int rc = copy ? unit_read(s, &u, "<attach>", copy, n, 1, NULL, e) : KV_E_MEMORY;
-    if (rc == KV_OK && (rc = bring_variables(g, s, u, e)) == KV_OK)
-        rc = unit_run(s, u, e);
-    return rc;
+    if (copy && !unit_read(s, &u, "<attach>", copy, n, 1, NULL, e) && !bring_variables(g, s, u, e))
+        unit_run(s, u, e);
 }
 
 /* The session of one entry, which ends with it. */
@@ -398,12 +403,9 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
     sink_push(s, &out);
     if (visit_enter(s, g->script, &e) == KV_OK)
         run_entry(g, s, text, n, &e);
-    if (e.hint[0] == '!')
-        e.hint[0] = '\0'; /* it leads to a shell, which attach does not run */
-    if (e.code == KV_E_MEMORY && g->limit.refused) {
-        e.hint[0] = '\0';
-        kv_err_hint(&e, "an entry of attach has %d MB", MEMORY_MB);
-    }
+    guest_amend(g, &e);
+    if (e.code)
+        record_error(s, NULL, &e);
     sink_pop(s, &out);
     visit_leave(s, g->script);
     mem_limit_here(NULL); /* its report is small, and must be made */
@@ -423,27 +425,31 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
 }
 
 /* Runs an entry, and sends what it gives to a socket (jobs_socket.h): output, errors, JOBS_DONE. It
- * ends early when the client says so or is gone. Returns whether the client is still there. */
-static bool guest_run(guest *g, int fd, const char *text, size_t n)
+ * ends early when the client says so or is gone. */
+static void guest_run(guest *g, int fd, const buf *entry, bool records)
 {
     session s;
-    const guest_ops ops = {.arg = g, .check = guest_check, .note = guest_note, .draw = guest_draw,
-                           .profile = guest_profile};
+    const char *text = buf_text(entry), *end = text + entry->len;
+    const guest_ops ops = {.arg = g, .check = guest_check, .amend = guest_amend,
+                           .note = guest_note, .draw = guest_draw, .profile = guest_profile};
     g->fd = fd;
     g->stopped = false;
     g->limit = (mem_limit){.most = MEMORY_MB * INT64_C(1048576)};
-    running = g;
     mem_limit_here(&g->limit);
     stop_ask_here((stop_answer){guest_ends, g});
     kv_set_patience(PATIENCE_MS);
     session_init(&s);
     s.guest = &ops;
     s.interrupted = guest_interrupted;
-    run_guest(g, &s, text, n);
+    if (records) {
+        char *behind;
+        s.out.recorder.on = true;
+        s.out.recorder.seq = strtoll(text, &behind, 10);
+        text = behind + (*behind == '\n');
+    }
+    run_guest(g, &s, text, (size_t)(end - text));
     session_release(&s);
     stop_ask_here((stop_answer){0});
-    running = NULL;
-    return true;
 }
 
 /* ---- How far the job is ---- */
@@ -456,12 +462,11 @@ static int find_round(void *arg, const kv_field *f, int n, kv_err *e)
     return KV_OK;
 }
 
-/* Sends how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now. */
-static void guest_tell(guest *g, int fd, const char *before)
+/* Adds how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now. */
+static void add_rounds(const guest *g, buf *out)
 {
     session s;
     kv_err e = {0};
-    buf text = {0};
     int64_t round = -1;
     kv_set_patience(PATIENCE_MS / 4);
     session_init(&s);
@@ -469,32 +474,8 @@ static void guest_tell(guest *g, int fd, const char *before)
         kv_describe(s.stores[s.current].store, "rounds", find_round, &round, &e);
     visit_leave(&s, g->script);
     session_release(&s);
-    buf_add(&text, before);
     if (!e.code && round >= 0)
-        buf_printf(&text, "rounds %lld\n", (long long)round);
-    if (!text.failed)
-        jobs_say(fd, JOBS_TOLD, buf_text(&text));
-    buf_release(&text);
-}
-
-/* folder: that of the job, where a profile is written; borrowed, as script is. Error: memory. */
-static int guest_new(guest **out, session *script, const char *folder, kv_err *e)
-{
-    guest *g = mem_zalloc(1, sizeof *g, e);
-    if (!g)
-        return KV_E_MEMORY;
-    *g = (guest){.script = script, .folder = folder, .fd = -1, .profiler = -1};
-    *out = g;
-    return KV_OK;
-}
-
-static void guest_free(guest *g)
-{
-    if (!g)
-        return;
-    mem_free(g->profile);
-    buf_release(&g->later);
-    mem_free(g);
+        buf_printf(out, "rounds %lld\n", (long long)round);
 }
 
 /* ---- Sockets ---- */
@@ -502,9 +483,8 @@ static void guest_free(guest *g)
 enum { CLIENTS = 16, SECONDS = 2 /* for the rest of a message */ };
 
 struct attach_server {
-    session *s;
     visit visit;
-    guest *guest;
+    guest guest;
     pthread_t thread;
     int wake[2];
     int dir, fd;         /* in the folder of the job */
@@ -519,7 +499,7 @@ struct attach_server {
 
 static void drop(attach_server *a, int i)
 {
-    guest_left(a->guest, a->clients[i]);
+    guest_left(&a->guest, a->clients[i]);
     pthread_mutex_lock(&a->lock);
     close(a->clients[i]);
     a->clients[i] = a->clients[--a->n];
@@ -556,8 +536,9 @@ static void tell(const attach_server *a, int fd)
     if (a->listed >= 0)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
                    from ? from : "", (size ? atoi(size) : 1) - nservers, nservers);
+    add_rounds(&a->guest, &text);
     if (!text.failed)
-        guest_tell(a->guest, fd, buf_text(&text));
+        jobs_say(fd, JOBS_TOLD, buf_text(&text));
     buf_release(&text);
 }
 
@@ -571,8 +552,8 @@ static bool take_message(attach_server *a, int fd)
         tell(a, fd);
     else if (stays && kind == JOBS_ENTER)
         jobs_say(fd, JOBS_HERE, "");
-    else if (stays && kind == JOBS_ENTRY)
-        stays = guest_run(a->guest, fd, buf_text(&text), text.len);
+    else if (stays && (kind == JOBS_ENTRY || kind == JOBS_RECORDS))
+        guest_run(&a->guest, fd, &text, kind == JOBS_RECORDS);
     else
         stays = stays && kind == JOBS_STOP; /* of an entry that has ended meanwhile */
     buf_release(&text);
@@ -644,7 +625,7 @@ static bool open_sockets(attach_server *a, const char *folder, const char *numbe
     return true;
 }
 
-static void close_sockets(attach_server *a)
+static void release(attach_server *a)
 {
     for (int i = a->n - 1; i >= 0; i--)
         drop(a, i);
@@ -653,6 +634,10 @@ static void close_sockets(attach_server *a)
         jobs_unlisten(a->listed_dir, a->listed, a->job);
     close(a->wake[0]);
     close(a->wake[1]);
+    a->guest.script->visit = NULL;
+    visit_release(&a->visit);
+    mem_free(a->guest.profile);
+    mem_free(a);
 }
 
 /* Signals are the script's. */
@@ -673,10 +658,9 @@ attach_server *attach_begin(session *s)
     attach_server *a = folder && number ? mem_zalloc(1, sizeof *a, &unused) : NULL;
     if (!a)
         return NULL;
-    a->s = s;
+    a->guest = (guest){.script = s, .folder = folder, .fd = -1, .profiler = -1};
     pthread_mutex_init(&a->lock, NULL);
-    if (guest_new(&a->guest, s, folder, &unused) || !open_sockets(a, folder, number)) {
-        guest_free(a->guest);
+    if (!open_sockets(a, folder, number)) {
         mem_free(a);
         return NULL;
     }
@@ -684,11 +668,7 @@ attach_server *attach_begin(session *s)
     s->visit = &a->visit;
     if (start(a))
         return a;
-    s->visit = NULL;
-    visit_release(&a->visit);
-    close_sockets(a);
-    guest_free(a->guest);
-    mem_free(a);
+    release(a);
     return NULL;
 }
 
@@ -696,7 +676,7 @@ void attach_end(attach_server *a)
 {
     if (!a)
         return;
-    visit_end(a->s);
+    visit_end(a->guest.script);
     pthread_mutex_lock(&a->lock);
     for (int i = 0; i < a->n; i++)
         shutdown(a->clients[i], SHUT_RDWR); /* what was sent arrives; a client that does not read
@@ -704,9 +684,5 @@ void attach_end(attach_server *a)
     pthread_mutex_unlock(&a->lock);
     if (write(a->wake[1], "", 1) == 1)
         pthread_join(a->thread, NULL);
-    close_sockets(a);
-    a->s->visit = NULL;
-    visit_release(&a->visit);
-    guest_free(a->guest);
-    mem_free(a);
+    release(a);
 }

@@ -103,7 +103,8 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
 static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
 {
     const char *why =
-        !child_finds("gnuplot") ? "gnuplot is not installed, so a line stands for the picture; "
+        s->guest ? "with --json a line stands for the picture; plot EXPR > FILE draws it here"
+        : !child_finds("gnuplot") ? "gnuplot is not installed, so a line stands for the picture; "
                                   "apt-get install gnuplot-nox"
         : s->safe ? "--safe starts no gnuplot, so a line stands for the picture"
         : p->style == PLOT_HEAT && !c.colour
@@ -233,19 +234,18 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     const ast *values = call->kid[0], *to = command_redirect_of(call, false);
     bool heat = command_option_of(call, "heat"), hist = command_option_of(call, "hist");
     plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
-    int rc = KV_OK;
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
-    if ((rc = take_options(s, call, to, &p, out, e)))
-        return rc;
+    int rc = take_options(s, call, to, &p, out, e);
     for (uint32_t i = 0; i < values->n && rc == KV_OK; i++)
         rc = add_value(s, &p, values->kid[i], e);
     if (rc == KV_OK && p.n > 1 && heat)
         rc = kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
     if (rc == KV_OK && (rc = plot_prepare(&p, e)) == KV_OK) {
-        rc = s->guest  ? s->guest->draw(s->guest->arg, &p, e)
-             : *p.file ? draw_file(s, &p, e)
-                       : draw_screen(s, &p, to != NULL, e);
+        if (s->guest && (*p.file || !s->out.recorder.on))
+            rc = s->guest->draw(s->guest->arg, &p, e);
+        else
+            rc = *p.file ? draw_file(s, &p, e) : draw_screen(s, &p, to != NULL, e);
         if (rc && *p.file)
             unit_at(s, to, e);
         note_gaps(s, &p);

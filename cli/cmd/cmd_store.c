@@ -447,7 +447,8 @@ static int look(session *s, const ast *call, result *out, kv_err *e)
         return rc;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    rc = keys.list ? result_for_keys(out, keys.n, e) : KV_OK;
+    if ((rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK && keys.list)
+        rc = result_for_keys(out, keys.n, e);
     for (int64_t i = 0; i < keys.n && rc == KV_OK; i++) {
         value v;
         kv_array *a;

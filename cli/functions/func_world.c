@@ -24,6 +24,7 @@
 #include "session/object.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "session/visit.h"
 
 /* ---- Files ---- */
 
@@ -218,6 +219,7 @@ int func_sleep(function_args *args, value *out, kv_err *e)
     int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
     for (int64_t left; (left = end - clock_ns()) > 0 && !rc;) {
         poll(NULL, 0, left > 20000000 ? 20 : (int)(left / 1000000) + 1);
+        visit_look(args->session);
         rc = stop_check(e);
     }
     *out = value_none();

@@ -62,9 +62,9 @@ void jobs_unlisten(int dir, int fd, const char *name);
  * worker that is listed itself, because its launcher is elsewhere, answers JOBS_HERE: it serves on
  * the same socket.
  *
- * To a worker the client sends JOBS_ENTRY, the text of an entry, and JOBS_STOP to give it up. The
- * worker answers with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and JOBS_FILE, and
- * JOBS_DONE with the exit code as text. JOBS_ASK it answers with JOBS_TOLD, too.
+ * To a worker the client sends JOBS_ENTRY, the text of an entry, or JOBS_RECORDS, and JOBS_STOP to
+ * give it up. The worker answers with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and
+ * JOBS_FILE, and JOBS_DONE with the exit code as text. JOBS_ASK it answers with JOBS_TOLD, too.
  *
  * Lengths are not believed: what is longer than the reader expects ends the connection. */
 
@@ -77,6 +77,7 @@ typedef enum jobs_kind {
     JOBS_HERE = 'h',
     JOBS_REFUSED = 'r', /* a sentence */
     JOBS_ENTRY = 'c',
+    JOBS_RECORDS = 'k', /* a line with the number of records so far, and an entry: out/record.h */
     JOBS_STOP = 'x',
     JOBS_OUT = 'o',
     JOBS_ERR = 'e',

@@ -465,19 +465,13 @@ void launch_help(buf *out)
 
 /* ---- attach and jobs ---- */
 
-static int take_rank(const shell_given *g, kv_err *e)
-{
-    int64_t rank = 0;
-    int rc = shell_take_count(g->spelled, g->text, 0, 1 << 20, &rank, e);
-    ((attach_options *)g->to)->rank = (int)rank + 1;
-    return rc;
-}
-
 static const shell_option options[] = {
     {'c', NULL, "ENTRY", "run an entry, and leave; repeatable", .kind = SHELL_TEXTS,
      .field = offsetof(attach_options, entries)},
-    {0, "rank", "R", "look at worker R, not at the first one of this host", .kind = SHELL_OTHER,
-     .take = take_rank},
+    {0, "rank", "R", "look at worker R, not at the first one of this host", .kind = SHELL_COUNT,
+     .field = offsetof(attach_options, rank), .high = 1 << 20},
+    {0, "json", NULL, "one JSON object a command, as of kvctl --json; -q: nothing else",
+     .kind = SHELL_FLAG, .field = offsetof(attach_options, json)},
     {'q', "quiet", NULL, "no notes", .kind = SHELL_FLAG, .field = offsetof(attach_options, quiet)},
     {'h', "help", NULL, NULL, .kind = SHELL_FLAG, .field = offsetof(attach_options, help)},
 };
@@ -509,6 +503,7 @@ void attach_help(buf *out)
             "  list, pull KEYS            the keys, and what they hold between two rounds\n"
             "  stat [GLOB...]             least, largest, mean, ... of each key\n"
             "  plot EXPR, print EXPR      variables of the script, drawn or shown; so is an EXPR\n"
+            "  plot EXPR > FILE           the picture, into a file here\n"
             "  explain push 3 ones(2)     what a call of this worker would do\n"
             "  profile FILE, profile off  what its store does, for https://ui.perfetto.dev\n\n");
     for (int i = 0; i < attach_table.n; i++)
@@ -518,12 +513,14 @@ void attach_help(buf *out)
         out,
         "\nEntries run beside the script, which goes on. A value comes as the servers hold it,\n"
         "without a pull: no round waits, and no bit of a result changes. Variables are read\n"
-        "between two statements. While the script waits in a call of its store, rounds,\n"
-        "info --cluster, pull and stat still answer. Ctrl-C ends an entry, Ctrl-D leaves, and\n"
-        "neither reaches the job. An entry has 256 MB of memory, and ends with its client and\n"
-        "with the script. Entries also come from stdin, one a line:\n\n"
+        "between two statements, and while the script waits: in a call of its store, for a\n"
+        "command of the shell, in sleep. rounds, info --cluster, pull and stat always answer.\n"
+        "Ctrl-C ends an entry, Ctrl-D leaves, and neither reaches the job. An entry has 256 MB\n"
+        "of memory, and ends with its client and with the script. Entries also come from\n"
+        "stdin, one a line:\n\n"
         "  (echo profile p.json; sleep 5; echo profile off) | kvctl attach\n"
-        "  kvctl attach -c 'info --metrics' > job.prom\n\n"
+        "  kvctl attach -c 'info --metrics' > job.prom\n"
+        "  kvctl attach --json -c rounds | jq '.entries[].missing'\n\n"
         "The socket of a job is open to its user alone. A job that plain mpirun has started has\n"
         "none.\n");
 }
@@ -546,7 +543,7 @@ void jobs_help(buf *out)
 
 int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)
 {
-    *o = (attach_options){0};
+    *o = (attach_options){.rank = -1};
     o->entries.items = mem_zalloc(argc + 1, sizeof *o->entries.items, e);
     for (int i = 0; i < argc && !e->code;) {
         int n = argv[i][0] == '-' && argv[i][1] ? shell_option_read(&attach_table, o, argc - i,

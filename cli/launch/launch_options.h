@@ -104,8 +104,8 @@ void launch_options_release(launch_options *o);
 
 typedef struct attach_options {
     shell_texts entries;
-    int rank; /* one more than it; 0: not said */
-    bool help;
+    int rank; /* -1: not said */
+    bool help, json;
     bool quiet; /* no notes */
     const char *job; /* NULL: not said */
 } attach_options;

@@ -334,6 +334,8 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
     if (!p.workers)
         return KV_E_MEMORY;
     setenv("KVSTORE_ENTRIES", "", 1); /* for the watchers */
+    if (p.terminal)
+        setenv("KVSTORE_NOTICE", "1", 0); /* say_busy says that a rank is busy, this says why */
     int rc = launch_job(&own, code, e);
     if (*code == EXIT_DONE && !p.terminal)
         *code = p.failure;

@@ -278,9 +278,9 @@ static int run_source(session *s, const ast *node, kv_err *e)
  * statement failed itself, the earlier failure is the cause and replaces its error. */
 static void take_late_error(session *s, const ast *node, kv_err *e)
 {
-    if (s->guest) /* they are the script's to know */
-        return;
-    for (int64_t i = 0; i < s->nstores; i++) {
+    if (s->guest)
+        s->guest->amend(s->guest->arg, e);
+    for (int64_t i = 0; i < s->nstores && !s->guest; i++) { /* a guest has no part in them */
         if (kv_num_workers(s->stores[i].store) < 2)
             continue;
         kv_err late = {0};

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "session/visit.h"
 #include "syntax/effect.h"
 #include "term/line.h"
 #include "term/progress.h"
@@ -78,6 +79,7 @@ static int wait_for(session *s, pid_t pid)
         }
         if (sig && sig != SIGINT && clock_ms() - told > GRACE_MS)
             child_tell(pid, SIGKILL);
+        visit_look(s);
         (void)poll(&end, ended >= 0, ended >= 0 ? LOOK_MS : 2);
     }
     if (ended >= 0)

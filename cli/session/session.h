@@ -122,6 +122,8 @@ typedef struct guest_ops {
     /* Returns an error, at the node, for what would change something or read a file; of calls,
      * those of FUNCTION_CHANGES are asked for. */
     int (*check)(const struct session *s, const struct ast *node, kv_err *e);
+    /* Takes words out of an error that are not true for the user, before it is reported. */
+    void (*amend)(void *arg, kv_err *e);
     /* A note or a warning for the user. */
     void (*note)(void *arg, const char *text);
     /* Draws a picture where the user is. */

@@ -1,8 +1,6 @@
 /* One lock, which nobody holds while a store works or waits. */
 #include "session/visit.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 
 void visit_init(visit *v)
@@ -18,22 +16,12 @@ void visit_release(visit *v)
 
 /* ---- The script's thread ---- */
 
-static void set_parked(const session *s, bool parked)
+void visit_park(const session *s, bool parked)
 {
     visit_lock(s);
     if (s->visit)
         s->visit->parked = parked;
     visit_unlock(s);
-}
-
-void visit_park(const session *s)
-{
-    set_parked(s, true);
-}
-
-void visit_unpark(const session *s)
-{
-    set_parked(s, false);
 }
 
 void visit_lock(const session *s)
@@ -82,7 +70,6 @@ void visit_end_profile(const session *s)
     if (s->visit && s->visit->profiles) {
         kv_profile_stop(&unused);
         s->visit->profiles = false;
-        s->visit->profile_ended = true;
     }
     visit_unlock(s);
 }
@@ -91,33 +78,24 @@ void visit_end_profile(const session *s)
 
 int visit_enter(session *guest, const session *script, kv_err *e)
 {
-    int rc = KV_OK;
     pthread_mutex_lock(&script->visit->lock);
-    for (int64_t i = 0; i < script->nstores && rc == KV_OK; i++) {
-        const store_entry *x = &script->stores[i];
-        char *name = x->store ? mem_text(x->name, strlen(x->name), e) : NULL;
-        rc = x->store && !name ? KV_E_MEMORY
-                               : mem_grow(&guest->stores, &guest->stores_cap, guest->nstores + 1,
-                                            sizeof *guest->stores, e);
-        if (rc)
-            mem_free(name);
-        else
-            guest->stores[guest->nstores++] = (store_entry){.name = name, .store = x->store};
-    }
+    guest->stores = mem_alloc(script->nstores, sizeof *guest->stores, e);
+    for (int64_t i = 0; i < script->nstores && guest->stores; i++)
+        if (script->stores[i].store)
+            guest->stores[guest->nstores++] = (store_entry){.name = script->stores[i].name,
+                                                            .store = script->stores[i].store};
     guest->current = script->current;
     guest->gpus_announced = script->gpus_announced;
     script->visit->pins++;
     pthread_mutex_unlock(&script->visit->lock);
-    return rc;
+    return guest->stores ? KV_OK : KV_E_MEMORY;
 }
 
 void visit_leave(session *guest, const session *script)
 {
-    for (int64_t i = 0; i < guest->nstores; i++)
-        mem_free(guest->stores[i].name);
     mem_free(guest->stores);
     guest->stores = NULL;
-    guest->nstores = guest->stores_cap = 0;
+    guest->nstores = 0;
     guest->current = -1;
     pthread_mutex_lock(&script->visit->lock);
     script->visit->pins--;

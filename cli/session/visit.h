@@ -6,8 +6,10 @@
  * the script waits for that before it frees one.
  *
  * Variables belong to the script's thread. The guest names those that it wants, and the script's
- * thread copies them between two of its statements; arrays are shared until the script writes into
- * them. Asking costs a script that nobody visits the look at one flag for each statement.
+ * thread copies them between two of its statements, and while it waits for a command of the shell;
+ * arrays are shared until the script writes into them. While it waits in a call of a store the
+ * guest copies them itself. Asking costs a script that nobody visits the look at one flag for each
+ * statement.
  */
 #ifndef SESSION_VISIT_H
 #define SESSION_VISIT_H
@@ -31,7 +33,6 @@ typedef struct visit {
     bool parked;           /* the script's thread runs no statement now: the guest may copy them */
     kv_err error;
     bool profiles;         /* a guest takes the profile of the process */
-    bool profile_ended;    /* and the script has ended it, to take its own */
 } visit;
 
 void visit_init(visit *v);
@@ -50,8 +51,7 @@ static inline void visit_look(session *s)
 
 /* The script's thread runs no statement from here to there, such as while it waits for an entry:
  * until then the guest's thread reads the variables itself. Nothing without a visit. */
-void visit_park(const session *s);
-void visit_unpark(const session *s);
+void visit_park(const session *s, bool parked);
 
 /* Around changes of the list of stores; nothing without a visit. */
 void visit_lock(const session *s);

@@ -1,11 +1,26 @@
 /* Variables on their way from the script's thread to a guest. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/script_wait.h"
 #include "session/visit.h"
 
 /* ---- The script's thread ---- */
 
-static int copy(value v, value *out, kv_err *e)
+/* In the midst of a statement the script may be about to write into an array that it alone has. So
+ * the guest gets an array of its own, unless the call in which the script waits uses this one. */
+static int copy_apart(kv_array *a, value *out, kv_err *e)
+{
+    kv_array *made;
+    bool there = kv_array_ctx(a).device == KV_CPU;
+    if (there && kv_array_await(a, 0, &there, e))
+        return e->code;
+    if (!there)
+        return kv_err_set(e, KV_E_BUSY, "the script waits in a call that uses this array");
+    int rc = kv_array_dup(&made, a, kv_array_dtype(a), kv_array_ctx(a), e);
+    return rc ? rc : value_array(out, made, e);
+}
+
+static int copy(value v, value *out, bool apart, kv_err *e)
 {
     int rc;
     *out = v;
@@ -19,13 +34,14 @@ static int copy(value v, value *out, kv_err *e)
     case VALUE_TEXT:
         return value_text(out, v.u.text, e);
     case VALUE_ARRAY:
-        return value_array(out, kv_array_ref(v.u.box->array), e);
+        return apart ? copy_apart(v.u.box->array, out, e)
+                     : value_array(out, kv_array_ref(v.u.box->array), e);
     case VALUE_LIST:
     case VALUE_TUPLE:
         if ((rc = value_descend(e)) || (rc = value_list_new(out, v.kind, v.u.list->n, e)))
             return rc;
         for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-            if ((rc = copy(v.u.list->items[i], &out->u.list->items[i], e)))
+            if ((rc = copy(v.u.list->items[i], &out->u.list->items[i], apart, e)))
                 out->u.list->items[i] = value_none();
         return value_finish(out, rc);
     case VALUE_DICT:
@@ -37,13 +53,13 @@ static int copy(value v, value *out, kv_err *e)
                       value_kind_name(v));
 }
 
-/* The lock is held. */
-static void serve(session *s)
+/* The lock is held. apart: the script is in the midst of a statement. */
+static void serve(session *s, bool apart)
 {
     visit *v = s->visit;
     for (int i = 0; i < v->n && atomic_load(&v->wanted) && !v->error.code; i++) {
         const value *found = session_find(s, v->names[i]);
-        if (found && copy(*found, &v->values[i], &v->error))
+        if (found && copy(*found, &v->values[i], apart, &v->error))
             v->values[i] = value_none();
     }
     v->served = atomic_load(&v->wanted);
@@ -54,11 +70,13 @@ static void serve(session *s)
 void visit_serve(session *s)
 {
     pthread_mutex_lock(&s->visit->lock);
-    serve(s);
+    serve(s, false);
     pthread_mutex_unlock(&s->visit->lock);
 }
 
 /* ---- The guest's thread ---- */
+
+enum { SOON_MS = 50 /* a script that runs comes to the end of a statement within that, mostly */ };
 
 /* Waits until the script's thread has served, ms at most. */
 static bool wait_served(visit *v, int ms)
@@ -85,7 +103,11 @@ int visit_variables(session *guest, session *script, const char *const *names, i
     v->error = (kv_err){0};
     atomic_store(&v->wanted, true);
     if (v->parked)
-        serve(script);
+        serve(script, false);
+    if (!wait_served(v, SOON_MS) && script_hold()) {
+        serve(script, true);
+        script_let_go();
+    }
     bool served = wait_served(v, ms);
     atomic_store(&v->wanted, false);
     kv_err why = v->error;

@@ -76,6 +76,20 @@ uint64_t script_waits(char *place, size_t room)
     return number;
 }
 
+bool script_hold(void)
+{
+    pthread_mutex_lock(&script.lock);
+    if (script.owner && script.set)
+        return true;
+    pthread_mutex_unlock(&script.lock);
+    return false;
+}
+
+void script_let_go(void)
+{
+    pthread_mutex_unlock(&script.lock);
+}
+
 void script_after_fork(void)
 {
     pthread_mutex_init(&script.lock, NULL);

@@ -27,6 +27,11 @@ void script_wait_ends(bool slice);
  * wait yet; else 0. place: NULL, or becomes the place. */
 uint64_t script_waits(char *place, size_t room);
 
+/* Keeps the script's thread in its wait until script_let_go, so that another thread can read what
+ * it has. False: it does not wait now, and nothing is to be let go. */
+bool script_hold(void);
+void script_let_go(void);
+
 /* In the child of a fork. */
 void script_after_fork(void);
 

@@ -56,6 +56,7 @@ int environment_check(kv_err *e)
     enum { SECONDS = 1000 * 1000 * 1000 }; /* 32 years, whose microseconds fit into 64 bits */
     int rc = check_number(ENV_DEADLINE, false, 0, SECONDS, e);
     rc = rc ? rc : check_number(ENV_TIMEOUT, false, 0, SECONDS, e);
+    rc = rc ? rc : check_number(ENV_NOTICE, false, 0, SECONDS, e);
     rc = rc ? rc : check_number(ENV_SERVERS, true, 0, INT_MAX, e);
     rc = rc ? rc : check_number(ENV_SPARES, true, 0, INT_MAX, e);
     rc = rc ? rc : check_switch(ENV_DEADLOCK, e);

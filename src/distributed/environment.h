@@ -11,6 +11,7 @@
     X(RUN_DIR)       /* the launcher's folder */                                                   \
     X(DEADLINE)      /* see alive.h */                                                             \
     X(TIMEOUT)       /* see net.h */                                                               \
+    X(NOTICE)        /* see waits.h */                                                             \
     X(SERVERS)       /* how many ranks only serve */                                               \
     X(SPARES)        /* see spares.h */                                                            \
     X(SHARED_MEMORY) /* 0: every rank is a machine of its own */                                   \

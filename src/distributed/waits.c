@@ -3,11 +3,15 @@
 
 #include "base/kv_assert.h"
 #include "distributed/coordinator.h"
+#include "distributed/environment.h"
 #include "distributed/rounds.h"
 #include "distributed/server_ranks.h"
 #include "runtime.h"
 
-enum { SECOND_US = 1000000, FIRST_TOLD_US = 5 * SECOND_US };
+enum {
+    SECOND_US = 1000000,
+    FIRST_TOLD_S = 5 /* KVSTORE_NOTICE overrides it where a worker waits */
+};
 
 typedef struct wait {
     enum { WAIT_CREATE, WAIT_BARRIER, WAIT_WORKER, WAIT_ROUND } kind;
@@ -190,9 +194,19 @@ static void visit_waits(server_state *s, void (*visit)(const wait *x, void *arg)
 /* The result of a visit of all waits. */
 typedef struct look {
     int64_t before; /* waits that began before this time are given up */
-    wait oldest;    /* of the others; s is NULL: there is none */
+    wait oldest;    /* of the others, the first that is due in the log; s is NULL: there is none */
+    int64_t due_us; /* when that is */
     int64_t rounds; /* how many of the others are rounds */
 } look;
+
+/* When the log tells it. A round whose pushes alone have come, so that no worker waits for it yet,
+ * is not worth an early line. */
+static int64_t due_us(const wait *x)
+{
+    bool waits = x->kind != WAIT_ROUND || x->part->pulls || !x->part->keeps;
+    double after = waits ? environment_number(ENV_NOTICE, FIRST_TOLD_S) : FIRST_TOLD_S;
+    return x->since_us + (int64_t)(after * SECOND_US);
+}
 
 static void look_at(const wait *x, void *arg)
 {
@@ -207,8 +221,11 @@ static void look_at(const wait *x, void *arg)
         return;
     }
     l->rounds += x->kind == WAIT_ROUND;
-    if (!l->oldest.s || x->since_us < l->oldest.since_us)
+    int64_t due = due_us(x);
+    if (!l->oldest.s || due < l->due_us) {
         l->oldest = *x;
+        l->due_us = due;
+    }
 }
 
 void waits_look(server_state *s, int64_t now_us)
@@ -216,10 +233,9 @@ void waits_look(server_state *s, int64_t now_us)
     double limit = net_timeout();
     look l = {.before = limit > 0 ? now_us - (int64_t)(limit * SECOND_US) : INT64_MIN};
     visit_waits(s, look_at, &l);
-    int64_t waited = now_us - l.oldest.since_us;
-    if (!l.oldest.s || waited < FIRST_TOLD_US) {
+    if (!l.oldest.s || now_us < l.due_us) {
         s->told_us = 0;
-        s->wait_us = FIRST_TOLD_US;
+        s->wait_us = FIRST_TOLD_S * SECOND_US;
         return;
     }
     if (now_us - s->told_us <= s->wait_us)
@@ -230,7 +246,8 @@ void waits_look(server_state *s, int64_t now_us)
         buf_printf(&text, ", and so have %lld other parts of keys", (long long)l.rounds - 1);
     s->told_us = now_us;
     s->wait_us *= 2;
-    runtime_log("%s; %lld s so far", buf_text(&text), (long long)(waited / SECOND_US));
+    runtime_log("%s; %lld s so far", buf_text(&text),
+                (long long)((now_us - l.oldest.since_us) / SECOND_US));
     buf_release(&text);
 }
 

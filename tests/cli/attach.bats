@@ -1,6 +1,9 @@
 # kvctl attach and kvctl jobs: a look at jobs of this machine, through their sockets.
 
+bats_require_minimum_version 1.5.0
+
 load help
+load screen
 
 setup_file()
 {
@@ -80,9 +83,15 @@ teardown()
     assert_success
     assert_output --partial loss
     if command -v gnuplot >/dev/null; then
-        kvctl attach -c 'plot loss > live.svg'
+        kvctl attach -c 'plot loss > live.svg' -c 'plot loss > live.png'
         grep -q '</svg>' live.svg
+        [ "$(head -c 4 live.png | tail -c 3)" = PNG ]
     fi
+    run kvctl attach -c 'plot loss > none/live.txt'
+    assert_failure 5
+    assert_output 'kvctl: cannot write "none/live.txt": No such file or directory'
+    run kvctl attach -c 'profile none/p.json' -c 'profile off'
+    assert_failure 5
     kvctl attach -c 'plot --hist loss >> live.txt'
     grep -q loss live.txt
     run kvctl attach -c 'plot loss > live.csv'
@@ -101,6 +110,56 @@ teardown()
     (echo 'profile p.json'; until [ "$(sort -u out | wc -l)" -gt 3 ]; do echo 'print len(loss)'; sleep 0.1; done
         echo 'profile off') | kvctl attach >out
     grep -q '"cat":"enqueue"' p.json
+    end_job
+}
+
+# fields of a record by its number: `record 3 .ok .error.code`
+record()
+{
+    local n=$1
+    shift
+    jq -c --argjson n "$n" "select(.seq == \$n) | $(IFS=,; echo "$*")" out | paste -sd ' '
+}
+
+@test "attach: --json answers with records, as of kvctl --json" {
+    setup_job
+    begin_job -n 2 -s 1 --name train train.kv
+    kvctl --json attach --rank 1 train -c 'pull 3; rounds' -c 'pull [3, 9]' -c name -c 'print name, 1' \
+        -c 'stat 3' -c list -c info -c 'info --cluster' -c 'info --metrics' -c rank -c 'explain push 3 w' \
+        -c 'help rounds' -c version -c 'plot loss' -c 'plot loss > live.txt' -c '' -c 'profile p.json' -c 'profile off' >out
+    jq -es 'map(.seq) == [range(1; length + 1)] and all(.v == 1 and .ok and .file == "<attach>" and .line == 1)' out
+    assert_equal "$(record 1 .cmd .rank .keys .values[0].data)" '"pull" 1 [3] [[2,2,2],[2,2,2]]'
+    assert_equal "$(record 2 .cmd '(.entries | map(.key))')" '"rounds" [3,5,9]'
+    assert_equal "$(record 3 .keys '(.values | map(.key))')" '[3,9] [3,9]'
+    assert_equal "$(record 4 .cmd .value)" '"expr" "run"'
+    assert_equal "$(record 5 .out)" '["run 1"]'
+    assert_equal "$(record 6 .entries[0].max)" 2
+    assert_equal "$(record 7 '(.entries | length)')" 3
+    assert_equal "$(record 9 '(.entries | map(.rank))')" '[0,1,2]'
+    [[ $(record 15 .cmd .out) == '"plot" ["loss '* ]]
+    assert_equal "$(record 16 .cmd .out)" '"plot" []'
+    grep -q loss live.txt
+    jq -e length p.json
+
+    # errors: of the entry, of its text, of the files here, of the words; the first one is the exit code
+    run -4 --separate-stderr kvctl attach --json -c 'push 3 1' -c top -c 'print (' -c 'pull 4' -c 'plot loss > none/x.txt' \
+        -c 'print [i for i in 0..10**8-1]'
+    echo "$output" >out
+    jq -es 'map(.seq) == [range(1; length + 1)]' out
+    assert_equal "$(record 1 .cmd .ok .error.code .error.hint)" \
+        '"push" false "unsupported" "it runs info, list, pull, stat, plot, explain, profile, rounds and print"'
+    assert_equal "$(record 2 .error.code .error.hint)" '"name" null'
+    assert_equal "$(record 3 .cmd .error.code .error.col)" 'null "syntax" 7'
+    assert_equal "$(record 4 .error.code .keys)" '"key" [4]'
+    assert_equal "$(record 5 .ok)" true
+    assert_equal "$(record 6 .file .error.message)" 'null "cannot write \"none/x.txt\": No such file or directory"'
+    assert_equal "$(record 7 .error.code .error.hint)" '"memory" "an entry of attach has 256 MB"'
+    [[ $stderr == *'error[unsupported]: attach reads only, and has no `push`'* ]]
+    run -3 --separate-stderr kvctl attach --json -q -c top
+    assert_equal "$stderr" ""
+    run -3 --separate-stderr kvctl attach nojob --json -q -c rank
+    assert_equal "$(jq -r .error.message <<<"$output")" 'no job of yours is called nojob here'
+    assert_equal "$stderr" ""
     end_job
 }
 
@@ -282,7 +341,8 @@ END
     setup_job
     begin_job -n 2 --name short train.kv
     (echo rounds; while [ ! -s out ]; do sleep 0.1; done; touch end
-        while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1
+        while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1 || code=$?
+    assert_equal "$code" 6
     run cat out
     assert_output --partial 'kvctl: job short has ended, or this worker has'
     wait "$job"
@@ -422,6 +482,51 @@ END
     run kvctl attach -c 'print w'
     [ "$status" -ne 0 ]
     end_job
+}
+
+@test "attach: the variables of a script that waits, in its store, for the shell and in sleep" {
+    setup_job
+    cat >waits.kv <<'END'
+create dist_sync
+init 3 ones(2)
+push 3 ones(2)
+pull 3 -> w
+step = 7
+found = ["first", [1.5, ones(2)]]
+def train(x) {
+  y = x + 1
+  push 3 ones(2) * y
+  pull 3 -> w
+  w[0] = 5
+  return w
+}
+if rank() == 1 {
+  !touch there; until [ -e asked ] || [ -e end ]; do sleep 0.05; done
+}
+print train(step), w
+!true
+step = 8
+sleep(100000)
+END
+    begin_job -n 2 -s 1 --name waits waits.kv
+    until_holds "rank 1 runs no command" [ -e there ]
+    until_holds "rank 0 does not wait" eval "kvctl attach -c rounds | grep -q '^3  *1  *1  *1  *0  *1'"
+    run kvctl attach -c 'print step, found, y, x' -c 'print y + found[1][0]'
+    assert_success
+    assert_output "7 ['first', [1.5, array([1., 1.], dtype=float32)]] 8 7
+9.5"
+    run kvctl attach -c 'print w'
+    assert_failure 6
+    assert_line --index 0 --partial 'error[busy]: the script waits in a call that uses this array'
+    run kvctl attach --rank 1 -c 'print step, w'
+    assert_output '7 [2. 2.]'
+    touch asked
+    until_holds "rank 0 does not go on" eval "[ \"\$(kvctl attach -c 'print step')\" = 8 ]"
+    run kvctl attach -c 'print step, w' # it sleeps now
+    assert_output '8 [2. 2.]'
+    until_holds "the array was not written" grep -qF '[0] [ 5. 16.] [2. 2.]' said
+    kill -TERM "$job"
+    wait "$job" || true
 }
 
 # The end of a job that somebody looks at: the script is done a second after its last line at most, whatever an

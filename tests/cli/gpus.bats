@@ -34,6 +34,10 @@ gpu        gpu(0): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9
     FAKE_GPUS=2 FAKE_GPU_BUSY=1 doctor_says 'gpu        built: yes; usable: yes; CUDA 12.8, NVRTC 12.6
 gpu        gpu(0): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0, reaches gpu 1
 gpu        gpu(1): no GPU, but host memory, 64 MB, ability 9.0; cannot be used: CUDA-capable device(s) is/are busy or unavailable'
+    # nor can one that loads no kernel, as one that is older than those that they are built for
+    FAKE_GPUS=2 FAKE_GPU_FAIL=load:1 doctor_says 'gpu        built: yes; usable: yes; CUDA 12.8, NVRTC 12.6
+gpu        gpu(0): no GPU, but host memory, 64 MB, ability 9.0; cannot load a kernel: out of memory
+gpu        gpu(1): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0, reaches gpu 0'
     FAKE_GPU_BUSY=123 on_gpus -k <<'END'
 create device
 init 1 ones(3)

@@ -137,16 +137,20 @@ END
     press C-c
     shows "[0] interrupted"
     shows "[1] interrupted"
-    # a rank that waits for another one goes on in the background, and its next entries wait for it
+    # a rank that waits for another one goes on in the background, and its next entries wait for it; what it waits
+    # for is told at once (KVSTORE_NOTICE: tests/dist/stalls.bats)
+    enter '@1 print "told after", env("KVSTORE_NOTICE")'
+    row "[1] told after 1"
     enter "@0 push 3 ones(2); pull 3"
-    shows "kvctl: rank 0 is still busy with line 5, which goes on; Ctrl-C ends it"
+    shows "kvctl: rank 0 is still busy with line 6, which goes on; Ctrl-C ends it"
+    shows "warning: round 1 of key 3 has ranks 0 and lacks 1; "
     enter '@0 print "queued"'
     enter "@1 push 3 ones(2)*4"
     row "[0] [5. 5.]"
     row "[0] queued"
     # Ctrl-C ends the wait; what is typed meanwhile is not lost
     enter "@0 push 3 ones(2); pull 3"
-    shows "kvctl: rank 0 is still busy with line 8, which goes on; Ctrl-C ends it"
+    shows "kvctl: rank 0 is still busy with line 9, which goes on; Ctrl-C ends it"
     enter '@0 print "never"'
     type_text "@1 push 33"
     last_row "kv[0..1]> @1 push 33"

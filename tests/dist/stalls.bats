@@ -99,6 +99,31 @@ send-command 9 "any"'
     assert_output --partial 'error[timeout]: gave up after 8 s: rank 1 has not answered send-command'
 }
 
+@test "stalls: KVSTORE_NOTICE tells a wait sooner, where a worker waits" {
+    export KVSTORE_NOTICE=0
+    # without it the rank gives up before it has waited for 5 s
+    stall "create dist_sync
+init 3 zeros(7)
+barrier
+$sleeps
+push 3 ones(7)
+pull 3"
+    assert_failure
+    assert_output --regexp 'warning: round 1 of key 3 has ranks 0 and lacks 1; [0-4] s so far'
+    assert_output --partial 'error[timeout]: gave up: round 1 of key 3 has ranks 0 and lacks 1'
+    # nobody waits for the round of a push; a barrier waits
+    stall "create dist_sync
+init 3 zeros(7)
+barrier
+$sleeps
+push 3 ones(7)
+sleep(1)
+barrier"
+    assert_failure
+    refute_output --partial 'warning: round 1'
+    assert_output --partial 'warning: a barrier has ranks 0 and lacks 1; '
+}
+
 @test "stalls: a sum that waits is told, and then goes on" {
     export PAUSE=8
     TIMEOUT=60 stall "create horovod
