@@ -69,7 +69,7 @@ const function function_table[] = {
      "whether x counts as true in a condition"},
     {"broadcast_to", {"a", "shape"}, R | A, func_broadcast_to,
      "the elements repeated to a larger shape: broadcast_to([1,2], (3,2))"},
-    {"categories", {"file", "col", "header=", "sep=", "missing="}, O, load_categories,
+    {"categories", {"file", "col", "header=", "sep=", "missing=", "comment="}, O, load_categories,
      "the texts of a column of a table, each once, sorted: categories(\"p.csv\", \"city\")"},
     {"ceil", {"x"}, E, NULL,
      "the smallest whole number that is not below each element"},
@@ -187,10 +187,11 @@ const function function_table[] = {
     {"list", {"x="}, V, func_list,
      "a list of the items of x: of a dict its keys, of a text its characters"},
     {"load", {"file", "dtype=", "cols=", "header=", "format=", "name=", "sep=", "missing=", "cats=",
-              "onehot=", "decimal=", "thousands="}, O, load_call,
+              "onehot=", "decimal=", "thousands=", "comment="}, O, load_call,
      "the array in a file; of a table the columns cols=, with cells parted by sep=; missing=0: "
      "what empty cells, NA and null become; cats=[\"city\"], onehot=[\"city\"]: texts as codes, or "
-     "as columns of 0 and 1; decimal=\",\" and thousands=\".\": 1.234,5; dtype=\"str\": its texts"},
+     "as columns of 0 and 1; decimal=\",\" and thousands=\".\": 1.234,5; comment=\"#\": lines to "
+     "pass over; dtype=\"str\": its texts"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},
     {"lower", {"text"}, 0, func_lower,
