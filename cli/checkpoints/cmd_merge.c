@@ -333,6 +333,8 @@ static int check_patterns(merging *m, kv_err *e)
         if (choose_ends_as_file(w->text) || (strchr(w->text, '/') && !strpbrk(w->text, "*?[")))
             return no_file(m, w, e);
         unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
+        if (command_option_of(m->call, "weights") && strchr("0123456789.", w->text[0]))
+            kv_err_hint(e, "weights are one word: --weights 1,%s", w->text);
         if (!strpbrk(w->text, "*?["))
             kv_err_hint(e, "there is no file of this name, either");
         return e->code;
@@ -415,6 +417,30 @@ static decoded count_decoded(const merging *m)
     return d;
 }
 
+/* Notes that keys get the type of the first file although another one holds more digits of them. */
+static void tell_narrowed(const merging *m)
+{
+    const char *type = NULL, *wider = NULL;
+    int64_t n = 0;
+    for (int64_t i = 0, at; i < m->nkeys; i++) {
+        const tensor_info *first = checkpoint_at(first_file(m),
+                                                 checkpoint_find(first_file(m), m->keys[i].name));
+        bool narrows = false;
+        for (int64_t k = 0; k < m->models.n && first->type == m->keys[i].type && !narrows; k++) {
+            if ((at = checkpoint_find(m->files[k], first->name)) < 0)
+                continue;
+            const tensor_info *t = checkpoint_at(m->files[k], at);
+            narrows = t->type != first->type && t->bytes >= first->bytes;
+            wider = narrows && n == 0 ? tensor_type_name(t->type) : wider;
+        }
+        type = narrows && n++ == 0 ? tensor_type_name(first->type) : type;
+    }
+    if (n > 0)
+        session_note(m->s, "%lld key%s %s in another file, and %s in the first one, which the result "
+                     "follows; --dtype %s keeps %s", (long long)n, n == 1 ? " is" : "s are", wider,
+                     type, wider, n == 1 ? "it" : "them");
+}
+
 /* The word of the model or the base that an error begins with, or NULL. */
 static const ast *model_of(merging *m, const kv_err *e)
 {
@@ -494,6 +520,7 @@ static int merge_all(merging *m, kv_err *e)
     if (rc == KV_OK) {
         choose_tell_decoded(m->s, &values, NULL);
         metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
+        tell_narrowed(m);
     }
     return rc ? unit_at(m->s, m->to.at, e)
               : out_losses_end(m->s, m->call, m->to.text, &m->lost,
