@@ -110,7 +110,7 @@ const function function_table[] = {
     {"divmod", {"a", "b"}, 0, func_divmod,
      "the pair (a // b, a % b) of two numbers"},
     {"dot", {"a", "b"}, 0, func_dot,
-     "the product of vectors and matrices"},
+     "the product of vectors and matrices; a @ b is the same"},
     {"dtype", {"a"}, A | W, func_dtype,
      "the dtype of an array, a text"},
     {"empty", {"shape", "dtype=", "ctx="}, S, func_zeros,

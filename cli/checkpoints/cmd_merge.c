@@ -436,9 +436,9 @@ static void tell_narrowed(const merging *m)
         type = narrows && n++ == 0 ? tensor_type_name(first->type) : type;
     }
     if (n > 0)
-        session_note(m->s, "%lld key%s %s in another file, and %s in the first one, which the result "
-                     "follows; --dtype %s keeps %s", (long long)n, n == 1 ? " is" : "s are", wider,
-                     type, wider, n == 1 ? "it" : "them");
+        session_note(m->s, "%lld key%s %s in another file, and %s in the first one, which the "
+                     "result follows; --dtype %s keeps %s", (long long)n, n == 1 ? " is" : "s are",
+                     wider, type, wider, n == 1 ? "it" : "them");
 }
 
 /* The word of the model or the base that an error begins with, or NULL. */

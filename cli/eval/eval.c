@@ -422,18 +422,20 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     return value_finish(out, rc);
 }
 
-int eval_devices(session *s, const ast *node, value *out, kv_err *e)
+/* One context or a list of them, or another value. */
+static int eval_place(session *s, const ast *node, value *out, kv_err *e)
 {
-    int rc = KV_OK;
     bool bare = node->kind == AST_NAME && !session_find(s, node->u.text);
-    if (bare && strcmp(node->u.text, "cpu") == 0)
-        *out = value_ctx((kv_ctx){KV_CPU, 0});
-    else if (bare && strcmp(node->u.text, "gpu") == 0)
-        *out = value_ctx((kv_ctx){KV_GPU, 0});
-    else
-        rc = eval(s, node, out, e);
-    if (rc)
-        return rc;
+    bool cpu = bare && strcmp(node->u.text, "cpu") == 0;
+    if (!cpu && !(bare && strcmp(node->u.text, "gpu") == 0))
+        return eval(s, node, out, e);
+    *out = value_ctx((kv_ctx){cpu ? KV_CPU : KV_GPU, 0});
+    return KV_OK;
+}
+
+/* Releases *out after an error. */
+static int check_devices(session *s, const ast *node, value *out, kv_err *e)
+{
     int64_t n;
     const value *items = value_items(out, &n);
     for (int64_t i = 0; i < n; i++) {
@@ -441,12 +443,18 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
             unit_err(s, node, e, KV_E_DTYPE, "a device such as gpu(1) is needed here, not %s",
                      value_kind_name(items[i]));
             if (items[i].kind == VALUE_ARRAY)
-                kv_err_hint(e, "`@` places a value; dot(a, b) multiplies matrices");
+                kv_err_hint(e, "dot(a, b) multiplies matrices");
             value_release(out);
             return e->code;
         }
     }
     return KV_OK;
+}
+
+int eval_devices(session *s, const ast *node, value *out, kv_err *e)
+{
+    int rc = eval_place(s, node, out, e);
+    return rc ? rc : check_devices(s, node, out, e);
 }
 
 int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
@@ -465,33 +473,44 @@ int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
            KV_E_UNSUPPORTED;
 }
 
-int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+/* The same for a value that is known; releases *out after an error. */
+static int check_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
-    int rc = eval_devices(s, node, out, e);
-    if (rc)
-        return rc;
     int64_t n;
-    const value *items = value_items(out, &n);
-    for (int64_t i = 0; i < n; i++) {
+    int rc = check_devices(s, node, out, e);
+    const value *items = rc ? NULL : value_items(out, &n);
+    for (int64_t i = 0; !rc && i < n; i++) {
         if ((rc = session_ctx(s, items[i].u.ctx, e))) {
             value_release(out);
             return unit_at(s, node, e);
         }
     }
-    return KV_OK;
+    return rc;
 }
 
+int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+{
+    int rc = eval_place(s, node, out, e);
+    return rc ? rc : check_contexts(s, node, out, e);
+}
+
+/* A value on a device, or the product with a matrix. */
 static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 {
-    value v, where;
-    int rc = eval(s, node->kid[0], &v, e);
+    value part[2];
+    int rc = eval(s, node->kid[0], &part[0], e);
     if (rc)
         return rc;
-    if ((rc = eval_contexts(s, node->kid[1], &where, e)) == KV_OK) {
-        rc = move(s, node, v, where, out, e);
-        value_release(&where);
+    if ((rc = eval_place(s, node->kid[1], &part[1], e)) == KV_OK) {
+        if (node->op && part[1].kind == VALUE_ARRAY) {
+            rc = function_call(s, function_find("dot"), part, (const char *[2]){0}, 2, out, e);
+            rc = rc ? unit_at(s, node, e) : KV_OK;
+        } else if ((rc = check_contexts(s, node->kid[1], &part[1], e)) == KV_OK) {
+            rc = move(s, node, part[0], part[1], out, e);
+        }
+        value_release(&part[1]);
     }
-    value_release(&v);
+    value_release(&part[0]);
     return rc;
 }
 

@@ -269,7 +269,7 @@ static const word_hint functions[] = {
     {"item", "float(x), int(x)"}, {"length", "len(x)"}, {"ljust", "f\"{s:<8}\""}, {"ln", "log(x)"},
     {"loadtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
     {"logical_and", "a * b of masks, `and` of conditions"}, {"map", "[f(x) for x in l]"},
-    {"matmul", "dot(a, b)"}, {"mod", "x % y"}, {"multiply", "x * y"},
+    {"matmul", "a @ b, or dot(a, b)"}, {"mod", "x % y"}, {"multiply", "x * y"},
     {"nanmean", "mean(x[isfinite(x)])"}, {"nansum", "sum(where(isnan(x), 0, x))"},
     {"numpy", "an array is NumPy's kind already: leave it out"},
     {"open", "load(\"a.csv\") reads a file; a > a.csv writes one"}, {"permute", "transpose(x)"},
