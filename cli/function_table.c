@@ -190,8 +190,7 @@ const function function_table[] = {
               "onehot=", "decimal=", "thousands=", "comment="}, O, load_call,
      "the array in a file; of a table the columns cols=, with cells parted by sep=; missing=0: "
      "what empty cells, NA and null become; cats=[\"city\"], onehot=[\"city\"]: texts as codes, or "
-     "as columns of 0 and 1; decimal=\",\" and thousands=\".\": 1.234,5; comment=\"#\": lines to "
-     "pass over; dtype=\"str\": its texts"},
+     "columns of 0 and 1; decimal=\",\", thousands=\".\"; comment=\"#\"; dtype=\"str\": its texts"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},
     {"lower", {"text"}, 0, func_lower,

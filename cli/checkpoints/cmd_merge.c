@@ -287,17 +287,13 @@ static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e
     return rc ? rc : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
 }
 
-static bool takes_adapters(const merging *m)
-{
-    return rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
-}
-
 static int open_all(merging *m, kv_err *e)
 {
     int rc = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
+    bool adapters = rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
-        (takes_adapters(m) && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
+        (adapters && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n && rc == KV_OK; i++) {
         const word *w = &m->models.items[i];
@@ -420,40 +416,34 @@ static decoded count_decoded(const merging *m)
 /* Notes that keys get the type of the first file although another one holds more digits of them. */
 static void tell_narrowed(const merging *m)
 {
-    const char *type = NULL, *wider = NULL;
+    const tensor_info *first = NULL, *wider = NULL;
     int64_t n = 0;
-    for (int64_t i = 0, at; i < m->nkeys; i++) {
-        const tensor_info *first = checkpoint_at(first_file(m),
-                                                 checkpoint_find(first_file(m), m->keys[i].name));
-        bool narrows = false;
-        for (int64_t k = 0; k < m->models.n && first->type == m->keys[i].type && !narrows; k++) {
-            if ((at = checkpoint_find(m->files[k], first->name)) < 0)
-                continue;
-            const tensor_info *t = checkpoint_at(m->files[k], at);
-            narrows = t->type != first->type && t->bytes >= first->bytes;
-            wider = narrows && n == 0 ? tensor_type_name(t->type) : wider;
+    for (int64_t i = 0; i < m->nkeys * m->models.n; i++) {
+        const merge_key *key = &m->keys[i / m->models.n];
+        checkpoint *from = first_file(m), *c = m->files[i % m->models.n];
+        const tensor_info *was = checkpoint_at(from, checkpoint_find(from, key->name));
+        int64_t at = was->type == key->type && was != first ? checkpoint_find(c, key->name) : -1;
+        const tensor_info *t = at < 0 ? was : checkpoint_at(c, at);
+        if (t->type != was->type && t->bytes >= was->bytes) {
+            first = was;
+            wider = t;
+            n++;
         }
-        type = narrows && n++ == 0 ? tensor_type_name(first->type) : type;
     }
     if (n > 0)
         session_note(m->s, "%lld key%s %s in another file, and %s in the first one, which the "
                      "result follows; --dtype %s keeps %s", (long long)n, n == 1 ? " is" : "s are",
-                     wider, type, wider, n == 1 ? "it" : "them");
-}
-
-/* The word of the model or the base that an error begins with, or NULL. */
-static const ast *model_of(merging *m, const kv_err *e)
-{
-    const words base = {&m->base, m->base.text != NULL, 1};
-    const ast *model = eval_words_about(&m->models, e);
-    return model ? model : eval_words_about(&base, e);
+                     tensor_info_type(wider), tensor_info_type(first), tensor_info_type(wider),
+                     n == 1 ? "it" : "them");
 }
 
 /* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what
  * it was given, so its own place says nothing; `fail` has none. */
 static int at_word(merging *m, kv_err *e)
 {
-    const ast *model = model_of(m, e);
+    const words base = {&m->base, m->base.text != NULL, 1};
+    const ast *model = eval_words_about(&m->models, e);
+    model = model ? model : eval_words_about(&base, e);
     bool in_library = e->line > 0 && m->found.library && strcmp(e->file, m->found.library) == 0;
     if (in_library) {
         e->line = 0;

@@ -342,8 +342,6 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     return list_range(out, part[0], part[2], (int64_t)n, e);
 }
 
-static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e);
-
 static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
 {
     int rc = dict_new(out, e);
@@ -357,31 +355,6 @@ static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
         value_release(&part[1]);
     }
     return value_finish(out, rc);
-}
-
-/* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
-static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
-{
-    int32_t n;
-    value_stack l = {0};
-    scope own = {0};
-    int rc = eval_int32(s, node->kid[1], "a count of devices", &n, e);
-    eval_enter(s, &own);
-    for (int32_t i = 0; i < n && rc == KV_OK; i++) {
-        value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((rc = session_interrupted(s, e)) || (rc = scope_set(&own, "i", value_int(i), e)) ||
-            (rc = eval(s, node->kid[0], &v, e)))
-            break;
-        rc = move(s, node, v, ctx, &moved, e);
-        value_release(&v);
-        if (rc == KV_OK)
-            rc = value_stack_add(&l, moved, e);
-    }
-    eval_leave(s, &own);
-    if (rc == KV_OK)
-        rc = value_stack_list(&l, out, e);
-    value_stack_release(&l);
-    return rc;
 }
 
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
@@ -420,6 +393,31 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
         rc = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
                   &out->u.list->items[i], e);
     return value_finish(out, rc);
+}
+
+/* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
+static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
+{
+    int32_t n;
+    value_stack l = {0};
+    scope own = {0};
+    int rc = eval_int32(s, node->kid[1], "a count of devices", &n, e);
+    eval_enter(s, &own);
+    for (int32_t i = 0; i < n && rc == KV_OK; i++) {
+        value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
+        if ((rc = session_interrupted(s, e)) || (rc = scope_set(&own, "i", value_int(i), e)) ||
+            (rc = eval(s, node->kid[0], &v, e)))
+            break;
+        rc = move(s, node, v, ctx, &moved, e);
+        value_release(&v);
+        if (rc == KV_OK)
+            rc = value_stack_add(&l, moved, e);
+    }
+    eval_leave(s, &own);
+    if (rc == KV_OK)
+        rc = value_stack_list(&l, out, e);
+    value_stack_release(&l);
+    return rc;
 }
 
 /* One context or a list of them, or another value. */
@@ -479,12 +477,11 @@ static int check_contexts(session *s, const ast *node, value *out, kv_err *e)
     int64_t n;
     int rc = check_devices(s, node, out, e);
     const value *items = rc ? NULL : value_items(out, &n);
-    for (int64_t i = 0; !rc && i < n; i++) {
+    for (int64_t i = 0; !rc && i < n; i++)
         if ((rc = session_ctx(s, items[i].u.ctx, e))) {
             value_release(out);
-            return unit_at(s, node, e);
+            unit_at(s, node, e);
         }
-    }
     return rc;
 }
 

@@ -44,15 +44,6 @@ static int add_text(void *list, const char *text, kv_err *e)
     return rc ? rc : value_stack_add(list, v, e);
 }
 
-static int read_texts(datafile *d, const csv_options *csv, bool each, value *out, kv_err *e)
-{
-    value_stack l = {0};
-    int rc = csv_read_texts(d->f, d->name, csv, each, add_text, &l, e);
-    rc = rc ? rc : value_stack_list(&l, out, e);
-    value_stack_release(&l);
-    return rc;
-}
-
 static int read_csv(datafile *d, const load_options *o, char separator, value *out, kv_err *e)
 {
     kv_array *a;
@@ -68,18 +59,20 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
                    parts ? "cells" : "thousands");
         return kv_err_hint(e, parts ? "sep=\";\"" : "thousands=\".\""), KV_E_VALUE;
     }
-    int rc = o->texts ? read_texts(d, &csv, o->each, out, e)
+    value_stack texts = {0};
+    int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, o->each, add_text, &texts, e)
                       : csv_read_stream(&a, d->f, d->name, &csv, e);
+    if (o->texts && rc == KV_OK)
+        rc = value_stack_list(&texts, out, e);
+    value_stack_release(&texts);
     if (unmarked && csv.nmissing > 0 && *csv.missing[0])
         session_note(d->s, "no cell of %s is \"%s\"; missing= takes it and empty cells for %s, "
                      "and missing=0 fills them",
                      d->name, csv.missing[0], o->texts ? "no text" : "nan");
-    if (o->texts)
-        return rc;
-    if (rc == KV_OK && doubtful)
+    if (rc == KV_OK && doubtful && !o->texts)
         session_note(d->s, "the first row of %s is taken for a header: header=false reads it",
                      d->name);
-    return rc ? rc : value_array(out, a, e);
+    return rc || o->texts ? rc : value_array(out, a, e);
 }
 
 static int add_array(void *list, kv_array *a, kv_err *e)
@@ -102,9 +95,8 @@ static int read_json(datafile *d, const load_options *o, bool lines, value *out,
         return rc;
     if (!lines && (rc = json_read(&a, text, n, d->name, c->has_dtype, c->dtype, e)) == KV_OK)
         rc = value_array(out, a, e);
-    if (lines)
-        rc = json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e);
-    if (lines && rc == KV_OK)
+    if (lines &&
+        !(rc = json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e)))
         rc = value_stack_list(&l, out, e);
     mem_free(text);
     value_stack_release(&l);
@@ -369,6 +361,8 @@ static int unknown_ending(const char *path, kv_err *e)
     if (has_part(path))
         kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"), path,
                     strrchr(path, '#'));
+    if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
+        kv_err_hint(e, "it is not read: save it as CSV");
     kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
     return KV_E_USAGE;
 }
@@ -518,20 +512,6 @@ static int header_of(value v, load_options *o, kv_err *e)
     return KV_OK;
 }
 
-/* One character: of sep= a blank stands for any run of blanks and tabs. */
-static int sign_of(value v, const char *option, const char *not, const char *rule, char *out,
-                   kv_err *e)
-{
-    const char *text;
-    int rc = function_text(v, option, &text, e);
-    if (rc)
-        return rc;
-    *out = *text;
-    if (!*text || text[1] || strchr(not, *text))
-        return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);
-    return KV_OK;
-}
-
 /* missing=: the number that fills empty cells, or the texts that are nan, as empty cells are. */
 static int missing_of(value v, arena *memory, csv_options *o, kv_err *e)
 {
@@ -548,6 +528,20 @@ static bool has(const function_args *args, int i)
     return args->given[i] && args->v[i].kind != VALUE_NONE;
 }
 
+/* One character, if it was given: of sep= a blank stands for any run of blanks and tabs. */
+static int sign_of(const function_args *args, int i, const char *option, const char *not,
+                   const char *rule, char *out, kv_err *e)
+{
+    const char *text;
+    int rc = has(args, i) ? function_text(args->v[i], option, &text, e) : KV_OK;
+    if (rc || !has(args, i))
+        return rc;
+    *out = *text;
+    if (!*text || text[1] || strchr(not, *text))
+        return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);
+    return KV_OK;
+}
+
 #define SEP_RULE   "\";\" or \"\\t\"; \" \" stands for any run of blanks"
 #define MARK_RULE  "\",\""
 #define NO_MARK    "+-0123456789eE\"\r\n"
@@ -555,8 +549,7 @@ static bool has(const function_args *args, int i)
 
 int load_call(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK,
-           COMMENT };
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK, HASH };
     load_options o = {.kind = FILE_UNKNOWN};
     csv_options *csv = &o.csv;
     arena memory = {0};
@@ -572,17 +565,13 @@ int load_call(function_args *args, value *out, kv_err *e)
                                     file_kind_parse(&o.kind, csv->format, e))) ||
              (has(args, NAME) && function_text(v[NAME], "the name of an array", &o.name, e)) ||
              (has(args, COLS) && columns_of(v[COLS], &memory, csv, e)) ||
-             (has(args, SEP) &&
-              sign_of(v[SEP], "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e)) ||
+             sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e) ||
              (has(args, MISSING) && missing_of(v[MISSING], &memory, csv, e)) ||
              (has(args, CATS) && text_columns_of(v[CATS], false, &memory, csv, e)) ||
              (has(args, ONEHOT) && text_columns_of(v[ONEHOT], true, &memory, csv, e)) ||
-             (has(args, POINT) &&
-              sign_of(v[POINT], "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e)) ||
-             (has(args, MARK) &&
-              sign_of(v[MARK], "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e)) ||
-             (has(args, COMMENT) &&
-              sign_of(v[COMMENT], "comment=", NO_COMMENT, "\"#\"", &csv->comment, e));
+             sign_of(args, POINT, "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e) ||
+             sign_of(args, MARK, "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e) ||
+             sign_of(args, HASH, "comment=", NO_COMMENT, "\"#\"", &csv->comment, e);
     if (!rc && o.each && csv->ncolumns != 1)
         rc = kv_err_set(e, KV_E_VALUE,
                         "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
@@ -605,11 +594,9 @@ int load_categories(function_args *args, value *out, kv_err *e)
     int rc = function_text(v[PATH], "the name of a file", &path, e) ||
              column_of(v[COL], &column, e) ||
              (args->given[HEADER] && header_of(v[HEADER], &o, e)) ||
-             (has(args, SEP) &&
-              sign_of(v[SEP], "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e)) ||
+             sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e) ||
              (has(args, MISSING) && missing_of(v[MISSING], &memory, &o.csv, e)) ||
-             (has(args, COMMENT) &&
-              sign_of(v[COMMENT], "comment=", NO_COMMENT, "\"#\"", &o.csv.comment, e)) ||
+             sign_of(args, COMMENT, "comment=", NO_COMMENT, "\"#\"", &o.csv.comment, e) ||
              load(args->session, path, &o, out, e);
     arena_release(&memory);
     return rc ? (int)e->code : KV_OK;

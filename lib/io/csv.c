@@ -197,6 +197,13 @@ static char separator_in(const char *cell, size_t n)
     return '\0';
 }
 
+/* Hints at the separator that stands in a word. */
+static void hint_sign(const reader *r)
+{
+    csv_hint_load(r->given, r->path, r->e,
+                  (char[]){'s', 'e', 'p', '=', '"', r->sign, '"', '\0'}, "");
+}
+
 /* Hints at another separator, if the first line has more semicolons than commas. */
 static void hint_separator(reader *r)
 {
@@ -247,8 +254,7 @@ static int word_error(reader *r)
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
     hint_comment(r, r->e);
     if (r->semicolons <= 0 && r->sign)
-        csv_hint_load(r->given, r->path, r->e,
-                      (char[]){'s', 'e', 'p', '=', '"', r->sign, '"', '\0'}, "");
+        hint_sign(r);
     hint_separator(r);
     if (r->stands_for_none)
         csv_hint_load(r->given, r->path, r->e, "missing=nan", " reads it as nan");
@@ -860,11 +866,15 @@ static int settle_shape(reader *r)
                               (long long)r->n, kv_shape_text(text, sizeof text, r->ndim, r->shape));
         return KV_OK;
     }
-    if (r->n == 0)
-        return kv_err_set(r->e, KV_E_FORMAT,
-                          r->had_header ? "%s: no row of numbers follows the header"
-                                        : "%s: the file is empty",
-                          r->name);
+    if (r->n == 0) {
+        kv_err_set(r->e, KV_E_FORMAT,
+                   r->had_header ? "%s: no row of numbers follows the header"
+                                 : "%s: the file is empty",
+                   r->name);
+        if (r->had_header && r->sign)
+            hint_sign(r);
+        return KV_E_FORMAT;
+    }
     r->ndim = 2;
     r->shape[0] = r->rows;
     r->shape[1] = r->cols;

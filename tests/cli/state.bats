@@ -236,7 +236,7 @@ push 3 1; commit --disk; delete 3; rollback; info'
     cmp w.kvs before
     run kvctl --read-only -s w.kvs -c 'push 3 5; init 4 1'
     assert_success
-    assert_output 'read only: "w.kvs" would change: 1 key changed, 1 new'
+    assert_output 'read only: w.kvs would change: 1 key changed, 1 new'
     run kvctl --read-only -s w.kvs -q -c 'push 3 5'
     refute_output
     # it sees the file that it opened, whoever replaces that
@@ -1019,7 +1019,7 @@ dry run: "w.kvs" would change:
     assert_output 'dry run: without a state file; kv would hold:
   new      3: float32 ()'
     run kvctl --dry-run -c 'print 1'
-    assert_output $'1\ndry run: without a state file; kv would hold nothing'
+    assert_output 1
     assert_equal "$(ls -A)" ""
 }
 
