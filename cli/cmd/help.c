@@ -307,7 +307,7 @@ static const struct concern {
     {" ci git exit-codes ", "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no"},
     {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
     {" json ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
-    {" checkpoint model quantized memory ", "kvctl ls, stat, check, diff, convert: help checkpoints"},
+    {" checkpoint model quantized memory ", "kvctl ls, stat, check, convert: help checkpoints"},
     {" session variables discard ", "vars; -s FILE keeps a store, quit --discard not; --record"},
     {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
     {" teach lesson ", "help lecture: a lesson of an hour"},
