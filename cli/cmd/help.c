@@ -249,7 +249,7 @@ static void overview(buf *out)
     column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
-    buf_add(out, "`help language`: the page on all of this; `help for`, `help @`: a section of it.\n"
+    buf_add(out, "`help language`: the page on it all; `help for`, `help @`: a section of it.\n"
                  "`help checkpoints`: files of models: ls and the other commands on them.\n"
                  "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
                  "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
@@ -319,7 +319,7 @@ static const struct concern {
     {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
     {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
     {" slicing slices ", "x[1:3], x[:, 0], x[::-1], x[x > 0]; help language slices"},
-    {" matmul @ ", "x @ w, as dot(x, w); x@gpu(0) is x on a device, @f.csv an array of a file"},
+    {" matmul ", "x @ w, as dot(x, w); x@gpu(0) is x on a device, @f.csv an array of a file"},
     {" f-string alias comment ", "f\"{x:.3f}\"; def f(x) = g(x); # goes to the end of the line"},
     {" errors ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
     {" stdin pipe ", "x = @-; print x | sort; help language files"},
