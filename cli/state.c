@@ -290,13 +290,15 @@ bool state_changed(const state *st, const session *s)
     return st->is_open && has_changed(st, saved_store(s));
 }
 
-int state_summary(const state *st, session *s, bool follows, buf *out, kv_err *e)
+int state_summary(const state *st, session *s, bool follows, int64_t *gone, buf *out, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
     state_changes changes;
     int rc = state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e);
     if (rc)
         return rc;
+    if (gone)
+        *gone = changes.gone;
     state_changes_text(&changes, follows, out);
     return buf_check(out, e);
 }

@@ -54,8 +54,9 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
 /* Returns true if the store kv is not what the file holds. */
 bool state_changed(const state *st, const session *s);
 
-/* The changes of the file, as one line. follows: behind a verb, see state_changes_text. */
-int state_summary(const state *st, session *s, bool follows, buf *out, kv_err *e);
+/* The changes of the file, as one line. follows: behind a verb, see state_changes_text. gone
+ * (optional) becomes the number of deleted keys. */
+int state_summary(const state *st, session *s, bool follows, int64_t *gone, buf *out, kv_err *e);
 
 /* Checks that state_save may write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);

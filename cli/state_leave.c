@@ -47,7 +47,7 @@ static int ask(const state *st, session *s, bool *yes, kv_err *e)
 {
     buf question = {0}, visible = {0};
     buf_add(&question, "write ");
-    int rc = state_summary(st, s, true, &question, e);
+    int rc = state_summary(st, s, true, NULL, &question, e);
     if (rc == KV_OK) {
         buf_printf(&question, " to %s? [y/N] ", st->path);
         visible_line(&visible, buf_text(&question), question.len);
@@ -63,24 +63,24 @@ static int ask(const state *st, session *s, bool *yes, kv_err *e)
 int state_leave(state *st, session *s, bool terminal, kv_err *e)
 {
     bool changed = st->path && state_changed(st, s), yes = true;
+    int64_t gone = 0;
     buf summary = {0};
-    int rc = KV_OK;
-    if (st->read_only)
-        return terminal && changed ? state_preview(st, s, e) : KV_OK;
+    if (st->read_only && terminal)
+        return changed ? state_preview(st, s, e) : KV_OK;
     state_end_transaction(s);
     changed = changed && state_changed(st, s);
-    if (changed && terminal && st->guard.foreign && !st->force &&
+    int rc = changed && !s->out.quiet ? state_summary(st, s, false, &gone, &summary, e) : KV_OK;
+    if (rc == KV_OK && changed && terminal && st->guard.foreign && !st->force &&
         (rc = state_check(st, s, e)) == KV_OK)
         rc = ask(st, s, &yes, e);
     if (rc == KV_OK && !yes)
         say_unchanged(st, s);
-    if (rc || !yes)
-        return rc;
-    bool tells = changed && (terminal ? !s->out.quiet : s->out.verbose);
-    if (tells)
-        rc = state_summary(st, s, false, &summary, e);
-    if (rc == KV_OK && (rc = state_save(st, s, e)) == KV_OK && tells)
-        terminal_say("wrote %s: %s", st->path, buf_text(&summary));
+    /* keys of another tool's file do not go silently */
+    bool tells = summary.len > 0 && (terminal || s->out.verbose || st->read_only ||
+                                     (st->guard.foreign && gone > 0));
+    if (rc == KV_OK && yes && (rc = state_save(st, s, e)) == KV_OK && tells)
+        terminal_say(st->read_only ? "read only: %s would change: %s" : "wrote %s: %s", st->path,
+                     buf_text(&summary));
     buf_release(&summary);
     return rc;
 }
@@ -243,10 +243,9 @@ int state_preview(const state *st, session *s, kv_err *e)
     if (rc == KV_OK && (rc = buf_check(&lines, e)) == KV_OK) {
         fflush(stdout);
         visible_line(&path, st->path ? st->path : "", st->path ? strlen(st->path) : 0);
-        if (!st->path)
-            fprintf(stderr, "dry run: without a state file; kv would hold%s\n",
-                    lines.len ? ":" : " nothing");
-        else
+        if (!st->path && lines.len)
+            fputs("dry run: without a state file; kv would hold:\n", stderr);
+        else if (st->path)
             fprintf(stderr, "%s: \"%s\" would %s\n", why, buf_text(&path),
                     !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
         fputs(buf_text(&lines), stderr);

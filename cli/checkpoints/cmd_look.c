@@ -1,6 +1,5 @@
 /* Commands that look at a checkpoint: `ls` (names, dtypes, shapes and bytes, from its headers
- * alone), `stat` (statistics, one row a key), `check` (every fault of its files, and of its data).
- * */
+ * alone), `stat` (statistics, one row a key), `check` (every fault of its files and data). */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>

@@ -287,17 +287,13 @@ static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e
     return rc ? rc : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
 }
 
-static bool takes_adapters(const merging *m)
-{
-    return rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
-}
-
 static int open_all(merging *m, kv_err *e)
 {
     int rc = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
+    bool adapters = rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
-        (takes_adapters(m) && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
+        (adapters && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n && rc == KV_OK; i++) {
         const word *w = &m->models.items[i];
@@ -333,6 +329,8 @@ static int check_patterns(merging *m, kv_err *e)
         if (choose_ends_as_file(w->text) || (strchr(w->text, '/') && !strpbrk(w->text, "*?[")))
             return no_file(m, w, e);
         unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
+        if (command_option_of(m->call, "weights") && strchr("0123456789.", w->text[0]))
+            kv_err_hint(e, "weights are one word: --weights 1,%s", w->text);
         if (!strpbrk(w->text, "*?["))
             kv_err_hint(e, "there is no file of this name, either");
         return e->code;
@@ -415,19 +413,37 @@ static decoded count_decoded(const merging *m)
     return d;
 }
 
-/* The word of the model or the base that an error begins with, or NULL. */
-static const ast *model_of(merging *m, const kv_err *e)
+/* Notes that keys get the type of the first file although another one holds more digits of them. */
+static void tell_narrowed(const merging *m)
 {
-    const words base = {&m->base, m->base.text != NULL, 1};
-    const ast *model = eval_words_about(&m->models, e);
-    return model ? model : eval_words_about(&base, e);
+    const tensor_info *first = NULL, *wider = NULL;
+    int64_t n = 0;
+    for (int64_t i = 0; i < m->nkeys * m->models.n; i++) {
+        const merge_key *key = &m->keys[i / m->models.n];
+        checkpoint *from = first_file(m), *c = m->files[i % m->models.n];
+        const tensor_info *was = checkpoint_at(from, checkpoint_find(from, key->name));
+        int64_t at = was->type == key->type && was != first ? checkpoint_find(c, key->name) : -1;
+        const tensor_info *t = at < 0 ? was : checkpoint_at(c, at);
+        if (t->type != was->type && t->bytes >= was->bytes) {
+            first = was;
+            wider = t;
+            n++;
+        }
+    }
+    if (n > 0)
+        session_note(m->s, "%lld key%s %s in another file, and %s in the first one, which the "
+                     "result follows; --dtype %s keeps %s", (long long)n, n == 1 ? " is" : "s are",
+                     tensor_info_type(wider), tensor_info_type(first), tensor_info_type(wider),
+                     n == 1 ? "it" : "them");
 }
 
 /* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what
  * it was given, so its own place says nothing; `fail` has none. */
 static int at_word(merging *m, kv_err *e)
 {
-    const ast *model = model_of(m, e);
+    const words base = {&m->base, m->base.text != NULL, 1};
+    const ast *model = eval_words_about(&m->models, e);
+    model = model ? model : eval_words_about(&base, e);
     bool in_library = e->line > 0 && m->found.library && strcmp(e->file, m->found.library) == 0;
     if (in_library) {
         e->line = 0;
@@ -494,6 +510,7 @@ static int merge_all(merging *m, kv_err *e)
     if (rc == KV_OK) {
         choose_tell_decoded(m->s, &values, NULL);
         metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
+        tell_narrowed(m);
     }
     return rc ? unit_at(m->s, m->to.at, e)
               : out_losses_end(m->s, m->call, m->to.text, &m->lost,

@@ -249,11 +249,10 @@ static void overview(buf *out)
     column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
-    buf_add(out,
-            "`help language`: the page on all of this; `help for`, `help @`: a section of it.\n"
-            "`help checkpoints`: files of models: ls and the other commands on them.\n"
-            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
-            "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
+    buf_add(out, "`help language`: the page on it all; `help for`, `help @`: a section of it.\n"
+                 "`help checkpoints`: files of models: ls and the other commands on them.\n"
+                 "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
+                 "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
                  "`help environment`: the variables that are read.\n"
@@ -296,37 +295,32 @@ static const struct concern {
     const char *answer;
 } concerns[] = {
     {" undo transactions ", "begin; ...; rollback, and rollback alone goes back to the file of -s"},
-    {" discard ", "quit --discard leaves the file of -s as it was"},
     {" distributed mpi slurm kubernetes k8s sge ssh ", "kvctl launch -n 4 SCRIPT; help launch"},
     {" straggler ", "if rank() == 2 { sleep 1 }; kvctl jobs, rounds, explain push say who waits"},
-    {" hang deadlock debug ", "kvctl jobs, kvctl attach JOB; rounds; a deadlock ends by itself"},
+    {" hang deadlock debug timeout ", "kvctl jobs, attach JOB; rounds; launch --timeout 60"},
     {" resume restart ", "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2"},
     {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
-    {" torch pytorch huggingface ",
-     "kvctl convert, ls, diff of .safetensors and .pt; help checkpoints"},
+    {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
     {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
     {" csv categories ", "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan); write x f.csv"},
-    {" gz compression ", "load(\"f.csv.gz\"), zcat f.csv.gz | kvctl -c 'x = @-'; "
-                         "set-gradient-compression for pushes"},
-    {" ci git exit-codes ",
-     "kvctl check FILE; kvctl diff A B --rtol 0.01; both exit with 1 for no"},
+    {" gz compression ", "load(\"f.csv.gz\"); set-gradient-compression is for pushes"},
+    {" ci git exit-codes ", "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no"},
     {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
     {" json ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
-    {" checkpoint model ", "kvctl ls, stat, check, diff, convert, merge FILE; help checkpoints"},
-    {" session variables ", "vars; kvctl -s FILE keeps a store, --record FILE what is typed"},
+    {" checkpoint model quantized memory ", "kvctl ls, stat, check, convert: help checkpoints"},
+    {" session variables discard ", "vars; -s FILE keeps a store, quit --discard not; --record"},
     {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
     {" teach lesson ", "help lecture: a lesson of an hour"},
     {" blanks npy-a ", "@\"a b.npy\", '@\"a b.npy\"' in a shell; (@w.npy) - a; help files"},
-    {" memory ", "kvctl ls, stat, convert, merge read files in pieces; -s FILE reads what is used"},
-    {" gpu cuda ",
-     "ones(2)@gpu(0); kvctl --doctor says what is usable; kvctl --gpus N makes virtual ones"},
-    {" float16 bf16 fp16 ",
-     "kvctl convert A B --dtype bf16; astype(x, \"float16\"); help language values"},
+    {" gpu cuda ", "ones(2)@gpu(0); kvctl --doctor; kvctl --gpus N makes virtual ones"},
+    {" float16 bf16 bfloat16 fp16 ", "kvctl convert A B --dtype bf16; x.astype(\"float16\")"},
     {" weight-decay learning-rate schedule momentum ",
-     "set-optimizer sgd --learning-rate 0.1 --momentum 0.9 --wd 1e-4 "
-     "--lr-scheduler \"factor(step=9, factor=0.5)\""},
+     "set-optimizer sgd --momentum 0.9 --wd 1e-4 --lr-scheduler \"factor(step=9, factor=0.5)\""},
     {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
     {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
+    {" slicing slices ", "x[1:3], x[:, 0], x[::-1], x[x > 0]; help language slices"},
+    {" matmul ", "x @ w, as dot(x, w); x@gpu(0) is x on a device, @f.csv an array of a file"},
+    {" f-string alias comment ", "f\"{x:.3f}\"; def f(x) = g(x); # goes to the end of the line"},
     {" errors ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
     {" stdin pipe ", "x = @-; print x | sort; help language files"},
     {" color colors ", "kvctl --color auto, always or never; help options"},
@@ -397,21 +391,13 @@ static const struct topic {
     const char *name;
     const char *text;
     void (*show)(buf *out); /* where there is no text; NULL: of the session, list_options */
-} topics[] = {{"attach", NULL, attach_help},
-              {"checkpoints", checkpoints_text, NULL},
-              {"environment", environment_text, NULL},
-              {"jobs", NULL, jobs_help},
-              {"kv", NULL, method_list},
-              {"kvstore", NULL, method_list},
-              {"language", language_text, NULL},
-              {"launch", NULL, launch_help},
-              {"lecture", lecture_text, NULL},
-              {"optimizer", NULL, optimizer_list},
-              {"options", NULL, NULL},
-              {"python", python_text, NULL},
-              {"rules", rules_text, NULL},
-              {"seed", seed_text, NULL},
-              {"types", NULL, type_list}};
+} topics[] = {
+    {"attach", NULL, attach_help}, {"checkpoints", checkpoints_text, NULL},
+    {"environment", environment_text, NULL}, {"jobs", NULL, jobs_help}, {"kv", NULL, method_list},
+    {"kvstore", NULL, method_list}, {"language", language_text, NULL},
+    {"launch", NULL, launch_help}, {"lecture", lecture_text, NULL},
+    {"optimizer", NULL, optimizer_list}, {"options", NULL, NULL}, {"python", python_text, NULL},
+    {"rules", rules_text, NULL}, {"seed", seed_text, NULL}, {"types", NULL, type_list}};
 
 enum { NTOPICS = sizeof topics / sizeof *topics };
 

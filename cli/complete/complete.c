@@ -431,6 +431,8 @@ static void complete_file(complete_request *r)
         complete_argument(r);
     else
         offer_files(r, FILES_ARRAYS);
+    /* @FILE#KEY: a blank behind FILE would make a comment of the key */
+    r->out->joined |= r->out->n == 1 && file_is_checkpoint(r->out->words[0]);
     if (may_compare(r))
         offer_variables(r);
 }

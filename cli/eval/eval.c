@@ -342,8 +342,6 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     return list_range(out, part[0], part[2], (int64_t)n, e);
 }
 
-static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e);
-
 static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
 {
     int rc = dict_new(out, e);
@@ -357,31 +355,6 @@ static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
         value_release(&part[1]);
     }
     return value_finish(out, rc);
-}
-
-/* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
-static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
-{
-    int32_t n;
-    value_stack l = {0};
-    scope own = {0};
-    int rc = eval_int32(s, node->kid[1], "a count of devices", &n, e);
-    eval_enter(s, &own);
-    for (int32_t i = 0; i < n && rc == KV_OK; i++) {
-        value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((rc = session_interrupted(s, e)) || (rc = scope_set(&own, "i", value_int(i), e)) ||
-            (rc = eval(s, node->kid[0], &v, e)))
-            break;
-        rc = move(s, node, v, ctx, &moved, e);
-        value_release(&v);
-        if (rc == KV_OK)
-            rc = value_stack_add(&l, moved, e);
-    }
-    eval_leave(s, &own);
-    if (rc == KV_OK)
-        rc = value_stack_list(&l, out, e);
-    value_stack_release(&l);
-    return rc;
 }
 
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
@@ -422,18 +395,45 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     return value_finish(out, rc);
 }
 
-int eval_devices(session *s, const ast *node, value *out, kv_err *e)
+/* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
+static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
 {
-    int rc = KV_OK;
+    int32_t n;
+    value_stack l = {0};
+    scope own = {0};
+    int rc = eval_int32(s, node->kid[1], "a count of devices", &n, e);
+    eval_enter(s, &own);
+    for (int32_t i = 0; i < n && rc == KV_OK; i++) {
+        value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
+        if ((rc = session_interrupted(s, e)) || (rc = scope_set(&own, "i", value_int(i), e)) ||
+            (rc = eval(s, node->kid[0], &v, e)))
+            break;
+        rc = move(s, node, v, ctx, &moved, e);
+        value_release(&v);
+        if (rc == KV_OK)
+            rc = value_stack_add(&l, moved, e);
+    }
+    eval_leave(s, &own);
+    if (rc == KV_OK)
+        rc = value_stack_list(&l, out, e);
+    value_stack_release(&l);
+    return rc;
+}
+
+/* One context or a list of them, or another value. */
+static int eval_place(session *s, const ast *node, value *out, kv_err *e)
+{
     bool bare = node->kind == AST_NAME && !session_find(s, node->u.text);
-    if (bare && strcmp(node->u.text, "cpu") == 0)
-        *out = value_ctx((kv_ctx){KV_CPU, 0});
-    else if (bare && strcmp(node->u.text, "gpu") == 0)
-        *out = value_ctx((kv_ctx){KV_GPU, 0});
-    else
-        rc = eval(s, node, out, e);
-    if (rc)
-        return rc;
+    bool cpu = bare && strcmp(node->u.text, "cpu") == 0;
+    if (!cpu && !(bare && strcmp(node->u.text, "gpu") == 0))
+        return eval(s, node, out, e);
+    *out = value_ctx((kv_ctx){cpu ? KV_CPU : KV_GPU, 0});
+    return KV_OK;
+}
+
+/* Releases *out after an error. */
+static int check_devices(session *s, const ast *node, value *out, kv_err *e)
+{
     int64_t n;
     const value *items = value_items(out, &n);
     for (int64_t i = 0; i < n; i++) {
@@ -441,12 +441,18 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
             unit_err(s, node, e, KV_E_DTYPE, "a device such as gpu(1) is needed here, not %s",
                      value_kind_name(items[i]));
             if (items[i].kind == VALUE_ARRAY)
-                kv_err_hint(e, "`@` places a value; dot(a, b) multiplies matrices");
+                kv_err_hint(e, "dot(a, b) multiplies matrices");
             value_release(out);
             return e->code;
         }
     }
     return KV_OK;
+}
+
+int eval_devices(session *s, const ast *node, value *out, kv_err *e)
+{
+    int rc = eval_place(s, node, out, e);
+    return rc ? rc : check_devices(s, node, out, e);
 }
 
 int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
@@ -465,33 +471,43 @@ int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
            KV_E_UNSUPPORTED;
 }
 
-int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+/* The same for a value that is known; releases *out after an error. */
+static int check_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
-    int rc = eval_devices(s, node, out, e);
-    if (rc)
-        return rc;
     int64_t n;
-    const value *items = value_items(out, &n);
-    for (int64_t i = 0; i < n; i++) {
+    int rc = check_devices(s, node, out, e);
+    const value *items = rc ? NULL : value_items(out, &n);
+    for (int64_t i = 0; !rc && i < n; i++)
         if ((rc = session_ctx(s, items[i].u.ctx, e))) {
             value_release(out);
-            return unit_at(s, node, e);
+            unit_at(s, node, e);
         }
-    }
-    return KV_OK;
+    return rc;
 }
 
+int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+{
+    int rc = eval_place(s, node, out, e);
+    return rc ? rc : check_contexts(s, node, out, e);
+}
+
+/* A value on a device, or the product with a matrix. */
 static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 {
-    value v, where;
-    int rc = eval(s, node->kid[0], &v, e);
+    value part[2];
+    int rc = eval(s, node->kid[0], &part[0], e);
     if (rc)
         return rc;
-    if ((rc = eval_contexts(s, node->kid[1], &where, e)) == KV_OK) {
-        rc = move(s, node, v, where, out, e);
-        value_release(&where);
+    if ((rc = eval_place(s, node->kid[1], &part[1], e)) == KV_OK) {
+        if (node->op && part[1].kind == VALUE_ARRAY) {
+            rc = function_call(s, function_find("dot"), part, (const char *[2]){0}, 2, out, e);
+            rc = rc ? unit_at(s, node, e) : KV_OK;
+        } else if ((rc = check_contexts(s, node->kid[1], &part[1], e)) == KV_OK) {
+            rc = move(s, node, part[0], part[1], out, e);
+        }
+        value_release(&part[1]);
     }
-    value_release(&v);
+    value_release(&part[0]);
     return rc;
 }
 

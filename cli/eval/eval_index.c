@@ -312,6 +312,8 @@ static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
     else
         rc = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index",
                       value_kind_name(p->whole));
+    if (rc && strcmp(value_kind_name(p->whole), "a store") == 0)
+        kv_err_hint(e, "kv.pull(\"w\") is the value of a key");
     if (rc)
         index_release(p);
     return rc;

@@ -44,91 +44,61 @@ static int add_text(void *list, const char *text, kv_err *e)
     return rc ? rc : value_stack_add(list, v, e);
 }
 
-static int read_texts(datafile *d, const csv_options *csv, bool each, value *out, kv_err *e)
-{
-    value_stack l = {0};
-    int rc = csv_read_texts(d->f, d->name, csv, each, add_text, &l, e);
-    rc = rc ? rc : value_stack_list(&l, out, e);
-    value_stack_release(&l);
-    return rc;
-}
-
 static int read_csv(datafile *d, const load_options *o, char separator, value *out, kv_err *e)
 {
     kv_array *a;
-    bool doubtful = false;
+    bool doubtful = false, unmarked = false;
     csv_options csv = o->csv;
-    csv.separator = csv.separator ? csv.separator : separator;
+    csv.separator = csv.separator || separator == ',' ? csv.separator : separator;
     csv.path = d->is_stdin ? "-" : NULL;
     csv.doubtful = &doubtful;
-    if (csv.decimal && (csv.decimal == csv.separator || csv.decimal == csv.thousands)) {
+    csv.unmarked = &unmarked;
+    bool parts = csv.decimal == (csv.separator ? csv.separator : ',');
+    if (csv.decimal && (parts || csv.decimal == csv.thousands)) {
         kv_err_set(e, KV_E_VALUE, "decimal=\"%c\" is also what parts %s", csv.decimal,
-                   csv.decimal == csv.separator ? "cells" : "thousands");
-        return kv_err_hint(e, csv.decimal == csv.separator ? "sep=\";\"" : "thousands=\".\""),
-               KV_E_VALUE;
+                   parts ? "cells" : "thousands");
+        return kv_err_hint(e, parts ? "sep=\";\"" : "thousands=\".\""), KV_E_VALUE;
     }
-    if (o->texts)
-        return read_texts(d, &csv, o->each, out, e);
-    int rc = csv_read_stream(&a, d->f, d->name, &csv, e);
-    if (rc == KV_OK && doubtful)
+    value_stack texts = {0};
+    int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, o->each, add_text, &texts, e)
+                      : csv_read_stream(&a, d->f, d->name, &csv, e);
+    if (o->texts && rc == KV_OK)
+        rc = value_stack_list(&texts, out, e);
+    value_stack_release(&texts);
+    if (unmarked && csv.nmissing > 0 && *csv.missing[0])
+        session_note(d->s, "no cell of %s is \"%s\"; missing= takes it and empty cells for %s, "
+                     "and missing=0 fills them",
+                     d->name, csv.missing[0], o->texts ? "no text" : "nan");
+    if (rc == KV_OK && doubtful && !o->texts)
         session_note(d->s, "the first row of %s is taken for a header: header=false reads it",
                      d->name);
-    return rc ? rc : value_array(out, a, e);
+    return rc || o->texts ? rc : value_array(out, a, e);
 }
 
-static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
+static int add_array(void *list, kv_array *a, kv_err *e)
+{
+    value v;
+    int rc = value_array(&v, a, e);
+    return rc ? rc : value_stack_add(list, v, e);
+}
+
+/* An array, or with `lines` a list of one a line. */
+static int read_json(datafile *d, const load_options *o, bool lines, value *out, kv_err *e)
 {
     char *text;
     size_t n;
     kv_array *a;
-    int rc = datafile_text(d, &text, &n, e);
-    if (rc)
-        return rc;
-    rc = json_read(&a, text, n, d->name, o->csv.has_dtype, o->csv.dtype, e);
-    mem_free(text);
-    return rc ? rc : value_array(out, a, e);
-}
-
-static bool is_blank_line(const char *text, size_t n)
-{
-    size_t i = 0;
-    while (i < n && letter_is_blank(text[i]))
-        i++;
-    return i == n;
-}
-
-static int read_lines(const char *text, size_t n, const char *name, const load_options *o,
-                      value_stack *l, kv_err *e)
-{
-    int rc = KV_OK;
-    size_t at = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    for (int line = 1; at < n && rc == KV_OK; line++) {
-        const char *end = memchr(text + at, '\n', n - at);
-        size_t size = end ? (size_t)(end - text) - at : n - at;
-        kv_array *a;
-        value v;
-        if (!is_blank_line(text + at, size) &&
-            (rc = json_read_line(&a, text + at, size, name, line, o->csv.has_dtype, o->csv.dtype,
-                                 e)) == KV_OK &&
-            (rc = value_array(&v, a, e)) == KV_OK)
-            rc = value_stack_add(l, v, e);
-        at += size + 1;
-    }
-    return rc;
-}
-
-static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e)
-{
-    char *text;
-    size_t n;
     value_stack l = {0};
+    const csv_options *c = &o->csv;
     int rc = datafile_text(d, &text, &n, e);
     if (rc)
         return rc;
-    rc = read_lines(text, n, d->name, o, &l, e);
-    mem_free(text);
-    if (rc == KV_OK)
+    if (!lines && (rc = json_read(&a, text, n, d->name, c->has_dtype, c->dtype, e)) == KV_OK)
+        rc = value_array(out, a, e);
+    if (lines &&
+        !(rc = json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e)))
         rc = value_stack_list(&l, out, e);
+    mem_free(text);
     value_stack_release(&l);
     return rc;
 }
@@ -287,6 +257,7 @@ static int check_options(const char *name, file_kind kind, const load_options *o
                          : c->fills               ? "missing="
                          : c->decimal             ? "decimal="
                          : c->thousands           ? "thousands="
+                         : c->comment             ? "comment="
                          : c->ntexts || c->every ? "cats="
                                                   : NULL;
     if (option && kind != FILE_CSV && kind != FILE_TSV)
@@ -304,9 +275,8 @@ static int read_open(datafile *d, file_kind kind, const load_options *o, value *
     case FILE_TSV:
         return read_csv(d, o, '\t', out, e);
     case FILE_JSON:
-        return read_json(d, o, out, e);
     case FILE_NDJSON:
-        return read_ndjson(d, o, out, e);
+        return read_json(d, o, kind == FILE_NDJSON, out, e);
     case FILE_NPY:
         return read_npy(d, out, e);
     case FILE_SAFETENSORS:
@@ -391,6 +361,8 @@ static int unknown_ending(const char *path, kv_err *e)
     if (has_part(path))
         kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"), path,
                     strrchr(path, '#'));
+    if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
+        kv_err_hint(e, "it is not read: save it as CSV");
     kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
     return KV_E_USAGE;
 }
@@ -502,6 +474,10 @@ static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, 
     const value *items = value_items(&v, &n);
     bool is_dict = v.kind == VALUE_DICT;
     int rc = KV_OK;
+    if (v.kind == VALUE_BOOL && v.u.integer && onehot && (o->ntexts || o->every)) {
+        kv_err_set(e, KV_E_VALUE, "onehot=true is for all columns of texts, and cats= is given");
+        return kv_err_hint(e, "onehot=[\"city\"] makes columns of 0 and 1 of that one"), KV_E_VALUE;
+    }
     if (v.kind == VALUE_BOOL) {
         o->every = v.u.integer ? onehot ? CSV_ONEHOT : CSV_CODES : o->every;
         return KV_OK;
@@ -529,24 +505,10 @@ static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, 
 
 static int header_of(value v, load_options *o, kv_err *e)
 {
-    if (v.kind != VALUE_BOOL)
+    if (v.kind != VALUE_BOOL && v.kind != VALUE_NONE)
         return kv_err_set(e, KV_E_DTYPE, "header= is true or false, not %s", value_kind_name(v));
-    o->csv.header = v.u.integer ? 1 : -1;
+    o->csv.header = v.kind == VALUE_BOOL && v.u.integer ? 1 : -1;
     o->has_header = true;
-    return KV_OK;
-}
-
-/* One character: of sep= a blank stands for any run of blanks and tabs. */
-static int sign_of(value v, const char *option, const char *not, const char *rule, char *out,
-                   kv_err *e)
-{
-    const char *text;
-    int rc = function_text(v, option, &text, e);
-    if (rc)
-        return rc;
-    *out = *text;
-    if (!*text || text[1] || strchr(not, *text))
-        return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);
     return KV_OK;
 }
 
@@ -566,37 +528,50 @@ static bool has(const function_args *args, int i)
     return args->given[i] && args->v[i].kind != VALUE_NONE;
 }
 
+/* One character, if it was given: of sep= a blank stands for any run of blanks and tabs. */
+static int sign_of(const function_args *args, int i, const char *option, const char *not,
+                   const char *rule, char *out, kv_err *e)
+{
+    const char *text;
+    int rc = has(args, i) ? function_text(args->v[i], option, &text, e) : KV_OK;
+    if (rc || !has(args, i))
+        return rc;
+    *out = *text;
+    if (!*text || text[1] || strchr(not, *text))
+        return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);
+    return KV_OK;
+}
+
 #define SEP_RULE   "\";\" or \"\\t\"; \" \" stands for any run of blanks"
 #define MARK_RULE  "\",\""
 #define NO_MARK    "+-0123456789eE\"\r\n"
+#define NO_COMMENT "+-.0123456789,; \t\"\r\n"
 
 int load_call(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK };
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK, HASH };
     load_options o = {.kind = FILE_UNKNOWN};
     csv_options *csv = &o.csv;
     arena memory = {0};
     const value *v = args->v;
-    const char *path, *format;
+    const char *path;
     o.each = has(args, DTYPE) && v[DTYPE].kind == VALUE_TEXT && strcmp(v[DTYPE].u.text, "str") == 0;
     o.texts = o.each;
     csv->has_dtype = has(args, DTYPE) && !o.each;
     int rc = function_text(v[PATH], "the name of a file", &path, e) ||
              (csv->has_dtype && function_dtype(v[DTYPE], KV_FLOAT32, &csv->dtype, e)) ||
-             (has(args, HEADER) && header_of(v[HEADER], &o, e)) ||
-             (has(args, FORMAT) && (function_text(v[FORMAT], "a format", &format, e) ||
-                                    file_kind_parse(&o.kind, format, e))) ||
+             (args->given[HEADER] && header_of(v[HEADER], &o, e)) ||
+             (has(args, FORMAT) && (function_text(v[FORMAT], "a format", &csv->format, e) ||
+                                    file_kind_parse(&o.kind, csv->format, e))) ||
              (has(args, NAME) && function_text(v[NAME], "the name of an array", &o.name, e)) ||
              (has(args, COLS) && columns_of(v[COLS], &memory, csv, e)) ||
-             (has(args, SEP) &&
-              sign_of(v[SEP], "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e)) ||
+             sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e) ||
              (has(args, MISSING) && missing_of(v[MISSING], &memory, csv, e)) ||
              (has(args, CATS) && text_columns_of(v[CATS], false, &memory, csv, e)) ||
              (has(args, ONEHOT) && text_columns_of(v[ONEHOT], true, &memory, csv, e)) ||
-             (has(args, POINT) &&
-              sign_of(v[POINT], "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e)) ||
-             (has(args, MARK) &&
-              sign_of(v[MARK], "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e));
+             sign_of(args, POINT, "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e) ||
+             sign_of(args, MARK, "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e) ||
+             sign_of(args, HASH, "comment=", NO_COMMENT, "\"#\"", &csv->comment, e);
     if (!rc && o.each && csv->ncolumns != 1)
         rc = kv_err_set(e, KV_E_VALUE,
                         "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
@@ -608,7 +583,7 @@ int load_call(function_args *args, value *out, kv_err *e)
 
 int load_categories(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, COL, HEADER, SEP, MISSING };
+    enum { PATH, COL, HEADER, SEP, MISSING, COMMENT };
     load_options o = {.kind = FILE_UNKNOWN, .texts = true};
     arena memory = {0};
     const value *v = args->v;
@@ -618,10 +593,10 @@ int load_categories(function_args *args, value *out, kv_err *e)
     o.csv.ncolumns = 1;
     int rc = function_text(v[PATH], "the name of a file", &path, e) ||
              column_of(v[COL], &column, e) ||
-             (has(args, HEADER) && header_of(v[HEADER], &o, e)) ||
-             (has(args, SEP) &&
-              sign_of(v[SEP], "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e)) ||
+             (args->given[HEADER] && header_of(v[HEADER], &o, e)) ||
+             sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e) ||
              (has(args, MISSING) && missing_of(v[MISSING], &memory, &o.csv, e)) ||
+             sign_of(args, COMMENT, "comment=", NO_COMMENT, "\"#\"", &o.csv.comment, e) ||
              load(args->session, path, &o, out, e);
     arena_release(&memory);
     return rc ? (int)e->code : KV_OK;

@@ -558,7 +558,7 @@ int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)
         i += n ? n : 1;
     }
     if (e->code)
-        kv_err_hint(e, "kvctl attach --help");
+        kv_err_hint(e, "kvctl attach %s--help", o->job ? "JOB -c rounds, or " : "");
     return (int)e->code;
 }
 

@@ -306,6 +306,9 @@ static int neither(const char *word, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
         return kv_err_hint(e, "kvctl -c '%s' runs a text", word), KV_E_USAGE;
+    if (strstr(" cat dump inspect show ", word) && *word != ' ')
+        return kv_err_hint(e, "kvctl ls FILE lists the keys, kvctl stat FILE their numbers"),
+               KV_E_USAGE;
     if (is_process_word(word, strlen(word)))
         return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
                            process_word_page(word, strlen(word))),

@@ -67,6 +67,8 @@ void hint_variable(const source *src, const ast *call,
  * neither table. An expression begins with `nvidia` of nvidia-smi. */
 static const word_hint shell_hints[] = {
     {"cd", "kvctl stays in its folder; !cd DIR && COMMAND runs one in another"},
+    {"dump", "ls FILE lists the keys of a file, stat FILE their numbers"},
+    {"inspect", "ls FILE lists the keys of a file, stat FILE their numbers"},
     {"man", "help COMMAND is the page of a command"},
     {"nvidia", "!nvidia-smi runs it in a shell, and doctor says which GPUs can be used"},
     {"sudo", "! before the line runs it in a shell"}};
@@ -137,7 +139,8 @@ typedef struct refusal {
 } refusal;
 
 static const refusal statements[] = {
-    {"class", "there are no classes", "a dict holds values by names: d = {'lr': 0.1}; d['lr']"},
+    {"class", "there are no classes",
+     "an optimizer is a rule: help rules; a dict holds values by names: d = {'lr': 0.1}; d['lr']"},
     {"try", "there is no try", "expect-error CODE { … } asks that a block fails"},
     {"except", "there is no try", "expect-error CODE { … } asks that a block fails"},
     {"finally", "there is no try", "expect-error CODE { … } asks that a block fails"},
@@ -236,7 +239,7 @@ bool refuse_module(parser *p)
 
 static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
                              "randint((2, 3), high=9) and permutation(9) draw random numbers; "
-                             "seed=N repeats them";
+                             "seed=N repeats them, and kvctl --seed N all of a session";
 
 static const char undo[] = "rollback takes back all since begin, or since the opening of -s";
 
@@ -245,6 +248,8 @@ bool hint_name(const char *name, kv_err *e)
     kv_dtype dtype;
     if (strcmp(name, "undo") == 0)
         kv_err_hint(e, "%s", undo);
+    else if (strcmp(name, "newaxis") == 0)
+        kv_err_hint(e, "none is a new axis: x[:, none]");
     else if (strcmp(name, "random") == 0) /* np.random.seed(3) */
         kv_err_hint(e, "%s", random);
     else if (strcmp(name, "int") == 0 || strcmp(name, "float") == 0 || strcmp(name, "bool") == 0)
@@ -258,60 +263,48 @@ bool hint_name(const char *name, kv_err *e)
 }
 
 static const word_hint functions[] = {
-    {"absolute", "abs(x)"},
-    {"add", "x + y"},
-    {"amax", "max(x)"},
-    {"amin", "min(x)"},
-    {"asarray", "array(x)"},
-    {"assert_allclose", "assert allclose(a, b)"},
-    {"avg", "mean(x)"},
-    {"cast", "x.astype(\"float16\")"},
-    {"cat", "concat(a, b) joins arrays"},
-    {"cuda", "x@gpu(0) is on a device"},
-    {"divide", "x / y"},
-    {"fill", "x[:] = 0"},
-    {"filter", "[x for x in l if x > 0]"},
+    {"absolute", "abs(x)"}, {"add", "x + y"}, {"amax", "max(x)"}, {"amin", "min(x)"},
+    {"asarray", "array(x)"}, {"assert_allclose", "assert allclose(a, b)"}, {"avg", "mean(x)"},
+    {"cast", "x.astype(\"float16\")"}, {"cat", "concat(a, b) joins arrays"},
+    {"cbrt", "x ** (1 / 3)"}, {"count_nonzero", "sum(x != 0)"},
+    {"cross", "there is no vector product here"}, {"cuda", "x@gpu(0) is on a device"},
+    {"divide", "x / y"}, {"einsum", "a @ b, sum(a * b, axis=0), transpose(a)"},
+    {"expm1", "exp(x) - 1"}, {"fill", "x[:] = 0"}, {"filter", "[x for x in l if x > 0]"},
     {"genfromtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
+    {"histogram", "plot x --hist draws one; sum(x > 1) counts"},
+    {"input", "args holds the words behind the script's name; @- reads stdin"},
+    {"inv", "there is no linear algebra beyond a @ b and norm(x) here"},
     {"isclose", "abs(a - b) <= 1e-8 + 1e-5 * abs(b)"},
     {"isinstance", "type(x) is the class of x, dtype(x) that of the elements"},
-    {"input", "args holds the words behind the script's name; @- reads stdin"},
-    {"item", "float(x), int(x)"},
-    {"length", "len(x)"},
+    {"item", "float(x), int(x)"}, {"length", "len(x)"}, {"ljust", "f\"{s:<8}\""}, {"ln", "log(x)"},
     {"load_checkpoint", "load(\"m-0001.params\") reads the arrays of a file"},
-    {"ljust", "f\"{s:<8}\""},
-    {"ln", "log(x)"},
     {"loadtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
+    {"log10", "log(x) / log(10)"}, {"log1p", "log(1 + x)"}, {"log2", "log(x) / log(2)"},
     {"logical_and", "a * b of masks, `and` of conditions"},
-    {"map", "[f(x) for x in l]"},
-    {"matmul", "dot(a, b)"},
-    {"mod", "x % y"},
-    {"multiply", "x * y"},
-    {"nanmean", "mean(x[isfinite(x)])"},
-    {"nansum", "sum(where(isnan(x), 0, x))"},
+    {"logspace", "10 ** linspace(0, 3, num=4)"}, {"map", "[f(x) for x in l]"},
+    {"matmul", "a @ b, or dot(a, b)"},
+    {"meshgrid", "reshape(y, (3, 1)) + x: axes of size 1 are repeated; broadcast_to(x, (3, 2))"},
+    {"mod", "x % y"}, {"multiply", "x * y"}, {"nan_to_num", "where(isnan(x), 0, x)"},
+    {"nanmean", "mean(x[isfinite(x)])"}, {"nansum", "sum(where(isnan(x), 0, x))"},
     {"numpy", "an array is NumPy's kind already: leave it out"},
-    {"open", "load(\"a.csv\") reads a file; a > a.csv writes one"},
-    {"permute", "transpose(x)"},
-    {"pow", "x ** y"},
-    {"power", "x ** y"},
-    {"rand", random},
-    {"randn", random},
-    {"random", random},
-    {"relu", "maximum(x, 0)"},
-    {"rjust", "f\"{s:>8}\""},
+    {"open", "load(\"a.csv\") reads a file; a > a.csv writes one"}, {"permute", "transpose(x)"},
+    {"pow", "x ** y"}, {"power", "x ** y"}, {"rand", random}, {"randn", random}, {"random", random},
+    {"relu", "maximum(x, 0)"}, {"rjust", "f\"{s:>8}\""},
     {"row_sparse_array", "row_sparse(data, row_ids, shape)"},
     {"save", "a > x.npy writes an array; `save FILE`, a command, the store"},
     {"savetxt", "a > x.csv"},
-    {"setdefault", "if 'k' not in d { d['k'] = 0 }"},
-    {"shuffle", "x = x[permutation(len(x))]"},
-    {"sigmoid", "1 / (1 + exp(-x))"},
-    {"square", "x ** 2"},
-    {"subtract", "x - y"},
-    {"tensor", "array([1, 2])"},
-    {"to", "x@gpu(0), x.astype(\"float16\")"},
+    {"scatter", "plot y draws values in their order; there are no plots of x and y"},
+    {"seed", "kvctl --seed 1 repeats all that a session draws; normal(3, seed=1) is one draw"},
+    {"setdefault", "if 'k' not in d { d['k'] = 0 }"}, {"shuffle", "x = x[permutation(len(x))]"},
+    {"sigmoid", "1 / (1 + exp(-x))"}, {"softmax", "exp(x - max(x)) / sum(exp(x - max(x)))"},
+    {"square", "x ** 2"}, {"subtract", "x - y"},
+    {"svd", "there is no linear algebra beyond a @ b and norm(x) here"},
+    {"tensor", "array([1, 2])"}, {"to", "x@gpu(0), x.astype(\"float16\")"},
+    {"tolist", "list(x) of a vector; [list(row) for row in x] of a matrix"},
     {"trace", "sum(a * eye(len(a)))"},
-    {"variance", "var(x)"},
-    {"undo", undo},
-    {"view", "reshape(x, (2, 3)) is a copy"}};
+    {"tril", "a * (reshape(arange(3), (3, 1)) >= arange(3)) of three rows and columns"},
+    {"triu", "a * (reshape(arange(3), (3, 1)) <= arange(3)) of three rows and columns"},
+    {"undo", undo}, {"variance", "var(x)"}, {"view", "reshape(x, (2, 3)) is a copy"}};
 
 bool hint_function(const char *name, kv_err *e)
 {

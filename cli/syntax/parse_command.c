@@ -299,6 +299,8 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     char word[sizeof shown[0]];
     snprintf(word, sizeof word, "--%.37s", name);
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
+    if (strcmp(name, "include") == 0 && command_option_find(c, "exclude", strlen("exclude")))
+        kv_err_hint(p->e, "patterns behind the files choose keys: %s … 'model.*'", c->name);
     suggest_hint(p->e, word, names, n);
     if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
         kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");

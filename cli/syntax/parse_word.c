@@ -109,6 +109,8 @@ ast *parse_redirect(parser *p, const command *c)
     if (path && path->kind == AST_TEXT &&
         check_path(c, path->u.text, t.sign != SIGN1('>'), p->e)) {
         source_at(p->lx.src, path->pos, path->end, p->e);
+        if (!c && plot_path_check(path->u.text, false, &(kv_err){0}) == KV_OK)
+            kv_err_hint(p->e, "plot x > %s draws", path->u.text);
         if (t.sign == SIGN1('>') && path->op == 0) /* in quotes */
             kv_err_hint(p->e, "(a > \"%s\") in brackets compares", path->u.text);
         return NULL;

@@ -93,6 +93,9 @@ static const struct {
     {"float8_e5m2fnuz", TENSOR_F8_E5M2FNUZ},
     {"float8_e8m0fnu", TENSOR_F8_E8M0},
     {"e8m0", TENSOR_F8_E8M0},
+    {"fp8_e4m3", TENSOR_F8_E4M3},
+    {"fp8_e4m3fn", TENSOR_F8_E4M3},
+    {"fp8_e5m2", TENSOR_F8_E5M2},
     {"float6_e2m3fn", TENSOR_F6_E2M3},
     {"float6_e3m2fn", TENSOR_F6_E3M2},
     {"float4_e2m1fn", TENSOR_F4},
@@ -110,7 +113,8 @@ static const struct {
 
 int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
 {
-    const char *known[TENSOR_NSAFE + 1] = {0};
+    const char *known[TENSOR_NSAFE + 1] = {0}, *given = name;
+    name += strncmp(name, "torch.", 6) == 0 ? 6 : 0;
     for (int t = 0; t < TENSOR_NONE; t++) {
         if (t < TENSOR_NSAFE)
             known[t] = types[t].name;
@@ -128,7 +132,9 @@ int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
             return KV_OK;
         }
     }
-    kv_err_set(e, KV_E_USAGE, "there is no type of tensors `%.64s`", name);
+    kv_err_set(e, KV_E_USAGE, "there is no type of tensors `%.64s`", given);
+    if (!strcasecmp(name, "fp8") || !strcasecmp(name, "f8") || !strcasecmp(name, "float8"))
+        kv_err_hint(e, "F8_E4M3 (a sign, 4 bits of exponent, 3 of fraction) or F8_E5M2");
     suggest_hint(e, name, known, TENSOR_NSAFE);
     if (!*e->hint)
         kv_err_hint(e, "F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U8 BOOL and others: help "

@@ -25,8 +25,8 @@ int tensor_values_decode(checkpoint *const *files, int n, tensor_values_choice *
 const tensor_info *tensor_values_codes(const checkpoint *c, int64_t i);
 int64_t tensor_values_scales(const checkpoint *c, int64_t i, const char **name);
 
-/* Returns true if a tensor of the file has scales, or config.json beside it says that codes have
- * some: then F8 without a scale are codes whose scale stands in another file. */
+/* Returns true if a tensor of the file has scales, or config.json beside it says that its codes
+ * have some: F8 without a scale are then codes whose scale stands in another file. */
 bool tensor_values_has_scales(const checkpoint *c);
 
 /* The number of a hidden tensor that is not replaced by another one of its name, or -1:

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "io/csv_hint.h"
 #include "io/scalar.h"
 
 /* Bytes that libcsv gets at a time. */
@@ -32,6 +33,7 @@
 typedef struct reader {
     const char *name, *path; /* of messages; of their hints */
     csv_options o;
+    const csv_options *given; /* by the caller, or NULL */
     struct csv_parser parser;
     kv_err *e;
     int rc;
@@ -55,6 +57,8 @@ typedef struct reader {
     int64_t nwords;     /* cells of the first row that are neither numbers nor stand for none */
     int64_t named;      /* cells of the first row up to the last that is not empty */
     bool comment;       /* the first row begins with # */
+    bool hash_named;    /* and a name follows, as in #chrom,start */
+    int64_t hash;       /* the last line that begins with #, or 0 */
     kv_err first_error; /* the error of the first row if it is not a header */
 
     kv_err word;    /* the first cell of the row that is a word; reported when the row has ended */
@@ -64,10 +68,11 @@ typedef struct reader {
     const char *notation;   /* see csv_notation */
     buf numbers_of; /* the columns of the row that are numbers, as cols= takes them */
 
-    /* Where the separator is a blank: a piece of the text with a tab for each run of blanks; then
-     * whether its line has begun, whether blanks came last, and whether a quote is open. */
+    /* Where the separator is a blank, or lines are comments: a piece of the text, with a tab for
+     * each run of blanks, and of a comment only its end; then whether its line has begun, whether
+     * blanks came last, and whether a quote or a comment is open. */
     buf squeezed;
-    bool in_line, gap, quoted;
+    bool in_line, gap, quoted, in_comment;
 
     buf words;      /* the cells of the first row, one behind the other */
     int64_t *ends;  /* where each of them ends there; nends, room for ends_cap */
@@ -78,6 +83,7 @@ typedef struct reader {
     csv_column *all;    /* the columns, where none are chosen but some are texts */
     csv_labels *labels; /* of each chosen column, where some are texts */
     bool keeps_empty;   /* a text may be missing */
+    bool marked, emptied; /* a cell was one of missing=; one was empty, and is filled */
     buf number;         /* a number in the usual notation */
     int64_t semicolons; /* in the first line, less commas */
     bool other_notation; /* the first row has a number in another notation */
@@ -92,6 +98,20 @@ static const char *place(char out[PLACE_TEXT], const reader *r, int64_t line, in
     return out;
 }
 
+/* ---- Hints ------------------------------------------------------------------------------ */
+
+/* Hints at comment= where a row that begins with # is in the way. */
+static void hint_comment(const reader *r, kv_err *e)
+{
+    char behind[64];
+    bool is_header = r->hash_named && r->had_header && r->col == r->cols;
+    if (!r->hash || is_header || (r->rows > 0 && r->hash != r->line))
+        return;
+    snprintf(behind, sizeof behind, " passes over line %lld, which begins with #",
+             (long long)r->hash);
+    csv_hint_load(r->given, r->path, e, "comment=\"#\"", behind);
+}
+
 /* ---- Cells ------------------------------------------------------------------------------ */
 
 /* Says why the newest cell cannot be an element. */
@@ -101,13 +121,13 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
     place(text, r, r->line, r->col);
     if (n == 0) {
         kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
-        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->path), KV_E_FORMAT;
+        return csv_hint_load(r->given, r->path, e, "missing=0", " fills it"), KV_E_FORMAT;
     }
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
     scalar_error(e, text, fit, r->dtype, cell, n);
     if (fit == SCALAR_ROUNDED)
-        scalar_hint(e, r->path, cell, n);
+        csv_hint_load(r->given, r->path, e, scalar_dtype_option(cell, n), "");
     return KV_E_FORMAT;
 }
 
@@ -122,6 +142,15 @@ static bool is_missing(const csv_options *o, const char *cell, size_t n)
             (o->missing ? memcmp(words[i], cell, n) : strncasecmp(words[i], cell, n)) == 0)
             return true;
     return n == 0;
+}
+
+/* Returns true if missing= fills this cell. */
+static bool is_filled(reader *r, const char *cell, size_t n)
+{
+    bool is = r->o.fills && is_missing(&r->o, cell, n);
+    r->marked |= is && n > 0;
+    r->emptied |= is && n == 0;
+    return is;
 }
 
 /* ---- Words among the numbers ------------------------------------------------------------ */
@@ -153,13 +182,9 @@ static void list_column(reader *r, int64_t i)
     const char *name = is_named(r, i) ? kept_cell(r, i, &n) : NULL;
     if (r->numbers_of.len > LISTED)
         return;
-    buf_add(&r->numbers_of, r->numbers_of.len ? ", " : "");
+    csv_hint_column(&r->numbers_of, name, n, i);
     if (r->numbers_of.len > LISTED)
-        buf_add(&r->numbers_of, "…");
-    else if (name)
-        buf_printf(&r->numbers_of, "\"%.*s\"", n < 40 ? (int)n : 40, name);
-    else
-        buf_printf(&r->numbers_of, "%lld", (long long)i);
+        buf_add(&r->numbers_of, ", …");
 }
 
 /* A separator that a cell holds, which has numbers on both sides. */
@@ -172,24 +197,38 @@ static char separator_in(const char *cell, size_t n)
     return '\0';
 }
 
+/* Hints at the separator that stands in a word. */
+static void hint_sign(const reader *r)
+{
+    csv_hint_load(r->given, r->path, r->e,
+                  (char[]){'s', 'e', 'p', '=', '"', r->sign, '"', '\0'}, "");
+}
+
 /* Hints at another separator, if the first line has more semicolons than commas. */
 static void hint_separator(reader *r)
 {
     if (r->semicolons > 0 && r->o.separator == ',')
-        kv_err_hint(r->e, "load(\"%s\", sep=\";\")", r->path);
+        csv_hint_load(r->given, r->path, r->e, "sep=\";\"", "");
 }
 
 /* Hints at what makes codes of column i of texts, and at the columns of numbers, if there are. */
 static void hint_texts(const reader *r, int64_t i, kv_err *e)
 {
     size_t n = 0;
-    const char *name = is_named(r, i) ? kept_cell(r, i, &n) : NULL, *mark = name ? "\"" : "";
-    char number[NUM_TEXT_MAX];
-    num_int(number, i);
-    kv_err_hint(e, "load(\"%s\", cats=[%s%.*s%s]) makes codes of its texts%s%s%s", r->path, mark,
-                name ? (int)(n < 40 ? n : 40) : (int)strlen(number), name ? name : number, mark,
-                r->numbers_of.len ? "; cols=[" : "", buf_text(&r->numbers_of),
-                r->numbers_of.len ? "] leaves it out" : "");
+    const char *name = is_named(r, i) ? kept_cell(r, i, &n) : NULL;
+    buf cats = {0}, behind = {0};
+    hint_comment(r, e);
+    buf_add(&cats, "cats=[");
+    if (r->given)
+        csv_hint_text_columns(&cats, r->given, false);
+    csv_hint_column(&cats, name, n, i);
+    buf_add(&cats, "]");
+    buf_add(&behind, " makes codes of its texts");
+    if (r->numbers_of.len)
+        buf_printf(&behind, "; cols=[%s] leaves it out", buf_text(&r->numbers_of));
+    csv_hint_load(r->given, r->path, e, buf_text(&cats), buf_text(&behind));
+    buf_release(&cats);
+    buf_release(&behind);
 }
 
 /* The newest cell is a word. */
@@ -213,13 +252,14 @@ static int word_error(reader *r)
     const char *name = named ? kept_cell(r, r->word_at, &n) : NULL;
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
+    hint_comment(r, r->e);
     if (r->semicolons <= 0 && r->sign)
-        kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign);
+        hint_sign(r);
     hint_separator(r);
     if (r->stands_for_none)
-        kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path);
+        csv_hint_load(r->given, r->path, r->e, "missing=nan", " reads it as nan");
     if (r->notation)
-        kv_err_hint(r->e, "load(\"%s\", %s)", r->path, r->notation);
+        csv_hint_load(r->given, r->path, r->e, r->notation, "");
     hint_texts(r, r->word_at, r->e);
     return r->e->code;
 }
@@ -268,11 +308,14 @@ static scalar_fit parse_cell(reader *r, void *dst, int64_t i, const char *cell, 
         text = buf_text(&r->number);
         size = r->number.len;
     }
-    scalar_fit fit = right ? scalar_parse(r->dtype, dst, i, text, size) : SCALAR_NO_NUMBER;
+    bool filled = r->o.missing && is_filled(r, cell, n);
+    scalar_fit fit = filled  ? SCALAR_NO_NUMBER
+                     : right ? scalar_parse(r->dtype, dst, i, text, size)
+                             : SCALAR_NO_NUMBER;
     if (fit == SCALAR_FITS && size >= 8 && r->default_dtype &&
         !scalar_keeps_integer((float *)dst + i, text, size))
         return SCALAR_ROUNDED;
-    if (fit == SCALAR_FITS || !r->o.fills || !is_missing(&r->o, cell, n))
+    if (fit == SCALAR_FITS || !(filled || is_filled(r, cell, n)))
         return fit;
     char filler[NUM_TEXT_MAX];
     int length = num_repr(filler, r->o.filler, NUM_BINARY64);
@@ -292,7 +335,7 @@ static void take_text(reader *r, csv_labels *l, const char *cell, size_t n)
 {
     char where[PLACE_TEXT];
     kv_err why = {0};
-    bool missing = r->o.fills ? is_missing(&r->o, cell, n) : n == 0;
+    bool missing = r->o.fills ? is_filled(r, cell, n) : n == 0;
     if ((missing && !r->o.fills && !r->keeps_empty) || memchr(cell, '\0', n))
         r->rc = cell_error(r, SCALAR_NO_NUMBER, cell, n, r->e);
     else if ((r->rc = csv_labels_add(l, missing ? NULL : cell, n, &why)))
@@ -325,8 +368,10 @@ static void on_chosen_cell(reader *r, const char *cell, size_t n)
             r->rc = cell_error(r, fit, cell, n, r->e);
             if (fit == SCALAR_NO_NUMBER && n > 0) {
                 const char *notation = csv_notation(&r->number, r->o.separator, cell, n);
+                if (is_missing(&(csv_options){0}, cell, n))
+                    csv_hint_load(r->given, r->path, r->e, "missing=nan", " reads it as nan");
                 if (notation)
-                    kv_err_hint(r->e, "load(\"%s\", %s)", r->path, notation);
+                    csv_hint_load(r->given, r->path, r->e, notation, "");
                 hint_texts(r, at, r->e);
             }
         }
@@ -377,6 +422,10 @@ static void on_cell(void *field, size_t n, void *arg)
     r->after_cr = false;
     if (r->rc)
         return;
+    if (r->col == 0 && n > 0 && cell[0] == '#') {
+        r->hash = r->line;
+        r->hash_named = r->in_header && n > 1 && !is_blank(cell[1]);
+    }
     if (r->in_header && (r->chooses || r->col < NAMED))
         keep_cell(r, cell, n);
     if (!r->rc && r->chooses && !r->in_header)
@@ -408,6 +457,8 @@ static int find_named(reader *r, const char *name, int64_t *at)
         return KV_OK;
     kv_err_set(r->e, KV_E_NAME, "%s has no column \"%.80s\"", r->name, name);
     hint_separator(r);
+    r->hash_named = false;
+    hint_comment(r, r->e);
     return KV_E_NAME;
 }
 
@@ -418,8 +469,10 @@ static int find_column(reader *r, const csv_column *c, int64_t *at)
     *at = c->number < 0 ? c->number + r->cols : c->number;
     if (*at >= 0 && *at < r->cols)
         return KV_OK;
-    return kv_err_set(r->e, KV_E_INDEX, "%s has %lld column%s, there is no column %lld", r->name,
-                      (long long)r->cols, r->cols == 1 ? "" : "s", (long long)c->number);
+    kv_err_set(r->e, KV_E_INDEX, "%s has %lld column%s, there is no column %lld", r->name,
+               (long long)r->cols, r->cols == 1 ? "" : "s", (long long)c->number);
+    hint_comment(r, r->e);
+    return KV_E_INDEX;
 }
 
 /* Makes a chosen column one of texts. */
@@ -504,7 +557,8 @@ static bool skip_comment(reader *r)
     if (!r->comment || !r->chooses || r->o.header < 0 || names_column(r))
         return false;
     r->o.header = r->o.header > 0 ? -1 : 0;
-    r->comment = false;
+    r->comment = r->hash_named = false;
+    r->hash = 0;
     r->col = r->nends = r->numbers = r->nwords = r->named = 0;
     r->word = r->first_error = (kv_err){0};
     buf_clear(&r->words);
@@ -520,8 +574,10 @@ static void end_first_row(reader *r)
     bool is_header =
         r->o.header > 0 || (r->numbers == 0 && r->nwords > 0 && !r->other_notation);
     r->had_header = r->o.header >= 0 && is_header;
-    if (r->had_header || r->chooses)
+    if (r->had_header || r->chooses) {
         r->word = (kv_err){0};
+        r->marked = r->emptied = false;
+    }
     if (r->chooses) {
         choose(r);
         return;
@@ -563,11 +619,11 @@ static void end_row(reader *r)
                            r->col == 1 ? "" : "s",
                            below_header ? "the header has" : "those above have",
                            (long long)r->cols);
+        hint_comment(r, r->e);
         hint_separator(r);
         if (below_header && !r->chooses)
-            kv_err_hint(r->e, "load(\"%s\", header=true) passes over the first row, whatever it "
-                              "holds",
-                        r->path);
+            csv_hint_load(r->given, r->path, r->e, "header=true",
+                          " passes over the first row, whatever it holds");
     }
     r->cols = r->col;
     r->rows++;
@@ -693,6 +749,7 @@ static void reader_init(reader *r, const char *name, const csv_options *o, kv_er
     *r = (reader){.name = name, .e = e, .line = 1};
     if (o)
         r->o = *o;
+    r->given = o;
     r->path = r->o.path ? r->o.path : name;
     r->dtype = r->o.has_dtype ? r->o.dtype : KV_FLOAT32;
     r->default_dtype = !r->o.has_dtype;
@@ -705,21 +762,26 @@ static void reader_init(reader *r, const char *name, const csv_options *o, kv_er
     csv_set_delim(&r->parser, (unsigned char)(r->o.separator == ' ' ? '\t' : r->o.separator));
 }
 
-/* Writes n bytes to squeezed, with one tab for each run of blanks between cells. */
+/* Writes n bytes to squeezed, with one tab for each run of blanks between cells, and without
+ * comments. */
 static void squeeze(reader *r, const char *text, size_t n)
 {
     buf_clear(&r->squeezed);
     for (size_t i = 0; i < n; i++) {
-        bool blank = is_blank(text[i]) && !r->quoted, end = text[i] == '\n' || text[i] == '\r';
+        bool end = text[i] == '\n' || text[i] == '\r', begins = !r->in_line && !r->quoted;
+        r->in_comment = !end && (r->in_comment || (begins && r->o.comment == text[i]));
+        if (r->in_comment)
+            continue;
         r->quoted ^= text[i] == '"';
-        if (blank) {
+        if (is_blank(text[i]) && !r->quoted && r->o.separator == ' ') {
             r->gap = true;
             continue;
         }
         if (r->gap && r->in_line && !end)
             buf_char(&r->squeezed, '\t');
         r->gap = false;
-        r->in_line = !end || r->quoted;
+        r->in_line = (!end || r->quoted) && (!begins || !is_blank(text[i]) ||
+                                             r->o.separator == '\t');
         buf_char(&r->squeezed, text[i]);
     }
     if (buf_check(&r->squeezed, r->e))
@@ -743,7 +805,7 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
         csv_set_blk_size(&r->parser, cell > CELL ? cell : CELL);
         const char *piece = text + at;
         size_t left = size;
-        if (r->o.separator == ' ') {
+        if (r->o.separator == ' ' || r->o.comment) {
             squeeze(r, piece, size);
             piece = buf_text(&r->squeezed);
             left = r->squeezed.len;
@@ -804,11 +866,15 @@ static int settle_shape(reader *r)
                               (long long)r->n, kv_shape_text(text, sizeof text, r->ndim, r->shape));
         return KV_OK;
     }
-    if (r->n == 0)
-        return kv_err_set(r->e, KV_E_FORMAT,
-                          r->had_header ? "%s: no row of numbers follows the header"
-                                        : "%s: the file is empty",
-                          r->name);
+    if (r->n == 0) {
+        kv_err_set(r->e, KV_E_FORMAT,
+                   r->had_header ? "%s: no row of numbers follows the header"
+                                 : "%s: the file is empty",
+                   r->name);
+        if (r->had_header && r->sign)
+            hint_sign(r);
+        return KV_E_FORMAT;
+    }
     r->ndim = 2;
     r->shape[0] = r->rows;
     r->shape[1] = r->cols;
@@ -825,6 +891,8 @@ static int reader_end(reader *r)
             kv_err_set(r->e, KV_E_FORMAT, "%s: a quote is not closed", place(where, r, line, col));
     if (!r->rc)
         r->rc = settle_shape(r);
+    if (r->o.unmarked)
+        *r->o.unmarked = !r->rc && r->o.missing && r->emptied && !r->marked;
     return r->rc;
 }
 
@@ -904,6 +972,7 @@ int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,
     texts.texts = &(csv_text_column){.column = o->columns[0]};
     texts.ntexts = 1;
     reader_init(&r, name, &texts, e);
+    r.given = o;
     r.keeps_empty = true;
     feed_stream(&r, f);
     if (!reader_end(&r) && r.rows > 0) {
@@ -914,83 +983,4 @@ int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,
         }
     }
     return reader_release(&r);
-}
-
-/* ---- Writing ---------------------------------------------------------------------------- */
-
-static void write_first_line(buf *out, kv_array *a)
-{
-    buf_add(out, "# shape=");
-    for (int i = 0; i < kv_array_ndim(a); i++)
-        buf_printf(out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
-    buf_printf(out, " dtype=%s\n", kv_dtype_name(kv_array_dtype(a)));
-}
-
-/* A file being written: rows gather in out, which goes to f when it is large. */
-typedef struct writer {
-    buf *out;
-    FILE *f; /* NULL: it stays in out */
-} writer;
-
-/* Bytes of text that are written to the stream at a time. */
-#define WRITTEN 262144
-
-/* Writes what has gathered to the stream, if there is one. Returns false if that failed. */
-static bool flush(writer *w)
-{
-    if (!w->f || w->out->failed)
-        return !w->out->failed;
-    bool ok = fwrite(buf_text(w->out), 1, w->out->len, w->f) == w->out->len;
-    buf_clear(w->out);
-    return ok;
-}
-
-/* Returns false if memory ran out, the stream could not be written (errno says why), or a stop was
- * asked for while the text goes to no stream. */
-static bool write_rows(writer *w, kv_array *a, const void *data, const csv_options *o)
-{
-    kv_dtype dtype = kv_array_dtype(a);
-    int ndim = kv_array_ndim(a);
-    bool first_line = !(o && o->header < 0);
-    int64_t size = kv_array_size(a);
-    int64_t cols = ndim > (int)first_line ? kv_array_shape(a)[ndim - 1] : 1;
-    char separator = o && o->separator ? o->separator : ',';
-    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && first_line)
-        write_first_line(w->out, a);
-    for (int64_t i = 0, col = 1; i < size; i++, col++) {
-        char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
-        if (!p || (i % STOP_EVERY == 0 && !w->f && stop_asked()))
-            return false;
-        int n = scalar_text(p, dtype, data, i);
-        p[n++] = col == cols ? '\n' : separator;
-        buf_grew(w->out, (size_t)n);
-        if (col == cols)
-            col = 0;
-        if (w->f && w->out->len >= WRITTEN && !flush(w))
-            return false;
-    }
-    return flush(w);
-}
-
-int csv_write_array(buf *out, kv_array *a, kv_err *e)
-{
-    const void *data;
-    writer w = {out, NULL};
-    int rc = kv_array_read(a, &data, e);
-    if (!rc && !write_rows(&w, a, data, NULL))
-        rc = stop_check(e);
-    return rc ? rc : buf_check(out, e);
-}
-
-int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e)
-{
-    const void *data;
-    buf text = {0};
-    writer w = {&text, f};
-    int rc = kv_array_read(a, &data, e);
-    errno = 0;
-    if (!rc && !write_rows(&w, a, data, o) && (rc = buf_check(&text, e)) == KV_OK)
-        rc = file_error(e, "write", name, errno ? errno : EIO);
-    buf_release(&text);
-    return rc;
 }

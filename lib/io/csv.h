@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #include "array/kv_array.h"
-#include "base/buf.h"
 #include "io/csv_cell.h"
 
 /* A column, by the name that the header gives it, or by its number from 0; a negative number counts
@@ -53,9 +52,12 @@ typedef struct csv_options {
     csv_kind every; /* of each column whose first cell is not a number, unless texts has it */
     char decimal;   /* the sign before fractions; 0: a point */
     char thousands; /* may stand between digits, before groups of three; 0: nothing may */
+    char comment;   /* lines that begin with it are passed over; 0: none are */
+    bool *unmarked; /* (optional) becomes true if no cell is one of `missing`, and one was empty */
     bool *doubtful; /* (optional) becomes true if the first row was taken for a header, and all rows
                        are texts */
-    const char *path; /* what hints at load() call the file; NULL: its name */
+    const char *path;   /* what hints at load() call the file; NULL: its name */
+    const char *format; /* of load(), for hints; NULL: its ending says it */
 } csv_options;
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
@@ -63,7 +65,8 @@ typedef struct csv_options {
  * rows, an empty cell or file, a NUL byte, a number that the dtype cannot hold (too large, or
  * a fraction for an integer), a count that does not fit the shape; name, index: a column that is
  * not there; shape: columns of an array that has not two axes; memory. A row with words gets a hint
- * at its columns of numbers, or at another separator. o may be NULL. */
+ * at its columns of numbers, at another separator, or at comment=; hints keep what o sets. o may be
+ * NULL, and must stay as it is until the text has been read. */
 int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
                    const csv_options *o, kv_err *e);
 
@@ -75,14 +78,5 @@ int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options
  * visit. */
 int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,
                    int (*visit)(void *arg, const char *text, kv_err *e), void *arg, kv_err *e);
-
-/* Appends a so that csv_read_array gives back an equal array: the first line above when a has other
- * than two axes, another dtype than float32, or no element; then a row a line. The first axes are
- * flattened into rows, and a vector is one column. bool is written as 1 and 0. */
-int csv_write_array(buf *out, kv_array *a, kv_err *e);
-
-/* The same to a stream, in pieces. Of o (may be NULL) the separator counts, and header: -1 leaves
- * the first line out, and then a vector is one row. Also: io. */
-int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e);
 
 #endif

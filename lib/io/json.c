@@ -203,7 +203,9 @@ static int value_error(walk *w, const cJSON *v, scalar_fit fit)
     const char *value = element_text(w, v, &n);
     int rc = scalar_error(w->s->e, text, fit, w->dtype, value, n);
     if (fit == SCALAR_ROUNDED)
-        scalar_hint(w->s->e, strcmp(w->s->name, "stdin") == 0 ? "-" : w->s->name, value, n);
+        kv_err_hint(w->s->e, "load(\"%s\", %s)",
+                    strcmp(w->s->name, "stdin") == 0 ? "-" : w->s->name,
+                    scalar_dtype_option(value, n));
     return rc;
 }
 
@@ -539,8 +541,9 @@ static const char *find_nul_escape(const char *text, size_t n)
     return NULL;
 }
 
-int json_read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
-                   bool has_dtype, kv_dtype dtype, kv_err *e)
+/* Reads text that begins at a line of its file. */
+static int read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
+                     bool has_dtype, kv_dtype dtype, kv_err *e)
 {
     source s = {name, text, n, line, e};
     /* cJSON takes every control character for a blank. */
@@ -576,7 +579,26 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
 int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
               kv_dtype dtype, kv_err *e)
 {
-    return json_read_line(out, text, n, name, 1, has_dtype, dtype, e);
+    return read_line(out, text, n, name, 1, has_dtype, dtype, e);
+}
+
+int json_read_lines(const char *text, size_t n, const char *name, bool has_dtype, kv_dtype dtype,
+                    int (*visit)(void *arg, kv_array *a, kv_err *e), void *arg, kv_err *e)
+{
+    int rc = KV_OK;
+    size_t at = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    for (int line = 1; at < n && !rc; line++) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t size = end ? (size_t)(end - text) - at : n - at, i = 0;
+        kv_array *a;
+        while (i < size && is_blank(text[at + i]))
+            i++;
+        if (i < size &&
+            !(rc = read_line(&a, text + at, size, name, line, has_dtype, dtype, e)))
+            rc = visit(arg, a, e);
+        at += size + 1;
+    }
+    return rc;
 }
 
 /* ---- Writing ---------------------------------------------------------------------------- */

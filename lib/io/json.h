@@ -26,9 +26,10 @@
 int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
               kv_dtype dtype, kv_err *e);
 
-/* The same for text that begins at a line of its file, for files with an array a line. */
-int json_read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
-                   bool has_dtype, kv_dtype dtype, kv_err *e);
+/* The same for text with an array a line: visit gets each, and takes it over. Also: errors of
+ * visit. */
+int json_read_lines(const char *text, size_t n, const char *name, bool has_dtype, kv_dtype dtype,
+                    int (*visit)(void *arg, kv_array *a, kv_err *e), void *arg, kv_err *e);
 
 /* Appends a so that json_read gives back an equal array; no newline at the end. */
 int json_write(buf *out, kv_array *a, kv_err *e);

@@ -315,12 +315,12 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
     return KV_OK;
 }
 
-void scalar_hint(kv_err *e, const char *path, const char *text, size_t n)
+const char *scalar_dtype_option(const char *text, size_t n)
 {
     int64_t x;
     bool over = false;
     num_parse_int(text, n, &x, &over);
-    kv_err_hint(e, "load(\"%s\", dtype=\"%s\")", path, over ? "float64" : "int64");
+    return over ? "dtype=\"float64\"" : "dtype=\"int64\"";
 }
 
 int64_t scalar_bytes(kv_dtype dtype, int ndim, const int64_t *shape)

@@ -52,8 +52,7 @@ int scalar_text(char *out, kv_dtype dtype, const void *data, int64_t i);
 int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, const char *text,
                  size_t n);
 
-/* The hint at load() for a whole number that float32 does not hold: the dtype that does. path: of
- * the file. */
-void scalar_hint(kv_err *e, const char *path, const char *text, size_t n);
+/* The option of load() for a whole number that float32 does not hold: the dtype that does. */
+const char *scalar_dtype_option(const char *text, size_t n);
 
 #endif

@@ -34,7 +34,7 @@ typedef enum ast_kind {
     AST_INDEX,    /* base, slices */
     AST_SLICE,    /* from?, to?, step? */
     AST_ELLIPSIS,
-    AST_AT,       /* value, context(s) */
+    AST_AT,       /* value, context(s); op: or an array, by which it is multiplied */
     AST_FILE,     /* path?; u.text: the path when it is a word ("-" for @-). op 1: "#" and a
                      tensor's name follows as kid[1], an AST_TEXT */
     AST_UNARY,    /* operand; op: OP_NEG, OP_POS, OP_NOT */

@@ -58,10 +58,28 @@ static ast *unary(parser *p)
     return node;
 }
 
+/* a @ b: their product if b is an array, else a on the device that b is. */
+static ast *product(parser *p, ast *left)
+{
+    parse_take(p);
+    if (parse_expects(p, EXPECT_CONTEXT, 0))
+        return NULL;
+    const token *t = parse_peek(p);
+    if (t->kind != TOK_NAME && !parse_is_sign(p, SIGN1('$')) && !parse_is_sign(p, SIGN1('(')) &&
+        !parse_is_sign(p, SIGN1('[')))
+        return parse_unexpected(p, "a device, as in a@gpu(1),");
+    ast *pair[2] = {left, unary(p)};
+    ast *node = pair[1] ? parse_node_of(p, AST_AT, left->pos, pair, 2) : NULL;
+    if (node)
+        node->op = true;
+    return node;
+}
+
 static ast *term(parser *p)
 {
     ast *node = unary(p);
     while (node) {
+        bool at = parse_is_sign(p, SIGN1('@')) && !(p->arguments && parse_peek(p)->blank_before);
         if (parse_accept(p, SIGN1('*')))
             node = binary(p, OP_MUL, node, unary(p));
         else if (parse_accept(p, SIGN1('/')))
@@ -70,6 +88,8 @@ static ast *term(parser *p)
             node = binary(p, OP_FLOORDIV, node, unary(p));
         else if (parse_accept(p, SIGN1('%')))
             node = binary(p, OP_MOD, node, unary(p));
+        else if (at)
+            node = product(p, node);
         else
             break;
     }

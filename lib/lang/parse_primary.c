@@ -334,17 +334,34 @@ static ast *method(parser *p, ast *value)
     return node;
 }
 
+/* Returns true at an @ before the name of a device. Only there it binds as closely as a bracket:
+ * another right side may be a matrix, with Python's precedence (parse_expr.c). */
+static bool at_device(parser *p)
+{
+    static const char *const words[] = {"mxnet.", "mx.", "context.", "gpu", "cpu"};
+    if (!follows(p, '@'))
+        return false;
+    uint32_t at = parse_peek(p)->end;
+    while (lex_is_blank(parse_char(p, at)))
+        at++;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t n = strlen(words[i]), same = 0;
+        while (same < n && parse_char(p, at + (uint32_t)same) == words[i][same])
+            same++;
+        at += same == n ? (uint32_t)n : 0;
+        if (same == n && words[i][n - 1] != '.')
+            return !lex_is_word_char(parse_char(p, at));
+    }
+    return false;
+}
+
 /* @NAME or @NAME(expr): a value on a device. */
 static ast *device(parser *p, ast *value)
 {
     parse_take(p);
-    token t = *parse_peek(p);
-    ast *pair[2] = {value, NULL};
     if (parse_expects(p, EXPECT_CONTEXT, 0))
         return NULL;
-    if (t.kind != TOK_NAME && !parse_is_sign(p, SIGN1('$')))
-        return parse_unexpected(p, "a device, as in a@gpu(1),");
-    pair[1] = t.kind == TOK_NAME ? name(p) : dollar(p);
+    ast *pair[2] = {value, name(p)};
     return pair[1] ? parse_node_of(p, AST_AT, value->pos, pair, 2) : NULL;
 }
 
@@ -362,7 +379,7 @@ ast *parse_primary(parser *p)
             node = index_of(p, node);
         else if (follows(p, '.'))
             node = method(p, node);
-        else if (follows(p, '@'))
+        else if (at_device(p))
             node = device(p, node);
         else if (follows(p, '('))
             return not_callable(p);

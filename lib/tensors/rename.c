@@ -10,6 +10,7 @@ struct renaming {
     regex *re;
     buf to; /* Python's form of what was written */
     bool all;
+    bool dollar; /* TO has $1, which other tools take for a group */
 };
 
 /* The part up to the next delimiter, which *at then stands behind; false: there is none. */
@@ -27,19 +28,23 @@ static bool read_part(buf *out, const char **at, char delimiter)
     return *p != 0;
 }
 
-/* TO in Python's form: & and \0, which sed and others have, are the whole match. */
-static void write_to(buf *out, const char *to)
+/* TO in Python's form: & and \0, which sed and others have, are the whole match, \$ is $. Returns
+ * true if $ stands before a number. */
+static bool write_to(buf *out, const char *to)
 {
+    bool dollar = false;
     for (; *to; to++) {
         bool escaped = *to == '\\' && to[1];
+        dollar |= *to == '$' && strchr("0123456789", to[1 + (to[1] == '{')]) && to[1];
         if (*to == '&' || (escaped && to[1] == '0'))
             buf_add(out, "\\g<0>");
-        else if (escaped && to[1] != '&')
+        else if (escaped && to[1] != '&' && to[1] != '$')
             buf_put(out, to, 2);
         else
-            buf_char(out, escaped ? '&' : *to);
+            buf_char(out, to[escaped]);
         to += escaped;
     }
+    return dollar;
 }
 
 static int malformed(kv_err *e, const char *text)
@@ -61,7 +66,7 @@ static int read_text(renaming *r, buf *re, const char *text, kv_err *e)
         buf_release(&to);
         return malformed(e, text);
     }
-    write_to(&r->to, buf_text(&to));
+    r->dollar = write_to(&r->to, buf_text(&to));
     int rc = buf_check(&to, e);
     buf_release(&to);
     r->all = strcmp(at, "g") == 0;
@@ -81,6 +86,10 @@ int renaming_new(renaming **out, const char *text, kv_err *e)
     int rc = read_text(r, &re, text, e);
     if (!rc && !(rc = regex_new(&r->re, buf_text(&re), &why)))
         rc = regex_check_replacement(r->re, buf_text(&r->to), &why);
+    if (!rc && r->dollar && regex_groups(r->re) > 0) {
+        rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: $1 is not a group here", text);
+        kv_err_hint(e, "\\1 is the text of the first group, \\$1 a dollar and 1");
+    }
     if (why.code == KV_E_VALUE)
         rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: %s", text, why.text);
     else if (why.code) {

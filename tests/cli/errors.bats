@@ -546,11 +546,11 @@ warns()
     assert_line --index 3 ' hint: `pull` is a command: begin it on a new line or behind `;`'
 }
 
-@test "errors: @ between arrays points at dot" {
-    run kvctl -c 'x = ones(2,2); x @ x'
+@test "errors: a device that is an array points at dot" {
+    run kvctl -c 'gpu = ones(2,2); gpu@gpu'
     assert_failure 3
-    assert_line --index 0 '<cmd>:1:20: error[dtype]: a device such as gpu(1) is needed here, not an array'
-    assert_line --index 3 ' hint: `@` places a value; dot(a, b) multiplies matrices'
+    assert_line --index 0 '<cmd>:1:22: error[dtype]: a device such as gpu(1) is needed here, not an array'
+    assert_line --index 3 ' hint: dot(a, b) multiplies matrices'
 }
 
 @test "errors: a compressed file is named, with what unpacks it" {

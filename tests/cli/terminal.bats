@@ -267,6 +267,13 @@ want "learning_rate"
 send "* 2\r"
 want "0.5"
 prompt
+type {pull fc1.weight > ft1.safetensors}
+prompt
+send "print @ft1.safe\t"
+want "@ft1.safetensors"
+send "#fc1.weight\r"
+want "1. 1."
+prompt
 type quit
 ends 0
 END

@@ -1101,8 +1101,16 @@ print(array([1, 2, 3]).mean(), array([[1, 2], [3, 4]]).sum(axis=0), array([1, 2,
 print(array([1, 2, 3], dtype='int64') / 2)
 # ===
 print(array([1, 2, 3], dtype='int64') // 2, array([5, -5], dtype='int32') % 3)
-# === refused
+# ===
 print(array([1, 2]) @ array([3, 4]))
+# ===
+c = array([[1, 2], [3, 4]])
+v = array([1, -1])
+print(c * c @ c, c @ c * c, c @ c ** 2, 2 * c @ v, -c @ v, c + c @ c, c @ c @ v)
+# ===
+x = arange(6).reshape((2, 3))
+w = arange(6).reshape((3, 2))
+print(x @ w, w.T @ x.T, x[0] @ w[:, 1], x @ x.T[:, 0], (x @ w).shape)
 # ===
 print(dot(array([[1, 2], [3, 4]]), array([1, 1])))
 # ===

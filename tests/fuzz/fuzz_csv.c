@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "io/csv.h"
+#include "io/csv_write.h"
 
 /* Columns of texts and other notations, by one byte more. */
 static void draw_texts(fuzz_bytes *in, csv_options *o, csv_text_column texts[2])

@@ -37,6 +37,7 @@ TEST(checkpoint_looks_like)
          "0123456789012345678901234567890123456789",
          45, "msgpack, as Flax writes it", FLAX},
         {"MATLAB 5.0 MAT-file, Platform: GLNXA64", 0, "a MATLAB file", SAVE},
+        {"\x89PNG\r\n\x1A\n\0\0\0\rIHDR", 16, "a picture (PNG)", READ},
         {"PAR1\x15\4\x15\x10\x15\x14L\x15", 0, "a Parquet file", READ},
         {"\x1C\0\0\0TFL3\x14\0\x20\0", 12, "a TFLite model", SAVE},
         {"\x1F\x8B\x08\0\0\0\0\0\0\x03......", 16, "a file compressed with gzip",

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "io/csv.h"
+#include "io/csv_write.h"
 #include "test_io.h"
 
 static kv_array *read_text(const char *text, const csv_options *o)
@@ -63,6 +64,28 @@ TEST(csv_reads)
 }
 
 /* Integers beyond 2^24 that float32 holds, or that it is written as. */
+TEST(csv_comments)
+{
+    const csv_options o = {.comment = '#'}, blanks = {.comment = '#', .separator = ' '},
+                      tabs = {.comment = '#', .separator = '\t', .fills = true};
+    check_read("# x,y\n#\na,b\n1,2\r\n  # 7,8\n3,4\n#5,6", &o, "1,2\n3,4\n");
+    check_read("# x\n 1  2\n # y\n3 4\n", &blanks, "1,2\n3,4\n");
+    check_read("# x\n\t1\n", &tabs, "0,1\n");
+    check_read("# shape=1 dtype=int8\n# x\n7\n", &o, "# shape=1 dtype=int8\n7\n");
+    check_error("1,2\n# x\n3,y\n", 12, &o, "x.csv:3:2: \"y\" is not a number");
+    /* within quotes # begins no comment, and 2 # x is a cell */
+    check_read("\"a\n# b\",c\n1,2\n", &o, "1,2\n");
+    check_error("1,2 # x\n", 8, &o, "x.csv:1:2: \"2 # x\" is not a number");
+    /* longer than what the parser gets at a time */
+    buf b = {0};
+    buf_add(&b, "1\n#");
+    for (int i = 0; i < 100000; i++)
+        buf_add(&b, " 9");
+    buf_add(&b, "\n2\n");
+    check_read(buf_text(&b), &o, "1\n2\n");
+    buf_release(&b);
+}
+
 TEST(csv_large_integers)
 {
     check_read("16777216,20000000,99999999999\n", &(csv_options){.has_dtype = true},

@@ -9,7 +9,7 @@
 #include "array/slice.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "io/csv.h"
+#include "io/csv_write.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/print.h"

@@ -40,6 +40,8 @@ TEST(tensor_rename)
     becomes("s/.+?\\./X./", "a.b.c", "X.b.c");
     becomes("s/(?:a|b)(?P<k>c)/\\g<k>\\g<0>\\g<1>/", "bc", "cbcc");
     becomes("s/(a)/\\1\\&\\\\&/", "a", "a&\\a");
+    becomes("s/a/$1/", "ab", "$1b"); /* there is no group that it could be taken for */
+    becomes("s/(a)/\\$1$x\\1/", "ab", "$1$xab");
 }
 
 /* Empty matches, as Python has them. */
@@ -66,6 +68,10 @@ TEST(tensor_rename_errors)
         CHECK_ERR(renaming_new(&r, bad[i], &e), KV_E_USAGE, buf_text(&want));
         buf_release(&want);
     }
+    CHECK_ERR(renaming_new(&r, "s/(a)/${1}/", &e), KV_E_USAGE,
+              "`s/(a)/${1}/`: $1 is not a group here");
+    CHECK_ERR(renaming_new(&r, "s/^lm_(head)/$1/", &e), KV_E_USAGE,
+              "`s/^lm_(head)/$1/`: $1 is not a group here");
     CHECK_ERR(renaming_new(&r, "s/(a/b/", &e), KV_E_USAGE,
               "`s/(a/b/`: the regular expression \"(a\" has a ( that is not closed, "
               "at character 2");

@@ -1,11 +1,94 @@
-/* Checks that new rows fit the CSV file to which they are added. */
-#include "io/csv_rows.h"
+/* Writes arrays as CSV, and checks that new rows fit the file to which they are added. */
+#include "io/csv_write.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/file.h"
+#include "base/num.h"
+#include "base/stop.h"
+#include "io/scalar.h"
+
+/* ---- Writing ---------------------------------------------------------------------------- */
+
+static void write_first_line(buf *out, kv_array *a)
+{
+    buf_add(out, "# shape=");
+    for (int i = 0; i < kv_array_ndim(a); i++)
+        buf_printf(out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
+    buf_printf(out, " dtype=%s\n", kv_dtype_name(kv_array_dtype(a)));
+}
+
+/* A file being written: rows gather in out, which goes to f when it is large. */
+typedef struct writer {
+    buf *out;
+    FILE *f; /* NULL: it stays in out */
+} writer;
+
+/* Bytes of text that are written to the stream at a time. */
+#define WRITTEN 262144
+
+/* Writes what has gathered to the stream, if there is one. Returns false if that failed. */
+static bool flush(writer *w)
+{
+    if (!w->f || w->out->failed)
+        return !w->out->failed;
+    bool ok = fwrite(buf_text(w->out), 1, w->out->len, w->f) == w->out->len;
+    buf_clear(w->out);
+    return ok;
+}
+
+/* Returns false if memory ran out, the stream could not be written (errno says why), or a stop was
+ * asked for while the text goes to no stream. */
+static bool write_rows(writer *w, kv_array *a, const void *data, const csv_options *o)
+{
+    kv_dtype dtype = kv_array_dtype(a);
+    int ndim = kv_array_ndim(a);
+    bool first_line = !(o && o->header < 0);
+    int64_t size = kv_array_size(a);
+    int64_t cols = ndim > (int)first_line ? kv_array_shape(a)[ndim - 1] : 1;
+    char separator = o && o->separator ? o->separator : ',';
+    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && first_line)
+        write_first_line(w->out, a);
+    for (int64_t i = 0, col = 1; i < size; i++, col++) {
+        char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
+        if (!p || (i % STOP_EVERY == 0 && !w->f && stop_asked()))
+            return false;
+        int n = scalar_text(p, dtype, data, i);
+        p[n++] = col == cols ? '\n' : separator;
+        buf_grew(w->out, (size_t)n);
+        if (col == cols)
+            col = 0;
+        if (w->f && w->out->len >= WRITTEN && !flush(w))
+            return false;
+    }
+    return flush(w);
+}
+
+int csv_write_array(buf *out, kv_array *a, kv_err *e)
+{
+    const void *data;
+    writer w = {out, NULL};
+    int rc = kv_array_read(a, &data, e);
+    if (!rc && !write_rows(&w, a, data, NULL))
+        rc = stop_check(e);
+    return rc ? rc : buf_check(out, e);
+}
+
+int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e)
+{
+    const void *data;
+    buf text = {0};
+    writer w = {&text, f};
+    int rc = kv_array_read(a, &data, e);
+    errno = 0;
+    if (!rc && !write_rows(&w, a, data, o) && (rc = buf_check(&text, e)) == KV_OK)
+        rc = file_error(e, "write", name, errno ? errno : EIO);
+    buf_release(&text);
+    return rc;
+}
+
+/* ---- Adding rows ------------------------------------------------------------------------ */
 
 /* The next line without its end; *more is false at the end of the file. */
 static int next_line(FILE *f, const char *path, buf *line, bool *more, kv_err *e)
