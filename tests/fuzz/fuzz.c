@@ -1,6 +1,7 @@
 /* What fuzz targets share: see fuzz.h. */
 #include "fuzz.h"
 
+#include "../memory.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,11 +75,7 @@ static void remove_folder(void)
 
 static void make_folder(void)
 {
-    strcpy(folder, "/dev/shm/kv-fuzz-XXXXXX");
-    if (!mkdtemp(folder)) {
-        strcpy(folder, "/tmp/kv-fuzz-XXXXXX");
-        HOLDS(mkdtemp(folder) != NULL, folder);
-    }
+    HOLDS(mkdtemp(memory_path(folder, sizeof folder, "kv-fuzz")) != NULL, folder);
     atexit(remove_folder);
 }
 

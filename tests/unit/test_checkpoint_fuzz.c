@@ -5,7 +5,7 @@
  * that names it, and leaves nothing behind.
  *
  * CHECKPOINT_FUZZ=100000 TEST_SECONDS=3000 build/unit checkpoint_fuzz runs so many rounds, from
- * CHECKPOINT_FUZZ_SEED on. After a failure the files stay in /dev/shm/kv-checkpoint-*. */
+ * CHECKPOINT_FUZZ_SEED on. After a failure the files stay in $TEST_MEMORY/kv-checkpoint-*. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <time.h>
@@ -112,7 +112,7 @@ static void put_file(test_folder *d, const image *m, int i, const lying *f)
 
 static test_folder folder_of(const image *m)
 {
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     for (int i = 0; i < NFILES && m->names[i]; i++) {
         lying f = file_of(m, i);
         put_file(&d, m, i, &f);
