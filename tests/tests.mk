@@ -9,6 +9,10 @@ unit: $(BUILD)/unit ## run the unit tests (ONLY=name-prefix)
 one: ## run one test, wherever it is: T=map (unit), T=error-shape (a session), T=attach (bats)
 	@BUILD=$(BUILD) scripts/one $(T)
 
+# Tests are compiled once and run for a moment: -Og takes a third of the time of -O2. Not those that compute much.
+$(foreach d,conformance faults fuzz truth unit,$(BUILD)/tests/$(d)/%.o) $(BUILD)/tests/dist/record%.o: \
+    ALL_CFLAGS += $(if $(filter -O2 -O3,$(OPT)),-Og)
+
 # The list of tests is what the files say: every line that begins with TEST(.
 $(BUILD)/test_list.h: force
 	@mkdir -p $(@D)

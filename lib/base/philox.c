@@ -5,12 +5,6 @@
 
 #define TWO_PI 0x1.921fb54442d18p+2
 
-philox philox_block(const uint32_t counter[4], const uint32_t key[2])
-{
-    return philox_rounds((philox){{counter[0], counter[1], counter[2], counter[3]}}, key[0],
-                         key[1]);
-}
-
 philox philox_at(uint64_t seed, philox_stream stream, uint64_t draw, uint64_t element)
 {
     return philox_rounds(philox_counter(stream, draw, element), (uint32_t)seed,

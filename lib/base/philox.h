@@ -12,9 +12,6 @@
 
 #include "base/philox_rounds.h"
 
-/* The ten rounds, on a counter and a key as they are. */
-philox philox_block(const uint32_t counter[4], const uint32_t key[2]);
-
 /* The words of one element. draw counts to 2^48. Counter: words 0 and 1 are element, low half
  * first; word 2 is the low half of draw; word 3 its next 16 bits and stream above them. */
 philox philox_at(uint64_t seed, philox_stream stream, uint64_t draw, uint64_t element);

@@ -321,8 +321,3 @@ const char *checkpoint_file(const checkpoint *c, int file)
 {
     return c->files[file].name;
 }
-
-int64_t checkpoint_file_bytes(const checkpoint *c, int file)
-{
-    return c->files[file].size;
-}

@@ -147,10 +147,9 @@ const char *checkpoint_metadata(const checkpoint *c, const char *name);
  * NULL. */
 int64_t checkpoint_others(const checkpoint *c, const char **names, const char **model);
 
-/* The files that tensors stand in: their number, the path and the bytes of each. */
+/* The files that tensors stand in: their number, and the path of each. */
 int checkpoint_nfiles(const checkpoint *c);
 const char *checkpoint_file(const checkpoint *c, int file);
-int64_t checkpoint_file_bytes(const checkpoint *c, int file);
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 

@@ -929,15 +929,6 @@ static int reader_finish(reader *r, kv_array **out)
     return reader_release(r);
 }
 
-int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
-                   const csv_options *o, kv_err *e)
-{
-    reader r;
-    reader_init(&r, name, o, e);
-    reader_feed(&r, text, n, true);
-    return reader_finish(&r, out);
-}
-
 /* Feeds all of a stream. */
 static void feed_stream(reader *r, FILE *f)
 {

@@ -60,21 +60,18 @@ typedef struct csv_options {
     const char *format; /* of load(), for hints; NULL: its ending says it */
 } csv_options;
 
-/* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
- * in `x.csv:3:2: "abc" is not a number`, columns counted in cells; code format: no number, ragged
- * rows, an empty cell or file, a NUL byte, a number that the dtype cannot hold (too large, or
- * a fraction for an integer), a count that does not fit the shape; name, index: a column that is
- * not there; shape: columns of an array that has not two axes; memory. A row with words gets a hint
- * at its columns of numbers, at another separator, or at comment=; hints keep what o sets. o may be
- * NULL, and must stay as it is until the text has been read. */
-int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
-                   const csv_options *o, kv_err *e);
-
-/* The same from a stream, to its end, in pieces: needs little memory beside the array. Also: io. */
+/* Reads a stream that is called `name` to its end, in pieces: needs little memory beside the array.
+ * Errors name the file's own line and column first, as in `x.csv:3:2: "abc" is not a number`,
+ * columns counted in cells; code format: no number, ragged rows, an empty cell or file, a NUL byte,
+ * a number that the dtype cannot hold (too large, or a fraction for an integer), a count that does
+ * not fit the shape; name, index: a column that is not there; shape: columns of an array that has
+ * not two axes; memory; io. A row with words gets a hint at its columns of numbers, at another
+ * separator, or at comment=; hints keep what o sets. o may be NULL, and must stay as it is until
+ * the stream has been read. */
 int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e);
 
 /* Reads the one column of o->columns as texts: visit gets the text of each row, "" for a missing
- * one, or each text once, sorted, without missing ones. Errors: those of csv_read_array and of
+ * one, or each text once, sorted, without missing ones. Errors: those of csv_read_stream and of
  * visit. */
 int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,
                    int (*visit)(void *arg, const char *text, kv_err *e), void *arg, kv_err *e);

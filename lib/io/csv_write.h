@@ -8,9 +8,9 @@
 #include "base/buf.h"
 #include "io/csv.h"
 
-/* Appends a so that csv_read_array gives back an equal array: the first line above when a has other
- * than two axes, another dtype than float32, or no element; then a row a line. The first axes are
- * flattened into rows, and a vector is one column. bool is written as 1 and 0. */
+/* Appends a so that csv_read_stream gives back an equal array: the first line above when a has
+ * other than two axes, another dtype than float32, or no element; then a row a line. The first axes
+ * are flattened into rows, and a vector is one column. bool is written as 1 and 0. */
 int csv_write_array(buf *out, kv_array *a, kv_err *e);
 
 /* The same to a stream, in pieces. Of o (may be NULL) the separator counts, and header: -1 leaves

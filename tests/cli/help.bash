@@ -22,14 +22,16 @@ skip_file()
     export SKIP_FILE=$1
 }
 
+# Reads the functions of bats-support or bats-assert. Their own load.bash starts a process for each of its files,
+# which every test would pay for.
 load_library()
 {
-    local folder
+    local folder file
     for folder in ${BATS_LIB_PATH:-} /usr/lib/bats /usr/local/lib/bats /usr/lib; do
-        if [ -e "$folder/$1/load.bash" ]; then
-            load "$folder/$1/load.bash"
-            return
-        fi
+        [ -e "$folder/$1/load.bash" ] || continue
+        # shellcheck source=/dev/null
+        for file in "$folder/$1"/src/*.bash; do . "$file"; done
+        return
     done
     skip "there is no $1: make setup"
 }
@@ -48,7 +50,7 @@ setup()
     [ -z "${SKIP_FILE:-}" ] || skip "$SKIP_FILE"
     load_library bats-support
     load_library bats-assert
-    top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    top=${BATS_TEST_DIRNAME%/*/*}
     build=${KVCTL_BUILD:-$top/build}
     data=$top/tests/cli/data
     PATH=$build:$PATH

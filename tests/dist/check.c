@@ -57,13 +57,14 @@ static bool all_are(kv_array *a, double x)
 {
     kv_array *wide = NULL;
     const void *data = NULL;
-    bool same = true;
+    float want = (float)x;
+    int others = 0;
     OK(kv_array_dup(&wide, a, KV_FLOAT32, (kv_ctx){0}, &e));
     OK(kv_array_read(wide, &data, &e));
     for (int64_t i = 0; i < kv_array_size(a); i++)
-        same = same && ((const float *)data)[i] == (float)x;
+        others |= ((const float *)data)[i] != want;
     kv_array_unref(wide);
-    return same;
+    return !others;
 }
 
 /* ---- Stores ---- */

@@ -179,7 +179,7 @@ END
 }
 
 @test "faults: a job that takes too long is ended" {
-    echo 'while true { x = 1 }' >job.kv
+    echo 'while true { sleep 0.1 }' >job.kv
     job 8 -n 2 --timeout 1 job.kv # it is over, whatever the deadline of 10 s would allow
     assert_failure 6
     assert_line "kvctl: the job did not end within 1 s"

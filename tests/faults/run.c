@@ -48,6 +48,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "faults.h"
 #include "tree.h"
 
@@ -740,10 +741,8 @@ int main(int argc, char **argv)
     test.folder = realpath(argv[optind + 2], NULL);
     if (!test.kvctl || !test.programs || !test.folder)
         stop("a file is missing");
-    snprintf(test.scratch, sizeof test.scratch, "%s/kv-faults-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     snprintf(test.top, sizeof test.top, "%s/../../..", test.folder);
-    if (!mkdtemp(test.scratch))
+    if (!mkdtemp(memory_path(test.scratch, sizeof test.scratch, "kv-faults")))
         stop("cannot make a folder");
     read_sessions(argv + optind + 3, argc - optind - 3);
     make_files();

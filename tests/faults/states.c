@@ -22,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "base/xxh64.h"
 #include "checkpoint/checkpoint.h"
 #include "disk.h"
@@ -323,12 +324,8 @@ int main(int argc, char **argv)
     char **arg = argv + optind;
     mallopt(M_TRIM_THRESHOLD, 1 << 28); /* states come and go */
     mallopt(M_MMAP_THRESHOLD, 1 << 28);
-    snprintf(test.scratch, sizeof test.scratch, "/dev/shm/kv-states-XXXXXX");
-    if (!mkdtemp(test.scratch)) {
-        snprintf(test.scratch, sizeof test.scratch, "/tmp/kv-states-XXXXXX");
-        if (!mkdtemp(test.scratch))
-            disk_stop("cannot make a folder");
-    }
+    if (!mkdtemp(memory_path(test.scratch, sizeof test.scratch, "kv-states")))
+        disk_stop("cannot make a folder");
     for (int i = 0; i < 2; i++)
         snprintf(test.logs[i], sizeof test.logs[i], "%s.log%d", test.scratch, i);
     test.before = tree_read(arg[1]);

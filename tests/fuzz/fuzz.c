@@ -1,6 +1,7 @@
 /* What fuzz targets share: see fuzz.h. */
 #include "fuzz.h"
 
+#include "../memory.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "checkpoint/checkpoint_build.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_values.h"
 
@@ -74,11 +76,7 @@ static void remove_folder(void)
 
 static void make_folder(void)
 {
-    strcpy(folder, "/dev/shm/kv-fuzz-XXXXXX");
-    if (!mkdtemp(folder)) {
-        strcpy(folder, "/tmp/kv-fuzz-XXXXXX");
-        HOLDS(mkdtemp(folder) != NULL, folder);
-    }
+    HOLDS(mkdtemp(memory_path(folder, sizeof folder, "kv-fuzz")) != NULL, folder);
     atexit(remove_folder);
 }
 
@@ -141,7 +139,7 @@ static void use_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
     kv_err e = {0};
     kv_array *a = NULL;
     const tensor_info *t = checkpoint_at(c, i);
-    int64_t size = checkpoint_file_bytes(c, t->file), found = checkpoint_find(c, t->name);
+    int64_t size = c->files[t->file].size, found = checkpoint_find(c, t->name);
     HOLDS(utf8_valid(t->name, strlen(t->name)), t->name);
     HOLDS(t->ndim >= 0 && t->ndim <= KV_MAX_NDIM && t->elements >= 0 && t->bytes >= 0, t->name);
     HOLDS(t->offset >= 0 && t->stored_bytes >= 0 && t->offset <= size &&

@@ -48,3 +48,23 @@ ok 2 two # skip there is no no-such-program"
     [ "$(id -u)" = 0 ] || skip "only root skips that test"
     assert_line "ok 1 - file_protected # SKIP root may write everything"
 }
+
+# A folder of memory would fill with what killed tests left.
+@test "skips: what tests leave in memory goes with the run, also when the run is ended" {
+    local end status
+    mkdir built
+    ln -s "$build/kvctl" built
+    # shellcheck disable=SC2016
+    printf '%s\n' '@test "one" {' 'echo "$TEST_MEMORY" >"$SAID"; touch "${TEST_MEMORY:?}/left"; $LAST' '}' >leaves.bats
+    for end in true "sleep 100"; do
+        rm -f said
+        BUILD=$PWD/built SAID=$PWD/said LAST=$end \
+            "$top/scripts/test" "tests/$(realpath --relative-to="$top/tests" leaves.bats)" >out 2>&1 3>&- &
+        until [ -e "$(cat said 2>/dev/null)/left" ] || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
+        [ "$end" = true ] || kill -TERM $!
+        status=0
+        wait $! || status=$?
+        [ "$end" = true ] && assert_equal "$status" 0 || assert_equal "$status" 143
+        [ -s said ] && [ ! -e "$(cat said)" ] || fail "$(cat said) is there: $(cat out)"
+    done
+}

@@ -218,7 +218,7 @@ barrier
 if rank() == 0 {
     !touch joined
 }
-while true { x = 1 }
+while true { sleep 0.1 }
 END
     on n0 kvctl launch --launcher "$launcher" -n 4 endless.kv >out 2>&1 3>&- &
     launch=$!

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "base/kv_assert.h"
 #include "check.h"
 #include "launcher.h"
@@ -146,8 +147,7 @@ static void tell(const slot *s, int status)
 
 static void start(slot *s)
 {
-    mkdtemp(strcpy(s->folder, access("/dev/shm", W_OK) ? "/tmp/kvsim-XXXXXX"
-                                                        : "/dev/shm/kvsim-XXXXXX"));
+    mkdtemp(memory_path(s->folder, sizeof s->folder, "kvsim"));
     s->pid = fork();
     if (s->pid == 0)
         run_seed(s->seed, s->folder, s->past, s->r);

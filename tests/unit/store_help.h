@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "kvstore.h"
 #include "test_array.h"
 
@@ -150,8 +151,8 @@ static inline int ignore_push(void *arg, const kv_key *key, kv_array *input, kv_
 /* Makes a folder the current one, so that messages do not depend on its name. */
 static inline void enter_folder(void)
 {
-    char folder[] = "/tmp/kvstore-unit-XXXXXX";
-    CHECK(mkdtemp(folder) && chdir(folder) == 0);
+    char folder[64];
+    CHECK(mkdtemp(memory_path(folder, sizeof folder, "kvstore-unit")) && chdir(folder) == 0);
 }
 
 /* Removes these files, which may be absent, and the folder, in which nothing else was left. */

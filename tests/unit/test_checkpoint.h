@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "checkpoint/checkpoint.h"
+#include "../memory.h"
 #include "test.h"
 
 /* A folder of a test; path has no / behind it. */
@@ -21,17 +22,8 @@ typedef struct test_folder {
 static inline test_folder folder_new(void)
 {
     test_folder d;
-    strcpy(d.path, "/tmp/kv-checkpoint-XXXXXX");
-    CHECK(mkdtemp(d.path) != NULL);
+    CHECK(mkdtemp(memory_path(d.path, sizeof d.path, "kv-checkpoint")) != NULL);
     return d;
-}
-
-/* The same in memory where there is such a file system: for tests that write files by thousands. */
-static inline test_folder folder_new_quick(void)
-{
-    test_folder d;
-    strcpy(d.path, "/dev/shm/kv-checkpoint-XXXXXX");
-    return mkdtemp(d.path) ? d : folder_new();
 }
 
 /* The path of a file in it, until the next call. */

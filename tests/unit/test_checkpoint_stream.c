@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/stop.h"
+#include "checkpoint/checkpoint_build.h"
 #include "checkpoint/input.h"
 #include "test_checkpoint.h"
 
@@ -86,7 +87,7 @@ TEST(checkpoint_stream_sizes)
         const void *byte;
         stream s = stream_of(sizes[i], sizes[i]);
         CHECK_OK(checkpoint_open(&c, s.path, NULL, &e));
-        CHECK_INT(checkpoint_file_bytes(c, 0), sizes[i]);
+        CHECK_INT(c->files[0].size, sizes[i]);
         CHECK_OK(checkpoint_load_name(&a, c, "end", &e));
         CHECK_OK(kv_array_read(a, &byte, &e));
         CHECK_INT(*(const char *)byte, 7);

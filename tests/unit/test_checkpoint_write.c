@@ -17,15 +17,16 @@
 #include "base/file.h"
 #include "base/folder_out.h"
 #include "base/mem.h"
+#include "../memory.h"
 #include "test.h"
 
 /* ---- A folder for the test ------------------------------------------------------------------- */
 
-static char folder[] = "/tmp/kv-write-XXXXXX";
+static char folder[64];
 
 static void enter(void)
 {
-    CHECK(mkdtemp(folder) && chdir(folder) == 0);
+    CHECK(mkdtemp(memory_path(folder, sizeof folder, "kv-write")) && chdir(folder) == 0);
 }
 
 /* Removes the folder, and in it files and folders of files. */

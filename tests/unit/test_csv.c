@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../csv_text.h"
 #include "base/mem.h"
-#include "io/csv.h"
 #include "io/csv_write.h"
 #include "test_io.h"
 
@@ -14,7 +14,7 @@ static kv_array *read_text(const char *text, const csv_options *o)
 {
     kv_err e = {0};
     kv_array *a = NULL;
-    CHECK_OK(csv_read_array(&a, text, strlen(text), "x.csv", o, &e));
+    CHECK_OK(csv_read_text(&a, text, strlen(text), "x.csv", o, &e));
     return a;
 }
 
@@ -34,7 +34,7 @@ static void check_error(const char *text, size_t n, const csv_options *o, const 
 {
     kv_err e = {0};
     kv_array *a = NULL;
-    CHECK_ERR(csv_read_array(&a, text, n, "x.csv", o, &e), KV_E_FORMAT, want);
+    CHECK_ERR(csv_read_text(&a, text, n, "x.csv", o, &e), KV_E_FORMAT, want);
     CHECK(!a);
 }
 
@@ -143,7 +143,7 @@ TEST(csv_round_trip)
             kv_array *b = NULL;
             buf text = {0};
             CHECK_OK(csv_write_array(&text, a, &e));
-            CHECK_OK(csv_read_array(&b, buf_text(&text), text.len, "x.csv", NULL, &e));
+            CHECK_OK(csv_read_text(&b, buf_text(&text), text.len, "x.csv", NULL, &e));
             CHECK(io_same(a, b));
             kv_array_unref(b);
             buf_release(&text);
@@ -182,7 +182,7 @@ static int read_columns(kv_array **a, const char *text, const csv_column *column
 {
     csv_options o = {.columns = columns, .ncolumns = n, .header = (int8_t)header};
     *a = NULL;
-    return csv_read_array(a, text, strlen(text), "x.csv", &o, e);
+    return csv_read_text(a, text, strlen(text), "x.csv", &o, e);
 }
 
 static void check_columns(const char *text, const csv_column *columns, int64_t n, int header,
@@ -267,7 +267,7 @@ TEST(csv_write_stream)
     FILE *f = open_memstream(&text, &n);
     CHECK_OK(csv_write_stream(f, a, "x.csv", NULL, &e));
     fclose(f);
-    CHECK_OK(csv_read_array(&b, text, n, "x.csv", NULL, &e));
+    CHECK_OK(csv_read_text(&b, text, n, "x.csv", NULL, &e));
     CHECK_OK(kv_array_read(b, &back, &e));
     CHECK(kv_array_same_shape(a, b) && memcmp(data, back, 4 * ROWS) == 0);
     kv_array_unref(b);
@@ -376,7 +376,7 @@ TEST(csv_header_of_another_length)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kv_err e = {0};
         kv_array *a = NULL;
-        int code = csv_read_array(&a, cases[i].text, strlen(cases[i].text), "x.csv", NULL, &e);
+        int code = csv_read_text(&a, cases[i].text, strlen(cases[i].text), "x.csv", NULL, &e);
         CHECK_TEXT(e.hint, cases[i].hint);
         CHECK_ERR(code, KV_E_FORMAT, cases[i].want);
     }
@@ -403,7 +403,7 @@ TEST(csv_no_memory)
         kv_err e = {0};
         kv_array *a = NULL;
         mem_fail_at(n);
-        rc = csv_read_array(&a, text, strlen(text), "x.csv", NULL, &e);
+        rc = csv_read_text(&a, text, strlen(text), "x.csv", NULL, &e);
         mem_fail_at(0);
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
         CHECK_INT(e.code, rc);
@@ -429,7 +429,7 @@ TEST(csv_nonsense)
             memcpy(text, "# shape=", 8);
         kv_err e = {0};
         kv_array *a = NULL;
-        int rc = csv_read_array(&a, text, n, "x.csv", NULL, &e);
+        int rc = csv_read_text(&a, text, n, "x.csv", NULL, &e);
         CHECK((rc == KV_OK) == (a != NULL));
         CHECK_INT(e.code, rc);
         CHECK(rc == KV_OK || e.text[0]);

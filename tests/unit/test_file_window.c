@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "base/mem.h"
 #include "test.h"
 
@@ -38,8 +39,8 @@ static void handle_faults(void)
 /* A file of n bytes 'x', without a name. */
 static int file_of(int64_t n)
 {
-    char path[] = "/tmp/unit-window-XXXXXX", block[4096];
-    int fd = mkstemp(path);
+    char path[64], block[4096];
+    int fd = mkstemp(memory_path(path, sizeof path, "unit-window"));
     CHECK(fd >= 0 && unlink(path) == 0);
     memset(block, 'x', sizeof block);
     for (int64_t at = 0; at < n; at += (int64_t)sizeof block) {

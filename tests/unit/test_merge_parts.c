@@ -24,8 +24,8 @@ TEST(merge_draw_is_philox)
         for (int w = 0; w < 4; w++)
             for (int b = 0; b < 16; b++) {
                 uint64_t at = (uint64_t)(group + g) * 16 + (uint64_t)b;
-                uint32_t counter[] = {(uint32_t)at, (uint32_t)(at >> 32), k.hash[0], k.hash[1]};
-                philox p = philox_block(counter, k.seed);
+                philox counter = {{(uint32_t)at, (uint32_t)(at >> 32), k.hash[0], k.hash[1]}};
+                philox p = philox_rounds(counter, k.seed[0], k.seed[1]);
                 int i = g * MERGE_DRAW_GROUP + w * 16 + b;
                 CHECK(x[i] == (float)(p.word[w] >> 8) * 0x1p-24f);
                 CHECK(wide[i] == (double)x[i]);

@@ -372,8 +372,8 @@ static void train(kv *s, double want)
 TEST(mxnet_trainer)
 {
     kv_err e = {0};
-    char path[] = "/tmp/kvstore-unit-XXXXXX";
-    int fd = mkstemp(path);
+    char path[64];
+    int fd = mkstemp(memory_path(path, sizeof path, "kvstore-unit"));
     kv *s = start_sgd(0);
     CHECK(fd >= 0);
     close(fd);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "test_io.h"
@@ -41,8 +42,8 @@ static int read_image(kv_array **out, image m, bool regular, kv_err *e)
         int rc = checkpoint_open_memory(&c, m.data, m.n, NAME, e);
         return rc ? rc : load_one(out, c, e);
     }
-    char folder[] = "/tmp/kv-npy-XXXXXX";
-    CHECK(mkdtemp(folder) && chdir(folder) == 0);
+    char folder[64];
+    CHECK(mkdtemp(memory_path(folder, sizeof folder, "kv-npy")) && chdir(folder) == 0);
     FILE *f = fopen(NAME, "wb");
     CHECK(f && fwrite(m.data, 1, m.n, f) == m.n && fclose(f) == 0);
     int rc = checkpoint_open(&c, NAME, &(checkpoint_options){.npy = true}, e);

@@ -13,7 +13,7 @@
 static void check_both_ways(model *a, model *b)
 {
     kv_err e = {0};
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model_open(a, "a");
     model_open(b, "b");
     patch *there = patch_between(&d, "there", a, b), *back = patch_between(&d, "back", b, a);
@@ -109,7 +109,7 @@ TEST(patch_chains)
         model m[N] = {0};
         patch *p[N], *joined;
         char name[] = "0.patch";
-        test_folder d = folder_new_quick();
+        test_folder d = folder_new();
         random_state = (uint64_t)round + 1000;
         model_types(&m[0], 256 * random_below(round < 2 ? 2000 : 300));
         model_open(&m[0], "0");
@@ -139,7 +139,7 @@ TEST(patch_links)
 {
     kv_err e = {0};
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model a = {0}, b = {0}, c = {0};
     patch_misfits wrong = {0};
     model_add(&a, "x", TENSOR_F32, 8);
@@ -201,7 +201,7 @@ TEST(patch_in_place)
         patch_place place = PATCH_BESIDE;
         patch_misfits wrong = {0};
         model a = {0}, b = {0}, none = {0};
-        test_folder d = folder_new_quick();
+        test_folder d = folder_new();
         random_state = (uint64_t)round + 77;
         model_types(&a, 256 * random_below(800));
         copy_model(&b, &a);
@@ -248,7 +248,7 @@ TEST(patch_in_place_anew)
         patch_place place = PATCH_ALREADY;
         patch_misfits wrong = {0};
         model a = {0}, b = {0}, none = {0};
-        test_folder d = folder_new_quick();
+        test_folder d = folder_new();
         model_add(&a, "x", TENSOR_F32, cases[i].elements);
         copy_model(&b, &a);
         for (int64_t k = 0; k < cases[i].changes; k++)
@@ -298,7 +298,7 @@ TEST(patch_same_bytes)
 {
     static const char *const threads[] = {"1", "2", "5"};
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -410,7 +410,7 @@ TEST(patch_size)
 {
     kv_err e = {0};
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     for (int way = 0; way < NSHARES * 2; way++) {
         patch_summary made;
         model a = {0}, b = {0}, fresh = {0};
@@ -444,7 +444,7 @@ TEST(patch_of_equal_is_tiny)
     kv_err e = {0};
     patch_summary made;
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model a = {0};
     model_types(&a, 4096);
     model_open(&a, "a");
@@ -464,7 +464,7 @@ TEST(patch_without_memory)
     kv_err e = {0};
     patch_needs_zstd();
     setenv("KVSTORE_THREADS", "1", 1);
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model a = {0}, b = {0};
     patch *p[2] = {0};
     random_state = 3;

@@ -153,7 +153,7 @@ TEST(patch_lying_chunks)
 {
     kv_err e = {0};
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model a = {0};
     patch_index x = {0};
     CHECK_OK(zstd_packer_new(&packer, &e));
@@ -245,7 +245,7 @@ TEST(patch_key_bomb)
 {
     kv_err e = {0};
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model m = {0};
     patch_index x = {0};
     const int64_t size = (int64_t)1 << 38;
@@ -266,7 +266,7 @@ TEST(patch_index_bomb)
 {
     kv_err e = {0};
     patch_needs_zstd();
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model m = {0};
     static const int64_t sizes[] = {-1, 3, (int64_t)1 << 40, PATCH_INDEX_MAX, 1 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -297,7 +297,7 @@ TEST(patch_damaged)
     patch_needs_zstd();
     const char *asked = getenv("PATCH_FUZZ");
     int rounds = asked ? atoi(asked) : 3000, made = 0;
-    test_folder d = folder_new_quick();
+    test_folder d = folder_new();
     model a = {0}, b = {0};
     random_state = 11;
     model_add(&a, "w", TENSOR_BF16, 70000);

@@ -268,8 +268,7 @@ typedef struct folder {
 static folder new_folder(void)
 {
     folder d;
-    strcpy(d.path, "/tmp/kv-safetensors-XXXXXX");
-    CHECK(mkdtemp(d.path) != NULL);
+    CHECK(mkdtemp(memory_path(d.path, sizeof d.path, "kv-safetensors")) != NULL);
     snprintf(d.file, sizeof d.file, "%s/m.safetensors", d.path);
     return d;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "complete/complete.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
@@ -292,9 +293,10 @@ TEST(script_complete_files)
         {"source \"tr", "train.kv\""},
         {"pull conv | gr", ""},
     };
-    char folder[] = "/tmp/complete-XXXXXX", before[4096];
+    char folder[64], before[4096];
     CHECK(getcwd(before, sizeof before) != NULL);
-    CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0 && mkdir("data", 0700) == 0);
+    CHECK(mkdtemp(memory_path(folder, sizeof folder, "complete")) != NULL);
+    CHECK(chdir(folder) == 0 && mkdir("data", 0700) == 0);
     static const char *const files[] = {"grad-1.csv",   "grad-2.csv", "train.kv", "notes.md",
                                         "my file.json", "data/w.npy", ".hidden.csv"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)

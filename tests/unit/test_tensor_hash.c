@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../memory.h"
 #include "base/mem.h"
 #include "checkpoint/file_window.h"
 #include "engine/pool.h"
@@ -145,7 +146,7 @@ TEST(tensor_hash_pieces)
 TEST(tensor_hash_files)
 {
     enum { N = 24 << 20 };
-    char path[] = "/tmp/test_tensor_hash.XXXXXX";
+    char path[64];
     uint8_t *data = malloc(N);
     char memory[3][DIGEST_TEXT];
     kv_err e = {0};
@@ -158,7 +159,7 @@ TEST(tensor_hash_files)
     buf file = tensor_file(t, 3);
     hashes_of(&file, DIGEST_XXH3, memory, 3);
     for (int round = 0; round < 3; round++) {
-        int fd = mkstemp(strcpy(path, "/tmp/test_tensor_hash.XXXXXX"));
+        int fd = mkstemp(memory_path(path, sizeof path, "tensor-hash"));
         size_t piece = round == 1 ? 8192 : file.len; /* of small pages, and of large ones */
         for (size_t at = 0; at < file.len; at += piece) {
             size_t n = file.len - at < piece ? file.len - at : piece;

@@ -1,0 +1,20 @@
+/* A text read as the CSV file that it would be. */
+#ifndef TESTS_CSV_TEXT_H
+#define TESTS_CSV_TEXT_H
+
+#include <stdio.h>
+
+#include "io/csv.h"
+
+static inline int csv_read_text(kv_array **out, const char *text, size_t n, const char *name,
+                                const csv_options *o, kv_err *e)
+{
+    FILE *f = fmemopen((void *)text, n, "rb");
+    if (!f)
+        return kv_err_set(e, KV_E_IO, "no stream of a text");
+    int rc = csv_read_stream(out, f, name, o, e);
+    fclose(f);
+    return rc;
+}
+
+#endif
