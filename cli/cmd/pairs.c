@@ -427,11 +427,9 @@ static void tell_bare(const value_files *f, session *s, const key_list *keys)
     char number[NUM_TEXT_MAX];
     for (int64_t j = 0; j < f->n; j++) {
         bare_codes bare = {0};
-        for (int64_t i = 0; i < keys->n; i++) {
-            int64_t at = checkpoint_find(f->files[j], name_of(&keys->keys[i], number));
-            if (at >= 0)
-                bare_codes_count(&bare, f->files[j], at);
-        }
+        for (int64_t i = 0; i < keys->n; i++)
+            bare_codes_count(&bare, f->files[j],
+                             checkpoint_find(f->files[j], name_of(&keys->keys[i], number)));
         bare_codes_tell(s, &bare);
     }
 }

@@ -147,8 +147,8 @@ int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e)
 
 void bare_codes_count(bare_codes *b, const checkpoint *f, int64_t i)
 {
-    const tensor_info *t = checkpoint_at(f, i);
-    if ((t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2) && b->n++ == 0) {
+    const tensor_info *t = i < 0 ? NULL : checkpoint_at(f, i);
+    if (t && (t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2) && b->n++ == 0) {
         b->name = t->name;
         b->f = f;
     }

@@ -32,8 +32,8 @@ int64_t named_find(const checkpoint *f, const char *name);
  * arrays: checkpoint/scales.h). */
 int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e);
 
-/* Counts tensor i among those that are read as F8 numbers, and says how many there are if others of
- * their file have scales: theirs stand in another file. */
+/* Counts tensor i (-1: none) if it is read as F8 numbers, and says how many are if other tensors of
+ * the file have scales: theirs stand in another file. */
 typedef struct bare_codes {
     int64_t n;
     const char *name; /* of the first one; f's */
