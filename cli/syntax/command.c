@@ -167,6 +167,8 @@ void command_usage(buf *out, const command *c)
 int command_hint_called(const command *c, kv_err *e)
 {
     buf usage = {0};
+    if (strcmp(c->name, "pull") == 0)
+        return kv_err_hint(e, "kv.pull(\"w\") is the value of key w"), e->code;
     command_usage(&usage, c);
     kv_err_hint(e, "`%s` is a command: %s", c->name, buf_text(&usage));
     buf_release(&usage);

@@ -544,6 +544,9 @@ warns()
     assert_failure 3
     assert_line --index 0 '<cmd>:1:16: error[name]: there is no variable `pull`'
     assert_line --index 3 ' hint: `pull` is a command: begin it on a new line or behind `;`'
+    run -2 kvctl -c 'init w ones(2); push w pull(w) * 2'
+    assert_line --index 0 '<cmd>:1:24: error[usage]: there is no function `pull`'
+    assert_line --index 3 ' hint: kv.pull("w") is the value of key w'
 }
 
 @test "errors: a device that is an array points at dot" {
