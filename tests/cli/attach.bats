@@ -387,7 +387,7 @@ END
     assert_output $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help'
     run kvctl attach one two
     [ "$status" -eq 2 ]
-    assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach --help'
+    assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
     run kvctl jobs x
     assert_line 'kvctl: jobs takes no words, and here is "x"'
     kvctl --json jobs | jq -e --arg host "$(hostname)" '.jobs | map(.name) == ["one", "two"] and
