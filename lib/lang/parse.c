@@ -528,10 +528,11 @@ bool parse_refuse_part(parser *p, bool of_mxnet)
 {
     token t = *parse_peek(p);
     char word[20];
-    if (t.kind != TOK_NAME)
+    bool dot = parse_char(p, t.end) == '.';
+    if (t.kind != TOK_NAME || (!of_mxnet && !dot))
         return false;
     int at = word_at(name_here(p, t.pos, word), parts, sizeof parts / sizeof *parts);
-    bool alone = at < PARTS_ALONE && parse_char(p, t.end) == '.';
+    bool alone = at < PARTS_ALONE && dot;
     if (at < 0 || (!of_mxnet && (!alone || p->variables >> (PART_BITS + at) & 1)))
         return false;
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "`%s` is a part of MXNet that is not here", word);
