@@ -322,7 +322,7 @@ static int check_name(const launch_options *o, kv_err *e)
                 (jobs_is_name(name) && name[strspn(name, "0123456789")]);
     if (!good)
         kv_err_set(e, KV_E_USAGE,
-                   "--name needs letters, digits, -, _ and ., and not digits alone, not \"%s\"",
+                   "--name needs letters, digits, -, _ and ., and not only digits, not \"%s\"",
                    name);
     return e->code;
 }

@@ -8,8 +8,7 @@
  * Variables belong to the script's thread. The guest names those that it wants, and the script's
  * thread copies them between two of its statements, and while it waits for a command of the shell;
  * arrays are shared until the script writes into them. While it waits in a call of a store the
- * guest copies them itself. Asking costs a script that nobody visits the look at one flag for each
- * statement.
+ * guest copies them itself. A script without guests reads one flag for each statement.
  */
 #ifndef SESSION_VISIT_H
 #define SESSION_VISIT_H

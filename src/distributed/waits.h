@@ -1,5 +1,5 @@
 /* Waits: some workers have come to something and others have not, a round, a barrier, a store that
- * is made. A wait is told to the log after 5 seconds (KVSTORE_NOTICE), then at growing intervals,
+ * is made. A wait goes to the log after 5 seconds (KVSTORE_NOTICE), then at growing intervals,
  * and given up after the timeout of net.h: the calls that wait fail, with a sentence that names the
  * missing ranks.
  */

@@ -381,7 +381,7 @@ END
     run kvctl launch -n 1 --name one train.kv
     assert_line 'kvctl: a job called one runs already'
     run kvctl launch -n 1 --name ../x train.kv
-    assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not digits alone, not "../x"'
+    assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
     run kvctl attach --frob
     [ "$status" -eq 2 ]
     assert_output $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help'

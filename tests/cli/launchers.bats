@@ -331,7 +331,7 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "2|-n 2 --max-restarts 1 --checkpoint c.kvs --checkpoint-every 1 -i|launch: --max-restarts runs a FILE again, and cannot type again"
         "2|-n 2 -f - -f train.kv|launch: - stands behind the other scripts"
         "2|-n 2 --name= train.kv|launch: --name needs a name, not \"\""
-        "2|-n 2 --name 12 train.kv|--name needs letters, digits, -, _ and ., and not digits alone, not \"12\""
+        "2|-n 2 --name 12 train.kv|--name needs letters, digits, -, _ and ., and not only digits, not \"12\""
         "2|-n 2 --name $(printf 'x%.0s' {1..65}) train.kv|--name has at most 64 characters, not 65"
         "2|-n 2 -H -x train.kv|launch: -H needs a name, not \"-x\""
         "2|-n 2 --launcher k8s --image x --file= train.kv|launch: --file needs a name, not \"\"")
