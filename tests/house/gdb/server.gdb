@@ -1,4 +1,4 @@
-# The way of a push on the rank that serves (src/README.md).
+# The way of a push on the rank that serves (src/distributed/README.md).
 set pagination off
 set breakpoint pending on
 break rounds_push

@@ -1,4 +1,4 @@
-# The way of a push on the rank that works (src/README.md).
+# The way of a push on the rank that works (src/distributed/README.md).
 set pagination off
 set breakpoint pending on
 break worker_push
