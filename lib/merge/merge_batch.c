@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/xxh64.h"
 #include "merge/merge_run.h"
 
 /* A batch ends behind so many bytes of inputs: later passes should find them in the caches. Keys
@@ -44,6 +45,14 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
         memory += merge_adapter_bytes(m->models[i], factors[i], j->wide);
     }
     return rc;
+}
+
+/* Random numbers follow from the seed, the text of the key, a stream, and the place of an element.
+ * So neither threads nor blocks, shards or other keys change them. */
+static uint64_t draw_hash(const char *key, int64_t stream)
+{
+    uint64_t parts[] = {xxh64(key, strlen(key)), (uint64_t)stream};
+    return xxh64(parts, sizeof parts);
 }
 
 /* The selections of a job, by number. */
@@ -92,7 +101,7 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     for (size_t i = 0; i < n; i++)
         j->cell[i] = &j->number[i];
     for (int i = 0; i < p->ndraws; i++)
-        j->draw[i] = merge_draw_key_of(p->draw[i].seed, j->like->name, p->draw[i].stream);
+        j->draw[i] = draw_hash(j->like->name, p->draw[i].stream);
     const plan_pass *last = &p->plan->pass[p->plan->npasses - 1];
     bool fuses = last->elements && !j->wide && last->nsums == 0;
     int64_t fused = fuses ? merge_fused_bytes(last->elements) : 0;

@@ -11,7 +11,7 @@
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Buffers whose distance is a power of two would share a few sets of a cache. */
-#define BUFFER_BYTES ((int64_t)(MERGE_CHUNK + MERGE_DRAW_GROUP) * 8 + 192)
+#define BUFFER_BYTES ((int64_t)(MERGE_CHUNK + KERNEL_UNIFORMS) * 8 + 192)
 
 static void grow(int *most, int n)
 {
@@ -150,12 +150,11 @@ static void *draw_of(merge_worker *w, int i)
 {
     const merge_job *j = w->job;
     char *to = w->draws + i * BUFFER_BYTES;
-    int64_t group = w->first / MERGE_DRAW_GROUP, skipped = w->first % MERGE_DRAW_GROUP;
-    int64_t ngroups = (skipped + w->n + MERGE_DRAW_GROUP - 1) / MERGE_DRAW_GROUP;
-    if (!w->have_draw[i] && j->wide)
-        merge_draw_f64((double *)(void *)to, &j->draw[i], group, ngroups);
-    else if (!w->have_draw[i])
-        merge_draw_f32((float *)(void *)to, &j->draw[i], group, ngroups);
+    int64_t group = w->first / KERNEL_UNIFORMS, skipped = w->first % KERNEL_UNIFORMS;
+    int64_t ngroups = (skipped + w->n + KERNEL_UNIFORMS - 1) / KERNEL_UNIFORMS;
+    if (!w->have_draw[i])
+        kernel_best()->uniforms(to, j->wide, (uint64_t)j->plan->draw[i].seed, j->draw[i],
+                                (uint64_t)group, ngroups);
     w->have_draw[i] = true;
     return to + skipped * j->width;
 }

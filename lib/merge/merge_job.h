@@ -12,7 +12,6 @@
 
 #include "merge/merge.h"
 #include "merge/merge_adapter.h"
-#include "merge/merge_draw.h"
 #include "merge/merge_fused.h"
 #include "merge/merge_select.h"
 #include "tensors/walk.h"
@@ -51,7 +50,7 @@ typedef struct merge_job {
     merge_plan own;
     merge_product *product;    /* of each adapter that has the key, in the order of the models */
     int nproducts;
-    merge_draw_key *draw;      /* of each draw of the plan */
+    uint64_t *draw;            /* of each draw of the plan: the upper half of its counters */
     int pass;                  /* the one that runs */
     bool again;                /* it runs once more, for selections that are not done */
     uint64_t *number;          /* the numbers, each in its own type, at the start of its 8 bytes */

@@ -252,6 +252,7 @@ const kernel_table KERNEL_TABLE = {
     sum_lanes,
     spread,
     normals,
+    uniforms,
     whole_loops,
 };
 

@@ -6,58 +6,43 @@
 #include "base/mem.h"
 #include "base/philox.h"
 #include "cpu/half.h"
-#include "merge/merge_draw.h"
 #include "merge/merge_adapter.h"
 #include "merge/merge_job.h"
 #include "test.h"
 #include "vm/kernel_fold.h"
 
+/* Whichever loops a processor takes. Counters cross the carry into the upper half. */
 TEST(merge_draw_is_philox)
 {
-    merge_draw_key k = merge_draw_key_of(0x123456789abcdef, "fc.weight", 3);
-    float x[4 * MERGE_DRAW_GROUP];
-    double wide[4 * MERGE_DRAW_GROUP];
-    int64_t group = ((int64_t)1 << 30) + 5; /* counters beyond 32 bits */
-    merge_draw_f32(x, &k, group, 4);
-    merge_draw_f64(wide, &k, group, 4);
-    for (int g = 0; g < 4; g++)
-        for (int w = 0; w < 4; w++)
-            for (int b = 0; b < 16; b++) {
-                uint64_t at = (uint64_t)(group + g) * 16 + (uint64_t)b;
-                philox counter = {{(uint32_t)at, (uint32_t)(at >> 32), k.hash[0], k.hash[1]}};
-                philox p = philox_rounds(counter, k.seed[0], k.seed[1]);
-                int i = g * MERGE_DRAW_GROUP + w * 16 + b;
-                CHECK(x[i] == (float)(p.word[w] >> 8) * 0x1p-24f);
-                CHECK(wide[i] == (double)x[i]);
-            }
-}
-
-/* Whichever way a processor takes. Counters cross the carry into the upper half. */
-TEST(merge_draw_ways)
-{
-    static const uint64_t counters[] = {0, 16, 0xfffffff8u, UINT64_C(0x123456789abcdef0)};
-    merge_draw_words want, got;
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-        merge_draw_key k = merge_draw_key_of(-(int64_t)counters[i], "w", 3);
-        merge_draw_way(0)(want, &k, counters[i]);
-        for (int way = 1; merge_draw_way(way); way++) {
-            memset(got, 0xa5, sizeof got);
-            merge_draw_way(way)(got, &k, counters[i]);
-            CHECK(memcmp(got, want, sizeof want) == 0);
+    static const uint64_t groups[] = {0, (UINT64_C(1) << 28) - 2, UINT64_C(0x123456789abcdef)};
+    const uint64_t seed = UINT64_C(0xf123456789abcdef), hash = UINT64_C(0xfedcba9812345678);
+    float x[4 * KERNEL_UNIFORMS];
+    double wide[4 * KERNEL_UNIFORMS];
+    for (int i = 0; i < 3 * 3; i++) {
+        const kernel_table *k = kernel_tables(i / 3);
+        if (!k)
+            break;
+        k->uniforms(x, false, seed, hash, groups[i % 3], 4);
+        k->uniforms(wide, true, seed, hash, groups[i % 3], 4);
+        for (int n = 0; n < 4 * KERNEL_UNIFORMS; n++) {
+            uint64_t at = (groups[i % 3] + (uint64_t)(n / 64)) * 16 + (uint64_t)(n % 16);
+            philox counter = {{(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)hash,
+                               (uint32_t)(hash >> 32)}};
+            philox p = philox_rounds(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
+            CHECK(x[n] == (float)(p.word[n % 64 / 16] >> 8) * 0x1p-24f);
+            CHECK(wide[n] == (double)x[n]);
         }
     }
 }
 
 TEST(merge_draw_moments)
 {
-    enum { GROUPS = 4000, N = GROUPS * MERGE_DRAW_GROUP };
+    enum { GROUPS = 4000, N = GROUPS * KERNEL_UNIFORMS };
     float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
-    static const char *const keys[] = {"a", "a", "b", "a"};
-    static const int64_t seeds[] = {1, 2, 1, 1}, streams[] = {0, 0, 0, 1};
+    static const uint64_t seeds[] = {1, 2, 1, 1}, hashes[] = {7, 7, 8, UINT64_C(7) << 32};
     for (int k = 0; k < 4; k++) {
-        merge_draw_key key = merge_draw_key_of(seeds[k], keys[k], streams[k]);
         double sum = 0, squares = 0, with = 0;
-        merge_draw_f32(k ? y : x, &key, 0, GROUPS);
+        kernel_best()->uniforms(k ? y : x, false, seeds[k], hashes[k], 0, GROUPS);
         const float *z = k ? y : x;
         for (int i = 0; i < N; i++) {
             CHECK(z[i] >= 0 && z[i] < 1);
@@ -67,7 +52,7 @@ TEST(merge_draw_moments)
         }
         CHECK(fabs(sum / N - 0.5) < 0.003);
         CHECK(fabs(squares / N - 1.0 / 12) < 0.001);
-        CHECK(fabs(with / N) < 0.001); /* of neighbours, and of other seeds, keys, streams */
+        CHECK(fabs(with / N) < 0.001); /* of neighbours, and of other seeds, hashes */
     }
     free(x);
     free(y);
