@@ -78,8 +78,7 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
     return KV_OK;
 }
 
-/* Allocates the arrays of a job with a plan, and makes its draws, its fused program and selections.
- */
+/* Allocates the arrays of a job with a plan, and makes its draws and selections. */
 static int make_rule_job(merging *r, merge_job *j, kv_err *e)
 {
     const merge_plan *p = j->plan;
@@ -102,13 +101,6 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
         j->cell[i] = &j->number[i];
     for (int i = 0; i < p->ndraws; i++)
         j->draw[i] = draw_hash(j->like->name, p->draw[i].stream);
-    const plan_pass *last = &p->plan->pass[p->plan->npasses - 1];
-    bool fuses = last->elements && !j->wide && last->nsums == 0;
-    int64_t fused = fuses ? merge_fused_bytes(last->elements) : 0;
-    void *memory = fused ? arena_alloc(&r->memory, (size_t)fused, e) : NULL;
-    if (fused && !memory)
-        return KV_E_MEMORY;
-    j->fused = fused ? merge_fused_make(memory, last->elements) : NULL;
     return make_selections(r, j, e);
 }
 
@@ -139,7 +131,7 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
     j->width = j->wide ? 8 : 4;
     bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
     if (rule)
-        rc = merge_plans_get(r->plans, &j->plan, &j->own, j->like, j->wide, factors, e);
+        rc = merge_plans_get(r->plans, j, factors, e);
     if (!rc && !rule && j->kind == MERGE_JOB_RULE)
         j->kind = MERGE_JOB_COPY; /* of no elements */
     if (!rc)

@@ -98,6 +98,10 @@ typedef struct kernel_table {
     kernel_normals *normals;
     kernel_uniforms *uniforms;
     kernel_whole *const *whole; /* by number in whole_list.h */
+
+    /* The float32 kernel that reads its operands `which`, as bits, from arrays of bfloat16; or
+     * NULL. */
+    kernel_loop *(*narrow)(int kernel, int which);
 } kernel_table;
 
 /* The fastest table that this processor can use. */

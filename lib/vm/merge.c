@@ -331,6 +331,13 @@ static void give_item(rule_run *r, const char *name, const merge_given *given)
     give_number(r, name, bracket ? host_float(from[i]) : host_text(given->key));
 }
 
+static kv_dtype dtype_of(const rule_run *r, const merge_given *given, int slot)
+{
+    int input = slot == MERGE_BASE ? MERGE_MODELS : plan_slot_index(slot);
+    bool is_input = slot == MERGE_BASE || slot < MERGE_PRODUCT;
+    return is_input && given->bf16[input] ? KV_BFLOAT16 : prog_dtype(r->type);
+}
+
 static void set_given(rule_run *r, const merge_given *given)
 {
     const rule_ast *rule = r->binding->rule;
@@ -343,7 +350,7 @@ static void set_given(rule_run *r, const merge_given *given)
             give_item(r, g->text, given);
         else if (g->slot > MERGE_MERGED)
             rule_env_find(&r->env, g->text)->at =
-                prog_load(r->b, g->slot, prog_dtype(r->type), r->type);
+                prog_load(r->b, g->slot, dtype_of(r, given, g->slot), r->type);
     }
 }
 

@@ -62,6 +62,8 @@ typedef struct merge_given {
     int64_t size;              /* elements */
     int64_t row; /* elements of a row: of all axes behind the first; of a vector all of them */
     bool wide;                 /* float64 */
+    bool bf16[MERGE_MODELS + 1]; /* not wide: which models, and last the base, programs read as
+                                    arrays of bfloat16 */
 } merge_given;
 
 /* A draw of numbers from [0, 1), one an element, which follow from seed, key, stream and the
@@ -73,8 +75,9 @@ typedef struct merge_draw {
 /* The plan of one key, and what stands in its slots. */
 typedef struct merge_plan {
     plan *plan;     /* passes as plan_pass.h has them */
-    prog_type type; /* PROG_F32 or PROG_F64: of the arrays in all slots. Numbers, and the terms that
-                       they are made of, have types of their own (number_type of plan_pass.h) */
+    prog_type type; /* PROG_F32 or PROG_F64: of the arrays in all slots but those of bfloat16.
+                       Numbers, and the terms that they are made of, have types of their own
+                       (number_type of plan_pass.h) */
     int ndraws, nranks;
     merge_draw draw[MERGE_MODELS];
     /* Each ranking: one pass, which stores its terms to MERGE_MERGED. MERGE_RANK + i is the rank of
