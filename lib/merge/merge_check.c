@@ -1,6 +1,7 @@
 /* Checks of a merge before a byte is written: all that headers and the rule tell. */
 #include <string.h>
 
+#include "array/sort.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -299,7 +300,7 @@ int merge_job_cut(merge_job *j, kv_err *e)
         int64_t row = merge_row_of(j->like);
         cut_rows(j);
         if (j->piece > MERGE_RANKS_BYTES / j->width / j->plan->nranks ||
-            j->plan->nranks * j->piece * j->width + row_ranks_bytes(row) > MERGE_RANKS_BYTES)
+            j->plan->nranks * j->piece * j->width + sort_order_bytes(row) > MERGE_RANKS_BYTES)
             return kv_err_set(
                 e, KV_E_UNSUPPORTED,
                 "\"%.80s\" has rows of %lld elements: the ranks of %d rows do not fit "

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/kv_assert.h"
+#include "array/sort.h"
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "merge/merge_job.h"
@@ -53,7 +53,7 @@ void merge_room_add(merge_room *room, const merge_job *job, int ninputs)
         grow_bytes(&room->scratch_bytes, p->rank[i]->program_bytes);
     if (p->nranks > 0) {
         grow_bytes(&room->ranks_bytes, p->nranks * mem_aligned(job->piece * job->width));
-        grow_bytes(&room->sorting_bytes, row_ranks_bytes(merge_row_of(job->like)));
+        grow_bytes(&room->sorting_bytes, sort_order_bytes(merge_row_of(job->like)));
     }
 }
 
@@ -120,11 +120,10 @@ static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type
 static int input_of(merge_worker *w, int i, void **at, kv_err *e)
 {
     const merge_job *j = w->job;
-    *at = (void *)(uintptr_t)w->input[i]; /* only read */
-    if (w->have_input[i])
-        return KV_OK;
     tensor_type type;
     const char *data;
+    if ((*at = w->input[i]))
+        return KV_OK;
     int rc = bytes_of(w, i, &data, &type, e);
     if (rc)
         return rc;
@@ -133,14 +132,13 @@ static int input_of(merge_worker *w, int i, void **at, kv_err *e)
     int64_t width = tensor_type_bytes(type, 1);
     *at = w->inputs + i * BUFFER_BYTES;
     if (same && (uintptr_t)data % (uintptr_t)width == 0)
-        *at = (void *)(uintptr_t)data;
+        *at = (void *)(uintptr_t)data; /* only read */
     else if (same)
         memcpy(*at, data, (size_t)(w->n * width));
     else if (j->wide)
         tensor_decode_f64(*at, type, data, w->n);
     else
         tensor_decode_f32(*at, type, data, w->n);
-    w->have_input[i] = true;
     w->input[i] = *at;
     return KV_OK;
 }
@@ -151,20 +149,18 @@ static void *draw_of(merge_worker *w, int i)
     char *to = w->draws + i * BUFFER_BYTES;
     int64_t group = w->first / KERNEL_UNIFORMS, skipped = w->first % KERNEL_UNIFORMS;
     int64_t ngroups = (skipped + w->n + KERNEL_UNIFORMS - 1) / KERNEL_UNIFORMS;
-    if (!w->have_draw[i])
+    if (!w->draw[i])
         kernel_best()->uniforms(to, j->wide, (uint64_t)j->plan->draw[i].seed, j->draw[i],
                                 (uint64_t)group, ngroups);
-    w->have_draw[i] = true;
-    return to + skipped * j->width;
+    return w->draw[i] = to + skipped * j->width;
 }
 
 static void *product_of(merge_worker *w, int i)
 {
     char *to = w->products + i * BUFFER_BYTES;
-    if (!w->have_product[i])
+    if (!w->product[i])
         merge_product_part(to, &w->job->product[i], w->first, w->n);
-    w->have_product[i] = true;
-    return to;
+    return w->product[i] = to;
 }
 
 static void *rank_of(const merge_worker *w, int i)
@@ -341,90 +337,6 @@ int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e
     return KV_OK;
 }
 
-/* ---- Ranks of the terms of a row ------------------------------------------------------------- */
-
-/* Radix sort of keys that have the order of the terms, digit by digit from the lowest, which keeps
- * equal ones in their order. Digits that are equal in all keys are left out. Short rows are sorted
- * by insertion, since clearing the counts would take longer. */
-enum { DIGIT = 11, DIGITS = 1 << DIGIT, SHORT = 48 };
-
-typedef struct item {
-    uint64_t key;
-    int64_t at; /* of the term in its row */
-} item;
-
-int64_t row_ranks_bytes(int64_t n)
-{
-    return 2 * n * (int64_t)sizeof(item);
-}
-
-static uint64_t key_of(const void *terms, bool wide, int64_t i)
-{
-    if (wide) {
-        double y = ((const double *)terms)[i] + 0;
-        uint64_t u;
-        memcpy(&u, &y, sizeof u);
-        return y != y ? UINT64_MAX : u ^ (u >> 63 ? UINT64_MAX : (uint64_t)1 << 63);
-    }
-    float y = ((const float *)terms)[i] + 0;
-    uint32_t u;
-    memcpy(&u, &y, sizeof u);
-    return y != y ? UINT32_MAX : u ^ (u >> 31 ? UINT32_MAX : (uint32_t)1 << 31);
-}
-
-static void insert_each(item *x, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        item one = x[i];
-        int64_t k = i;
-        for (; k > 0 && x[k - 1].key > one.key; k--)
-            x[k] = x[k - 1];
-        x[k] = one;
-    }
-}
-
-/* Returns which of the two arrays holds the result. */
-static item *sort(item *x, item *other, int64_t n, bool wide)
-{
-    for (int shift = 0; shift < (wide ? 64 : 32); shift += DIGIT) {
-        int64_t count[DIGITS] = {0}, at = 0;
-        for (int64_t i = 0; i < n; i++)
-            count[x[i].key >> shift & (DIGITS - 1)]++;
-        if (count[x[0].key >> shift & (DIGITS - 1)] == n)
-            continue;
-        for (int d = 0; d < DIGITS; d++) {
-            int64_t c = count[d];
-            count[d] = at;
-            at += c;
-        }
-        for (int64_t i = 0; i < n; i++)
-            other[count[x[i].key >> shift & (DIGITS - 1)]++] = x[i];
-        item *swap = x;
-        x = other;
-        other = swap;
-    }
-    return x;
-}
-
-void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch)
-{
-    item *x = scratch;
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (item){key_of(terms, wide, i), i};
-    if (n <= SHORT)
-        insert_each(x, n);
-    else
-        x = sort(x, x + n, n, wide);
-    double last = (double)(n - 1);
-    for (int64_t i = 0; i < n; i++) {
-        double r = n == 1 ? 0.5 : (double)i / last;
-        if (wide)
-            ((double *)rank)[x[i].at] = r;
-        else
-            ((float *)rank)[x[i].at] = (float)r;
-    }
-}
-
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
 void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk)
@@ -432,14 +344,27 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
     w->first = first;
     w->n = n;
     w->chunk = chunk;
-    memset(w->have_input, 0, sizeof w->have_input);
-    memset(w->have_draw, 0, sizeof w->have_draw);
-    memset(w->have_product, 0, sizeof w->have_product);
+    memset(w->input, 0, sizeof w->input);
+    memset(w->draw, 0, sizeof w->draw);
+    memset(w->product, 0, sizeof w->product);
     if (first >= w->block_first && first + n <= w->block_first + w->block_n)
         return;
     w->block_first = first;
     w->block_n = w->piece_end - first < w->block_most ? w->piece_end - first : w->block_most;
     memset(w->block, 0, sizeof w->block);
+}
+
+void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch)
+{
+    const int64_t *at = sort_order(scratch, terms, wide ? KV_FLOAT64 : KV_FLOAT32, n);
+    double last = (double)(n - 1);
+    for (int64_t i = 0; i < n; i++) {
+        double r = n == 1 ? 0.5 : (double)i / last;
+        if (wide)
+            ((double *)rank)[at[i]] = r;
+        else
+            ((float *)rank)[at[i]] = (float)r;
+    }
 }
 
 /* The terms of one ranking, of the chunk. */

@@ -72,8 +72,8 @@ typedef struct merge_worker {
 
     /* The chunk: n elements of the key from `first` on; `chunk` is its index in the key. */
     int64_t first, n, chunk;
-    bool have_input[MERGE_INPUTS], have_draw[MERGE_MODELS], have_product[MERGE_MODELS];
-    const void *input[MERGE_INPUTS]; /* where have_input is true: its elements, for programs */
+    /* Its elements as programs read them; NULL: not made yet. */
+    void *input[MERGE_INPUTS], *draw[MERGE_MODELS], *product[MERGE_MODELS];
 
     /* The job, and the pass of it, whose numbers are in `copies`. */
     const merge_job *copied;
@@ -151,12 +151,9 @@ bool merge_job_ranks(const merge_job *job, int pass);
 /* Returns true if a pass stores the merged array. */
 bool merge_job_stores(const merge_job *job, int pass);
 
-/* Bytes of scratch memory for a row of n terms. */
-int64_t row_ranks_bytes(int64_t n);
-
 /* rank[i], from 0 to 1, tells the place of terms[i] among all n: place / (n - 1). Of equal terms
  * the first is the smaller; -0 equals 0; nan is above all. 0.5 if n is 1. Terms and ranks are
- * float32, or float64 if wide, and may be one array. scratch: row_ranks_bytes, aligned to 64. */
+ * float32, or float64 if wide, and may be one array. scratch: sort_order_bytes of array/sort.h. */
 void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch);
 
 /* ---- The rule, written out and planned: once for all keys of a shape where that is enough ---- */

@@ -29,7 +29,9 @@ enum {
     MERGE_PRODUCT = MERGE_MODEL + PLAN_KIND,   /* lora_B[i] times lora_A[i] */
     MERGE_UNIFORM = MERGE_PRODUCT + PLAN_KIND, /* random numbers, by draw */
     MERGE_RANK = MERGE_UNIFORM + PLAN_KIND,    /* ranks within rows, by ranking */
-    MERGE_BASE = MERGE_RANK + PLAN_KIND
+    MERGE_BASE = MERGE_RANK + PLAN_KIND,
+    MERGE_WEIGHT = MERGE_BASE + PLAN_KIND, /* no slots, but given numbers: weights, and scales */
+    MERGE_SCALE = MERGE_WEIGHT + PLAN_KIND /* of adapters */
 };
 
 /* What a rule is given: how many models, and of what kind. A rule for other counts is made anew. */

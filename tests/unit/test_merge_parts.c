@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "array/sort.h"
 #include "base/philox.h"
 #include "cpu/half.h"
 #include "merge/merge_adapter.h"
@@ -80,7 +80,7 @@ TEST(merge_row_ranks)
         for (int wide = 0; wide < 2; wide++)
             for (int way = 0; way < 3; way++) {
                 int64_t n = sizes[s];
-                void *scratch = aligned_alloc(64, (size_t)((row_ranks_bytes(n) + 63) / 64 * 64));
+                void *scratch = aligned_alloc(64, (size_t)((sort_order_bytes(n) + 63) / 64 * 64));
                 for (int64_t i = 0; i < n; i++)
                     put(terms, wide, i,
                         way == 0   ? sin((double)i * 37)
