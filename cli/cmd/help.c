@@ -472,11 +472,7 @@ static void command_page(buf *out, const command *c)
 {
     command_help(out, c);
     if (c->args[0].kind == ARG_MERGE) {
-        buf_add(out, "On a GPU, --ctx gpu(0): all rules but those that select by size, draw "
-                     "random numbers, rank,\n  fold adapters in, or call what a GPU may "
-                     "round otherwise (exp, log, sin, cos and ** of\n  arrays). A virtual "
-                     "GPU is the CPU, and runs all of them.\n"
-                     "Rules, which help merge NAME shows:\n");
+        buf_add(out, "Rules, which help merge NAME shows:\n");
         merges_list(out);
     }
 }

@@ -279,6 +279,21 @@ static const sort_items *sort_items_of(kv_dtype dtype, bool indices)
     return indices ? &with_indices[i] : &values[i];
 }
 
+int64_t sort_order_bytes(int64_t n)
+{
+    return 2 * n * (int64_t)sizeof(pair);
+}
+
+const int64_t *sort_order(void *room, const void *x, kv_dtype dtype, int64_t n)
+{
+    const sort_items *items = sort_items_of(dtype, true);
+    char *behind = (char *)room + n * items->bytes; /* of the sort, then for the indices */
+    items->make(room, x, n, 0, false);
+    items->sort(room, behind, n);
+    items->give(behind, room, n, false);
+    return (const int64_t *)(const void *)behind;
+}
+
 /* Items of a run, which stay in the L2 cache while they are sorted; and elements that are converted
  * together. */
 enum { RUN = 1 << 17, BLOCK = 512 };

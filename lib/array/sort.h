@@ -15,6 +15,11 @@ typedef enum sort_what { SORT_VALUES, SORT_INDICES } sort_what;
 /* A new array of a's shape. down: from the largest on, nan first. */
 int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool down, kv_err *e);
 
+/* The order of n numbers, float32 or float64, of memory of the caller: the index of the smallest
+ * first. Returns it in room, sort_order_bytes aligned to 8. -0 equals 0. */
+int64_t sort_order_bytes(int64_t n);
+const int64_t *sort_order(void *room, const void *x, kv_dtype dtype, int64_t n);
+
 /* The quantiles q[0], q[1], … (0 to 1) along an axis, by linear interpolation in float64; nan where
  * there is one. The result has an axis of nq in front of those that remain; its dtype is that of a
  * mean. Error: value (no elements). */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/xxh64.h"
 #include "merge/merge_run.h"
 
 /* A batch ends behind so many bytes of inputs: later passes should find them in the caches. Keys
@@ -46,6 +47,14 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
     return rc;
 }
 
+/* Random numbers follow from the seed, the text of the key, a stream, and the place of an element.
+ * So neither threads nor blocks, shards or other keys change them. */
+static uint64_t draw_hash(const char *key, int64_t stream)
+{
+    uint64_t parts[] = {xxh64(key, strlen(key)), (uint64_t)stream};
+    return xxh64(parts, sizeof parts);
+}
+
 /* The selections of a job, by number. */
 static int make_selections(merging *r, merge_job *j, kv_err *e)
 {
@@ -69,8 +78,7 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
     return KV_OK;
 }
 
-/* Allocates the arrays of a job with a plan, and makes its draws, its fused program and selections.
- */
+/* Allocates the arrays of a job with a plan, and makes its draws and selections. */
 static int make_rule_job(merging *r, merge_job *j, kv_err *e)
 {
     const merge_plan *p = j->plan;
@@ -92,14 +100,7 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     for (size_t i = 0; i < n; i++)
         j->cell[i] = &j->number[i];
     for (int i = 0; i < p->ndraws; i++)
-        j->draw[i] = merge_draw_key_of(p->draw[i].seed, j->like->name, p->draw[i].stream);
-    const plan_pass *last = &p->plan->pass[p->plan->npasses - 1];
-    bool fuses = last->elements && !j->wide && last->nsums == 0;
-    int64_t fused = fuses ? merge_fused_bytes(last->elements) : 0;
-    void *memory = fused ? arena_alloc(&r->memory, (size_t)fused, e) : NULL;
-    if (fused && !memory)
-        return KV_E_MEMORY;
-    j->fused = fused ? merge_fused_make(memory, last->elements) : NULL;
+        j->draw[i] = draw_hash(j->like->name, p->draw[i].stream);
     return make_selections(r, j, e);
 }
 
@@ -130,7 +131,7 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
     j->width = j->wide ? 8 : 4;
     bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
     if (rule)
-        rc = merge_plans_get(r->plans, &j->plan, &j->own, j->like, j->wide, factors, e);
+        rc = merge_plans_get(r->plans, j, factors, e);
     if (!rc && !rule && j->kind == MERGE_JOB_RULE)
         j->kind = MERGE_JOB_COPY; /* of no elements */
     if (!rc)

@@ -1,6 +1,7 @@
 /* Checks of a merge before a byte is written: all that headers and the rule tell. */
 #include <string.h>
 
+#include "array/sort.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -8,10 +9,10 @@
 
 /* ---- Plans of keys --------------------------------------------------------------------------- */
 
-/* A plan that keys share which have as many elements, in rows of one length. */
+/* A plan that keys share which have as many elements, in rows of one length, and inputs of
+ * bfloat16 in the same places. */
 typedef struct shape_plan {
-    int64_t size, row;
-    bool wide;
+    merge_given given;
     merge_plan plan;
     struct shape_plan *next;
 } shape_plan;
@@ -69,7 +70,9 @@ static int share(merge_plans *p, const merge_plan **out, const merge_rule *r,
                  const merge_given *given, kv_err *e)
 {
     shape_plan *s = p->shapes;
-    while (s && (s->size != given->size || s->row != given->row || s->wide != given->wide))
+    while (s && (s->given.size != given->size || s->given.row != given->row ||
+                 s->given.wide != given->wide ||
+                 memcmp(s->given.bf16, given->bf16, sizeof given->bf16) != 0))
         s = s->next;
     if (!s) {
         s = mem_zalloc(1, sizeof *s, e);
@@ -80,9 +83,7 @@ static int share(merge_plans *p, const merge_plan **out, const merge_rule *r,
             mem_free(s);
             return rc;
         }
-        s->size = given->size;
-        s->row = given->row;
-        s->wide = given->wide;
+        s->given = *given;
         s->next = p->shapes;
         p->shapes = s;
     }
@@ -90,33 +91,33 @@ static int share(merge_plans *p, const merge_plan **out, const merge_rule *r,
     return KV_OK;
 }
 
-int merge_plans_get(merge_plans *p, const merge_plan **out, merge_plan *own,
-                    const tensor_info *like, bool wide, const merge_factors *factors, kv_err *e)
+int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, kv_err *e)
 {
     const merge *m = p->m;
     double weights[MERGE_MODELS], scales[MERGE_MODELS];
+    merge_given given = {.key = j->like->name,
+                         .weights = weights,
+                         .lora_scales = scales,
+                         .size = j->like->elements,
+                         .row = merge_row_of(j->like),
+                         .wide = j->wide};
     int n = 0;
     for (int i = 0; i < m->nmodels; i++) {
         if (m->adapters && factors[i].a < 0)
             continue;
+        given.bf16[n] = merge_reads_bf16(j, m->models[i], i);
         weights[n] = m->weights ? m->weights[i] : 1;
         scales[n++] = m->lora_scales ? m->lora_scales[i] : 1;
     }
-    merge_given given = {.key = like->name,
-                         .weights = weights,
-                         .lora_scales = scales,
-                         .size = like->elements,
-                         .row = merge_row_of(like),
-                         .wide = wide};
+    given.bf16[MERGE_MODELS] = m->base && merge_reads_bf16(j, m->base, m->nmodels);
     merge_rule *r;
     int rc = rule_for(p, n, &r, e);
     if (rc)
         return rc;
     if (merge_rule_is_of_shape(r))
-        return share(p, out, r, &given, e);
-    rc = merge_plan_make(own, r, &given, e);
-    *out = own;
-    return rc;
+        return share(p, &j->plan, r, &given, e);
+    j->plan = &j->own;
+    return merge_plan_make(&j->own, r, &given, e);
 }
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -299,7 +300,7 @@ int merge_job_cut(merge_job *j, kv_err *e)
         int64_t row = merge_row_of(j->like);
         cut_rows(j);
         if (j->piece > MERGE_RANKS_BYTES / j->width / j->plan->nranks ||
-            j->plan->nranks * j->piece * j->width + row_ranks_bytes(row) > MERGE_RANKS_BYTES)
+            j->plan->nranks * j->piece * j->width + sort_order_bytes(row) > MERGE_RANKS_BYTES)
             return kv_err_set(
                 e, KV_E_UNSUPPORTED,
                 "\"%.80s\" has rows of %lld elements: the ranks of %d rows do not fit "
@@ -335,7 +336,7 @@ static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
     int rc = merge_job_find(&j, factors, m, key, e);
     if (rc || j.kind != MERGE_JOB_RULE || j.like->elements == 0)
         return rc;
-    rc = merge_plans_get(plans, &j.plan, &j.own, j.like, j.wide, factors, e);
+    rc = merge_plans_get(plans, &j, factors, e);
     if (!rc)
         rc = merge_job_cut(&j, e);
     merge_plan_release(&j.own);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/kv_assert.h"
+#include "array/sort.h"
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "merge/merge_job.h"
@@ -11,7 +11,7 @@
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Buffers whose distance is a power of two would share a few sets of a cache. */
-#define BUFFER_BYTES ((int64_t)(MERGE_CHUNK + MERGE_DRAW_GROUP) * 8 + 192)
+#define BUFFER_BYTES ((int64_t)(MERGE_CHUNK + KERNEL_UNIFORMS) * 8 + 192)
 
 static void grow(int *most, int n)
 {
@@ -53,7 +53,7 @@ void merge_room_add(merge_room *room, const merge_job *job, int ninputs)
         grow_bytes(&room->scratch_bytes, p->rank[i]->program_bytes);
     if (p->nranks > 0) {
         grow_bytes(&room->ranks_bytes, p->nranks * mem_aligned(job->piece * job->width));
-        grow_bytes(&room->sorting_bytes, row_ranks_bytes(merge_row_of(job->like)));
+        grow_bytes(&room->sorting_bytes, sort_order_bytes(merge_row_of(job->like)));
     }
 }
 
@@ -116,33 +116,30 @@ static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type
     return rc;
 }
 
-/* The elements of an input, as numbers; or as they are, where that is BF16 and `raw`. */
-static int input_of(merge_worker *w, int i, bool raw, merge_fused_array *to, kv_err *e)
+/* The elements of an input as programs read them: numbers, or BF16. */
+static int input_of(merge_worker *w, int i, void **at, kv_err *e)
 {
     const merge_job *j = w->job;
-    to->at = (void *)(uintptr_t)w->input[i]; /* only read */
-    if (w->have_input[i])
-        return KV_OK;
     tensor_type type;
     const char *data;
+    if ((*at = w->input[i]))
+        return KV_OK;
     int rc = bytes_of(w, i, &data, &type, e);
     if (rc)
         return rc;
-    to->at = (void *)(uintptr_t)data;
-    if (raw && type == TENSOR_BF16 && (uintptr_t)data % 2 == 0) {
-        to->kind = MERGE_FUSED_BF16;
-        return KV_OK;
-    }
-    bool lies =
-        type == (j->wide ? TENSOR_F64 : TENSOR_F32) && (uintptr_t)data % (uintptr_t)j->width == 0;
-    if (!lies)
-        to->at = w->inputs + i * BUFFER_BYTES;
-    if (!lies && j->wide)
-        tensor_decode_f64(to->at, type, data, w->n);
-    else if (!lies)
-        tensor_decode_f32(to->at, type, data, w->n);
-    w->have_input[i] = true;
-    w->input[i] = to->at;
+    bool bf16 = merge_reads_bf16(j, tensor_reader_of(w->readers[i]), i);
+    bool same = bf16 || type == (j->wide ? TENSOR_F64 : TENSOR_F32);
+    int64_t width = tensor_type_bytes(type, 1);
+    *at = w->inputs + i * BUFFER_BYTES;
+    if (same && (uintptr_t)data % (uintptr_t)width == 0)
+        *at = (void *)(uintptr_t)data; /* only read */
+    else if (same)
+        memcpy(*at, data, (size_t)(w->n * width));
+    else if (j->wide)
+        tensor_decode_f64(*at, type, data, w->n);
+    else
+        tensor_decode_f32(*at, type, data, w->n);
+    w->input[i] = *at;
     return KV_OK;
 }
 
@@ -150,23 +147,20 @@ static void *draw_of(merge_worker *w, int i)
 {
     const merge_job *j = w->job;
     char *to = w->draws + i * BUFFER_BYTES;
-    int64_t group = w->first / MERGE_DRAW_GROUP, skipped = w->first % MERGE_DRAW_GROUP;
-    int64_t ngroups = (skipped + w->n + MERGE_DRAW_GROUP - 1) / MERGE_DRAW_GROUP;
-    if (!w->have_draw[i] && j->wide)
-        merge_draw_f64((double *)(void *)to, &j->draw[i], group, ngroups);
-    else if (!w->have_draw[i])
-        merge_draw_f32((float *)(void *)to, &j->draw[i], group, ngroups);
-    w->have_draw[i] = true;
-    return to + skipped * j->width;
+    int64_t group = w->first / KERNEL_UNIFORMS, skipped = w->first % KERNEL_UNIFORMS;
+    int64_t ngroups = (skipped + w->n + KERNEL_UNIFORMS - 1) / KERNEL_UNIFORMS;
+    if (!w->draw[i])
+        kernel_best()->uniforms(to, j->wide, (uint64_t)j->plan->draw[i].seed, j->draw[i],
+                                (uint64_t)group, ngroups);
+    return w->draw[i] = to + skipped * j->width;
 }
 
 static void *product_of(merge_worker *w, int i)
 {
     char *to = w->products + i * BUFFER_BYTES;
-    if (!w->have_product[i])
+    if (!w->product[i])
         merge_product_part(to, &w->job->product[i], w->first, w->n);
-    w->have_product[i] = true;
-    return to;
+    return w->product[i] = to;
 }
 
 static void *rank_of(const merge_worker *w, int i)
@@ -175,23 +169,22 @@ static void *rank_of(const merge_worker *w, int i)
     return w->ranks + i * mem_aligned(j->piece * j->width) + (w->first - w->piece_first) * j->width;
 }
 
-/* The elements of the chunk of an array that programs read; raw: of input_of. */
-static int array_of(merge_worker *w, int slot, bool raw, merge_fused_array *to, kv_err *e)
+/* The elements of the chunk of an array that programs read. */
+static int array_of(merge_worker *w, int slot, void **at, kv_err *e)
 {
     int i = plan_slot_index(slot);
-    to->kind = MERGE_FUSED_F32;
     switch (plan_slot_kind(slot)) {
     case MERGE_RANK:
-        to->at = rank_of(w, i);
+        *at = rank_of(w, i);
         return KV_OK;
     case MERGE_UNIFORM:
-        to->at = draw_of(w, i);
+        *at = draw_of(w, i);
         return KV_OK;
     case MERGE_PRODUCT:
-        to->at = product_of(w, i);
+        *at = product_of(w, i);
         return KV_OK;
     default:
-        return input_of(w, slot == MERGE_BASE ? w->room->inputs - 1 : i, raw, to, e);
+        return input_of(w, slot == MERGE_BASE ? w->room->inputs - 1 : i, at, e);
     }
 }
 
@@ -260,82 +253,48 @@ static int cut_of(merge_worker *w, int number, int64_t *cut, kv_err *e)
     return rc;
 }
 
-/* The arrays of a pass at the chunk's begin, and where each number changes to the next one. */
-typedef struct pass_slots {
-    merge_fused_array array[PLAN_MAX_SLOTS];
-    int64_t width[PLAN_MAX_SLOTS]; /* of an element; 0 for numbers */
-    int64_t cut[PLAN_MAX_SLOTS];
-    int number[PLAN_MAX_SLOTS]; /* -1: none */
-    bool is_cut;                /* a number changes inside the chunk */
-} pass_slots;
-
-static int bind_slot(merge_worker *w, pass_slots *to, int s, int pass, void *merged, bool raw,
+/* Binds slot s of a pass to the chunk; *cut: at which of its elements a number changes. */
+static int bind_slot(merge_worker *w, int s, int pass, void *merged, void **at, int64_t *cut,
                      kv_err *e)
 {
-    const plan *p = w->job->plan->plan;
-    int slot = p->pass[pass].slot[s], i = plan_slot_index(slot), rc = KV_OK;
-    merge_fused_array *array = &to->array[s];
-    to->number[s] = -1;
-    to->cut[s] = w->n;
-    to->width[s] = w->job->width;
-    array->kind = MERGE_FUSED_F32;
+    int slot = w->job->plan->plan->pass[pass].slot[s], i = plan_slot_index(slot), rc = KV_OK;
+    *cut = w->n;
     if (slot == MERGE_MERGED) {
-        array->at = merged ? merged : w->merged;
+        *at = merged ? merged : w->merged;
     } else if (slot >= PLAN_MERGE) {
-        rc = array_of(w, slot, raw, array, e);
+        rc = array_of(w, slot, at, e);
     } else if (plan_slot_kind(slot) == PLAN_TERMS) {
-        array->at = merge_worker_terms(w, pass, i);
-        to->width[s] = p->number_type[p->pass[pass].sum[i].number] == PROG_F32 ? 4 : 8;
+        *at = merge_worker_terms(w, pass, i);
     } else {
-        to->number[s] = i;
         if (w->job->select[i] && w->job->pass_of[i] < pass)
-            rc = cut_of(w, i, &to->cut[s], e);
-        to->width[s] = 0;
-        to->is_cut |= to->cut[s] > 0 && to->cut[s] < w->n;
-        *array = (merge_fused_array){copies_of(w, i, to->cut[s] <= 0), MERGE_FUSED_NUMBER};
+            rc = cut_of(w, i, cut, e);
+        *at = copies_of(w, i, *cut <= 0);
     }
     return rc;
 }
 
-static int bind_slots(merge_worker *w, pass_slots *to, int pass, void *merged, bool raw, kv_err *e)
-{
-    int rc = KV_OK;
-    to->is_cut = false;
-    for (int s = 0; s < w->job->plan->plan->pass[pass].nslots && !rc; s++)
-        rc = bind_slot(w, to, s, pass, merged, raw, e);
-    return rc;
-}
-
-/* Runs a program on the elements up to the next cut, and so on. */
-static void run_cut(merge_worker *w, const plan_pass *pass, const pass_slots *slots)
-{
-    void *at[PLAN_MAX_SLOTS];
-    for (int64_t from = 0, to; from < w->n; from = to) {
-        to = w->n;
-        for (int s = 0; s < pass->nslots; s++) {
-            bool behind = slots->cut[s] <= from;
-            at[s] = behind ? copies_of(w, slots->number[s], true)
-                           : (char *)slots->array[s].at + from * slots->width[s];
-            to = !behind && slots->cut[s] < to ? slots->cut[s] : to;
-        }
-        prog_run(pass->elements, at, to - from, w->scratch);
-    }
-}
-
+/* Between two cuts, the program runs on all elements at once. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
 {
-    const plan *p = w->job->plan->plan;
-    bool fused = w->job->fused && pass == p->npasses - 1 && w->n % MERGE_FUSED_TILE == 0;
-    pass_slots slots;
-    int rc = bind_slots(w, &slots, pass, merged, fused, e);
-    if (!rc && fused && slots.is_cut) {
-        fused = false;
-        rc = bind_slots(w, &slots, pass, merged, false, e);
+    const plan_pass *p = &w->job->plan->plan->pass[pass];
+    const prog *elements = p->elements;
+    void *at[PLAN_MAX_SLOTS];
+    int64_t cut[PLAN_MAX_SLOTS];
+    int rc = KV_OK;
+    for (int s = 0; s < p->nslots && !rc; s++)
+        rc = bind_slot(w, s, pass, merged, &at[s], &cut[s], e);
+    for (int64_t from = 0, to; from < w->n && !rc; from = to) {
+        to = w->n;
+        for (int s = 0; s < p->nslots; s++)
+            to = cut[s] > from && cut[s] < to ? cut[s] : to;
+        prog_run(elements, at, to - from, w->scratch);
+        for (int s = 0; s < p->nslots && to < w->n; s++) {
+            int64_t bytes = s < elements->nslots ? elements->slot_bytes[s] : 0;
+            at[s] = (char *)at[s] + bytes * (to - from);
+            if (cut[s] == to)
+                at[s] = copies_of(w, plan_slot_index(p->slot[s]), true);
+        }
     }
-    if (!rc && fused)
-        merge_fused_run(w->job->fused, slots.array, w->n);
-    else if (!rc)
-        run_cut(w, &p->pass[pass], &slots);
     return rc;
 }
 
@@ -378,90 +337,6 @@ int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e
     return KV_OK;
 }
 
-/* ---- Ranks of the terms of a row ------------------------------------------------------------- */
-
-/* Radix sort of keys that have the order of the terms, digit by digit from the lowest, which keeps
- * equal ones in their order. Digits that are equal in all keys are left out. Short rows are sorted
- * by insertion, since clearing the counts would take longer. */
-enum { DIGIT = 11, DIGITS = 1 << DIGIT, SHORT = 48 };
-
-typedef struct item {
-    uint64_t key;
-    int64_t at; /* of the term in its row */
-} item;
-
-int64_t row_ranks_bytes(int64_t n)
-{
-    return 2 * n * (int64_t)sizeof(item);
-}
-
-static uint64_t key_of(const void *terms, bool wide, int64_t i)
-{
-    if (wide) {
-        double y = ((const double *)terms)[i] + 0;
-        uint64_t u;
-        memcpy(&u, &y, sizeof u);
-        return y != y ? UINT64_MAX : u ^ (u >> 63 ? UINT64_MAX : (uint64_t)1 << 63);
-    }
-    float y = ((const float *)terms)[i] + 0;
-    uint32_t u;
-    memcpy(&u, &y, sizeof u);
-    return y != y ? UINT32_MAX : u ^ (u >> 31 ? UINT32_MAX : (uint32_t)1 << 31);
-}
-
-static void insert_each(item *x, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        item one = x[i];
-        int64_t k = i;
-        for (; k > 0 && x[k - 1].key > one.key; k--)
-            x[k] = x[k - 1];
-        x[k] = one;
-    }
-}
-
-/* Returns which of the two arrays holds the result. */
-static item *sort(item *x, item *other, int64_t n, bool wide)
-{
-    for (int shift = 0; shift < (wide ? 64 : 32); shift += DIGIT) {
-        int64_t count[DIGITS] = {0}, at = 0;
-        for (int64_t i = 0; i < n; i++)
-            count[x[i].key >> shift & (DIGITS - 1)]++;
-        if (count[x[0].key >> shift & (DIGITS - 1)] == n)
-            continue;
-        for (int d = 0; d < DIGITS; d++) {
-            int64_t c = count[d];
-            count[d] = at;
-            at += c;
-        }
-        for (int64_t i = 0; i < n; i++)
-            other[count[x[i].key >> shift & (DIGITS - 1)]++] = x[i];
-        item *swap = x;
-        x = other;
-        other = swap;
-    }
-    return x;
-}
-
-void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch)
-{
-    item *x = scratch;
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (item){key_of(terms, wide, i), i};
-    if (n <= SHORT)
-        insert_each(x, n);
-    else
-        x = sort(x, x + n, n, wide);
-    double last = (double)(n - 1);
-    for (int64_t i = 0; i < n; i++) {
-        double r = n == 1 ? 0.5 : (double)i / last;
-        if (wide)
-            ((double *)rank)[x[i].at] = r;
-        else
-            ((float *)rank)[x[i].at] = (float)r;
-    }
-}
-
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
 void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk)
@@ -469,14 +344,27 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
     w->first = first;
     w->n = n;
     w->chunk = chunk;
-    memset(w->have_input, 0, sizeof w->have_input);
-    memset(w->have_draw, 0, sizeof w->have_draw);
-    memset(w->have_product, 0, sizeof w->have_product);
+    memset(w->input, 0, sizeof w->input);
+    memset(w->draw, 0, sizeof w->draw);
+    memset(w->product, 0, sizeof w->product);
     if (first >= w->block_first && first + n <= w->block_first + w->block_n)
         return;
     w->block_first = first;
     w->block_n = w->piece_end - first < w->block_most ? w->piece_end - first : w->block_most;
     memset(w->block, 0, sizeof w->block);
+}
+
+void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch)
+{
+    const int64_t *at = sort_order(scratch, terms, wide ? KV_FLOAT64 : KV_FLOAT32, n);
+    double last = (double)(n - 1);
+    for (int64_t i = 0; i < n; i++) {
+        double r = n == 1 ? 0.5 : (double)i / last;
+        if (wide)
+            ((double *)rank)[at[i]] = r;
+        else
+            ((float *)rank)[at[i]] = (float)r;
+    }
 }
 
 /* The terms of one ranking, of the chunk. */
@@ -485,12 +373,10 @@ static int rank_terms(merge_worker *w, int i, kv_err *e)
     const plan_pass *pass = &w->job->plan->rank[i]->pass[0];
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++) {
-        merge_fused_array array = {.at = rank_of(w, i)};
-        int rc = pass->slot[s] == MERGE_MERGED ? KV_OK
-                                               : array_of(w, pass->slot[s], false, &array, e);
+        arrays[s] = rank_of(w, i);
+        int rc = pass->slot[s] == MERGE_MERGED ? KV_OK : array_of(w, pass->slot[s], &arrays[s], e);
         if (rc)
             return rc;
-        arrays[s] = array.at;
     }
     prog_run(pass->elements, arrays, w->n, w->scratch);
     return KV_OK;

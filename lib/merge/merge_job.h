@@ -12,8 +12,6 @@
 
 #include "merge/merge.h"
 #include "merge/merge_adapter.h"
-#include "merge/merge_draw.h"
-#include "merge/merge_fused.h"
 #include "merge/merge_select.h"
 #include "tensors/walk.h"
 #include "vm/plan_pass.h"
@@ -51,7 +49,7 @@ typedef struct merge_job {
     merge_plan own;
     merge_product *product;    /* of each adapter that has the key, in the order of the models */
     int nproducts;
-    merge_draw_key *draw;      /* of each draw of the plan */
+    uint64_t *draw;            /* of each draw of the plan: the upper half of its counters */
     int pass;                  /* the one that runs */
     bool again;                /* it runs once more, for selections that are not done */
     uint64_t *number;          /* the numbers, each in its own type, at the start of its 8 bytes */
@@ -61,7 +59,6 @@ typedef struct merge_job {
     int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
     atomic_llong *lost;        /* its elements that overflowed (merge_run.h) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
-    merge_fused *fused;        /* the program of the last pass in tiles; NULL: not of that kind */
 } merge_job;
 
 typedef struct merge_worker {
@@ -75,8 +72,8 @@ typedef struct merge_worker {
 
     /* The chunk: n elements of the key from `first` on; `chunk` is its index in the key. */
     int64_t first, n, chunk;
-    bool have_input[MERGE_INPUTS], have_draw[MERGE_MODELS], have_product[MERGE_MODELS];
-    const void *input[MERGE_INPUTS]; /* its elements, decoded, where have_input is true */
+    /* Its elements as programs read them; NULL: not made yet. */
+    void *input[MERGE_INPUTS], *draw[MERGE_MODELS], *product[MERGE_MODELS];
 
     /* The job, and the pass of it, whose numbers are in `copies`. */
     const merge_job *copied;
@@ -100,6 +97,12 @@ checkpoint *merge_first(const merge *m);
 /* Makes the job of key number `key` from the headers of the inputs, without a plan. Out: factors,
  * of adapters the tensors that each has for the key. Errors: those of merge_check. */
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e);
+
+/* Returns true if the programs of a job read input number `input`, of c, as bfloat16. */
+static inline bool merge_reads_bf16(const merge_job *j, const checkpoint *c, int input)
+{
+    return !j->wide && j->at[input] >= 0 && checkpoint_at(c, j->at[input])->type == TENSOR_BF16;
+}
 
 /* Cuts a job that has its plan into pieces. Error: unsupported (a row too long for its ranks). */
 int merge_job_cut(merge_job *j, kv_err *e);
@@ -136,9 +139,9 @@ int merge_worker_piece(merge_worker *w, const merge_job *job, const walk_piece *
  * in the key. Chunks of a piece come in order. */
 void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk);
 
-/* Runs the program of a pass on the chunk, in tiles (merge_fused.h) where that is possible. The
- * terms of its sum i are then at merge_worker_terms(w, pass, i), the merged elements at `merged`,
- * or in w->merged if that is NULL. Errors: those of tensor_read. */
+/* Runs the program of a pass on the chunk. The terms of its sum i are then at
+ * merge_worker_terms(w, pass, i), the merged elements at `merged`, or in w->merged if that is NULL.
+ * Errors: those of tensor_read. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
@@ -148,12 +151,9 @@ bool merge_job_ranks(const merge_job *job, int pass);
 /* Returns true if a pass stores the merged array. */
 bool merge_job_stores(const merge_job *job, int pass);
 
-/* Bytes of scratch memory for a row of n terms. */
-int64_t row_ranks_bytes(int64_t n);
-
 /* rank[i], from 0 to 1, tells the place of terms[i] among all n: place / (n - 1). Of equal terms
  * the first is the smaller; -0 equals 0; nan is above all. 0.5 if n is 1. Terms and ranks are
- * float32, or float64 if wide, and may be one array. scratch: row_ranks_bytes, aligned to 64. */
+ * float32, or float64 if wide, and may be one array. scratch: sort_order_bytes of array/sort.h. */
 void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch);
 
 /* ---- The rule, written out and planned: once for all keys of a shape where that is enough ---- */
@@ -166,10 +166,9 @@ void merge_plans_free(merge_plans *p); /* NULL is allowed */
 /* Checks the rule, whatever keys there are. Errors: those of merge_rule_make. */
 int merge_plans_check(merge_plans *p, kv_err *e);
 
-/* The plan of a key, which has the shape of `like`. *out becomes a plan that lives as long as p, or
- * `own`, which the caller releases. factors: of adapters, one each, a < 0 where one lacks the key.
- * Errors: those of merge_rule_make and merge_plan_make. */
-int merge_plans_get(merge_plans *p, const merge_plan **out, merge_plan *own,
-                    const tensor_info *like, bool wide, const merge_factors *factors, kv_err *e);
+/* The plan of a job: one that lives as long as p, or its own, which the caller releases. factors:
+ * of adapters, one each, a < 0 where one lacks the key. Errors: those of merge_rule_make and
+ * merge_plan_make. */
+int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, kv_err *e);
 
 #endif

@@ -79,6 +79,15 @@ typedef void kernel_whole(float *const *arrays, const float *more, const float *
 /* to[i] = noise_normal(seed, draw, from + i) of noise.h, for n elements. */
 typedef void kernel_normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int64_t n);
 
+enum { KERNEL_UNIFORMS = 64 };
+
+/* Random numbers from [0, 1), rounded down to multiples of 2^-24, for ngroups groups of
+ * KERNEL_UNIFORMS elements: float32, or float64 if wide. They are words of Philox
+ * (base/philox_rounds.h) with `seed` as its key: number 64 g + 16 w + b is word w of the counter
+ * whose lower half is 16 (group + g) + b, and whose upper half is `hash`. */
+typedef void kernel_uniforms(void *to, bool wide, uint64_t seed, uint64_t hash, uint64_t group,
+                             int64_t ngroups);
+
 /* Kernels by prog_type, or KERNEL_WIDE, and by prog_op or number above; NULL where a type has no
  * such operation. */
 typedef struct kernel_table {
@@ -87,7 +96,12 @@ typedef struct kernel_table {
     kernel_sum *sum;
     kernel_spread *spread;
     kernel_normals *normals;
+    kernel_uniforms *uniforms;
     kernel_whole *const *whole; /* by number in whole_list.h */
+
+    /* The float32 kernel that reads its operands `which`, as bits, from arrays of bfloat16; or
+     * NULL. */
+    kernel_loop *(*narrow)(int kernel, int which);
 } kernel_table;
 
 /* The fastest table that this processor can use. */

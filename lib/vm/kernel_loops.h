@@ -97,6 +97,56 @@ FLOAT_LOOPS
 #undef E
 #undef SUFFIX
 
+/* ---- float32, with operands of bfloat16 ------------------------------------------------------ */
+
+/* Each with its operands of bfloat16, as bits. A mean of such arrays is bound by memory, and
+ * widening one of them first costs as many stores as the operation itself. */
+#define NARROW_KERNELS(X)                                                                          \
+    X(PROG_ADD, add, 3)                                                                            \
+    X(PROG_SUB, sub, 3)                                                                            \
+    X(PROG_MUL, mul, 1)                                                                            \
+    X(KERNEL_LIN1, lin1, 1)                                                                        \
+    X(KERNEL_LIN2, lin2, 3)                                                                        \
+    X(KERNEL_LIN2, lin2, 1)                                                                        \
+    X(KERNEL_LIN2, lin2, 2)                                                                        \
+    X(KERNEL_LIN3, lin3, 7)                                                                        \
+    X(KERNEL_LIN3, lin3, 6)
+
+static inline float read_operand(const void *from, int narrow, int64_t i)
+{
+    curve_bitsf x = {.number = 0};
+    if (!narrow)
+        return ((const float *)from)[i];
+    x.bits = (unsigned)((const uint16_t *)from)[i] << 16;
+    return x.number;
+}
+
+#define NARROW_LOOP(number, loop, which)                                                           \
+    static void loop##_bf16_##which(void *dst, const void *va, const void *vb, const void *vc,     \
+                                    const void *vk, int64_t n)                                     \
+    {                                                                                              \
+        float *d = dst;                                                                            \
+        const float *k = vk;                                                                       \
+        const float k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3];                                    \
+        NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
+        {                                                                                          \
+            d[i] = loop##_at_f32(read_operand(va, (which)&1, i), read_operand(vb, (which)&2, i),   \
+                                 read_operand(vc, (which)&4, i), k0, k1, k2, k3);                  \
+        }                                                                                          \
+    }
+
+NARROW_KERNELS(NARROW_LOOP)
+
+static kernel_loop *narrow_loop(int kernel, int which)
+{
+#define NARROW_CASE(number, loop, bits)                                                            \
+    if (kernel == (number) && which == (bits))                                                     \
+        return loop##_bf16_##bits;
+    NARROW_KERNELS(NARROW_CASE)
+#undef NARROW_CASE
+    return NULL;
+}
+
 /* ---- float64 --------------------------------------------------------------------------------- */
 
 #define OF_T(function) function
@@ -252,7 +302,9 @@ const kernel_table KERNEL_TABLE = {
     sum_lanes,
     spread,
     normals,
+    uniforms,
     whole_loops,
+    narrow_loop,
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* The loop over noise.h, a part of kernel_loops.h. KERNEL_VECTOR: bytes of a vector.
+/* The loops over words of Philox, a part of kernel_loops.h: normal() of noise.h, and uniform().
+ * KERNEL_VECTOR: bytes of a vector.
  *
  * A product of two words of 32 bits needs a lane of 64. Compilers widen the words of each round and
  * narrow its products again, with a shuffle for each, which takes three times as long as the
@@ -102,6 +103,36 @@ static void normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int6
         from += (uint64_t)m;
         n -= m;
     }
+}
+
+#define UNIFORMS(name, T)                                                                          \
+    static void name(T *to, uint64_t seed, philox counter, int64_t ngroups)                        \
+    {                                                                                              \
+        for (; ngroups > 0; ngroups--, to += NOISE_GROUP) {                                        \
+            arith_bits words[4][NOISE_LANES];                                                      \
+            noise_blocks(words, counter, seed);                                                    \
+            for (int w = 0; w < 4; w++)                                                            \
+                NO_CARRY for (int l = 0; l < NOISE_LANES; l++)                                     \
+                {                                                                                  \
+                    to[w * NOISE_LANES + l] = (T)(int)((unsigned)words[w][l] >> 8) * (T)0x1p-24;   \
+                }                                                                                  \
+            counter.word[0] += NOISE_LANES;                                                        \
+            counter.word[1] += counter.word[0] == 0;                                               \
+        }                                                                                          \
+    }
+
+UNIFORMS(uniform_floats, float)
+UNIFORMS(uniform_doubles, double)
+
+static void uniforms(void *to, bool wide, uint64_t seed, uint64_t hash, uint64_t group,
+                     int64_t ngroups)
+{
+    uint64_t at = group * NOISE_LANES;
+    philox counter = {{(unsigned)at, (unsigned)(at >> 32), (unsigned)hash, (unsigned)(hash >> 32)}};
+    if (wide)
+        uniform_doubles(to, seed, counter, ngroups);
+    else
+        uniform_floats(to, seed, counter, ngroups);
 }
 
 #endif

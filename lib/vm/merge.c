@@ -282,12 +282,7 @@ static rule_operand cosine(rule_run *r, const ast *call, prog_type type)
 /* matmul(lora_B[i], lora_A[i]): the check left no other. */
 static rule_operand product(rule_run *r, const ast *call, prog_type type)
 {
-    const rule_ast *rule = r->binding->rule;
-    int slot = -1;
-    for (int i = 0; i < rule->ngiven; i++)
-        if (strcmp(rule->given[i].text, call->kid[0]->u.text) == 0)
-            slot = rule->given[i].slot;
-    return of_value(load(r, slot, type));
+    return of_value(prog_cast(r->b, type, rule_env_find(&r->env, call->kid[0]->u.text)->at));
 }
 
 static rule_operand merge_element(rule_run *r, const ast *call, const element_function *f,
@@ -313,22 +308,11 @@ static rule_operand merge_element(rule_run *r, const ast *call, const element_fu
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
-static void give_number(rule_run *r, const char *name, host x)
+static kv_dtype dtype_of(const rule_run *r, const merge_given *given, int slot)
 {
-    rule_name *n = rule_env_find(&r->env, name);
-    n->number = x;
-}
-
-/* The given name list[i], of numbers. */
-static void give_item(rule_run *r, const char *name, const merge_given *given)
-{
-    const char *bracket = strchr(name, '[');
-    bool weights = bracket && strncmp(name, "weights[", 8) == 0;
-    const double *from = weights ? given->weights : given->lora_scales;
-    int64_t i = 0;
-    for (const char *c = bracket ? bracket + 1 : ""; *c >= '0' && *c <= '9'; c++)
-        i = i * 10 + (*c - '0');
-    give_number(r, name, bracket ? host_float(from[i]) : host_text(given->key));
+    int input = slot == MERGE_BASE ? MERGE_MODELS : plan_slot_index(slot);
+    bool is_input = slot == MERGE_BASE || slot < MERGE_PRODUCT;
+    return is_input && given->bf16[input] ? KV_BFLOAT16 : prog_dtype(r->type);
 }
 
 static void set_given(rule_run *r, const merge_given *given)
@@ -336,14 +320,19 @@ static void set_given(rule_run *r, const merge_given *given)
     const rule_ast *rule = r->binding->rule;
     for (int i = 0; i < rule->nparams; i++)
         if (rule_is_given(r->binding, i))
-            give_number(r, rule->params[i].name, r->binding->values[i]);
+            rule_env_find(&r->env, rule->params[i].name)->number = r->binding->values[i];
     for (int i = 0; i < rule->ngiven; i++) {
         const rule_given_name *g = &rule->given[i];
-        if (!g->element)
-            give_item(r, g->text, given);
-        else if (g->slot > MERGE_MERGED)
-            rule_env_find(&r->env, g->text)->at =
-                prog_load(r->b, g->slot, prog_dtype(r->type), r->type);
+        rule_name *n = rule_env_find(&r->env, g->text);
+        int at = plan_slot_index(g->slot);
+        if (g->element && g->slot > MERGE_MERGED)
+            n->at = prog_load(r->b, g->slot, dtype_of(r, given, g->slot), r->type);
+        else if (g->slot == MERGE_WEIGHT + at)
+            n->number = host_float(given->weights[at]);
+        else if (g->slot == MERGE_SCALE + at)
+            n->number = host_float(given->lora_scales[at]);
+        else if (!g->element)
+            n->number = host_text(given->key);
     }
 }
 

@@ -29,7 +29,9 @@ enum {
     MERGE_PRODUCT = MERGE_MODEL + PLAN_KIND,   /* lora_B[i] times lora_A[i] */
     MERGE_UNIFORM = MERGE_PRODUCT + PLAN_KIND, /* random numbers, by draw */
     MERGE_RANK = MERGE_UNIFORM + PLAN_KIND,    /* ranks within rows, by ranking */
-    MERGE_BASE = MERGE_RANK + PLAN_KIND
+    MERGE_BASE = MERGE_RANK + PLAN_KIND,
+    MERGE_WEIGHT = MERGE_BASE + PLAN_KIND, /* no slots, but given numbers: weights, and scales */
+    MERGE_SCALE = MERGE_WEIGHT + PLAN_KIND /* of adapters */
 };
 
 /* What a rule is given: how many models, and of what kind. A rule for other counts is made anew. */
@@ -62,6 +64,8 @@ typedef struct merge_given {
     int64_t size;              /* elements */
     int64_t row; /* elements of a row: of all axes behind the first; of a vector all of them */
     bool wide;                 /* float64 */
+    bool bf16[MERGE_MODELS + 1]; /* not wide: which models, and last the base, programs read as
+                                    arrays of bfloat16 */
 } merge_given;
 
 /* A draw of numbers from [0, 1), one an element, which follow from seed, key, stream and the
@@ -73,8 +77,9 @@ typedef struct merge_draw {
 /* The plan of one key, and what stands in its slots. */
 typedef struct merge_plan {
     plan *plan;     /* passes as plan_pass.h has them */
-    prog_type type; /* PROG_F32 or PROG_F64: of the arrays in all slots. Numbers, and the terms that
-                       they are made of, have types of their own (number_type of plan_pass.h) */
+    prog_type type; /* PROG_F32 or PROG_F64: of the arrays in all slots but those of bfloat16.
+                       Numbers, and the terms that they are made of, have types of their own
+                       (number_type of plan_pass.h) */
     int ndraws, nranks;
     merge_draw draw[MERGE_MODELS];
     /* Each ranking: one pass, which stores its terms to MERGE_MERGED. MERGE_RANK + i is the rank of

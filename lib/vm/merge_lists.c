@@ -191,12 +191,14 @@ static void give_names(list_writer *w, rule_ast *r)
             given[n++] = (rule_given_name){writer_item(w, "lora_B", i), RULE_NAME_GIVEN, true,
                                            MERGE_PRODUCT + i};
             given[n++] =
-                (rule_given_name){writer_item(w, "lora_scale", i), RULE_NAME_GIVEN, false, -1};
+                (rule_given_name){writer_item(w, "lora_scale", i), RULE_NAME_GIVEN, false,
+                                             MERGE_SCALE + i};
         } else {
             given[n++] = (rule_given_name){writer_item(w, "models", i), RULE_NAME_GIVEN, true,
                                            MERGE_MODEL + i};
         }
-        given[n++] = (rule_given_name){writer_item(w, "weights", i), RULE_NAME_GIVEN, false, -1};
+        given[n++] = (rule_given_name){writer_item(w, "weights", i), RULE_NAME_GIVEN, false,
+                                       MERGE_WEIGHT + i};
     }
     r->given = given;
     r->ngiven = n;

@@ -80,6 +80,7 @@ typedef struct inst {
     uint16_t kernel; /* its number, for people */
     uint8_t kind, type;
     uint8_t to, from;
+    uint8_t narrow;       /* INST_KERNEL: the operands that it reads from bfloat16, as bits */
     int16_t dst, a, b, c; /* unused: 0 */
     uint16_t k;           /* its constants begin at this 8-byte word of the pool */
 } inst;
@@ -152,7 +153,7 @@ typedef struct tile {
     int32_t kid[3]; /* -1: unused */
     int32_t slot;   /* the array it writes, or -1: a register */
     uint16_t kernel;
-    uint8_t kind, type, to, from;
+    uint8_t kind, type, to, from, narrow;
     uint8_t nk;
     tile_constant k[KERNEL_CONSTANTS];
 } tile;

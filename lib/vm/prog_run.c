@@ -260,7 +260,10 @@ static void print_kernel(const prog *p, const inst *in, buf *out)
             print_constant(p, in, *end - '0', out);
             s = end;
         } else if (end == s + 1 && *s <= 'c') {
+            bool narrow = in->narrow >> (*s - 'a') & 1;
+            buf_add(out, narrow ? "float32(" : "");
             print_place(p, operand[*s - 'a'], out);
+            buf_add(out, narrow ? ")" : "");
         } else {
             buf_put(out, s, end > s ? (size_t)(end - s) : 1);
             s = end > s ? end - 1 : s;

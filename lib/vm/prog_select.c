@@ -7,7 +7,7 @@
  * Places. A result lives in a register of one block. When it is stored, and no later instruction
  * reads the old contents of the array, it is written to the array at once, and later instructions
  * read it there. All other stores come last. Arrays of a type that needs no conversion are operands
- * as they are; nothing is copied.
+ * as they are, and so are those of bfloat16 where a loop reads them; nothing is copied.
  *
  * Worked example: stored = stored - 0.1*input, w = stored*stored (arrays 0, 1, 2, all float32)
  *     a0 = a0*1 + a1*-0.1
@@ -95,6 +95,23 @@ static void count_uses(selection *s)
 
 /* ---- Tiles ----------------------------------------------------------------------------------- */
 
+/* The operands of a tile that are arrays of bfloat16, as bits, if its loop reads them so. */
+static uint8_t narrow_operands(const selection *s, const tile *t)
+{
+    int which = 0;
+    for (int j = 0; j < 3 && t->kind == INST_KERNEL && t->type == PROG_F32; j++) {
+        const node *n = t->kid[j] >= 0 ? &s->nodes[t->kid[j]] : NULL;
+        if (n && n->op == NODE_LOAD && n->dtype == KV_BFLOAT16 && !(n->flags & NODE_COPIED))
+            which |= 1 << j;
+    }
+    return s->b->kernels->narrow(t->kernel, which) ? (uint8_t)which : 0;
+}
+
+static bool is_narrow(const tile *t, int j)
+{
+    return t->narrow >> j & 1;
+}
+
 static void make_tiles(selection *s)
 {
     for (int64_t i = s->b->nnodes - 1; i >= 0; i--) {
@@ -103,8 +120,9 @@ static void make_tiles(selection *s)
             continue;
         tile *t = &s->tiles[s->ntiles++];
         prog_match(s->b, t, (int32_t)i);
+        t->narrow = narrow_operands(s, t);
         for (int j = 0; j < 3; j++)
-            if (t->kid[j] >= 0)
+            if (t->kid[j] >= 0 && !is_narrow(t, j))
                 s->nodes[t->kid[j]].flags |= NODE_NEEDED;
     }
     for (int32_t i = 0, j = s->ntiles - 1; i < j; i++, j--) {
@@ -121,7 +139,7 @@ static int32_t slot_read(const selection *s, const tile *t, int j)
         return -1;
     const node *n = &s->nodes[t->kid[j]];
     /* the tile of a load reads the array, the others what it gave */
-    return is_direct(n) || t->kid[j] == t->node ? n->kid[0] : -1;
+    return is_direct(n) || is_narrow(t, j) || t->kid[j] == t->node ? n->kid[0] : -1;
 }
 
 static void note_slots(selection *s)
@@ -313,12 +331,14 @@ static void put_insts(const selection *s, prog *p, inst *out, pool_writer *w)
                      .type = t->type,
                      .to = t->to,
                      .from = t->from,
+                     .narrow = t->narrow,
                      .a = place_of(s, t, 0),
                      .b = place_of(s, t, 1),
                      .c = place_of(s, t, 2)};
         in->dst = (int16_t)(t->slot >= 0 ? s->nregs + t->slot : s->where[t->node]);
         if (t->kind == INST_KERNEL)
-            in->run = p->kernels->run[t->type][t->kernel];
+            in->run = t->narrow ? p->kernels->narrow(t->kernel, t->narrow)
+                                : p->kernels->run[t->type][t->kernel];
         if (t->nk > 0)
             in->k = put_constants(w, t->type, t->k);
         p->narrows |= t->kind == INST_NARROW;

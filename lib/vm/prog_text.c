@@ -151,6 +151,13 @@ static void write_name(writer *w, const inst *in, const char *name, size_t n, co
         buf_put(w->out, name, n);
 }
 
+static int convert(writer *w, kv_dtype to, kv_dtype from, int value)
+{
+    int made = declare(w, to);
+    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d);\n", dtypes[to].tag, dtypes[from].tag, value);
+    return made;
+}
+
 static void write_kernel(writer *w, const inst *in)
 {
     static const char *const of_type[KERNEL_TYPES] = {[PROG_F32] = "KV_OF_F32",
@@ -161,8 +168,12 @@ static void write_kernel(writer *w, const inst *in)
     const int16_t places[] = {in->a, in->b, in->c};
     kv_dtype dtype = own_dtype(in);
     int operands[3] = {NONE, NONE, NONE};
-    for (int i = 0; i < form->arrays; i++)
-        operands[i] = operand(w, places[i], dtype);
+    for (int i = 0; i < form->arrays; i++) {
+        bool narrow = in->narrow >> i & 1;
+        operands[i] = operand(w, places[i], narrow ? KV_BFLOAT16 : dtype);
+        if (narrow)
+            operands[i] = convert(w, dtype, KV_BFLOAT16, operands[i]);
+    }
     int made = declare(w, dtype);
     buf_printf(w->out, "(%s)(", dtypes[dtype].item);
     for (const char *s = form->expression, *end; *s; s = end) {
@@ -182,11 +193,8 @@ static void write_kernel(writer *w, const inst *in)
 
 static void write_convert(writer *w, const inst *in)
 {
-    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
-    int a = operand(w, in->a, (kv_dtype)in->from);
-    int made = declare(w, (kv_dtype)in->to);
-    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d);\n", to, from, a);
-    finish(w, in->dst, (kv_dtype)in->to, made);
+    kv_dtype to = (kv_dtype)in->to, from = (kv_dtype)in->from;
+    finish(w, in->dst, to, convert(w, to, from, operand(w, in->a, from)));
 }
 
 static void write_narrow(writer *w, const inst *in)

@@ -143,6 +143,7 @@ END
     done <names
     run kvctl -c 'help merge'
     assert_line --index 1 '    [--weights 0.5,0.3,...] [--exclude GLOB]... [--dtype [GLOB=]T]...'
+    refute_output --partial -- '--ctx' # merges do not run on GPUs
 }
 
 # Each optimizer says how PyTorch's differs, and what can make nan of its weights: a gradient of zeros is run, with

@@ -97,7 +97,7 @@ static void run(const buf *text, merge_form form, int nparams, kv_err *e)
     merge_rule *m = NULL;
     merge_plan p = {0};
     const char *name = "k", *value = "2";
-    merge_given given = {"key", numbers, numbers, 12, 4, below(2) == 0};
+    merge_given given = {"key", numbers, numbers, 12, 4, below(2) == 0, {false}};
     int code = parse_merge(&r, &s, &memory, e);
     if (!code)
         code = merge_rule_make(&m, r, &s, form, &name, &value, nparams, e);

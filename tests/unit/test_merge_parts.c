@@ -3,61 +3,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "array/sort.h"
 #include "base/philox.h"
 #include "cpu/half.h"
-#include "merge/merge_draw.h"
 #include "merge/merge_adapter.h"
 #include "merge/merge_job.h"
 #include "test.h"
 #include "vm/kernel_fold.h"
 
+/* Whichever loops a processor takes. Counters cross the carry into the upper half. */
 TEST(merge_draw_is_philox)
 {
-    merge_draw_key k = merge_draw_key_of(0x123456789abcdef, "fc.weight", 3);
-    float x[4 * MERGE_DRAW_GROUP];
-    double wide[4 * MERGE_DRAW_GROUP];
-    int64_t group = ((int64_t)1 << 30) + 5; /* counters beyond 32 bits */
-    merge_draw_f32(x, &k, group, 4);
-    merge_draw_f64(wide, &k, group, 4);
-    for (int g = 0; g < 4; g++)
-        for (int w = 0; w < 4; w++)
-            for (int b = 0; b < 16; b++) {
-                uint64_t at = (uint64_t)(group + g) * 16 + (uint64_t)b;
-                philox counter = {{(uint32_t)at, (uint32_t)(at >> 32), k.hash[0], k.hash[1]}};
-                philox p = philox_rounds(counter, k.seed[0], k.seed[1]);
-                int i = g * MERGE_DRAW_GROUP + w * 16 + b;
-                CHECK(x[i] == (float)(p.word[w] >> 8) * 0x1p-24f);
-                CHECK(wide[i] == (double)x[i]);
-            }
-}
-
-/* Whichever way a processor takes. Counters cross the carry into the upper half. */
-TEST(merge_draw_ways)
-{
-    static const uint64_t counters[] = {0, 16, 0xfffffff8u, UINT64_C(0x123456789abcdef0)};
-    merge_draw_words want, got;
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-        merge_draw_key k = merge_draw_key_of(-(int64_t)counters[i], "w", 3);
-        merge_draw_way(0)(want, &k, counters[i]);
-        for (int way = 1; merge_draw_way(way); way++) {
-            memset(got, 0xa5, sizeof got);
-            merge_draw_way(way)(got, &k, counters[i]);
-            CHECK(memcmp(got, want, sizeof want) == 0);
+    static const uint64_t groups[] = {0, (UINT64_C(1) << 28) - 2, UINT64_C(0x123456789abcdef)};
+    const uint64_t seed = UINT64_C(0xf123456789abcdef), hash = UINT64_C(0xfedcba9812345678);
+    float x[4 * KERNEL_UNIFORMS];
+    double wide[4 * KERNEL_UNIFORMS];
+    for (int i = 0; i < 3 * 3; i++) {
+        const kernel_table *k = kernel_tables(i / 3);
+        if (!k)
+            break;
+        k->uniforms(x, false, seed, hash, groups[i % 3], 4);
+        k->uniforms(wide, true, seed, hash, groups[i % 3], 4);
+        for (int n = 0; n < 4 * KERNEL_UNIFORMS; n++) {
+            uint64_t at = (groups[i % 3] + (uint64_t)(n / 64)) * 16 + (uint64_t)(n % 16);
+            philox counter = {{(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)hash,
+                               (uint32_t)(hash >> 32)}};
+            philox p = philox_rounds(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
+            CHECK(x[n] == (float)(p.word[n % 64 / 16] >> 8) * 0x1p-24f);
+            CHECK(wide[n] == (double)x[n]);
         }
     }
 }
 
 TEST(merge_draw_moments)
 {
-    enum { GROUPS = 4000, N = GROUPS * MERGE_DRAW_GROUP };
+    enum { GROUPS = 4000, N = GROUPS * KERNEL_UNIFORMS };
     float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
-    static const char *const keys[] = {"a", "a", "b", "a"};
-    static const int64_t seeds[] = {1, 2, 1, 1}, streams[] = {0, 0, 0, 1};
+    static const uint64_t seeds[] = {1, 2, 1, 1}, hashes[] = {7, 7, 8, UINT64_C(7) << 32};
     for (int k = 0; k < 4; k++) {
-        merge_draw_key key = merge_draw_key_of(seeds[k], keys[k], streams[k]);
         double sum = 0, squares = 0, with = 0;
-        merge_draw_f32(k ? y : x, &key, 0, GROUPS);
+        kernel_best()->uniforms(k ? y : x, false, seeds[k], hashes[k], 0, GROUPS);
         const float *z = k ? y : x;
         for (int i = 0; i < N; i++) {
             CHECK(z[i] >= 0 && z[i] < 1);
@@ -67,7 +52,7 @@ TEST(merge_draw_moments)
         }
         CHECK(fabs(sum / N - 0.5) < 0.003);
         CHECK(fabs(squares / N - 1.0 / 12) < 0.001);
-        CHECK(fabs(with / N) < 0.001); /* of neighbours, and of other seeds, keys, streams */
+        CHECK(fabs(with / N) < 0.001); /* of neighbours, and of other seeds, hashes */
     }
     free(x);
     free(y);
@@ -95,7 +80,7 @@ TEST(merge_row_ranks)
         for (int wide = 0; wide < 2; wide++)
             for (int way = 0; way < 3; way++) {
                 int64_t n = sizes[s];
-                void *scratch = aligned_alloc(64, (size_t)((row_ranks_bytes(n) + 63) / 64 * 64));
+                void *scratch = aligned_alloc(64, (size_t)((sort_order_bytes(n) + 63) / 64 * 64));
                 for (int64_t i = 0; i < n; i++)
                     put(terms, wide, i,
                         way == 0   ? sin((double)i * 37)
@@ -164,57 +149,5 @@ TEST(merge_folds)
             put(x, wide, n / 2, (double)NAN);
             for (int fold = PLAN_SUM; fold < PLAN_FOLDS; fold++)
                 CHECK(isnan(kernel_fold_chunk((plan_fold)fold, type, x, n)));
-        }
-}
-
-/* In tiles each operation has the bits of a program, with operands of float32, of BF16, and
- * constants. sin and cos have loops of their own, which tiles leave to programs. */
-TEST(merge_fused_operations)
-{
-    enum { N = 2 * MERGE_FUSED_TILE, ARRAYS = 4 };
-    static const float odd[] = {0, -0.0f,    1,         -1.5f,     0.375f, -2,
-                                7, INFINITY, -INFINITY, 0x1p-149f, 3e38f,  NAN};
-    float x[ARRAYS][N], got[N];
-    uint16_t narrow[ARRAYS][N];
-    for (int a = 0; a < ARRAYS; a++)
-        for (int i = 0; i < N; i++) {
-            float from = odd[(i / (a == 0 ? 1 : a == 1 ? 12 : 5) + a) % 12] * (a == 2 ? 0.5f : 1);
-            half_narrow_bf16(&narrow[a][i], &from, 1);
-            half_widen_bf16(&x[a][i], &narrow[a][i], 1);
-        }
-    for (int op = 0; op < 2 * PROG_NOPS; op++)
-        for (int bf16 = 0; bf16 < 2; bf16++) {
-            prog_op which = (prog_op)(op / 2);
-            int arity = prog_op_arity(which);
-            kv_err e = {0};
-            prog *p = NULL;
-            prog_builder *b = prog_builder_new(&e);
-            prog_value kid[3];
-            for (int k = 0; k < 3; k++)
-                kid[k] = op % 2 && k == arity - 1 ? prog_const(b, PROG_F32, 0.75)
-                                                  : prog_load(b, k, KV_FLOAT32, PROG_F32);
-            prog_store(b, 3, KV_FLOAT32, prog_apply(b, which, kid[0], kid[1], kid[2]));
-            CHECK_OK(prog_finish(b, &p, &e));
-            prog_builder_free(b);
-            int64_t bytes = merge_fused_bytes(p);
-            CHECK(op % 2 || (bytes > 0) == (which != PROG_SIN && which != PROG_COS));
-            void *memory = malloc((size_t)bytes + 1),
-                 *scratch = mem_alloc_data(prog_scratch_bytes(p) + 64, &e);
-            void *arrays[ARRAYS] = {x[0], x[1], x[2], x[3]};
-            merge_fused_array tiles[ARRAYS];
-            for (int a = 0; a < ARRAYS; a++)
-                tiles[a] = (merge_fused_array){a == 3 ? (void *)got
-                                               : bf16 ? (void *)narrow[a]
-                                                      : (void *)x[a],
-                                               bf16 && a != 3 ? MERGE_FUSED_BF16 : MERGE_FUSED_F32};
-            prog_run(p, arrays, N, scratch);
-            if (bytes > 0)
-                merge_fused_run(merge_fused_make(memory, p), tiles, N);
-            for (int i = 0; i < N && bytes > 0; i++)
-                CHECK(memcmp(&got[i], &x[3][i], sizeof *got) == 0 ||
-                      (isnan(got[i]) && isnan(x[3][i])));
-            prog_free(p);
-            free(memory);
-            mem_free_data(scratch);
         }
 }

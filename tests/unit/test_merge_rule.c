@@ -121,7 +121,7 @@ static const char *result(const char *rule, merge_form form, arrays *a, const ch
     merge_rule *m = NULL;
     merge_plan p = {0};
     float merged[MOST] = {0};
-    merge_given key = {"k", weights, scales, a->n, a->n, false};
+    merge_given key = {"k", weights, scales, a->n, a->n, false, {false}};
     rule_ast *r = parsed(rule);
     memset(&e, 0, sizeof e);
     int code = merge_rule_make(&m, r, &text, form, names, texts, nparams, &e);

@@ -99,10 +99,10 @@ TEST(merge_run_largest)
     leave_folder("out.safetensors", NULL);
 }
 
-/* ---- Tiles ----------------------------------------------------------------------------------- */
+/* ---- Operations ------------------------------------------------------------------------------ */
 
-/* What each kernel of merge_fused.c computes, of three models. */
-#define TILED(X)                                                                                   \
+/* What loops of programs compute, of three models. */
+#define LOOPS(X)                                                                                   \
     X("a + b", a + b)                                                                              \
     X("a - b", a - b)                                                                              \
     X("a * b", a * b)                                                                              \
@@ -137,9 +137,8 @@ static uint16_t *upper_halves(const float *x)
     return y;
 }
 
-/* SIZE is no multiple of a tile: the last elements take the way of all other rules. The models are
- * numbers that BF16 holds. */
-static void check_tiles(tensor_type type)
+/* The models are numbers that BF16 holds. odd: they stand at an odd address, behind one byte. */
+static void check_loops(tensor_type type, bool odd)
 {
     enter_folder();
     buf files[3];
@@ -150,12 +149,13 @@ static void check_tiles(tensor_type type)
             x[m][i] = floorf(x[m][i] * 8) / 8 + 0.0625f * (float)m;
         uint16_t *narrow = upper_halves(x[m]);
         const void *data = type == TENSOR_BF16 ? (const void *)narrow : x[m];
-        files[m] = tensor_file(&(tensor_given){"w", type, SIZE, 0, data}, 1);
+        const tensor_given tensors[] = {{"a", TENSOR_U8, 1, 0, "7"}, {"w", type, SIZE, 0, data}};
+        files[m] = odd ? tensor_file(tensors, 2) : tensor_file(tensors + 1, 1);
         free(narrow);
     }
     float *y;
     int differ;
-#define CHECK_TILED(text, expression)                                                              \
+#define CHECK_LOOP(text, expression)                                                              \
     y = merged(&(merge_case){                                                                      \
         .rule = "{ a = models[0]; b = models[1]; c = models[2]; merged = " text " }",              \
         .files = files,                                                                            \
@@ -169,19 +169,21 @@ static void check_tiles(tensor_type type)
     }                                                                                              \
     CHECK_INT(differ, 0);                                                                          \
     free(y);
-    TILED(CHECK_TILED)
+    LOOPS(CHECK_LOOP)
     release_files(files, x, 3);
     leave_folder("out.safetensors", NULL);
 }
 
-TEST(merge_run_tiles)
+TEST(merge_run_loops)
 {
-    check_tiles(TENSOR_F32);
+    check_loops(TENSOR_F32, false);
+    check_loops(TENSOR_F32, true);
 }
 
-TEST(merge_run_tiles_bf16)
+TEST(merge_run_loops_bf16)
 {
-    check_tiles(TENSOR_BF16);
+    check_loops(TENSOR_BF16, false);
+    check_loops(TENSOR_BF16, true);
 }
 
 /* ---- Equal bits ------------------------------------------------------------------------------ */

@@ -212,6 +212,34 @@ TEST(program_half_types_convert)
                            "a0 = float16(r1)\n");
 }
 
+/* A loop reads bfloat16 as it is where there is one for that; other loops read what was widened. An
+ * array that is overwritten first is copied. */
+TEST(program_bfloat16_is_an_operand)
+{
+    prog_builder *b = begin();
+    prog_value m[3], base = prog_load(b, 3, KV_BFLOAT16, PROG_F32);
+    for (int i = 0; i < 3; i++)
+        m[i] = op2(b, PROG_SUB, prog_load(b, i, KV_BFLOAT16, PROG_F32), base);
+    prog_store(b, 4, KV_FLOAT32, op2(b, PROG_MAX, op2(b, PROG_MAX, m[0], m[1]), m[2]));
+    prog_store(b, 5, KV_FLOAT32, op1(b, PROG_SQRT, base));
+    CHECK_TEXT(text_of(b), "r0 = float32(a3)\n"
+                           "r1 = float32(a0) - float32(a3)\n"
+                           "r2 = float32(a1) - float32(a3)\n"
+                           "r3 = float32(a2) - float32(a3)\n"
+                           "r2 = max(r1, r2)\n"
+                           "a4 = max(r2, r3)\n"
+                           "a5 = sqrt(r0)\n");
+    b = begin();
+    prog_value x = prog_load(b, 0, KV_BFLOAT16, PROG_F32);
+    prog_store(b, 0, KV_BFLOAT16, op2(b, PROG_ADD, x, prog_load(b, 1, KV_BFLOAT16, PROG_F32)));
+    prog_store(b, 1, KV_BFLOAT16, x);
+    CHECK_TEXT(text_of(b), "r0 = float32(a0)\n"
+                           "r1 = float32(a1)\n"
+                           "r1 = r0 + r1\n"
+                           "a0 = bfloat16(r1)\n"
+                           "a1 = bfloat16(r0)\n");
+}
+
 TEST(program_constants_in_registers)
 {
     prog_builder *b = begin();
@@ -708,6 +736,36 @@ TEST(program_kernels_agree)
             }
         }
     }
+}
+
+/* A kernel with operands of bfloat16 is that of what they are in float32. */
+TEST(program_narrow_kernels)
+{
+    static float in[3][KERNEL_LEN], want[KERNEL_LEN], got[KERNEL_LEN], k[KERNEL_CONSTANTS];
+    static char narrow[3][KERNEL_LEN * 2];
+    int n = 0;
+    for (int i = 0; kernel_tables(i); i++)
+        for (int at = 0; at < KERNEL_END * 8; at++) {
+            kernel_loop *run = kernel_tables(i)->narrow(at / 8, at % 8);
+            for (int round = 0; run && round < 50; round++) {
+                const void *from[3];
+                for (int j = 0; j < 3; j++) {
+                    bool is = at >> j & 1;
+                    fill_array(narrow[j], KV_BFLOAT16, KERNEL_LEN);
+                    fill_array((char *)in[j], KV_FLOAT32, KERNEL_LEN);
+                    if (is)
+                        convert_elements(in[j], KV_FLOAT32, narrow[j], KV_BFLOAT16, KERNEL_LEN);
+                    from[j] = is ? (const void *)narrow[j] : in[j];
+                }
+                fill_array((char *)k, KV_FLOAT32, KERNEL_CONSTANTS);
+                int64_t length = 1 + (int64_t)draw(KERNEL_LEN);
+                run(got, from[0], from[1], from[2], k, length);
+                kernel_tables(0)->run[PROG_F32][at / 8](want, in[0], in[1], in[2], k, length);
+                check_array((char *)got, (char *)want, KV_FLOAT32, length);
+            }
+            n += run != NULL;
+        }
+    CHECK(n >= 9);
 }
 
 /* A wide kernel is the float64 one between conversions. */
