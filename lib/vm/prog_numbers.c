@@ -26,6 +26,12 @@ int prog_op_arity(prog_op op)
     return kernel_forms[op].arrays;
 }
 
+prog_op prog_op_mirrored(prog_op op)
+{
+    static const prog_op mirrored[] = {PROG_EQ, PROG_NE, PROG_GT, PROG_GE, PROG_LT, PROG_LE};
+    return mirrored[op - PROG_EQ];
+}
+
 void prog_numbers_release(prog_numbers *t)
 {
     mem_free(t->entries);
@@ -93,7 +99,7 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
                                  const prog_number kid[3])
 {
     static const prog_number no_constants[KERNEL_CONSTANTS];
-    prog_type type = (prog_type)x->type;
+    prog_type type = (prog_type)x->type, from = (prog_type)x->from;
     prog_number in[3] = {{0}}, out = {0};
     uint64_t narrow;
     switch ((number_how)x->how) {
@@ -104,25 +110,24 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
         for (int i = 0; i < prog_op_arity((prog_op)x->op); i++)
             prog_number_put(&in[i], type, kid[i]);
         kernels->run[type][x->op](&out, &in[0], &in[1], &in[2], no_constants, 1);
-        return get(&out, type);
+        break;
     case NUMBER_NEG:
         if (type == PROG_I64)
-            return (prog_number){.integer = arith_subi(0, kid[0].integer)};
-        out.number = -kid[0].number;
+            out.integer = arith_negi(kid[0].integer);
+        else
+            prog_number_put(&out, type, (prog_number){.number = -kid[0].number});
         break;
     case NUMBER_CAST:
-        prog_number_put(&in[0], (prog_type)x->from, kid[0]);
-        convert_elements(&out, prog_dtype(type), &in[0], prog_dtype((prog_type)x->from), 1);
-        return get(&out, type);
+        prog_number_put(&in[0], from, kid[0]);
+        convert_elements(&out, prog_dtype(type), &in[0], prog_dtype(from), 1);
+        break;
     case NUMBER_NARROW:
         prog_number_put(&in[0], type, kid[0]);
         convert_elements(&narrow, (kv_dtype)x->from, &in[0], prog_dtype(type), 1);
         convert_elements(&out, prog_dtype(type), &narrow, (kv_dtype)x->from, 1);
-        return get(&out, type);
+        break;
     }
-    if (isnan(out.number))
-        out.number = NAN;
-    return out;
+    return get(&out, type);
 }
 
 bool prog_numbers_fill(const prog_numbers *t, prog_number *values)

@@ -31,6 +31,7 @@ typedef enum prog_op {
 } prog_op;
 
 int prog_op_arity(prog_op op);
+prog_op prog_op_mirrored(prog_op op); /* of a comparison, its sides exchanged: > for < */
 
 /* How long a value is along the axes of a matrix: one, or as long as an array has rows, or columns.
  * Of arrays that a program loads it is (ROWS, COLUMNS), of constants (ONE, ONE), and of operations

@@ -142,6 +142,12 @@ static int check_call(checker *c, const ast *node)
 
 static int check_expr(checker *c, const ast *node, bool element);
 
+/* Tuples stand only behind the % of a text. */
+static int no_tuple(checker *c, const ast *node)
+{
+    return REFUSE(c, node, KV_E_USAGE, "a rule has no tuples but behind a text and %%");
+}
+
 /* A text may stand among elements only to be compared: with another text. */
 static int check_among_elements(checker *c, const ast *node, const ast *kid)
 {
@@ -157,10 +163,13 @@ static int check_kids(checker *c, const ast *node, bool element)
 {
     int rc = KV_OK;
     for (uint32_t i = 0; i < node->n && !rc; i++) {
+        bool values = node->kind == AST_BINARY && node->op == OP_MOD && i == 1;
         if (element)
             rc = check_among_elements(c, node, node->kid[i]);
         if (!rc)
             rc = check_expr(c, node->kid[i], element);
+        if (!rc && node->kid[i]->kind == AST_TUPLE && !values)
+            rc = no_tuple(c, node->kid[i]);
     }
     return rc;
 }
@@ -206,23 +215,10 @@ static int check_expr(checker *c, const ast *node, bool element)
     }
 }
 
-/* Tuples stand only behind the % of a text. */
-static int check_tuples(checker *c, const ast *node, bool allowed)
-{
-    if (node->kind == AST_TUPLE && !allowed)
-        return REFUSE(c, node, KV_E_USAGE, "a rule has no tuples but behind a text and %%");
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && !rc; i++) {
-        bool values = node->kind == AST_BINARY && node->op == OP_MOD && i == 1;
-        rc = check_tuples(c, node->kid[i], values);
-    }
-    return rc;
-}
-
 static int check_whole(checker *c, const ast *node)
 {
     int rc = check_expr(c, node, rule_env_is_element(&c->env, node));
-    return rc ? rc : check_tuples(c, node, false);
+    return rc || node->kind != AST_TUPLE ? rc : no_tuple(c, node);
 }
 
 /* ---- Statements ------------------------------------------------------------------------------ */
