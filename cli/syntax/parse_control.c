@@ -349,7 +349,6 @@ static ast *def_statement(parser *p, uint32_t pos)
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
     if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
-        parse_list_release(&parts);
         parse_seek(p, pos);
         return parse_rule_node(p);
     }
@@ -363,7 +362,6 @@ out:
         node = broken_def(p, &before, pos);
     if (node)
         node->u.text = name;
-    parse_list_release(&parts);
     return node;
 }
 

@@ -588,7 +588,6 @@ static bool refuse_rest(parser *p)
 ast *statement_parse_all(parser *p)
 {
     ast_list list = {0};
-    ast *node = NULL;
     uint32_t pos = p->lx.pos;
     p->method = parse_method;
     p->is_file = is_file;
@@ -609,18 +608,15 @@ ast *statement_parse_all(parser *p)
         bool on = ok || parse_recovered(p, &before);
         list.n -= p->broken && read; /* what can be read of a broken statement does not run */
         if (p->broken && !parse_append(p, &list, p->broken))
-            goto out;
+            return NULL;
         p->broken = NULL;
         if (on && !ok && parse_peek(p)->pos >= p->lx.limit)
             break; /* also at a NUL byte, which is said once */
         if (on)
             continue;
         if (p->e->code || !p->recover)
-            goto out;
+            return NULL;
         break;
     }
-    node = parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
-out:
-    parse_list_release(&list);
-    return node;
+    return parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
 }

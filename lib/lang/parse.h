@@ -268,7 +268,7 @@ bool parse_refuse_part(parser *p, bool of_mxnet);
 void parse_made(parser *p, const char *name);
 
 /* A list of nodes while its length is not known. All zero is empty. Most lists are short and need
- * no memory of their own; so a list is not copied. */
+ * no memory of their own, so a list is not copied; longer ones are in the parser's arena. */
 enum { AST_LIST_FEW = 4 };
 typedef struct ast_list {
     ast **items;
@@ -276,7 +276,6 @@ typedef struct ast_list {
     ast *few[AST_LIST_FEW];
 } ast_list;
 bool parse_append(parser *p, ast_list *l, ast *node); /* false: error, or node was NULL */
-void parse_list_release(ast_list *l);
 
 /* ---- Blocks ----
  *

@@ -201,19 +201,15 @@ static ast *comparison(parser *p, ast_op op, ast *left)
 static ast *chain(parser *p, ast *first, ast_op op)
 {
     ast_list parts = {0};
-    ast *node = NULL;
     if (!parse_append(p, &parts, first))
-        goto out;
+        return NULL;
     do {
         const ast *before = parts.items[parts.n - 1]->kid[1];
         ast *again = parse_node(p, AST_NONE, before->pos, before->end, 0);
         if (!parse_append(p, &parts, again ? comparison(p, op, again) : NULL))
-            goto out;
+            return NULL;
     } while (accept_comparison(p, &op));
-    node = parse_node_of(p, AST_CHAIN, first->pos, parts.items, parts.n);
-out:
-    parse_list_release(&parts);
-    return node;
+    return parse_node_of(p, AST_CHAIN, first->pos, parts.items, parts.n);
 }
 
 static ast *compare(parser *p)
@@ -304,9 +300,7 @@ ast *parse_exprs(parser *p, bool angles_redirect)
             break;
         node = parse_expr(p, angles_redirect);
     }
-    node = node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
-    parse_list_release(&list);
-    return node;
+    return node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
 }
 
 ast *parse_disjunction(parser *p)

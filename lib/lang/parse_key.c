@@ -259,7 +259,6 @@ ast *parse_keys(parser *p)
         if (only->kind == AST_KEY_VALUE || (only->kind == AST_KEY && only->op < 2))
             node->flags |= AST_SINGLE;
     }
-    parse_list_release(&keys);
     return node;
 }
 

@@ -51,7 +51,6 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
 out:
     if (!node)
         parse_cursor_in_call(p, &b, name, first != NULL, (uint32_t)args.n);
-    parse_list_release(&args);
     return node;
 }
 
@@ -285,21 +284,16 @@ static ast *slice(parser *p)
 static ast *index_of(parser *p, ast *base)
 {
     ast_list parts = {0};
-    ast *node = NULL;
     bracket b;
     if (!parse_open(p, &b) || !parse_append(p, &parts, base))
-        goto out;
+        return NULL;
     do {
         if (parse_is_sign(p, SIGN1(']')) && parts.n > 1)
             break;
         if (!parse_append(p, &parts, slice(p)))
-            goto out;
+            return NULL;
     } while (parse_accept(p, SIGN1(',')));
-    if (parse_close(p, &b))
-        node = parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n);
-out:
-    parse_list_release(&parts);
-    return node;
+    return parse_close(p, &b) ? parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n) : NULL;
 }
 
 /* .NAME or .NAME(args): the function with the value before it as its first argument. */

@@ -100,26 +100,21 @@ static ast *loop(parser *p, uint32_t pos)
 static ast *printed(parser *p, uint32_t pos)
 {
     ast_list exprs = {0};
-    ast *node = NULL;
     while (!parse_at_end(p)) {
         ast *one = parse_expr(p, false);
         if (!parse_append(p, &exprs, one))
-            goto out;
+            return NULL;
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
     ast *first = exprs.n == 1 ? exprs.items[0] : NULL;
     if (first && first->kind == AST_TUPLE && !(first->flags & AST_PARENS)) {
         /* print(a, b) is a command with two values */
-        node = first;
-        node->kind = RULE_PRINT;
-        node->pos = pos;
-        goto out;
+        first->kind = RULE_PRINT;
+        first->pos = pos;
+        return first;
     }
-    node = parse_node_of(p, RULE_PRINT, pos, exprs.items, exprs.n);
-out:
-    parse_list_release(&exprs);
-    return node;
+    return parse_node_of(p, RULE_PRINT, pos, exprs.items, exprs.n);
 }
 
 /* Returns true if a def changes an array in place: `stored += …`, or `stored[:] = …`, whose bracket

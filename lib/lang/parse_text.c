@@ -179,24 +179,19 @@ static ast *field_format(parser *p, const pieces *outer, uint32_t pos)
     ast_list list = {0};
     pieces all = {.list = &list, .limit = outer->limit, .raw = outer->raw};
     uint32_t at = pos;
-    ast *node = NULL;
     for (;;) {
         uint32_t end = piece_end(p, at, &all, true);
         if ((end > at || list.n == 0) &&
             !parse_append(p, &list, text_piece(p, at, end, all.raw, false)))
-            goto out;
+            return NULL;
         at = end;
         if (end == all.limit || parse_char(p, end) == '}')
             break;
         if (!field(p, &all, end, &at))
-            goto out;
+            return NULL;
     }
     parse_seek(p, at);
-    node = list.n == 1 ? list.items[0]
-                           : parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
-out:
-    parse_list_release(&list);
-    return node;
+    return list.n == 1 ? list.items[0] : parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
 }
 
 /* !r or !s behind the expression of a field; 0 when there is none, -1 after an error. */
@@ -311,21 +306,19 @@ static bool is_text(parser *p)
 ast *parse_quoted(parser *p)
 {
     ast_list list = {0};
-    ast *node = NULL;
     bool fields = false;
     uint32_t pos = parse_peek(p)->pos;
     do {
         fields |= parse_peek(p)->kind == TOK_FSTRING;
         if (!one_text(p, &list))
-            goto out;
+            return NULL;
     } while (!p->arguments && is_text(p));
-    if (fields) {
-        node = parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
-    } else if ((node = list.n == 1 ? list.items[0] : join(p, &list, pos))) {
+    if (fields)
+        return parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
+    ast *node = list.n == 1 ? list.items[0] : join(p, &list, pos);
+    if (node) {
         node->pos = pos;
         node->end = p->last;
     }
-out:
-    parse_list_release(&list);
     return node;
 }
