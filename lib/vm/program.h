@@ -109,7 +109,4 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
  * the program is one instruction, for whose arrays the processor asks by itself. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
-/* The program as text, one instruction a line: a0 is an array, r0 a register. */
-void prog_print(const prog *p, buf *out);
-
 #endif
