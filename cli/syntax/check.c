@@ -71,10 +71,8 @@ static uint32_t line_start(const parser *p, uint32_t pos)
 
 static uint32_t indent(const parser *p, uint32_t pos)
 {
-    uint32_t start = line_start(p, pos), end = start;
-    while (lex_is_blank(parse_char(p, end)))
-        end++;
-    return end - start;
+    uint32_t start = line_start(p, pos);
+    return parse_past_blanks(p, start) - start;
 }
 
 /* Returns true if the error is a `(` or `[` that is not closed: the text behind it goes on in a
@@ -185,9 +183,7 @@ static void pass_rest(parser *p, uint32_t statement)
         end--;
     end = end > statement && parse_char(p, end - 1) == '\n' ? end - 1 : line_end(p, end);
     for (uint32_t line = next_line(p, end); line < p->lx.limit; line = next_line(p, line)) {
-        uint32_t text = line;
-        while (lex_is_blank(parse_char(p, text)))
-            text++;
+        uint32_t text = parse_past_blanks(p, line);
         if (parse_char(p, text) == '\n')
             continue;
         if (!belongs_to(p, statement, text))

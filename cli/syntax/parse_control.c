@@ -429,9 +429,7 @@ ast *parse_control(parser *p, bool *known)
             return keywords[i].parse(p, t.pos);
     /* A sign or the end of the line behind `updater` makes it a name:
      * updater = mx.optimizer.get_updater(opt). Completion takes it for the keyword always. */
-    uint32_t behind = t.end;
-    while (lex_is_blank(parse_char(p, behind)))
-        behind++;
+    uint32_t behind = parse_past_blanks(p, t.end);
     bool rule = !strchr("=.([;#\n", parse_char(p, behind)) || p->cursor;
     if (rule && parse_is_word(p, "updater"))
         return parse_rule_node(p);

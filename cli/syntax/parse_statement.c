@@ -276,9 +276,7 @@ static ast *assign_to(parser *p, ast *target)
  * statements are commands, whose words are not read twice then. */
 static bool may_assign(const parser *p, uint32_t pos)
 {
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
-    char c = parse_char(p, pos);
+    char c = parse_char(p, parse_past_blanks(p, pos));
     return c && strchr("=+-*/%[,\\", c);
 }
 
@@ -402,8 +400,7 @@ static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
  * anything else, such as `help > file.txt`. at: behind the word. */
 static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
 {
-    while (lex_is_blank(parse_char(p, at)))
-        at++;
+    at = parse_past_blanks(p, at);
     uint32_t end = at, behind;
     while (parse_char(p, end) && strchr("@$<>|!-.[]{}", parse_char(p, end)))
         end++;

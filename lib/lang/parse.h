@@ -188,6 +188,13 @@ static inline char parse_char(const parser *p, uint32_t pos)
     return pos < p->lx.limit ? p->lx.src->text[pos] : '\0';
 }
 
+static inline uint32_t parse_past_blanks(const parser *p, uint32_t pos)
+{
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    return pos;
+}
+
 /* Goes back to where *before, a copy of *p, was made. What was interned since then stays, and
  * broken. */
 void parse_back(parser *p, const parser *before);
@@ -364,13 +371,6 @@ bool parse_at_file(parser *p);
 /* <<WORD, and the lines behind it up to one that holds only the word: AST_TEXT, each line with its
  * newline. Without that line the text is incomplete. */
 ast *parse_heredoc(parser *p);
-
-/* A number, which is next: AST_INT or AST_FLOAT. */
-ast *parse_number(parser *p);
-
-/* true, false, none, also as True, False, None; inf, nan, pi; NULL and no error when the next word
- * is none of them. */
-ast *parse_constant(parser *p);
 
 /* The smallest integer, which has no positive counterpart: the minus before it was taken at pos.
  * NULL and no error when it is not next. */

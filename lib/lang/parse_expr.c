@@ -99,9 +99,7 @@ static ast *term(parser *p)
 /* Returns true if only blanks stand between pos and the end of the statement. */
 static bool is_last(const parser *p, uint32_t pos)
 {
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
-    char c = parse_char(p, pos);
+    char c = parse_char(p, parse_past_blanks(p, pos));
     return c == '\0' || strchr("\n;}|>#", c) != NULL;
 }
 

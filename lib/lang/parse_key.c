@@ -281,18 +281,14 @@ static uint32_t path_end(const parser *p, uint32_t pos)
 bool parse_at_file(parser *p)
 {
     const token *t = parse_peek(p);
-    uint32_t pos = t->end, end, behind;
     if (t->kind != TOK_SIGN || t->sign != SIGN1('>'))
         return false;
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
+    uint32_t pos = parse_past_blanks(p, t->end), end = path_end(p, pos);
     if (is_operand(p, pos))
         return true;
-    behind = end = path_end(p, pos);
     if (p->lx.cursor && end == p->lx.src->len)
         return true; /* it may still become one */
-    while (lex_is_blank(parse_char(p, behind)))
-        behind++;
+    uint32_t behind = parse_past_blanks(p, end);
     if (end == pos + 1 && parse_char(p, pos) == '-') /* `x > - 1` compares */
         return !parse_char(p, behind) || strchr("\n;}|#", parse_char(p, behind));
     const char *path = end > pos ? parse_intern(p, p->lx.src->text + pos, end - pos) : NULL;
