@@ -681,7 +681,7 @@ static bool divides(const ast *x)
 static ast *missing_argument(parser *p, const command *c, uint32_t pos, const command_arg *a,
                              const ast *before)
 {
-    parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs %s", c->name, a->name);
+    parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs %s", c->name, a->name);
     if (a->kind != ARG_FILE || !before || !divides(before))
         return hint_usage(p, c);
     kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
@@ -783,7 +783,7 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
     if (arg)
         return missing_argument(p, c, pos, arg, b->given > 0 ? b->parts[b->given - 1] : NULL);
     if (option) {
-        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
+        parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
                    option->value);
         return hint_usage(p, c);
     }

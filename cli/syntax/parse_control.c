@@ -152,7 +152,7 @@ static ast *if_statement(parser *p, uint32_t pos)
     ast *part[3] = {0};
     if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
         return NULL;
-    uint32_t behind = parse_last_end(p);
+    uint32_t behind = p->last;
     parse_skip_newlines(p);
     token t = *parse_peek(p);
     bool on = parse_goes_on(p, pos, part[1]);
@@ -284,7 +284,7 @@ static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
         token t = *parse_peek(p);
         if (t.kind == TOK_END || t.kind == TOK_BAD)
             break;
-        bool line = parse_char(p, parse_last_end(p) - 1) == '\n';
+        bool line = parse_char(p, p->last - 1) == '\n';
         if (line && t.kind != TOK_NEWLINE && lex_indent(&p->lx, t.pos) <= indent)
             break;
         if (begins && parse_is_word(p, "return")) {

@@ -114,7 +114,7 @@ static ast *key_word(parser *p, const char *word, uint32_t pos)
 static ast *rule_word(parser *p, const command *c)
 {
     ast *rule = parse_rule_node(p);
-    uint32_t end = parse_last_end(p);
+    uint32_t end = p->last;
     while (lex_is_blank(parse_char(p, end)) || parse_char(p, end) == '\n')
         end++;
     if (rule && end < p->lx.limit)

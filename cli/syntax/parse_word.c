@@ -311,7 +311,7 @@ ast *parse_failing_block(parser *p, const ast *code)
     p->e = outer;
     if (!skip_block(p))
         return parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "the `{` that opens here is not closed");
-    return parse_node(p, AST_NONE, pos, parse_last_end(p), 0);
+    return parse_node(p, AST_NONE, pos, p->last, 0);
 }
 
 /* ---- Words ---- */

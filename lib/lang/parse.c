@@ -51,11 +51,6 @@ token parse_take(parser *p)
     return t;
 }
 
-uint32_t parse_last_end(const parser *p)
-{
-    return p->last;
-}
-
 bool parse_expect(parser *p, uint32_t sign, const char *why)
 {
     return parse_accept(p, sign) || parse_unexpected(p, why);

@@ -175,7 +175,6 @@ static inline bool parse_at_end(parser *p)
 bool parse_ended(parser *p);                      /* the same, and an error when it is not */
 const char *parse_token_text(parser *p, const token *t); /* interned */
 void parse_skip_newlines(parser *p);
-uint32_t parse_last_end(const parser *p);         /* of the last token taken */
 
 /* The place at which the next token begins, blanks skipped. Drops the token read ahead, so that the
  * caller may read the text itself and go on at another place with parse_seek. */

@@ -335,17 +335,10 @@ ast *parse_quoted(parser *p)
  *         END
  */
 
-static uint32_t line_end(const parser *p, uint32_t pos)
-{
-    const char *text = p->lx.src->text;
-    const char *newline = memchr(text + pos, '\n', p->lx.limit - pos);
-    return newline ? (uint32_t)(newline - text) : p->lx.limit;
-}
-
 /* Returns true if the line at pos holds only the word. */
 static bool is_end_line(const parser *p, uint32_t pos, const char *word, size_t n)
 {
-    uint32_t end = line_end(p, pos), at = parse_past_blanks(p, behind_prompt(p, pos, end));
+    uint32_t end = lex_line_end(&p->lx, pos), at = parse_past_blanks(p, behind_prompt(p, pos, end));
     return end - at >= n && memcmp(p->lx.src->text + at, word, n) == 0 &&
            parse_past_blanks(p, at + (uint32_t)n) == end;
 }
@@ -355,7 +348,7 @@ static const char *body(parser *p, uint32_t pos, uint32_t to, uint32_t indent)
 {
     buf text = {0};
     while (pos < to) {
-        uint32_t end = line_end(p, pos), from = behind_prompt(p, pos, end), cut = from;
+        uint32_t end = lex_line_end(&p->lx, pos), from = behind_prompt(p, pos, end), cut = from;
         while (cut < from + indent && (parse_char(p, cut) == ' ' || parse_char(p, cut) == '\t'))
             cut++;
         bool returns = end > cut && parse_char(p, end - 1) == '\r';
@@ -383,12 +376,12 @@ ast *parse_heredoc(parser *p)
     parse_seek(p, end);
     uint32_t rest = parse_here(p);
     if (rest < p->lx.limit && parse_char(p, rest) != '\n')
-        return parse_fail(p, rest, line_end(p, rest), KV_E_SYNTAX,
+        return parse_fail(p, rest, lex_line_end(&p->lx, rest), KV_E_SYNTAX,
                           "the text begins on the next line, so nothing follows <<%.*s",
                           parse_shown(p, word, end), text + word);
     uint32_t first = rest + 1, at = first;
     while (at < p->lx.limit && !is_end_line(p, at, text + word, end - word))
-        at = line_end(p, at) + 1;
+        at = lex_line_end(&p->lx, at) + 1;
     if (at >= p->lx.limit) {
         if (p->cursor)
             parse_seek(p, p->lx.limit);
@@ -399,11 +392,11 @@ ast *parse_heredoc(parser *p)
                           "the text that opens here does not end in a line `%.*s`",
                           parse_shown(p, word, end), text + word);
     }
-    uint32_t last = behind_prompt(p, at, line_end(p, at));
+    uint32_t last = behind_prompt(p, at, lex_line_end(&p->lx, at));
     uint32_t indent = parse_past_blanks(p, last) - last;
     const char *kept = body(p, first, at, indent);
     parse_seek(p, last + indent + end - word);
-    ast *node = kept ? parse_node(p, AST_TEXT, sign.pos, parse_last_end(p), 0) : NULL;
+    ast *node = kept ? parse_node(p, AST_TEXT, sign.pos, p->last, 0) : NULL;
     if (node)
         node->u.text = kept;
     return node;
