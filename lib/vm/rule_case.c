@@ -28,10 +28,9 @@ rule_case *rule_case_begin(rule_run *r)
     return c;
 }
 
-static host input_of(const rule_given *g, int which)
+static inline host input_of(const rule_given *g, int which)
 {
     const char *key = g->key.name;
-    int64_t row = g->row > 0 ? g->row : 1;
     switch (which) {
     case CASE_KEY:
         return key ? host_text(key) : host_int(g->key.id);
@@ -48,9 +47,9 @@ static host input_of(const rule_given *g, int which)
     case CASE_SIZE:
         return host_int(g->size);
     case CASE_ROWS:
-        return host_int(g->size / row);
+        return host_int(g->size / (g->row > 0 ? g->row : 1));
     case CASE_COLUMNS:
-        return host_int(row);
+        return host_int(g->row > 0 ? g->row : 1);
     default: /* CASE_STATE and on */
         return g->numbers[which - CASE_STATE];
     }
