@@ -352,6 +352,9 @@ ast *parse_primary(parser *p);
 /* A primary without postfixes: in `"a b.csv"[0]` the text alone. */
 ast *parse_operand(parser *p);
 
+/* Returns true if a word at pos is quoted or computed: "…", $NAME or (…). */
+bool parse_at_operand(const parser *p, uint32_t pos);
+
 /* KEYS: words, never arithmetic. Gives AST_KEYS. */
 ast *parse_keys(parser *p);
 

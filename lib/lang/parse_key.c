@@ -24,8 +24,7 @@ static bool ends_key(const parser *p, uint32_t pos)
     return c == '\0' || lex_is_blank(c) || strchr("\n;,])}>|", c) || is_arrow(p, pos);
 }
 
-/* Returns true if a quoted or computed key or path begins at pos. */
-static bool is_operand(const parser *p, uint32_t pos)
+bool parse_at_operand(const parser *p, uint32_t pos)
 {
     lex_quote quote;
     char c = parse_char(p, pos);
@@ -214,7 +213,7 @@ static ast *key(parser *p)
     uint32_t pos = parse_here(p);
     lex_quote quote;
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
-    if (p->cursor && parse_met(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
+    if (p->cursor && parse_met(p, EXPECT_KEY, parse_at_operand(p, pos) ? 0 : rest_of_word(p, pos)))
         return NULL;
     bool digit = lex_is_digit(c), named = digit && is_digit_key(p, pos);
     if ((digit && !named) || (c == '-' && lex_is_digit(next)))
@@ -284,7 +283,7 @@ bool parse_at_file(parser *p)
     if (t->kind != TOK_SIGN || t->sign != SIGN1('>'))
         return false;
     uint32_t pos = parse_past_blanks(p, t->end), end = path_end(p, pos);
-    if (is_operand(p, pos))
+    if (parse_at_operand(p, pos))
         return true;
     if (p->lx.cursor && end == p->lx.src->len)
         return true; /* it may still become one */
@@ -300,7 +299,7 @@ ast *parse_path(parser *p)
     uint32_t pos = parse_here(p), end = path_end(p, pos);
     if (parse_expects(p, EXPECT_FILE, end))
         return NULL;
-    if (is_operand(p, pos))
+    if (parse_at_operand(p, pos))
         return parse_operand(p);
     if (end == pos)
         return parse_unexpected(p, "a file name");
