@@ -180,17 +180,38 @@ static void write_kernel(writer *w, const inst *in)
     finish(w, in->dst, dtype, made);
 }
 
-/* A conversion, or one there and back. */
 static void write_convert(writer *w, const inst *in)
 {
     const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
-    kv_dtype gives = (kv_dtype)(in->kind == INST_NARROW ? in->from : in->to);
-    int a = operand(w, in->a, (kv_dtype)in->from), made = declare(w, gives);
-    if (in->kind == INST_NARROW)
-        buf_printf(w->out, "kv_convert<%s, %s>::run(", from, to);
-    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d)%s;\n", to, from, a,
-               in->kind == INST_NARROW ? ")" : "");
-    finish(w, in->dst, gives, made);
+    int a = operand(w, in->a, (kv_dtype)in->from);
+    int made = declare(w, (kv_dtype)in->to);
+    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d);\n", to, from, a);
+    finish(w, in->dst, (kv_dtype)in->to, made);
+}
+
+static void write_narrow(writer *w, const inst *in)
+{
+    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
+    int a = operand(w, in->a, (kv_dtype)in->from);
+    int made = declare(w, (kv_dtype)in->from);
+    buf_printf(w->out, "kv_convert<%s, %s>::run(kv_convert<%s, %s>::run(v%d));\n", from, to, to,
+               from, a);
+    finish(w, in->dst, (kv_dtype)in->from, made);
+}
+
+static void write_inst(writer *w, const inst *in)
+{
+    switch ((inst_kind)in->kind) {
+    case INST_KERNEL:
+        write_kernel(w, in);
+        return;
+    case INST_CONVERT:
+        write_convert(w, in);
+        return;
+    case INST_NARROW:
+        write_narrow(w, in);
+        return;
+    }
 }
 
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots)
@@ -205,6 +226,6 @@ void prog_text(buf *out, const prog *p, const prog_text_slots *slots)
     for (int32_t i = 0; i < places; i++)
         w.value[i] = NONE;
     for (int32_t i = 0; i < p->ninsts; i++)
-        (p->insts[i].kind == INST_KERNEL ? write_kernel : write_convert)(&w, &p->insts[i]);
+        write_inst(&w, &p->insts[i]);
     mem_free(w.value);
 }
