@@ -55,13 +55,6 @@ static uint32_t statement_of(const parser *before)
     return before->have ? before->tok.pos : before->lx.pos;
 }
 
-static uint32_t line_end(const parser *p, uint32_t pos)
-{
-    while (pos < p->lx.limit && parse_char(p, pos) != '\n')
-        pos++;
-    return pos;
-}
-
 static uint32_t line_start(const parser *p, uint32_t pos)
 {
     while (pos > p->lx.start && parse_char(p, pos - 1) != '\n')
@@ -71,10 +64,8 @@ static uint32_t line_start(const parser *p, uint32_t pos)
 
 static uint32_t indent(const parser *p, uint32_t pos)
 {
-    uint32_t start = line_start(p, pos), end = start;
-    while (lex_is_blank(parse_char(p, end)))
-        end++;
-    return end - start;
+    uint32_t start = line_start(p, pos);
+    return parse_past_blanks(p, start) - start;
 }
 
 /* Returns true if the error is a `(` or `[` that is not closed: the text behind it goes on in a
@@ -105,7 +96,7 @@ static bool skip(parser *p, bool in_block, bool to_block)
             return true;
         bool shell = outside && (sign == SIGN1('|') || sign == SIGN1('!'));
         if (t->kind == TOK_BAD || shell) {
-            parse_seek(p, line_end(p, t->pos));
+            parse_seek(p, lex_line_end(&p->lx, t->pos));
             continue;
         }
         if (sign == SIGN1('(') || sign == SIGN1('['))
@@ -147,7 +138,7 @@ static bool recover(parser *p, const parser *before, bool to_block,
      * the next line */
     if (next_line || !skip(p, in_block, to_block)) {
         parse_back(p, before);
-        parse_seek(p, next_line ? line : line_end(p, pos));
+        parse_seek(p, next_line ? line : lex_line_end(&p->lx, pos));
     }
     return !to_block || parse_is_sign(p, SIGN1('{'));
 }
@@ -155,7 +146,7 @@ static bool recover(parser *p, const parser *before, bool to_block,
 /* The line below pos begins here, or the text ends. */
 static uint32_t next_line(const parser *p, uint32_t pos)
 {
-    pos = line_end(p, pos);
+    pos = lex_line_end(&p->lx, pos);
     return pos + (pos < p->lx.limit);
 }
 
@@ -183,16 +174,14 @@ static void pass_rest(parser *p, uint32_t statement)
     uint32_t end = parse_peek(p)->pos;
     while (end > statement && lex_is_blank(parse_char(p, end - 1)))
         end--;
-    end = end > statement && parse_char(p, end - 1) == '\n' ? end - 1 : line_end(p, end);
+    end = end > statement && parse_char(p, end - 1) == '\n' ? end - 1 : lex_line_end(&p->lx, end);
     for (uint32_t line = next_line(p, end); line < p->lx.limit; line = next_line(p, line)) {
-        uint32_t text = line;
-        while (lex_is_blank(parse_char(p, text)))
-            text++;
+        uint32_t text = parse_past_blanks(p, line);
         if (parse_char(p, text) == '\n')
             continue;
         if (!belongs_to(p, statement, text))
             break;
-        end = line_end(p, text);
+        end = lex_line_end(&p->lx, text);
     }
     parse_seek(p, end);
 }
@@ -259,7 +248,7 @@ static bool break_statement(parser *p, const parser *before)
     uint32_t pos = statement_of(before);
     kv_err unused = {0}, *e = p->e;
     p->e = &unused; /* a node is made of a parser without an error */
-    p->broken = parse_node(p, STMT_BROKEN, pos, line_end(p, pos), 0);
+    p->broken = parse_node(p, STMT_BROKEN, pos, lex_line_end(&p->lx, pos), 0);
     p->e = e;
     return p->broken && check_break(p->a, p->broken, e);
 }

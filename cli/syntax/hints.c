@@ -174,9 +174,7 @@ static const word_hint modules[] = {
 static bool begins_statement(const parser *p, uint32_t end)
 {
     bool blank = lex_is_blank(parse_char(p, end));
-    while (lex_is_blank(parse_char(p, end)))
-        end++;
-    char c = parse_char(p, end);
+    char c = parse_char(p, parse_past_blanks(p, end));
     bool value = lex_is_word_char(c) || c == '"' || c == '\'';
     return c == ':' || c == '\n' || c == '\0' || (blank && value);
 }

@@ -195,9 +195,7 @@ static ast *joined_values(parser *p, bool of_shell)
     do
         ok = parse_append(p, &list, one_value(p, of_shell));
     while (ok && parse_accept(p, SIGN1(',')));
-    ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
-    parse_list_release(&list);
-    return node;
+    return ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
 }
 
 static ast *option_value(parser *p, const command_option *o, bool of_shell)
@@ -431,9 +429,7 @@ static ast *several(parser *p, const command *c, const command_arg *a, const ast
         ok = ok && (list.n == 0 || comma || stands_apart(p, c));
         ok = ok && parse_append(p, &list, one_of_several(p, a));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
-    ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
-    parse_list_release(&list);
-    return node;
+    return ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
 }
 
 /* `init 3 - 1`: the sign would join two values, but a key is no value. */
@@ -489,7 +485,6 @@ static ast *call_arguments(parser *p)
     else if (!p->cursor)
         parse_back(p, &before);
     p->e = e;
-    parse_list_release(&list);
     return node;
 }
 
@@ -503,12 +498,9 @@ static ast *joined_exprs(parser *p, bool angles_redirect)
         return node;
     do {
         if (!parse_append(p, &list, parse_expr(p, angles_redirect)))
-            goto out;
+            return NULL;
     } while (parse_accept(p, SIGN1(',')) && !parse_at_end(p) && !parse_at_redirect(p));
-    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
-out:
-    parse_list_release(&list);
-    return node;
+    return parse_node_of(p, AST_LIST, pos, list.items, list.n);
 }
 
 ast *parse_rule_node(parser *p)
@@ -689,7 +681,7 @@ static bool divides(const ast *x)
 static ast *missing_argument(parser *p, const command *c, uint32_t pos, const command_arg *a,
                              const ast *before)
 {
-    parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs %s", c->name, a->name);
+    parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs %s", c->name, a->name);
     if (a->kind != ARG_FILE || !before || !divides(before))
         return hint_usage(p, c);
     kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
@@ -791,7 +783,7 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
     if (arg)
         return missing_argument(p, c, pos, arg, b->given > 0 ? b->parts[b->given - 1] : NULL);
     if (option) {
-        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
+        parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
                    option->value);
         return hint_usage(p, c);
     }

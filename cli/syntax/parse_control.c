@@ -152,7 +152,7 @@ static ast *if_statement(parser *p, uint32_t pos)
     ast *part[3] = {0};
     if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
         return NULL;
-    uint32_t behind = parse_last_end(p);
+    uint32_t behind = p->last;
     parse_skip_newlines(p);
     token t = *parse_peek(p);
     bool on = parse_goes_on(p, pos, part[1]);
@@ -284,7 +284,7 @@ static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
         token t = *parse_peek(p);
         if (t.kind == TOK_END || t.kind == TOK_BAD)
             break;
-        bool line = parse_char(p, parse_last_end(p) - 1) == '\n';
+        bool line = parse_char(p, p->last - 1) == '\n';
         if (line && t.kind != TOK_NEWLINE && lex_indent(&p->lx, t.pos) <= indent)
             break;
         if (begins && parse_is_word(p, "return")) {
@@ -349,7 +349,6 @@ static ast *def_statement(parser *p, uint32_t pos)
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
     if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
-        parse_list_release(&parts);
         parse_seek(p, pos);
         return parse_rule_node(p);
     }
@@ -363,7 +362,6 @@ out:
         node = broken_def(p, &before, pos);
     if (node)
         node->u.text = name;
-    parse_list_release(&parts);
     return node;
 }
 
@@ -431,9 +429,7 @@ ast *parse_control(parser *p, bool *known)
             return keywords[i].parse(p, t.pos);
     /* A sign or the end of the line behind `updater` makes it a name:
      * updater = mx.optimizer.get_updater(opt). Completion takes it for the keyword always. */
-    uint32_t behind = t.end;
-    while (lex_is_blank(parse_char(p, behind)))
-        behind++;
+    uint32_t behind = parse_past_blanks(p, t.end);
     bool rule = !strchr("=.([;#\n", parse_char(p, behind)) || p->cursor;
     if (rule && parse_is_word(p, "updater"))
         return parse_rule_node(p);

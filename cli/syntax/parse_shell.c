@@ -114,7 +114,7 @@ static ast *key_word(parser *p, const char *word, uint32_t pos)
 static ast *rule_word(parser *p, const command *c)
 {
     ast *rule = parse_rule_node(p);
-    uint32_t end = parse_last_end(p);
+    uint32_t end = p->last;
     while (lex_is_blank(parse_char(p, end)) || parse_char(p, end) == '\n')
         end++;
     if (rule && end < p->lx.limit)
@@ -204,7 +204,6 @@ ast *parse_shell_words(parser *p, const shell_words *w)
         b.parts[b.nargs - 1] = all;
         ok = all && (b.nargs < 2 || parse_one_each(p, w->c, b.parts[b.nargs - 2], all));
     }
-    parse_list_release(&more);
     if (ok && !node)
         node = parse_bound(p, &b, 0);
     return node ? parse_node_of(p, AST_BLOCK, 0, &node, 1) : NULL;

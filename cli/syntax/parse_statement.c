@@ -276,9 +276,7 @@ static ast *assign_to(parser *p, ast *target)
  * statements are commands, whose words are not read twice then. */
 static bool may_assign(const parser *p, uint32_t pos)
 {
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
-    char c = parse_char(p, pos);
+    char c = parse_char(p, parse_past_blanks(p, pos));
     return c && strchr("=+-*/%[,\\", c);
 }
 
@@ -402,8 +400,7 @@ static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
  * anything else, such as `help > file.txt`. at: behind the word. */
 static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
 {
-    while (lex_is_blank(parse_char(p, at)))
-        at++;
+    at = parse_past_blanks(p, at);
     uint32_t end = at, behind;
     while (parse_char(p, end) && strchr("@$<>|!-.[]{}", parse_char(p, end)))
         end++;
@@ -588,7 +585,6 @@ static bool refuse_rest(parser *p)
 ast *statement_parse_all(parser *p)
 {
     ast_list list = {0};
-    ast *node = NULL;
     uint32_t pos = p->lx.pos;
     p->method = parse_method;
     p->is_file = is_file;
@@ -609,18 +605,15 @@ ast *statement_parse_all(parser *p)
         bool on = ok || parse_recovered(p, &before);
         list.n -= p->broken && read; /* what can be read of a broken statement does not run */
         if (p->broken && !parse_append(p, &list, p->broken))
-            goto out;
+            return NULL;
         p->broken = NULL;
         if (on && !ok && parse_peek(p)->pos >= p->lx.limit)
             break; /* also at a NUL byte, which is said once */
         if (on)
             continue;
         if (p->e->code || !p->recover)
-            goto out;
+            return NULL;
         break;
     }
-    node = parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
-out:
-    parse_list_release(&list);
-    return node;
+    return parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
 }

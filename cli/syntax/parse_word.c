@@ -30,15 +30,13 @@ ast *parse_text(parser *p, uint32_t pos, uint32_t end)
 ast *parse_word(parser *p, const char *more, const char *wanted)
 {
     uint32_t pos = parse_here(p), end = pos;
-    lex_quote quote;
-    char c = parse_char(p, pos);
     while (lex_is_word_char(parse_char(p, end)) ||
            (parse_char(p, end) && strchr(more, parse_char(p, end)) &&
             !(parse_char(p, end) == '-' && parse_char(p, end + 1) == '>')))
         end++;
     if (parse_expects(p, EXPECT_WORD, end))
         return NULL;
-    if (c == '$' || c == '(' || lex_quote_at(&p->lx, pos, &quote)) {
+    if (parse_at_operand(p, pos)) {
         bool arguments = p->arguments;
         p->arguments = true;
         ast *one = parse_primary(p);
@@ -125,13 +123,6 @@ ast *parse_redirect(parser *p, const command *c)
 /* Words that are taken as they stand: paths, patterns of names, substitutions. They are those of a
  * shell, without its expansions: only a blank, a redirect or the end of the statement ends them. */
 
-static bool begins_operand(const parser *p, uint32_t pos)
-{
-    lex_quote quote;
-    char c = parse_char(p, pos);
-    return c == '$' || c == '(' || lex_quote_at(&p->lx, pos, &quote);
-}
-
 static ast *bare(parser *p, uint32_t pos, uint32_t end)
 {
     parse_seek(p, end);
@@ -180,7 +171,7 @@ ast *parse_path_word(parser *p, const char *wanted)
 {
     /* a quote, a bracket or a $ within a word is most likely a mistake */
     uint32_t pos = parse_here(p), end = word_end(p, pos, "./~+-*?[]{}:!^,=@%#\\");
-    bool operand = begins_operand(p, pos);
+    bool operand = parse_at_operand(p, pos);
     if (parse_expects(p, EXPECT_FILE, operand ? pos : end))
         return NULL;
     if (operand)
@@ -221,7 +212,7 @@ ast *parse_raw_word(parser *p, const char *wanted)
 {
     lex_quote quote;
     uint32_t pos = parse_here(p), end = word_end(p, substitution_end(p, pos), NULL);
-    bool operand = begins_operand(p, pos);
+    bool operand = parse_at_operand(p, pos);
     if (parse_expects(p, EXPECT_WORD, operand ? pos : end))
         return NULL;
     if (lex_quote_at(&p->lx, pos, &quote) && !quote.fields && !quote.bytes)
@@ -311,7 +302,7 @@ ast *parse_failing_block(parser *p, const ast *code)
     p->e = outer;
     if (!skip_block(p))
         return parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "the `{` that opens here is not closed");
-    return parse_node(p, AST_NONE, pos, parse_last_end(p), 0);
+    return parse_node(p, AST_NONE, pos, p->last, 0);
 }
 
 /* ---- Words ---- */

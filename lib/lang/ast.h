@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/mem.h"
+
 /* Kinds of nodes. Behind each: its children (kid[]) and the field of u. A child marked ?
  * may be NULL. */
 typedef enum ast_kind {
@@ -122,9 +124,9 @@ typedef struct rule_param {
 
 typedef struct rule_ast {
     const char *const *names; /* none for an anonymous block */
-    const rule_param *params;
+    rule_param *params;       /* rule_add_param */
     const ast *body;          /* AST_BLOCK */
-    int nnames, nparams;
+    int nnames, nparams, params_cap;
     bool counts_after;
     bool is_def;              /* written as Python has it: its own names may be taken */
     bool is_merge;            /* of lists of arrays: vm/merge.h */
@@ -133,5 +135,8 @@ typedef struct rule_ast {
     int ngiven;
     uint32_t pos, end;        /* the whole text of the rule */
 } rule_ast;
+
+/* Adds a copy of p, in a. False: no memory. */
+bool rule_add_param(rule_ast *r, const rule_param *p, arena *a, kv_err *e);
 
 #endif

@@ -68,9 +68,10 @@ static uint32_t past_prompt(const lexer *lx, uint32_t pos)
     return n > 0 ? from + (uint32_t)n : pos;
 }
 
-static uint32_t line_end(const lexer *lx, uint32_t pos)
+uint32_t lex_line_end(const lexer *lx, uint32_t pos)
 {
-    const char *newline = memchr(lx->src->text + pos, '\n', lx->limit - pos);
+    size_t left = pos < lx->limit ? lx->limit - pos : 0;
+    const char *newline = memchr(lx->src->text + pos, '\n', left);
     return newline ? (uint32_t)(newline - lx->src->text) : lx->limit;
 }
 
@@ -89,7 +90,7 @@ static void line_margin(lexer *lx)
     if (prompt)
         lx->prompted = true;
     else if (lx->transcript)
-        past = line_end(lx, lx->pos);
+        past = lex_line_end(lx, lx->pos);
     else if (!lx->in_brackets)
         past = past_report(lx, lx->pos);
     lx->cursor = lx->cursor && (prompt || past == lx->pos || past < lx->limit);
@@ -105,7 +106,7 @@ static bool is_transcript(const lexer *lx)
         first = past_blanks(lx, pos);
         if (at(lx, first) != '#' && at(lx, first) != '\n')
             return at(lx, first) != '.' && past_prompt(lx, pos) > pos;
-        pos = line_end(lx, pos) + 1;
+        pos = lex_line_end(lx, pos) + 1;
     }
     return false;
 }

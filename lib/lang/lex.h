@@ -120,6 +120,9 @@ bool lex_is_output(const lexer *lx, uint32_t pos);
 /* The begin of the text of the line of pos, behind its prompt and blanks. */
 uint32_t lex_line_text(const lexer *lx, uint32_t pos);
 
+/* Where the line of pos ends: at its newline, or at the limit. */
+uint32_t lex_line_end(const lexer *lx, uint32_t pos);
+
 /* The indent of the line of pos, behind its prompt if it has one; a tab goes to the next
  * multiple of 8. */
 int lex_indent(const lexer *lx, uint32_t pos);

@@ -51,11 +51,6 @@ token parse_take(parser *p)
     return t;
 }
 
-uint32_t parse_last_end(const parser *p)
-{
-    return p->last;
-}
-
 bool parse_expect(parser *p, uint32_t sign, const char *why)
 {
     return parse_accept(p, sign) || parse_unexpected(p, why);
@@ -382,21 +377,6 @@ const char *parse_intern(parser *p, const char *text, size_t n)
     return found;
 }
 
-/* Moves the items to memory where there is room for more. */
-static bool grow_list(parser *p, ast_list *l)
-{
-    bool few = l->items == l->few;
-    ast **items = few ? NULL : l->items;
-    int64_t cap = few ? 0 : l->cap;
-    if (mem_grow(&items, &cap, l->n + 1, sizeof *items, p->e))
-        return false;
-    if (few)
-        memcpy(items, l->few, sizeof l->few);
-    l->items = items;
-    l->cap = cap;
-    return true;
-}
-
 bool parse_append(parser *p, ast_list *l, ast *node)
 {
     if (!node)
@@ -405,16 +385,16 @@ bool parse_append(parser *p, ast_list *l, ast *node)
         l->items = l->few;
         l->cap = AST_LIST_FEW;
     }
-    if (l->n == l->cap && !grow_list(p, l))
-        return false;
+    if (l->n == l->cap) {
+        ast **more = arena_alloc(p->a, 2 * (size_t)l->cap * sizeof *more, p->e);
+        if (!more)
+            return false;
+        memcpy(more, l->items, (size_t)l->n * sizeof *more);
+        l->items = more;
+        l->cap *= 2;
+    }
     l->items[l->n++] = node;
     return true;
-}
-
-void parse_list_release(ast_list *l)
-{
-    if (l->items != l->few)
-        mem_free(l->items);
 }
 
 bool parse_is_reserved(const char *word)
@@ -547,7 +527,6 @@ bool parse_refuse_part(parser *p, bool of_mxnet)
 ast *parse_braced(parser *p, bool (*one)(parser *p, ast_list *list))
 {
     ast_list list = {0};
-    ast *node = NULL;
     bool unclosed = false;
     bracket b;
     if (!parse_is_sign(p, SIGN1('{')))
@@ -560,15 +539,12 @@ ast *parse_braced(parser *p, bool (*one)(parser *p, ast_list *list))
             continue;
         /* what a block that is not closed holds is looked at all the same */
         if (p->e->code || !p->recover)
-            goto out;
+            return NULL;
         unclosed = true;
         break;
     }
-    if (unclosed || parse_close(p, &b))
-        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
-out:
-    parse_list_release(&list);
-    return node;
+    bool ends = unclosed || parse_close(p, &b);
+    return ends ? parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n) : NULL;
 }
 
 /* Returns true if the last line of the text is not empty: then a block at its end may go on. */
@@ -639,7 +615,6 @@ ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list 
     if (node)
         node->op = 1;
     p->depth--;
-    parse_list_release(&list);
     return node;
 }
 

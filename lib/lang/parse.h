@@ -175,7 +175,6 @@ static inline bool parse_at_end(parser *p)
 bool parse_ended(parser *p);                      /* the same, and an error when it is not */
 const char *parse_token_text(parser *p, const token *t); /* interned */
 void parse_skip_newlines(parser *p);
-uint32_t parse_last_end(const parser *p);         /* of the last token taken */
 
 /* The place at which the next token begins, blanks skipped. Drops the token read ahead, so that the
  * caller may read the text itself and go on at another place with parse_seek. */
@@ -186,6 +185,13 @@ void parse_seek(parser *p, uint32_t pos);
 static inline char parse_char(const parser *p, uint32_t pos)
 {
     return pos < p->lx.limit ? p->lx.src->text[pos] : '\0';
+}
+
+static inline uint32_t parse_past_blanks(const parser *p, uint32_t pos)
+{
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    return pos;
 }
 
 /* Goes back to where *before, a copy of *p, was made. What was interned since then stays, and
@@ -268,7 +274,7 @@ bool parse_refuse_part(parser *p, bool of_mxnet);
 void parse_made(parser *p, const char *name);
 
 /* A list of nodes while its length is not known. All zero is empty. Most lists are short and need
- * no memory of their own; so a list is not copied. */
+ * no memory of their own, so a list is not copied; longer ones are in the parser's arena. */
 enum { AST_LIST_FEW = 4 };
 typedef struct ast_list {
     ast **items;
@@ -276,7 +282,6 @@ typedef struct ast_list {
     ast *few[AST_LIST_FEW];
 } ast_list;
 bool parse_append(parser *p, ast_list *l, ast *node); /* false: error, or node was NULL */
-void parse_list_release(ast_list *l);
 
 /* ---- Blocks ----
  *
@@ -347,6 +352,9 @@ ast *parse_primary(parser *p);
 /* A primary without postfixes: in `"a b.csv"[0]` the text alone. */
 ast *parse_operand(parser *p);
 
+/* Returns true if a word at pos is quoted or computed: "…", $NAME or (…). */
+bool parse_at_operand(const parser *p, uint32_t pos);
+
 /* KEYS: words, never arithmetic. Gives AST_KEYS. */
 ast *parse_keys(parser *p);
 
@@ -365,13 +373,6 @@ bool parse_at_file(parser *p);
 /* <<WORD, and the lines behind it up to one that holds only the word: AST_TEXT, each line with its
  * newline. Without that line the text is incomplete. */
 ast *parse_heredoc(parser *p);
-
-/* A number, which is next: AST_INT or AST_FLOAT. */
-ast *parse_number(parser *p);
-
-/* true, false, none, also as True, False, None; inf, nan, pi; NULL and no error when the next word
- * is none of them. */
-ast *parse_constant(parser *p);
 
 /* The smallest integer, which has no positive counterpart: the minus before it was taken at pos.
  * NULL and no error when it is not next. */

@@ -67,12 +67,11 @@ static ast *target(parser *p)
 static ast *targets(parser *p)
 {
     ast_list list = {0};
-    ast *node = NULL;
     bool comma = false, more = true;
     uint32_t pos = parse_peek(p)->pos;
     while (more) {
         if (!parse_append(p, &list, target(p)))
-            goto out;
+            return NULL;
         bool another = parse_accept(p, SIGN1(','));
         comma |= another;
         more = another && (parse_peek(p)->kind == TOK_NAME ? !parse_is_word(p, "in")
@@ -80,10 +79,7 @@ static ast *targets(parser *p)
                                                                  parse_is_sign(p, SIGN1('[')) ||
                                                                  parse_is_sign(p, SIGN1('*')));
     }
-    node = comma ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : list.items[0];
-out:
-    parse_list_release(&list);
-    return node;
+    return comma ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : list.items[0];
 }
 
 /* Items are those of variables: what a call gives has no name to change it by. */
@@ -159,28 +155,20 @@ static ast *only_clause(parser *p, uint32_t pos)
 static ast *comprehension(parser *p, ast *body, uint32_t pos)
 {
     ast_list parts = {0};
-    ast *node = NULL;
     token t = parse_take(p);
     if (parse_peek(p)->kind == TOK_INT || parse_is_sign(p, SIGN1('$')))
         return copies(p, body, pos);
-    if (!parse_append(p, &parts, body) || !parse_append(p, &parts, for_clause(p, t.pos)))
-        goto out;
-    for (;;) {
+    bool ok = parse_append(p, &parts, body) && parse_append(p, &parts, for_clause(p, t.pos));
+    while (ok) {
         t = *parse_peek(p);
-        if (parse_accept_word(p, "for")) {
-            if (!parse_append(p, &parts, for_clause(p, t.pos)))
-                goto out;
-        } else if (parse_accept_word(p, "if")) {
-            if (!parse_append(p, &parts, only_clause(p, t.pos)))
-                goto out;
-        } else {
-            break;
-        }
+        if (parse_accept_word(p, "for"))
+            ok = parse_append(p, &parts, for_clause(p, t.pos));
+        else if (parse_accept_word(p, "if"))
+            ok = parse_append(p, &parts, only_clause(p, t.pos));
+        else
+            return parse_node_of(p, AST_COMP, pos, parts.items, parts.n);
     }
-    node = parse_node_of(p, AST_COMP, pos, parts.items, parts.n);
-out:
-    parse_list_release(&parts);
-    return node;
+    return NULL;
 }
 
 /* ---- Lists and tuples ---- */
@@ -188,29 +176,23 @@ out:
 static ast *list(parser *p)
 {
     ast_list items = {0};
-    ast *node = NULL;
     bracket b;
     if (!parse_open(p, &b))
-        goto out;
+        return NULL;
     while (!parse_is_sign(p, SIGN1(']'))) {
         if (!parse_append(p, &items, parse_expression(p)))
-            goto out;
+            return NULL;
         if (items.n == 1 && parse_is_word(p, "for")) {
-            node = comprehension(p, items.items[0], b.pos);
+            ast *node = comprehension(p, items.items[0], b.pos);
             if (!node || !parse_close(p, &b))
-                node = NULL;
-            else
-                node->end = p->last;
-            goto out;
+                return NULL;
+            node->end = p->last;
+            return node;
         }
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    if (parse_close(p, &b))
-        node = parse_node_of(p, AST_LIST, b.pos, items.items, items.n);
-out:
-    parse_list_release(&items);
-    return node;
+    return parse_close(p, &b) ? parse_node_of(p, AST_LIST, b.pos, items.items, items.n) : NULL;
 }
 
 ast *parse_generator(parser *p, const char *function, ast *body)
@@ -229,34 +211,27 @@ ast *parse_generator(parser *p, const char *function, ast *body)
 static ast *parens(parser *p)
 {
     ast_list items = {0};
-    ast *node = NULL;
     bool comma = false;
     bracket b;
     if (!parse_open(p, &b))
-        goto out;
+        return NULL;
     while (!parse_is_sign(p, SIGN1(')'))) {
         if (!parse_append(p, &items, parse_expression(p)))
-            goto out;
+            return NULL;
         comma = parse_accept(p, SIGN1(','));
         if (!comma)
             break;
     }
-    if (items.n == 1 && parse_is_word(p, "for")) {
-        parse_generator(p, "", items.items[0]);
-        goto out;
-    }
+    if (items.n == 1 && parse_is_word(p, "for"))
+        return parse_generator(p, "", items.items[0]);
     if (!parse_close(p, &b))
-        goto out;
-    if (items.n == 1 && !comma) {
-        node = items.items[0];
-        node->flags |= AST_PARENS;
-        node->pos = b.pos;
-        node->end = p->last;
-    } else {
-        node = parse_node_of(p, AST_TUPLE, b.pos, items.items, items.n);
-    }
-out:
-    parse_list_release(&items);
+        return NULL;
+    if (items.n != 1 || comma)
+        return parse_node_of(p, AST_TUPLE, b.pos, items.items, items.n);
+    ast *node = items.items[0];
+    node->flags |= AST_PARENS;
+    node->pos = b.pos;
+    node->end = p->last;
     return node;
 }
 
@@ -296,15 +271,13 @@ static ast *dict(parser *p)
     ast *node = NULL;
     bracket b;
     if (!parse_open(p, &b))
-        goto out;
+        return NULL;
     p->lx.in_brackets = true; /* here { } is a bracket, no block */
     while (!parse_is_sign(p, SIGN1('}'))) {
-        if (parse_is_sign(p, SIGN2('*', '*'))) {
-            parse_starred(p);
-            goto out;
-        }
+        if (parse_is_sign(p, SIGN2('*', '*')))
+            return parse_starred(p);
         if (!pair(p, &b, &parts))
-            goto out;
+            return NULL;
         if (parts.n == 2 && parse_is_word(p, "for")) {
             node = dict_comprehension(p, &parts, b.pos);
             break;
@@ -313,13 +286,10 @@ static ast *dict(parser *p)
             break;
     }
     if (!parse_close(p, &b))
-        node = NULL;
-    else if (node)
-        node->end = p->last;
-    else
-        node = parse_node_of(p, AST_DICT, b.pos, parts.items, parts.n);
-out:
-    parse_list_release(&parts);
+        return NULL;
+    if (!node)
+        return parse_node_of(p, AST_DICT, b.pos, parts.items, parts.n);
+    node->end = p->last;
     return node;
 }
 

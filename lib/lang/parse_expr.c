@@ -99,9 +99,7 @@ static ast *term(parser *p)
 /* Returns true if only blanks stand between pos and the end of the statement. */
 static bool is_last(const parser *p, uint32_t pos)
 {
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
-    char c = parse_char(p, pos);
+    char c = parse_char(p, parse_past_blanks(p, pos));
     return c == '\0' || strchr("\n;}|>#", c) != NULL;
 }
 
@@ -201,19 +199,15 @@ static ast *comparison(parser *p, ast_op op, ast *left)
 static ast *chain(parser *p, ast *first, ast_op op)
 {
     ast_list parts = {0};
-    ast *node = NULL;
     if (!parse_append(p, &parts, first))
-        goto out;
+        return NULL;
     do {
         const ast *before = parts.items[parts.n - 1]->kid[1];
         ast *again = parse_node(p, AST_NONE, before->pos, before->end, 0);
         if (!parse_append(p, &parts, again ? comparison(p, op, again) : NULL))
-            goto out;
+            return NULL;
     } while (accept_comparison(p, &op));
-    node = parse_node_of(p, AST_CHAIN, first->pos, parts.items, parts.n);
-out:
-    parse_list_release(&parts);
-    return node;
+    return parse_node_of(p, AST_CHAIN, first->pos, parts.items, parts.n);
 }
 
 static ast *compare(parser *p)
@@ -304,9 +298,7 @@ ast *parse_exprs(parser *p, bool angles_redirect)
             break;
         node = parse_expr(p, angles_redirect);
     }
-    node = node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
-    parse_list_release(&list);
-    return node;
+    return node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
 }
 
 ast *parse_disjunction(parser *p)

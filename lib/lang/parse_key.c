@@ -24,8 +24,7 @@ static bool ends_key(const parser *p, uint32_t pos)
     return c == '\0' || lex_is_blank(c) || strchr("\n;,])}>|", c) || is_arrow(p, pos);
 }
 
-/* Returns true if a quoted or computed key or path begins at pos. */
-static bool is_operand(const parser *p, uint32_t pos)
+bool parse_at_operand(const parser *p, uint32_t pos)
 {
     lex_quote quote;
     char c = parse_char(p, pos);
@@ -214,7 +213,7 @@ static ast *key(parser *p)
     uint32_t pos = parse_here(p);
     lex_quote quote;
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
-    if (p->cursor && parse_met(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
+    if (p->cursor && parse_met(p, EXPECT_KEY, parse_at_operand(p, pos) ? 0 : rest_of_word(p, pos)))
         return NULL;
     bool digit = lex_is_digit(c), named = digit && is_digit_key(p, pos);
     if ((digit && !named) || (c == '-' && lex_is_digit(next)))
@@ -259,7 +258,6 @@ ast *parse_keys(parser *p)
         if (only->kind == AST_KEY_VALUE || (only->kind == AST_KEY && only->op < 2))
             node->flags |= AST_SINGLE;
     }
-    parse_list_release(&keys);
     return node;
 }
 
@@ -282,18 +280,14 @@ static uint32_t path_end(const parser *p, uint32_t pos)
 bool parse_at_file(parser *p)
 {
     const token *t = parse_peek(p);
-    uint32_t pos = t->end, end, behind;
     if (t->kind != TOK_SIGN || t->sign != SIGN1('>'))
         return false;
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
-    if (is_operand(p, pos))
+    uint32_t pos = parse_past_blanks(p, t->end), end = path_end(p, pos);
+    if (parse_at_operand(p, pos))
         return true;
-    behind = end = path_end(p, pos);
     if (p->lx.cursor && end == p->lx.src->len)
         return true; /* it may still become one */
-    while (lex_is_blank(parse_char(p, behind)))
-        behind++;
+    uint32_t behind = parse_past_blanks(p, end);
     if (end == pos + 1 && parse_char(p, pos) == '-') /* `x > - 1` compares */
         return !parse_char(p, behind) || strchr("\n;}|#", parse_char(p, behind));
     const char *path = end > pos ? parse_intern(p, p->lx.src->text + pos, end - pos) : NULL;
@@ -305,7 +299,7 @@ ast *parse_path(parser *p)
     uint32_t pos = parse_here(p), end = path_end(p, pos);
     if (parse_expects(p, EXPECT_FILE, end))
         return NULL;
-    if (is_operand(p, pos))
+    if (parse_at_operand(p, pos))
         return parse_operand(p);
     if (end == pos)
         return parse_unexpected(p, "a file name");

@@ -1,8 +1,106 @@
-/* Primaries, which have no operator outside brackets: names, calls, $name, files, brackets; and the
- * postfixes behind them, [index], .method() and @device. */
+/* Primaries, which have no operator outside brackets: numbers, names, calls, $name, files,
+ * brackets; and the postfixes behind them, [index], .method() and @device. */
 #include <string.h>
 
 #include "lang/parse.h"
+
+/* ---- Numbers and constants ---- */
+
+static ast *integer(parser *p, uint32_t pos, int64_t value)
+{
+    ast *node = parse_node(p, AST_INT, pos, p->last, 0);
+    if (node)
+        node->u.integer = value;
+    return node;
+}
+
+static ast *too_large(parser *p, const token *t)
+{
+    return parse_fail(p, t->pos, t->end, KV_E_VALUE, "%.*s is too large for a 64-bit integer",
+                      parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
+}
+
+static ast *number(parser *p)
+{
+    token t = parse_take(p);
+    if (t.kind == TOK_INT && parse_has_zeros(p, t.pos, t.end)) {
+        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` is not a number",
+                   parse_shown(p, t.pos, t.end), p->lx.src->text + t.pos);
+        kv_err_hint(p->e, "a whole number begins with no 0, as in Python");
+        return NULL;
+    }
+    if (t.kind == TOK_INT)
+        return t.integer < 0 ? too_large(p, &t) : integer(p, t.pos, t.integer);
+    ast *node = parse_node(p, AST_FLOAT, t.pos, t.end, 0);
+    if (node)
+        node->u.number = t.number;
+    return node;
+}
+
+static ast *constant(parser *p)
+{
+    const token *t = parse_peek(p);
+    bool yes = parse_is_word(p, "true") || parse_is_word(p, "True");
+    double value;
+    ast *node = NULL;
+    if (yes || parse_is_word(p, "false") || parse_is_word(p, "False")) {
+        if ((node = parse_node(p, AST_BOOL, t->pos, t->end, 0)))
+            node->u.integer = yes;
+    } else if (parse_is_word(p, "none") || parse_is_word(p, "None")) {
+        node = parse_node(p, AST_NONE, t->pos, t->end, 0);
+    } else if (parse_is_constant(p->lx.src->text + t->pos, t->end - t->pos, &value)) {
+        if ((node = parse_node(p, AST_FLOAT, t->pos, t->end, 0)))
+            node->u.number = value;
+    }
+    if (node)
+        parse_take(p);
+    return node;
+}
+
+ast *parse_smallest_integer(parser *p, uint32_t pos)
+{
+    token t = *parse_peek(p);
+    if (t.kind != TOK_INT || t.integer >= 0 || parse_has_zeros(p, t.pos, t.end))
+        return NULL;
+    parse_take(p);
+    if (parse_is_sign(p, SIGN2('*', '*')))
+        return too_large(p, &t);
+    return integer(p, pos, INT64_MIN);
+}
+
+/* The number behind the minus of a literal. */
+static ast *negative(parser *p, uint32_t pos)
+{
+    tok_kind kind = parse_peek(p)->kind;
+    ast *node = parse_smallest_integer(p, pos);
+    if (node || p->e->code)
+        return node;
+    if (kind != TOK_INT && kind != TOK_FLOAT && !parse_is_word(p, "inf"))
+        return parse_unexpected(p, "a number");
+    if (!(node = kind == TOK_NAME ? constant(p) : number(p)))
+        return NULL;
+    node->pos = pos;
+    if (node->kind == AST_INT)
+        node->u.integer = -node->u.integer;
+    else
+        node->u.number = -node->u.number;
+    return node;
+}
+
+ast *parse_literal(parser *p)
+{
+    token t = *parse_peek(p);
+    if (t.kind == TOK_STRING)
+        return parse_quoted(p);
+    if (t.kind == TOK_INT || t.kind == TOK_FLOAT)
+        return number(p);
+    if (parse_accept(p, SIGN1('-')))
+        return negative(p, t.pos);
+    ast *node = t.kind == TOK_NAME ? constant(p) : NULL;
+    return node || p->e->code ? node : parse_unexpected(p, "a number, text, true, false or none");
+}
+
+/* ---- Names and calls ---- */
 
 ast *parse_argument(parser *p)
 {
@@ -51,7 +149,6 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
 out:
     if (!node)
         parse_cursor_in_call(p, &b, name, first != NULL, (uint32_t)args.n);
-    parse_list_release(&args);
     return node;
 }
 
@@ -123,7 +220,7 @@ static ast *name(parser *p)
         module = one;
     if (parse_expects(p, EXPECT_MEMBER, 0) || parse_refuse_part(p, module && *module == 'm'))
         return NULL;
-    ast *known = parse_constant(p);
+    ast *known = constant(p);
     if (!known && module && p->e->code == KV_OK)
         known = dtype_of_module(p);
     if (known || p->e->code != KV_OK)
@@ -218,8 +315,7 @@ static bool begins_block(const parser *p, uint32_t pos)
 {
     if (!p->before_block || parse_char(p, pos) == '}')
         return false;
-    while (lex_is_blank(parse_char(p, pos)))
-        pos++;
+    pos = parse_past_blanks(p, pos);
     return parse_char(p, pos) != '"' && parse_char(p, pos) != '\'';
 }
 
@@ -231,7 +327,7 @@ ast *parse_operand(parser *p)
     switch (t->kind) {
     case TOK_INT:
     case TOK_FLOAT:
-        return parse_number(p);
+        return number(p);
     case TOK_STRING:
     case TOK_FSTRING:
         return parse_quoted(p);
@@ -285,21 +381,16 @@ static ast *slice(parser *p)
 static ast *index_of(parser *p, ast *base)
 {
     ast_list parts = {0};
-    ast *node = NULL;
     bracket b;
     if (!parse_open(p, &b) || !parse_append(p, &parts, base))
-        goto out;
+        return NULL;
     do {
         if (parse_is_sign(p, SIGN1(']')) && parts.n > 1)
             break;
         if (!parse_append(p, &parts, slice(p)))
-            goto out;
+            return NULL;
     } while (parse_accept(p, SIGN1(',')));
-    if (parse_close(p, &b))
-        node = parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n);
-out:
-    parse_list_release(&parts);
-    return node;
+    return parse_close(p, &b) ? parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n) : NULL;
 }
 
 /* .NAME or .NAME(args): the function with the value before it as its first argument. */
@@ -341,9 +432,7 @@ static bool at_device(parser *p)
     static const char *const words[] = {"mxnet.", "mx.", "context.", "gpu", "cpu"};
     if (!follows(p, '@'))
         return false;
-    uint32_t at = parse_peek(p)->end;
-    while (lex_is_blank(parse_char(p, at)))
-        at++;
+    uint32_t at = parse_past_blanks(p, parse_peek(p)->end);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t n = strlen(words[i]), same = 0;
         while (same < n && parse_char(p, at + (uint32_t)same) == words[i][same])

@@ -100,26 +100,21 @@ static ast *loop(parser *p, uint32_t pos)
 static ast *printed(parser *p, uint32_t pos)
 {
     ast_list exprs = {0};
-    ast *node = NULL;
     while (!parse_at_end(p)) {
         ast *one = parse_expr(p, false);
         if (!parse_append(p, &exprs, one))
-            goto out;
+            return NULL;
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
     ast *first = exprs.n == 1 ? exprs.items[0] : NULL;
     if (first && first->kind == AST_TUPLE && !(first->flags & AST_PARENS)) {
         /* print(a, b) is a command with two values */
-        node = first;
-        node->kind = RULE_PRINT;
-        node->pos = pos;
-        goto out;
+        first->kind = RULE_PRINT;
+        first->pos = pos;
+        return first;
     }
-    node = parse_node_of(p, RULE_PRINT, pos, exprs.items, exprs.n);
-out:
-    parse_list_release(&exprs);
-    return node;
+    return parse_node_of(p, RULE_PRINT, pos, exprs.items, exprs.n);
 }
 
 /* Returns true if a def changes an array in place: `stored += …`, or `stored[:] = …`, whose bracket
@@ -278,35 +273,35 @@ static bool param(parser *p, rule_param *out)
     return true;
 }
 
+bool rule_add_param(rule_ast *r, const rule_param *p, arena *a, kv_err *e)
+{
+    if (r->nparams >= r->params_cap) {
+        int cap = 2 * r->nparams + 4;
+        rule_param *more = arena_alloc(a, (size_t)cap * sizeof *more, e);
+        if (!more)
+            return false;
+        if (r->nparams > 0)
+            memcpy(more, r->params, (size_t)r->nparams * sizeof *more);
+        r->params = more;
+        r->params_cap = cap;
+    }
+    r->params[r->nparams++] = *p;
+    return true;
+}
+
 static bool params(parser *p, rule_ast *rule)
 {
-    rule_param *list = NULL;
-    int64_t n = 0, cap = 0;
-    bool ok = false;
     bracket b;
     if (!parse_open(p, &b))
         return false;
     while (!parse_is_sign(p, SIGN1(')'))) {
         rule_param one = {0};
-        if (!param(p, &one) || mem_grow(&list, &cap, n + 1, sizeof *list, p->e) != KV_OK)
-            goto out;
-        list[n++] = one;
+        if (!param(p, &one) || !rule_add_param(rule, &one, p->a, p->e))
+            return false;
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    if (!parse_close(p, &b))
-        goto out;
-    rule_param *kept = arena_alloc(p->a, (size_t)(n + 1) * sizeof *kept, p->e);
-    if (kept) {
-        if (n > 0)
-            memcpy(kept, list, (size_t)n * sizeof *kept);
-        rule->params = kept;
-        rule->nparams = (int)n;
-        ok = true;
-    }
-out:
-    mem_free(list);
-    return ok;
+    return parse_close(p, &b);
 }
 
 /* updater NAME {, NAME} [(params)] [counts after], or merge NAME … */

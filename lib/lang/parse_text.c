@@ -1,4 +1,5 @@
-/* Texts in quotes, as Python reads them: '…', "…", r"…", f"…", and each with three quotes. */
+/* Texts in quotes, as Python reads them: '…', "…", r"…", f"…", and each with three quotes;
+ * and <<END. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -106,7 +107,7 @@ ast *parse_text_node(parser *p, const char *text, size_t n, uint32_t pos, uint32
     return node;
 }
 
-/* The prompt of a line that was pasted with others, in quotes that hold several lines. */
+/* The begin of the line at pos, behind its prompt when it was pasted with others. */
 static uint32_t behind_prompt(const parser *p, uint32_t pos, uint32_t end)
 {
     return p->lx.prompted ? pos + (uint32_t)lex_margin(p->lx.src->text + pos, end - pos) : pos;
@@ -179,24 +180,19 @@ static ast *field_format(parser *p, const pieces *outer, uint32_t pos)
     ast_list list = {0};
     pieces all = {.list = &list, .limit = outer->limit, .raw = outer->raw};
     uint32_t at = pos;
-    ast *node = NULL;
     for (;;) {
         uint32_t end = piece_end(p, at, &all, true);
         if ((end > at || list.n == 0) &&
             !parse_append(p, &list, text_piece(p, at, end, all.raw, false)))
-            goto out;
+            return NULL;
         at = end;
         if (end == all.limit || parse_char(p, end) == '}')
             break;
         if (!field(p, &all, end, &at))
-            goto out;
+            return NULL;
     }
     parse_seek(p, at);
-    node = list.n == 1 ? list.items[0]
-                           : parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
-out:
-    parse_list_release(&list);
-    return node;
+    return list.n == 1 ? list.items[0] : parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
 }
 
 /* !r or !s behind the expression of a field; 0 when there is none, -1 after an error. */
@@ -311,21 +307,97 @@ static bool is_text(parser *p)
 ast *parse_quoted(parser *p)
 {
     ast_list list = {0};
-    ast *node = NULL;
     bool fields = false;
     uint32_t pos = parse_peek(p)->pos;
     do {
         fields |= parse_peek(p)->kind == TOK_FSTRING;
         if (!one_text(p, &list))
-            goto out;
+            return NULL;
     } while (!p->arguments && is_text(p));
-    if (fields) {
-        node = parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
-    } else if ((node = list.n == 1 ? list.items[0] : join(p, &list, pos))) {
+    if (fields)
+        return parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
+    ast *node = list.n == 1 ? list.items[0] : join(p, &list, pos);
+    if (node) {
         node->pos = pos;
         node->end = p->last;
     }
-out:
-    parse_list_release(&list);
+    return node;
+}
+
+/* ---- Texts of several lines: <<END, the lines, END ----
+ *
+ * The text begins on the line behind <<END and ends before the line that holds only the word.
+ * Blanks in front of that word are dropped from every line as far as they are there, so that a text
+ * may stand indented in a block:
+ *
+ *     expect <<END
+ *         [1. 2.]
+ *         END
+ */
+
+/* Returns true if the line at pos holds only the word. */
+static bool is_end_line(const parser *p, uint32_t pos, const char *word, size_t n)
+{
+    uint32_t end = lex_line_end(&p->lx, pos), at = parse_past_blanks(p, behind_prompt(p, pos, end));
+    return end - at >= n && memcmp(p->lx.src->text + at, word, n) == 0 &&
+           parse_past_blanks(p, at + (uint32_t)n) == end;
+}
+
+/* The lines from pos up to the end line, each without the first `indent` blanks. */
+static const char *body(parser *p, uint32_t pos, uint32_t to, uint32_t indent)
+{
+    buf text = {0};
+    while (pos < to) {
+        uint32_t end = lex_line_end(&p->lx, pos), from = behind_prompt(p, pos, end), cut = from;
+        while (cut < from + indent && (parse_char(p, cut) == ' ' || parse_char(p, cut) == '\t'))
+            cut++;
+        bool returns = end > cut && parse_char(p, end - 1) == '\r';
+        buf_put(&text, p->lx.src->text + cut, end - cut - returns);
+        buf_char(&text, '\n');
+        pos = end + 1;
+    }
+    const char *kept = buf_check(&text, p->e) ? NULL : parse_intern(p, buf_text(&text), text.len);
+    buf_release(&text);
+    return kept;
+}
+
+ast *parse_heredoc(parser *p)
+{
+    const char *text = p->lx.src->text;
+    token sign = *parse_peek(p);
+    if (!parse_accept(p, SIGN2('<', '<')))
+        return parse_unexpected(p, "a text, <<END and its lines,");
+    uint32_t word = sign.end, end = word;
+    while (lex_is_word_char(parse_char(p, end)))
+        end++;
+    if (end == word)
+        return parse_fail(p, sign.pos, sign.end, KV_E_SYNTAX,
+                          "the word that ends the text follows << directly: <<END");
+    parse_seek(p, end);
+    uint32_t rest = parse_here(p);
+    if (rest < p->lx.limit && parse_char(p, rest) != '\n')
+        return parse_fail(p, rest, lex_line_end(&p->lx, rest), KV_E_SYNTAX,
+                          "the text begins on the next line, so nothing follows <<%.*s",
+                          parse_shown(p, word, end), text + word);
+    uint32_t first = rest + 1, at = first;
+    while (at < p->lx.limit && !is_end_line(p, at, text + word, end - word))
+        at = lex_line_end(&p->lx, at) + 1;
+    if (at >= p->lx.limit) {
+        if (p->cursor)
+            parse_seek(p, p->lx.limit);
+        if (parse_expects(p, EXPECT_NOTHING, p->lx.limit))
+            return NULL;
+        p->lx.incomplete = p->lx.limit == p->lx.src->len;
+        return parse_fail(p, sign.pos, end, KV_E_SYNTAX,
+                          "the text that opens here does not end in a line `%.*s`",
+                          parse_shown(p, word, end), text + word);
+    }
+    uint32_t last = behind_prompt(p, at, lex_line_end(&p->lx, at));
+    uint32_t indent = parse_past_blanks(p, last) - last;
+    const char *kept = body(p, first, at, indent);
+    parse_seek(p, last + indent + end - word);
+    ast *node = kept ? parse_node(p, AST_TEXT, sign.pos, p->last, 0) : NULL;
+    if (node)
+        node->u.text = kept;
     return node;
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/cpu.h"
+
 /* ---- Functions ------------------------------------------------------------------------------- */
 
 /* The functions of one element are those of op_list.h. */
@@ -33,14 +35,14 @@ const element_function element_functions[] = {
     {"sum",      FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"norm",     FN_NORM,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"mean",     FN_MEAN,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
-    {"rowsum",   FN_ROWSUM,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
-    {"rowmean",  FN_ROWMEAN,  PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
-    {"rowmax",   FN_ROWMAX,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW | FN_STEPS},
-    {"rowmin",   FN_ROWMIN,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW | FN_STEPS},
-    {"colsum",   FN_COLSUM,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
-    {"colmean",  FN_COLMEAN,  PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
-    {"colmax",   FN_COLMAX,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
-    {"colmin",   FN_COLMIN,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
+    {"rowsum",   FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
+    {"rowmean",  FN_MEAN,     PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
+    {"rowmax",   FN_MAX,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW | FN_STEPS},
+    {"rowmin",   FN_MIN,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW | FN_STEPS},
+    {"colsum",   FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
+    {"colmean",  FN_MEAN,     PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
+    {"colmax",   FN_MAX,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
+    {"colmin",   FN_MIN,      PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN | FN_STEPS},
     {"matmul",   FN_MATMUL,   PROG_NOPS,     2, 2,  'n', FN_MATRIX | FN_STEPS},
     {"T",        FN_TURNED,   PROG_NOPS,     1, 1,  'n', FN_MATRIX | FN_STEPS},
     {"normal",   FN_NORMAL,   PROG_NOPS,     1, 1,  'n', FN_DRAWS},
@@ -122,23 +124,13 @@ prog_op element_op(ast_op op)
 
 bool element_holds(kv_dtype dtype, int64_t x)
 {
-    switch (dtype) {
-    case KV_INT8:
-        return x >= INT8_MIN && x <= INT8_MAX;
-    case KV_UINT8:
-        return x >= 0 && x <= UINT8_MAX;
-    case KV_INT32:
-        return x >= INT32_MIN && x <= INT32_MAX;
-    case KV_BOOL:
-        return x == 0 || x == 1;
-    case KV_INT64:
-    case KV_FLOAT32:
-    case KV_FLOAT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        return true;
+    char narrow[8];
+    int64_t back = x;
+    if (!kv_dtype_is_float(dtype)) {
+        convert_elements(narrow, dtype, &x, KV_INT64, 1);
+        convert_elements(&back, KV_INT64, narrow, dtype, 1);
     }
-    return true;
+    return back == x;
 }
 
 bool element_is_whole(double x, int64_t *out)

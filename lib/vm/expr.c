@@ -296,43 +296,17 @@ static item two_operands(walk *w, const ast *node, prog_op op, const item *kids)
 static host whole_bound(prog_op *op, host k)
 {
     double x = k.u.number;
-    if (isnan(x)) {
-        bool never = *op != PROG_NE;
-        *op = never ? PROG_LT : PROG_GE;
-        return host_int(INT64_MIN);
-    }
-    if (x >= 0x1p63 || x < -0x1p63) {
-        bool below = x < 0;
-        bool always = *op == PROG_NE || ((*op == PROG_GT || *op == PROG_GE)
-                                             ? below
-                                             : (*op == PROG_LT || *op == PROG_LE) && !below);
-        *op = always ? PROG_GE : PROG_LT;
-        return host_int(INT64_MIN);
-    }
-    if (x == floor(x))
+    bool less = *op == PROG_LT || *op == PROG_LE, more = *op == PROG_GT || *op == PROG_GE;
+    bool near = x >= -0x1p63 && x < 0x1p63;
+    if (near && x == floor(x))
         return host_int((int64_t)x);
-    if (*op == PROG_EQ || *op == PROG_NE) {
-        *op = *op == PROG_EQ ? PROG_LT : PROG_GE;
-        return host_int(INT64_MIN);
+    if (near && (less || more)) {
+        *op = less ? PROG_LE : PROG_GT;
+        return host_int((int64_t)floor(x));
     }
-    *op = *op == PROG_LT || *op == PROG_LE ? PROG_LE : PROG_GT;
-    return host_int((int64_t)floor(x));
-}
-
-static prog_op mirrored(prog_op op)
-{
-    switch (op) {
-    case PROG_LT:
-        return PROG_GT;
-    case PROG_LE:
-        return PROG_GE;
-    case PROG_GT:
-        return PROG_LT;
-    case PROG_GE:
-        return PROG_LE;
-    default: /* == and != read the same from both sides */
-        return op;
-    }
+    bool always = *op == PROG_NE || (less && x > 0) || (more && x < 0);
+    *op = always ? PROG_GE : PROG_LT;
+    return host_int(INT64_MIN);
 }
 
 static item compare(walk *w, const ast *node, prog_op op, const item *kids)
@@ -341,7 +315,7 @@ static item compare(walk *w, const ast *node, prog_op op, const item *kids)
     if (left.is_host) {
         left = kids[1];
         right = kids[0];
-        op = mirrored(op);
+        op = prog_op_mirrored(op);
     }
     kv_dtype dtype = left.dtype;
     if (!right.is_host)

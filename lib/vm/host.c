@@ -218,17 +218,15 @@ static int repeat_text(host x, int64_t times, host *out, arena *a, kv_err *e)
     return KV_OK;
 }
 
-static int format_one(host fmt, host x, host *out, arena *a, kv_err *e)
+int host_format_text(host *out, const char *fmt, const host *args, int n, arena *a, kv_err *e)
 {
     buf b = {0};
-    int rc = host_format(&b, fmt.u.text, &x, 1, e);
+    int rc = host_format(&b, fmt, args, n, e);
     char *text = rc ? NULL : arena_text(a, buf_text(&b), b.len, e);
     buf_release(&b);
-    if (!rc && !text)
-        rc = KV_E_MEMORY;
-    if (!rc)
+    if (text)
         *out = host_text(text);
-    return rc;
+    return rc || text ? rc : KV_E_MEMORY;
 }
 
 /* The quotient of two integers, rounded once, as Python has it: doubles hold them up to 2^53. */
@@ -253,7 +251,7 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
     if (op >= OP_EQ && op <= OP_GE)
         return compare(op, x, y, out, e);
     if (x.kind == HOST_TEXT && op == OP_MOD)
-        return format_one(x, y, out, a, e);
+        return host_format_text(out, x.u.text, &y, 1, a, e);
     if (x.kind == HOST_TEXT && y.kind == HOST_TEXT && op == OP_ADD)
         return join(x, y, out, a, e);
     if (op == OP_MUL && x.kind == HOST_TEXT && is_integer(y))

@@ -68,6 +68,9 @@ int host_apply(const struct element_function *f, const host *args, int n, host *
  * (too few or too many values, unknown directive), dtype. */
 int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e);
 
+/* The same as a new text, which lives in a. */
+int host_format_text(host *out, const char *fmt, const host *args, int n, arena *a, kv_err *e);
+
 /* Appends x as an f-string field does: spec is what stands behind the colon, or NULL:
  * [[fill]align][sign][#][0][width][, or _][.precision][d s e f g x o b %], as in Python. Without an
  * alignment numbers stand right and texts left. d, x, o and b take whole floats too. Errors: value,

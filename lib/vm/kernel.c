@@ -10,7 +10,7 @@ extern const kernel_table kernel_plain;
 
 const kernel_form kernel_forms[KERNEL_END] = {
 #define KERNEL_FORM(name, loop, f, w, i, arrays, kind, text, expression)                           \
-    [name] = {text, #expression, arrays},
+    [name] = {#expression, arrays},
     PROG_OPS(KERNEL_FORM) KERNEL_MAP(KERNEL_FORM)
 #undef KERNEL_FORM
 };

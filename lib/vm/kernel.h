@@ -29,7 +29,7 @@ enum {
 
 /* The properties of each in op_list.h. */
 typedef struct kernel_form {
-    const char *text, *expression;
+    const char *expression;
     int arrays; /* that it reads: a, b, c */
 } kernel_form;
 

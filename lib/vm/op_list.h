@@ -1,10 +1,10 @@
 /* The operations of programs, and the kernels that fuse several of them or take constants: a line
- * each, from which the enums, the loops, their tables and both texts are made.
+ * each, from which the enums, the loops, their tables and the text for GPUs are made.
  *
  * Legend: name; its loops in kernel_loops.h; for which types there is one (F float32 and float64, V
  * the same, written in kernel_loops.h, W float32 computed in binary64, I int64, _ none); how many
  * arrays it reads, a b c; the kind of function that expressions, rules and host numbers call by the
- * name of the loop (element.h; NONE: none); its text for people; and its expression, for CPUs and
+ * name of the loop (element.h; NONE: none); its text in tests; and its expression, for CPUs and
  * GPUs. There k0 to k3 are constants, and OF_T(f) is the function of the type: f of double, ff of
  * float, fi of int64, in <math.h>, arith.h and curve.h.
  *

@@ -118,7 +118,6 @@ prog_extent plan_extent(const prog_builder *b, prog_value x);
  * if they do not fit: their rows or their columns are of two lengths. */
 bool plan_join(prog_extent *extent, prog_extent other);
 void plan_extent_text(buf *out, prog_extent extent); /* "(rows, columns)" */
-void plan_slot_text(buf *out, int slot);             /* of a rule: "state 0" */
 
 /* Returns true if x is one number for all elements. */
 bool plan_is_number(const prog_builder *b, prog_value x);
@@ -204,8 +203,5 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
 
 /* Returns true if plan_run itself spreads the work of arrays with size elements over the pool. */
 bool plan_is_parallel(int64_t size);
-
-/* The programs as text, for tests and people. */
-void plan_print(const plan *p, buf *out);
 
 #endif

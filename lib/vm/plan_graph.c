@@ -35,14 +35,6 @@ void plan_extent_text(buf *out, prog_extent extent)
     buf_printf(out, "(%s, %s)", axis_name(extent.rows), axis_name(extent.columns));
 }
 
-void plan_slot_text(buf *out, int slot)
-{
-    static const char *const kinds[] = {
-        "stored",    "input",     "state",     "weight",    "normal", "print", "row_state",
-        "row_begin", "row_print", "row_print", "col_state", "number", "terms", "kept"};
-    buf_printf(out, "%s %d", kinds[slot / PLAN_KIND], plan_slot_index(slot));
-}
-
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)

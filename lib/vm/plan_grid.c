@@ -347,27 +347,3 @@ void plan_grid_run(shared *s, char *memory)
         memcpy(*plan_array_of(s->a, p->row[i].slot), buffer_at(w, p->row[i].number),
                (size_t)buffer_bytes(p, p->row[i].number));
 }
-
-/* ---- As text --------------------------------------------------------------------------------- */
-
-void plan_grid_print(const plan *p, buf *out)
-{
-    for (int k = 0; k < p->npasses; k++) {
-        const plan_pass *step = &p->pass[k];
-        buf_printf(out, "step %d ", k);
-        plan_extent_text(out, step->extent);
-        if (step->does != PLAN_ELEMENTS)
-            buf_printf(out, ": number %d = %s %d %d\n", step->to,
-                       step->does == PLAN_PRODUCT ? "matmul" : "T", step->a, step->b);
-        if (step->does != PLAN_ELEMENTS)
-            continue;
-        for (int s = 0; s < step->nslots; s++) {
-            buf_printf(out, "%sa%d is ", s > 0 ? ", " : ": ", s);
-            plan_slot_text(out, step->slot[s]);
-        }
-        for (int i = 0; i < step->nsums; i++)
-            buf_printf(out, ", number %d of terms %d", step->sum[i].number, i);
-        buf_char(out, '\n');
-        prog_print(step->elements, out);
-    }
-}

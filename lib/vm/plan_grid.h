@@ -45,6 +45,4 @@ int64_t plan_grid_bytes(const plan *p, int workers);
 /* All steps over the arrays of s. */
 void plan_grid_run(shared *s, char *memory);
 
-void plan_grid_print(const plan *p, buf *out);
-
 #endif

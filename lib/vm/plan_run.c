@@ -469,32 +469,3 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
         plan_work_chunk(r, pass, c);
     }
 }
-
-static void print_lean(const plan_pass *pass, buf *out)
-{
-    buf_printf(out, "lean\n");
-    prog_print(pass->elements, out);
-    for (int s = 0; s < pass->nsums; s++) {
-        if (pass->sum[s].array < 0)
-            continue;
-        buf_printf(out, "number %d sums %s", pass->sum[s].number,
-                   pass->sum[s].squares ? "squares of " : "");
-        plan_slot_text(out, pass->sum[s].array);
-        buf_char(out, '\n');
-    }
-}
-
-void plan_print(const plan *p, buf *out)
-{
-    if (p->grid)
-        plan_grid_print(p, out);
-    for (int i = 0; i < p->npasses && !p->grid; i++) {
-        buf_printf(out, "pass %d%s\n", i, p->pass[i].present ? ", present rows" : "");
-        if (p->pass[i].numbers)
-            prog_print(p->pass[i].numbers, out);
-        if (p->pass[i].elements)
-            prog_print(p->pass[i].elements, out);
-        if (p->pass[i].lean)
-            print_lean(p->pass[i].lean, out);
-    }
-}

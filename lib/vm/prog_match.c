@@ -272,13 +272,12 @@ static void match_extreme(const node *nodes, tile *t, const node *n)
 
 static void match_compare(const node *nodes, tile *t, const node *n)
 {
-    static const int mirrored[] = {KERNEL_EQK, KERNEL_NEK, KERNEL_GTK,
-                                   KERNEL_GEK, KERNEL_LTK, KERNEL_LEK};
-    int which = n->op - PROG_EQ;
+    const int of_constant = KERNEL_EQK - PROG_EQ;
     if (is_const(nodes, n->kid[1]))
-        set_constant(nodes, t, KERNEL_EQK + which, n->kid[0], n->kid[1]);
+        set_constant(nodes, t, of_constant + n->op, n->kid[0], n->kid[1]);
     else if (is_const(nodes, n->kid[0]))
-        set_constant(nodes, t, mirrored[which], n->kid[1], n->kid[0]);
+        set_constant(nodes, t, of_constant + prog_op_mirrored((prog_op)n->op), n->kid[1],
+                     n->kid[0]);
 }
 
 static void match_where(const node *nodes, tile *t, const node *n)

@@ -26,6 +26,12 @@ int prog_op_arity(prog_op op)
     return kernel_forms[op].arrays;
 }
 
+prog_op prog_op_mirrored(prog_op op)
+{
+    static const prog_op mirrored[] = {PROG_EQ, PROG_NE, PROG_GT, PROG_GE, PROG_LT, PROG_LE};
+    return mirrored[op - PROG_EQ];
+}
+
 void prog_numbers_release(prog_numbers *t)
 {
     mem_free(t->entries);

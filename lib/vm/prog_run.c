@@ -1,11 +1,10 @@
-/* Programs: the interpreter, and programs as text.
+/* Programs: the interpreter.
  *
  * Arrays are worked through in blocks small enough that all registers stay in the L1 cache. Each
  * instruction is one call of a loop over the block, so its cost of a few nanoseconds is spread over
  * many elements. Places hold the block's registers, which stay, and the arrays, which move on.
  */
 #include "base/mem.h"
-#include "base/num.h"
 #include "cpu/cpu.h"
 #include "vm/prog.h"
 #include "vm/whole_list.h"
@@ -218,73 +217,4 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
     prog_run_with(p, NULL, arrays, n, scratch, PROG_FAR);
-}
-
-/* ---- Text ------------------------------------------------------------------------------------ */
-
-static void print_place(const prog *p, int16_t place, buf *out)
-{
-    if (place < p->nregs)
-        buf_printf(out, "r%d", place);
-    else
-        buf_printf(out, "a%d", place - p->nregs);
-}
-
-static void print_constant(const prog *p, const inst *in, int which, buf *out)
-{
-    const void *k = p->pool + in->k;
-    char text[NUM_TEXT_MAX];
-    if (in->type == PROG_F32)
-        num_plain(text, ((const float *)k)[which], NUM_BINARY32);
-    else if (in->type == PROG_F64 || in->type == KERNEL_WIDE)
-        num_plain(text, ((const double *)k)[which], NUM_BINARY64);
-    else
-        num_int(text, ((const int64_t *)k)[which]);
-    buf_add(out, text);
-}
-
-static bool is_letter(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-/* The text of the kernel with its operands put in: single letters a b c, and k0 to k3. */
-static void print_kernel(const prog *p, const inst *in, buf *out)
-{
-    const int16_t operand[] = {in->a, in->b, in->c};
-    for (const char *s = kernel_forms[in->kernel].text; *s; s++) {
-        const char *end = s;
-        while (is_letter(*end))
-            end++;
-        if (end == s + 1 && *s == 'k' && end[0] >= '0' && end[0] <= '3') {
-            print_constant(p, in, *end - '0', out);
-            s = end;
-        } else if (end == s + 1 && *s <= 'c') {
-            bool narrow = in->narrow >> (*s - 'a') & 1;
-            buf_add(out, narrow ? "float32(" : "");
-            print_place(p, operand[*s - 'a'], out);
-            buf_add(out, narrow ? ")" : "");
-        } else {
-            buf_put(out, s, end > s ? (size_t)(end - s) : 1);
-            s = end > s ? end - 1 : s;
-        }
-    }
-}
-
-void prog_print(const prog *p, buf *out)
-{
-    for (int32_t i = 0; i < p->ninsts; i++) {
-        const inst *in = &p->insts[i];
-        print_place(p, in->dst, out);
-        buf_add(out, " = ");
-        if (in->kind == INST_KERNEL) {
-            buf_add(out, in->type == KERNEL_WIDE ? "wide " : "");
-            print_kernel(p, in, out);
-        } else {
-            buf_printf(out, "%s(", kv_dtype_name((kv_dtype)in->to));
-            print_place(p, in->a, out);
-            buf_char(out, ')');
-        }
-        buf_char(out, '\n');
-    }
 }

@@ -31,6 +31,7 @@ typedef enum prog_op {
 } prog_op;
 
 int prog_op_arity(prog_op op);
+prog_op prog_op_mirrored(prog_op op); /* of a comparison, its sides exchanged: > for < */
 
 /* How long a value is along the axes of a matrix: one, or as long as an array has rows, or columns.
  * Of arrays that a program loads it is (ROWS, COLUMNS), of constants (ONE, ONE), and of operations
@@ -107,8 +108,5 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 /* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead, unless
  * the program is one instruction, for whose arrays the processor asks by itself. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
-
-/* The program as text, one instruction a line: a0 is an array, r0 a register. */
-void prog_print(const prog *p, buf *out);
 
 #endif

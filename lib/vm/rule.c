@@ -131,7 +131,7 @@ static void run_state(rule_run *r, const ast *node)
     bool have = r->given->have >> n->state & 1;
     r->u->states |= 1u << n->state;
     if (!n->element) {
-        n->number = have ? rule_case_input(r, CASE_STATE + n->state, r->given->numbers[n->state])
+        n->number = have ? rule_case_input(r, CASE_STATE + n->state)
                     : initial ? rule_host(r, initial)
                               : host_int(0);
         return;
@@ -384,11 +384,6 @@ static void give(rule_run *r, const char *name, host x)
     rule_env_find(&r->env, name)->number = x;
 }
 
-static void give_input(rule_run *r, const char *name, int which, host x)
-{
-    give(r, name, rule_case_input(r, which, x));
-}
-
 static void give_params(rule_run *r)
 {
     const rule_binding *b = r->binding;
@@ -400,17 +395,14 @@ static void give_params(rule_run *r)
 /* The numbers that every rule has win over parameters, but in a def, as in Python. */
 static void set_given(rule_run *r)
 {
-    const rule_given *given = r->given;
+    static const char *const inputs[] = {
+        [CASE_KEY] = "key", [CASE_NAME] = "name", [CASE_T] = "t",
+        [CASE_LR] = "lr",   [CASE_WD] = "wd",     [CASE_BASE_LR] = "base_lr"};
     const rule_binding *b = r->binding;
-    const char *key = given->key.name, *name = given->name ? given->name : key;
     if (!b->rule->is_def)
         give_params(r);
-    give_input(r, "key", CASE_KEY, key ? host_text(key) : host_int(given->key.id));
-    give_input(r, "name", CASE_NAME, host_text(name ? name : ""));
-    give_input(r, "t", CASE_T, host_int(given->t));
-    give_input(r, "lr", CASE_LR, host_float(given->lr));
-    give_input(r, "wd", CASE_WD, host_float(given->wd));
-    give_input(r, "base_lr", CASE_BASE_LR, host_float(given->base_lr));
+    for (int i = CASE_KEY; i <= CASE_BASE_LR; i++)
+        give(r, inputs[i], rule_case_input(r, i));
     give(r, "rescale_grad", rule_case_param(r, b->rule->nparams + RULE_RESCALE_GRAD));
     give(r, "clip_gradient", rule_case_param(r, b->rule->nparams + RULE_CLIP_GRADIENT));
     if (b->rule->is_def)

@@ -28,8 +28,36 @@ rule_case *rule_case_begin(rule_run *r)
     return c;
 }
 
-host rule_case_input(const rule_run *r, int which, host x)
+static inline host input_of(const rule_given *g, int which)
 {
+    const char *key = g->key.name;
+    switch (which) {
+    case CASE_KEY:
+        return key ? host_text(key) : host_int(g->key.id);
+    case CASE_NAME:
+        return host_text(g->name ? g->name : key ? key : "");
+    case CASE_T:
+        return host_int(g->t);
+    case CASE_LR:
+        return host_float(g->lr);
+    case CASE_WD:
+        return host_float(g->wd);
+    case CASE_BASE_LR:
+        return host_float(g->base_lr);
+    case CASE_SIZE:
+        return host_int(g->size);
+    case CASE_ROWS:
+        return host_int(g->size / (g->row > 0 ? g->row : 1));
+    case CASE_COLUMNS:
+        return host_int(g->row > 0 ? g->row : 1);
+    default: /* CASE_STATE and on */
+        return g->numbers[which - CASE_STATE];
+    }
+}
+
+host rule_case_input(const rule_run *r, int which)
+{
+    host x = input_of(r->given, which);
     x.varies = 0;
     if (r->note) {
         x.varies = (uint32_t)which;
@@ -257,33 +285,6 @@ bool rule_case_same(const rule_case *c, const rule_given *a, const rule_given *b
            (!(reads & 1u << CASE_WD) || same_double(a->wd, b->wd)) &&
            (!(reads & 1u << CASE_BASE_LR) || same_double(a->base_lr, b->base_lr)) &&
            (!(reads & shape) || (a->row == b->row && a->size == b->size));
-}
-
-static host input_of(const rule_given *g, int which)
-{
-    const char *key = g->key.name;
-    switch (which) {
-    case CASE_KEY:
-        return key ? host_text(key) : host_int(g->key.id);
-    case CASE_NAME:
-        return host_text(g->name ? g->name : key ? key : "");
-    case CASE_T:
-        return host_int(g->t);
-    case CASE_LR:
-        return host_float(g->lr);
-    case CASE_WD:
-        return host_float(g->wd);
-    case CASE_BASE_LR:
-        return host_float(g->base_lr);
-    case CASE_SIZE:
-        return host_int(g->size);
-    case CASE_ROWS:
-        return host_int(g->row > 0 ? g->size / g->row : 0);
-    case CASE_COLUMNS:
-        return host_int(g->row > 0 ? g->row : 1);
-    default: /* CASE_STATE and on */
-        return g->numbers[which - CASE_STATE];
-    }
 }
 
 /* Puts an input in its place, if it is of the kind that the case has it of. */

@@ -96,8 +96,8 @@ struct rule_case {
 rule_case *rule_case_begin(rule_run *r);
 rule_case *rule_case_end(rule_run *r, int rc);
 
-/* x, which a push brings as input `which`. */
-host rule_case_input(const rule_run *r, int which, host x);
+/* What the push brings as input `which`. */
+host rule_case_input(const rule_run *r, int which);
 
 /* The value of a parameter of the binding. */
 host rule_case_param(const rule_run *r, int param);

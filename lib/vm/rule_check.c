@@ -142,6 +142,12 @@ static int check_call(checker *c, const ast *node)
 
 static int check_expr(checker *c, const ast *node, bool element);
 
+/* Tuples stand only behind the % of a text. */
+static int no_tuple(checker *c, const ast *node)
+{
+    return REFUSE(c, node, KV_E_USAGE, "a rule has no tuples but behind a text and %%");
+}
+
 /* A text may stand among elements only to be compared: with another text. */
 static int check_among_elements(checker *c, const ast *node, const ast *kid)
 {
@@ -157,10 +163,13 @@ static int check_kids(checker *c, const ast *node, bool element)
 {
     int rc = KV_OK;
     for (uint32_t i = 0; i < node->n && !rc; i++) {
+        bool values = node->kind == AST_BINARY && node->op == OP_MOD && i == 1;
         if (element)
             rc = check_among_elements(c, node, node->kid[i]);
         if (!rc)
             rc = check_expr(c, node->kid[i], element);
+        if (!rc && node->kid[i]->kind == AST_TUPLE && !values)
+            rc = no_tuple(c, node->kid[i]);
     }
     return rc;
 }
@@ -206,23 +215,10 @@ static int check_expr(checker *c, const ast *node, bool element)
     }
 }
 
-/* Tuples stand only behind the % of a text. */
-static int check_tuples(checker *c, const ast *node, bool allowed)
-{
-    if (node->kind == AST_TUPLE && !allowed)
-        return REFUSE(c, node, KV_E_USAGE, "a rule has no tuples but behind a text and %%");
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && !rc; i++) {
-        bool values = node->kind == AST_BINARY && node->op == OP_MOD && i == 1;
-        rc = check_tuples(c, node->kid[i], values);
-    }
-    return rc;
-}
-
 static int check_whole(checker *c, const ast *node)
 {
     int rc = check_expr(c, node, rule_env_is_element(&c->env, node));
-    return rc ? rc : check_tuples(c, node, false);
+    return rc || node->kind != AST_TUPLE ? rc : no_tuple(c, node);
 }
 
 /* ---- Statements ------------------------------------------------------------------------------ */
@@ -454,62 +450,32 @@ static int check_param(checker *c, int which)
 
 /* ---- Names from outside ---------------------------------------------------------------------- */
 
-/* The parameters of a rule while names that it does not define are added to them. */
-typedef struct outside {
-    const rule_ast *rule;
-    const rule_env *env;
-    rule_param *params;
-    int64_t n, cap;
-} outside;
-
-static bool is_param(const outside *o, const char *name)
+static bool is_param(const rule_ast *r, const char *name)
 {
-    for (int64_t i = 0; i < o->n; i++)
-        if (strcmp(o->params[i].name, name) == 0)
+    for (int i = 0; i < r->nparams; i++)
+        if (strcmp(r->params[i].name, name) == 0)
             return true;
     return false;
 }
 
-static int add_outside(outside *o, const ast *node, kv_err *e)
+/* Adds the names that the rule reads and does not define to its parameters. */
+static int add_outside(const checker *c, rule_ast *r, const ast *node, arena *a)
 {
     if (node->kind == AST_NAME) {
         const char *name = node->u.text;
-        const rule_name *known = rule_env_find(o->env, name);
-        bool taken = o->rule->is_def && known && known->kind == RULE_NAME_GIVEN &&
-                     rule_gives(name) && strcmp(name, "key") != 0;
-        if ((known && !taken) || is_param(o, name))
+        const rule_name *known = rule_env_find(&c->env, name);
+        bool taken = r->is_def && known && known->kind == RULE_NAME_GIVEN && rule_gives(name) &&
+                     strcmp(name, "key") != 0;
+        rule_param one = {.name = name, .pos = node->pos, .end = node->end};
+        if ((known && !taken) || is_param(r, name))
             return KV_OK;
-        if (mem_grow(&o->params, &o->cap, o->n + 1, sizeof *o->params, e))
-            return KV_E_MEMORY;
-        o->params[o->n++] = (rule_param){.name = name, .pos = node->pos, .end = node->end};
+        return rule_add_param(r, &one, a, c->e) ? KV_OK : KV_E_MEMORY;
     }
     int rc = KV_OK;
     for (uint32_t i = 0; i < node->n && !rc; i++)
         if (node->kid[i])
-            rc = add_outside(o, node->kid[i], e);
+            rc = add_outside(c, r, node->kid[i], a);
     return rc;
-}
-
-/* Adds the names that the rule reads and does not define to its parameters. */
-static int complete(checker *c, rule_ast *r, arena *a)
-{
-    outside o = {.rule = r, .env = &c->env, .n = r->nparams};
-    int rc = mem_grow(&o.params, &o.cap, o.n + 1, sizeof *o.params, c->e);
-    if (!rc && r->nparams > 0)
-        memcpy(o.params, r->params, (size_t)r->nparams * sizeof *o.params);
-    if (!rc)
-        rc = add_outside(&o, r->body, c->e);
-    if (!rc && o.n > r->nparams) {
-        rule_param *kept = arena_alloc(a, (size_t)o.n * sizeof *kept, c->e);
-        rc = kept ? KV_OK : KV_E_MEMORY;
-        if (kept) {
-            memcpy(kept, o.params, (size_t)o.n * sizeof *kept);
-            r->params = kept;
-            r->nparams = (int)o.n;
-        }
-    }
-    mem_free(o.params);
-    return rc ? rc : rule_env_init(&c->env, r, &c->memory, c->e);
 }
 
 int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e)
@@ -519,8 +485,9 @@ int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e)
     int rc = rule_env_init(&c.env, r, &c.memory, c.e);
     for (int i = 0; i < r->nparams && !rc; i++)
         rc = check_param(&c, i);
-    if (!rc)
-        rc = complete(&c, r, a);
+    r->params_cap = 0; /* a copy of a rule has the list of the rule */
+    if (!rc && !(rc = add_outside(&c, r, r->body, a)))
+        rc = rule_env_init(&c.env, r, &c.memory, c.e);
     if (!rc)
         rc = check_block(&c, r->body);
     if (!rc && c.late_skip && c.kept_early) {

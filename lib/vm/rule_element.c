@@ -178,39 +178,9 @@ static rule_operand element_f64(rule_run *r, const ast *node, prog_type type)
 
 host rule_length(const rule_run *r, uint8_t axis)
 {
-    int64_t row = r->given->row > 0 ? r->given->row : 1;
     if (axis == PROG_ONE)
         return host_int(1);
-    return axis == PROG_ROWS ? rule_case_input(r, CASE_ROWS, host_int(r->given->size / row))
-                             : rule_case_input(r, CASE_COLUMNS, host_int(row));
-}
-
-/* How each function reduces. */
-static const struct reduction {
-    plan_fold fold;
-    plan_over over;
-    bool mean;
-} reductions[] = {
-    [FN_SUM] = {PLAN_SUM, PLAN_OVER_ALL, false},
-    [FN_NORM] = {PLAN_SUM, PLAN_OVER_ALL, false},
-    [FN_MEAN] = {PLAN_SUM, PLAN_OVER_ALL, true},
-    [FN_MAX] = {PLAN_MAX, PLAN_OVER_ALL, false},
-    [FN_MIN] = {PLAN_MIN, PLAN_OVER_ALL, false},
-    [FN_ROWSUM] = {PLAN_SUM, PLAN_OVER_COLUMNS, false},
-    [FN_ROWMEAN] = {PLAN_SUM, PLAN_OVER_COLUMNS, true},
-    [FN_ROWMAX] = {PLAN_MAX, PLAN_OVER_COLUMNS, false},
-    [FN_ROWMIN] = {PLAN_MIN, PLAN_OVER_COLUMNS, false},
-    [FN_COLSUM] = {PLAN_SUM, PLAN_OVER_ROWS, false},
-    [FN_COLMEAN] = {PLAN_SUM, PLAN_OVER_ROWS, true},
-    [FN_COLMAX] = {PLAN_MAX, PLAN_OVER_ROWS, false},
-    [FN_COLMIN] = {PLAN_MIN, PLAN_OVER_ROWS, false},
-};
-
-/* The extent that is left of x's. */
-static prog_extent reduced(prog_extent x, plan_over over)
-{
-    return (prog_extent){over == PLAN_OVER_COLUMNS ? x.rows : PROG_ONE,
-                         over == PLAN_OVER_ROWS ? x.columns : PROG_ONE};
+    return rule_case_input(r, axis == PROG_ROWS ? CASE_ROWS : CASE_COLUMNS);
 }
 
 /* How many elements each number is made of. */
@@ -226,30 +196,32 @@ static host count_reduced(rule_run *r, const ast *node, prog_extent x, prog_exte
 static rule_operand element_reduce(rule_run *r, const ast *node, const element_function *f,
                                    prog_type type)
 {
-    struct reduction how = reductions[f->kind];
-    bool norm = f->kind == FN_NORM;
+    plan_fold fold = f->kind == FN_MAX ? PLAN_MAX : f->kind == FN_MIN ? PLAN_MIN : PLAN_SUM;
+    plan_over over = f->traits & FN_BY_ROW      ? PLAN_OVER_COLUMNS
+                     : f->traits & FN_BY_COLUMN ? PLAN_OVER_ROWS
+                                                : PLAN_OVER_ALL;
+    bool norm = f->kind == FN_NORM, mean = f->kind == FN_MEAN;
     if (type == PROG_I64)
         return refuse_integer(r, node, f->name);
     prog_value x = rule_number(r, node->kid[0], type);
     prog_extent extent = rule_env_extent(&r->env, node->kid[0]);
-    prog_extent left = reduced(extent, how.over);
+    prog_extent left = rule_env_extent(&r->env, node);
     host n = host_int(1);
-    if (how.mean || how.fold != PLAN_SUM)
+    if (mean || fold != PLAN_SUM)
         n = count_reduced(r, node, extent, left);
-    if (!r->rc && n.u.integer == 0 && how.fold != PLAN_SUM)
+    if (!r->rc && n.u.integer == 0 && fold != PLAN_SUM)
         REFUSE(r, node, KV_E_VALUE, "%s of an array without elements", f->name);
     if (r->rc)
         return nothing;
     prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x, made = term;
     if (left.rows != extent.rows || left.columns != extent.columns) {
-        *(how.over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
+        *(over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
         r->steps |= !r->merge && (f->traits & FN_STEPS || !extent.rows || !extent.columns);
-        made =
-            plan_reduce(r->b, plan_spread(r->b, term, extent), how.fold, how.over, r->offset != 0);
+        made = plan_reduce(r->b, plan_spread(r->b, term, extent), fold, over, r->offset != 0);
     }
     if (norm)
         made = prog_apply(r->b, PROG_SQRT, made, -1, -1);
-    if (how.mean)
+    if (mean)
         made = prog_apply(r->b, PROG_DIV, made,
                           rule_case_give(r, n, prog_const_int(r->b, type, n.u.integer)), -1);
     return (rule_operand){.v = made};

@@ -31,16 +31,6 @@ static host *evaluate_all(rule_run *r, const ast *node)
     return r->rc ? NULL : values;
 }
 
-static host keep_text(rule_run *r, buf *text)
-{
-    const char *kept =
-        buf_check(text, r->e) ? NULL : arena_text(&r->memory, buf_text(text), text->len, r->e);
-    buf_release(text);
-    if (!kept)
-        r->rc = KV_E_MEMORY;
-    return kept ? host_text(kept) : host_none();
-}
-
 /* A text is made anew for each push that another one may be of. */
 static void note_text(const rule_run *r, host x)
 {
@@ -51,17 +41,14 @@ static void note_text(const rule_run *r, host x)
 /* TEXT % (a, b) */
 static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
 {
-    host *values = evaluate_all(r, node->kid[1]);
-    buf text = {0};
-    for (uint32_t i = 0; values && i < node->kid[1]->n; i++)
+    host *values = evaluate_all(r, node->kid[1]), out = host_none();
+    int n = (int)node->kid[1]->n;
+    for (int i = 0; values && i < n; i++)
         note_text(r, values[i]);
-    int rc = values ? host_format(&text, fmt, values, (int)node->kid[1]->n, r->e) : KV_OK;
+    int rc = values ? host_format_text(&out, fmt, values, n, &r->memory, r->e) : KV_OK;
     if (rc)
         rule_refuse(r, node, rc);
-    if (!r->rc)
-        return keep_text(r, &text);
-    buf_release(&text);
-    return host_none();
+    return out;
 }
 
 host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y)
@@ -115,10 +102,13 @@ static host evaluate_pieces(rule_run *r, const ast *node)
         else
             buf_add(&text, piece->u.text);
     }
-    if (!r->rc)
-        return keep_text(r, &text);
+    const char *kept = NULL;
+    if (!r->rc && buf_check(&text, r->e) == KV_OK)
+        kept = arena_text(&r->memory, buf_text(&text), text.len, r->e);
+    if (!r->rc && !kept)
+        r->rc = KV_E_MEMORY;
     buf_release(&text);
-    return host_none();
+    return kept ? host_text(kept) : host_none();
 }
 
 static host evaluate_call(rule_run *r, const ast *node)
@@ -128,17 +118,13 @@ static host evaluate_call(rule_run *r, const ast *node)
         bool input = strcmp(node->kid[0]->u.text, "input") == 0;
         return host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
     }
-    if (f->kind == FN_SIZE)
-        return rule_case_input(r, CASE_SIZE, host_int(r->given->size));
-    if (f->kind == FN_LEN) {
-        int64_t rows = r->given->row > 0 ? r->given->size / r->given->row : 0;
-        return rule_case_input(r, CASE_ROWS, host_int(rows));
-    }
+    if (f->kind == FN_SIZE || f->kind == FN_LEN)
+        return rule_case_input(r, f->kind == FN_SIZE ? CASE_SIZE : CASE_ROWS);
     host *args = evaluate_all(r, node), out = host_none();
     /* host values are binary64 as they are */
     if (args && f->kind == FN_F64)
         return args[0];
-    int rc = args ? host_call(node->u.text, args, (int)node->n, &out, r->e) : KV_OK;
+    int rc = args ? host_apply(f, args, (int)node->n, &out, r->e) : KV_OK;
     if (rc)
         rule_refuse(r, node, rc);
     if (args)

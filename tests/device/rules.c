@@ -19,6 +19,7 @@
 #include "base/xxh64.h"
 #include "cuda/job.h"
 #include "cuda/prelude.h"
+#include "tests/unit/plan_listing.h"
 #include "vm/plan_gpu.h"
 #include "vm/plan_pass.h"
 #include "vm/plan_text.h"
@@ -509,7 +510,7 @@ static int check(int64_t n, const sample *samples, const char *path)
         if (ok || wrong++ > 0)
             continue;
         buf text = {0};
-        plan_print(samples[i].p, &text);
+        list_plan(samples[i].p, &text);
         printf("# plan %lld differs:\n%s", (long long)i, buf_text(&text));
         buf_release(&text);
     }

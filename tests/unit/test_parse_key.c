@@ -253,5 +253,6 @@ TEST(parse_key_places)
 
 TEST(parse_key_no_memory)
 {
-    lang_no_memory("[w, $k[0], (1 + 2), 'x', 0..3, layer{0..3}, f\"{a}\"]", keys, 5);
+    lang_no_memory("[w, $k[0], (1 + 2), 'x', 0..3, layer{0..3}, f\"{a}\", a, b, c, d, e, g, h, i]",
+                   keys, 5);
 }

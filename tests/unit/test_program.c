@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "cpu/cpu.h"
+#include "plan_listing.h"
 #include "test.h"
 #include "vm/curve.h"
 #include "vm/kernel.h"
@@ -27,7 +28,7 @@ static const char *text_of(prog_builder *b)
     prog *p = NULL;
     CHECK_OK(prog_finish(b, &p, &e));
     buf_clear(&out);
-    prog_print(p, &out);
+    list_prog(p, &out);
     prog_free(p);
     prog_builder_free(b);
     return buf_text(&out);
@@ -310,7 +311,7 @@ TEST(program_every_operation_has_its_texts)
         prog_text(&out, p, &slots);
         CHECK(strstr(buf_text(&out), "y = v") != NULL);
         buf_clear(&out);
-        prog_print(p, &out);
+        list_prog(p, &out);
         CHECK(out.len > 0);
         buf_release(&out);
         prog_free(p);

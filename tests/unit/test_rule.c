@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 #include "lang/parse.h"
+#include "plan_listing.h"
 #include "test.h"
 
 static arena memory;
@@ -390,7 +391,7 @@ TEST(rule_update_program)
     buf out = {0};
     CHECK_OK(
         make("{ stored += input * 2 }", KV_FLOAT32, (rule_given){.key = {7, NULL}, .t = 1}, &u));
-    plan_print(u.plan, &out);
+    list_plan(u.plan, &out);
     CHECK_TEXT(buf_text(&out), "pass 0\na0 = a0*1 + a1*2\n");
     buf_release(&out);
     rule_update_release(&u);
@@ -690,7 +691,7 @@ static const char *passes(const char *rule)
     given.numbers = numbers;
     buf_clear(&out);
     CHECK_OK(make(rule, KV_FLOAT32, given, &u));
-    plan_print(u.plan, &out);
+    list_plan(u.plan, &out);
     rule_update_release(&u);
     return buf_text(&out);
 }
