@@ -225,7 +225,7 @@ valgrind: all ## the golden sessions under valgrind
 	@BUILD=$(BUILD) UNDER='$(valgrind)' scripts/test sessions
 
 SEED ?= 1
-truth: all $(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
+truth: all $(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/truth/run $(or $(N),100000) $(SEED) $(ONLY)
 
 sim: $(BUILD)/kvsim ## N=10000 random jobs of ranks that stall and die, in one process each (SEED=1)

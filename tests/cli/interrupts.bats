@@ -1,29 +1,25 @@
 # Ctrl-C, SIGTERM and --timeout end work that is one expression: each of these takes many seconds when
-# nothing ends it. The times allowed are generous, since other tests run beside these.
+# nothing ends it. What they may take is counted in seconds of the processor, since other tests run beside these.
 
 load help
 
 # gives_up SCRIPT: --timeout ends it soon, with its own error.
 gives_up()
 {
-    local began=$SECONDS
-    run timeout -k 1 50 kvctl --timeout 0.1 -c "$1"
+    run timeout -k 1 100 bash -c 'ulimit -t 12; exec kvctl --timeout 0.1 -c "$1"' bash "$1"
     assert_failure 6
     assert_line --index 0 --partial 'error[timeout]: gave up after 0.1 s (--timeout)'
-    assert [ $((SECONDS - began)) -le 10 ]
 }
 
 # ends_by SIGNAL STATUS SCRIPT: a signal ends what has begun.
 ends_by()
 {
     # Background children of a script ignore SIGINT, so a shell with job control starts it.
-    run bash -c "set -m
+    run bash -c "set -m; ulimit -t 12
         kvctl -c '!touch begun' -c '$3' >out 2>err &
         for _ in {1..500}; do [ ! -e begun ] || break; sleep 0.02; done
         sleep 0.3; rm begun
-        kill -$1 \$!; SECONDS=0; wait \$!; status=\$?
-        [ \$SECONDS -le 10 ] || exit 99
-        exit \$status"
+        kill -$1 \$!; wait \$!"
     assert_failure "$2"
     run cat err
     assert_line --index 0 --partial 'error[interrupted]: interrupted'
@@ -90,37 +86,35 @@ ends_by()
     assert_output '[1. 1. 1.]'
 }
 
-# ended SECONDS ARGUMENTS…: kvctl ends in time, and the sleep of its command with it.
+# ended ARGUMENTS…: kvctl ends before the sleep of its command would, and that sleep with it.
 ended()
 {
-    local begin=$SECONDS most=$1
-    shift
-    run timeout -s KILL 30 kvctl "$@"
-    [ $((SECONDS - begin)) -le "$most" ] || fail "$((SECONDS - begin)) s: $output"
-    run pgrep -f "sleep 20.$BATS_TEST_NUMBER"
+    run timeout -s KILL 100 kvctl "$@"
+    [ "$status" -ne 137 ] || fail "it went on: $output"
+    run pgrep -f "sleep 300.$BATS_TEST_NUMBER$$"
     assert_failure
 }
 
 @test "interrupts: --timeout ends a shell command that ignores TERM, and what it has started" {
-    ended 10 --timeout 0.5 -c "!trap '' TERM INT; sleep 20.$BATS_TEST_NUMBER"
-    ended 10 --timeout 0.5 -c "!sleep 20.$BATS_TEST_NUMBER; true"
-    ended 10 --timeout 0.5 -c "!sleep 20.$BATS_TEST_NUMBER | cat; true"
+    ended --timeout 0.5 -c "!trap '' TERM INT; sleep 300.$BATS_TEST_NUMBER$$"
+    ended --timeout 0.5 -c "!sleep 300.$BATS_TEST_NUMBER$$; true"
+    ended --timeout 0.5 -c "!sleep 300.$BATS_TEST_NUMBER$$ | cat; true"
 }
 
 @test "interrupts: SIGINT and SIGTERM to kvctl alone end its shell command" {
     local signal pid begin=$SECONDS
     for signal in INT TERM; do
-        for line in "!sleep 20.$BATS_TEST_NUMBER" "!sleep 20.$BATS_TEST_NUMBER; true"; do
+        for line in "!sleep 300.$BATS_TEST_NUMBER$$" "!sleep 300.$BATS_TEST_NUMBER$$; true"; do
             # in the background a shell ignores SIGINT
             python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
                 "$build/kvctl" -c "$line" >out 2>&1 </dev/null 3>&- &
             pid=$!
-            until pgrep -f "^sleep 20.$BATS_TEST_NUMBER" >/dev/null; do sleep 0.05; done
+            until pgrep -f "^sleep 300.$BATS_TEST_NUMBER$$" >/dev/null; do sleep 0.05; done
             kill -$signal $pid
             wait $pid && fail "it went on"
-            run pgrep -f "^sleep 20.$BATS_TEST_NUMBER"
+            run pgrep -f "^sleep 300.$BATS_TEST_NUMBER$$"
             assert_failure
         done
     done
-    [ $((SECONDS - begin)) -lt 15 ]
+    [ $((SECONDS - begin)) -lt 300 ]
 }

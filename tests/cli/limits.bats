@@ -107,10 +107,8 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     run timeout 60 kvctl --safe -c "pull $(printf 'x{0..1}%.0s' {1..30})"
     assert_failure 3
     assert_line --index 0 '<cmd>:1:6: error[value]: a range of keys has at most 100000000'
-    local began=$SECONDS
-    run timeout 60 kvctl --timeout 0.3 -c "pull $(printf 'x{0..1}%.0s' {1..26})"
+    run bash -c 'ulimit -t 12; exec timeout 100 kvctl --timeout 0.3 -c "$1"' bash "pull $(printf 'x{0..1}%.0s' {1..26})"
     assert_failure 6
-    assert [ $((SECONDS - began)) -le 5 ]
 }
 
 # repeated N FORMAT: N times, with its number for each %d.

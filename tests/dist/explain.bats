@@ -105,7 +105,10 @@ END
     run worker_1 -n 3 <<'END'
 create dist_sync
 init w zeros(2)
-if rank() == 2 { sleep 1 }
+if rank() == 1 { !touch there
+}
+if rank() == 2 { !until [ -e there ]; do sleep 0.05; done; sleep 1
+}
 push w ones(2)
 time { pull w -> x }
 END

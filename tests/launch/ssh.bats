@@ -67,7 +67,7 @@ if rank() == 0 { pull 3 }
 END
     rm -f joined
     (
-        for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+        await joined
         "$@"
     ) 3>&- &
     job -H hosts "${more[@]}" rounds.kv
@@ -158,7 +158,7 @@ if rank() == 0 { print(i, s) }
 END
     rm -f joined
     (
-        for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+        await joined
         link_n2 down
         sleep 4
         link_n2 up
@@ -191,7 +191,7 @@ END
     chmod +x bin/ssh
     rm -f joined
     (
-        for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+        await joined
         sleep 0.5
         link_n2 down
         for host in n0 n1 n2; do on "$host" ip neigh flush all; done
@@ -209,10 +209,10 @@ END
 # Nobody waits for it: launch alone finds out.
 @test "ssh: a host that is cut off from ranks that have not joined" {
     setup_hosts
-    printf 'print "began"\nwhile true { sleep 0.1 }\n' >alone.kv
+    printf '!touch began.$OMPI_COMM_WORLD_RANK\nwhile true { sleep 0.1 }\n' >alone.kv
     on n0 timeout 100 kvctl launch -n 2 -H hosts --deadline 8 alone.kv >out 2>&1 3>&- &
     local launch=$! status=0
-    for _ in {1..300}; do [ "$(grep -c began out)" != 2 ] || break; sleep 0.1; done
+    await began.0 began.1
     link_n2 down
     wait "$launch" || status=$?
     link_n2_back
@@ -252,8 +252,8 @@ END
     rm -f joined
     on n0 kvctl launch -n 4 -s 2 -H hosts endless.kv >out 2>&1 3>&- &
     local launch=$! status=0
-    for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
-    pkill -INT -f -o "kvctl launch -n 4 -s 2 -H hosts endless.kv"
+    await joined
+    pkill -INT -P "$launch"
     wait "$launch" || status=$?
     assert_equal "$status $(grep '^kvctl' out)" "130 kvctl: the job was ended by signal 2"
     assert_nothing_left
@@ -361,7 +361,7 @@ END
     on n0 kvctl launch -n 3 -H hosts --queue-timeout 1000 -c 'print 1' >out 2>&1 3>&- &
     local launch=$! status=0
     for _ in {1..300}; do [ ! -s out ] || break; sleep 0.1; done
-    pkill -INT -f -o "kvctl launch -n 3 -H hosts --queue-timeout 1000"
+    pkill -INT -P "$launch"
     wait "$launch" || status=$?
     assert_equal "$status $(tail -n 1 out)" "130 kvctl: the job was ended by signal 2"
     assert_nothing_left
