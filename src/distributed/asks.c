@@ -13,7 +13,7 @@
 
 /* What begins a number of a build. A change of what records mean, without one of how they lie,
  * changes the digits. */
-static const char records_are[] = "kvstore records 4, " KV_VERSION;
+static const char records_are[] = "kvstore records 5, " KV_VERSION;
 
 #define FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)
 
@@ -21,11 +21,10 @@ int ask_build(void)
 {
     static const size_t lies[] = {
         FIELD(link_rec, kind), FIELD(link_rec, flags), FIELD(link_rec, store),
-        FIELD(link_rec, part), FIELD(link_rec, request), FIELD(link_rec, push.total),
-        FIELD(link_rec, pull.priority), FIELD(link_rec, pull.state), FIELD(link_rec, pull.since),
-        FIELD(link_rec, add.dtype), FIELD(link_rec, value.elements), FIELD(link_rec, value.round),
-        FIELD(link_rec, done.pushes), FIELD(link_rec, call.args), FIELD(link_rec, call.what),
-        FIELD(link_rec, grown.round), sizeof(link_rec),
+        FIELD(link_rec, part), FIELD(link_rec, chunk), FIELD(link_rec, request),
+        FIELD(link_rec, from), FIELD(link_rec, n), FIELD(link_rec, round), FIELD(link_rec, pulls),
+        FIELD(link_rec, args), FIELD(link_rec, priority), FIELD(link_rec, what),
+        FIELD(link_rec, state), FIELD(link_rec, dtype), sizeof(link_rec),
         FIELD(ask_store, is_async), FIELD(ask_store, sums), FIELD(ask_store, staleness),
         FIELD(ask_store, type), sizeof(ask_store),
         FIELD(place, first), FIELD(place, size), FIELD(place, step), FIELD(place, row),

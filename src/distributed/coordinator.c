@@ -307,14 +307,14 @@ static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *
                   .keys = keys, .bytes = bytes, .next = c->waiters};
     if (bytes)
         memcpy(keys, r + 1, (size_t)bytes);
-    if (r->call.what == ASK_FIND) {
-        w->any = r->call.args.any;
-    } else if (r->call.what == ASK_EPOCH) {
-        w->epoch = r->call.args.optimizer.number;
-        w->text = r->call.args.optimizer.text;
+    if (r->what == ASK_FIND) {
+        w->any = r->args.any;
+    } else if (r->what == ASK_EPOCH) {
+        w->epoch = r->args.optimizer.number;
+        w->text = r->args.optimizer.text;
     } else {
-        w->lacks = (int)r->call.args.mail.peer;
-        w->tag = r->call.args.mail.tag;
+        w->lacks = (int)r->args.mail.peer;
+        w->tag = r->args.mail.tag;
     }
     c->waiters = w;
     c->awaits_first[rank] += awaits_first(w);
@@ -393,7 +393,7 @@ static place find_again(const server_state *s, coordinator *c, entry *x, int ran
 static void call_place(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
-    bool inits = r->call.args.inits;
+    bool inits = r->args.inits;
     buf reply = {0};
     kv_err e = {0};
     int rc = inits ? check_inits(c, at, end, &e) : KV_OK;
@@ -542,7 +542,7 @@ static int send_mail(server_state *s, coordinator *c, int rank, const link_rec *
         mem_free(l);
         return KV_E_MEMORY;
     }
-    *l = (mail){.from = rank, .to = (int)r->call.args.mail.peer, .tag = r->call.args.mail.tag,
+    *l = (mail){.from = rank, .to = (int)r->args.mail.peer, .tag = r->args.mail.tag,
                 .data = data, .bytes = bytes};
     memcpy(data, r + 1, (size_t)bytes);
     if (s->workers[l->to].gone) {
@@ -616,7 +616,7 @@ bool coordinator_key(const server_state *s, int64_t number, kv_key *key)
 
 bool coordinator_call(server_state *s, int rank, const link_rec *r)
 {
-    if (r->call.what < ASK_PLACE || r->call.what > ASK_RECEIVE)
+    if (r->what < ASK_PLACE || r->what > ASK_RECEIVE)
         return false;
     coordinator *c = coordinator_of(s);
     kv_err e = {0};
@@ -625,13 +625,13 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         server_refuse(rank, r->request, &e);
         return true;
     }
-    if (r->call.what >= ASK_SEND && (r->call.args.mail.peer < 0 || r->call.args.mail.tag < 0 ||
-                                     r->call.args.mail.peer >= s->how.workers)) {
+    if (r->what >= ASK_SEND && (r->args.mail.peer < 0 || r->args.mail.tag < 0 ||
+                                r->args.mail.peer >= s->how.workers)) {
         ask_malformed(&e);
         server_refuse(rank, r->request, &e);
         return true;
     }
-    switch ((dist_ask)r->call.what) {
+    switch ((dist_ask)r->what) {
     case ASK_PLACE:
         call_place(s, c, rank, r);
         break;
@@ -644,8 +644,8 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         break;
     case ASK_BARRIER:
         come(c, rank, r->request);
-        c->first_asks = rank == 0 ? r->call.args.barrier != ASK_MEET : c->first_asks;
-        if (r->call.args.barrier == ASK_HOLD_ENDS) {
+        c->first_asks = rank == 0 ? r->args.barrier != ASK_MEET : c->first_asks;
+        if (r->args.barrier == ASK_HOLD_ENDS) {
             let_go(s, c);
             c->holds = false;
         }
@@ -654,7 +654,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
     case ASK_EPOCH:
         if (rank == 0) {
             c->epoch++;
-            c->text = r->call.args.optimizer.text;
+            c->text = r->args.optimizer.text;
             c->holds = false;
             server_reply(rank, r->request, NULL, 0);
             look_at_waiters(s, c);

@@ -244,7 +244,7 @@ int parts_init(server_state *s, const link_rec *r, kv_err *e)
         kv_key key;
         const char *data;
         const ask_slot *in = ask_get_slot(&at, end, &key, &data);
-        rc = in ? init_part(s, in, &key, data, r->call.args.inits, e) : ask_malformed(e);
+        rc = in ? init_part(s, in, &key, data, r->args.inits, e) : ask_malformed(e);
     }
     return rc;
 }

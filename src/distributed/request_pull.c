@@ -28,12 +28,15 @@ static net_step send_pull(net_item *i)
     if (!r)
         return NET_FULL;
     *r = (link_rec){.kind = LINK_PULL,
-                    .store = (uint16_t)rq->w->number,
-                    .part = c->place.first + p->part,
                     .flags = rq->changes ? LINK_CHANGES : 0,
+                    .store = (uint16_t)rq->w->number,
+                    .part = (int32_t)(c->place.first + p->part),
+                    .chunk = (int32_t)(p - rq->chunks),
                     .request = rq->token,
-                    .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority,
-                             .state = rq->state, .since = c->since}};
+                    .from = c->since,
+                    .round = c->round,
+                    .priority = rq->priority,
+                    .state = (uint8_t)rq->state};
     net_commit(q->item.peer);
     return request_next_chunk(q);
 }
