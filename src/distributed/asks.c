@@ -220,21 +220,27 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
     return rc ? rc : buf_check(b, e);
 }
 
+int ask_count_rows(const void *data, int64_t bytes, int64_t row, int64_t *n, kv_err *e)
+{
+    if (bytes < (int64_t)sizeof *n)
+        return ask_malformed(e);
+    memcpy(n, data, sizeof *n);
+    int64_t rest = bytes - (int64_t)sizeof *n, each = (int64_t)sizeof *n + row;
+    return *n < 0 || *n > rest / each || *n * each != rest ? ask_malformed(e) : KV_OK;
+}
+
 static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                         const char *data, int64_t bytes, kv_err *e)
 {
     int64_t n, row = kv_dtype_bytes(dtype);
     void *to;
-    if (bytes < (int64_t)sizeof n)
-        return ask_malformed(e);
-    memcpy(&n, data, sizeof n);
     for (int i = 1; i < ndim; i++)
         row *= shape[i];
-    bool fits = n >= 0 && n < bytes / (int64_t)sizeof n && (!n || row <= bytes / n);
-    if (!fits || bytes != (int64_t)sizeof n * (n + 1) + n * row)
-        return ask_malformed(e);
+    int rc = ask_count_rows(data, bytes, row, &n, e);
+    if (rc)
+        return rc;
     const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
-    int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
+    rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
     if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
         memcpy(to, ids + n, (size_t)(n * row));
     return rc;

@@ -26,27 +26,6 @@ typedef struct mail {
     struct mail *next;
 } mail;
 
-static coordinator *coordinator_of(server_state *s)
-{
-    kv_err unused = {0};
-    if (s->coordinator)
-        return s->coordinator;
-    coordinator *c = mem_zalloc(1, sizeof *c, &unused);
-    if (!c)
-        return NULL;
-    c->load = mem_zalloc(s->how.servers, sizeof *c->load, &unused);
-    c->at_barrier = mem_zalloc(s->how.workers, sizeof *c->at_barrier, &unused);
-    c->awaits_first = mem_zalloc(s->how.workers, sizeof *c->awaits_first, &unused);
-    if (!c->load || !c->at_barrier || !c->awaits_first) {
-        mem_free(c->load);
-        mem_free(c->at_barrier);
-        mem_free(c->awaits_first);
-        mem_free(c);
-        return NULL;
-    }
-    return s->coordinator = c;
-}
-
 static void free_mail(mail *l)
 {
     mem_free(l->data);
@@ -89,6 +68,22 @@ void coordinator_free(server_state *s)
     mem_free(c->awaits_first);
     mem_free(c);
     s->coordinator = NULL;
+}
+
+static coordinator *coordinator_of(server_state *s)
+{
+    kv_err unused = {0};
+    if (s->coordinator)
+        return s->coordinator;
+    coordinator *c = s->coordinator = mem_zalloc(1, sizeof *c, &unused);
+    if (!c)
+        return NULL;
+    c->load = mem_zalloc(s->how.servers, sizeof *c->load, &unused);
+    c->at_barrier = mem_zalloc(s->how.workers, sizeof *c->at_barrier, &unused);
+    c->awaits_first = mem_zalloc(s->how.workers, sizeof *c->awaits_first, &unused);
+    if (!c->load || !c->at_barrier || !c->awaits_first)
+        coordinator_free(s);
+    return s->coordinator;
 }
 
 /* ---- Places ---- */

@@ -107,10 +107,6 @@ int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, int64_t n,
                         int state, kv_err *e);
 
-/* The pull_since of the store type. */
-int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
-                       const kv_call *how, kv_err *e);
-
 /* Called before the first request. Error: memory. */
 int request_open(kv_err *e);
 

@@ -218,12 +218,7 @@ void rounds_push(int rank, const link_rec *r)
     if (c && r->flags & LINK_HOST)
         data = take_host(x, data, end, rank == lowest_rank(s), &e);
     bool stays = r->flags & LINK_LAST && rank != net_rank();
-    bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE));
-    if (e.code)
-        c = NULL;
-    else if (plain && stays && end - data == p->bytes && r->n == p->bytes)
-        lend_data(s, c, data, p->bytes);
-    else if (c)
+    if (c && !e.code)
         take_data(s, p, r, c, data, stays, &e);
     if (e.code) {
         refuse(rank, r, &e);

@@ -69,17 +69,14 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     s->workers = mem_zalloc(how->workers, sizeof *s->workers, e);
     s->news = mem_alloc(how->workers, sizeof *s->news, e);
     s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
+    s->next = server_stores;
+    server_stores = s;
     if (!s->workers || !s->news || !s->sources || kv_create("local", NULL, 0, &s->store, e)) {
-        mem_free(s->workers);
-        mem_free(s->news);
-        mem_free(s->sources);
-        mem_free(s);
+        free_store(s);
         return NULL;
     }
     s->store->is_server = true;
     kv_set_print(s->store, runtime_print, NULL);
-    s->next = server_stores;
-    server_stores = s;
     for (int i = 0; i < how->workers; i++)
         if (alive_is_gone(i) || spares_waits(i))
             lose_worker(s, i);
