@@ -20,15 +20,15 @@ typedef struct entry {
 /* A message that its receiver has not asked for yet. */
 typedef struct mail {
     int from, to;
-    int64_t tag;
-    char *data;
-    int64_t bytes;
+    int64_t tag, bytes;
     struct mail *next;
+    char data[];
 } mail;
 
-static void free_mail(mail *l)
+static void drop_mail(mail **at)
 {
-    mem_free(l->data);
+    mail *l = *at;
+    *at = l->next;
     mem_free(l);
 }
 
@@ -55,10 +55,8 @@ void coordinator_free(server_state *s)
         return;
     for (int64_t i = 0; i < c->n; i++)
         mem_free(c->entries[i].name);
-    for (mail *l = c->mailbox, *next; l; l = next) {
-        next = l->next;
-        free_mail(l);
-    }
+    while (c->mailbox)
+        drop_mail(&c->mailbox);
     while (c->waiters)
         drop_waiter(c, &c->waiters);
     map_release(&c->index);
@@ -187,13 +185,6 @@ static mail **find_mail(coordinator *c, int from, int to, int64_t tag)
     while (*at && ((*at)->from != from || (*at)->to != to || (*at)->tag != tag))
         at = &(*at)->next;
     return at;
-}
-
-static void drop_mail(mail **at)
-{
-    mail *l = *at;
-    *at = l->next;
-    free_mail(l);
 }
 
 /* Replies if the mail is there, or will never come, and returns true then. */
@@ -530,20 +521,15 @@ static void look_at_barrier(server_state *s, coordinator *c)
 
 static int send_mail(server_state *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
-    mail *l = mem_alloc(1, sizeof *l, e);
     int64_t bytes = link_call_bytes(r);
-    char *data = l ? mem_alloc(bytes, 1, e) : NULL;
-    if (!data) {
-        mem_free(l);
-        return KV_E_MEMORY;
-    }
-    *l = (mail){.from = rank, .to = (int)r->args.mail.peer, .tag = r->args.mail.tag,
-                .data = data, .bytes = bytes};
-    memcpy(data, r + 1, (size_t)bytes);
-    if (s->workers[l->to].gone) {
-        free_mail(l);
+    int to = (int)r->args.mail.peer;
+    if (s->workers[to].gone)
         return KV_OK;
-    }
+    mail *l = mem_alloc(1, sizeof *l + (size_t)bytes, e);
+    if (!l)
+        return KV_E_MEMORY;
+    *l = (mail){.from = rank, .to = to, .tag = r->args.mail.tag, .bytes = bytes};
+    memcpy(l->data, r + 1, (size_t)bytes);
     mail **at = find_mail(c, l->from, l->to, l->tag);
     if (*at)
         drop_mail(at); /* it was not received yet, and this one replaces it */
