@@ -7,9 +7,9 @@
 #include "array/device.h"
 #include "cpu/changes.h"
 
-/* An array that several pairs write holds the last of them. */
-void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
-                        int64_t bytes)
+/* Writes elements into the outs in host memory. */
+static void value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
+                       int64_t bytes)
 {
     const request_item *c = &rq->items[p->item];
     int64_t each = kv_dtype_bytes(c->dtype);
@@ -31,7 +31,7 @@ void request_value(request *rq, const chunk *p, int64_t offset, const void *data
     kv_err e = {0};
     const request_item *c = &rq->items[p->item];
     int64_t from = place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
-    request_value_here(rq, p, offset, data, bytes);
+    value_here(rq, p, offset, data, bytes);
     if (request_write_outs(rq, c, from + offset, data, bytes, &e))
         request_fail(rq, p, &e);
 }
@@ -46,8 +46,7 @@ static void read_codes(const request *rq, const chunk *p, int64_t from, const pu
         int64_t m = n - at < SOME ? n - at : SOME;
         quantise_decode(some, codes + at / 8 * how->code, (quantise_code)how->code, how->threshold,
                         m);
-        request_value_here(rq, p, (from + at) * (int64_t)sizeof *some, some,
-                           m * (int64_t)sizeof *some);
+        value_here(rq, p, (from + at) * (int64_t)sizeof *some, some, m * (int64_t)sizeof *some);
     }
 }
 
