@@ -13,7 +13,7 @@
 
 /* What begins a number of a build. A change of what records mean, without one of how they lie,
  * changes the digits. */
-static const char records_are[] = "kvstore records 4, " KV_VERSION;
+static const char records_are[] = "kvstore records 5, " KV_VERSION;
 
 #define FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)
 
@@ -21,11 +21,10 @@ int ask_build(void)
 {
     static const size_t lies[] = {
         FIELD(link_rec, kind), FIELD(link_rec, flags), FIELD(link_rec, store),
-        FIELD(link_rec, part), FIELD(link_rec, request), FIELD(link_rec, push.total),
-        FIELD(link_rec, pull.priority), FIELD(link_rec, pull.state), FIELD(link_rec, pull.since),
-        FIELD(link_rec, add.dtype), FIELD(link_rec, value.elements), FIELD(link_rec, value.round),
-        FIELD(link_rec, done.pushes), FIELD(link_rec, call.args), FIELD(link_rec, call.what),
-        FIELD(link_rec, grown.round), sizeof(link_rec),
+        FIELD(link_rec, part), FIELD(link_rec, chunk), FIELD(link_rec, request),
+        FIELD(link_rec, from), FIELD(link_rec, n), FIELD(link_rec, round), FIELD(link_rec, pulls),
+        FIELD(link_rec, args), FIELD(link_rec, priority), FIELD(link_rec, what),
+        FIELD(link_rec, state), FIELD(link_rec, dtype), sizeof(link_rec),
         FIELD(ask_store, is_async), FIELD(ask_store, sums), FIELD(ask_store, staleness),
         FIELD(ask_store, type), sizeof(ask_store),
         FIELD(place, first), FIELD(place, size), FIELD(place, step), FIELD(place, row),
@@ -221,21 +220,27 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
     return rc ? rc : buf_check(b, e);
 }
 
+int ask_count_rows(const void *data, int64_t bytes, int64_t row, int64_t *n, kv_err *e)
+{
+    if (bytes < (int64_t)sizeof *n)
+        return ask_malformed(e);
+    memcpy(n, data, sizeof *n);
+    int64_t rest = bytes - (int64_t)sizeof *n, each = (int64_t)sizeof *n + row;
+    return *n < 0 || *n > rest / each || *n * each != rest ? ask_malformed(e) : KV_OK;
+}
+
 static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                         const char *data, int64_t bytes, kv_err *e)
 {
     int64_t n, row = kv_dtype_bytes(dtype);
     void *to;
-    if (bytes < (int64_t)sizeof n)
-        return ask_malformed(e);
-    memcpy(&n, data, sizeof n);
     for (int i = 1; i < ndim; i++)
         row *= shape[i];
-    bool fits = n >= 0 && n < bytes / (int64_t)sizeof n && (!n || row <= bytes / n);
-    if (!fits || bytes != (int64_t)sizeof n * (n + 1) + n * row)
-        return ask_malformed(e);
+    int rc = ask_count_rows(data, bytes, row, &n, e);
+    if (rc)
+        return rc;
     const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
-    int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
+    rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
     if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
         memcpy(to, ids + n, (size_t)(n * row));
     return rc;

@@ -184,6 +184,9 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
  * `from` on, their elements. Nothing writes the array meanwhile. */
 void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to);
 
+/* Reads how many rows of `row` bytes such bytes have. Error: internal (malformed). */
+int ask_count_rows(const void *data, int64_t bytes, int64_t row, int64_t *n, kv_err *e);
+
 /* Makes an array of such bytes, or of plain elements; *out is NULL after an error. Errors: memory,
  * internal (malformed). */
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,

@@ -34,7 +34,8 @@ int64_t checkpoint_round(const worker *w, const kv_key *key)
     return s ? s->pushes : 0;
 }
 
-void checkpoint_drop_kept(job_checkpoint *c)
+/* Frees the values and states of the file if all of them were taken. */
+static void drop_kept(job_checkpoint *c)
 {
     if (c->left > 0 || c->has_states)
         return;
@@ -53,7 +54,7 @@ void checkpoint_know(worker *w, int64_t number)
     kv_assert(w->checkpoint.left > 0, "key %lld of the store is in a file without keys left",
               (long long)number);
     w->checkpoint.left--;
-    checkpoint_drop_kept(&w->checkpoint);
+    drop_kept(&w->checkpoint);
 }
 
 /* Checks that the file has the optimizer and compression in use, and no key that the job lacks. */
@@ -100,5 +101,5 @@ int checkpoint_read_states(worker *w, kv_err *e)
 void checkpoint_drop_states(worker *w)
 {
     w->checkpoint.has_states = false;
-    checkpoint_drop_kept(&w->checkpoint);
+    drop_kept(&w->checkpoint);
 }

@@ -22,7 +22,4 @@ int checkpoint_read_states(struct worker *w, kv_err *e);
 /* The servers and this rank have the states of the file now. */
 void checkpoint_drop_states(struct worker *w);
 
-/* Frees the values and states of the file if all of them were taken. */
-void checkpoint_drop_kept(job_checkpoint *c);
-
 #endif

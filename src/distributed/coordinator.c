@@ -20,36 +20,15 @@ typedef struct entry {
 /* A message that its receiver has not asked for yet. */
 typedef struct mail {
     int from, to;
-    int64_t tag;
-    char *data;
-    int64_t bytes;
+    int64_t tag, bytes;
     struct mail *next;
+    char data[];
 } mail;
 
-static coordinator *coordinator_of(server_state *s)
+static void drop_mail(mail **at)
 {
-    kv_err unused = {0};
-    if (s->coordinator)
-        return s->coordinator;
-    coordinator *c = mem_zalloc(1, sizeof *c, &unused);
-    if (!c)
-        return NULL;
-    c->load = mem_zalloc(s->how.servers, sizeof *c->load, &unused);
-    c->at_barrier = mem_zalloc(s->how.workers, sizeof *c->at_barrier, &unused);
-    c->awaits_first = mem_zalloc(s->how.workers, sizeof *c->awaits_first, &unused);
-    if (!c->load || !c->at_barrier || !c->awaits_first) {
-        mem_free(c->load);
-        mem_free(c->at_barrier);
-        mem_free(c->awaits_first);
-        mem_free(c);
-        return NULL;
-    }
-    return s->coordinator = c;
-}
-
-static void free_mail(mail *l)
-{
-    mem_free(l->data);
+    mail *l = *at;
+    *at = l->next;
     mem_free(l);
 }
 
@@ -76,10 +55,8 @@ void coordinator_free(server_state *s)
         return;
     for (int64_t i = 0; i < c->n; i++)
         mem_free(c->entries[i].name);
-    for (mail *l = c->mailbox, *next; l; l = next) {
-        next = l->next;
-        free_mail(l);
-    }
+    while (c->mailbox)
+        drop_mail(&c->mailbox);
     while (c->waiters)
         drop_waiter(c, &c->waiters);
     map_release(&c->index);
@@ -89,6 +66,22 @@ void coordinator_free(server_state *s)
     mem_free(c->awaits_first);
     mem_free(c);
     s->coordinator = NULL;
+}
+
+static coordinator *coordinator_of(server_state *s)
+{
+    kv_err unused = {0};
+    if (s->coordinator)
+        return s->coordinator;
+    coordinator *c = s->coordinator = mem_zalloc(1, sizeof *c, &unused);
+    if (!c)
+        return NULL;
+    c->load = mem_zalloc(s->how.servers, sizeof *c->load, &unused);
+    c->at_barrier = mem_zalloc(s->how.workers, sizeof *c->at_barrier, &unused);
+    c->awaits_first = mem_zalloc(s->how.workers, sizeof *c->awaits_first, &unused);
+    if (!c->load || !c->at_barrier || !c->awaits_first)
+        coordinator_free(s);
+    return s->coordinator;
 }
 
 /* ---- Places ---- */
@@ -192,13 +185,6 @@ static mail **find_mail(coordinator *c, int from, int to, int64_t tag)
     while (*at && ((*at)->from != from || (*at)->to != to || (*at)->tag != tag))
         at = &(*at)->next;
     return at;
-}
-
-static void drop_mail(mail **at)
-{
-    mail *l = *at;
-    *at = l->next;
-    free_mail(l);
 }
 
 /* Replies if the mail is there, or will never come, and returns true then. */
@@ -307,14 +293,14 @@ static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *
                   .keys = keys, .bytes = bytes, .next = c->waiters};
     if (bytes)
         memcpy(keys, r + 1, (size_t)bytes);
-    if (r->call.what == ASK_FIND) {
-        w->any = r->call.args.any;
-    } else if (r->call.what == ASK_EPOCH) {
-        w->epoch = r->call.args.optimizer.number;
-        w->text = r->call.args.optimizer.text;
+    if (r->what == ASK_FIND) {
+        w->any = r->args.any;
+    } else if (r->what == ASK_EPOCH) {
+        w->epoch = r->args.optimizer.number;
+        w->text = r->args.optimizer.text;
     } else {
-        w->lacks = (int)r->call.args.mail.peer;
-        w->tag = r->call.args.mail.tag;
+        w->lacks = (int)r->args.mail.peer;
+        w->tag = r->args.mail.tag;
     }
     c->waiters = w;
     c->awaits_first[rank] += awaits_first(w);
@@ -393,7 +379,7 @@ static place find_again(const server_state *s, coordinator *c, entry *x, int ran
 static void call_place(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
-    bool inits = r->call.args.inits;
+    bool inits = r->args.inits;
     buf reply = {0};
     kv_err e = {0};
     int rc = inits ? check_inits(c, at, end, &e) : KV_OK;
@@ -535,20 +521,15 @@ static void look_at_barrier(server_state *s, coordinator *c)
 
 static int send_mail(server_state *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
-    mail *l = mem_alloc(1, sizeof *l, e);
     int64_t bytes = link_call_bytes(r);
-    char *data = l ? mem_alloc(bytes, 1, e) : NULL;
-    if (!data) {
-        mem_free(l);
-        return KV_E_MEMORY;
-    }
-    *l = (mail){.from = rank, .to = (int)r->call.args.mail.peer, .tag = r->call.args.mail.tag,
-                .data = data, .bytes = bytes};
-    memcpy(data, r + 1, (size_t)bytes);
-    if (s->workers[l->to].gone) {
-        free_mail(l);
+    int to = (int)r->args.mail.peer;
+    if (s->workers[to].gone)
         return KV_OK;
-    }
+    mail *l = mem_alloc(1, sizeof *l + (size_t)bytes, e);
+    if (!l)
+        return KV_E_MEMORY;
+    *l = (mail){.from = rank, .to = to, .tag = r->args.mail.tag, .bytes = bytes};
+    memcpy(l->data, r + 1, (size_t)bytes);
     mail **at = find_mail(c, l->from, l->to, l->tag);
     if (*at)
         drop_mail(at); /* it was not received yet, and this one replaces it */
@@ -616,7 +597,7 @@ bool coordinator_key(const server_state *s, int64_t number, kv_key *key)
 
 bool coordinator_call(server_state *s, int rank, const link_rec *r)
 {
-    if (r->call.what < ASK_PLACE || r->call.what > ASK_RECEIVE)
+    if (r->what < ASK_PLACE || r->what > ASK_RECEIVE)
         return false;
     coordinator *c = coordinator_of(s);
     kv_err e = {0};
@@ -625,13 +606,13 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         server_refuse(rank, r->request, &e);
         return true;
     }
-    if (r->call.what >= ASK_SEND && (r->call.args.mail.peer < 0 || r->call.args.mail.tag < 0 ||
-                                     r->call.args.mail.peer >= s->how.workers)) {
+    if (r->what >= ASK_SEND && (r->args.mail.peer < 0 || r->args.mail.tag < 0 ||
+                                r->args.mail.peer >= s->how.workers)) {
         ask_malformed(&e);
         server_refuse(rank, r->request, &e);
         return true;
     }
-    switch ((dist_ask)r->call.what) {
+    switch ((dist_ask)r->what) {
     case ASK_PLACE:
         call_place(s, c, rank, r);
         break;
@@ -644,8 +625,8 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         break;
     case ASK_BARRIER:
         come(c, rank, r->request);
-        c->first_asks = rank == 0 ? r->call.args.barrier != ASK_MEET : c->first_asks;
-        if (r->call.args.barrier == ASK_HOLD_ENDS) {
+        c->first_asks = rank == 0 ? r->args.barrier != ASK_MEET : c->first_asks;
+        if (r->args.barrier == ASK_HOLD_ENDS) {
             let_go(s, c);
             c->holds = false;
         }
@@ -654,7 +635,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
     case ASK_EPOCH:
         if (rank == 0) {
             c->epoch++;
-            c->text = r->call.args.optimizer.text;
+            c->text = r->args.optimizer.text;
             c->holds = false;
             server_reply(rank, r->request, NULL, 0);
             look_at_waiters(s, c);

@@ -22,57 +22,42 @@ static void print_flags(buf *out, const link_rec *r)
             buf_printf(out, ", %s", words[i]);
 }
 
-static void print_push(buf *out, const link_rec *r)
+static void print_part(buf *out, const link_rec *r)
 {
-    buf_printf(out, " part %lld, round %lld, ", wide(r->part), wide(r->push.round));
-    if (r->flags & LINK_CODES)
-        buf_printf(out, "element %lld", wide(r->push.element));
+    bool carries = r->kind == LINK_PUSH || r->kind == LINK_VALUE;
+    buf_printf(out, " part %d, round %lld", r->part, wide(r->round));
+    if (r->kind != LINK_PUSH)
+        buf_printf(out, ", chunk %d", r->chunk);
+    if (carries && r->flags & (LINK_CODES | LINK_CHANGES))
+        buf_printf(out, ", elements %lld to %lld", wide(r->from), wide(r->from + r->n - 1));
+    else if (carries)
+        buf_printf(out, ", offset %lld of %lld", wide(r->from), wide(r->n));
     else
-        buf_printf(out, "offset %lld of %lld", wide(r->push.offset), wide(r->push.total));
-    buf_printf(out, ", pulls %lld", wide(r->push.pulls));
-}
-
-static void print_pull(buf *out, const link_rec *r)
-{
-    buf_printf(out, " part %lld, round %lld, chunk %lld, priority %d", wide(r->part),
-               wide(r->pull.round), wide(r->pull.chunk), r->pull.priority);
-    if (r->flags & LINK_CHANGES)
-        buf_printf(out, ", since %lld", wide(r->pull.since));
-    if (r->pull.state)
-        buf_printf(out, ", array %d of states", r->pull.state);
-}
-
-static void print_add(buf *out, const link_rec *r)
-{
-    buf_printf(out, " part %lld, round %lld, chunk %lld, priority %d, %s", wide(r->part),
-               wide(r->add.round), wide(r->add.chunk), r->add.priority,
-               kv_dtype_name((kv_dtype)r->add.dtype));
-}
-
-static void print_value(buf *out, const link_rec *r)
-{
-    buf_printf(out, " part %lld, chunk %lld, ", wide(r->part), wide(r->value.chunk));
-    if (r->flags & (LINK_CODES | LINK_CHANGES))
-        buf_printf(out, "elements %lld to %lld", wide(r->value.element),
-                   wide(r->value.element + r->value.elements - 1));
-    else
-        buf_printf(out, "offset %lld", wide(r->value.offset));
+        buf_printf(out, ", priority %d", r->priority);
+    if (r->kind == LINK_PUSH)
+        buf_printf(out, ", pulls %lld", wide(r->pulls));
+    if (r->kind == LINK_ADD)
+        buf_printf(out, ", %s", kv_dtype_name((kv_dtype)r->dtype));
+    if (r->kind == LINK_PULL && r->flags & LINK_CHANGES)
+        buf_printf(out, ", since %lld", wide(r->from));
+    if (r->state)
+        buf_printf(out, ", array %d of states", r->state);
 }
 
 static void print_done(buf *out, const link_rec *r)
 {
-    buf_printf(out, ", pushes %lld", wide(r->done.pushes));
+    buf_printf(out, ", pushes %lld", wide(r->n));
 }
 
 static void print_grown(buf *out, const link_rec *r)
 {
-    buf_printf(out, ": rank %lld, round %lld", wide(r->grown.rank), wide(r->grown.round));
+    buf_printf(out, ": rank %lld, round %lld", wide(r->args.grow.rank), wide(r->args.grow.round));
 }
 
 static void print_failed(buf *out, const link_rec *r)
 {
     kv_err e;
-    buf_printf(out, " part %lld", wide(r->part));
+    buf_printf(out, " part %d", r->part);
     if (r->bytes != sizeof e)
         return;
     memcpy(&e, r + 1, sizeof e);
@@ -91,8 +76,8 @@ static void print_call(buf *out, const link_rec *r)
         [ASK_PLACE] = "place",     [ASK_READY] = "ready",         [ASK_FIND] = "find",
         [ASK_BARRIER] = "barrier", [ASK_EPOCH] = "epoch",         [ASK_SEND] = "send",
         [ASK_RECEIVE] = "receive"};
-    const link_args *a = &r->call.args;
-    int what = r->call.what;
+    const link_args *a = &r->args;
+    int what = r->what;
     bool known = what >= 0 && what < (int)(sizeof names / sizeof *names);
     buf_printf(out, " %s", known ? names[what] : "unknown");
     switch (what) {
@@ -135,7 +120,7 @@ static void print_call(buf *out, const link_rec *r)
     default:
         break;
     }
-    buf_printf(out, ", offset %lld", wide(r->call.sent));
+    buf_printf(out, ", offset %lld", wide(r->from));
 }
 
 void link_print(buf *out, const link_rec *r)
@@ -145,11 +130,11 @@ void link_print(buf *out, const link_rec *r)
         void (*print)(buf *out, const link_rec *r); /* or NULL: there is nothing more to say */
         bool of_request;
     } kinds[] = {[LINK_SKIP] = {"skip", NULL, false},
-                 [LINK_PUSH] = {"push", print_push, true},
-                 [LINK_PULL] = {"pull", print_pull, true},
-                 [LINK_ADD] = {"add", print_add, true},
+                 [LINK_PUSH] = {"push", print_part, true},
+                 [LINK_PULL] = {"pull", print_part, true},
+                 [LINK_ADD] = {"add", print_part, true},
                  [LINK_CALL] = {"call", print_call, true},
-                 [LINK_VALUE] = {"value", print_value, true},
+                 [LINK_VALUE] = {"value", print_part, true},
                  [LINK_DONE] = {"done", print_done, true},
                  [LINK_REPLY] = {"reply", NULL, true},
                  [LINK_FAILED] = {"failed", print_failed, true},

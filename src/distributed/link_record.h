@@ -1,5 +1,5 @@
-/* Records, the messages between ranks. All have the same head; each kind that says more has a
- * struct of its own in the union. link.h sends them, net.h hands them out.
+/* Records, the messages between ranks. All have the same head. link.h sends them, net.h hands them
+ * out.
  */
 #ifndef DISTRIBUTED_LINK_RECORD_H
 #define DISTRIBUTED_LINK_RECORD_H
@@ -64,61 +64,36 @@ typedef union link_args {
     } grow; /* ASK_GROW */
 } link_args;
 
-/* Bytes of payload follow, and records begin at multiples of 8 bytes. */
+/* Bytes of payload follow, and records begin at multiples of 8 bytes. A head fills a cache line. A
+ * field that a kind does not use is 0 there. */
 typedef struct link_rec {
     uint32_t bytes; /* of the payload */
     uint8_t kind;
     uint8_t flags;
     uint16_t store;   /* the number of the store in its process */
-    int64_t part;     /* of PUSH, PULL, ADD, VALUE and FAILED */
+    int32_t part;     /* of PUSH, PULL, ADD, VALUE and FAILED */
+    int32_t chunk;    /* of PULL, ADD and VALUE: the number of the part in its request */
     uint64_t request; /* the number that the asking rank gave; link_is_call */
+    int64_t from; /* PUSH and VALUE: the first byte in the part; the first element of codes and of
+                     changes. CALL: bytes of the payload in the records before. PULL of changes: the
+                     round that the worker has; -1: none */
+    int64_t n; /* PUSH and VALUE: bytes of the whole part; of codes and changes, the elements that
+                  the record has. DONE: pushes that were applied */
     union {
         struct {
-            int64_t round;
-            int64_t pulls; /* of the same worker, that the server answers first */
-            union {
-                int64_t offset;  /* in the part, in bytes */
-                int64_t element; /* the first one of codes */
-            };
-            int64_t total; /* bytes of the part; not for codes */
-        } push;
-        struct {
-            int64_t round;
-            int64_t chunk;    /* number of the part in its request, which the answers have */
-            int32_t priority; /* of the answers */
-            int32_t state;    /* 0: the elements; or an array of states, see states_array */
-            int64_t since;    /* LINK_CHANGES: the round that the worker has; -1: none */
-        } pull;
-        struct {
-            int64_t round;
-            int64_t chunk;
-            int32_t priority;
-            int32_t dtype;
-        } add;
-        struct {
-            int64_t chunk;
-            union {
-                int64_t offset;
-                int64_t element;
-            };
-            int64_t elements; /* of codes, and of changes */
-            int64_t round;    /* of the key; not of sums */
-        } value;
-        struct {
-            int64_t pushes;
-        } done;
-        struct {
-            int64_t sent; /* bytes of the payload in the records before */
-            link_args args;
-            int32_t what; /* a dist_ask */
-        } call;
-        struct {
-            int64_t rank, round;
-        } grown;
+            int64_t round; /* PUSH, ADD: of the key; PULL: that it must come behind; VALUE: that the
+                              elements hold, not of sums */
+            int64_t pulls; /* PUSH: of the same worker, that the server answers first */
+        };
+        link_args args; /* CALL; GROWN: `grow` */
     };
+    int32_t priority; /* PULL and ADD: of the answers */
+    uint16_t what;    /* CALL: a dist_ask */
+    uint8_t state;    /* PULL: 0, the elements; or an array of states, see states_array */
+    uint8_t dtype;    /* ADD */
 } link_rec;
 
-_Static_assert(sizeof(link_rec) == 56, "the records between ranks have one size");
+_Static_assert(sizeof(link_rec) == 64, "the records between ranks have one size");
 
 /* Returns true if a REPLY or a FAILED answers a call. */
 static inline bool link_is_call(const link_rec *r)
@@ -134,7 +109,7 @@ static inline uint64_t link_call_number(uint64_t number)
 /* The payload of a call: its taker gets all of it behind the header of the last record. */
 static inline int64_t link_call_bytes(const link_rec *r)
 {
-    return r->call.sent + r->bytes;
+    return r->from + r->bytes;
 }
 
 /* Appends a record in words, on one line. */

@@ -102,7 +102,7 @@ void look_rounds(const server_state *s, int rank, const link_rec *r)
 void look_at_part(const server_state *s, int rank, const link_rec *r)
 {
     kv_err e = {0};
-    part *p = parts_find(s, r->call.args.look);
+    part *p = parts_find(s, r->args.look);
     kv_array *dense = NULL;
     const void *data;
     buf reply = {0};

@@ -696,21 +696,6 @@ static bool poll_express(int rank, void (*take)(int rank, const link_rec *r))
     return poll_ring(rank, l, __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), INT64_MAX, take);
 }
 
-/* Polls both lanes of a rank. A record of the express lane is visible before any later record of
- * the main lane: so `written` of the main lane is read first, and its records are taken last. An
- * express record that comes meanwhile ends the polling, and is dealt with at once. */
-static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int64_t most)
-{
-    lane *l = &mpi.peers[rank].main;
-    int64_t written = __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), from = l->read;
-    bool any = poll_express(rank, take), express = false;
-    while (l->read < written && l->read - from < most && !express) {
-        any |= poll_ring(rank, l, written, 1, take);
-        express = poll_express(rank, take);
-    }
-    return any || express;
-}
-
 /* When a rank is gone, MPI refuses to receive from any source until this rank has acknowledged the
  * failure; the receive stays posted. When its message comes before the next test, Open MPI 5 still
  * gives the old refusal, at every test, since it forgets one only where it finds the receive open.
@@ -784,12 +769,24 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
     return any;
 }
 
+/* Polls both lanes of each rank of this machine. A record of the express lane is visible before any
+ * later record of the main lane: so `written` of the main lane is read first, and its records are
+ * taken last. An express record that comes meanwhile ends the polling, to be dealt with at once. */
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
 {
     bool any = false;
     mpi.sent = 0;
-    for (int i = 0; i < mpi.nnears; i++)
-        any |= poll_rings(mpi.nears[i], take, bytes);
+    for (int i = 0; i < mpi.nnears; i++) {
+        int rank = mpi.nears[i];
+        lane *l = &mpi.peers[rank].main;
+        int64_t written = __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), from = l->read;
+        any |= poll_express(rank, take);
+        for (bool express = false; l->read < written && l->read - from < bytes && !express;) {
+            any |= poll_ring(rank, l, written, 1, take);
+            express = poll_express(rank, take);
+            any |= express;
+        }
+    }
     return mpi.remote && poll_frames(take) ? true : any;
 }
 

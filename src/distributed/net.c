@@ -732,7 +732,7 @@ static net_step send_call(net_item *i)
                     .flags = last ? LINK_LAST : 0,
                     .store = (uint16_t)c->store,
                     .request = s->request,
-                    .call = {.sent = s->sent, .args = c->args, .what = c->what}};
+                    .from = s->sent, .args = c->args, .what = (uint16_t)c->what};
     if (n)
         net_copy(c->rank, r + 1, (const char *)c->data + s->sent, n);
     s->sent += n;

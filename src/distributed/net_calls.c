@@ -100,7 +100,7 @@ int net_calls_take(net_calls *t, int rank, const link_rec *r, const link_rec **w
     while (*at && ((*at)->rank != rank || (*at)->request != r->request))
         at = &(*at)->next;
     p = *at;
-    if (r->call.sent != (p ? p->bytes - (int64_t)sizeof *r : 0)) {
+    if (r->from != (p ? p->bytes - (int64_t)sizeof *r : 0)) {
         if (p)
             drop_partial(at);
         return ask_malformed(e);

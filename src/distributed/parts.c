@@ -24,6 +24,12 @@ void parts_touch(server_state *s, part *p)
     s->touched[s->ntouched++] = p;
 }
 
+static void release_changes(part *p)
+{
+    mem_free(p->changes);
+    p->changes = NULL;
+}
+
 /* A value takes the place of that with which a push made the part: no round was applied yet, since
  * the first worker has not contributed to any. */
 static int put_value(const server_state *s, part *p, const ask_slot *in, const char *data,
@@ -38,7 +44,7 @@ static int put_value(const server_state *s, part *p, const ask_slot *in, const c
         return rc;
     kv_array_unref(*stored);
     *stored = first;
-    part_changes_release(p);
+    release_changes(p);
     p->begun = in->key.round;
     return KV_OK;
 }
@@ -196,7 +202,7 @@ void parts_free(server_state *s, part *p)
     }
     mem_free((char *)p->key.name);
     parts_drop_codes(p);
-    part_changes_release(p);
+    release_changes(p);
     mem_free(p);
 }
 
@@ -244,7 +250,7 @@ int parts_init(server_state *s, const link_rec *r, kv_err *e)
         kv_key key;
         const char *data;
         const ask_slot *in = ask_get_slot(&at, end, &key, &data);
-        rc = in ? init_part(s, in, &key, data, r->call.args.inits, e) : ask_malformed(e);
+        rc = in ? init_part(s, in, &key, data, r->args.inits, e) : ask_malformed(e);
     }
     return rc;
 }
@@ -283,12 +289,6 @@ bool part_changes_reach(const part *p, int64_t since)
     return p->changes && since >= p->changes->base && since <= part_round(p);
 }
 
-void part_changes_release(part *p)
-{
-    mem_free(p->changes);
-    p->changes = NULL;
-}
-
 /* ---- Rounds ---- */
 
 void part_changes_begin_round(server_state *s, part *p)
@@ -298,7 +298,7 @@ void part_changes_begin_round(server_state *s, part *p)
     if (!p->changes)
         return;
     if (!elements || mem_grow(&s->copies, &s->copies_cap, s->copied + p->bytes, 1, &unused)) {
-        part_changes_release(p);
+        release_changes(p);
         return;
     }
     p->copy = s->copied;
@@ -326,7 +326,7 @@ void part_changes_end_round(server_state *s, part *p)
     if (!c)
         return;
     if (!elements || (part_round(p) - c->base >= CHANGES_MARKS && !age(c, p))) {
-        part_changes_release(p);
+        release_changes(p);
         return;
     }
     int64_t mark = part_round(p) + 1 - c->base;

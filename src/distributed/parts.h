@@ -70,6 +70,4 @@ int64_t part_changes_put(const part *p, const void *elements, int64_t since, int
 /* Bytes of the records from element `at` on, at most. */
 int64_t part_changes_bound(const part *p, int64_t at);
 
-void part_changes_release(part *p);
-
 #endif

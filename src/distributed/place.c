@@ -58,7 +58,7 @@ bool place_is_valid(const place *p, kv_storage storage, int ndim, const int64_t 
         row *= shape[i];
     int64_t size = ndim ? shape[0] * row : 1;
     if (p->size != size || p->step < 1 || p->nparts < 1 || p->first < 0 ||
-        p->first > INT64_MAX - p->nparts || p->server < -servers || p->server >= servers)
+        p->first > INT32_MAX - p->nparts || p->server < -servers || p->server >= servers)
         return false;
     if (p->nparts == 1)
         return size <= p->step && (p->row == 0 || p->row == row);

@@ -30,7 +30,7 @@ enum {
 typedef enum place_need { PLACE_ANYWHERE, PLACE_BY_ROWS, PLACE_WHOLE } place_need;
 
 typedef struct place {
-    int64_t first;   /* the number of its first part; no other key has it */
+    int64_t first;   /* the number of its first part; no other key has it; below INT32_MAX */
     int64_t size;    /* elements */
     int64_t step;    /* elements of a part but the last */
     int64_t row;     /* elements of a row, when no part cuts one; else 0 */

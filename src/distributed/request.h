@@ -107,10 +107,6 @@ int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, int64_t n,
                         int state, kv_err *e);
 
-/* The pull_since of the store type. */
-int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
-                       const kv_call *how, kv_err *e);
-
 /* Called before the first request. Error: memory. */
 int request_open(kv_err *e);
 
@@ -202,10 +198,8 @@ void request_submit(request *rq, engine_group *g);
 void request_free(request *rq);
 
 /* Writes elements of a chunk, bytes of the key's dtype from `offset` on, into all outs of its key;
- * into those in host memory alone; and ends the chunk. */
+ * and ends the chunk. */
 void request_value(request *rq, const chunk *p, int64_t offset, const void *data, int64_t bytes);
-void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
-                        int64_t bytes);
 void request_chunk_ended(request *rq, const chunk *p);
 
 /* A chunk could not be sent, or its reply not be written: the request ends with an error. */

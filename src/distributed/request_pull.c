@@ -28,12 +28,15 @@ static net_step send_pull(net_item *i)
     if (!r)
         return NET_FULL;
     *r = (link_rec){.kind = LINK_PULL,
-                    .store = (uint16_t)rq->w->number,
-                    .part = c->place.first + p->part,
                     .flags = rq->changes ? LINK_CHANGES : 0,
+                    .store = (uint16_t)rq->w->number,
+                    .part = (int32_t)(c->place.first + p->part),
+                    .chunk = (int32_t)(p - rq->chunks),
                     .request = rq->token,
-                    .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority,
-                             .state = rq->state, .since = c->since}};
+                    .from = c->since,
+                    .round = c->round,
+                    .priority = rq->priority,
+                    .state = (uint8_t)rq->state};
     net_commit(q->item.peer);
     return request_next_chunk(q);
 }
@@ -224,9 +227,10 @@ static int wait_for_outs(const worker *w, const kv_pairs *outs, kv_err *e)
     return rc ? rc : kv_err_set(e, KV_E_PEER, "what these arrays wait for did not come");
 }
 
-int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
-                       const kv_call *how, kv_err *e)
+int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
+                      const kv_call *how, kv_err *e)
 {
+    worker *w = self;
     int64_t n = outs->n;
     pull_outs x;
     int rc = find_outs(w, outs, &x, e);
@@ -250,12 +254,6 @@ int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t
     mem_free(since);
     release_outs(&x);
     return rc;
-}
-
-int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
-                      const kv_call *how, kv_err *e)
-{
-    return request_pull_since(self, outs, rounds, moved, how, e);
 }
 
 /* ---- Arrays of rows ---- */
@@ -302,16 +300,6 @@ typedef struct row_pull {
     const int64_t *bytes;
 } row_pull;
 
-/* The head of a reply, as ask_put_rows writes it: how many rows it has. */
-static int count_rows(const void *reply, int64_t bytes, int64_t row, int64_t *n, kv_err *e)
-{
-    if (bytes < (int64_t)sizeof *n)
-        return ask_malformed(e);
-    memcpy(n, reply, sizeof *n);
-    int64_t rest = bytes - (int64_t)sizeof *n, each = (int64_t)sizeof *n + row;
-    return *n < 0 || *n > rest / each || *n * each != rest ? ask_malformed(e) : KV_OK;
-}
-
 /* Makes an array of the rows of all parts: one behind the other they are ascending. */
 static int join(const row_pull *x, const kv_array *like, const place *p, kv_array **out, kv_err *e)
 {
@@ -319,7 +307,7 @@ static int join(const row_pull *x, const kv_array *like, const place *p, kv_arra
     void *to = NULL;
     int rc = KV_OK;
     for (int32_t i = 0; i < p->nparts && !rc; i++, n += some)
-        rc = count_rows(x->replies[i], x->bytes[i], row, &some, e);
+        rc = ask_count_rows(x->replies[i], x->bytes[i], row, &some, e);
     int64_t *ids = rc ? NULL : mem_alloc(n, sizeof *ids, e);
     if (!ids)
         return rc ? rc : KV_E_MEMORY;

@@ -19,32 +19,7 @@ enum { PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
 /* ---- Sending ---- */
 
-/* Where a part of a push lies, and how much it is: bytes of elements or rows, or elements of codes.
- */
-static const char *data_of(const request *rq, const request_item *c, int32_t part, int64_t *total)
-{
-    int64_t each = kv_dtype_bytes(c->dtype), from = place_from(&c->place, part);
-    *total = place_count(&c->place, part);
-    if (rq->codes.code)
-        return (c->staged ? c->staged : c->blob) + from / 8 * rq->codes.code;
-    if (c->blob) {
-        *total = c->starts[part + 1] - c->starts[part];
-        return c->blob + c->starts[part];
-    }
-    *total *= each;
-    return request_elements(c) + from * each;
-}
-
-/* Returns true if the first `bytes` of a part are in host memory. If not, its queue is tried again
- * when more have come. */
-static bool is_here(const request_item *c, int32_t part, int64_t bytes)
-{
-    int64_t from = place_from(&c->place, part) * kv_dtype_bytes(c->dtype);
-    return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
-}
-
-/* Before the data the first record of a part has the host side of the update, and each record of
- * codes says how to read them. */
+/* A record waits for the last of its elements that are still copied from a GPU. */
 static net_step send_push(net_item *i)
 {
     send_queue *q = (send_queue *)(void *)i;
@@ -52,46 +27,37 @@ static net_step send_push(net_item *i)
     const chunk *p = &rq->chunks[q->at];
     request_item *c = &rq->items[p->item];
     push_codes how = rq->codes;
-    int64_t total, prefix = q->offset ? 0 : c->host_bytes, head = how.code ? sizeof how : 0;
-    const char *data = data_of(rq, c, p->part, &total);
-    int64_t left = total - q->offset, most = how.code ? CODES_AT_ONCE : LINK_PAYLOAD;
-    int64_t n = left < most ? left : most, at = q->offset, bytes = n;
-    kv_assert(left >= 0, "a part of %lld is sent from %lld on", (long long)total,
-              (long long)q->offset);
-    if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
+    int64_t each = kv_dtype_bytes(c->dtype), first = place_from(&c->place, p->part);
+    int64_t here = __atomic_load_n(&c->here, __ATOMIC_ACQUIRE);
+    elements_out x = {.all = place_count(&c->place, p->part), .host_bytes = c->host_bytes};
+    x.host = c->host_bytes ? rq->host.data + c->host : NULL;
+    if (here < 0) {
         rq->waiting = 0; /* the servers cannot complete this round, so they report no end of it */
         return request_next_chunk(q);
     }
     if (how.code) {
-        bytes = quantise_bytes((quantise_code)how.code, n);
-        at = at / 8 * how.code;
-        if (how.back && c->anew)
-            how.back = BACK_ANEW;
-    } else if (!is_here(c, p->part, q->offset + n)) {
-        return NET_FULL;
+        how.back = how.back && c->anew ? BACK_ANEW : how.back;
+        x.code = &how;
+        x.data = (c->staged ? c->staged : c->blob) + first / 8 * how.code;
+    } else if (c->blob) {
+        x.all = c->starts[p->part + 1] - c->starts[p->part];
+        x.data = c->blob + c->starts[p->part];
+    } else {
+        x.all *= each;
+        x.data = request_elements(c) + first * each;
+        if (here < first * each + q->offset + elements_next(&x, q->offset))
+            return NET_FULL; /* its queue is tried again when more have come */
     }
-    link_rec *r = net_reserve_by(&q->item, prefix + head + bytes, n == total);
-    if (!r)
-        return NET_FULL;
-    *r = (link_rec){.bytes = (uint32_t)(prefix + head + bytes),
-                    .kind = LINK_PUSH,
-                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | (prefix ? LINK_HOST : 0) |
-                                       (head ? LINK_CODES : c->blob ? LINK_SPARSE : 0)),
-                    .store = (uint16_t)rq->w->number,
-                    .part = c->place.first + p->part,
-                    .request = rq->token,
-                    .push = {.round = c->round, .pulls = c->before, .offset = q->offset,
-                             .total = head ? 0 : total}};
-    char *to = (char *)(r + 1);
-    if (prefix)
-        memcpy(to, rq->host.data + c->host, (size_t)prefix);
-    if (head)
-        memcpy(to + prefix, &how, sizeof how);
-    if (bytes)
-        net_copy(q->item.peer, to + prefix + head, data + at, bytes);
-    q->offset += n;
-    net_commit(q->item.peer);
-    return n == left ? request_next_chunk(q) : NET_MORE;
+    const link_rec head = {.kind = LINK_PUSH,
+                           .flags = c->blob && !how.code ? LINK_SPARSE : 0,
+                           .store = (uint16_t)rq->w->number,
+                           .part = (int32_t)(c->place.first + p->part),
+                           .request = rq->token,
+                           .n = x.all,
+                           .round = c->round,
+                           .pulls = c->before};
+    net_step step = elements_send(&q->item, &head, &x, &q->offset);
+    return step == NET_ENDED ? request_next_chunk(q) : step;
 }
 
 /* Every part gets a list of rows, even an empty one, because a round waits for every part. */

@@ -7,9 +7,9 @@
 #include "array/device.h"
 #include "cpu/changes.h"
 
-/* An array that several pairs write holds the last of them. */
-void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
-                        int64_t bytes)
+/* Writes elements into the outs in host memory. */
+static void value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
+                       int64_t bytes)
 {
     const request_item *c = &rq->items[p->item];
     int64_t each = kv_dtype_bytes(c->dtype);
@@ -31,7 +31,7 @@ void request_value(request *rq, const chunk *p, int64_t offset, const void *data
     kv_err e = {0};
     const request_item *c = &rq->items[p->item];
     int64_t from = place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
-    request_value_here(rq, p, offset, data, bytes);
+    value_here(rq, p, offset, data, bytes);
     if (request_write_outs(rq, c, from + offset, data, bytes, &e))
         request_fail(rq, p, &e);
 }
@@ -46,28 +46,19 @@ static void read_codes(const request *rq, const chunk *p, int64_t from, const pu
         int64_t m = n - at < SOME ? n - at : SOME;
         quantise_decode(some, codes + at / 8 * how->code, (quantise_code)how->code, how->threshold,
                         m);
-        request_value_here(rq, p, (from + at) * (int64_t)sizeof *some, some,
-                           m * (int64_t)sizeof *some);
+        value_here(rq, p, (from + at) * (int64_t)sizeof *some, some, m * (int64_t)sizeof *some);
     }
-}
-
-/* Returns true if n elements, or bytes, from `at` on are some of all that the chunk of a record
- * has, and with the last record the last ones. */
-static bool is_range(const link_rec *r, int64_t at, int64_t n, int64_t all)
-{
-    bool within = at >= 0 && at <= all && n >= 0 && n <= all - at;
-    return within && (!(r->flags & LINK_LAST) || n == all - at);
 }
 
 /* Takes plain elements of a chunk. Error, like those below: internal (malformed). */
 static int take_elements(request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     const request_item *c = &rq->items[p->item];
-    int64_t each = kv_dtype_bytes(c->dtype), at = r->value.offset;
-    if (at % each || r->bytes % each ||
-        !is_range(r, at, r->bytes, place_count(&c->place, p->part) * each))
+    int64_t each = kv_dtype_bytes(c->dtype);
+    if (r->from % each || r->bytes % each ||
+        !elements_fit(r, r->bytes, place_count(&c->place, p->part) * each))
         return ask_malformed(e);
-    request_value(rq, p, at, r + 1, r->bytes);
+    request_value(rq, p, r->from, r + 1, r->bytes);
     return KV_OK;
 }
 
@@ -76,19 +67,14 @@ static int take_codes(request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     push_codes how;
     const request_item *c = &rq->items[p->item];
-    int64_t first = r->value.element, n = r->value.elements;
-    if (c->dtype != KV_FLOAT32 || r->bytes < sizeof how ||
-        !is_range(r, first, n, place_count(&c->place, p->part)))
-        return ask_malformed(e);
-    memcpy(&how, r + 1, sizeof how);
-    const char *codes = (const char *)(r + 1) + sizeof how;
-    if ((how.code != QUANTISE_1BIT && how.code != QUANTISE_2BIT) ||
-        quantise_bytes((quantise_code)how.code, n) != r->bytes - (int64_t)sizeof how)
+    const char *codes = elements_codes(r, (const char *)(r + 1), c->dtype,
+                                       place_count(&c->place, p->part), &how);
+    if (!codes)
         return ask_malformed(e);
     if (request_has_outs_here(rq, c))
-        read_codes(rq, p, first, &how, codes, n);
-    int64_t at = (place_from(&c->place, p->part) + first) * (int64_t)sizeof(float);
-    return request_write_codes(rq, c, at, &how, codes, n, e);
+        read_codes(rq, p, r->from, &how, codes, r->n);
+    int64_t at = (place_from(&c->place, p->part) + r->from) * (int64_t)sizeof(float);
+    return request_write_codes(rq, c, at, &how, codes, r->n, e);
 }
 
 /* Writes the elements of a block that changed into the outs, whose element `at` is the block's
@@ -120,10 +106,10 @@ static int take_changes(const request *rq, const chunk *p, const link_rec *r, kv
 {
     changes_block b;
     const request_item *c = &rq->items[p->item];
-    int64_t at = r->value.element, n = r->value.elements;
+    int64_t at = r->from, n = r->n;
     int64_t first = place_from(&c->place, p->part);
     const char *from = (const char *)(r + 1), *behind = from + r->bytes;
-    if (!rq->changes || !is_range(r, at, n, place_count(&c->place, p->part)))
+    if (!rq->changes || !elements_fit(r, n, place_count(&c->place, p->part)))
         return ask_malformed(e);
     for (int64_t end = at + n; at < end; at += CHANGES_BLOCK) {
         int64_t some = end - at < CHANGES_BLOCK ? end - at : CHANGES_BLOCK;
@@ -139,10 +125,10 @@ static int take_changes(const request *rq, const chunk *p, const link_rec *r, kv
 static int note_round(const request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     int64_t *told = rq->items[p->item].told;
-    if (told && (r->value.round < 0 || r->value.round == INT64_MAX))
+    if (told && (r->round < 0 || r->round == INT64_MAX))
         return ask_malformed(e);
-    if (told && r->value.round < *told)
-        *told = r->value.round;
+    if (told && r->round < *told)
+        *told = r->round;
     return KV_OK;
 }
 
@@ -158,7 +144,7 @@ static const chunk *find_awaited(const request *rq, int64_t number)
 static void take_value(request *rq, const link_rec *r)
 {
     kv_err e = {0};
-    const chunk *p = find_awaited(rq, r->value.chunk);
+    const chunk *p = find_awaited(rq, r->chunk);
     if (!p)
         return;
     if (rq->bytes_came)
@@ -180,7 +166,7 @@ static void take_value(request *rq, const link_rec *r)
  * for. */
 static void take_done(request *rq, const link_rec *r)
 {
-    int64_t n = r->done.pushes;
+    int64_t n = r->n;
     if (rq->waiting == 0)
         return;
     bool good = !rq->pulls && !rq->sums && n >= 0 && n <= rq->waiting;

@@ -38,12 +38,12 @@ static link_rec record_of(const request *rq, const request_item *c, const chunk 
                       .kind = LINK_ADD,
                       .flags = (uint8_t)(LINK_LAST | (rq->broadcasts ? LINK_BROADCAST : 0)),
                       .store = (uint16_t)rq->w->number,
-                      .part = c->place.first + p->part,
+                      .part = (int32_t)(c->place.first + p->part),
+                      .chunk = (int32_t)(p - rq->chunks),
                       .request = rq->token,
-                      .add = {.round = c->round,
-                              .chunk = p - rq->chunks,
-                              .priority = sooner, /* answers go before new requests */
-                              .dtype = c->dtype}};
+                      .round = c->round,
+                      .priority = sooner, /* answers go before new requests */
+                      .dtype = (uint8_t)c->dtype};
 }
 
 /* The sum of a part that this rank has added up itself. */
@@ -87,14 +87,10 @@ static net_step send_add(net_item *i)
     }
     if (rq->broadcasts && net_rank() != 0)
         bytes = 0;
-    link_rec *r = net_reserve_by(&q->item, bytes, true);
-    if (!r)
-        return NET_FULL;
-    *r = record_of(rq, c, p, bytes);
-    if (bytes)
-        net_copy(q->item.peer, r + 1, data, bytes);
-    net_commit(q->item.peer);
-    return request_next_chunk(q);
+    const link_rec head = record_of(rq, c, p, bytes);
+    const elements_out all = {.data = data, .all = bytes};
+    net_step step = elements_send(&q->item, &head, &all, &q->offset);
+    return step == NET_FULL ? step : request_next_chunk(q);
 }
 
 /* ---- Checks ---- */

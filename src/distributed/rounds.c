@@ -219,10 +219,9 @@ void rounds_pull(int rank, const link_rec *r)
 {
     kv_err e = {0};
     server_state *s = server_store_of(rank, r, &e);
-    const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
-                           .index = r->pull.chunk, .priority = r->pull.priority,
-                           .state = r->pull.state, .changes = r->flags & LINK_CHANGES,
-                           .since = r->pull.since};
+    const server_pull x = {.rank = rank, .request = r->request, .round = r->round,
+                           .index = r->chunk, .priority = r->priority, .state = r->state,
+                           .changes = r->flags & LINK_CHANGES, .since = r->from};
     rounds_expect_next(s, r->part);
     if (!s || add_pull(s, r->part, &x, &e))
         server_fail(rank, r->request, r->store, r->part, &e);
@@ -231,7 +230,7 @@ void rounds_pull(int rank, const link_rec *r)
 int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     int64_t bytes = link_call_bytes(r);
-    server_pull x = {.rank = rank, .request = r->request, .round = r->call.args.rows.round,
+    server_pull x = {.rank = rank, .request = r->request, .round = r->args.rows.round,
                      .rows = true, .nids = bytes / (int64_t)sizeof *x.ids};
     if (bytes) {
         x.ids = mem_alloc(bytes, 1, e);
@@ -239,7 +238,7 @@ int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e)
             return KV_E_MEMORY;
         memcpy(x.ids, r + 1, (size_t)bytes);
     }
-    int rc = add_pull(s, r->call.args.rows.part, &x, e);
+    int rc = add_pull(s, r->args.rows.part, &x, e);
     if (rc)
         mem_free(x.ids);
     return rc;

@@ -108,24 +108,19 @@ static void lend_data(server_state *s, contribution *c, const char *data, int64_
     s->lent = c;
 }
 
-/* Decodes n bytes, a push_codes and codes behind it, into the memory of a contribution. */
+/* Decodes codes, whose header is at data, into the memory of a contribution. */
 static int take_codes(const part *p, const link_rec *r, contribution *c, const char *data,
-                      int64_t n, kv_err *e)
+                      kv_err *e)
 {
     push_codes how;
-    int64_t at = r->push.element;
-    if (n < (int64_t)sizeof how || p->dtype != KV_FLOAT32 || at < 0 || at > p->count)
-        return ask_malformed(e);
-    memcpy(&how, data, sizeof how);
-    if ((how.code != QUANTISE_1BIT && how.code != QUANTISE_2BIT) || how.back < BACK_NUMBERS ||
-        how.back > BACK_ANEW)
+    const char *codes = elements_codes(r, data, p->dtype, p->count, &how);
+    if (!codes)
         return ask_malformed(e);
     if (allocate_data(c, p->bytes, e))
         return e->code;
     c->how = how;
-    int64_t left = p->count - at, count = (n - (int64_t)sizeof how) * (8 / how.code);
-    quantise_decode((float *)(void *)c->data + at, data + sizeof how, (quantise_code)how.code,
-                    how.threshold, count < left ? count : left);
+    quantise_decode((float *)(void *)c->data + r->from, codes, (quantise_code)how.code,
+                    how.threshold, r->n);
     return KV_OK;
 }
 
@@ -137,23 +132,22 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
 {
     int64_t n = (const char *)(r + 1) + r->bytes - data;
     if (r->flags & LINK_CODES)
-        return take_codes(p, r, c, data, n, e);
+        return take_codes(p, r, c, data, e);
     bool sparse = r->flags & LINK_SPARSE;
-    if (!sparse && r->push.total != p->bytes)
+    if (!sparse && r->n != p->bytes)
         return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for a part of %lld",
-                          (long long)r->push.total, (long long)p->bytes);
-    if (stays && n == r->push.total && !c->data) {
+                          (long long)r->n, (long long)p->bytes);
+    if (stays && n == r->n && !c->data) {
         c->sparse = sparse;
         lend_data(s, c, data, n);
         return KV_OK;
     }
-    if (r->push.offset < 0 || n > r->push.total || r->push.offset > r->push.total - n ||
-        (c->data && c->sparse != sparse))
+    if (!elements_fit(r, n, r->n) || (c->data && c->sparse != sparse))
         return ask_malformed(e);
-    if (allocate_data(c, r->push.total, e))
+    if (allocate_data(c, r->n, e))
         return e->code;
     c->sparse = sparse;
-    memcpy(c->data + r->push.offset, data, (size_t)n);
+    memcpy(c->data + r->from, data, (size_t)n);
     return KV_OK;
 }
 
@@ -180,13 +174,13 @@ static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r,
 {
     if (!p)
         kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    if (!p || r->push.round <= p->workers[rank].applied)
+    if (!p || r->round <= p->workers[rank].applied)
         return NULL; /* it was applied already */
-    if (!s->how.is_async && r->push.round <= p->applied) {
+    if (!s->how.is_async && r->round <= p->applied) {
         kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
         return NULL;
     }
-    round *x = find_round(s, p, r->push.round, rank);
+    round *x = find_round(s, p, r->round, rank);
     if (!x)
         kv_err_set(e, KV_E_MEMORY, "no memory for a push");
     return x && x->by[s->how.is_async ? 0 : rank].complete ? NULL : x;
@@ -224,17 +218,12 @@ void rounds_push(int rank, const link_rec *r)
     if (c && r->flags & LINK_HOST)
         data = take_host(x, data, end, rank == lowest_rank(s), &e);
     bool stays = r->flags & LINK_LAST && rank != net_rank();
-    bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE));
-    if (e.code)
-        c = NULL;
-    else if (plain && stays && end - data == p->bytes && r->push.total == p->bytes)
-        lend_data(s, c, data, p->bytes);
-    else if (c)
+    if (c && !e.code)
         take_data(s, p, r, c, data, stays, &e);
     if (e.code) {
         refuse(rank, r, &e);
     } else if (c && r->flags & LINK_LAST) {
-        c->before = r->push.pulls;
+        c->before = r->pulls;
         complete(s, p, x, rank, r->request);
     }
 }
@@ -245,15 +234,13 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
     bool broadcast = r->flags & LINK_BROADCAST;
     if (!p)
         return e->code;
-    int64_t each = r->add.dtype >= 0 && r->add.dtype < KV_DTYPE_END
-                       ? kv_dtype_bytes((kv_dtype)r->add.dtype)
-                       : 0;
+    int64_t each = kv_dtype_bytes((kv_dtype)r->dtype); /* 0: there is no such dtype */
     if (!each || r->bytes % each)
         return ask_malformed(e);
-    if (r->add.round <= p->applied)
+    if (r->round <= p->applied)
         return kv_err_set(e, KV_E_TIMEOUT,
                           "these values came when their round had been given up");
-    round *x = find_round(s, p, r->add.round, rank);
+    round *x = find_round(s, p, r->round, rank);
     if (!x)
         return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
     contribution *c = &x->by[rank];
@@ -265,7 +252,7 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
         if (p->bytes && p->bytes != r->bytes)
             return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for a part of %lld",
                               (long long)r->bytes, (long long)p->bytes);
-        p->dtype = (kv_dtype)r->add.dtype;
+        p->dtype = (kv_dtype)r->dtype;
         p->bytes = r->bytes;
         p->count = p->bytes / each;
         if (own)
@@ -274,8 +261,8 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
             lend_data(s, c, (const char *)(r + 1), r->bytes);
     }
     x->broadcasts += broadcast;
-    c->chunk = r->add.chunk;
-    c->priority = r->add.priority;
+    c->chunk = r->chunk;
+    c->priority = r->priority;
     complete(s, p, x, rank, r->request);
     return KV_OK;
 }

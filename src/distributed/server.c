@@ -69,17 +69,14 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     s->workers = mem_zalloc(how->workers, sizeof *s->workers, e);
     s->news = mem_alloc(how->workers, sizeof *s->news, e);
     s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
+    s->next = server_stores;
+    server_stores = s;
     if (!s->workers || !s->news || !s->sources || kv_create("local", NULL, 0, &s->store, e)) {
-        mem_free(s->workers);
-        mem_free(s->news);
-        mem_free(s->sources);
-        mem_free(s);
+        free_store(s);
         return NULL;
     }
     s->store->is_server = true;
     kv_set_print(s->store, runtime_print, NULL);
-    s->next = server_stores;
-    server_stores = s;
     for (int i = 0; i < how->workers; i++)
         if (alive_is_gone(i) || spares_waits(i))
             lose_worker(s, i);
@@ -220,7 +217,7 @@ static void give_states(const server_state *s, int rank, const link_rec *r)
  * round from which the new worker takes part in it. */
 static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
-    int64_t number = r->call.args.grow.rank;
+    int64_t number = r->args.grow.rank;
     if (rank != 0 || number != (int)number || !spares_waits((int)number) || s->how.is_async)
         return ask_malformed(e);
     spares_let_in((int)number);
@@ -235,7 +232,7 @@ static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i])
             s->parts[i]->workers[number] = (part_worker){.applied = s->parts[i]->applied};
-    const link_rec told = {.kind = LINK_GROWN, .grown = {number, r->call.args.grow.round}};
+    const link_rec told = {.kind = LINK_GROWN, .args.grow = {number, r->args.grow.round}};
     for (int i = 0; i < s->how.workers && net_rank() == server_rank(0); i++)
         if (!alive_is_gone(i) && !alive_has_left(i))
             net_answer(i, told, NULL);
@@ -248,7 +245,7 @@ static int call_command(const link_rec *r, kv_err *e)
     int64_t bytes = link_call_bytes(r);
     if (bytes == 0 || text[bytes - 1])
         return ask_malformed(e);
-    runtime_control((int)r->call.args.head, text);
+    runtime_control((int)r->args.head, text);
     return KV_OK;
 }
 
@@ -259,12 +256,12 @@ static void take_call(int rank, const link_rec *r)
     server_state *s = server_store(r->store);
     if (rank >= server_workers())
         rc = ask_malformed(&e);
-    else if (r->call.what != ASK_CREATE && !s)
+    else if (r->what != ASK_CREATE && !s)
         rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
-    else if (r->call.what != ASK_CREATE && coordinator_call(s, rank, r))
+    else if (r->what != ASK_CREATE && coordinator_call(s, rank, r))
         return;
     else
-        switch ((dist_ask)r->call.what) {
+        switch ((dist_ask)r->what) {
         case ASK_CREATE:
             if ((rc = call_create(rank, r, &e)) == KV_OK)
                 return;
@@ -276,7 +273,7 @@ static void take_call(int rank, const link_rec *r)
                 free_store(s);
             break;
         case ASK_DONE:
-            if (r->call.args.closes)
+            if (r->args.closes)
                 call_closes(s, rank);
             else
                 call_done(s, rank, false);
@@ -286,7 +283,7 @@ static void take_call(int rank, const link_rec *r)
             rc = parts_init(s, r, &e);
             break;
         case ASK_DROP:
-            rc = parts_drop(s, r->call.args.drop.first, r->call.args.drop.nparts, &e);
+            rc = parts_drop(s, r->args.drop.first, r->args.drop.nparts, &e);
             break;
         case ASK_OPTIMIZER:
             ask_optimizer(s, r);
@@ -322,7 +319,7 @@ static void take_call(int rank, const link_rec *r)
             return;
         default:
             rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
-                            r->call.what);
+                            r->what);
         }
     if (rc)
         server_refuse(rank, r->request, &e);

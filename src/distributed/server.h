@@ -12,20 +12,8 @@
 #define DISTRIBUTED_SERVER_H
 
 #include "distributed/asks.h"
-#include "distributed/net.h"
+#include "distributed/elements.h"
 #include "distributed/server_ranks.h"
-
-/* The header of the codes in a record, after the host side of the update. */
-typedef struct push_codes {
-    int16_t code;
-    int16_t back; /* see push_back; of a pull 0 */
-    float threshold;
-} push_codes;
-
-enum { CODES_AT_ONCE = 1 << 19 /* elements whose codes are one record: of 2 bits half of it */ };
-
-/* The form of the sum that a server sends back: numbers, codes, or codes with a new residual. */
-enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
 
 /* Begins to serve, if this rank does: for net_open. It cannot fail. */
 int server_open(kv_err *e);

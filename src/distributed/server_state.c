@@ -84,7 +84,7 @@ typedef struct server_replies {
     uint64_t request;
     reply *list;
     int64_t n, cap, at;
-    int64_t offset; /* bytes of the one at `at` that were sent; elements of codes and changes */
+    int64_t from; /* bytes of the one at `at` that were sent; elements of codes and changes */
 } server_replies;
 
 void server_end_sum(server_state *s, part *p, round *x)
@@ -102,7 +102,7 @@ void server_end_sum(server_state *s, part *p, round *x)
 static void end_reply(server_replies *r)
 {
     const reply *x = &r->list[r->at++];
-    r->offset = 0;
+    r->from = 0;
     kv_array_unref(x->own);
     if (x->own)
         return;
@@ -117,94 +117,61 @@ static void end_reply(server_replies *r)
     }
 }
 
-static net_step replied(server_replies *r, int64_t n, int64_t left)
-{
-    net_commit(r->item.peer);
-    r->offset += n;
-    if (n < left)
-        return NET_MORE;
-    end_reply(r);
-    return r->at < r->n ? NET_MORE : NET_ENDED;
-}
-
 /* Sends elements that changed. A record is reserved for the bytes that it may have at most. */
 static net_step send_changes(server_replies *r)
 {
     const reply *x = &r->list[r->at];
     const part *p = x->part;
-    int64_t from = r->offset, at = from, room = part_changes_bound(p, from);
+    int64_t from = r->from, room = part_changes_bound(p, from);
     room = room < LINK_PAYLOAD ? room : LINK_PAYLOAD;
     link_rec *to = net_reserve_by(&r->item, room, false);
     if (!to)
         return NET_FULL;
-    int64_t n = part_changes_put(p, server_stored(r->s, p)->data, x->since, &at, to + 1, room);
+    int64_t n = part_changes_put(p, server_stored(r->s, p)->data, x->since, &r->from, to + 1, room);
+    bool last = r->from == p->count;
     *to = (link_rec){.bytes = (uint32_t)n,
                      .kind = LINK_VALUE,
-                     .flags = (uint8_t)(LINK_CHANGES | (at == p->count ? LINK_LAST : 0)),
+                     .flags = (uint8_t)(LINK_CHANGES | (last ? LINK_LAST : 0)),
                      .store = (uint16_t)r->s->number,
-                     .part = p->id,
+                     .part = (int32_t)p->id,
+                     .chunk = (int32_t)x->index,
                      .request = r->request,
-                     .value = {.chunk = x->index, .element = from, .elements = at - from,
-                               .round = part_round(p)}};
-    return replied(r, at - from, p->count - from);
+                     .from = from,
+                     .n = r->from - from,
+                     .round = part_round(p)};
+    net_commit(r->item.peer);
+    return last ? NET_ENDED : NET_MORE;
 }
 
-static bool is_coded(const reply *x)
-{
-    return !x->own && x->part->coded.code;
-}
-
-/* What a reply is: bytes, or elements of codes. */
-static int64_t reply_size(const reply *x)
-{
-    return x->own ? kv_array_bytes(x->own) : is_coded(x) ? x->part->count : x->part->bytes;
-}
-
-/* Sends n of that from `offset` on, in one record. Returns false if the link is full. */
-static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
-                      int64_t offset, int64_t n)
+static net_step send_elements(server_state *s, const net_item *i, uint64_t request, const reply *x,
+                              int64_t *from)
 {
     const part *p = x->part;
-    int64_t all = reply_size(x), head = 0, bytes = n;
-    const char *data;
-    if (is_coded(x)) {
-        head = sizeof p->coded;
-        bytes = quantise_bytes((quantise_code)p->coded.code, n);
-        data = p->codes + offset / 8 * p->coded.code;
-    } else {
-        const kv_array *a = x->own || x->round ? x->own : server_stored(s, p);
-        data = (a ? (const char *)a->data : x->round->sum) + offset;
-    }
-    link_rec *to = net_reserve_by(i, head + bytes, n == all);
-    if (!to)
-        return false;
-    *to = (link_rec){.bytes = (uint32_t)(head + bytes),
-                     .kind = LINK_VALUE,
-                     .flags = (uint8_t)((offset + n == all ? LINK_LAST : 0) |
-                                        (head ? LINK_CODES : 0)),
-                     .store = (uint16_t)s->number,
-                     .part = x->id,
-                     .request = request,
-                     .value = {.chunk = x->index, .offset = offset, .elements = head ? n : 0,
-                               .round = x->own ? x->key_round : part_round(p)}};
-    if (head)
-        memcpy(to + 1, &p->coded, sizeof p->coded);
-    if (bytes)
-        net_copy(i->peer, (char *)(to + 1) + head, data, bytes);
-    return true;
+    const kv_array *a = x->own || x->round ? x->own : server_stored(s, p);
+    elements_out all = {.data = a ? (const char *)a->data : x->round->sum,
+                    .all = x->own ? kv_array_bytes(x->own) : p->bytes};
+    if (!x->own && p->coded.code)
+        all = (elements_out){.data = p->codes, .all = p->count, .code = &p->coded};
+    const link_rec head = {.kind = LINK_VALUE,
+                           .store = (uint16_t)s->number,
+                           .part = (int32_t)x->id,
+                           .chunk = (int32_t)x->index,
+                           .request = request,
+                           .n = all.all,
+                           .round = x->own ? x->key_round : part_round(p)};
+    return elements_send(i, &head, &all, from);
 }
 
 static net_step send_next(net_item *i)
 {
     server_replies *r = (server_replies *)(void *)i;
     const reply *x = &r->list[r->at];
-    if (x->changes)
-        return send_changes(r);
-    int64_t left = reply_size(x) - r->offset, most = is_coded(x) ? CODES_AT_ONCE : LINK_PAYLOAD;
-    kv_assert(left >= 0, "part %lld of %lld is sent from %lld on", (long long)x->id,
-              (long long)reply_size(x), (long long)r->offset);
-    int64_t n = left < most ? left : most;
-    return put_value(r->s, i, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
+    net_step step = x->changes ? send_changes(r)
+                               : send_elements(r->s, i, r->request, x, &r->from);
+    if (step != NET_ENDED)
+        return step;
+    end_reply(r);
+    return r->at < r->n ? NET_MORE : NET_ENDED;
 }
 
 static void free_replies(net_item *i)
@@ -317,9 +284,9 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
     /* The sum is in the cache now, so it goes at once where the link takes it. */
     reply whole = {.part = p, .round = x, .id = p->id, .index = c->chunk};
     const net_item now = {.peer = worker, .priority = c->priority};
-    if (p->bytes <= LINK_PAYLOAD && put_value(s, &now, c->request, &whole, 0, p->bytes))
-        net_commit(worker);
-    else
+    int64_t from = 0;
+    if (p->bytes > LINK_PAYLOAD ||
+        send_elements(s, &now, c->request, &whole, &from) == NET_FULL)
         x->replies += add_reply(s, worker, c->request, c->priority, whole);
 }
 
@@ -352,7 +319,7 @@ static void send_news(server_state *s, int rank)
 {
     server_worker *x = &s->workers[rank];
     link_rec done = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
-                     .done.pushes = x->applied};
+                     .n = x->applied};
     post_replies(x);
     link_rec *r = x->applied ? net_reserve(rank, 0) : NULL;
     if (r) {

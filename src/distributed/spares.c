@@ -97,12 +97,12 @@ int spares_asked(void)
 /* Spares that wait are told as well, and keep count. */
 void spares_take(int rank, const link_rec *r)
 {
-    int64_t number = r->grown.rank;
+    int64_t number = r->args.grow.rank;
     (void)rank;
     if (number < spares.first || number >= spares.end || !spares_waits((int)number))
         return;
     if (!spares_waits(link_rank()))
         runtime_log(KV_LOG_NOTE "rank %lld (worker) joined at round %lld", (long long)number,
-                    (long long)r->grown.round);
+                    (long long)r->args.grow.round);
     spares_let_in((int)number);
 }

@@ -73,18 +73,13 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         rc = KV_E_UNSUPPORTED;
     if (!rc && server_spares() > 0)
         rc = grow_check(w, e);
-    if (rc) {
-        kv_free(w->sums);
-        mem_free(w);
-        return rc;
-    }
-    if (!w->how.is_async)
+    if (!rc && !w->how.is_async)
         alive_need_all();
     w->ahead = backpressure_bytes();
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
-    if ((rc = job_checkpoint_open(w, e)) == KV_OK)
+    if (!rc && (rc = job_checkpoint_open(w, e)) == KV_OK)
         rc = worker_call_all(w, c, e);
     if (!rc && spares_was(net_rank()))
         rc = grow_begin(w, e);

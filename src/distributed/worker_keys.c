@@ -26,7 +26,6 @@ net_call worker_call(const worker *w, int server, dist_ask what)
                       .name = ask_name(what)};
 }
 
-/* The same call to every server. */
 int worker_call_all(const worker *w, net_call c, kv_err *e)
 {
     int n = server_count();
@@ -57,8 +56,8 @@ int worker_ask(const worker *w, dist_ask what, link_args args, const buf *b, voi
 
 /* ---- Keys ---- */
 
-/* The way in which a rule lets keys be cut. Without rounds every part counts its own updates, so a
- * number that all keys share would advance once for each part. */
+/* Without rounds every part counts its own updates, so a number that all keys share would advance
+ * once for each part. */
 place_need worker_need(const worker *w, const kv_rule *rule)
 {
     static const place_need needs[] = {[RULE_CUT_ANYWHERE] = PLACE_ANYWHERE,
@@ -153,8 +152,6 @@ ask_key worker_key_like(const worker *w, const kv_key *key, const kv_array *a)
     return k;
 }
 
-/* Asks the coordinator for places of keys that no rank has, in `list`, and completes them. Keys
- * that are there already have no place; where they must not be, for init, that is an error. */
 int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, bool inits,
                       kv_err *e)
 {
@@ -202,8 +199,7 @@ static int send_collected(const worker *w, buf *b, bool inits, kv_err *e)
     return rc;
 }
 
-/* Sends the first values of keys to the servers of their parts: some megabytes at a time, since
- * both sides hold them beside the arrays. */
+/* Some megabytes at a time, since both sides hold them beside the arrays. */
 int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *list, bool inits,
                        kv_err *e)
 {
@@ -253,9 +249,8 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
     return rc;
 }
 
-/* Makes keys that no rank has yet, with these values; where nothing is stored, with their
- * shapes. Those of an init are made together, since they all get a place or none does; only the
- * first worker makes such. */
+/* The keys of an init are made together, since they all get a place or none does; only the first
+ * worker makes such. */
 int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
 {
     int64_t n = pairs->n, step = inits ? n : KEYS_TOGETHER;
@@ -284,7 +279,6 @@ static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
     return rc;
 }
 
-/* Asks for keys that the first worker makes; any: or another worker, by a push. */
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
 {
     int rc = KV_OK;

@@ -29,7 +29,8 @@ ask_key worker_key_like(const worker *w, const kv_key *key, const kv_array *a);
 
 /* Makes keys that no rank has yet, with these values; where nothing is stored, with their shapes.
  * inits: by the first worker's init. The steps: asks for places of keys in `list`, whose place has
- * no parts where the key is there already; sends their first values to the servers. */
+ * no parts where the key is there already, which for an init is an error; sends their first values
+ * to the servers. */
 int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e);
 int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, bool inits,
                       kv_err *e);

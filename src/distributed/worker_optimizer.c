@@ -47,7 +47,7 @@ static int pull_moving(worker *w, const slot *s, kv_array **value, int64_t *roun
         return worker_pull_stored(w, s, value, e);
     int rc = kv_array_new_raw(value, a->dtype, a->ndim, array_shape(a), (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
-        rc = request_pull_since(w, &(kv_pairs){&s->key, value, 1}, &reached, &moved, NULL, e);
+        rc = worker_pull_since(w, &(kv_pairs){&s->key, value, 1}, &reached, &moved, NULL, e);
     *round = reached + w->how.is_async;
     return rc;
 }

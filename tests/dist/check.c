@@ -7,23 +7,11 @@
  * that equality is exact. Rank 0 prints TAP; a rank that finds something wrong says so and ends the
  * job.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "kvstore.h"
 #include "must.h"
 
-static int rank, workers, rounds;
-static const char *running;
-
-static void give_up(int line, const char *why)
-{
-    printf("not ok - %s\n# rank %d, line %d: %s\n", running, rank, line, why);
-    fflush(stdout);
-    _Exit(1);
-}
+static int rounds;
 
 /* ---- Arrays ---- */
 
@@ -1025,10 +1013,7 @@ static void check_balance(void)
 
 /* ---- Running ---- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} checks[] = {
+static const check checks[] = {
     {"default", check_default},
     {"float16", check_float16},
     {"rows", check_rows},
@@ -1059,30 +1044,13 @@ static const struct {
     {"many-keys", check_many_keys},
 };
 
-static bool wanted(int argc, char **argv, const char *name)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return true;
-    return argc == 1;
-}
-
 int main(int argc, char **argv)
 {
-    running = "create";
     kv *store = make("dist_sync");
     rank = kv_rank(store);
     workers = kv_num_workers(store);
     rounds = workers > 2 ? 3 : 4;
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        if (!wanted(argc, argv, checks[i].name))
-            continue;
-        running = checks[i].name;
-        checks[i].run();
-        if (rank == 0)
-            printf("ok - %s\n", running);
-        fflush(stdout);
-    }
+    run_checks(argc, argv, checks, sizeof checks / sizeof *checks);
     kv_free(store);
     return 0;
 }

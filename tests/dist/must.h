@@ -1,9 +1,23 @@
-/* The conditions of a check. Its user defines give_up(line, why), which prints the reason and
- * ends. */
+/* The conditions of a check that all ranks run, and the run of a list of them. */
 #ifndef TESTS_DIST_MUST_H
 #define TESTS_DIST_MUST_H
 
-#include "kv_err.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kvstore.h"
+
+static int rank, workers;
+static const char *running = "create";
+
+static void give_up(int line, const char *why)
+{
+    printf("not ok - %s\n# rank %d, line %d: %s\n", running, rank, line, why);
+    fflush(stdout);
+    _Exit(1);
+}
 
 #define OK(call)                                                                                   \
     do {                                                                                           \
@@ -17,5 +31,30 @@
         if (!(condition))                                                                          \
             give_up(__LINE__, #condition);                                                         \
     } while (0)
+
+typedef struct check {
+    const char *name;
+    void (*run)(void);
+} check;
+
+static uint64_t check_seed; /* the number of the check that runs: the same on all ranks */
+
+/* Runs those of n checks that the arguments name, or all. Rank 0 prints TAP. */
+static inline void run_checks(int argc, char **argv, const check *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool wanted = argc == 1;
+        for (int j = 1; j < argc && !wanted; j++)
+            wanted = strcmp(argv[j], list[i].name) == 0;
+        if (!wanted)
+            continue;
+        running = list[i].name;
+        check_seed = (uint64_t)(i + 1);
+        list[i].run();
+        if (rank == 0)
+            printf("ok - %s\n", running);
+        fflush(stdout);
+    }
+}
 
 #endif

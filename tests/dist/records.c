@@ -81,7 +81,7 @@ TEST(records_pushes_of_a_request_are_told_together)
     while (nread < nsent) {
         const sent *x = &all[nread++];
         CHECK_INT(x->r.kind, LINK_DONE);
-        CHECK_INT(x->r.done.pushes, x->rank == 0 ? 3 : 1);
+        CHECK_INT(x->r.n, x->rank == 0 ? 3 : 1);
         told++;
     }
     CHECK_INT(told, 4);
@@ -96,7 +96,7 @@ TEST(records_a_push_waits_for_pulls_before_it)
     link_rec r = push_head(0, 1, 11);
     float x[N];
     floats(x, 1, 0);
-    r.push.pulls = 1;
+    r.pulls = 1;
     give(0, r, x, sizeof x);
     push(1, 0, 1, 21, 1, 0);
     settle();
@@ -120,14 +120,14 @@ TEST(records_a_push_in_pieces)
     floats(x, 1, 1);
     link_rec r = push_head(0, 1, 11);
     r.flags = 0;
-    r.push.offset = 12;
+    r.from = 12;
     give(0, r, x + 3, BYTES - 12);
     settle();
     push(1, 0, 1, 21, 0, 0);
     settle();
     no_more();
     r.flags = LINK_LAST;
-    r.push.offset = 0;
+    r.from = 0;
     give(0, r, x, 12);
     settle();
     done(0, 11, 1);
@@ -155,8 +155,8 @@ TEST(records_pushes_that_are_malformed)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         link_rec r = push_head(0, 1, 11);
         r.flags = 0;
-        r.push.offset = cases[i].offset;
-        r.push.total = cases[i].total;
+        r.from = cases[i].offset;
+        r.n = cases[i].total;
         give(0, r, x, cases[i].n);
         if (!cases[i].fits)
             malformed(0, 11);
@@ -166,7 +166,7 @@ TEST(records_pushes_that_are_malformed)
     for (int total = BYTES - 4; total <= BYTES + 4; total += 8) {
         char text[64];
         link_rec r = push_head(0, 1, 12);
-        r.push.total = total;
+        r.n = total;
         give(0, r, x, total);
         snprintf(text, sizeof text, "a push of %d bytes came for a part of %d", total, BYTES);
         failed(0, 12, KV_E_SHAPE, text);
@@ -204,7 +204,7 @@ TEST(records_the_end_of_a_part_alone)
     for (int rank = 0; rank < 2; rank++) {
         float x[2] = {1, 2};
         link_rec r = push_head(0, 1, 11);
-        r.push.offset = BYTES - 8;
+        r.from = BYTES - 8;
         give(rank, r, x, sizeof x);
     }
     pull(0, 0, 1, 12);
@@ -235,7 +235,7 @@ TEST(records_a_part_of_a_batch_fails)
                 continue;
             }
             r.flags |= LINK_SPARSE;
-            r.push.total = sizeof bad;
+            r.n = sizeof bad;
             give(rank, r, bad, sizeof bad);
         }
     settle();
@@ -272,7 +272,7 @@ TEST(records_many_parts_at_once)
     settle();
     for (; nread < nsent; nread++) {
         CHECK_INT(all[nread].r.kind, LINK_DONE);
-        told += (int)all[nread].r.done.pushes;
+        told += (int)all[nread].r.n;
     }
     CHECK_INT(told, 2 * MANY);
     for (int i = 0; i < MANY; i++) {
@@ -391,7 +391,7 @@ TEST(records_rounds_go_on_behind_one_that_was_given_up)
     link_rec r = push_head(0, 2, 14);
     float x[N];
     floats(x, 1, 0);
-    r.push.pulls = 1;
+    r.pulls = 1;
     give(0, r, x, sizeof x);
     push(1, 0, 2, 21, 1, 0);
     settle();
@@ -420,8 +420,8 @@ TEST(records_async_pushes_are_rounds_of_their_own)
     push(1, 0, 1, 21, 32, 0);
     pull(1, 0, 2, 23);
     settle();
-    CHECK_INT(next_to(1, LINK_DONE, 21)->r.done.pushes, 1);
-    CHECK_INT(next_to(1, LINK_DONE, 22)->r.done.pushes, 1);
+    CHECK_INT(next_to(1, LINK_DONE, 21)->r.n, 1);
+    CHECK_INT(next_to(1, LINK_DONE, 22)->r.n, 1);
     value(1, 23, 9, 51, 0);
     no_more();
     CHECK_INT(s->rounds, 4);
@@ -619,7 +619,7 @@ TEST(records_wait_for_room)
     open_store(form("dist_sync", false, false, -1));
     init_key(0, NULL, 3);
     link_rec r = pull_head(0, 0, 12);
-    r.pull.priority = -7;
+    r.priority = -7;
     give(1, r, NULL, 0);
     push(0, 0, 1, 11, 1, 0);
     push(1, 0, 1, 21, 1, 0);
@@ -641,7 +641,7 @@ TEST(records_wait_for_room)
 static link_rec add_head(int64_t id, int64_t turn, uint64_t request)
 {
     return (link_rec){.kind = LINK_ADD, .flags = LINK_LAST, .store = STORE, .part = id,
-                      .request = request, .add = {.round = turn, .chunk = 4, .dtype = KV_FLOAT32}};
+                      .request = request, .round = turn, .chunk = 4, .dtype = KV_FLOAT32};
 }
 
 static void add(int rank, int64_t turn, uint64_t request, float first, float step, int flags)
@@ -674,11 +674,11 @@ TEST(records_sums)
     give(1, r, x, BYTES - 4);
     failed(1, 23, KV_E_SHAPE, "a push of 28 bytes came for a part of 32");
     give(1, r, x, BYTES - 1);
-    r.add.dtype = -1;
+    r.dtype = UINT8_MAX;
     give(1, r, x, BYTES);
-    r.add.dtype = KV_DTYPE_END;
+    r.dtype = KV_DTYPE_END;
     give(1, r, x, BYTES);
-    r.add.dtype = KV_FLOAT32;
+    r.dtype = KV_FLOAT32;
     r.part = -1;
     give(1, r, x, BYTES);
     for (int i = 0; i < 4; i++)
@@ -705,8 +705,8 @@ static void add_floats(int rank, int64_t turn, uint64_t request, float first)
     float x[N];
     floats(x, first, 0);
     link_rec r = add_head(0, turn, request);
-    r.add.priority = rank + 6;
-    r.add.chunk = rank;
+    r.priority = rank + 6;
+    r.chunk = rank;
     give(rank, r, x, sizeof x);
 }
 
@@ -778,7 +778,7 @@ TEST(records_broadcasts)
     value(1, 21, 4, 3, 1);
     no_more();
     add(0, 2, 12, 3, 1, 0); /* a sum, and the other broadcasts */
-    r.add.round = 2;
+    r.round = 2;
     give(1, r, NULL, 0);
     settle();
     failed(0, 12, KV_E_VALUE, "some ranks broadcast the key while others push and pull it");
@@ -786,7 +786,7 @@ TEST(records_broadcasts)
     no_more();
     ask(0, 8, ASK_DONE, none, NULL, 0);
     replied(0, 8);
-    r.add.round = 3;
+    r.round = 3;
     give(1, r, NULL, 0);
     settle();
     failed(1, 21, KV_E_VALUE, "rank 0 is done, and the others broadcast its value");
@@ -856,7 +856,7 @@ static void sum_with_own(server_state *s, int64_t turn, const float *own, float 
     kv_err e = {0};
     link_rec r = add_head(0, turn, 21);
     own_add mine = {(const char *)own, (char *)out, own_ended};
-    r.add.chunk = 6;
+    r.chunk = 6;
     r.bytes = sizeof x;
     own_ends = 0;
     CHECK_OK(rounds_add(s, HERE, &r, &mine, &e));
@@ -918,7 +918,7 @@ TEST(records_sums_larger_than_a_record)
             if (n > FITS) {
                 y = next_to(rank, LINK_VALUE, 11);
                 CHECK_INT(y->r.bytes, 4);
-                CHECK_INT(y->r.value.offset, LINK_PAYLOAD);
+                CHECK_INT(y->r.from, LINK_PAYLOAD);
                 CHECK_INT(y->r.flags, LINK_LAST);
             }
             CHECK_INT(((const float *)(const void *)(y->data + y->r.bytes))[-1], 3);

@@ -104,7 +104,7 @@ static inline void malformed(int rank, uint64_t request)
 
 static inline void done(int rank, uint64_t request, int64_t pushes)
 {
-    CHECK_INT(next_to(rank, LINK_DONE, request)->r.done.pushes, pushes);
+    CHECK_INT(next_to(rank, LINK_DONE, request)->r.n, pushes);
 }
 
 static inline const sent *replied(int rank, uint64_t number)
@@ -118,8 +118,8 @@ static inline const sent *replied(int rank, uint64_t number)
 static inline void value(int rank, uint64_t request, int64_t chunk, float first, float step)
 {
     const sent *x = next_to(rank, LINK_VALUE, request);
-    CHECK_INT(x->r.value.chunk, chunk);
-    CHECK_INT(x->r.value.offset, 0);
+    CHECK_INT(x->r.chunk, chunk);
+    CHECK_INT(x->r.from, 0);
     CHECK_INT(x->r.bytes, BYTES);
     CHECK_INT(x->r.flags, LINK_LAST);
     CHECK_INT(x->r.store, STORE);
@@ -133,7 +133,7 @@ static inline void ask(int rank, uint64_t number, dist_ask what, link_args args,
                 int64_t n)
 {
     link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .store = STORE,
-                  .request = link_call_number(number), .call = {.what = what, .args = args}};
+                  .request = link_call_number(number), .what = what, .args = args};
     give(rank, r, data, n);
 }
 
@@ -281,7 +281,7 @@ static inline void set_rule(const char *text)
 static inline link_rec push_head(int64_t id, int64_t turn, uint64_t request)
 {
     return (link_rec){.kind = LINK_PUSH, .flags = LINK_LAST, .store = STORE, .part = id,
-                      .request = request, .push = {.round = turn, .total = BYTES}};
+                      .request = request, .round = turn, .n = BYTES};
 }
 
 static inline void push(int rank, int64_t id, int64_t turn, uint64_t request, float first,
@@ -295,7 +295,7 @@ static inline void push(int rank, int64_t id, int64_t turn, uint64_t request, fl
 static inline link_rec pull_head(int64_t id, int64_t turn, uint64_t request)
 {
     return (link_rec){.kind = LINK_PULL, .flags = LINK_LAST, .store = STORE, .part = id,
-                      .request = request, .pull = {.round = turn, .chunk = 9}};
+                      .request = request, .round = turn, .chunk = 9};
 }
 
 static inline void pull(int rank, int64_t id, int64_t turn, uint64_t request)

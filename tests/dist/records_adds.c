@@ -13,7 +13,7 @@ static kv *open_sums(void)
     for (int rank = 0; rank < WORKERS; rank++) {
         link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST,
                       .request = link_call_number(1 + (uint64_t)rank),
-                      .call = {.what = ASK_CREATE}};
+                      .what = ASK_CREATE};
         give(rank, r, &how, sizeof how);
     }
     nread = nsent;
@@ -22,7 +22,7 @@ static kv *open_sums(void)
 
 static void end_sums(kv *s)
 {
-    link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .call = {.what = ASK_FREE}};
+    link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .what = ASK_FREE};
     end_worker(s);
     for (int rank = 0; rank < WORKERS; rank++) {
         r.request = link_call_number(90 + (uint64_t)rank);
@@ -40,9 +40,9 @@ static void add_of_1(int64_t key, int p, int64_t turn, double first)
     for (int64_t i = 0; i < n; i++)
         put_number(data, type, i, first + (double)(p * STEP + i));
     link_rec r = {.kind = LINK_ADD, .flags = LINK_LAST, .part = 100 * key + p, .request = 77};
-    r.add.round = turn;
-    r.add.chunk = 5;
-    r.add.dtype = type;
+    r.round = turn;
+    r.chunk = 5;
+    r.dtype = type;
     give(1, r, data, n * each);
 }
 
@@ -55,8 +55,8 @@ static const sent *see_add(int64_t key, int64_t turn, int flags)
         nread++; /* sums for rank 1 */
     const sent *x = next_sent(1, LINK_ADD);
     CHECK_INT(x->r.part, 100 * key + 2);
-    CHECK_INT(x->r.add.round, turn);
-    CHECK_INT(x->r.add.dtype, made[key].dtype);
+    CHECK_INT(x->r.round, turn);
+    CHECK_INT(x->r.dtype, made[key].dtype);
     CHECK_INT(x->r.flags, LINK_LAST | flags);
     CHECK_INT(x->r.bytes, place_count(p, 2) * kv_dtype_bytes((kv_dtype)made[key].dtype));
     return x;
@@ -73,7 +73,7 @@ static void give_sum(const sent *x, double first, double each)
         put_number(data, type, i, first + each * (double)(2 * STEP + i));
     link_rec r = {.kind = LINK_VALUE, .flags = LINK_LAST, .part = x->r.part,
                   .request = x->r.request};
-    r.value.chunk = x->r.add.chunk;
+    r.chunk = x->r.chunk;
     give(1, r, data, bytes);
 }
 
@@ -104,10 +104,10 @@ TEST(requests_add_up_over_ranks)
         CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 3, outs, &(kv_call){.priority = 6}, &e));
         CHECK_INT(kv_changes(s), turn);
         const sent *x = see_add(1, turn, 0), *y = see_add(3, turn, 0);
-        CHECK_INT(x->r.add.priority, 7);
+        CHECK_INT(x->r.priority, 7);
         CHECK_INT(x->r.request, y->r.request);
-        CHECK_INT(x->r.add.chunk, 4);
-        CHECK_INT(y->r.add.chunk, 5);
+        CHECK_INT(x->r.chunk, 4);
+        CHECK_INT(y->r.chunk, 5);
         CHECK_INT(number_at(x->data, KV_FLOAT32, 0), 10 + 2 * STEP);
         CHECK_INT(number_at(y->data, KV_FLOAT32, 0), 6 + 3 * 2 * STEP);
         for (int p = 0; p < 2; p++) {
@@ -263,7 +263,7 @@ TEST(requests_add_with_the_largest_priority)
     for (int i = 0; i < 5; i++) {
         CHECK_OK(kv_pushpull(s, &key, 1, &a, NULL, 0, NULL, &(kv_call){.priority = given[i]}, &e));
         const sent *x = see_add(0, i + 1, 0);
-        CHECK_INT(x->r.add.priority, want[i]);
+        CHECK_INT(x->r.priority, want[i]);
         for (int p = 0; p < 2; p++)
             add_of_1(0, p, i + 1, 0);
         settle();
@@ -288,8 +288,8 @@ TEST(requests_broadcast)
     for (int p = 0; p < 2; p++) {
         link_rec r = {.kind = LINK_ADD, .flags = LINK_LAST | LINK_BROADCAST, .part = 200 + p,
                       .request = 77};
-        r.add.round = 1;
-        r.add.dtype = KV_FLOAT64;
+        r.round = 1;
+        r.dtype = KV_FLOAT64;
         give(1, r, NULL, 0);
     }
     settle();

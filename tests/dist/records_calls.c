@@ -289,7 +289,7 @@ TEST(records_looks)
 static int missed(int store, int rank, ask_missed *list)
 {
     link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .store = (uint16_t)store,
-                  .request = link_call_number(31), .call = {.what = ASK_MISSED}};
+                  .request = link_call_number(31), .what = ASK_MISSED};
     give(rank, r, NULL, 0);
     const sent *x = replied(rank, 31);
     CHECK(x->r.bytes % sizeof *list == 0 && x->r.bytes <= ASK_MOST_MISSED * sizeof *list);
@@ -331,7 +331,7 @@ TEST(records_missed_of_other_stores)
     server_state *s = open_store(how);
     init_key(0, NULL, 0);
     link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .request = link_call_number(1),
-                  .call = {.what = ASK_CREATE}};
+                  .what = ASK_CREATE};
     for (int other = STORE + 1; other <= STORE + 3; other++)
         for (int rank = 0; rank < (other == STORE + 3 ? 2 : 1); rank++) {
             r.store = (uint16_t)other; /* rank 1 makes the last one alone */
@@ -430,7 +430,7 @@ static const int64_t one_part[] = {1, 0}; /* a list of parts: how many, and thei
 static void pull_state(int n, int64_t turn)
 {
     link_rec r = pull_head(0, turn, 12);
-    r.pull.state = n;
+    r.state = n;
     give(0, r, NULL, 0);
 }
 
@@ -439,7 +439,7 @@ static void push_both(int64_t turn, float first, int64_t pulls)
 {
     float x[N];
     link_rec r = push_head(0, turn, 11);
-    r.push.pulls = pulls;
+    r.pulls = pulls;
     floats(x, first, 0);
     give(0, r, x, sizeof x);
     push(1, 0, turn, 21, first, 0);
@@ -496,7 +496,7 @@ TEST(records_states)
     pull_state(1, 2);
     settle();
     value(0, 12, 9, -11, 0);
-    pull_state(INT32_MIN, 2);
+    pull_state(UINT8_MAX, 2);
     pull_state(PLAN_MAX_STATES + 1, 2); /* a master, which this key has not */
     pull_state(PLAN_MAX_STATES + 2, 2);
     settle();

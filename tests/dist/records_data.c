@@ -148,11 +148,12 @@ TEST(records_a_host_step_without_elements)
 
 /* ---- Codes ---- */
 
-static link_rec codes_head(int64_t turn, uint64_t request, int64_t element, bool last)
+static link_rec codes_head(int64_t turn, uint64_t request, int64_t element, int64_t n, bool last)
 {
     link_rec r = push_head(0, turn, request);
     r.flags = (uint8_t)(LINK_CODES | (last ? LINK_LAST : 0));
-    r.push.element = element;
+    r.from = element;
+    r.n = n;
     return r;
 }
 
@@ -175,20 +176,24 @@ TEST(records_codes)
     const coded bad[] = {{.how = {0, 0, 0.5f}},  {.how = {3, 0, 0.5f}},  {.how = {-1, 0, 0.5f}},
                          {.how = {2, -1, 0.5f}}, {.how = {2, 3, 0.5f}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        give(0, codes_head(1, 11, 0, true), &bad[i], head + 2);
+        give(0, codes_head(1, 11, 0, N, true), &bad[i], head + 4);
         malformed(0, 11);
     }
-    give(0, codes_head(1, 11, -1, true), &two, head + 2);
-    give(0, codes_head(1, 11, N + 1, true), &two, head + 2);
-    give(0, codes_head(1, 11, 0, true), &two, head - 1);
-    for (int i = 0; i < 3; i++)
+    give(0, codes_head(1, 11, -1, N, true), &two, head + 4);
+    give(0, codes_head(1, 11, N + 1, 0, true), &two, head);
+    give(0, codes_head(1, 11, 1, N, true), &two, head + 4);
+    give(0, codes_head(1, 11, 0, -1, true), &two, head);
+    give(0, codes_head(1, 11, 0, N, true), &two, head - 1);
+    give(0, codes_head(1, 11, 0, N, true), &two, head + 2); /* fewer codes than it says */
+    give(0, codes_head(1, 11, 0, N, true), &two, (int64_t)sizeof two); /* and more */
+    for (int i = 0; i < 7; i++)
         malformed(0, 11);
-    give(0, codes_head(1, 12, 4, false), (char[]){(char)two.how.code, 0, 0, 0, 0, 0, 0, 0x3F,
-                                                  (char)two.codes[1]}, head + 1);
-    give(0, codes_head(1, 12, 0, true), &two, head + 1);
+    const coded rest = {.how = two.how, .codes = {two.codes[1]}};
+    give(0, codes_head(1, 12, 4, 4, false), &rest, head + 4);
+    give(0, codes_head(1, 12, 0, 4, true), &two, head + 4);
     settle();
     no_more();
-    give(1, codes_head(1, 22, 0, true), &two, head + 2);
+    give(1, codes_head(1, 22, 0, N, true), &two, head + 4);
     settle();
     done(0, 12, 1);
     done(1, 22, 1);
@@ -198,14 +203,6 @@ TEST(records_codes)
     for (int i = 0; i < N; i++)
         CHECK_INT(got[i] * 8, x[i] * 16);
     CHECK(!s->parts[0]->codes);
-    /* more codes than the part has elements: the rest is not looked at */
-    give(0, codes_head(2, 14, N, false), &two, head + 2);
-    give(0, codes_head(2, 14, 0, true), &two, (int64_t)sizeof two);
-    give(1, codes_head(2, 24, 0, true), &two, head + 2);
-    settle();
-    done(0, 14, 1);
-    done(1, 24, 1);
-    no_more();
     give_up_store();
 }
 
@@ -220,7 +217,7 @@ TEST(records_codes_of_one_bit)
     quantise_encode(one.codes, residual, x, QUANTISE_1BIT, 0, N);
     one.codes[1] = (unsigned char)~one.codes[0]; /* behind the elements */
     for (int rank = 0; rank < 2; rank++)
-        give(rank, codes_head(1, 11, 0, true), &one, (int64_t)sizeof one.how + 2);
+        give(rank, codes_head(1, 11, 0, N, true), &one, (int64_t)sizeof one.how + 4);
     pull(0, 0, 1, 12);
     settle();
     done(0, 11, 1);
@@ -232,7 +229,7 @@ TEST(records_codes_of_one_bit)
     give_up_store();
 }
 
-/* A byte holds eight codes of one bit: what is behind them is not in the record. */
+/* A word holds 32 codes of one bit: those behind the elements of the record are not read. */
 TEST(records_codes_of_one_bit_in_pieces)
 {
     server_state *s = open_store(form("dist_sync", false, false, -1));
@@ -241,8 +238,8 @@ TEST(records_codes_of_one_bit_in_pieces)
     float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, residual[8] = {0};
     quantise_encode(ones.codes, residual, x, QUANTISE_1BIT, 0, 8);
     ones.codes[1] = (unsigned char)~ones.codes[0];
-    give(0, codes_head(1, 11, 8, false), &ones, (int64_t)sizeof ones.how + 1);
-    give(0, codes_head(1, 11, 0, true), &ones, (int64_t)sizeof ones.how + 1);
+    give(0, codes_head(1, 11, 8, 4, false), &ones, (int64_t)sizeof ones.how + 4);
+    give(0, codes_head(1, 11, 0, 8, true), &ones, (int64_t)sizeof ones.how + 4);
     const float *got = (const float *)(const void *)s->parts[0]->rounds->by[0].data;
     for (int i = 0; i < 12; i++)
         CHECK_INT(got[i], 1);
@@ -258,7 +255,7 @@ TEST(records_a_part_of_nothing)
     kv_array_unref(init_flat(0, 0));
     for (int rank = 0; rank < 2; rank++) {
         link_rec r = push_head(0, 1, 11);
-        r.push.total = 0;
+        r.n = 0;
         r.flags = 0;
         give(rank, r, NULL, 0);
         r.flags = LINK_LAST;
@@ -290,8 +287,8 @@ TEST(records_codes_go_back)
             two.how.back = BACK_ANEW;
             memset(kept, 0, sizeof kept);
         }
-        give(1, codes_head(turn, 20, 0, true), &other, bytes);
-        give(0, codes_head(turn, 10, 0, true), &two, bytes);
+        give(1, codes_head(turn, 20, 0, N, true), &other, bytes);
+        give(0, codes_head(turn, 10, 0, N, true), &two, bytes);
         pull(1, 0, turn, 21);
         settle();
         done(0, 10, 1);
@@ -303,9 +300,9 @@ TEST(records_codes_go_back)
         quantise_decode(want, codes, QUANTISE_2BIT, 0.5f, N);
         CHECK_INT(got->r.flags, LINK_CODES | LINK_LAST);
         CHECK_INT(got->r.bytes, bytes);
-        CHECK_INT(got->r.value.element, 0);
-        CHECK_INT(got->r.value.elements, N);
-        CHECK_INT(got->r.value.round, turn);
+        CHECK_INT(got->r.from, 0);
+        CHECK_INT(got->r.n, N);
+        CHECK_INT(got->r.round, turn);
         CHECK(memcmp(got->data, &two.how, sizeof two.how) == 0);
         CHECK(memcmp(got->data + sizeof two.how, codes, (size_t)quantise_bytes(QUANTISE_2BIT, N)) ==
               0);
@@ -358,14 +355,14 @@ typedef struct rows {
 static void push_rows(int rank, uint64_t request, const rows *x, bool in_pieces)
 {
     link_rec r = push_head(0, 1, request);
-    r.push.total = sizeof *x;
+    r.n = sizeof *x;
     r.flags = LINK_SPARSE;
     if (in_pieces) {
         give(rank, r, x, 20);
-        r.push.offset = 20;
+        r.from = 20;
     }
     r.flags |= LINK_LAST;
-    give(rank, r, (const char *)x + r.push.offset, (int64_t)sizeof *x - r.push.offset);
+    give(rank, r, (const char *)x + r.from, (int64_t)sizeof *x - r.from);
 }
 
 TEST(records_rows)
@@ -408,9 +405,9 @@ TEST(records_a_push_behind_rows)
     int64_t id = 3;
     for (int rank = 0; rank < 2; rank++) {
         link_rec r = push_head(0, 1, 11);
-        r.push.total = sizeof a;
+        r.n = sizeof a;
         r.flags |= LINK_SPARSE;
-        r.push.pulls = rank == 0;
+        r.pulls = rank == 0;
         give(rank, r, &a, sizeof a);
     }
     settle();
@@ -432,14 +429,14 @@ TEST(records_rows_and_elements_do_not_mix)
     const rows a = {2, {0, 3}, {1, 2, 3, 4}};
     link_rec r = push_head(0, 1, 11);
     r.flags = LINK_SPARSE;
-    r.push.total = BYTES;
+    r.n = BYTES;
     give(0, r, &a, 16);
     r.flags = 0;
-    r.push.offset = 16;
+    r.from = 16;
     give(0, r, (const char *)&a + 16, 16);
     malformed(0, 11);
     r.flags = LINK_SPARSE;
-    r.push.total = BYTES + 8; /* others than the first record said */
+    r.n = BYTES + 8; /* others than the first record said */
     give(0, r, (const char *)&a + 16, 16);
     malformed(0, 11);
     settle();
@@ -478,7 +475,7 @@ TEST(records_rows_larger_than_a_record)
     for (at = 0; at < 8 * ROWS; at += x->r.bytes) {
         x = next_to(1, LINK_VALUE, 22);
         CHECK(x->r.bytes > 0 && x->r.bytes <= LINK_PAYLOAD);
-        CHECK_INT(x->r.value.offset, at);
+        CHECK_INT(x->r.from, at);
         memcpy(got + at, x->data, x->r.bytes);
         CHECK_INT(x->r.flags, at + x->r.bytes == 8 * ROWS ? LINK_LAST : 0);
     }
@@ -539,7 +536,7 @@ TEST(records_a_part_larger_than_a_record)
     settle();
     while (at < 4 * n) {
         const sent *x = next_to(1, LINK_VALUE, 20);
-        CHECK_INT(x->r.value.offset, at);
+        CHECK_INT(x->r.from, at);
         CHECK_INT(x->r.bytes, 4 * n - at < LINK_PAYLOAD ? 4 * n - at : LINK_PAYLOAD);
         CHECK(memcmp(x->data, data + at, x->r.bytes) == 0);
         at += x->r.bytes;
@@ -563,7 +560,7 @@ TEST(records_two_large_parts_of_a_request)
         for (int64_t at = 0, bytes = kv_array_bytes(a[i]); at < bytes;) {
             const sent *x = next_to(1, LINK_VALUE, 20);
             CHECK_INT(x->r.part, i);
-            CHECK_INT(x->r.value.offset, at);
+            CHECK_INT(x->r.from, at);
             CHECK(memcmp(x->data, (const char *)a[i]->data + at, x->r.bytes) == 0);
             at += x->r.bytes;
             CHECK_INT(x->r.flags, at == bytes ? LINK_LAST : 0);
@@ -586,7 +583,8 @@ static void push_many_codes(const push_codes *how, const char *codes)
             int64_t bytes = quantise_bytes((quantise_code)how->code, n);
             memcpy(data, how, sizeof *how);
             memcpy(data + sizeof *how, codes + at / 8 * how->code, (size_t)bytes);
-            give(rank, codes_head(1, 11, at, at + n == MANY), data, (int64_t)sizeof *how + bytes);
+            give(rank, codes_head(1, 11, at, n, at + n == MANY), data,
+                 (int64_t)sizeof *how + bytes);
         }
     free(data);
 }
@@ -612,8 +610,8 @@ TEST(records_codes_of_a_part_larger_than_a_record)
     done(1, 11, 1);
     while (at < MANY) {
         const sent *y = next_to(1, LINK_VALUE, 22);
-        int64_t n = y->r.value.elements, bytes = quantise_bytes(QUANTISE_2BIT, n);
-        CHECK_INT(y->r.value.element, at);
+        int64_t n = y->r.n, bytes = quantise_bytes(QUANTISE_2BIT, n);
+        CHECK_INT(y->r.from, at);
         CHECK_INT(y->r.bytes, (int64_t)sizeof how + bytes);
         CHECK(n > 0 && at + n <= MANY && memcmp(y->data, &how, sizeof how) == 0);
         memcpy(got + at / 8 * how.code, y->data + sizeof how, (size_t)bytes);
@@ -633,7 +631,7 @@ TEST(records_changes_behind_a_round)
     init_key(0, NULL, 0);
     link_rec r = pull_head(0, 0, 12);
     r.flags |= LINK_CHANGES;
-    r.pull.since = -1;
+    r.from = -1;
     give(0, r, NULL, 0);
     settle();
     value(0, 12, 9, 0, 0);
@@ -641,22 +639,22 @@ TEST(records_changes_behind_a_round)
         float x[N] = {[3] = (float)turn};
         give(0, push_head(0, turn, 11), x, sizeof x);
         push(1, 0, turn, 21, 0, 0);
-        r.pull.round = turn;
-        r.pull.since = turn - 1;
+        r.round = turn;
+        r.from = turn - 1;
         give(0, r, NULL, 0);
         settle();
         done(0, 11, 1);
         done(1, 21, 1);
         const sent *got = next_to(0, LINK_VALUE, 12);
         CHECK_INT(got->r.flags, LINK_CHANGES | LINK_LAST);
-        CHECK_INT(got->r.value.element, 0);
-        CHECK_INT(got->r.value.elements, N);
-        CHECK_INT(got->r.value.round, turn);
-        CHECK_INT(got->r.value.chunk, 9);
+        CHECK_INT(got->r.from, 0);
+        CHECK_INT(got->r.n, N);
+        CHECK_INT(got->r.round, turn);
+        CHECK_INT(got->r.chunk, 9);
         CHECK(got->r.bytes < BYTES);
         CHECK_INT(s->copied, 0);
     }
-    r.pull.since = 99; /* a round that is not known */
+    r.from = 99; /* a round that is not known */
     give(0, r, NULL, 0);
     settle();
     const float *got = (const float *)(const void *)next_to(0, LINK_VALUE, 12)->data;
@@ -674,8 +672,8 @@ static void push_ones(int64_t turn, int64_t n, int64_t first)
         for (int64_t at = 0, m; at < n; at += m) {
             link_rec r = push_head(0, turn, 11);
             m = n - at < LINK_PAYLOAD / 4 ? n - at : LINK_PAYLOAD / 4;
-            r.push.total = 4 * n;
-            r.push.offset = 4 * at;
+            r.n = 4 * n;
+            r.from = 4 * at;
             r.flags = at + m == n ? LINK_LAST : 0;
             for (int64_t i = 0; i < m; i++)
                 x[i] = rank == 0 && at + i >= first;
@@ -696,13 +694,13 @@ TEST(records_changes_larger_than_a_record)
     memcpy(now, a->data, 4 * LARGE);
     link_rec r = pull_head(0, 0, 12);
     r.flags |= LINK_CHANGES;
-    r.pull.since = -1;
+    r.from = -1;
     give(1, r, NULL, 0);
     settle();
     nread = nsent; /* all of it */
     push_ones(1, LARGE, FIRST);
-    r.pull.round = 1;
-    r.pull.since = 0;
+    r.round = 1;
+    r.from = 0;
     give(1, r, NULL, 0);
     settle();
     done(0, 11, 1);
@@ -710,8 +708,8 @@ TEST(records_changes_larger_than_a_record)
     for (int64_t at = 0; at < LARGE;) {
         const sent *x = next_to(1, LINK_VALUE, 12);
         const char *from = x->data, *end = from + x->r.bytes;
-        int64_t behind = at + x->r.value.elements;
-        CHECK_INT(x->r.value.element, at);
+        int64_t behind = at + x->r.n;
+        CHECK_INT(x->r.from, at);
         CHECK(behind > at && behind <= LARGE);
         CHECK_INT(x->r.flags, LINK_CHANGES | (behind == LARGE ? LINK_LAST : 0));
         for (int64_t n; at < behind; at += n) {

@@ -48,7 +48,7 @@ TEST(records_a_push_of_a_worker_that_is_gone)
     link_rec before = push_head(0, 2, 22);
     float x[N];
     floats(x, 32, 0);
-    before.push.pulls = 1; /* behind a pull that never comes */
+    before.pulls = 1; /* behind a pull that never comes */
     give(1, before, x, sizeof x);
     settle();
     lose(1);
@@ -148,7 +148,7 @@ TEST(records_sums_without_a_worker_that_is_gone)
     open_store(form("horovod", false, true, -1));
     floats(x, 4, 0);
     link_rec r = {.kind = LINK_ADD, .flags = LINK_LAST, .store = STORE, .part = 0, .request = 11,
-                  .add = {.round = 1, .chunk = 9, .dtype = KV_FLOAT32}};
+                  .round = 1, .chunk = 9, .dtype = KV_FLOAT32};
     give(0, r, x, sizeof x);
     settle();
     no_more();

@@ -142,9 +142,9 @@ static void push_from_gpu(int items)
         for (; nread < nsent; nread++) {
             const sent *x = &all[nread];
             int64_t key = x->r.part / 100, p = x->r.part % 100;
-            int64_t from = p * step + x->r.push.offset / 4;
+            int64_t from = p * step + x->r.from / 4;
             CHECK_INT(x->r.kind, LINK_PUSH);
-            CHECK_INT(x->r.push.round, turn);
+            CHECK_INT(x->r.round, turn);
             for (int64_t i = 0; i < x->r.bytes / 4; i++)
                 CHECK_INT(number_at(x->data, KV_FLOAT32, i), (key ? 1000 : 1) + from + i);
         }
@@ -190,7 +190,7 @@ TEST(requests_push_a_value_of_a_gpu_as_it_comes)
     uint64_t number = all[0].r.request;
     for (; nread < nsent; nread++) {
         const sent *x = &all[nread];
-        int64_t from = (x->r.part % 100) * step + x->r.push.offset / 4;
+        int64_t from = (x->r.part % 100) * step + x->r.from / 4;
         for (int64_t i = 0; i < x->r.bytes / 4; i += 1001)
             CHECK_INT(number_at(x->data, KV_FLOAT32, i), 1 + from + i);
     }
@@ -292,7 +292,7 @@ TEST(requests_push_codes_of_a_gpu_without_memory)
     engine_finish(&op);
     await_posted(SERVERS);
     const sent *y = request_of(LINK_PUSH, (int64_t[]){0, 1}, 2);
-    CHECK_INT(y->r.push.round, 2);
+    CHECK_INT(y->r.round, 2);
     give_done(y->r.request, 2 * PARTS);
     CHECK_OK(kv_wait(s, &e));
     kv_array_unref(here);
@@ -361,8 +361,8 @@ TEST(requests_pull_to_a_gpu)
         memset(record + sizeof head, 0xFF, 4); /* all of them plus the threshold */
         link_rec r = {.kind = LINK_VALUE, .flags = LINK_LAST | LINK_CODES,
                       .request = x[p].r.request};
-        r.value.chunk = x[p].r.pull.chunk;
-        r.value.elements = place_count(&made[0].place, p);
+        r.chunk = x[p].r.chunk;
+        r.n = place_count(&made[0].place, p);
         give(server_of(p), r, record, sizeof record);
     }
     const void *data;

@@ -22,8 +22,8 @@ static void let_in(int64_t rank, int64_t number)
 static void told(int rank, int64_t number)
 {
     const sent *x = next_to(rank, LINK_GROWN, 0);
-    CHECK_INT(x->r.grown.rank, SPARE);
-    CHECK_INT(x->r.grown.round, number);
+    CHECK_INT(x->r.args.grow.rank, SPARE);
+    CHECK_INT(x->r.args.grow.round, number);
 }
 
 TEST(records_a_spare_is_let_in_at_a_round)

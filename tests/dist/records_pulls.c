@@ -25,8 +25,8 @@ TEST(requests_pull_parts_as_they_come)
     no_more();
     CHECK_INT(alone_priority, INT32_MAX - 1);
     for (int i = 0; i < 6; i++) {
-        CHECK_INT(x[i].r.pull.round, 0);
-        CHECK_INT(x[i].r.pull.priority, 7);
+        CHECK_INT(x[i].r.round, 0);
+        CHECK_INT(x[i].r.priority, 7);
         CHECK_INT(x[i].r.flags, 0);
         CHECK_INT(x[i].r.bytes, 0);
     }
@@ -153,7 +153,7 @@ static void refuses(kv *s, kv_array *out, link_rec head, const void *data, int64
     const sent *x = begin_pull(s, out);
     head.kind = LINK_VALUE;
     head.request = x->r.request;
-    head.value.chunk = 1;
+    head.chunk = 1;
     give(server_of(1), head, data, n);
     if (!(head.flags & LINK_LAST))
         give_part(&x[1].r, 10);
@@ -178,7 +178,7 @@ TEST(requests_refuse_elements_of_no_part)
     kv_array *out = array_from(KV_FLOAT32, -1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         link_rec r = {.flags = (uint8_t)bad[i].flags};
-        r.value.offset = bad[i].offset;
+        r.from = bad[i].offset;
         refuses(s, out, r, data, bad[i].bytes);
     }
     const sent *x = begin_pull(s, out); /* these are right, also those without elements */
@@ -233,11 +233,11 @@ TEST(requests_pull_drops_other_values)
     const sent *x = begin_pull(s, out);
     link_rec r = x[1].r;
     for (int64_t number = -1; number <= PARTS; number++) {
-        r.pull.chunk = number;
+        r.chunk = number;
         if (number != 1)
             give_part(&r, 77);
     }
-    r.pull.chunk = 1;
+    r.chunk = 1;
     r.request++;
     give_part(&r, 77);
     CHECK_INT(engine_pending(array_var(out)), 1);
@@ -362,7 +362,7 @@ TEST(requests_pull_large_keys_one_by_one)
     }
     CHECK_INT(asked[1].request, asked[0].request);
     CHECK(asked[2].request != asked[0].request);
-    CHECK_INT(asked[2].pull.chunk, 0);
+    CHECK_INT(asked[2].chunk, 0);
     for (int i = 0; i < 3; i++)
         give_failed(asked[i].request, "no");
     CHECK_ERR(kv_wait(s, &e), KV_E_VALUE, "no");
@@ -558,8 +558,8 @@ static void pull_codes(kv *s, kv_array *const *outs, int64_t from, int64_t n)
     memcpy(record, &head, sizeof head);
     quantise_encode(record + sizeof head, left, x, QUANTISE_2BIT, 0.5f, n);
     link_rec r = {.kind = LINK_VALUE, .request = asked->r.request, .flags = LINK_CODES};
-    r.value.element = from;
-    r.value.elements = n;
+    r.from = from;
+    r.n = n;
     give(server_of(2), r, record, (int64_t)sizeof head + quantise_bytes(QUANTISE_2BIT, n));
     give_failed(asked->r.request, "the rest does not come");
     CHECK_ERR(kv_wait(s, &e), KV_E_VALUE, "the rest does not come");
@@ -607,8 +607,8 @@ TEST(requests_refuse_codes_that_do_not_fit)
         link_rec r = {.flags = LINK_LAST | LINK_CODES};
         push_codes head = {.code = (int16_t)bad[i].code, .threshold = 0.5f};
         memcpy(record, &head, sizeof head);
-        r.value.element = bad[i].element;
-        r.value.elements = bad[i].elements;
+        r.from = bad[i].element;
+        r.n = bad[i].elements;
         refuses(s, out, r, record, (int64_t)sizeof head + bad[i].bytes);
     }
     end_worker(s);
@@ -626,7 +626,7 @@ TEST(requests_refuse_codes_of_float64)
     kv_array *out = array_from(KV_FLOAT64, -1);
     link_rec r = {.flags = LINK_LAST | LINK_CODES};
     memcpy(record, &head, sizeof head);
-    r.value.elements = STEP;
+    r.n = STEP;
     refuses(s, out, r, record, sizeof record);
     end_worker(s);
     kv_array_unref(out);
@@ -666,9 +666,9 @@ static void give_changes(const link_rec *asked)
     r.kind = LINK_VALUE;
     r.flags |= LINK_LAST | (change.whole ? 0 : LINK_CHANGES);
     r.request = asked->request;
-    r.value.chunk = asked->pull.chunk;
-    r.value.elements += change.whole ? 0 : n;
-    r.value.round += change.round[p];
+    r.chunk = asked->chunk;
+    r.n += change.whole ? 0 : n;
+    r.round += change.round[p];
     give(server_of(p), r, change.whole ? x : code, change.whole ? n * each : bytes - change.cut);
     free(x);
     free(code);
@@ -683,7 +683,7 @@ static bool answer_changes(void)
         const sent *x = &all[nread];
         CHECK_INT(x->r.kind, LINK_PULL);
         CHECK_INT(x->r.flags, LINK_CHANGES);
-        CHECK_INT(x->r.pull.since, change.since);
+        CHECK_INT(x->r.from, change.since);
         give_changes(&x->r);
     }
     return some;
@@ -798,9 +798,9 @@ TEST(requests_refuse_changes_that_do_not_fit)
         change.round[i] = 4;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int64_t rounds[] = {KV_NO_ROUND};
-        change.bad.value.element = bad[i].element;
-        change.bad.value.elements = bad[i].elements;
-        change.bad.value.round = bad[i].round;
+        change.bad.from = bad[i].element;
+        change.bad.n = bad[i].elements;
+        change.bad.round = bad[i].round;
         change.cut = bad[i].cut;
         CHECK_ERR(kv_pull_since(s, &key, 1, &out, rounds, NULL, &e), KV_E_INTERNAL,
                   "a record of another rank is malformed");
@@ -829,7 +829,7 @@ TEST(requests_refuse_changes_that_nobody_asked_for)
     init_keys(s, 2);
     kv_array *out = array_from(KV_FLOAT32, -1);
     link_rec r = {.flags = LINK_LAST | LINK_CHANGES};
-    r.value.elements = STEP;
+    r.n = STEP;
     int64_t n = changes_encode(code, marks, 0, x, sizeof *x, STEP);
     refuses(s, out, r, code, n);
     end_worker(s);

@@ -20,9 +20,9 @@ static const sent *see_push(const int64_t *ids, int n, int64_t turn, double firs
                     continue;
                 int64_t count = place_count(&made[ids[i]].place, j);
                 int64_t each = kv_dtype_bytes((kv_dtype)made[ids[i]].dtype);
-                CHECK_INT(p->r.push.round, turn);
-                CHECK_INT(p->r.push.offset, 0);
-                CHECK_INT(p->r.push.total, count * each);
+                CHECK_INT(p->r.round, turn);
+                CHECK_INT(p->r.from, 0);
+                CHECK_INT(p->r.n, count * each);
                 CHECK_INT(p->r.bytes, prefix + count * each);
                 CHECK_INT(p->r.flags, LINK_LAST | (prefix ? LINK_HOST : 0));
                 for (int64_t k = 0; k < count; k++)
@@ -44,7 +44,7 @@ TEST(requests_push_parts)
         CHECK_OK(kv_push(s, keys, 1, &a, &(kv_call){.priority = 5}, &e));
         const sent *x = see_push((int64_t[]){2}, 1, n, 10, 0);
         CHECK_INT(alone_priority, 5);
-        CHECK_INT(x->r.push.pulls, 0);
+        CHECK_INT(x->r.pulls, 0);
         CHECK_INT(kv_changes(s), 3 + n); /* three inits */
         give_done(x->r.request, n);
         give_done(x->r.request, PARTS - n);
@@ -70,12 +70,12 @@ TEST(requests_count_pushes_and_pulls)
     for (int n = 1; n <= 3; n++) {
         CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
         const sent *x = see_push((int64_t[]){1}, 1, n, 0, 0);
-        CHECK_INT(x->r.push.pulls, n - 1);
+        CHECK_INT(x->r.pulls, n - 1);
         give_done(x->r.request, PARTS);
         CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
         x = request_of(LINK_PULL, (int64_t[]){1}, 1);
         for (int i = 0; i < PARTS; i++) {
-            CHECK_INT(x[i].r.pull.round, n);
+            CHECK_INT(x[i].r.round, n);
             give_part(&x[i].r, 0);
         }
     }
@@ -163,8 +163,8 @@ TEST(requests_push_large_parts)
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     for (int i = 0; i < 3; i++) {
         const sent *x = next_sent(server_of(2), LINK_PUSH);
-        CHECK_INT(x->r.push.offset, i * LINK_PAYLOAD);
-        CHECK_INT(x->r.push.total, elements * 4);
+        CHECK_INT(x->r.from, i * LINK_PAYLOAD);
+        CHECK_INT(x->r.n, elements * 4);
         CHECK_INT(x->r.bytes, i < 2 ? LINK_PAYLOAD : 400);
         CHECK_INT(x->r.flags, i < 2 ? 0 : LINK_LAST);
         for (int64_t j = 0; j < x->r.bytes / 4; j += 33)
@@ -191,7 +191,7 @@ TEST(requests_push_sums_of_values)
         for (int i = 0; i < 3 * PARTS; i++) {
             int key = (int)(x[i].r.part / 100), p = (int)(x[i].r.part % 100);
             int many = key == 2 ? 3 : 1, first = key == 2 ? 900 : key == 1 ? 200 : 400;
-            CHECK_INT(x[i].r.push.round, n);
+            CHECK_INT(x[i].r.round, n);
             for (int64_t j = 0; j < place_count(&made[key].place, p); j++)
                 CHECK_INT(number_at(x[i].data, KV_FLOAT32, j), first + many * (p * STEP + j));
         }
@@ -415,7 +415,7 @@ static void push_coded(kv *s, quantise_code code, int back)
         int64_t count = place_count(&made[0].place, i), bytes = quantise_bytes(code, count);
         CHECK_INT(x[i].r.bytes, (int64_t)sizeof head + bytes);
         CHECK_INT(x[i].r.flags, LINK_LAST | LINK_CODES);
-        CHECK_INT(x[i].r.push.element, 0);
+        CHECK_INT(x[i].r.from, 0);
         memcpy(&head, x[i].data, sizeof head);
         CHECK_INT(head.code, code);
         CHECK_INT(head.back, back);
@@ -475,7 +475,7 @@ TEST(requests_push_codes_of_large_parts)
     for (int i = 0; i < 2; i++) {
         const sent *x = next_sent(server_of(2), LINK_PUSH);
         int64_t bytes = (i ? MORE : AT_ONCE) / 4;
-        CHECK_INT(x->r.push.element, i * AT_ONCE);
+        CHECK_INT(x->r.from, i * AT_ONCE);
         CHECK_INT(x->r.bytes, (int64_t)sizeof(push_codes) + bytes);
         CHECK_INT(x->r.flags, LINK_CODES | (i ? LINK_LAST : 0));
         /* all elements but those from the fourth behind AT_ONCE on are negative */
@@ -526,7 +526,7 @@ TEST(requests_push_rows_to_their_parts)
         memcpy(&n, x[i].data, sizeof n);
         CHECK_INT(n, counts[key][p]);
         CHECK_INT(x[i].r.flags, LINK_LAST | LINK_SPARSE);
-        CHECK_INT(x[i].r.push.total, x[i].r.bytes);
+        CHECK_INT(x[i].r.n, x[i].r.bytes);
         CHECK_INT(x[i].r.bytes, 8 + n * (8 + ROW * 4));
         for (int64_t j = 0; j < n * ROW; j++)
             CHECK_INT(number_at(x[i].data + 8 + n * 8, KV_FLOAT32, j), firsts[key][p] + j);

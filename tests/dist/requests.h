@@ -160,7 +160,7 @@ static inline const sent *request_of(link_kind kind, const int64_t *ids, int n)
                 CHECK_INT(x->r.request, first->r.request);
                 CHECK_INT(x->r.part, 100 * ids[i] + p);
                 if (kind == LINK_PULL)
-                    CHECK_INT(x->r.pull.chunk, chunk);
+                    CHECK_INT(x->r.chunk, chunk);
                 chunk++;
             }
     return first;
@@ -178,8 +178,8 @@ static inline void give_some(const link_rec *asked, int64_t from, int64_t n, int
                    first + (double)(p * made[key].place.step + from + i));
     link_rec r = {.kind = LINK_VALUE, .flags = (uint8_t)flags, .part = asked->part,
                   .request = asked->request};
-    r.value.chunk = asked->pull.chunk;
-    r.value.offset = from * each;
+    r.chunk = asked->chunk;
+    r.from = from * each;
     give(server_of((int)p), r, data, n * each);
 }
 
@@ -193,7 +193,7 @@ static inline void give_part(const link_rec *asked, double first)
 static inline void give_done(uint64_t request, int64_t pushes)
 {
     link_rec r = {.kind = LINK_DONE, .request = request};
-    r.done.pushes = pushes;
+    r.n = pushes;
     give(WORKERS, r, NULL, 0);
 }
 

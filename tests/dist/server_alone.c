@@ -73,7 +73,7 @@ static bool is_whole(const link_rec *r)
 {
     if (r->kind != LINK_PUSH && r->kind != LINK_VALUE)
         return true;
-    return r->flags & LINK_LAST && (r->kind == LINK_PUSH ? r->push.offset : r->value.offset) == 0;
+    return r->flags & LINK_LAST && (r->kind == LINK_PUSH ? r->from : r->from) == 0;
 }
 
 void link_commit(int rank)

@@ -6,29 +6,13 @@
  * Every rank runs the same checks. Rank 0 prints TAP; a rank that finds something wrong says so and
  * ends the job.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kvstore.h"
 #include "must.h"
-
-static int rank, workers;
-static const char *running;
-
-static void give_up(int line, const char *why)
-{
-    printf("not ok - %s\n# rank %d, line %d: %s\n", running, rank, line, why);
-    fflush(stdout);
-    _Exit(1);
-}
-
-static uint64_t seed; /* the same on all ranks, which then draw the same numbers */
 
 static uint64_t draw(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 33) % below;
+    check_seed = check_seed * 6364136223846793005u + 1442695040888963407u;
+    return (check_seed >> 33) % below;
 }
 
 /* ---- Keys ---- */
@@ -390,39 +374,18 @@ static void check_refused(void)
 
 /* ---- Running ---- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} checks[] = {
+static const check checks[] = {
     {"sums", check_sums},   {"updates", check_updates}, {"many-rounds", check_many_rounds},
     {"async", check_async}, {"moves", check_moves},     {"bytes", check_bytes},
     {"codes", check_codes}, {"done", check_done},       {"refused", check_refused},
 };
 
-static bool wanted(int argc, char **argv, const char *name)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return true;
-    return argc == 1;
-}
-
 int main(int argc, char **argv)
 {
-    running = "create";
     kv *store = make("dist_sync", NULL);
     rank = kv_rank(store);
     workers = kv_num_workers(store);
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        if (!wanted(argc, argv, checks[i].name))
-            continue;
-        running = checks[i].name;
-        seed = (uint64_t)(i + 1);
-        checks[i].run();
-        if (rank == 0)
-            printf("ok - %s\n", running);
-        fflush(stdout);
-    }
+    run_checks(argc, argv, checks, sizeof checks / sizeof *checks);
     kv_free(store);
     return 0;
 }

@@ -8,28 +8,16 @@
  * the end a worker runs ahead of the others with more bytes than may be under way. Numbers are
  * small and whole, so that equality is exact. Rank 0 prints TAP.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "kvstore.h"
 #include "must.h"
 
 enum { KEYS = 7, OUTS = 16, VALUES = 3 };
 
 static const int64_t sizes[KEYS] = {1, 10, 1000, 65536, 65537, 300000, 1100003};
 
-static int rank, workers, calls = 400;
+static int calls = 400;
 static uint64_t shared = 1, own;
-static const char *running = "create";
-
-static void give_up(int line, const char *why)
-{
-    printf("not ok - %s\n# rank %d, line %d: %s\n", running, rank, line, why);
-    fflush(stdout);
-    _Exit(1);
-}
 
 static int draw(uint64_t *state, int n)
 {

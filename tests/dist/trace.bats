@@ -23,8 +23,8 @@ traced()
     assert_output --partial 'rank 1 to rank 0: push part 0, round 1, offset 0 of 16, pulls 0'
     assert_output --partial 'rank 0 from rank 1: push part 0, round 1, offset 0 of 16, pulls 0'
     assert_output --partial 'rank 1 to rank 0: pull part 0, round 1'
-    assert_output --partial 'rank 0 to rank 1: value part 0, chunk 0, offset 0'
-    assert_output --partial 'rank 1 from rank 0: value part 0, chunk 0, offset 0'
+    assert_output --partial 'rank 0 to rank 1: value part 0, round 1, chunk 0, offset 0 of 16'
+    assert_output --partial 'rank 1 from rank 0: value part 0, round 1, chunk 0, offset 0 of 16'
     assert_output --partial 'rank 0 from rank 1: left'
 }
 

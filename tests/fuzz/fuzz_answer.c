@@ -127,7 +127,7 @@ static void deliver_cut(int rank, link_rec r, const buf *payload, fuzz_bytes *in
 {
     size_t at = 0, pieces = 2 + fuzz_draw(in, 2);
     uint8_t flags = r.flags;
-    int64_t offset = r.kind == LINK_VALUE ? r.value.offset : 0;
+    int64_t offset = r.kind == LINK_VALUE ? r.from : 0;
     for (size_t i = 0; i < pieces; i++) {
         bool last = i + 1 == pieces;
         size_t left = payload->len - at;
@@ -135,7 +135,7 @@ static void deliver_cut(int rank, link_rec r, const buf *payload, fuzz_bytes *in
         r.bytes = (uint32_t)n;
         r.flags = last ? flags : flags & ~LINK_LAST;
         if (r.kind == LINK_VALUE)
-            r.value.offset = offset + (int64_t)at;
+            r.from = offset + (int64_t)at;
         stub_deliver(rank, &r, payload->data ? payload->data + at : NULL);
         at += n;
     }
@@ -401,7 +401,7 @@ static void answer_call(int rank, const link_rec *r, const buf *asked)
     const ask_counts counts = {.rounds = 3, .keys = 2, .missing = 1};
     ask_met met = {.moves = job.moves, .epochs = job.epochs};
     buf b = {0};
-    switch ((dist_ask)r->call.what) {
+    switch ((dist_ask)r->what) {
     case ASK_PLACE:
         put_places(&b, asked);
         break;
@@ -411,11 +411,11 @@ static void answer_call(int rank, const link_rec *r, const buf *asked)
     case ASK_BARRIER:
         job.moves += fuzz_draw(&job.in, 4) == 3;
         met.moves = job.moves;
-        if (r->call.args.barrier != ASK_HOLD)
+        if (r->args.barrier != ASK_HOLD)
             buf_put(&b, (const char *)&met, sizeof met);
         break;
     case ASK_ROWS:
-        put_rows(&b, r->call.args.rows.part, asked);
+        put_rows(&b, r->args.rows.part, asked);
         break;
     case ASK_COUNTS:
         buf_put(&b, (const char *)&counts, sizeof counts);
@@ -427,7 +427,7 @@ static void answer_call(int rank, const link_rec *r, const buf *asked)
         put_states(&b, asked);
         break;
     case ASK_RECEIVE:
-        put_mail(&b, r->call.args.mail.tag);
+        put_mail(&b, r->args.mail.tag);
         break;
     case ASK_OPTIMIZER:
         job.epochs += rank == WORKERS;
@@ -454,7 +454,7 @@ static void answer_call(int rank, const link_rec *r, const buf *asked)
 /* Collects a call; the calls of this worker do not mix, since one follows on another. */
 static void take_call(int rank, const link_rec *r)
 {
-    HOLDS(r->call.sent == (int64_t)job.call.len, "records of a call follow on each other");
+    HOLDS(r->from == (int64_t)job.call.len, "records of a call follow on each other");
     buf_put(&job.call, (const char *)(r + 1), r->bytes);
     if (!(r->flags & LINK_LAST))
         return;
@@ -486,9 +486,9 @@ static void send_value(int rank, const link_rec *r, int64_t number)
     int64_t n = place_count(&k->place, (int32_t)(r->part - k->place.first));
     int64_t each = kv_dtype_bytes((kv_dtype)k->dtype), round = fuzz_draw(&job.in, 4);
     link_rec head = {.kind = LINK_VALUE, .flags = LINK_LAST, .part = r->part,
-                     .request = r->request, .value = {.chunk = number, .round = round}};
+                     .request = r->request, .chunk = number, .round = round};
     buf b = {0};
-    if (r->kind == LINK_PULL && r->pull.state && each < (int64_t)sizeof(float))
+    if (r->kind == LINK_PULL && r->state && each < (int64_t)sizeof(float))
         each = sizeof(float); /* half-precision keys have states in single precision */
     char *elements = calloc((size_t)n + 1, (size_t)each);
     uint8_t marks[128] = {0};
@@ -499,12 +499,12 @@ static void send_value(int rank, const link_rec *r, int64_t number)
         for (int64_t at = 0; at < n; at++)
             marks[at] = (uint8_t)(at % (how == 3 ? 3 : 1 + 5 * how) == 0);
         head.flags |= LINK_CHANGES;
-        head.value.elements = n;
+        head.n = n;
         buf_put(&b, room, (size_t)changes_encode(room, marks, 0, elements, (int)each, n));
     } else if (r->kind == LINK_PULL && job.compresses && k->dtype == KV_FLOAT32 && how > 1) {
         const push_codes codes = {.code = (int16_t)(how - 1), .threshold = 0.5f};
         head.flags |= LINK_CODES;
-        head.value.elements = n;
+        head.n = n;
         buf_put(&b, (const char *)&codes, sizeof codes);
         buf_put(&b, room, (size_t)quantise_bytes((quantise_code)codes.code, n));
     } else {
@@ -522,11 +522,11 @@ static void see(int rank, const link_rec *r)
     if (r->kind == LINK_CALL)
         take_call(rank, r);
     else if (r->kind == LINK_PULL)
-        send_value(rank, r, r->pull.chunk);
+        send_value(rank, r, r->chunk);
     else if (r->kind == LINK_ADD)
-        send_value(rank, r, r->add.chunk);
+        send_value(rank, r, r->chunk);
     else if (r->kind == LINK_PUSH && r->flags & LINK_LAST)
-        answer(rank, (link_rec){.kind = LINK_DONE, .request = r->request, .done.pushes = 1}, &none);
+        answer(rank, (link_rec){.kind = LINK_DONE, .request = r->request, .n = 1}, &none);
 }
 
 /* Nothing has come for long: what was held comes now, or the servers give the job up. */
@@ -545,7 +545,7 @@ static void send_odd(fuzz_bytes *in)
     link_rec r = {.kind = (uint8_t)(LINK_PUSH + fuzz_draw(in, LINK_KINDS - LINK_PUSH + 1)),
                   .request = job.request, .flags = fuzz_draw(in, 4) ? LINK_LAST : 0};
     buf b = {0};
-    r.value.chunk = fuzz_draw(in, 4);
+    r.chunk = fuzz_draw(in, 4);
     if (fuzz_draw(in, 4) == 3)
         change_field(&r, in);
     if (fuzz_draw(in, 2))

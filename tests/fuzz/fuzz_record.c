@@ -133,6 +133,7 @@ static void put_codes(buf *b, fuzz_bytes *in)
                       .threshold = 0.5f};
     buf_put(b, (const char *)&how, sizeof how);
     put_bytes(b, in);
+    buf_put(b, "\0\0\0", (size_t)-b->len % 4); /* codes fill whole words */
 }
 
 static void put_rows(buf *b, fuzz_bytes *in)
@@ -165,27 +166,28 @@ static void draw_fields(link_rec *r, fuzz_bytes *in)
 {
     switch ((link_kind)r->kind) {
     case LINK_PUSH:
-        r->push.round = fuzz_number(in);
-        r->push.pulls = fuzz_draw(in, 4) == 3 ? fuzz_number(in) : 0;
-        r->push.offset = fuzz_draw(in, 4) == 3 ? fuzz_number(in) : 0;
-        r->push.total = fuzz_draw(in, 4) == 3 ? fuzz_number(in) : r->bytes - host_bytes;
+        r->round = fuzz_number(in);
+        r->pulls = fuzz_draw(in, 4) == 3 ? fuzz_number(in) : 0;
+        r->from = fuzz_draw(in, 4) == 3 ? fuzz_number(in) : 0;
+        r->n = r->flags & LINK_CODES || fuzz_draw(in, 4) == 3 ? fuzz_number(in)
+                                                               : r->bytes - host_bytes;
         break;
     case LINK_PULL:
-        r->pull.round = fuzz_number(in);
-        r->pull.chunk = fuzz_number(in);
-        r->pull.priority = (int)fuzz_draw(in, 3) - 1;
-        r->pull.since = fuzz_number(in);
-        r->pull.state = fuzz_draw(in, 4) == 3 ? (int)fuzz_number(in) : (int)fuzz_draw(in, 3);
+        r->round = fuzz_number(in);
+        r->chunk = fuzz_number(in);
+        r->priority = (int)fuzz_draw(in, 3) - 1;
+        r->from = fuzz_number(in);
+        r->state = fuzz_draw(in, 4) == 3 ? (int)fuzz_number(in) : (int)fuzz_draw(in, 3);
         break;
     case LINK_ADD:
-        r->add.round = fuzz_number(in);
-        r->add.chunk = fuzz_number(in);
-        r->add.dtype = fuzz_draw(in, 8) == 7 ? (int)fuzz_number(in) : KV_FLOAT32;
+        r->round = fuzz_number(in);
+        r->chunk = fuzz_number(in);
+        r->dtype = fuzz_draw(in, 8) == 7 ? (int)fuzz_number(in) : KV_FLOAT32;
         break;
     default:
-        r->call.what = (int)fuzz_draw(in, ASK_RECEIVE + 2);
-        r->call.args.rows.part = fuzz_number(in);
-        r->call.args.rows.round = fuzz_number(in);
+        r->what = (int)fuzz_draw(in, ASK_RECEIVE + 2);
+        r->args.rows.part = fuzz_number(in);
+        r->args.rows.round = fuzz_number(in);
         break;
     }
 }
@@ -202,7 +204,7 @@ static void hand_over(int rank, const link_rec *head, const buf *payload)
 static void call_server(int rank, dist_ask what, int store, const buf *payload)
 {
     link_rec head = {.kind = LINK_CALL, .flags = LINK_LAST, .store = (uint16_t)store,
-                     .request = link_call_number(7), .call.what = what};
+                     .request = link_call_number(7), .what = what};
     hand_over(rank, &head, payload);
 }
 
@@ -244,7 +246,7 @@ static void long_call(fuzz_bytes *in)
         size_t n = i + 1 == pieces ? left : left * fuzz_draw(in, 256) / 256;
         unsigned odd = fuzz_draw(in, 16);
         r.bytes = (uint32_t)n;
-        r.call.sent = odd == 15 ? fuzz_number(in) : (int64_t)at;
+        r.from = odd == 15 ? fuzz_number(in) : (int64_t)at;
         r.flags = odd == 14 || i + 1 == pieces ? LINK_LAST : 0;
         if (odd == 13)
             one_record(in); /* between them */

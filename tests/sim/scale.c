@@ -83,10 +83,10 @@ static void note_record(int from, int to, const void *head)
     const link_rec *r = head;
     (void)to;
     if (r->kind != LINK_PUSH || !(r->flags & LINK_LAST) || r->part < 0 || r->part >= MOST_PARTS ||
-        r->push.round < 1 || r->push.round > job.rounds)
+        r->round < 1 || r->round > job.rounds)
         return;
     int64_t others = job.servers ? job.workers : job.workers - 1;
-    if (++seen.arrived[r->part * job.rounds + r->push.round - 1] < others || r->push.round == 1)
+    if (++seen.arrived[r->part * job.rounds + r->round - 1] < others || r->round == 1)
         return;
     seen.last_push[from]++;
     seen.pushes++;

@@ -108,7 +108,9 @@ TEST(place_hostile)
     }
     p = good, p.first = -1;
     CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p = good, p.first = INT64_MAX;
+    p = good, p.first = INT32_MAX - p.nparts;
+    CHECK(place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
+    p.first++; /* records have no number for its last part */
     CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
     p = good, p.server = 3;
     CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
