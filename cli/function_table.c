@@ -4,7 +4,7 @@
  * array first, K asks the store in use, W takes a row_sparse array as it is,
  * O gives an object also where a number is, V parts of its
  * arguments; code; help. */
-#include "files/load.h"
+#include "files/files.h"
 #include "functions/func.h"
 
 enum {

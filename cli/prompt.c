@@ -2,7 +2,7 @@
  *
  * Every entry is a unit of its own, and an error in it is reported and forgotten.
  */
-#include "prompt.h"
+#include "pages.h"
 
 #include <signal.h>
 #include <string.h>
@@ -12,15 +12,12 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "complete/complete.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "out/transcript.h"
-#include "pages.h"
 #include "run/run.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/read_unit.h"
-#include "term/pager.h"
-#include "term/progress.h"
 #include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"

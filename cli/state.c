@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "syntax/file_kind.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */

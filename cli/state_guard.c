@@ -1,12 +1,11 @@
 /* Comparing the store to be saved with the file as it was loaded. */
-#include "state_guard.h"
+#include "state.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "session/result.h"
-#include "session/show.h"
 
 /* ---- Noting ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* How a session with -s ends: the question, the report to a terminal, the lines of a dry run. */
-#include "state_leave.h"
+#include "state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 

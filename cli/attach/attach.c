@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/attach_serve.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -22,7 +21,6 @@
 #include "launch/jobs_socket.h"
 #include "launch/launch_options.h"
 #include "out/record.h"
-#include "out/report.h"
 #include "session/result.h"
 #include "session/session.h"
 #include "syntax/command.h"

@@ -1,5 +1,5 @@
 /* The thread sleeps in poll; a byte in a pipe ends it. */
-#include "attach/attach_serve.h"
+#include "attach/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include "base/stop.h"
 #include "launch/jobs_socket.h"
 #include "out/record.h"
-#include "out/report.h"
 #include "run/run.h"
 #include "session/result.h"
 #include "session/unit.h"

@@ -13,12 +13,12 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "eval/eval.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "tensors/hash_list.h"
 #include "tensors/tensor_diff.h"
 #include "tensors/tensor_hash.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- hash ---- */
 

@@ -8,7 +8,7 @@
 #include "session/unit.h"
 #include "syntax/effect.h"
 #include "tensors/conversion.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* A conversion while its words are read and its keys are chosen. */
 typedef struct plan {
@@ -89,16 +89,16 @@ static int read_words(plan *p, kv_err *e)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-static int add_key(plan *p, int input, int64_t at, kv_err *e)
+static int add_key(plan *p, int file, int64_t at, kv_err *e)
 {
-    const tensor_info *t = checkpoint_at(p->files[input], at);
+    const tensor_info *t = checkpoint_at(p->files[file], at);
     int rc = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
     const char *name = rc ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
-    const tensor_info *codes = tensor_values_codes(p->files[input], at);
+    const tensor_info *codes = tensor_values_codes(p->files[file], at);
     tensor_type type = type_rules_of(&p->types, codes ? codes->name : t->name, t->type);
-    p->keys[p->nkeys++] = (conversion_key){input, at, name, type};
+    p->keys[p->nkeys++] = (conversion_key){file, at, name, type};
     return KV_OK;
 }
 

@@ -11,11 +11,11 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "eval/eval.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "tensors/tensor_check.h"
 #include "tensors/tensor_stat.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- ls ---- */
 

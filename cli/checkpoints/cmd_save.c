@@ -9,16 +9,15 @@
 #include "checkpoint/tensor_codec.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
-#include "checkpoints/cmd_patch.h"
 #include "checkpoints/outputs.h"
 #include "eval/eval.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
 #include "syntax/file_kind.h"
 #include "tensors/tensor_put.h"
 #include "tensors/tensor_words.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- The whole store ------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* A word is the name of a rule of the library, the path of a file that ends in .kvu, or the text of
  * a rule. A text that stands in the command as it is keeps its place there; files and other texts
  * become units of their own. */
-#include "checkpoints/merge_find.h"
+#include "checkpoints/checkpoints.h"
 
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "out/record.h"
 #include "session/containers.h"
 #include "session/result.h"
-#include "session/show.h"
 #include "session/unit.h"
 
 /* ---- Metrics ---- */

@@ -17,9 +17,8 @@
 #include "session/visit.h"
 #include "syntax/effect.h"
 #include "syntax/function.h"
-#include "term/pager.h"
-#include "term/progress.h"
 #include "term/repl.h"
+#include "term/terminal.h"
 
 /* ---- profile ---- */
 

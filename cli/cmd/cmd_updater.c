@@ -1,7 +1,7 @@
 /* Commands on how a store works: its update of a push (set-updater, set-optimizer) and the states
  * of that, compression, and what a type of store can do. Words of commands are checked before
  * anything runs. */
-#include "cmd/cmd_updater.h"
+#include "cmd/commands.h"
 
 #include <string.h>
 #include <strings.h>
@@ -9,16 +9,12 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "cmd/commands.h"
 #include "cmd/explain.h"
 #include "cmd/help.h"
 #include "eval/eval.h"
-#include "eval/optimizer_value.h"
-#include "eval/rule_options.h"
 #include "eval/rule_variables.h"
 #include "session/containers.h"
-#include "session/follow.h"
-#include "session/object.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/effect.h"

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "cmd/commands.h"
 #include "io/scalar.h"
 #include "lang/lex.h"
-#include "cmd/commands.h"
-#include "session/show.h"
-#include "term/progress.h"
+#include "session/result.h"
+#include "term/terminal.h"
 
 /* Values that are listed one by one, of a key with more. */
 #define VALUES_SHOWN 8

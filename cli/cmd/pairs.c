@@ -9,10 +9,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "eval/eval_index.h"
-#include "files/load.h"
-#include "files/named.h"
-#include "session/show.h"
+#include "eval/eval.h"
+#include "files/files.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 

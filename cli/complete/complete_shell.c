@@ -1,6 +1,6 @@
 /* The words of kvctl's command line, from the tables of options by which it is read. See
  * complete_shell.h. */
-#include "complete/complete_shell.h"
+#include "complete/complete.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +12,16 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "checkpoint/checkpoint.h"
-#include "complete/complete.h"
 #include "launch/launch_options.h"
 #include "options/options.h"
 #include "options/shell_option.h"
-#include "out/report.h"
-#include "run/setting.h"
+#include "out/record.h"
+#include "run/run.h"
 #include "session/result.h"
 #include "session/session.h"
-#include "session/show.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 /* ---- Words ---- */
 
@@ -72,7 +70,7 @@ static void offer(request *r, const char *word, size_t n, const char *about)
     buf_release(&all);
 }
 
-static void offer_word(request *r, const char *word)
+static void put_word(request *r, const char *word)
 {
     offer(r, word, strlen(word), NULL);
 }
@@ -191,7 +189,7 @@ static void offer_settings(request *r)
     for (int i = 0; setting_name(i); i++) {
         buf name = {0};
         buf_printf(&name, "%s=", setting_name(i));
-        offer_word(r, buf_text(&name));
+        put_word(r, buf_text(&name));
         buf_release(&name);
     }
 }
@@ -199,7 +197,7 @@ static void offer_settings(request *r)
 static int offer_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)e;
-    offer_word(arg, field_text(fields, n, "name"));
+    put_word(arg, field_text(fields, n, "name"));
     return KV_OK;
 }
 
@@ -223,15 +221,15 @@ static void offer_value(request *r, const char *kind)
         kv_describe(NULL, "types", offer_type, r, NULL);
     else if (strcmp(kind, "F") == 0)
         for (int f = 0; f <= SHOW_JSON; f++)
-            offer_word(r, show_format_name((show_format)f));
+            put_word(r, show_format_name((show_format)f));
     else if (strcmp(kind, "NAME=VALUE") == 0)
         offer_settings(r);
     else if (strcmp(kind, "WHEN") == 0)
         for (int when = TERMINAL_AUTO; when <= TERMINAL_NEVER; when++)
-            offer_word(r, terminal_when_name((terminal_when)when));
+            put_word(r, terminal_when_name((terminal_when)when));
     else if (strcmp(kind, "SHELL") == 0)
         for (const completion_script *c = completion_scripts; c->shell; c++)
-            offer_word(r, c->shell);
+            put_word(r, c->shell);
     else if (kind[0] >= 'a' && kind[0] <= 'z')
         offer_choices(r, kind);
 }
@@ -342,7 +340,7 @@ static void complete_words_of(request *r, int first)
 }
 
 /* The first word of a line: a script, or a command. */
-static void offer_commands(request *r)
+static void put_commands(request *r)
 {
     for (const command *c = registry.commands; c->name; c++)
         offer(r, c->name, strlen(c->name), c->summary);
@@ -373,7 +371,7 @@ static void complete_line(request *r, int from, const shell_table *t)
     } else if (l.runs) {
         r->files = true;
     } else {
-        offer_commands(r);
+        put_commands(r);
     }
 }
 
@@ -387,7 +385,7 @@ static void complete_attach(request *r)
     if (l.plain == 0 && r->words[r->n - 1][0] != '-' && !l.open) {
         if (attach_jobs(&list, &unused) == KV_OK)
             for (int64_t i = 0; i < list.n; i++)
-                offer_word(r, list.items[i].name);
+                put_word(r, list.items[i].name);
         attach_jobs_release(&list);
         return;
     }
@@ -413,7 +411,7 @@ static void complete(request *r)
         return;
     }
     for (int i = 0; r->n == 1 && i < PROCESS_WORDS_OF_USERS; i++)
-        offer_word(r, process_words[i]);
+        put_word(r, process_words[i]);
     complete_line(r, 0, &options_table);
 }
 

@@ -1,6 +1,6 @@
 /* Words of the language, the session and the folder. Files are read for merges when they are
  * small, and of a checkpoint only the header. */
-#include "complete/offer.h"
+#include "complete/complete.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
+#include "session/result.h"
 #include "session/session.h"
-#include "session/show.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 

@@ -1,13 +1,11 @@
 /* Parts of lists and arrays: a[1], a[0:2, ...], assigning them, and changing them in place. */
-#include "eval/eval_index.h"
+#include "eval/eval.h"
 
 #include "array/slice.h"
 #include "base/stop.h"
-#include "eval/eval.h"
-#include "eval/eval_tree.h"
 #include "session/containers.h"
-#include "session/text.h"
 #include "session/unit.h"
+#include "session/value.h"
 #include "syntax/function.h"
 
 /* ---- Copies that would be views in NumPy ---- */

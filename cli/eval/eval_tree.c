@@ -4,7 +4,7 @@
  * becomes one program that reads each array once (vm/expr.h); when all are scalars it is folded;
  * with texts, lists and tuples it is worked on node by node, since `+` joins these.
  */
-#include "eval/eval_tree.h"
+#include "eval/eval.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,9 +13,8 @@
 #include "array/sparse.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval.h"
 #include "session/containers.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "vm/expr.h"

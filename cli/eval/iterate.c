@@ -1,7 +1,6 @@
 /* Going through values, item by item: `for`, comprehensions, and the targets that items are given
  * to. */
 #include "eval/eval.h"
-#include "eval/eval_index.h"
 
 #include "array/slice.h"
 #include "base/mem.h"
@@ -9,7 +8,7 @@
 #include "session/containers.h"
 #include "session/unit.h"
 #include "syntax/function.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 #include <string.h>
 

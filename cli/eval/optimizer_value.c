@@ -1,13 +1,12 @@
 /* An optimizer holds only the parameters that it was given; opt.wd looks up the default. */
-#include "eval/optimizer_value.h"
+#include "eval/rule_variables.h"
 
 #include <string.h>
 
 #include "base/num.h"
 #include "lang/parse.h"
 #include "session/containers.h"
-#include "session/follow.h"
-#include "session/object.h"
+#include "session/session.h"
 #include "syntax/rules.h"
 
 /* ---- Parameters as texts ---- */

@@ -1,6 +1,6 @@
 /* Arrays from files. What a file is, its ending says, or format=; of stdin the first byte tells
  * JSON from CSV. Every kind has a reader here that makes a value from an open file. */
-#include "files/load.h"
+#include "files/files.h"
 
 #include <limits.h>
 #include <math.h>
@@ -17,8 +17,6 @@
 #include "checkpoint/looks_like.h"
 #include "checkpoint/tensor_codec.h"
 #include "eval/eval.h"
-#include "files/named.h"
-#include "files/streams.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "lang/lex.h"

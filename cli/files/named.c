@@ -1,5 +1,5 @@
 /* Files of named arrays as the values of keys. */
-#include "files/named.h"
+#include "files/files.h"
 
 #include <fnmatch.h>
 #include <string.h>

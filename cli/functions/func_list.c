@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "functions/piece.h"
 #include "session/containers.h"
 #include "vm/host.h"
 

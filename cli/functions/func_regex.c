@@ -3,8 +3,7 @@
 
 #include "base/mem.h"
 #include "base/regexp.h"
-#include "functions/piece.h"
-#include "session/text.h"
+#include "session/value.h"
 
 /* A regular expression at work on a text. */
 typedef struct search {

@@ -12,7 +12,7 @@
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"
-#include "session/text.h"
+#include "session/value.h"
 
 /* ---- Facts ---- */
 

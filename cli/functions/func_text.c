@@ -5,8 +5,7 @@
 #include "base/utf8.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "functions/piece.h"
-#include "session/text.h"
+#include "session/value.h"
 
 /* ---- format ---- */
 

@@ -3,9 +3,8 @@
 
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "functions/piece.h"
 #include "session/containers.h"
-#include "session/text.h"
+#include "session/value.h"
 
 /* ---- From a text to a list ---- */
 

@@ -21,8 +21,7 @@
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"
-#include "session/object.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
 

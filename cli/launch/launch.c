@@ -13,9 +13,8 @@
 #include "kvstore.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_prompt.h"
 #include "options/options.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "syntax/hints.h"
 #include "term/terminal.h"
 

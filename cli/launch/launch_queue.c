@@ -16,11 +16,10 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "launch/launch_attempt.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
-#include "launch/launch_losses.h"
-#include "term/exit_code.h"
 #include "term/terminal.h"
 
 enum {

@@ -7,8 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "io/json.h"
-#include "out/report.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/parse_statement.h"
 

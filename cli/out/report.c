@@ -2,7 +2,7 @@
  * the hint. What stands in scripts and files may be anything, so control characters are made
  * visible and long lines are cut around the place.
  */
-#include "out/report.h"
+#include "out/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,9 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "out/record.h"
 #include "out/transcript.h"
 #include "session/unit.h"
 #include "syntax/check.h"
-#include "term/progress.h"
 #include "term/terminal.h"
 
 /* The margin in front of carets. */

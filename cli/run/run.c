@@ -9,19 +9,16 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "eval/eval_def.h"
-#include "files/save.h"
+#include "files/files.h"
 #include "out/record.h"
-#include "out/report.h"
 #include "out/transcript.h"
-#include "run/shell.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);
 

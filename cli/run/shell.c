@@ -1,5 +1,5 @@
 /* Commands of the shell. */
-#include "run/shell.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include "session/visit.h"
 #include "syntax/effect.h"
 #include "term/line.h"
-#include "term/progress.h"
 #include "term/signals.h"
+#include "term/terminal.h"
 
 /* Writes text to fd. Returns 0, also when the reader has left; else an errno. */
 static int feed(session *s, int fd, const char *text, size_t n)

@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "session/object.h"
 #include "vm/host.h"
 
 /* ---- Lists and tuples ---- */

@@ -1,6 +1,6 @@
 /* The items of an object are its name, then the name and the value of each part. Values of a def
  * are counted, since a function may be defined anew while it runs. */
-#include "session/object.h"
+#include "session/containers.h"
 
 #include <string.h>
 

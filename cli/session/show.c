@@ -1,7 +1,7 @@
 /* Values as text in each of the output formats. A bare expression and print differ only in `repr`;
  * formats for programs (csv, raw, json) know no such difference and shorten nothing.
  */
-#include "session/show.h"
+#include "session/result.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,6 @@
 #include "io/json.h"
 #include "lang/parse.h"
 #include "session/containers.h"
-#include "session/result.h"
 
 /* ---- Tables as CSV ---- */
 

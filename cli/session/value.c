@@ -16,7 +16,6 @@
 #include "base/stop.h"
 #include "cpu/cpu.h"
 #include "io/scalar.h"
-#include "session/text.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100

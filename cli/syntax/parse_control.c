@@ -1,11 +1,10 @@
 /* The parser of statements that begin with a keyword: import, branches, loops, functions. */
-#include "syntax/parse_control.h"
+#include "syntax/parse_statement.h"
 
 #include <string.h>
 
 #include "syntax/hints.h"
 #include "syntax/parse_command.h"
-#include "syntax/parse_statement.h"
 
 /* ---- import, and npx.set_np() ---- */
 

@@ -4,13 +4,12 @@
  * the table has one. What comes out is the node that the command itself has, so that nothing behind
  * the parser knows of two forms; only around it an AST_STORE says which store is meant.
  */
-#include "syntax/parse_method.h"
+#include "syntax/parse_command.h"
 
 #include <string.h>
 
 #include "base/suggest.h"
 #include "syntax/hints.h"
-#include "syntax/parse_command.h"
 #include "syntax/parse_statement.h"
 #include "syntax/rules.h"
 

@@ -8,7 +8,7 @@
 #include "base/kv_assert.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
-#include "session/object.h"
+#include "session/containers.h"
 #include "session/session.h"
 #include "syntax/check.h"
 #include "syntax/command.h"

@@ -1,10 +1,9 @@
 /* The exit statuses of kvctl, and its end after a failed assertion. */
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 #include <unistd.h>
 
 #include "base/kv_assert.h"
-#include "term/terminal.h"
 
 exit_code exit_code_of_error(int rc)
 {

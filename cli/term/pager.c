@@ -1,5 +1,5 @@
 /* Runs the pager as a child with a pipe as its stdin; it reads keys from the terminal itself. */
-#include "term/pager.h"
+#include "term/terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 
 #include "term/line.h"
 #include "term/signals.h"
-#include "term/terminal.h"
 
 /* The exit status of sh for a command that is not there. */
 #define NOT_FOUND 127

@@ -1,6 +1,6 @@
 /* The line is redrawn by the calls of step, so no thread or timer is needed; the clock that is
  * asked at each step is the cheap one, which is some milliseconds coarse. */
-#include "term/progress.h"
+#include "term/terminal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 
 #include "base/kv_assert.h"
 #include "base/num.h"
-#include "term/terminal.h"
 
 #define PATIENCE 1.0  /* seconds before anything is shown */
 #define BETWEEN 0.1   /* two redraws */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launch/launch_output.h"
+#include "launch/launch_attempt.h"
 #include "test.h"
 
 enum { WORKERS = 3, SERVERS = 2 };

@@ -8,10 +8,10 @@
 
 #include "array/device.h"
 #include "base/num.h"
+#include "bench.h"
 #include "eval/eval.h"
 #include "session/unit.h"
-#include "term/progress.h"
-#include "bench.h"
+#include "term/terminal.h"
 
 #define DRIFT_MOST 0.1
 
