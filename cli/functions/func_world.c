@@ -241,8 +241,9 @@ static int one_context(kv_device device, value v, value *out, kv_err *e)
 }
 
 /* gpu(1); gpu() is gpu(0); of a list a list. */
-static int contexts(kv_device device, function_args *args, value *out, kv_err *e)
+int func_contexts(function_args *args, value *out, kv_err *e)
 {
+    kv_device device = (kv_device)FUNCTION_VARIANT(args);
     value v = args->given[0] ? args->v[0] : value_int(0);
     if (!value_is_sequence(v))
         return one_context(device, v, out, e);
@@ -252,16 +253,6 @@ static int contexts(kv_device device, function_args *args, value *out, kv_err *e
     for (int64_t i = 0; i < v.u.list->n && !rc; i++)
         rc = one_context(device, v.u.list->items[i], &out->u.list->items[i], e);
     return value_finish(out, rc);
-}
-
-int func_cpu(function_args *args, value *out, kv_err *e)
-{
-    return contexts(KV_CPU, args, out, e);
-}
-
-int func_gpu(function_args *args, value *out, kv_err *e)
-{
-    return contexts(KV_GPU, args, out, e);
 }
 
 /* ---- The store in use ---- */
