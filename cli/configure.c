@@ -27,10 +27,9 @@
 static int set_value(const char *text, value *out, kv_err *e)
 {
     arena nodes = {0};
-    kv_err unused = {0};
     source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     parser p;
-    parse_init(&p, &src, &nodes, &unused);
+    parse_init(&p, &src, &nodes, &(kv_err){0});
     const ast *literal = parse_literal(&p);
     int rc = KV_OK;
     if (!literal || parse_peek(&p)->kind != TOK_END)

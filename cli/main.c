@@ -126,11 +126,10 @@ static bool is_rank(void)
 static bool last_says_yes(const session *s)
 {
     bool truth = false;
-    kv_err e = {0};
     if (s->last.kind == VALUE_NONE ||
         (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.box->array) == 0))
         return false;
-    return eval_truth_of_all(s->last, &truth, &e) == KV_OK && truth;
+    return eval_truth_of_all(s->last, &truth, &(kv_err){0}) == KV_OK && truth;
 }
 
 /* Waits for the requests to other machines, since their errors belong to the script. */

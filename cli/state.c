@@ -77,9 +77,8 @@ static int check_folder(const state *st, kv_err *e)
 /* Returns true if the file is there and cannot be replaced. */
 static bool is_protected(const char *path)
 {
-    kv_err unused = {0};
     return access(path, F_OK) == 0 &&
-           (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &unused));
+           (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
 }
 
 /* Opens the file to be read as it is now, whoever replaces it meanwhile. */

@@ -62,14 +62,13 @@ static int add(job_list *list, const char *name, kv_err *e)
 {
     int fd = jobs_connect(list->dir, name, 1), number;
     job_entry x = {.told = {0}};
-    kv_err unused = {0};
     bool good = fd >= 0 && ask(fd, &x.told);
     x.silent = !good && errno == EAGAIN;
     if (fd >= 0)
         close(fd);
     if (x.silent)
         buf_printf(&x.told, "state silent\n");
-    fd = good ? attach_enter(list, name, -1, &number, &unused) : -1;
+    fd = good ? attach_enter(list, name, -1, &number, &(kv_err){0}) : -1;
     if (fd >= 0) { /* a worker knows how far it is */
         ask(fd, &x.told);
         close(fd);

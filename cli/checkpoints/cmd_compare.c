@@ -350,8 +350,7 @@ static void note_codes(session *s, const ast *call, const both *x)
     int64_t n = 0;
     const char *first = NULL;
     for (int64_t i = 0; i < x->n; i++) {
-        kv_err why = {0};
-        if (x->pairs[i].state != DIFF_VALUES || !check_scales(s, call, x, i, &why))
+        if (x->pairs[i].state != DIFF_VALUES || !check_scales(s, call, x, i, &(kv_err){0}))
             continue;
         first = first ? first : checkpoint_at(x->files[0], x->pairs[i].a)->name;
         n++;

@@ -140,8 +140,7 @@ static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 /* Places an error at the file, or at the command where the store has no states at all. */
 static int placed(session *s, const ast *call, kv *store, kv_err *e)
 {
-    kv_err why = {0};
-    bool none = e->code != KV_E_IO && kv_describe(store, "states", ignore, NULL, &why);
+    bool none = e->code != KV_E_IO && kv_describe(store, "states", ignore, NULL, &(kv_err){0});
     return unit_at(s, none ? call : call->kid[0], e);
 }
 
@@ -429,8 +428,7 @@ int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 static bool is_type(const char *name)
 {
     const kv_type_ops *ops;
-    kv_err unused = {0};
-    return kv_find_type(name, &ops, &unused) == KV_OK;
+    return kv_find_type(name, &ops, &(kv_err){0}) == KV_OK;
 }
 
 /* The hint lists the types that can be made now, which include those of the plugin. */
@@ -519,10 +517,9 @@ static bool takes_text(void *arg, const char *param)
     session *s = ((const setting_rule *)arg)->s;
     const ast *what = ((const setting_rule *)arg)->call->kid[0];
     value name;
-    kv_err unused = {0};
     if (!what || what->kind == STMT_RULE)
         return optimizer_takes_text(param, what ? what->u.other : NULL);
-    if (eval_text(s, what, "", &name, &unused))
+    if (eval_text(s, what, "", &name, &(kv_err){0}))
         return false;
     int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
     if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0) {
@@ -586,7 +583,6 @@ static bool is_zero(const char *text)
 static void note_unused(session *s, kv *store, const rule_params *p)
 {
     given_rates g = {.s = s};
-    kv_err unused = {0};
     for (int i = 0; i < p->n; i++) {
         const kv_opt *o = &p->opts[i];
         bool none = strcmp(o->value, "none") == 0;
@@ -596,7 +592,7 @@ static void note_unused(session *s, kv *store, const rule_params *p)
             g.wd = none || is_zero(o->value) ? NULL : o;
     }
     if (g.lr || g.wd)
-        kv_describe(store, "rule", compare_rates, &g, &unused);
+        kv_describe(store, "rule", compare_rates, &g, &(kv_err){0});
 }
 
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */

@@ -28,8 +28,7 @@
 static const char *cluster_type(kv *store)
 {
     const kv_type_ops *ops;
-    kv_err unused = {0};
-    if (kv_find_type(kv_type(store), &ops, &unused) || !ops->cluster)
+    if (kv_find_type(kv_type(store), &ops, &(kv_err){0}) || !ops->cluster)
         return NULL;
     return ops->names[0];
 }
@@ -37,8 +36,7 @@ static const char *cluster_type(kv *store)
 static bool can(kv *store, const char *what)
 {
     bool yes = false;
-    kv_err unused = {0};
-    return kv_is_capable(store, what, &yes, &unused) == KV_OK && yes;
+    return kv_is_capable(store, what, &yes, &(kv_err){0}) == KV_OK && yes;
 }
 
 /* teststore, horovod and byteps sum and copy, and keep nothing that could be pulled. */
@@ -156,8 +154,7 @@ static int take_field(void *arg, const kv_field *f, int n, kv_err *e)
 static void describe(kv *store, const char *field, char text[64])
 {
     described d = {.field = field};
-    kv_err unused = {0};
-    kv_describe(store, "store", take_field, &d, &unused);
+    kv_describe(store, "store", take_field, &d, &(kv_err){0});
     memcpy(text, d.text, sizeof d.text);
 }
 
@@ -639,8 +636,7 @@ static void let_go(explainer *x)
         buf_release(&x->told[i]);
     }
     if (x->begun) {
-        kv_err unused = {0};
-        kv_rollback(x->store, &unused);
+        kv_rollback(x->store, &(kv_err){0});
         x->begun = false;
     }
 }

@@ -559,8 +559,7 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
 static const char *name_at(kv *store, int64_t i)
 {
     kv_info info;
-    kv_err unused = {0};
-    return kv_info_at(store, i, &info, &unused) == KV_OK ? info.key.name : NULL;
+    return kv_info_at(store, i, &info, &(kv_err){0}) == KV_OK ? info.key.name : NULL;
 }
 
 /* Keys that begin with the word, as those of a layer do. */

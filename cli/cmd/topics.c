@@ -182,9 +182,8 @@ static void put_parameters(buf *out, const char *text)
 {
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_merge(&rule, &src, &nodes, &unused) == KV_OK;
+    bool read = parse_merge(&rule, &src, &nodes, &(kv_err){0}) == KV_OK;
     if (read && rule_reader(rule, "base"))
         buf_add(out, "--base CKPT");
     for (int i = 0; read && i < rule->nparams; i++) {
@@ -385,9 +384,8 @@ static int list_type(void *arg, const kv_field *fields, int n, kv_err *e)
 
 void type_list(buf *out)
 {
-    kv_err e = {0};
     buf_add(out, "Types of stores (create TYPE; help TYPE says more):\n");
-    if (kv_describe(NULL, "types", list_type, out, &e))
+    if (kv_describe(NULL, "types", list_type, out, &(kv_err){0}))
         out->failed = true;
 }
 
@@ -435,8 +433,7 @@ static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)
 bool type_show(buf *out, const char *name)
 {
     wanted w = {.out = out, .name = name};
-    kv_err e = {0};
-    if (kv_describe(NULL, "types", show_type, &w, &e))
+    if (kv_describe(NULL, "types", show_type, &w, &(kv_err){0}))
         out->failed = true;
     return w.found;
 }

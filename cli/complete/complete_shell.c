@@ -380,10 +380,9 @@ static void complete_attach(request *r)
 {
     line_state l;
     job_list list;
-    kv_err unused = {0};
     read_line(&l, r, 1, &attach_table, true);
     if (l.plain == 0 && r->words[r->n - 1][0] != '-' && !l.open) {
-        if (attach_jobs(&list, &unused) == KV_OK)
+        if (attach_jobs(&list, &(kv_err){0}) == KV_OK)
             for (int64_t i = 0; i < list.n; i++)
                 put_word(r, list.items[i].name);
         attach_jobs_release(&list);
@@ -446,6 +445,5 @@ static int print_words(int n, char **words, kv_err *e)
 
 int complete_shell_words(int n, char **words)
 {
-    kv_err e = {0};
-    return print_words(n, words, &e) ? EXIT_FAILED : EXIT_DONE;
+    return print_words(n, words, &(kv_err){0}) ? EXIT_FAILED : EXIT_DONE;
 }

@@ -91,8 +91,7 @@ static int field_format(session *s, const ast *field, const char **format, value
 static bool is_formattable(value v, host *out)
 {
     value number = v;
-    kv_err unused = {0};
-    if (v.kind == VALUE_ARRAY && value_item(&number, v, &unused) != KV_OK)
+    if (v.kind == VALUE_ARRAY && value_item(&number, v, &(kv_err){0}) != KV_OK)
         return false;
     if (!value_is_scalar(number))
         return false;

@@ -472,11 +472,10 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     int rc = hosts && texts ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         value number;
-        kv_err unused = {0};
         if (value_is_scalar(items[i])) {
             hosts[i] = value_host(items[i]);
         } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.box->array) == 0 &&
-                   value_item(&number, items[i], &unused) == KV_OK) {
+                   value_item(&number, items[i], &(kv_err){0}) == KV_OK) {
             hosts[i] = value_host(number);
         } else if ((rc = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
             hosts[i] = host_text(buf_text(&texts[i]));

@@ -142,10 +142,9 @@ static bool rule_default(const char *name, const char *param, value *out, kv_err
 {
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     const char *text = optimizer_text(name);
     source src = {.name = name, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_rule(&rule, &src, &nodes, &unused) == KV_OK, found = false;
+    bool read = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK, found = false;
     for (int i = 0; read && i < rule->nparams && !found; i++)
         if ((found = strcmp(rule->params[i].name, param) == 0))
             value_from_host(out, host_literal(rule->params[i].value), e);

@@ -261,7 +261,6 @@ int func_has(function_args *args, value *out, kv_err *e)
 {
     kv_key key = {0, NULL};
     kv_info info;
-    kv_err why = {0};
     if (args->v[0].kind == VALUE_INT)
         key.id = args->v[0].u.integer;
     else if (args->v[0].kind == VALUE_TEXT)
@@ -269,7 +268,7 @@ int func_has(function_args *args, value *out, kv_err *e)
     else
         return kv_err_set(e, KV_E_DTYPE, "a key is an integer or a text, not %s",
                           value_kind_name(args->v[0]));
-    *out = value_bool(kv_find(args->store, &key, &info, &why) == KV_OK);
+    *out = value_bool(kv_find(args->store, &key, &info, &(kv_err){0}) == KV_OK);
     return KV_OK;
 }
 

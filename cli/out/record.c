@@ -87,10 +87,9 @@ static void put_all_keys(session *s, json_writer *w)
 {
     kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
     kv_info info;
-    kv_err unused = {0};
     json_begin(w, "keys", '[');
     for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
-        if (kv_info_at(store, i, &info, &unused))
+        if (kv_info_at(store, i, &info, &(kv_err){0}))
             break;
         put_key(w, NULL, info.key);
     }
@@ -398,10 +397,9 @@ void record_error(session *s, const ast *node, const kv_err *e)
         return;
     buf line = {0};
     json_writer w = {.out = &line};
-    kv_err unused = {0};
     put_head(s, &w, node, NULL, e);
     put_error(s, &w, node ? s->unit->src.name : NULL, e);
-    write_line(s, &w, &unused);
+    write_line(s, &w, &(kv_err){0});
     s->out.recorder.failed = true;
     buf_release(&line);
 }

@@ -677,9 +677,8 @@ static void remember(session *s, sink *heard)
 /* A statement of a text failed. Under -k the error is reported, and the next statement runs. */
 static int stop_or_report(session *s, unit *u, kv_err *e)
 {
-    kv_err unused = {0};
     unit_failed(s, u);
-    if (!s->keep_going || session_interrupted(s, &unused))
+    if (!s->keep_going || session_interrupted(s, &(kv_err){0}))
         return session_reason(s, e);
     report_error(s, e);
     *e = (kv_err){0};

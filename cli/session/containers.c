@@ -384,9 +384,8 @@ int64_t dict_count(value dict)
 static value plain(value v)
 {
     value number;
-    kv_err unused = {0};
     bool is_number = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0 &&
-                     value_item(&number, v, &unused) == KV_OK;
+                     value_item(&number, v, &(kv_err){0}) == KV_OK;
     return is_number ? number : v;
 }
 
