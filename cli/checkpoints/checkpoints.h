@@ -10,7 +10,7 @@
 #include "patch/patch.h"
 #include "session/unit.h"
 
-/* cmd_look.c, cmd_compare.c, cmd_convert.c, cmd_merge.c, cmd_patch.c, cmd_save.c */
+/* cmd_look.c, cmd_compare.c, cmd_convert.c, cmd_merge.c, cmd_patch.c */
 command_fn cmd_check, cmd_ls, cmd_stat, cmd_diff, cmd_hash, cmd_convert, cmd_merge, cmd_patch,
     cmd_apply, cmd_save;
 

@@ -39,7 +39,7 @@ struct plot;
 /* Draws a prepared plot as `plot` does on the terminal. Errors: io, unsupported, interrupted. */
 int cmd_plot_show(session *s, const struct plot *p, kv_err *e);
 
-/* cmd_time.c, cmd_explain.c, cmd_doctor.c */
+/* cmd_time.c, explain.c, cmd_doctor.c */
 command_fn cmd_time, cmd_sleep, cmd_echo, cmd_history, cmd_profile, cmd_explain, cmd_doctor;
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */

@@ -47,7 +47,7 @@ function_fn func_find, func_has_end, func_replace, func_strip, func_zfill, func_
 /* func_text_list.c: texts and lists of them */
 function_fn func_split, func_rsplit, func_splitlines, func_join;
 
-/* func_regex.c: regular expressions */
+/* func_text_list.c: regular expressions */
 function_fn func_re_match, func_re_sub;
 
 /* func_world.c: contexts, the store, the environment, files, engines */

@@ -34,7 +34,7 @@ typedef struct value {
     union {
         int64_t integer; /* VALUE_BOOL: 0 or 1 */
         double number;
-        const char *text; /* counted: see text.h */
+        const char *text; /* counted: see below */
         kv_ctx ctx;
         array_box *box;
         value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_DICT, VALUE_OBJECT */
@@ -160,7 +160,7 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
 
 /* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists
  * are summarised, <NDArray 2x3 @gpu(0)>, but those of shape () are shown as their number. So is an
- * array itself: see show.h for its elements. What print shows of a row_sparse array is MXNet's, a
+ * array itself: see result.h for its elements. What print shows of a row_sparse array is MXNet's, a
  * bare expression also shows how many rows it holds. */
 void value_print(buf *out, value v, bool repr);
 
