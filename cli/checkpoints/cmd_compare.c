@@ -42,13 +42,6 @@ static int make_hashes(hashing *h, kv_err *e)
     return rc;
 }
 
-static void release(hashing *h)
-{
-    mem_free(h->hashes);
-    mem_free(h->keys);
-    checkpoint_close(h->file);
-}
-
 static const char *name_of(const hashing *h, int64_t i)
 {
     return checkpoint_at(h->file, h->keys[i])->name;
@@ -166,7 +159,9 @@ static int hash_file(session *s, const ast *call, const word *path, choice *chos
     if (rc == KV_OK)
         rc = listed ? verify(s, &h, call, chosen, out, &text, e)
                     : list_hashes(s, &h, chosen, out, &text, e);
-    release(&h);
+    mem_free(h.hashes);
+    mem_free(h.keys);
+    checkpoint_close(h.file);
     return result_text(out, &text, rc, e);
 }
 

@@ -299,12 +299,6 @@ typedef struct compression {
     bool pull;
 } compression;
 
-static void compression_release(compression *c)
-{
-    value_release(&c->type);
-    value_release(&c->threshold);
-}
-
 /* {'type': '2bit', 'threshold': 0.5} */
 static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
 {
@@ -401,7 +395,8 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
             unit_at(s, culprit(call, params, n, e), e);
     }
     buf_release(&text);
-    compression_release(&c);
+    value_release(&c.type);
+    value_release(&c.threshold);
     return rc;
 }
 

@@ -245,13 +245,6 @@ static const char schedules[] =
     "  cosine(max_update=N, final_lr=0)               falls as a half cosine until n = N\n"
     "  each also: base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode=\"linear\"\n";
 
-/* The first line of a rule's comment, without its sign. */
-static void comment_line(buf *out, const char *text)
-{
-    text += strspn(text, "# ");
-    buf_put(out, text, strcspn(text, "\n"));
-}
-
 void optimizer_list(buf *out)
 {
     const char *name, *text, *other, *next;
@@ -265,7 +258,8 @@ void optimizer_list(buf *out)
             i++;
         }
         buf_printf(out, "  %-14s ", buf_text(&names));
-        comment_line(out, text);
+        text += strspn(text, "# ");
+        buf_put(out, text, strcspn(text, "\n"));
         buf_char(out, '\n');
     }
     out->failed |= names.failed;

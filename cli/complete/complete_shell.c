@@ -273,11 +273,6 @@ static const shell_option *option_of(const shell_table *t, const char *word, boo
     return o;
 }
 
-static bool runs_something(const shell_option *o)
-{
-    return o->letter == 'c' || o->letter == 'f' || is_named(o, "verify");
-}
-
 static bool is_option(const line_state *l, const char *word)
 {
     return !l->words_only && word[0] == '-' && word[1];
@@ -288,7 +283,7 @@ static void see_value(line_state *l, const shell_option *o, const char *text)
 {
     if (is_named(o, "store"))
         l->store = text;
-    l->runs |= runs_something(o);
+    l->runs |= o->letter == 'c' || o->letter == 'f' || is_named(o, "verify");
 }
 
 /* Reads words up to the last, or to the first plain one that is a script or a command. of_launch:
@@ -339,14 +334,6 @@ static void complete_words_of(request *r, int first)
     buf_release(&text);
 }
 
-/* The first word of a line: a script, or a command. */
-static void put_commands(request *r)
-{
-    for (const command *c = registry.commands; c->name; c++)
-        offer(r, c->name, strlen(c->name), c->summary);
-    r->files = true;
-}
-
 static void complete_line(request *r, int from, const shell_table *t)
 {
     line_state l;
@@ -371,7 +358,9 @@ static void complete_line(request *r, int from, const shell_table *t)
     } else if (l.runs) {
         r->files = true;
     } else {
-        put_commands(r);
+        for (const command *c = registry.commands; c->name; c++)
+            offer(r, c->name, strlen(c->name), c->summary);
+        r->files = true;
     }
 }
 

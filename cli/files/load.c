@@ -142,12 +142,6 @@ static bool list_names(buf *hint, const checkpoint *f)
     return i == n;
 }
 
-static void add_near_names(suggest *near, const checkpoint *f)
-{
-    for (int64_t i = 0; i < checkpoint_count(f); i++)
-        suggest_add(near, checkpoint_at(f, i)->name);
-}
-
 /* Returns true if a text needs no quotes behind @ or #. */
 static bool is_bare(const char *text)
 {
@@ -192,8 +186,10 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
         all = list_names(&hint, f);
     else if (name)
         buf_add(&hint, "it holds none");
-    if (!all && name)
-        add_near_names(&near, f);
+    if (!all && name) {
+        for (int64_t i = 0; i < checkpoint_count(f); i++)
+            suggest_add(&near, checkpoint_at(f, i)->name);
+    }
     if (near.n > 0)
         suggest_done(&near, e);
     else if (hint.len > 0)

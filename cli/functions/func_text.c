@@ -352,12 +352,6 @@ int func_zfill(function_args *args, value *out, kv_err *e)
 
 /* ---- Letters ---- */
 
-static void put_letter(buf *out, uint32_t c)
-{
-    char bytes[4];
-    buf_put(out, bytes, utf8_put(bytes, c));
-}
-
 /* Appends c as a large or small letter; *cased says whether it is a letter that has both. */
 static bool put_cased(buf *out, uint32_t c, bool upper, bool *cased, locale_t unicode)
 {
@@ -371,7 +365,8 @@ static bool put_cased(buf *out, uint32_t c, bool upper, bool *cased, locale_t un
     if ((upper ? large : small) == 0)
         return false;
     *cased = large != small;
-    put_letter(out, upper ? large : small);
+    char bytes[4];
+    buf_put(out, bytes, utf8_put(bytes, upper ? large : small));
     return true;
 }
 

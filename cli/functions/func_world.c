@@ -505,11 +505,6 @@ int func_repr(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &text, rc, e);
 }
 
-static int no_number(const char *text, const char *what, kv_err *e)
-{
-    return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is not %s", text, what);
-}
-
 /* Texts are read as they are written in a script, blanks around them left out. */
 static int parse_text(const char *text, bool whole, value *out, kv_err *e)
 {
@@ -525,7 +520,8 @@ static int parse_text(const char *text, bool whole, value *out, kv_err *e)
     else
         used = num_parse(at, len, NUM_BINARY64, &number, &over);
     if (used == 0 || used != len)
-        return no_number(text, whole ? "an integer" : "a number", e);
+        return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is not %s", text,
+                          whole ? "an integer" : "a number");
     if (over)
         return kv_err_set(e, KV_E_VALUE, "%.60s does not fit into 64 bits", text);
     *out = whole ? value_int(integer) : value_float(number);

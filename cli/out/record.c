@@ -80,14 +80,6 @@ static int put_value(json_writer *w, const char *name, value v, kv_err *e)
 
 /* ---- Keys, tables, comparisons ---- */
 
-static void put_keys(json_writer *w, const kv_key *keys, int64_t n)
-{
-    json_begin(w, "keys", '[');
-    for (int64_t i = 0; i < n; i++)
-        put_key(w, NULL, keys[i]);
-    json_end(w, ']');
-}
-
 /* The keys of the store in use: a new updater concerns all of them. */
 static void put_all_keys(session *s, json_writer *w)
 {
@@ -212,8 +204,12 @@ static void put_worked_on(session *s, json_writer *w, const ast *node, const res
 {
     const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
     bool keyed = c && c->args[0].kind == ARG_KEYS && !r->entries.columns;
-    if (keyed && (r->about || ok))
-        put_keys(w, r->about, r->nabout);
+    if (keyed && (r->about || ok)) {
+        json_begin(w, "keys", '[');
+        for (int64_t i = 0; i < r->nabout; i++)
+            put_key(w, NULL, r->about[i]);
+        json_end(w, ']');
+    }
     if (ok && c && (c->flags & COMMAND_ALL_KEYS))
         put_all_keys(s, w);
 }

@@ -94,12 +94,6 @@ static int show_raw(buf *out, kv_array *a, kv_err *e)
     return rc;
 }
 
-static void drop_newline(buf *out, size_t from)
-{
-    while (out->len > from && out->data[out->len - 1] == '\n')
-        out->data[--out->len] = '\0';
-}
-
 /* The array itself is awaited by what uses it next. */
 static int await_array(session *s, kv_array *a, kv_err *e)
 {
@@ -148,7 +142,8 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     case SHOW_JSON:
         return json_write(out, a, e);
     }
-    drop_newline(out, from);
+    while (out->len > from && out->data[out->len - 1] == '\n')
+        out->data[--out->len] = '\0';
     return rc;
 }
 
