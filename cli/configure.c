@@ -1,7 +1,6 @@
 /* From options to a session. The start file runs first, so that everything else can overrule it. */
 #include "configure.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/file_window.h"
@@ -36,7 +35,6 @@
 #include "syntax/check.h"
 #include "syntax/effect.h"
 #include "syntax/hints.h"
-#include "syntax/read_unit.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 

@@ -1,7 +1,6 @@
 /* The thread sleeps in poll; a byte in a pipe ends it. */
 #include "attach/attach.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

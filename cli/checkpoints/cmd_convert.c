@@ -2,7 +2,6 @@
  * or some keys; and `save`, a store. */
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"

@@ -17,7 +17,6 @@
 #include "session/session.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
-#include "syntax/parse_statement.h"
 #include "syntax/rules.h"
 #include "tensors/conversion.h"
 #include "term/terminal.h"

@@ -9,7 +9,6 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "eval/eval.h"
-#include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
 #include "syntax/command.h"

@@ -6,7 +6,6 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoints/choose.h"
-#include "eval/eval_keys.h"
 #include "tensors/losses.h"
 
 typedef struct type_rule {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
@@ -16,7 +15,6 @@
 #include "session/containers.h"
 #include "session/result.h"
 #include "session/unit.h"
-#include "syntax/function.h"
 #include "syntax/read_unit.h"
 
 /* ---- Expected outputs and errors ---- */

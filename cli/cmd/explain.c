@@ -20,7 +20,6 @@
 #include "session/containers.h"
 #include "session/result.h"
 #include "session/unit.h"
-#include "syntax/parse_statement.h"
 #include "term/terminal.h"
 
 /* Values that are listed one by one, of a key with more. */

@@ -15,7 +15,6 @@
 #include "launch/launch_options.h"
 #include "options/options.h"
 #include "options/shell_option.h"
-#include "out/record.h"
 #include "run/run.h"
 #include "session/result.h"
 #include "session/session.h"

@@ -6,12 +6,10 @@
 
 #include "array/arrange.h"
 #include "array/mirror.h"
-#include "array/slice.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "cpu/cpu.h"
 #include "eval/rule_variables.h"
 #include "session/containers.h"
 #include "session/result.h"
@@ -21,7 +19,6 @@
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
-#include "term/terminal.h"
 #include "vm/expr.h"
 
 /* ---- One element operation ---- */

@@ -9,7 +9,6 @@
 #include "session/result.h"
 #include "session/session.h"
 #include "session/unit.h"
-#include "syntax/command.h"
 #include "vm/host.h"
 
 /* ---- One element operation ---- */

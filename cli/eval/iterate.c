@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "session/containers.h"
 #include "session/unit.h"
-#include "syntax/function.h"
 #include "term/terminal.h"
 
 #include <string.h>

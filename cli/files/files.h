@@ -11,7 +11,6 @@
 #include "eval/eval.h"
 #include "lang/ast.h"
 #include "session/session.h"
-#include "syntax/command.h"
 #include "syntax/function.h"
 
 /* The value of an AST_FILE: an array, or a list of them for a file with one a line. Errors: io,

@@ -2,7 +2,6 @@
 #include "functions/func.h"
 
 #include <fnmatch.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "base/stop.h"

@@ -5,7 +5,6 @@
 #include "array/arrange.h"
 #include "array/device.h"
 #include "array/slice.h"
-#include "base/mem.h"
 #include "base/philox.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"

@@ -4,11 +4,9 @@
 
 #include "array/arrange.h"
 #include "array/pick.h"
-#include "array/reduce.h"
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "cpu/cpu.h"
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"

@@ -1,7 +1,6 @@
 /* Functions about the order of elements, and running sums. */
 #include "functions/func.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "array/arrange.h"

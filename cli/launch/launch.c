@@ -14,7 +14,6 @@
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "options/options.h"
-#include "out/record.h"
 #include "syntax/hints.h"
 #include "term/terminal.h"
 

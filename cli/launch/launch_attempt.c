@@ -19,7 +19,6 @@
 #include "base/mem.h"
 #include "launch/jobs_socket.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_job.h"
 #include "term/line.h"
 #include "term/terminal.h"
 

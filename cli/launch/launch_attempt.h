@@ -4,7 +4,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/buf.h"

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
 #include "launch/launch_options.h"
 
 /* Runs the job through mpirun and waits for it, again after a loss as often as it may; no process

@@ -15,7 +15,6 @@
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_hosts.h"
-#include "launch/launch_job.h"
 #include "term/terminal.h"
 
 /* ---- Processes ---- */

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
-#include "base/mem.h"
 #include "launch/launch_attempt.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"

@@ -3,7 +3,6 @@
 #ifndef OPTIONS_SHELL_OPTION_H
 #define OPTIONS_SHELL_OPTION_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "io/json.h"
 #include "out/transcript.h"
 #include "session/result.h"

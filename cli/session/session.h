@@ -9,7 +9,6 @@
 #include "io/print.h"
 #include "kvstore.h"
 #include "lang/ast.h"
-#include "lang/source.h"
 #include "session/value.h"
 
 /* The forms in which arrays are shown and written to stdout. */

@@ -3,7 +3,6 @@
  */
 #include "session/result.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"

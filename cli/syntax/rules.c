@@ -9,7 +9,6 @@
 #include "kvstore.h"
 #include "lang/parse.h"
 #include "syntax/effect.h"
-#include "syntax/parse_statement.h"
 #include "vm/rule.h"
 
 /* ---- Parameters of optimizers ---- */
