@@ -286,12 +286,16 @@ static bool has_changed(const state *st, const store_entry *entry)
     return st->loaded || !entry->on_demand || kv_changes(entry->store) > 0;
 }
 
-bool state_changed(const state *st, const session *s)
+/* Returns true if the store kv is not what the file holds. */
+static bool state_changed(const state *st, const session *s)
 {
     return st->is_open && has_changed(st, saved_store(s));
 }
 
-int state_summary(const state *st, session *s, bool follows, int64_t *gone, buf *out, kv_err *e)
+/* The changes of the file, as one line. follows: behind a verb, see state_changes_text. gone
+ * (optional) becomes the number of deleted keys. */
+static int state_summary(const state *st, session *s, bool follows, int64_t *gone, buf *out,
+                         kv_err *e)
 {
     const store_entry *entry = saved_store(s);
     state_changes changes;
@@ -324,7 +328,7 @@ static void tell_of_others(const state *st, session *s)
 }
 
 /* Rolls back an open transaction, since only committed changes are saved. */
-void state_end_transaction(session *s)
+static void state_end_transaction(session *s)
 {
     const store_entry *entry = saved_store(s);
     if (!entry || !kv_in_transaction(entry->store))
@@ -349,7 +353,11 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
     return rc;
 }
 
-int state_save(state *st, session *s, kv_err *e)
+/* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
+ * that is only read. A transaction that is open is rolled back, with a warning; what other stores
+ * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key
+ * (state_guard_check), io and those of kv_save; the file is as it was. */
+static int state_save(state *st, session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
     if (!st->is_open || !st->path || st->read_only)
@@ -461,7 +469,9 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
     return rc;
 }
 
-int state_load_again(const state *st, kv **out, kv_err *e)
+/* *out becomes another store of what the file held when it was opened; NULL stays where it held
+ * none. Errors: those of kv_load. */
+static int state_load_again(const state *st, kv **out, kv_err *e)
 {
     char path[40];
     return st->loaded ? kv_load_later(out, opened_path(st, path), e) : KV_OK;

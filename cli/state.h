@@ -120,29 +120,8 @@ typedef struct state_how {
  * interrupted. Nothing is locked then. */
 int state_open(state *st, session *s, const char *path, state_how how, kv_err *e);
 
-/* Returns true if the store kv is not what the file holds. */
-bool state_changed(const state *st, const session *s);
-
-/* The changes of the file, as one line. follows: behind a verb, see state_changes_text. gone
- * (optional) becomes the number of deleted keys. */
-int state_summary(const state *st, session *s, bool follows, int64_t *gone, buf *out, kv_err *e);
-
 /* Checks that state_save may write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);
-
-/* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
- * that is only read. A transaction that is open is rolled back, with a warning; what other stores
- * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key
- * (state_guard_check), io and those of kv_save; the file is as it was. */
-int state_save(state *st, session *s, kv_err *e);
-
-/* Rolls back an open transaction of the store kv, since only committed changes are saved; with a
- * warning. */
-void state_end_transaction(session *s);
-
-/* *out becomes another store of what the file held when it was opened; NULL stays where it held
- * none. Errors: those of kv_load. */
-int state_load_again(const state *st, kv **out, kv_err *e);
 
 /* Lets go of the lock and of all else. May be called at any time. */
 void state_close(state *st);

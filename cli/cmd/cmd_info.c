@@ -217,8 +217,6 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
     return put_out(out, &m, rc, e);
 }
 
-/* ---- Tables ---- */
-
 /* ---- list, info ---- */
 
 int cmd_list(session *s, const ast *call, result *out, kv_err *e)
@@ -431,8 +429,6 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 
 /* row-sparse-pull: rows by their ids. The lists of ids are made first, then the arrays that rows go
  * into; each of these gets a list of its own, that of its key, or the one list there is. */
-
-/* ---- Row ids --------------------------------------------------------------------------------- */
 
 static bool is_number_list(value v)
 {

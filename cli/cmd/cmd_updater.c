@@ -125,11 +125,7 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
     return known ? KV_OK : at(src, call->kid[1], e);
 }
 
-/* ---- States of an optimizer ---- */
-
-/* The states of an optimizer: save-states, load-states, and the table of info --states. */
-
-/* ---- Files ---- */
+/* ---- States of an optimizer: files ---- */
 
 static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/mirror.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -445,22 +444,6 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
 {
     int rc = eval_place(s, node, out, e);
     return rc ? rc : check_devices(s, node, out, e);
-}
-
-int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
-{
-    bool real = ctx.device == KV_GPU && !s->gpus_wanted;
-    kv_err why = {0};
-    if (!real || gpu_find(&why)) {
-        if (session_ctx(s, ctx, e) || ctx_check(ctx, e))
-            return unit_at(s, node, e);
-        if (!real || mirror_needed(ctx))
-            return KV_OK;
-        kv_err_set(&why, KV_E_UNSUPPORTED, "it cannot be used (doctor says why)");
-    }
-    unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", ctx.id, why.text);
-    return kv_err_hint(e, "--gpus %d makes virtual ones, which are host memory", ctx.id + 1),
-           KV_E_UNSUPPORTED;
 }
 
 /* The same for a value that is known; releases *out after an error. */

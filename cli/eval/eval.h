@@ -71,10 +71,6 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e);
 /* The same, and virtual GPUs are made. */
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 
-/* Checks one of them for work that is done on a GPU for its speed: virtual GPUs will do only where
- * they were asked for with --gpus. Errors, at node: unsupported, value. */
-int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e);
-
 /* base[…]: the value of an AST_INDEX. */
 int eval_index(session *s, const ast *node, value *out, kv_err *e);
 

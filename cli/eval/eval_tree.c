@@ -19,10 +19,6 @@
 #include "syntax/function.h"
 #include "vm/expr.h"
 
-/* ---- Conditions ---- */
-
-/* Conditions: truth, `and or not`, `a if c else b`, `in`, `is`, and comparisons in a row. */
-
 /* ---- Truth ---- */
 
 /* The elements of an array become bools, block by block. wanted: the one that ends the search. */

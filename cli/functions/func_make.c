@@ -12,8 +12,6 @@
 #include "functions/func.h"
 #include "session/containers.h"
 
-/* ---- Arrays from shapes and numbers ---- */
-
 /* ---- Filling ---- */
 
 /* Writes the `bytes` at one over n elements: doubling what is there keeps memcpy long. */

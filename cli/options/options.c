@@ -27,6 +27,20 @@
 #include "syntax/hints.h"
 #include "term/terminal.h"
 
+/* ---- Scripts of shells ---- */
+
+const completion_script completion_scripts[] = {
+    {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}, {0}};
+
+/* The text of the script for a shell, or NULL when there is none for it. */
+static const char *completion_script_of(const char *shell)
+{
+    for (const completion_script *c = completion_scripts; c->shell; c++)
+        if (strcmp(shell, c->shell) == 0)
+            return c->text;
+    return NULL;
+}
+
 /* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that
  * helps nobody. */
 static int check_script(const char *path, kv_err *e)
@@ -464,21 +478,6 @@ void options_release(options *o)
     mem_free(o->verify.items);
     mem_free(o->plugins.items);
     shell_words_release(&o->command);
-}
-
-/* ---- Options by a table ---- */
-
-/* ---- Scripts of shells ---- */
-
-const completion_script completion_scripts[] = {
-    {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}, {0}};
-
-const char *completion_script_of(const char *shell)
-{
-    for (const completion_script *c = completion_scripts; c->shell; c++)
-        if (strcmp(shell, c->shell) == 0)
-            return c->text;
-    return NULL;
 }
 
 /* ---- Tables of options ---- */

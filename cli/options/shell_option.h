@@ -20,9 +20,6 @@ typedef struct completion_script {
 
 extern const completion_script completion_scripts[];
 
-/* The text of the script for a shell, or NULL when there is none for it. */
-const char *completion_script_of(const char *shell);
-
 /* ---- Tables of options ---- */
 
 /* The type of the value, and of the field of the caller's struct. */

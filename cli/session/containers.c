@@ -189,6 +189,13 @@ static int scalar_of(value *v, kv_err *e)
     return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
 }
 
+/* Two classes or stores are the same when their names are. */
+static bool object_same(value a, value b)
+{
+    return a.u.list == b.u.list ||
+           (*object_name(a) == '<' && strcmp(object_name(a), object_name(b)) == 0);
+}
+
 /* ==, as for items of lists: what is one object is equal. */
 static int same(value a, value b, int depth, bool *out, kv_err *e)
 {
@@ -701,12 +708,6 @@ const value *object_find(value v, const char *name)
         if (strcmp(items[i].u.text, name) == 0)
             return &items[i + 1];
     return NULL;
-}
-
-bool object_same(value a, value b)
-{
-    return a.u.list == b.u.list ||
-           (*object_name(a) == '<' && strcmp(object_name(a), object_name(b)) == 0);
 }
 
 bool object_is_schedule(value v)

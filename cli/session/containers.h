@@ -134,9 +134,6 @@ value object_part(value v, int64_t i, const char **name);
 /* The part of this name, or NULL. */
 const value *object_find(value v, const char *name);
 
-/* Two classes or stores are the same when their names are. */
-bool object_same(value a, value b);
-
 bool object_is_optimizer(value v);
 bool object_is_schedule(value v);
 

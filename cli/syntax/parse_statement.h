@@ -50,8 +50,6 @@ ast *parse_statement(parser *p);
 /* Parses a whole text into an AST_BLOCK of statements; NULL on an error. */
 ast *statement_parse_all(parser *p);
 
-/* ---- Statements that begin with a keyword ---- */
-
 /* ---- import, and npx.set_np() ---- */
 
 /* Returns true if such a statement is next. */
