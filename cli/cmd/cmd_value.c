@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "cmd/commands.h"
 #include "eval/eval.h"
 #include "files/files.h"
 #include "io/scalar.h"
