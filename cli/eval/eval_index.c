@@ -525,7 +525,7 @@ static int extend_list(session *s, const ast *node, value list, kv_err *e)
     if (rc)
         return rc;
     if (value_is_sequence(more)) {
-        rc = list_extend(list, more, e);
+        rc = list_splice(list, list.u.list->n, 0, more, e);
     } else {
         rc = unit_err(s, node, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
                       value_kind_name(more));

@@ -262,7 +262,7 @@ static int run(watch *w, char **words)
         tick(w);
     /* The daemon of mpirun that ends a job kills all watchers of its host when the first of them
      * has ended, so none may end before the folder is gone. */
-    folder_remove_last(w->folder);
+    folder_remove_free(w->folder, true);
     return EXIT_DONE;
 }
 

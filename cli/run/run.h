@@ -43,7 +43,8 @@ const char *setting_name(int i);
  * ended with another status than 0), interrupted (Ctrl-C while it ran). */
 int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *e);
 
-/* The same for a line of our own, whose output is appended to out; --dry-run runs it too. */
+/* The same for a line of our own, whose output is appended to out, or with NULL is that of the
+ * session; --dry-run runs it too. */
 int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e);
 
 #endif

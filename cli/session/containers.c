@@ -144,11 +144,6 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
     return KV_OK;
 }
 
-int list_extend(value list, value from, kv_err *e)
-{
-    return list_splice(list, list.u.list->n, 0, from, e);
-}
-
 /* ---- Comparing ---- */
 
 static int same(value a, value b, int depth, bool *out, kv_err *e);

@@ -22,10 +22,9 @@ int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e);
 /* These change the list itself, so that every name of it sees the change. Errors: value (the list
  * would hold itself), memory; the list is unchanged then. */
 int list_append(value list, value item, kv_err *e);
-int list_extend(value list, value from,
-                kv_err *e); /* from: a list or tuple, also the list itself */
 int list_set(value list, int64_t i, value item, kv_err *e); /* 0 <= i < n */
-/* Puts the items of `from` in the place of the n items that begin at i. */
+/* Puts the items of `from`, a list or tuple, also the list itself, in the place of the n items that
+ * begin at i. */
 int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e);
 
 /* *holds becomes the result of `a op b`, op being one of OP_EQ … OP_GE: the first two items that
