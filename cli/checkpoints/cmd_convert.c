@@ -173,7 +173,6 @@ static int list_names(const plan *p, kv_err *e)
 {
     static const rows_column columns[] = {{"key", "key"}, {"becomes", "becomes"}};
     rows table = {columns, 2, NULL, 0, 0};
-    buf text = {0};
     int rc = KV_OK;
     for (int64_t i = 0; i < p->nkeys && !rc; i++) {
         const conversion_key *k = &p->keys[i];
@@ -181,7 +180,7 @@ static int list_names(const plan *p, kv_err *e)
         if (!rc)
             rc = rows_add_text(&table, k->name, e);
     }
-    return result_table(p->out, &text, &table, rc, e);
+    return result_table(p->out, &(buf){0}, &table, rc, e);
 }
 
 /* What was decoded of the keys; *type: what the blocks of quantised types became. */
