@@ -329,7 +329,7 @@ setup: ## install the packages that are missing (SETUP=0: never install)
 # The manual pages come from the help of kvctl and the comments of the headers.
 manual: $(BUILD)/kvctl.1 $(BUILD)/kvstore.3 $(BUILD)/kvctl-language.7 ## write the manual pages
 
-$(BUILD)/kvctl.1: $(BUILD)/kvctl scripts/manual cli/term/exit_code.h
+$(BUILD)/kvctl.1: $(BUILD)/kvctl scripts/manual cli/term/terminal.h
 	@scripts/manual kvctl $< > $@.new && mv $@.new $@
 
 $(BUILD)/kvstore.3: $(PUBLIC) scripts/manual

@@ -1,8 +1,7 @@
 /* The command table: each command is described here, and nowhere else. */
 #include "checkpoints/checkpoints.h"
-#include "cmd/cmd_updater.h"
 #include "cmd/commands.h"
-#include "files/load.h"
+#include "files/files.h"
 #include "language.h"
 #include "run/run.h"
 #include "session/session.h"

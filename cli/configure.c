@@ -1,7 +1,6 @@
 /* From options to a session. The start file runs first, so that everything else can overrule it. */
 #include "configure.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,10 +11,9 @@
 #include "base/mem.h"
 #include "base/philox.h"
 #include "checkpoint/in_place.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "run/run.h"
-#include "run/setting.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
 #include "syntax/read_unit.h"
@@ -28,10 +26,9 @@
 static int set_value(const char *text, value *out, kv_err *e)
 {
     arena nodes = {0};
-    kv_err unused = {0};
     source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     parser p;
-    parse_init(&p, &src, &nodes, &unused);
+    parse_init(&p, &src, &nodes, &(kv_err){0});
     const ast *literal = parse_literal(&p);
     int rc = KV_OK;
     if (!literal || parse_peek(&p)->kind != TOK_END)

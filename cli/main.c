@@ -13,34 +13,28 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
-#include "attach/attach_serve.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/file_window.h"
 #include "cmd/commands.h"
-#include "complete/complete_shell.h"
+#include "complete/complete.h"
 #include "configure.h"
 #include "eval/eval.h"
 #include "kvstore.h"
 #include "language.h"
 #include "launch/launch_job.h"
 #include "options/options.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "out/transcript.h"
 #include "pages.h"
-#include "prompt.h"
 #include "run/run.h"
 #include "session/session.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "state.h"
-#include "state_leave.h"
 #include "syntax/check.h"
 #include "syntax/effect.h"
 #include "syntax/hints.h"
-#include "syntax/read_unit.h"
-#include "term/exit_code.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
@@ -130,11 +124,10 @@ static bool is_rank(void)
 static bool last_says_yes(const session *s)
 {
     bool truth = false;
-    kv_err e = {0};
     if (s->last.kind == VALUE_NONE ||
         (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.box->array) == 0))
         return false;
-    return eval_truth_of_all(s->last, &truth, &e) == KV_OK && truth;
+    return eval_truth_of_all(s->last, &truth, &(kv_err){0}) == KV_OK && truth;
 }
 
 /* Waits for the requests to other machines, since their errors belong to the script. */

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "lang/lex.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "out/transcript.h"
 #include "run/run.h"
 #include "session/unit.h"

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "launch/launch_job.h"
 #include "session/session.h"
 
 /* ---- Entries ---- */
@@ -47,5 +48,15 @@ bool page_has_several(const char *text, size_t n);
  * update: the page, "-" for stdout, is rewritten with what came out. Differences go to stderr; the
  * error expect says how many there are. Errors: expect, io, memory, interrupted, timeout. */
 int verify_file(session *s, const char *path, bool update, kv_err *e);
+
+/* ---- The prompt ---- */
+
+/* Reads and runs entries until the user leaves. quiet: without a banner. Returns 0, or the signal
+ * that ended it. */
+int prompt_run(session *s, bool quiet);
+
+/* The same in a worker of a job whose entries launch reads: until they end, the session leaves or,
+ * with stops, one fails. Returns 0, or a signal that ended it. */
+int prompt_serve(session *s, const entry_source *from, bool stops);
 
 #endif

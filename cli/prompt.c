@@ -2,7 +2,7 @@
  *
  * Every entry is a unit of its own, and an error in it is reported and forgotten.
  */
-#include "prompt.h"
+#include "pages.h"
 
 #include <signal.h>
 #include <string.h>
@@ -12,15 +12,12 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "complete/complete.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "out/transcript.h"
-#include "pages.h"
 #include "run/run.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/read_unit.h"
-#include "term/pager.h"
-#include "term/progress.h"
 #include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"
@@ -54,21 +51,6 @@ static int64_t count_entries(const unit *u, uint32_t i)
     for (; i < u->body->n; i++)
         n += begins_line(u, i);
     return n;
-}
-
-static void say_not_run(int64_t n)
-{
-    if (n > 0)
-        fprintf(stderr, "%lld entr%s not run\n", (long long)n, n == 1 ? "y was" : "ies were");
-}
-
-/* An entry that fails ends a pasted text that has no prompts: says what did not run. */
-static void say_what_is_left(const unit *u, const char *text, size_t n)
-{
-    if (u && u->body && u->begun > 0)
-        say_not_run(count_entries(u, u->begun));
-    else if (page_has_several(text, n))
-        fputs("nothing of it was run\n", stderr);
 }
 
 /* Shows lines of a text in front of what they put out, each behind a prompt. */
@@ -127,8 +109,12 @@ static void run_one(session *s, const char *text, size_t n, int line, bool paste
     } else if (e.code) {
         report_error(s, &e);
     }
-    if (e.code && !page_is(text, n))
-        say_what_is_left(u, text, n);
+    /* an entry that fails ends a pasted text that has no prompts: says what did not run */
+    int64_t left = u && u->body && u->begun > 0 ? count_entries(u, u->begun) : -1;
+    if (e.code && !page_is(text, n) && left > 0)
+        fprintf(stderr, "%lld entr%s not run\n", (long long)left, left == 1 ? "y was" : "ies were");
+    else if (e.code && !page_is(text, n) && left < 0 && page_has_several(text, n))
+        fputs("nothing of it was run\n", stderr);
     unit_drop(s, u);
     e = (kv_err){0};
     if (session_flush(s, &e) || transcript_done(s, &e))

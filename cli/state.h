@@ -20,8 +20,77 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
+#include "base/mem.h"
+#include "kvstore.h"
 #include "session/session.h"
-#include "state_guard.h"
+#include "syntax/effect.h"
+
+/* ---- What a save must not lose ---- */
+
+/* A save of -s must not lose these contents of its file.
+ *
+ * Keys: a file loses none but those that were deleted or renamed, which is meant. A script that
+ * makes another store must give it all keys of the file again. Metadata of other tools: the store
+ * that is saved gets them. The form: a file that another tool wrote stays one, as long as only
+ * values of its keys change, or keys are deleted or renamed. Anything else makes it a file of
+ * kvctl's, which wants --force.
+ */
+
+/* A key as it was loaded. */
+typedef struct state_key {
+    kv_key key;
+    int64_t pushes, updates;
+    int states;
+} state_key;
+
+/* The file as it was loaded. All zero: an empty one, which guards nothing. */
+typedef struct state_guard {
+    arena memory;
+    state_key *keys;
+    int64_t nkeys;
+    kv_opt *metadata;
+    int64_t nmetadata, metadata_cap;
+    bool foreign; /* another tool wrote it */
+} state_guard;
+
+/* Notes the contents of the store that was just loaded. Error: memory. */
+int state_guard_take(state_guard *g, kv *store, kv_err *e);
+
+/* Checks that `store` may be saved over the file at path. same: it is the store that was loaded,
+ * not one made since. Error: key, with the contents that would be lost or changed. */
+int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e);
+
+/* The same before anything runs, as far as its text tells: a long run need not come to its end for
+ * that. Error: key. */
+int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
+                        kv_err *e);
+
+/* Saves it. as_own: as a file of kvctl's, whatever it was. Errors: those of kv_save. */
+int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, const char *path,
+                     kv_err *e);
+
+/* How the keys of a store differ from those of the file. */
+typedef struct state_changes {
+    int64_t changed, added, gone; /* keys; one that was made anew under its name has changed */
+    int64_t states;               /* keys whose states changed, or are new or gone */
+} state_changes;
+
+/* Counts them. store NULL: one without keys. Error: memory. */
+int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_err *e);
+
+/* Appends "1 key changed, 2 new, 1 deleted; states of 3 keys" without the parts that are 0, or, to
+ * follow a verb, "1 changed key, 2 new, 1 deleted". */
+void state_changes_text(const state_changes *c, bool follows, buf *out);
+
+void state_guard_release(state_guard *g);
+
+/* The bytes of the name of an updater. */
+enum { STATE_UPDATER = 96 };
+/* Receives the topic "store" of kv_describe: copies the name of the updater to arg. */
+int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e);
+
+/* ---- The file ---- */
 
 /* All zero: no state file. */
 typedef struct state {
@@ -42,7 +111,7 @@ typedef struct state_how {
     bool reads;     /* what will run changes no store */
     bool prompt;    /* somebody types: a file that cannot be written is read, with a note */
     bool read_only; /* nothing will be written, whatever runs: no lock */
-    bool force;     /* keys of the file may be lost, see state_guard.h */
+    bool force;     /* keys of the file may be lost */
 } state_how;
 
 /* Locks the file at path and loads it as the session's store kv. path NULL: nothing. Waits for the
@@ -51,31 +120,28 @@ typedef struct state_how {
  * interrupted. Nothing is locked then. */
 int state_open(state *st, session *s, const char *path, state_how how, kv_err *e);
 
-/* Returns true if the store kv is not what the file holds. */
-bool state_changed(const state *st, const session *s);
-
-/* The changes of the file, as one line. follows: behind a verb, see state_changes_text. gone
- * (optional) becomes the number of deleted keys. */
-int state_summary(const state *st, session *s, bool follows, int64_t *gone, buf *out, kv_err *e);
-
 /* Checks that state_save may write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);
 
-/* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
- * that is only read. A transaction that is open is rolled back, with a warning; what other stores
- * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key
- * (state_guard.h), io and those of kv_save; the file is as it was. */
-int state_save(state *st, session *s, kv_err *e);
-
-/* Rolls back an open transaction of the store kv, since only committed changes are saved; with a
- * warning. */
-void state_end_transaction(session *s);
-
-/* *out becomes another store of what the file held when it was opened; NULL stays where it held
- * none. Errors: those of kv_load. */
-int state_load_again(const state *st, kv **out, kv_err *e);
-
 /* Lets go of the lock and of all else. May be called at any time. */
 void state_close(state *st);
+
+/* ---- The end of a session ---- */
+
+/* How a session with -s ends: a prompt is told what was written, and asked before the file of
+ * another tool changes; a dry run says what would change. */
+
+/* Saves what the session did (state_save). terminal: somebody typed, who is told what was written,
+ * and asked before the file of another tool changes. With -v scripts are told as well. A file that
+ * is only read gives a terminal the lines of state_preview. Errors: those of state_save. */
+int state_leave(state *st, session *s, bool terminal, kv_err *e);
+
+/* Saves nothing, and tells a terminal so if there was something to be saved. */
+void state_discard(const state *st, const session *s, bool terminal);
+
+/* Says on stderr how the file would change (--dry-run): keys new, changed and gone, states, the
+ * updater. Without a state file: what the store kv holds. Errors: those of kv_load, memory, and key
+ * where state_save would not write it. */
+int state_preview(const state *st, session *s, kv_err *e);
 
 #endif

@@ -1,12 +1,11 @@
 /* Comparing the store to be saved with the file as it was loaded. */
-#include "state_guard.h"
+#include "state.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "session/result.h"
-#include "session/show.h"
 
 /* ---- Noting ---------------------------------------------------------------------------------- */
 
@@ -73,8 +72,7 @@ static void count_key(key_count *c, kv_key key)
 static bool has_key(kv *store, const kv_key *key)
 {
     kv_info info;
-    kv_err none = {0};
-    return kv_find(store, key, &info, &none) == KV_OK;
+    return kv_find(store, key, &info, &(kv_err){0}) == KV_OK;
 }
 
 static int gone_error(const key_count *gone, const char *path, const char *done, kv_err *e)

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/attach_serve.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -22,7 +21,6 @@
 #include "launch/jobs_socket.h"
 #include "launch/launch_options.h"
 #include "out/record.h"
-#include "out/report.h"
 #include "session/result.h"
 #include "session/session.h"
 #include "syntax/command.h"
@@ -64,14 +62,13 @@ static int add(job_list *list, const char *name, kv_err *e)
 {
     int fd = jobs_connect(list->dir, name, 1), number;
     job_entry x = {.told = {0}};
-    kv_err unused = {0};
     bool good = fd >= 0 && ask(fd, &x.told);
     x.silent = !good && errno == EAGAIN;
     if (fd >= 0)
         close(fd);
     if (x.silent)
         buf_printf(&x.told, "state silent\n");
-    fd = good ? attach_enter(list, name, -1, &number, &unused) : -1;
+    fd = good ? attach_enter(list, name, -1, &number, &(kv_err){0}) : -1;
     if (fd >= 0) { /* a worker knows how far it is */
         ask(fd, &x.told);
         close(fd);

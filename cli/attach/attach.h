@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "kv_err.h"
 #include "launch/jobs_socket.h"
+#include "out/plot.h"
+#include "session/session.h"
 
 /* ---- Jobs ---- */
 
@@ -34,5 +36,46 @@ void attach_jobs_release(job_list *list);
 int attach_main(int argc, char **argv);
 int jobs_main(int argc, char **argv);
 int grow_main(int argc, char **argv);
+
+/* ---- The worker that is looked at ---- */
+
+/* A worker of a job under `kvctl launch` lets people look at it: it listens at the socket
+ * `attach.RANK` in the folder of the job on its host, where the launcher hands its clients over
+ * (jobs_socket.h). The first worker of a host on which the launcher does not run also has a socket
+ * in the user's folder of jobs (jobs_socket.h), so that the job is found there.
+ *
+ * One thread accepts clients and runs their entries, one after the other, each in a guest session
+ * (attach_serve.h). A client that does not read what it asked for is dropped. */
+
+/* ---- Pictures ---- */
+
+/* A picture on its way from the worker that has the numbers to the terminal that shows it.
+ *
+ *   size   what
+ *      4   the style; then the number of series, 4 bytes
+ *          of each series:
+ *     64   its name, up to a NUL
+ *      8   columns
+ *      8   step, a double
+ *      8   how many numbers
+ *    8 n   the numbers, doubles
+ */
+
+void attach_plot_put(buf *out, const plot *p);
+
+/* Reads one; plot_release releases it. Errors: format (malformed), memory. */
+int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e);
+
+/* ---- Sockets ---- */
+
+typedef struct attach_server attach_server;
+
+/* Begins to serve the session of a worker's script, which is borrowed until attach_end. NULL: this
+ * process is no worker under a launcher, or there is no socket for it; then nobody can attach, and
+ * the script runs. */
+attach_server *attach_begin(session *s);
+
+/* Waits for an entry that runs, and lets go of the session. NULL is allowed. */
+void attach_end(attach_server *a);
 
 #endif

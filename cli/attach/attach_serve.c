@@ -1,7 +1,6 @@
 /* The thread sleeps in poll; a byte in a pipe ends it. */
-#include "attach/attach_serve.h"
+#include "attach/attach.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,7 +16,6 @@
 #include "base/stop.h"
 #include "launch/jobs_socket.h"
 #include "out/record.h"
-#include "out/report.h"
 #include "run/run.h"
 #include "session/result.h"
 #include "session/unit.h"
@@ -63,12 +61,11 @@ static bool is_picture(const plot *p, size_t left)
 int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
 {
     plot given;
-    kv_err why = {0};
     *p = (plot){0};
     if (n >= sizeof given)
         memcpy(&given, bytes, sizeof given);
     if (n < sizeof given || !is_picture(&given, n - sizeof given) ||
-        (*given.file && plot_path_check(given.file, given.append, &why)))
+        (*given.file && plot_path_check(given.file, given.append, &(kv_err){0})))
         return kv_err_set(e, KV_E_FORMAT, "the picture of the job is malformed");
     *p = given;
     bytes += sizeof given;
@@ -344,11 +341,10 @@ static int guest_profile(void *arg, const char *path, kv_err *e)
 static void guest_left(guest *g, int fd)
 {
     char start[4200], made[4200];
-    kv_err unused = {0};
     if (g->profiler != fd)
         return;
     profile_paths(g, start, made);
-    stop_profile(g, &unused);
+    stop_profile(g, &(kv_err){0});
     unlink(made);
     g->profiler = -1;
 }
@@ -608,13 +604,12 @@ static void list_job(attach_server *a)
 
 static bool open_sockets(attach_server *a, const char *folder, const char *number)
 {
-    kv_err unused = {0};
     a->fd = -1;
     snprintf(a->name, sizeof a->name, "attach.%.16s", number);
     a->dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (a->dir < 0)
         return false;
-    if (jobs_listen(a->dir, a->name, &a->fd, &unused) || pipe2(a->wake, O_CLOEXEC)) {
+    if (jobs_listen(a->dir, a->name, &a->fd, &(kv_err){0}) || pipe2(a->wake, O_CLOEXEC)) {
         if (a->fd >= 0)
             jobs_unlisten(a->dir, a->fd, a->name);
         else
@@ -654,8 +649,7 @@ static bool start(attach_server *a)
 attach_server *attach_begin(session *s)
 {
     const char *folder = getenv("KVSTORE_RUN_DIR"), *number = getenv("OMPI_COMM_WORLD_RANK");
-    kv_err unused = {0};
-    attach_server *a = folder && number ? mem_zalloc(1, sizeof *a, &unused) : NULL;
+    attach_server *a = folder && number ? mem_zalloc(1, sizeof *a, &(kv_err){0}) : NULL;
     if (!a)
         return NULL;
     a->guest = (guest){.script = s, .folder = folder, .fd = -1, .profiler = -1};

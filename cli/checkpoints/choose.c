@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "eval/eval.h"
 #include "session/unit.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 /* ---- Keys ---- */
 

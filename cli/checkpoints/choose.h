@@ -6,7 +6,7 @@
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_values.h"
 #include "eval/eval_keys.h"
-#include "files/named.h"
+#include "files/files.h"
 #include "tensors/rename.h"
 
 /* ---- Keys ---- */

@@ -13,12 +13,12 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "eval/eval.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "tensors/hash_list.h"
 #include "tensors/tensor_diff.h"
 #include "tensors/tensor_hash.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- hash ---- */
 
@@ -40,13 +40,6 @@ static int make_hashes(hashing *h, kv_err *e)
     int rc = tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e);
     progress_end();
     return rc;
-}
-
-static void release(hashing *h)
-{
-    mem_free(h->hashes);
-    mem_free(h->keys);
-    checkpoint_close(h->file);
 }
 
 static const char *name_of(const hashing *h, int64_t i)
@@ -166,7 +159,9 @@ static int hash_file(session *s, const ast *call, const word *path, choice *chos
     if (rc == KV_OK)
         rc = listed ? verify(s, &h, call, chosen, out, &text, e)
                     : list_hashes(s, &h, chosen, out, &text, e);
-    release(&h);
+    mem_free(h.hashes);
+    mem_free(h.keys);
+    checkpoint_close(h.file);
     return result_text(out, &text, rc, e);
 }
 
@@ -350,8 +345,7 @@ static void note_codes(session *s, const ast *call, const both *x)
     int64_t n = 0;
     const char *first = NULL;
     for (int64_t i = 0; i < x->n; i++) {
-        kv_err why = {0};
-        if (x->pairs[i].state != DIFF_VALUES || !check_scales(s, call, x, i, &why))
+        if (x->pairs[i].state != DIFF_VALUES || !check_scales(s, call, x, i, &(kv_err){0}))
             continue;
         first = first ? first : checkpoint_at(x->files[0], x->pairs[i].a)->name;
         n++;

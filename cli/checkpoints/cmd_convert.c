@@ -1,14 +1,24 @@
-/* `convert`: checkpoints into another one, with other names, types or container, or some keys. */
+/* Checkpoints that are written: `convert`, others into one, with other names, types or container,
+ * or some keys; and `save`, a store. */
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/utf8.h"
+#include "checkpoint/checkpoint_write.h"
+#include "checkpoint/tensor_codec.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
+#include "eval/eval.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
+#include "syntax/file_kind.h"
 #include "tensors/conversion.h"
-#include "term/progress.h"
+#include "tensors/tensor_put.h"
+#include "tensors/tensor_words.h"
+#include "term/terminal.h"
 
 /* A conversion while its words are read and its keys are chosen. */
 typedef struct plan {
@@ -89,16 +99,16 @@ static int read_words(plan *p, kv_err *e)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-static int add_key(plan *p, int input, int64_t at, kv_err *e)
+static int add_key(plan *p, int file, int64_t at, kv_err *e)
 {
-    const tensor_info *t = checkpoint_at(p->files[input], at);
+    const tensor_info *t = checkpoint_at(p->files[file], at);
     int rc = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
     const char *name = rc ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
-    const tensor_info *codes = tensor_values_codes(p->files[input], at);
+    const tensor_info *codes = tensor_values_codes(p->files[file], at);
     tensor_type type = type_rules_of(&p->types, codes ? codes->name : t->name, t->type);
-    p->keys[p->nkeys++] = (conversion_key){input, at, name, type};
+    p->keys[p->nkeys++] = (conversion_key){file, at, name, type};
     return KV_OK;
 }
 
@@ -163,7 +173,6 @@ static int list_names(const plan *p, kv_err *e)
 {
     static const rows_column columns[] = {{"key", "key"}, {"becomes", "becomes"}};
     rows table = {columns, 2, NULL, 0, 0};
-    buf text = {0};
     int rc = KV_OK;
     for (int64_t i = 0; i < p->nkeys && !rc; i++) {
         const conversion_key *k = &p->keys[i];
@@ -171,7 +180,7 @@ static int list_names(const plan *p, kv_err *e)
         if (!rc)
             rc = rows_add_text(&table, k->name, e);
     }
-    return result_table(p->out, &text, &table, rc, e);
+    return result_table(p->out, &(buf){0}, &table, rc, e);
 }
 
 /* What was decoded of the keys; *type: what the blocks of quantised types became. */
@@ -254,4 +263,387 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
     rc = folder_files_tell(s, call, &p.beside, out, rc, e);
     plan_release(&p);
     return rc;
+}
+
+/* `save`: the store into a file in the middle of a run: whole, as -s keeps it; the values of its
+ * keys, as other tools take them; or the patch from a checkpoint to these values. */
+
+/* ---- The whole store ------------------------------------------------------------------------- */
+
+/* Receives the topic "store" of kv_describe: *arg becomes true if the store keeps an updater. */
+static int look_at_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)e;
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, "updater") == 0 && fields[i].text)
+            *(bool *)arg = strcmp(fields[i].text, "assign") != 0;
+    return KV_OK;
+}
+
+/* Saves as -s does: a file of another tool stays one while it only holds values. */
+static int save_store(kv *store, const char *path, kv_err *e)
+{
+    bool updates = false;
+    kv_err why = {0};
+    int rc = kv_describe(store, "store", look_at_updater, &updates, e);
+    if (rc || updates || !kv_is_foreign(store))
+        return rc ? rc : kv_save(store, path, e);
+    rc = kv_save_arrays(store, path, &why);
+    if (rc == KV_E_UNSUPPORTED) /* a key is row_sparse now */
+        return kv_save(store, path, e);
+    *e = rc ? why : *e;
+    return rc;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+/* The keys of a store that are written, as tensors. */
+typedef struct values {
+    checkpoint_entry *entries;
+    kv_key *keys; /* borrowed from the store */
+    kv_dtype *has;
+    int64_t n, bytes;
+    losses lost;
+} values;
+
+static const char *saved_key(const void *keys, int64_t i, tensor_type *type)
+{
+    const checkpoint_entry *t = (const checkpoint_entry *)keys + i;
+    *type = t->type;
+    return t->name;
+}
+
+/* The entry of a key, whose name and shape go to the memory of the result. */
+static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    const char *name = info->key.name ? info->key.name : number;
+    number[num_int(number, info->key.id)] = '\0';
+    int64_t *shape = arena_alloc(&out->names, (size_t)info->ndim * sizeof *shape, e);
+    const char *copy = arena_text(&out->names, name, strlen(name), e);
+    if (!shape || !copy)
+        return KV_E_MEMORY;
+    for (int i = 0; i < info->ndim; i++)
+        shape[i] = info->shape[i];
+    *to = (checkpoint_entry){copy, tensor_type_of(info->dtype), info->ndim, shape};
+    return KV_OK;
+}
+
+/* Chooses keys, and the types that they get. */
+static int choose_values(session *s, const ast *call, kv *store, result *out, values *v, kv_err *e)
+{
+    choice chosen = {0};
+    type_rules types = {0};
+    int64_t n = kv_num_keys(store);
+    int rc = choose_read(s, call, call->kid[1], out, &chosen, e);
+    if (rc || (rc = type_rules_read(s, call, out, &types, e)))
+        return rc;
+    v->entries = arena_alloc(&out->names, (size_t)n * sizeof *v->entries, e);
+    v->keys = arena_alloc(&out->names, (size_t)n * sizeof *v->keys, e);
+    v->has = arena_alloc(&out->names, (size_t)n * sizeof *v->has, e);
+    if (!v->entries || !v->keys || !v->has)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+        kv_info info;
+        checkpoint_entry *t = &v->entries[v->n];
+        if ((rc = kv_info_at(store, i, &info, e)) || (rc = describe_key(&info, t, out, e)) ||
+            !choose_takes(&chosen, t->name))
+            continue;
+        t->type = type_rules_of(&types, t->name, t->type);
+        v->keys[v->n] = info.key;
+        v->has[v->n++] = info.dtype;
+        v->bytes += info.bytes;
+    }
+    if (rc == KV_OK && (rc = choose_check_some(s, &chosen, e)) == KV_OK)
+        rc = type_rules_check(s, &types, e);
+    return rc;
+}
+
+/* Element i of the array has no number in the type that is written, or by strict another one. */
+static int no_number(const checkpoint_entry *t, const kv_array *a, const void *data, int64_t i,
+                     bool strict, kv_err *e)
+{
+    buf text = {0}, number = {0};
+    show_index(&text, a, i);
+    tensor_words_number(&number, tensor_type_of(kv_array_dtype(a)), data, i);
+    if (strict)
+        kv_err_set(e, KV_E_VALUE, "\"%.200s\" is %s at %s, which %s cannot hold", t->name,
+                   buf_text(&number), buf_text(&text), tensor_type_name(t->type));
+    else
+        kv_err_set(e, KV_E_VALUE, "\"%.200s\": %s has no number for element %s", t->name,
+                   tensor_type_name(t->type), buf_text(&text));
+    buf_release(&text);
+    buf_release(&number);
+    if (strict)
+        kv_err_hint(e, LOSSES_HINT);
+    return KV_E_VALUE;
+}
+
+/* A row_sparse key is written with all its rows. */
+static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err *e)
+{
+    const checkpoint_entry *t = &v->entries[i];
+    tensor_type has = tensor_type_of(v->has[i]);
+    const void *data;
+    int64_t wrong = -1;
+    kv_array *a;
+    int rc = kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
+        (rc = kv_array_read(a, &data, e)) == KV_OK)
+        rc = tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong,
+                        e);
+    if (rc == KV_OK && wrong >= 0)
+        rc = no_number(t, a, data, wrong, v->lost.strict, e);
+    kv_array_unref(a);
+    return rc;
+}
+
+static int put_all(kv *store, checkpoint_out *file, values *v, kv_err *e)
+{
+    int64_t done = 0;
+    int rc = KV_OK;
+    progress_begin("save", v->bytes, PROGRESS_BYTES);
+    for (int64_t i = 0; i < v->n && rc == KV_OK; i++) {
+        rc = put_key(store, file, v, i, e);
+        done += tensor_type_bytes(tensor_type_of(v->has[i]),
+                                  tensor_elements(v->entries[i].ndim, v->entries[i].shape));
+        progress_step(done);
+    }
+    progress_end();
+    return rc;
+}
+
+typedef struct texts {
+    metadata_list list;
+    result *out;
+} texts;
+
+/* Receives a row of the topic "metadata" of kv_describe. */
+static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    texts *t = arg;
+    (void)n;
+    return metadata_set(&t->list, fields[0].text, fields[1].text, t->out, e);
+}
+
+static int save_values(session *s, const ast *call, kv *store, const char *path, result *out,
+                       kv_err *e)
+{
+    checkpoint_out_options how = {0};
+    values v = {0};
+    texts t = {.out = out};
+    checkpoint_out *file;
+    int rc = choose_values(s, call, store, out, &v, e);
+    if (rc || (rc = kv_describe(store, "metadata", add_text, &t, e)) ||
+        (rc = metadata_read(s, call, out, &t.list, e)) ||
+        (rc = metadata_check(s, call, path, e)) ||
+        (rc = out_options_read(s, call, path, out, &how, e)))
+        return rc;
+    if (session_would(s, "write", path))
+        return KV_OK;
+    if ((rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
+        rc = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
+    if (rc == KV_OK) {
+        rc = put_all(store, file, &v, e);
+        if (rc == KV_OK)
+            rc = checkpoint_out_commit(file, e);
+        else
+            checkpoint_out_abandon(file);
+    }
+    if (rc == KV_OK) {
+        metadata_tell(s, t.list.items, t.list.n, path);
+        rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
+    }
+    mem_free(v.lost.keys);
+    return rc;
+}
+
+/* ---- A patch --------------------------------------------------------------------------------- */
+
+/* The values as tensors in memory. */
+typedef struct tensors {
+    tensor_info *items;
+    const void **data;
+    kv_array **arrays; /* that they lie in, or */
+    void **converted;
+    int64_t n;
+} tensors;
+
+static void tensors_release(tensors *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        kv_array_unref(t->arrays[i]);
+        mem_free_data(t->converted[i]);
+    }
+}
+
+static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
+{
+    size_t n = (size_t)v->n;
+    t->items = arena_alloc(&out->names, n * sizeof *t->items, e);
+    t->data = arena_alloc(&out->names, n * sizeof *t->data, e);
+    t->arrays = arena_alloc(&out->names, n * sizeof *t->arrays, e);
+    t->converted = arena_alloc(&out->names, n * sizeof *t->converted, e);
+    return t->items && t->data && t->arrays && t->converted ? KV_OK : KV_E_MEMORY;
+}
+
+/* Asks for all values at once, so that those of several machines come side by side. */
+static int tensors_pull(tensors *t, kv *store, const values *v, kv_err *e)
+{
+    int rc = KV_OK;
+    for (; t->n < v->n && rc == KV_OK; t->n += rc == KV_OK) {
+        const checkpoint_entry *x = &v->entries[t->n];
+        t->converted[t->n] = NULL;
+        rc = kv_array_new_raw(&t->arrays[t->n], v->has[t->n], x->ndim, x->shape, (kv_ctx){0}, e);
+    }
+    return rc ? rc : kv_pull(store, v->keys, v->n, t->arrays, NULL, e);
+}
+
+/* The data of tensor i in the type that it gets. */
+static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
+{
+    const checkpoint_entry *x = &v->entries[i];
+    tensor_type has = tensor_type_of(v->has[i]);
+    int64_t n = tensor_elements(x->ndim, x->shape), bytes = tensor_type_bytes(x->type, n), wrong;
+    t->items[i] = (tensor_info){.name = x->name, .type = x->type, .ndim = x->ndim,
+                                .shape = x->shape, .elements = n, .bytes = bytes};
+    int rc = kv_array_read(t->arrays[i], &t->data[i], e);
+    if (rc || x->type == has)
+        return rc;
+    if (!(t->converted[i] = mem_alloc_data(bytes, e)))
+        return KV_E_MEMORY;
+    tensor_loss loss = {.first = -1};
+    wrong = tensor_convert_counting(t->converted[i], x->type, t->data[i], has, n, &loss);
+    if (wrong < 0 && v->lost.strict)
+        wrong = loss.first;
+    if (wrong >= 0)
+        return no_number(x, t->arrays[i], t->data[i], wrong, v->lost.strict, e);
+    losses_add(&v->lost, i, &loss);
+    kv_array_unref(t->arrays[i]);
+    t->arrays[i] = NULL;
+    t->data[i] = t->converted[i];
+    return KV_OK;
+}
+
+static void told(void *arg, int64_t done, int64_t all)
+{
+    (void)arg;
+    (void)all;
+    progress_step(done);
+}
+
+static int write_patch(const char *path, checkpoint *a, const tensors *t, const texts *m,
+                       int64_t bytes, kv_err *e)
+{
+    checkpoint *b = NULL;
+    const patch_options how = {.progress = told};
+    int rc = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
+                                  "the store", e);
+    if (rc == KV_OK) {
+        progress_begin("save", bytes, PROGRESS_BYTES);
+        rc = patch_make(path, a, b, &how, NULL, e);
+        progress_end();
+    }
+    checkpoint_close(b);
+    return rc;
+}
+
+/* The values are in memory together: a patch is made from tensors that are read in any order. */
+static int save_patch_from(session *s, const ast *call, kv *store, const char *path, checkpoint *a,
+                           result *out, kv_err *e)
+{
+    values v = {0};
+    texts m = {.out = out};
+    tensors t = {0};
+    int rc = choose_values(s, call, store, out, &v, e);
+    if (rc || (rc = kv_describe(store, "metadata", add_text, &m, e)) ||
+        (rc = metadata_read(s, call, out, &m.list, e)))
+        return rc;
+    if (session_would(s, "write", path))
+        return KV_OK;
+    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK &&
+        (rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
+        rc = tensors_pull(&t, store, &v, e);
+    for (int64_t i = 0; i < v.n && rc == KV_OK; i++)
+        rc = tensors_convert(&t, &v, i, e);
+    rc = rc ? rc : write_patch(path, a, &t, &m, v.bytes, e);
+    if (rc == KV_OK)
+        rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
+    mem_free(v.lost.keys);
+    tensors_release(&t);
+    return rc;
+}
+
+static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
+                      kv_err *e)
+{
+    static const char *const options[] = {"shard-size", "force"};
+    const word to = {path, call->kid[0]};
+    const ast *node = command_option_of(call, "patch-from");
+    const char *from = eval_word(s, node, "a checkpoint", out, e);
+    checkpoint *a = NULL;
+    for (size_t i = 0; from && i < sizeof options / sizeof *options; i++)
+        if (command_option_of(call, options[i]))
+            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
+    if (!from)
+        return e->code;
+    int rc = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
+    rc = rc ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
+    rc = rc ? rc : save_patch_from(s, call, store, path, a, out, e);
+    checkpoint_close(a);
+    return rc;
+}
+
+/* Returns true if what is asked for is the store, not its values. */
+static bool is_whole(const ast *call, const char *path)
+{
+    static const char *const options[] = {"exclude", "dtype", "metadata", "shard-size", "force",
+                                          "strict"};
+    bool kvs = utf8_ends_in(path, ".kvs");
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (command_option_of(call, options[i]))
+            return false;
+    return !call->kid[1] && (kvs || !checkpoint_out_is_path(path));
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+/* Writes what was asked for. */
+static int save_to(session *s, const ast *call, kv *store, const char *path, result *out, kv_err *e)
+{
+    if (command_option_of(call, "patch-from"))
+        return save_patch(s, call, store, path, out, e);
+    if (!is_whole(call, path))
+        return save_values(s, call, store, path, out, e);
+    int rc = file_kind_check_keeps(path, "store", e);
+    if (rc)
+        return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
+                              "pull KEY > FILE.npy writes one value"),
+               rc;
+    if (session_would(s, "write", path))
+        return KV_OK;
+    rc = save_store(store, path, e);
+    if (rc == KV_E_UNSUPPORTED && kv_num_workers(store) > 1)
+        kv_err_hint(e, "kvctl launch --checkpoint FILE keeps the store of a job; save "
+                       "FILE.safetensors writes its values");
+    return rc;
+}
+
+int cmd_save(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    const char *path;
+    if (session_store(s, &store, e) ||
+        !(path = eval_file(s, call->kid[0], "a store stands", out, e)))
+        return e->code;
+    int rc = safe_write(s, path, e);
+    if (rc == KV_OK && kv_num_keys(store) == 0) {
+        unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
+        return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
+    }
+    if (rc == KV_OK)
+        rc = save_to(s, call, store, path, out, e);
+    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
 }

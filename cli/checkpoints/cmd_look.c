@@ -11,11 +11,11 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "eval/eval.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "tensors/tensor_check.h"
 #include "tensors/tensor_stat.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- ls ---- */
 
@@ -456,7 +456,6 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     checkpoint *file = NULL;
     int64_t *keys = NULL, n = 0;
     tensor_stat *stats = NULL;
-    buf text = {0};
     decoded values = {0};
     int rc = choose_open_word(s, path, false, &file, e) ||
                      choose_decode(s, call, path->at, &file, 1, NULL, NULL, e) ||
@@ -478,7 +477,7 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     mem_free(stats);
     mem_free(keys);
     checkpoint_close(file);
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, rc, e);
 }
 
 int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
@@ -486,9 +485,8 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     if (call->kid[0] && !s->guest)
         return choose_each(s, call, stat_file, false, out, e);
     rows table = new_table();
-    buf text = {0};
     int rc = stat_store(s, call, &table, out, e);
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, rc, e);
 }
 
 /* ---- Findings -------------------------------------------------------------------------------- */

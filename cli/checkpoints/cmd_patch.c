@@ -1,18 +1,17 @@
 /* Commands on patches: `patch` writes the differences between two checkpoints as a file, or
  * several such files as one; `apply` puts patches into another checkpoint or in its place. */
-#include "checkpoints/cmd_patch.h"
+#include "checkpoints/checkpoints.h"
 
 #include <string.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- Patches as arguments ---- */
 

@@ -1,7 +1,7 @@
 /* A word is the name of a rule of the library, the path of a file that ends in .kvu, or the text of
  * a rule. A text that stands in the command as it is keeps its place there; files and other texts
  * become units of their own. */
-#include "checkpoints/merge_find.h"
+#include "checkpoints/checkpoints.h"
 
 #include <string.h>
 
@@ -9,7 +9,6 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "eval/eval.h"
-#include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
 #include "syntax/command.h"

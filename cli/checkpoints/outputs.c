@@ -276,6 +276,19 @@ static bool has_lost(const losses_key *l)
     return has;
 }
 
+/* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */
+static int about_add(result *out, const char *name, value v, kv_err *e)
+{
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    if (!out->summary.columns)
+        out->summary = (rows){pair, 2, NULL, 0, 0};
+    if (rows_add_text(&out->summary, name, e)) {
+        value_release(&v);
+        return e->code;
+    }
+    return rows_add(&out->summary, v, e);
+}
+
 static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
                        result *out, kv_err *e)
 {
@@ -328,21 +341,11 @@ int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
 
 /* ---- The report of an output ----------------------------------------------------------------- */
 
-int about_add(result *out, const char *name, value v, kv_err *e)
-{
-    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
-    if (!out->summary.columns)
-        out->summary = (rows){pair, 2, NULL, 0, 0};
-    if (rows_add_text(&out->summary, name, e)) {
-        value_release(&v);
-        return e->code;
-    }
-    return rows_add(&out->summary, v, e);
-}
-
 /* ---- Files of a model ------------------------------------------------------------------------ */
 
-const char *type_rules_torch(const type_rules *rules)
+/* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
+ * pattern; NULL: there is none, or it is not a type of floats. */
+static const char *type_rules_torch(const type_rules *rules)
 {
     for (int64_t i = rules->n - 1; i >= 0; i--)
         if (!rules->items[i].glob)

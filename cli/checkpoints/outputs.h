@@ -6,7 +6,6 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoints/choose.h"
-#include "eval/eval_keys.h"
 #include "tensors/losses.h"
 
 typedef struct type_rule {
@@ -56,10 +55,6 @@ int metadata_check(session *s, const ast *call, const char *to, kv_err *e);
 /* A note that names n metadata, which such an output was written without. */
 void metadata_tell(session *s, const checkpoint_text *texts, int64_t n, const char *to);
 
-/* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
- * pattern; NULL: there is none, or it is not a type of floats. */
-const char *type_rules_torch(const type_rules *rules);
-
 /* The files that an output gets from the folder of a model (checkpoint/folder_files.h): puts them
  * into the options, when `to` is a folder, c one too, and the command has no --weights-only. f
  * begins zeroed. */
@@ -70,9 +65,6 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
  * whatever rc is, which says how the command went. Returns rc, or an error of its own. */
 int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int rc,
                       kv_err *e);
-
-/* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */
-int about_add(result *out, const char *name, value v, kv_err *e);
 
 /* The hint where a path does not end as one that can be written. */
 #define OUTPUT_ENDINGS                                                                             \

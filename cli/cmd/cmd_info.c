@@ -11,7 +11,6 @@
 #include "out/record.h"
 #include "session/containers.h"
 #include "session/result.h"
-#include "session/show.h"
 #include "session/unit.h"
 
 /* ---- Metrics ---- */
@@ -218,15 +217,12 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
     return put_out(out, &m, rc, e);
 }
 
-/* ---- Tables ---- */
-
 /* ---- list, info ---- */
 
 int cmd_list(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}};
     kv *store;
-    buf text = {0};
     rows table = {columns, 1, NULL, 0, 0};
     const char *glob = NULL;
     key_list keys = {0};
@@ -237,7 +233,7 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
     for (int64_t i = 0; rc == KV_OK && i < keys.n; i++)
         rc = rows_add_key(&table, keys.keys[i], e);
     key_list_release(&keys);
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, rc, e);
 }
 
 static int add_info(rows *table, const kv_info *info, kv_err *e)
@@ -325,9 +321,8 @@ static int info_cluster(kv *store, result *out, kv_err *e)
         {"open", "open"},       {"missing", "missing"}, {"stalest", "stalest"},
         {"contributors", "contributors"}};
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    buf text = {0};
     int rc = kv_describe(store, "cluster", add_rank, &table, e);
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, rc, e);
 }
 
 static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
@@ -352,13 +347,12 @@ int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
                                           {"pushed", "pushed"}, {"missing", "missing"}};
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     kv *store;
-    buf text = {0};
     int rc = session_store(s, &store, e);
     (void)call;
     if (rc)
         return rc;
     rc = kv_describe(store, "rounds", add_rounds, &table, e);
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, rc, e);
 }
 
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
@@ -414,7 +408,7 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
     rows table = {columns, 2, NULL, 0, 0};
-    buf text = {0}, held = {0};
+    buf held = {0};
     int rc = KV_OK;
     (void)call;
     for (int64_t i = 0; i < s->globals.n && rc == KV_OK; i++) {
@@ -425,15 +419,13 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
             rc = rows_add_text(&table, buf_text(&held), e);
     }
     buf_release(&held);
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, rc, e);
 }
 
 /* ---- row-sparse-pull ---- */
 
 /* row-sparse-pull: rows by their ids. The lists of ids are made first, then the arrays that rows go
  * into; each of these gets a list of its own, that of its key, or the one list there is. */
-
-/* ---- Row ids --------------------------------------------------------------------------------- */
 
 static bool is_number_list(value v)
 {

@@ -11,12 +11,10 @@
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
 #include "eval/eval.h"
-#include "eval/eval_index.h"
-#include "files/load.h"
-#include "files/named.h"
+#include "files/files.h"
 #include "out/record.h"
-#include "session/follow.h"
-#include "session/show.h"
+#include "session/result.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
@@ -76,9 +74,8 @@ int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
 static void add_line(buf *out, kv *store, const char *what, const kv_key *key, const kv_key *to)
 {
     kv_info info;
-    kv_err none = {0};
     char shape[256], ctx[KV_CTX_TEXT];
-    if (kv_find(store, key, &info, &none))
+    if (kv_find(store, key, &info, &(kv_err){0}))
         return;
     buf_printf(out, "%s%s ", out->len ? "\n" : "", what);
     show_key(out, info.key);
@@ -131,7 +128,6 @@ static int rename_key(session *s, const ast *call, kv *store, const kv_key *from
                       kv_err *e)
 {
     kv_info info;
-    kv_err none = {0};
     buf line = {0};
     if (s->out.verbose)
         add_line(&line, store, "rename", from, to);
@@ -141,7 +137,8 @@ static int rename_key(session *s, const ast *call, kv *store, const kv_key *from
     buf_release(&line);
     if (rc == KV_OK)
         return KV_OK;
-    bool is_there = kv_find(store, from, &info, &none) == KV_OK; /* so its new name is wrong */
+    /* if it is there its new name is wrong */
+    bool is_there = kv_find(store, from, &info, &(kv_err){0}) == KV_OK;
     if (!is_there)
         pairs_suggest(store, e);
     return unit_at(s, call->kid[is_there], e);
@@ -368,9 +365,8 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
     const ast *list = call->kid[1];
     const source *src = &s->unit->src;
     kv_info info;
-    kv_err unused = {0};
     if (e->code != KV_E_SHAPE || p->n != 1 || list->n != 1 || e->hint[0] ||
-        kv_find(store, &p->keys[0], &info, &unused) != KV_OK || info.ndim != 2 ||
+        kv_find(store, &p->keys[0], &info, &(kv_err){0}) != KV_OK || info.ndim != 2 ||
         kv_array_ndim(p->arrays[0]) != 2)
         return;
     const int64_t *shape = kv_array_shape(p->arrays[0]);
@@ -386,18 +382,10 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
 static void tell_change(session *s, const char *what, const key_list *keys, kv *store)
 {
     for (int64_t i = 0; s->out.verbose && i < keys->n; i++) {
-        kv_info info;
-        kv_err unused = {0};
-        char shape[256], ctx[KV_CTX_TEXT];
         buf text = {0};
-        if (kv_find(store, &keys->keys[i], &info, &unused))
-            continue;
-        buf_printf(&text, "%s ", what);
-        show_key(&text, info.key);
-        buf_printf(&text, ": %s %s %s", kv_dtype_name(info.dtype),
-                   kv_shape_text(shape, sizeof shape, info.ndim, info.shape),
-                   kv_ctx_text(ctx, info.ctx));
-        session_change(s, buf_text(&text));
+        add_line(&text, store, what, &keys->keys[i], NULL);
+        if (text.len > 0)
+            session_change(s, buf_text(&text));
         buf_release(&text);
     }
 }
@@ -526,12 +514,11 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
     int rc = keys->list ? result_for_keys(out, keys->n, e) : KV_OK;
     for (int64_t i = 0; i < keys->n && rc == KV_OK; i++) {
         kv_info info;
-        kv_err unused = {0};
         for (bool first = true; at < in->n && map_same_key(&in->keys[at], &keys->keys[i]); at++) {
             own = first ? at : own;
             first = false;
         }
-        if (kv_find(store, &keys->keys[i], &info, &unused)) {
+        if (kv_find(store, &keys->keys[i], &info, &(kv_err){0})) {
             const kv_array *a = in->arrays[own];
             info = (kv_info){
                 .dtype = kv_array_dtype(a), .ndim = kv_array_ndim(a), .shape = kv_array_shape(a)};
@@ -550,9 +537,8 @@ static bool outs_differ(kv *store, const pairs *outs)
 {
     for (int64_t i = 0; i < outs->n; i++) {
         kv_info info;
-        kv_err unused = {0};
         const kv_array *a = outs->arrays[i];
-        if (kv_find(store, &outs->keys[i], &info, &unused) == KV_OK &&
+        if (kv_find(store, &outs->keys[i], &info, &(kv_err){0}) == KV_OK &&
             (info.ndim != kv_array_ndim(a) ||
              memcmp(info.shape, kv_array_shape(a), (size_t)info.ndim * sizeof *info.shape) != 0))
             return true;

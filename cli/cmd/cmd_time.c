@@ -1,6 +1,5 @@
 /* Commands on the session itself: time and echo, which write to stderr, profile (the operations of
  * the store with their times), history (the entries typed at the prompt). */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +16,8 @@
 #include "session/visit.h"
 #include "syntax/effect.h"
 #include "syntax/function.h"
-#include "term/pager.h"
-#include "term/progress.h"
 #include "term/repl.h"
+#include "term/terminal.h"
 
 /* ---- profile ---- */
 

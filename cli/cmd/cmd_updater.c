@@ -1,7 +1,7 @@
 /* Commands on how a store works: its update of a push (set-updater, set-optimizer) and the states
  * of that, compression, and what a type of store can do. Words of commands are checked before
  * anything runs. */
-#include "cmd/cmd_updater.h"
+#include "cmd/commands.h"
 
 #include <string.h>
 #include <strings.h>
@@ -9,16 +9,12 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "cmd/commands.h"
 #include "cmd/explain.h"
 #include "cmd/help.h"
 #include "eval/eval.h"
-#include "eval/optimizer_value.h"
-#include "eval/rule_options.h"
 #include "eval/rule_variables.h"
 #include "session/containers.h"
-#include "session/follow.h"
-#include "session/object.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/effect.h"
@@ -129,11 +125,7 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
     return known ? KV_OK : at(src, call->kid[1], e);
 }
 
-/* ---- States of an optimizer ---- */
-
-/* The states of an optimizer: save-states, load-states, and the table of info --states. */
-
-/* ---- Files ---- */
+/* ---- States of an optimizer: files ---- */
 
 static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 {
@@ -144,8 +136,7 @@ static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 /* Places an error at the file, or at the command where the store has no states at all. */
 static int placed(session *s, const ast *call, kv *store, kv_err *e)
 {
-    kv_err why = {0};
-    bool none = e->code != KV_E_IO && kv_describe(store, "states", ignore, NULL, &why);
+    bool none = e->code != KV_E_IO && kv_describe(store, "states", ignore, NULL, &(kv_err){0});
     return unit_at(s, none ? call : call->kid[0], e);
 }
 
@@ -304,12 +295,6 @@ typedef struct compression {
     bool pull;
 } compression;
 
-static void compression_release(compression *c)
-{
-    value_release(&c->type);
-    value_release(&c->threshold);
-}
-
 /* {'type': '2bit', 'threshold': 0.5} */
 static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
 {
@@ -406,7 +391,8 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
             unit_at(s, culprit(call, params, n, e), e);
     }
     buf_release(&text);
-    compression_release(&c);
+    value_release(&c.type);
+    value_release(&c.threshold);
     return rc;
 }
 
@@ -433,8 +419,7 @@ int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 static bool is_type(const char *name)
 {
     const kv_type_ops *ops;
-    kv_err unused = {0};
-    return kv_find_type(name, &ops, &unused) == KV_OK;
+    return kv_find_type(name, &ops, &(kv_err){0}) == KV_OK;
 }
 
 /* The hint lists the types that can be made now, which include those of the plugin. */
@@ -523,10 +508,9 @@ static bool takes_text(void *arg, const char *param)
     session *s = ((const setting_rule *)arg)->s;
     const ast *what = ((const setting_rule *)arg)->call->kid[0];
     value name;
-    kv_err unused = {0};
     if (!what || what->kind == STMT_RULE)
         return optimizer_takes_text(param, what ? what->u.other : NULL);
-    if (eval_text(s, what, "", &name, &unused))
+    if (eval_text(s, what, "", &name, &(kv_err){0}))
         return false;
     int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
     if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0) {
@@ -590,7 +574,6 @@ static bool is_zero(const char *text)
 static void note_unused(session *s, kv *store, const rule_params *p)
 {
     given_rates g = {.s = s};
-    kv_err unused = {0};
     for (int i = 0; i < p->n; i++) {
         const kv_opt *o = &p->opts[i];
         bool none = strcmp(o->value, "none") == 0;
@@ -600,7 +583,7 @@ static void note_unused(session *s, kv *store, const rule_params *p)
             g.wd = none || is_zero(o->value) ? NULL : o;
     }
     if (g.lr || g.wd)
-        kv_describe(store, "rule", compare_rates, &g, &unused);
+        kv_describe(store, "rule", compare_rates, &g, &(kv_err){0});
 }
 
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */

@@ -4,21 +4,17 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "eval/eval_tree.h"
-#include "files/save.h"
+#include "files/files.h"
 #include "io/scalar.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "out/transcript.h"
 #include "run/run.h"
-#include "run/setting.h"
 #include "session/containers.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
-#include "syntax/function.h"
 #include "syntax/read_unit.h"
 
 /* ---- Expected outputs and errors ---- */

@@ -2,6 +2,9 @@
 #ifndef CMD_COMMANDS_H
 #define CMD_COMMANDS_H
 
+#include "base/map.h"
+#include "lang/ast.h"
+#include "lang/source.h"
 #include "syntax/command.h"
 
 struct key_list;
@@ -36,7 +39,7 @@ struct plot;
 /* Draws a prepared plot as `plot` does on the terminal. Errors: io, unsupported, interrupted. */
 int cmd_plot_show(session *s, const struct plot *p, kv_err *e);
 
-/* cmd_time.c, cmd_explain.c, cmd_doctor.c */
+/* cmd_time.c, explain.c, cmd_doctor.c */
 command_fn cmd_time, cmd_sleep, cmd_echo, cmd_history, cmd_profile, cmd_explain, cmd_doctor;
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */
@@ -51,5 +54,22 @@ const char *help_topic(int i);
 void version_text(buf *out);
 /* The part of it that lists the libraries of the build. */
 void version_build(buf *out);
+
+/* ---- Checks of words ---- */
+
+/* Checks of the words of commands that stand for something of which the library has a list: types
+ * of stores, optimizers and their parameters, compressions, capabilities. Only literal words are
+ * looked at; what a variable holds shows when the command runs. See `check` in syntax/command.h. */
+
+/* The type of a store. */
+int check_type(const source *src, const ast *call, const map *types, kv_err *e);
+/* The type of a gradient compression. */
+int check_compression(const source *src, const ast *call, const map *types, kv_err *e);
+/* An optimizer and the names of its parameters. */
+int check_params(const source *src, const ast *call, const map *types, kv_err *e);
+/* A capability of stores. */
+int check_capability(const source *src, const ast *call, const map *types, kv_err *e);
+/* The optimizer, merge or word of the language that help is asked about. */
+int check_help(const source *src, const ast *call, const map *types, kv_err *e);
 
 #endif

@@ -9,12 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "base/stop.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
 #include "io/scalar.h"
 #include "lang/lex.h"
-#include "cmd/commands.h"
-#include "session/show.h"
-#include "term/progress.h"
+#include "run/run.h"
+#include "session/containers.h"
+#include "session/result.h"
+#include "session/unit.h"
+#include "term/terminal.h"
 
 /* Values that are listed one by one, of a key with more. */
 #define VALUES_SHOWN 8
@@ -28,8 +34,7 @@
 static const char *cluster_type(kv *store)
 {
     const kv_type_ops *ops;
-    kv_err unused = {0};
-    if (kv_find_type(kv_type(store), &ops, &unused) || !ops->cluster)
+    if (kv_find_type(kv_type(store), &ops, &(kv_err){0}) || !ops->cluster)
         return NULL;
     return ops->names[0];
 }
@@ -37,8 +42,7 @@ static const char *cluster_type(kv *store)
 static bool can(kv *store, const char *what)
 {
     bool yes = false;
-    kv_err unused = {0};
-    return kv_is_capable(store, what, &yes, &unused) == KV_OK && yes;
+    return kv_is_capable(store, what, &yes, &(kv_err){0}) == KV_OK && yes;
 }
 
 /* teststore, horovod and byteps sum and copy, and keep nothing that could be pulled. */
@@ -156,8 +160,7 @@ static int take_field(void *arg, const kv_field *f, int n, kv_err *e)
 static void describe(kv *store, const char *field, char text[64])
 {
     described d = {.field = field};
-    kv_err unused = {0};
-    kv_describe(store, "store", take_field, &d, &unused);
+    kv_describe(store, "store", take_field, &d, &(kv_err){0});
     memcpy(text, d.text, sizeof d.text);
 }
 
@@ -639,8 +642,7 @@ static void let_go(explainer *x)
         buf_release(&x->told[i]);
     }
     if (x->begun) {
-        kv_err unused = {0};
-        kv_rollback(x->store, &unused);
+        kv_rollback(x->store, &(kv_err){0});
         x->begun = false;
     }
 }
@@ -732,4 +734,133 @@ bool explain_barrier(session *s, kv *store)
     put_out(s, &text, s->explanation != NULL);
     buf_release(&text);
     return !s->explanation;
+}
+
+/* ---- The command ---- */
+
+/* explain: the work that a command would do, or does, in words. */
+
+/* The variables of a scope, and what the arrays and lists hold that they refer to. Elements of
+ * arrays are shared until written, so this copies none. */
+typedef struct snapshot {
+    scope *of;
+    value *values;
+    int64_t n;
+    value_stack objects, contents; /* another object with the same contents for each */
+} snapshot;
+
+static int keep_contents(snapshot *p, value v, kv_err *e)
+{
+    value same = value_none();
+    bool items = value_has_items(v);
+    int rc = items ? value_descend(e) : KV_OK;
+    if (v.kind == VALUE_DICT)
+        dict_settle(v);
+    if (rc == KV_OK && v.kind == VALUE_ARRAY)
+        rc = value_array(&same, kv_array_ref(v.u.box->array), e);
+    else if (rc == KV_OK && v.kind == VALUE_LIST)
+        rc = list_repeat(&same, v, 1, e);
+    else if (rc == KV_OK && v.kind == VALUE_DICT)
+        rc = dict_copy(&same, v, e);
+    if (rc == KV_OK && same.kind != VALUE_NONE &&
+        (rc = value_stack_add(&p->contents, same, e)) == KV_OK)
+        rc = value_stack_add(&p->objects, value_ref(v), e);
+    for (int64_t i = 0; items && i < v.u.list->n && rc == KV_OK; i++)
+        if ((rc = stop_check_at(i, e)) == KV_OK)
+            rc = keep_contents(p, v.u.list->items[i], e);
+    return rc;
+}
+
+static void put_contents_back(snapshot *p)
+{
+    kv_err unused = {0};
+    for (int64_t i = 0; i < p->objects.n; i++) {
+        value object = p->objects.items[i], had = p->contents.items[i];
+        if (object.kind == VALUE_ARRAY) {
+            value_replace(object, kv_array_ref(had.u.box->array));
+        } else if (object.kind == VALUE_DICT) {
+            dict_clear(object);
+            dict_update(object, had, &unused);
+        } else {
+            list_splice(object, 0, object.u.list->n, had, &unused);
+        }
+    }
+    value_stack_release(&p->objects);
+    value_stack_release(&p->contents);
+}
+
+static int snapshot_take(snapshot *p, scope *of, kv_err *e)
+{
+    *p = (snapshot){.of = of};
+    if (!of || !(p->values = mem_alloc(of->n, sizeof *p->values, e)))
+        return of ? KV_E_MEMORY : KV_OK;
+    for (; p->n < of->n; p->n++)
+        p->values[p->n] = value_ref(of->items[p->n].v);
+    int rc = KV_OK;
+    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
+        rc = keep_contents(p, p->values[i], e);
+    return rc;
+}
+
+/* Variables that were made since then are there, but none. */
+static void snapshot_restore(session *s, snapshot *p)
+{
+    scope *here = s->locals;
+    s->locals = p->of == &s->globals ? NULL : p->of;
+    while (p->of && p->of->n > p->n)
+        session_unset(s, p->of->items[p->of->n - 1].name);
+    for (int64_t i = 0; i < p->n; i++) {
+        value_release(&p->of->items[i].v);
+        p->of->items[i].v = p->values[i];
+    }
+    s->locals = here;
+    put_contents_back(p);
+    mem_free(p->values);
+}
+
+/* Runs the command and takes back what it did; what the store did is told to s->explanation. */
+static int try(session *s, const ast *node, kv_err *e)
+{
+    snapshot globals, locals = {0};
+    sink dropped = {.kind = SINK_TAKES};
+    session before = *s;
+    int rc = snapshot_take(&globals, &s->globals, e);
+    if (rc == KV_OK)
+        rc = snapshot_take(&locals, s->locals, e);
+    value last = value_ref(s->last);
+    sink_push(s, &dropped);
+    s->out.recorder.on = false;
+    s->out.verbose = false;
+    if (rc == KV_OK)
+        rc = run_argument(s, node, e);
+    sink_pop(s, &dropped);
+    s->out.recorder.on = before.out.recorder.on;
+    s->out.verbose = before.out.verbose;
+    s->draws = before.draws;
+    snapshot_restore(s, &globals);
+    snapshot_restore(s, &locals);
+    value_release(&s->last);
+    s->last = last;
+    buf_release(&dropped.text);
+    return rc;
+}
+
+int cmd_explain(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *what = call->kid[0];
+    buf text = {0};
+    if (s->guest && what->kind == AST_TEXT)
+        return unit_err(s, what, e, KV_E_UNSUPPORTED,
+                        "the script alone can say whether its calls are explained");
+    if (what->kind == AST_TEXT) {
+        s->explains = strcmp(what->u.text, "on") == 0;
+        return KV_OK;
+    }
+    if (s->explanation)
+        return unit_err(s, what, e, KV_E_USAGE, "explain does not explain itself");
+    s->explanation = &text;
+    int rc = try(s, what, e);
+    s->explanation = NULL;
+    buf_add(&text, "nothing was changed\n");
+    return result_text(out, &text, rc, e);
 }

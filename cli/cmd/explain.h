@@ -8,7 +8,6 @@
 #ifndef CMD_EXPLAIN_H
 #define CMD_EXPLAIN_H
 
-#include "syntax/command.h"
 #include "eval/eval.h"
 #include "cmd/pairs.h"
 

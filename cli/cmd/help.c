@@ -221,12 +221,6 @@ static void command_help(buf *out, const command *c)
         buf_printf(out, "Fails with: %s.\n", c->fails);
 }
 
-static void function_help(buf *out, const function *f)
-{
-    function_usage(out, f);
-    buf_printf(out, "\n  %s\n", f->help);
-}
-
 /* A name that is too long for its column has a line of its own. */
 static void column(buf *out, const char *name, const char *text)
 {
@@ -487,8 +481,10 @@ static bool show_word(const session *s, buf *out, const char *word)
     bool topic = topic_help(s, out, word);
     if (c)
         command_page(out, c);
-    if (f)
-        function_help(out, f);
+    if (f) {
+        function_usage(out, f);
+        buf_printf(out, "\n  %s\n", f->help);
+    }
     if (f && merges_check(word, &(kv_err){0}) == KV_OK)
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));

@@ -2,7 +2,6 @@
 #ifndef CMD_HELP_H
 #define CMD_HELP_H
 
-#include "syntax/command.h"
 #include "syntax/function.h"
 
 /* cli/language.md and the other pages, as `help language` shows them; made by the build. */

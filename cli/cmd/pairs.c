@@ -9,10 +9,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "eval/eval_index.h"
-#include "files/load.h"
-#include "files/named.h"
-#include "session/show.h"
+#include "eval/eval.h"
+#include "files/files.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 
@@ -560,8 +559,7 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
 static const char *name_at(kv *store, int64_t i)
 {
     kv_info info;
-    kv_err unused = {0};
-    return kv_info_at(store, i, &info, &unused) == KV_OK ? info.key.name : NULL;
+    return kv_info_at(store, i, &info, &(kv_err){0}) == KV_OK ? info.key.name : NULL;
 }
 
 /* Keys that begin with the word, as those of a layer do. */

@@ -182,9 +182,8 @@ static void put_parameters(buf *out, const char *text)
 {
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_merge(&rule, &src, &nodes, &unused) == KV_OK;
+    bool read = parse_merge(&rule, &src, &nodes, &(kv_err){0}) == KV_OK;
     if (read && rule_reader(rule, "base"))
         buf_add(out, "--base CKPT");
     for (int i = 0; read && i < rule->nparams; i++) {
@@ -246,13 +245,6 @@ static const char schedules[] =
     "  cosine(max_update=N, final_lr=0)               falls as a half cosine until n = N\n"
     "  each also: base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode=\"linear\"\n";
 
-/* The first line of a rule's comment, without its sign. */
-static void comment_line(buf *out, const char *text)
-{
-    text += strspn(text, "# ");
-    buf_put(out, text, strcspn(text, "\n"));
-}
-
 void optimizer_list(buf *out)
 {
     const char *name, *text, *other, *next;
@@ -266,7 +258,8 @@ void optimizer_list(buf *out)
             i++;
         }
         buf_printf(out, "  %-14s ", buf_text(&names));
-        comment_line(out, text);
+        text += strspn(text, "# ");
+        buf_put(out, text, strcspn(text, "\n"));
         buf_char(out, '\n');
     }
     out->failed |= names.failed;
@@ -385,9 +378,8 @@ static int list_type(void *arg, const kv_field *fields, int n, kv_err *e)
 
 void type_list(buf *out)
 {
-    kv_err e = {0};
     buf_add(out, "Types of stores (create TYPE; help TYPE says more):\n");
-    if (kv_describe(NULL, "types", list_type, out, &e))
+    if (kv_describe(NULL, "types", list_type, out, &(kv_err){0}))
         out->failed = true;
 }
 
@@ -435,8 +427,7 @@ static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)
 bool type_show(buf *out, const char *name)
 {
     wanted w = {.out = out, .name = name};
-    kv_err e = {0};
-    if (kv_describe(NULL, "types", show_type, &w, &e))
+    if (kv_describe(NULL, "types", show_type, &w, &(kv_err){0}))
         out->failed = true;
     return w.found;
 }

@@ -10,14 +10,13 @@
 #include "checkpoint/checkpoint.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
-#include "complete/offer.h"
 #include "lang/lex.h"
-#include "run/setting.h"
+#include "run/run.h"
 #include "session/result.h"
 #include "session/session.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
-#include "syntax/parse_control.h"
+#include "syntax/parse_statement.h"
 #include "syntax/rules.h"
 #include "vm/element.h"
 
@@ -340,13 +339,6 @@ static const struct {
                  {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
                  {"is-capable", offer_capabilities}};
 
-static void offer_own_words(complete_request *r)
-{
-    for (size_t i = 0; i < sizeof own_words / sizeof *own_words; i++)
-        if (strcmp(own_words[i].command, r->command->name) == 0 && !r->at.quote)
-            own_words[i].offer(r);
-}
-
 /* set print.format VALUE */
 static bool is_format_value(const complete_request *r)
 {
@@ -368,7 +360,9 @@ static void complete_argument(complete_request *r)
         break;
     case ARG_WORD:
     case ARG_NAME:
-        offer_own_words(r);
+        for (size_t i = 0; i < sizeof own_words / sizeof *own_words; i++)
+            if (strcmp(own_words[i].command, r->command->name) == 0 && !r->at.quote)
+                own_words[i].offer(r);
         break;
     case ARG_PATH:
     case ARG_PATHS:

@@ -1,6 +1,6 @@
 /* The words of kvctl's command line, from the tables of options by which it is read. See
  * complete_shell.h. */
-#include "complete/complete_shell.h"
+#include "complete/complete.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +12,15 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "checkpoint/checkpoint.h"
-#include "complete/complete.h"
 #include "launch/launch_options.h"
 #include "options/options.h"
 #include "options/shell_option.h"
-#include "out/report.h"
-#include "run/setting.h"
+#include "run/run.h"
 #include "session/result.h"
 #include "session/session.h"
-#include "session/show.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 /* ---- Words ---- */
 
@@ -72,7 +69,7 @@ static void offer(request *r, const char *word, size_t n, const char *about)
     buf_release(&all);
 }
 
-static void offer_word(request *r, const char *word)
+static void put_word(request *r, const char *word)
 {
     offer(r, word, strlen(word), NULL);
 }
@@ -191,7 +188,7 @@ static void offer_settings(request *r)
     for (int i = 0; setting_name(i); i++) {
         buf name = {0};
         buf_printf(&name, "%s=", setting_name(i));
-        offer_word(r, buf_text(&name));
+        put_word(r, buf_text(&name));
         buf_release(&name);
     }
 }
@@ -199,7 +196,7 @@ static void offer_settings(request *r)
 static int offer_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)e;
-    offer_word(arg, field_text(fields, n, "name"));
+    put_word(arg, field_text(fields, n, "name"));
     return KV_OK;
 }
 
@@ -223,15 +220,15 @@ static void offer_value(request *r, const char *kind)
         kv_describe(NULL, "types", offer_type, r, NULL);
     else if (strcmp(kind, "F") == 0)
         for (int f = 0; f <= SHOW_JSON; f++)
-            offer_word(r, show_format_name((show_format)f));
+            put_word(r, show_format_name((show_format)f));
     else if (strcmp(kind, "NAME=VALUE") == 0)
         offer_settings(r);
     else if (strcmp(kind, "WHEN") == 0)
         for (int when = TERMINAL_AUTO; when <= TERMINAL_NEVER; when++)
-            offer_word(r, terminal_when_name((terminal_when)when));
+            put_word(r, terminal_when_name((terminal_when)when));
     else if (strcmp(kind, "SHELL") == 0)
         for (const completion_script *c = completion_scripts; c->shell; c++)
-            offer_word(r, c->shell);
+            put_word(r, c->shell);
     else if (kind[0] >= 'a' && kind[0] <= 'z')
         offer_choices(r, kind);
 }
@@ -275,11 +272,6 @@ static const shell_option *option_of(const shell_table *t, const char *word, boo
     return o;
 }
 
-static bool runs_something(const shell_option *o)
-{
-    return o->letter == 'c' || o->letter == 'f' || is_named(o, "verify");
-}
-
 static bool is_option(const line_state *l, const char *word)
 {
     return !l->words_only && word[0] == '-' && word[1];
@@ -290,7 +282,7 @@ static void see_value(line_state *l, const shell_option *o, const char *text)
 {
     if (is_named(o, "store"))
         l->store = text;
-    l->runs |= runs_something(o);
+    l->runs |= o->letter == 'c' || o->letter == 'f' || is_named(o, "verify");
 }
 
 /* Reads words up to the last, or to the first plain one that is a script or a command. of_launch:
@@ -341,14 +333,6 @@ static void complete_words_of(request *r, int first)
     buf_release(&text);
 }
 
-/* The first word of a line: a script, or a command. */
-static void offer_commands(request *r)
-{
-    for (const command *c = registry.commands; c->name; c++)
-        offer(r, c->name, strlen(c->name), c->summary);
-    r->files = true;
-}
-
 static void complete_line(request *r, int from, const shell_table *t)
 {
     line_state l;
@@ -373,7 +357,9 @@ static void complete_line(request *r, int from, const shell_table *t)
     } else if (l.runs) {
         r->files = true;
     } else {
-        offer_commands(r);
+        for (const command *c = registry.commands; c->name; c++)
+            offer(r, c->name, strlen(c->name), c->summary);
+        r->files = true;
     }
 }
 
@@ -382,12 +368,11 @@ static void complete_attach(request *r)
 {
     line_state l;
     job_list list;
-    kv_err unused = {0};
     read_line(&l, r, 1, &attach_table, true);
     if (l.plain == 0 && r->words[r->n - 1][0] != '-' && !l.open) {
-        if (attach_jobs(&list, &unused) == KV_OK)
+        if (attach_jobs(&list, &(kv_err){0}) == KV_OK)
             for (int64_t i = 0; i < list.n; i++)
-                offer_word(r, list.items[i].name);
+                put_word(r, list.items[i].name);
         attach_jobs_release(&list);
         return;
     }
@@ -413,7 +398,7 @@ static void complete(request *r)
         return;
     }
     for (int i = 0; r->n == 1 && i < PROCESS_WORDS_OF_USERS; i++)
-        offer_word(r, process_words[i]);
+        put_word(r, process_words[i]);
     complete_line(r, 0, &options_table);
 }
 
@@ -448,6 +433,5 @@ static int print_words(int n, char **words, kv_err *e)
 
 int complete_shell_words(int n, char **words)
 {
-    kv_err e = {0};
-    return print_words(n, words, &e) ? EXIT_FAILED : EXIT_DONE;
+    return print_words(n, words, &(kv_err){0}) ? EXIT_FAILED : EXIT_DONE;
 }

@@ -1,6 +1,6 @@
 /* Words of the language, the session and the folder. Files are read for merges when they are
  * small, and of a checkpoint only the header. */
-#include "complete/offer.h"
+#include "complete/complete.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
+#include "session/result.h"
 #include "session/session.h"
-#include "session/show.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 
@@ -38,9 +38,8 @@ void offer_parameters_of(complete_request *r, const char *text, bool merge)
 {
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    if ((merge ? parse_merge : parse_rule)(&rule, &src, &nodes, &unused) == KV_OK)
+    if ((merge ? parse_merge : parse_rule)(&rule, &src, &nodes, &(kv_err){0}) == KV_OK)
         for (int i = 0; i < rule->nparams; i++)
             offer_parameter(r, rule->params[i].name);
     arena_release(&nodes);
@@ -55,14 +54,13 @@ void offer_merges(complete_request *r)
 void offer_merge_parameters(complete_request *r, const char *path)
 {
     struct stat about;
-    kv_err unused = {0};
     char *read;
     size_t bytes;
     const merge_text *t = merge_text_find(path);
     if (t)
         offer_parameters_of(r, t->text, true);
     else if (stat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_MOST &&
-             !file_read_text(path, &read, &bytes, &unused)) {
+             !file_read_text(path, &read, &bytes, &(kv_err){0})) {
         offer_parameters_of(r, read, true);
         mem_free(read);
     }
@@ -105,10 +103,9 @@ void offer_tensors_of(complete_request *r, const char *statement)
     checkpoint *c = NULL;
     struct stat about;
     buf path = {0};
-    kv_err unused = {0};
     if (first_word(&path, statement) && stat(buf_text(&path), &about) == 0 &&
         (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
-        checkpoint_open(&c, buf_text(&path), &weights, &unused) == KV_OK &&
+        checkpoint_open(&c, buf_text(&path), &weights, &(kv_err){0}) == KV_OK &&
         checkpoint_count(c) <= TENSORS_MOST)
         for (int64_t i = 0; i < checkpoint_count(c); i++)
             offer_tensor(r, checkpoint_at(c, i)->name);

@@ -5,27 +5,19 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/mirror.h"
-#include "array/slice.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "cpu/cpu.h"
-#include "eval/eval_def.h"
-#include "eval/eval_index.h"
-#include "eval/eval_tree.h"
-#include "eval/optimizer_value.h"
+#include "eval/rule_variables.h"
 #include "session/containers.h"
-#include "session/object.h"
+#include "session/result.h"
 #include "session/session.h"
-#include "session/show.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
-#include "term/progress.h"
 #include "vm/expr.h"
 
 /* ---- One element operation ---- */
@@ -95,8 +87,7 @@ static int field_format(session *s, const ast *field, const char **format, value
 static bool is_formattable(value v, host *out)
 {
     value number = v;
-    kv_err unused = {0};
-    if (v.kind == VALUE_ARRAY && value_item(&number, v, &unused) != KV_OK)
+    if (v.kind == VALUE_ARRAY && value_item(&number, v, &(kv_err){0}) != KV_OK)
         return false;
     if (!value_is_scalar(number))
         return false;
@@ -453,22 +444,6 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
 {
     int rc = eval_place(s, node, out, e);
     return rc ? rc : check_devices(s, node, out, e);
-}
-
-int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
-{
-    bool real = ctx.device == KV_GPU && !s->gpus_wanted;
-    kv_err why = {0};
-    if (!real || gpu_find(&why)) {
-        if (session_ctx(s, ctx, e) || ctx_check(ctx, e))
-            return unit_at(s, node, e);
-        if (!real || mirror_needed(ctx))
-            return KV_OK;
-        kv_err_set(&why, KV_E_UNSUPPORTED, "it cannot be used (doctor says why)");
-    }
-    unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", ctx.id, why.text);
-    return kv_err_hint(e, "--gpus %d makes virtual ones, which are host memory", ctx.id + 1),
-           KV_E_UNSUPPORTED;
 }
 
 /* The same for a value that is known; releases *out after an error. */

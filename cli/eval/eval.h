@@ -5,8 +5,10 @@
 #include "base/mem.h"
 #include "kv_array.h"
 #include "lang/ast.h"
+#include "session/containers.h"
 #include "session/result.h"
 #include "session/session.h"
+#include "session/unit.h"
 #include "vm/host.h"
 
 /* ---- One element operation ---- */
@@ -69,10 +71,6 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e);
 /* The same, and virtual GPUs are made. */
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 
-/* Checks one of them for work that is done on a GPU for its speed: virtual GPUs will do only where
- * they were asked for with --gpus. Errors, at node: unsupported, value. */
-int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e);
-
 /* base[…]: the value of an AST_INDEX. */
 int eval_index(session *s, const ast *node, value *out, kv_err *e);
 
@@ -125,5 +123,51 @@ int eval_keys(session *s, const ast *node, key_list *out, kv_err *e);
 /* Adds the keys of a store that match a pattern, NULL for all, in the order of updates. */
 int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e);
 void key_list_release(key_list *l);
+
+/* ---- Trees of operators ---- */
+
+/* Returns true for `and`, `or` and `not`, which may skip an operand. */
+bool eval_is_logic(const ast *node);
+
+/* Returns true for an inner node of a tree: all its children are evaluated before it. */
+bool eval_is_inner(const session *s, const ast *node);
+
+/* The value of a tree whose root is an inner node. */
+int eval_tree(session *s, const ast *node, value *out, kv_err *e);
+
+/* The same for a binary operator whose left side, a leaf, has the value left already. */
+int eval_combine(session *s, const ast *node, value left, value *out, kv_err *e);
+
+/* One operator or element-wise function, node, over values of any kind, one for each child. */
+int eval_operate(session *s, const ast *node, const value *args, value *out, kv_err *e);
+
+/* ---- Parts of arrays ---- */
+
+/* Parts of arrays are copies; in NumPy they are views. What changes one in place says so, once. */
+
+/* The same for all arrays in the result of a call, whose arguments are n wholes. */
+void eval_mark_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts);
+/* The same for a row that is taken out of the value of node. */
+void eval_mark_row(session *s, const ast *node, value whole, value row);
+
+/* Warns before v, the value of node, is changed in place, where it holds such parts. */
+void eval_warn_parts(session *s, const ast *node, value v);
+
+/* ---- Functions of the script: what def makes, and their calls ---- */
+
+/* The values that a call gives to parameters, n of them; names[i] is NULL for one by its place. */
+typedef struct call_values {
+    const value *items;
+    const char *const *names;
+    int64_t n;
+} call_values;
+
+/* Runs a STMT_DEF: evaluates the defaults. Errors: unsupported (it reads variables of the function
+ * around it), those of the defaults. */
+int eval_def(session *s, const ast *node, def_values **out, kv_err *e);
+
+/* Calls a function. node: the call. Errors: usage (the arguments do not fit), those of its body. */
+int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
+                         value *out, kv_err *e);
 
 #endif

@@ -1,12 +1,11 @@
 /* A function has a scope of its own. The names that it sets anywhere are its own from the first
  * line on, as in Python, so that none of them means a variable outside of it.
  */
-#include "eval/eval_def.h"
+#include "eval/eval.h"
 
 #include <string.h>
 
 #include "base/suggest.h"
-#include "eval/eval.h"
 #include "session/session.h"
 #include "syntax/effect.h"
 #include "syntax/parse_statement.h"

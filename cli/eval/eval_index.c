@@ -1,13 +1,11 @@
 /* Parts of lists and arrays: a[1], a[0:2, ...], assigning them, and changing them in place. */
-#include "eval/eval_index.h"
+#include "eval/eval.h"
 
 #include "array/slice.h"
 #include "base/stop.h"
-#include "eval/eval.h"
-#include "eval/eval_tree.h"
 #include "session/containers.h"
-#include "session/text.h"
 #include "session/unit.h"
+#include "session/value.h"
 #include "syntax/function.h"
 
 /* ---- Copies that would be views in NumPy ---- */
@@ -107,12 +105,6 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
 {
     *given = node != NULL;
     return node ? eval_int(s, node, "an index", out, e) : KV_OK;
-}
-
-static void release_ranges(array_range *r, int n)
-{
-    for (int i = 0; i < n; i++)
-        kv_array_unref(r[i].ids);
 }
 
 /* Returns true if a list or a mask chooses elements: NumPy copies them, too. */
@@ -293,7 +285,8 @@ static void index_release(index_place *p)
 {
     value_release(&p->whole);
     value_release(&p->key);
-    release_ranges(p->ranges, p->n);
+    for (int i = 0; i < p->n; i++)
+        kv_array_unref(p->ranges[i].ids);
 }
 
 /* The caller releases *p, but not after an error. */
@@ -348,19 +341,16 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
 
 /* ---- Assigning ---- */
 
-static int no_item(session *s, const ast *node, int64_t len, kv_err *e)
-{
-    return unit_err(s, node, e, KV_E_INDEX, "the list has %lld item%s and no such one",
-                    (long long)len, len == 1 ? "" : "s");
-}
-
 /* The item of a list that one index means. */
 static int item_of(session *s, const ast *node, value list, const array_range *r, int n, int64_t *i,
                    kv_err *e)
 {
     int64_t len = list.u.list->n;
     *i = n == 1 && r[0].index < 0 ? r[0].index + len : r[0].index;
-    return n != 1 || !r[0].is_index || *i < 0 || *i >= len ? no_item(s, node, len, e) : KV_OK;
+    return n != 1 || !r[0].is_index || *i < 0 || *i >= len
+               ? unit_err(s, node, e, KV_E_INDEX, "the list has %lld item%s and no such one",
+                          (long long)len, len == 1 ? "" : "s")
+               : KV_OK;
 }
 
 /* The source comes first: where it has the array's elements, these are written elsewhere. */
@@ -535,7 +525,7 @@ static int extend_list(session *s, const ast *node, value list, kv_err *e)
     if (rc)
         return rc;
     if (value_is_sequence(more)) {
-        rc = list_extend(list, more, e);
+        rc = list_splice(list, list.u.list->n, 0, more, e);
     } else {
         rc = unit_err(s, node, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
                       value_kind_name(more));

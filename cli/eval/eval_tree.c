@@ -4,7 +4,7 @@
  * becomes one program that reads each array once (vm/expr.h); when all are scalars it is folded;
  * with texts, lists and tuples it is worked on node by node, since `+` joins these.
  */
-#include "eval/eval_tree.h"
+#include "eval/eval.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,16 +13,11 @@
 #include "array/sparse.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval.h"
 #include "session/containers.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "vm/expr.h"
-
-/* ---- Conditions ---- */
-
-/* Conditions: truth, `and or not`, `a if c else b`, `in`, `is`, and comparisons in a row. */
 
 /* ---- Truth ---- */
 
@@ -473,11 +468,10 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     int rc = hosts && texts ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         value number;
-        kv_err unused = {0};
         if (value_is_scalar(items[i])) {
             hosts[i] = value_host(items[i]);
         } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.box->array) == 0 &&
-                   value_item(&number, items[i], &unused) == KV_OK) {
+                   value_item(&number, items[i], &(kv_err){0}) == KV_OK) {
             hosts[i] = value_host(number);
         } else if ((rc = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
             hosts[i] = host_text(buf_text(&texts[i]));

@@ -1,15 +1,13 @@
 /* Going through values, item by item: `for`, comprehensions, and the targets that items are given
  * to. */
 #include "eval/eval.h"
-#include "eval/eval_index.h"
 
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "session/containers.h"
 #include "session/unit.h"
-#include "syntax/function.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 #include <string.h>
 
@@ -175,14 +173,6 @@ static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds
     return rc;
 }
 
-static void stream_end(stream *st)
-{
-    for (int64_t i = 0; i < st->n; i++)
-        value_release(&st->columns[i].of);
-    mem_free(st->columns);
-    value_release(&st->whole.of);
-}
-
 static int next_of(session *s, const ast *node, walk *w, bool *more, value *out, kv_err *e)
 {
     int rc = next_item(w, more, out, e);
@@ -229,7 +219,10 @@ int eval_each(session *s, const ast *node, const ast *target, scope *own, eval_b
             rc = body(s, arg, &on, e);
     }
     progress_end();
-    stream_end(&st);
+    for (int64_t i = 0; i < st.n; i++)
+        value_release(&st.columns[i].of);
+    mem_free(st.columns);
+    value_release(&st.whole.of);
     return rc;
 }
 

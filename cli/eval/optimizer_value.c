@@ -1,13 +1,12 @@
 /* An optimizer holds only the parameters that it was given; opt.wd looks up the default. */
-#include "eval/optimizer_value.h"
+#include "eval/rule_variables.h"
 
 #include <string.h>
 
 #include "base/num.h"
 #include "lang/parse.h"
 #include "session/containers.h"
-#include "session/follow.h"
-#include "session/object.h"
+#include "session/session.h"
 #include "syntax/rules.h"
 
 /* ---- Parameters as texts ---- */
@@ -143,10 +142,9 @@ static bool rule_default(const char *name, const char *param, value *out, kv_err
 {
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     const char *text = optimizer_text(name);
     source src = {.name = name, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_rule(&rule, &src, &nodes, &unused) == KV_OK, found = false;
+    bool read = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK, found = false;
     for (int i = 0; read && i < rule->nparams && !found; i++)
         if ((found = strcmp(rule->params[i].name, param) == 0))
             value_from_host(out, host_literal(rule->params[i].value), e);

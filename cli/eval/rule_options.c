@@ -1,10 +1,9 @@
 /* Parameters of rules, as options of a command. */
-#include "eval/rule_options.h"
+#include "eval/rule_variables.h"
 
 #include <string.h>
 
 #include "eval/eval.h"
-#include "eval/optimizer_value.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/parse_statement.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "session/follow.h"
+#include "session/session.h"
 #include "syntax/rules.h"
 #include "vm/rule.h"
 

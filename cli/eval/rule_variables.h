@@ -3,6 +3,7 @@
 #ifndef EVAL_RULE_VARIABLES_H
 #define EVAL_RULE_VARIABLES_H
 
+#include "lang/ast.h"
 #include "session/session.h"
 #include "session/unit.h"
 
@@ -39,5 +40,44 @@ int rule_variables_take(session *s, const rule_text *r, rule_params *to, followe
 
 /* Warns of variables that the rule's own names hide. */
 void rule_variables_warn(session *s, const rule_text *r, const rule_params *p);
+
+/* ---- --PARAM V: the parameters that a command gives to a rule ---- */
+
+/* The first word of the call behind word *i, which it moves on, that is an option the command does
+ * not know itself; NULL for none. *i begins at 0, the first word that is no option. */
+const ast *rule_options_next(const ast *call, uint32_t *i);
+
+/* Reads every option but the command's own into p, which begins empty; a flag is "true". A word
+ * that can also be a variable is a text where takes_text says that the parameter is one. After an
+ * error p needs no release. Errors, with place: usage (too many), dtype, those of eval. */
+int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
+                      void *arg, rule_params *p, kv_err *e);
+
+/* Adds to an error that tells one of the options read above (kv_err_option) the place of its value,
+ * and a hint if it is a word that was taken as a text because it is no variable. An option without
+ * a value that is no flag gets another error: usage. Other errors stay as they are. Returns the
+ * code. */
+int rule_options_explain(session *s, const ast *call, kv_err *e);
+
+/* ---- Optimizers and schedules as values ---- */
+
+/* Optimizers and schedules of MXNet as values: opt = mx.optimizer.SGD(learning_rate=0.1), opt.lr,
+ * kv.set_optimizer(opt). */
+
+/* The value of a parameter as the library takes it: of a scalar, an array of one element, a
+ * schedule or a dict. Error: dtype. */
+int optimizer_param_text(value *out, value v, kv_err *e);
+
+/* Adds the parameters of an optimizer. Errors: usage (too many), dtype. */
+int optimizer_params_add(rule_params *p, value object, kv_err *e);
+
+/* Returns true if a call, which names no function, makes an optimizer or a schedule or asks for a
+ * part of one. */
+bool optimizer_value_takes(const ast *call, const value *args, int64_t n);
+
+/* Its value. names[i] is NULL for a positional argument. Errors: usage, and those of the optimizer,
+ * which is tried in a store of its own. */
+int optimizer_value_call(const ast *call, const value *args, const char *const *names, int64_t n,
+                         value *out, kv_err *e);
 
 #endif

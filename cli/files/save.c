@@ -4,13 +4,12 @@
  * that can be wrong with them is found there. Then the file is written beside the old one, and when
  * several are written they are renamed into place together, at the end.
  */
-#include "files/save.h"
+#include "files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -22,11 +21,10 @@
 #include "base/mem.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/safetensors.h"
-#include "files/streams.h"
 #include "io/csv_write.h"
 #include "io/json.h"
 #include "io/npy.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "syntax/effect.h"
 #include "syntax/file_kind.h"
 

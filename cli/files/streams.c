@@ -1,6 +1,6 @@
 /* Streams of fopencookie over files, which look at the interrupt flag: before each piece that is
  * read or written, and after a read that a signal ended. */
-#include "files/streams.h"
+#include "files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "term/line.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- Reading ---- */
 

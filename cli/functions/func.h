@@ -2,186 +2,86 @@
 #ifndef EVAL_FUNC_H
 #define EVAL_FUNC_H
 
+#include "array/reduce.h"
+#include "array/sort.h"
 #include "syntax/function.h"
 
-/* func_make.c: arrays from shapes and numbers */
-int func_ones(function_args *args, value *out, kv_err *e);
-int func_full_like(function_args *args, value *out, kv_err *e);
-int func_ones_like(function_args *args, value *out, kv_err *e);
-int func_full(function_args *args, value *out, kv_err *e);
-int func_arange(function_args *args, value *out, kv_err *e);
-int func_linspace(function_args *args, value *out, kv_err *e);
-int func_eye(function_args *args, value *out, kv_err *e);
-int func_array(function_args *args, value *out, kv_err *e);
-int func_astype(function_args *args, value *out, kv_err *e);
-int func_copy(function_args *args, value *out, kv_err *e);
+/* Several functions that differ in a detail are one here: their rows say which. */
+enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
+enum { LETTERS_UPPER, LETTERS_LOWER, LETTERS_TITLE };
+
+/* func_make.c: arrays from shapes and numbers, also drawn ones */
+function_fn func_ones, func_full_like, func_ones_like, func_full, func_arange, func_linspace,
+    func_eye, func_array, func_astype, func_copy, func_uniform, func_normal, func_permutation,
+    func_randint;
 
 /* func_sparse.c: row_sparse arrays and storage */
-int func_zeros(function_args *args, value *out, kv_err *e);
-int func_row_sparse(function_args *args, value *out, kv_err *e);
-int func_tostype(function_args *args, value *out, kv_err *e);
-int func_dense(function_args *args, value *out, kv_err *e);
-int func_stype(function_args *args, value *out, kv_err *e);
-int func_data(function_args *args, value *out, kv_err *e);
-int func_indices(function_args *args, value *out, kv_err *e);
+function_fn func_zeros, func_row_sparse, func_tostype, func_dense, func_stype, func_data,
+    func_indices;
 
-/* func_random.c */
-int func_uniform(function_args *args, value *out, kv_err *e);
-int func_normal(function_args *args, value *out, kv_err *e);
-int func_permutation(function_args *args, value *out, kv_err *e);
-int func_randint(function_args *args, value *out, kv_err *e);
-
-/* func_shape.c: facts of arrays, and their elements in another arrangement */
-int func_shape(function_args *args, value *out, kv_err *e);
-int func_len(function_args *args, value *out, kv_err *e);
-int func_dtype(function_args *args, value *out, kv_err *e);
-int func_ctx(function_args *args, value *out, kv_err *e);
-int func_reshape(function_args *args, value *out, kv_err *e);
-int func_transpose(function_args *args, value *out, kv_err *e);
-int func_concat(function_args *args, value *out, kv_err *e);
-int func_stack(function_args *args, value *out, kv_err *e);
-int func_split_array(function_args *args, value *out, kv_err *e);
-int func_repeat(function_args *args, value *out, kv_err *e);
-int func_tile(function_args *args, value *out, kv_err *e);
+/* func_shape.c: facts of arrays, axes, joins, elements by their indices */
+function_fn func_shape, func_len, func_dtype, func_ctx, func_in_shape, func_transpose,
+    func_join_arrays, func_split_array, func_repeat, func_tile, func_take, func_nonzero,
+    func_argwhere, func_bincount, func_one_hot, func_ndim, func_size, func_ravel, func_squeeze,
+    func_expand_dims, func_swapaxes, func_moveaxis, func_flip, func_roll, func_outer,
+    func_join_along;
 
 /* func_reduce.c: one number of many */
-int func_sum(function_args *args, value *out, kv_err *e);
-int func_prod(function_args *args, value *out, kv_err *e);
-int func_var(function_args *args, value *out, kv_err *e);
-int func_std(function_args *args, value *out, kv_err *e);
-int func_any(function_args *args, value *out, kv_err *e);
-int func_all(function_args *args, value *out, kv_err *e);
-int func_mean(function_args *args, value *out, kv_err *e);
-int func_max(function_args *args, value *out, kv_err *e);
-int func_min(function_args *args, value *out, kv_err *e);
-int func_argmax(function_args *args, value *out, kv_err *e);
-int func_argmin(function_args *args, value *out, kv_err *e);
-int func_norm(function_args *args, value *out, kv_err *e);
-int func_dot(function_args *args, value *out, kv_err *e);
-int func_average(function_args *args, value *out, kv_err *e);
-int func_array_equal(function_args *args, value *out, kv_err *e);
-int func_isinf(function_args *args, value *out, kv_err *e);
-int func_allclose(function_args *args, value *out, kv_err *e);
+function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_dot, func_average,
+    func_array_equal, func_isinf, func_allclose;
 
 /* func_sort.c: the order of elements, and running sums */
-int func_sort(function_args *args, value *out, kv_err *e);
-int func_argsort(function_args *args, value *out, kv_err *e);
-int func_topk(function_args *args, value *out, kv_err *e);
-int func_unique(function_args *args, value *out, kv_err *e);
-int func_median(function_args *args, value *out, kv_err *e);
-int func_quantile(function_args *args, value *out, kv_err *e);
-int func_percentile(function_args *args, value *out, kv_err *e);
-int func_cumsum(function_args *args, value *out, kv_err *e);
-int func_diff(function_args *args, value *out, kv_err *e);
-
-/* func_pick.c: elements by their indices, and the indices of elements */
-int func_take(function_args *args, value *out, kv_err *e);
-int func_nonzero(function_args *args, value *out, kv_err *e);
-int func_argwhere(function_args *args, value *out, kv_err *e);
-int func_bincount(function_args *args, value *out, kv_err *e);
-int func_one_hot(function_args *args, value *out, kv_err *e);
-
-/* func_axes.c: axes, the order along them, joins */
-int func_ndim(function_args *args, value *out, kv_err *e);
-int func_size(function_args *args, value *out, kv_err *e);
-int func_ravel(function_args *args, value *out, kv_err *e);
-int func_squeeze(function_args *args, value *out, kv_err *e);
-int func_expand_dims(function_args *args, value *out, kv_err *e);
-int func_swapaxes(function_args *args, value *out, kv_err *e);
-int func_moveaxis(function_args *args, value *out, kv_err *e);
-int func_broadcast_to(function_args *args, value *out, kv_err *e);
-int func_flip(function_args *args, value *out, kv_err *e);
-int func_roll(function_args *args, value *out, kv_err *e);
-int func_outer(function_args *args, value *out, kv_err *e);
-int func_vstack(function_args *args, value *out, kv_err *e);
-int func_hstack(function_args *args, value *out, kv_err *e);
-
-/* func_mxnet.c: what MXNet's pages ask of arrays and engines */
-int func_as_in_context(function_args *args, value *out, kv_err *e);
-int func_asscalar(function_args *args, value *out, kv_err *e);
-int func_copyto(function_args *args, value *out, kv_err *e);
-int func_wait_to_read(function_args *args, value *out, kv_err *e);
-int func_waitall(function_args *args, value *out, kv_err *e);
+function_fn func_sort, func_topk, func_unique, func_median, func_quantile, func_cumsum, func_diff;
 
 /* func_list.c: lists, tuples and dicts */
-int func_append(function_args *args, value *out, kv_err *e);
-int func_extend(function_args *args, value *out, kv_err *e);
-int func_insert(function_args *args, value *out, kv_err *e);
-int func_pop(function_args *args, value *out, kv_err *e);
-int func_index(function_args *args, value *out, kv_err *e);
-int func_count(function_args *args, value *out, kv_err *e);
-int func_remove(function_args *args, value *out, kv_err *e);
-int func_clear(function_args *args, value *out, kv_err *e);
-int func_reverse(function_args *args, value *out, kv_err *e);
-int func_list(function_args *args, value *out, kv_err *e);
-int func_tuple(function_args *args, value *out, kv_err *e);
-int func_reversed(function_args *args, value *out, kv_err *e);
-int func_sorted(function_args *args, value *out, kv_err *e);
-int func_enumerate(function_args *args, value *out, kv_err *e);
-int func_zip(function_args *args, value *out, kv_err *e);
-int func_range(function_args *args, value *out, kv_err *e);
-int func_dict(function_args *args, value *out, kv_err *e);
+function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,
+    func_clear, func_reverse, func_list, func_tuple, func_reversed, func_sorted, func_enumerate,
+    func_zip, func_range, func_dict, func_keys, func_values, func_items, func_get, func_update;
 /* keys() of the path of a checkpoint, which func_keys hands on. */
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
-int func_keys(function_args *args, value *out, kv_err *e);
-int func_values(function_args *args, value *out, kv_err *e);
-int func_items(function_args *args, value *out, kv_err *e);
-int func_get(function_args *args, value *out, kv_err *e);
-int func_update(function_args *args, value *out, kv_err *e);
-
-/* func_world.c: contexts, the store, the environment, texts and numbers */
-int func_cpu(function_args *args, value *out, kv_err *e);
-int func_gpu(function_args *args, value *out, kv_err *e);
-int func_env(function_args *args, value *out, kv_err *e);
-int func_args(function_args *args, value *out, kv_err *e);
-int func_has(function_args *args, value *out, kv_err *e);
-int func_type(function_args *args, value *out, kv_err *e);
-int func_rank(function_args *args, value *out, kv_err *e);
-int func_sleep(function_args *args, value *out, kv_err *e);
-int func_num_workers(function_args *args, value *out, kv_err *e);
-int func_rounds(function_args *args, value *out, kv_err *e);
-int func_moved_bytes(function_args *args, value *out, kv_err *e);
-int func_is_capable(function_args *args, value *out, kv_err *e);
-int func_divmod(function_args *args, value *out, kv_err *e);
-int func_round(function_args *args, value *out, kv_err *e);
-int func_bool(function_args *args, value *out, kv_err *e);
-int func_str(function_args *args, value *out, kv_err *e);
-int func_repr(function_args *args, value *out, kv_err *e);
-int func_int(function_args *args, value *out, kv_err *e);
-int func_float(function_args *args, value *out, kv_err *e);
 
 /* func_text.c: texts, as Python has them */
-int func_find(function_args *args, value *out, kv_err *e);
-int func_rfind(function_args *args, value *out, kv_err *e);
-int func_startswith(function_args *args, value *out, kv_err *e);
-int func_endswith(function_args *args, value *out, kv_err *e);
-int func_replace(function_args *args, value *out, kv_err *e);
-int func_strip(function_args *args, value *out, kv_err *e);
-int func_lstrip(function_args *args, value *out, kv_err *e);
-int func_rstrip(function_args *args, value *out, kv_err *e);
-int func_zfill(function_args *args, value *out, kv_err *e);
-int func_upper(function_args *args, value *out, kv_err *e);
-int func_lower(function_args *args, value *out, kv_err *e);
-int func_title(function_args *args, value *out, kv_err *e);
-int func_isdigit(function_args *args, value *out, kv_err *e);
-int func_ord(function_args *args, value *out, kv_err *e);
-int func_chr(function_args *args, value *out, kv_err *e);
+function_fn func_find, func_has_end, func_replace, func_strip, func_zfill, func_change_case,
+    func_isdigit, func_ord, func_chr, func_format;
 
-/* func_text_list.c */
-int func_split(function_args *args, value *out, kv_err *e);
-int func_rsplit(function_args *args, value *out, kv_err *e);
-int func_splitlines(function_args *args, value *out, kv_err *e);
-int func_join(function_args *args, value *out, kv_err *e);
+/* func_text_list.c: texts and lists of them */
+function_fn func_split, func_rsplit, func_splitlines, func_join;
 
-/* func_text_format.c */
-int func_format(function_args *args, value *out, kv_err *e);
+/* func_text_list.c: regular expressions */
+function_fn func_re_match, func_re_sub;
 
-/* func_files.c */
-int func_glob(function_args *args, value *out, kv_err *e);
-int func_script_dir(function_args *args, value *out, kv_err *e);
+/* func_world.c: contexts, the store, the environment, files, engines */
+function_fn func_as_in_context, func_asscalar, func_copyto, func_wait_to_read, func_waitall,
+    func_contexts, func_env, func_args, func_has, func_type, func_rank, func_sleep,
+    func_num_workers, func_rounds, func_moved_bytes, func_is_capable, func_divmod, func_round,
+    func_bool, func_str, func_repr, func_int, func_float, func_glob, func_script_dir;
 
-/* func_regex.c */
-int func_re_match(function_args *args, value *out, kv_err *e);
-int func_re_sub(function_args *args, value *out, kv_err *e);
+/* ---- Pieces of texts ---- */
+
+/* Bytes of a text, for the functions that take texts apart. Borrowed from a value. */
+
+typedef struct piece {
+    const char *text;
+    int64_t n;
+} piece;
+
+/* The text that v is. Error: dtype. */
+int piece_of(value v, const char *what, piece *out, kv_err *e);
+
+/* The text that a function is of: its first argument. Error: dtype. */
+int text_of(function_args *args, piece *out, kv_err *e);
+
+/* The character at a byte and how many bytes it has; U+FFFD for a byte that is no UTF-8. */
+uint32_t piece_character(piece p, int64_t at, int64_t *bytes);
+/* Where the character that ends at `end` begins. */
+int64_t piece_last(piece p, int64_t end);
+
+/* The byte from which `what` stands in p: the first one at or behind from, the last one that ends
+ * at or before end. -1: none. */
+int64_t piece_find(piece p, piece what, int64_t from);
+int64_t piece_find_last(piece p, piece what, int64_t end);
+
+/* count() and index() of a text; those of lists have the same names. */
+function_fn text_count, text_index;
 
 #endif

@@ -2,12 +2,10 @@
 #include "functions/func.h"
 
 #include <fnmatch.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "functions/piece.h"
 #include "session/containers.h"
 #include "vm/host.h"
 
@@ -58,7 +56,7 @@ int func_extend(function_args *args, value *out, kv_err *e)
     *out = value_none();
     if (rc || (rc = eval_items_of(args->v[1], &items, e)))
         return rc;
-    rc = list_extend(args->v[0], items, e);
+    rc = list_splice(args->v[0], args->v[0].u.list->n, 0, items, e);
     value_release(&items);
     return rc;
 }

@@ -5,20 +5,12 @@
 #include "array/arrange.h"
 #include "array/device.h"
 #include "array/slice.h"
-#include "base/mem.h"
 #include "base/philox.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
 #include "engine/pool.h"
 #include "functions/func.h"
 #include "session/containers.h"
-
-/* ---- Arrays from shapes and numbers ---- */
-
-static int number_of_elements(value v, int64_t *n, kv_err *e)
-{
-    return function_int(v, "the number of elements", n, e);
-}
 
 /* ---- Filling ---- */
 
@@ -219,7 +211,7 @@ int func_linspace(function_args *args, value *out, kv_err *e)
     kv_dtype dtype;
     int rc = function_number(args->v[0], "the start of linspace()", &start, e);
     if (rc || (rc = function_number(args->v[1], "the end of linspace()", &stop, e)) ||
-        (args->given[2] && (rc = number_of_elements(args->v[2], &n, e))) ||
+        (args->given[2] && (rc = function_int(args->v[2], "the number of elements", &n, e))) ||
         (rc = function_dtype(args->v[3], KV_FLOAT32, &dtype, e)) ||
         (n > 0 && (rc = check_end(start, dtype, e))) ||
         (n > 1 && (rc = check_end(stop, dtype, e))) ||

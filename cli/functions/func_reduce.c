@@ -208,6 +208,11 @@ static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
     return rc;
 }
 
+int func_reduce(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, (reduce_op)FUNCTION_VARIANT(args), out, e);
+}
+
 int func_sum(function_args *args, value *out, kv_err *e)
 {
     if (list_is_plain(args))
@@ -219,48 +224,11 @@ int func_sum(function_args *args, value *out, kv_err *e)
     return reduce(args, REDUCE_SUM, out, e);
 }
 
-int func_prod(function_args *args, value *out, kv_err *e)
-{
-    return reduce(args, REDUCE_PROD, out, e);
-}
-
-int func_mean(function_args *args, value *out, kv_err *e)
-{
-    return reduce(args, REDUCE_MEAN, out, e);
-}
-
-int func_var(function_args *args, value *out, kv_err *e)
-{
-    return reduce(args, REDUCE_VAR, out, e);
-}
-
-int func_std(function_args *args, value *out, kv_err *e)
-{
-    return reduce(args, REDUCE_STD, out, e);
-}
-
-int func_any(function_args *args, value *out, kv_err *e)
+int func_any_all(function_args *args, value *out, kv_err *e)
 {
     if (list_is_plain(args))
-        return list_any(args, out, e);
-    return reduce(args, REDUCE_ANY, out, e);
-}
-
-int func_all(function_args *args, value *out, kv_err *e)
-{
-    if (list_is_plain(args))
-        return list_all(args, out, e);
-    return reduce(args, REDUCE_ALL, out, e);
-}
-
-int func_argmax(function_args *args, value *out, kv_err *e)
-{
-    return reduce(args, REDUCE_ARGMAX, out, e);
-}
-
-int func_argmin(function_args *args, value *out, kv_err *e)
-{
-    return reduce(args, REDUCE_ARGMIN, out, e);
+        return (FUNCTION_VARIANT(args) == REDUCE_ALL ? list_all : list_any)(args, out, e);
+    return func_reduce(args, out, e);
 }
 
 /* norm(x, ord): the root of the sum of squares, or of the sizes of the elements their sum (1) or
@@ -307,8 +275,9 @@ int func_norm(function_args *args, value *out, kv_err *e)
 
 /* One array: a reduction. Lists and numbers: as in Python. Several arrays are compared element
  * by element, which is arithmetic and does not come here. */
-static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
+int func_extreme(function_args *args, value *out, kv_err *e)
 {
+    reduce_op op = (reduce_op)FUNCTION_VARIANT(args);
     if (list_is_plain(args))
         return list_extreme(args, op == REDUCE_MAX, out, e);
     if (args->nrest == 1) {
@@ -322,16 +291,6 @@ static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
                args->function->name);
     return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name),
            KV_E_DTYPE;
-}
-
-int func_max(function_args *args, value *out, kv_err *e)
-{
-    return extreme(args, REDUCE_MAX, out, e);
-}
-
-int func_min(function_args *args, value *out, kv_err *e)
-{
-    return extreme(args, REDUCE_MIN, out, e);
 }
 
 /* ---- Weights ---- */

@@ -4,15 +4,13 @@
 
 #include "array/arrange.h"
 #include "array/pick.h"
-#include "array/reduce.h"
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "cpu/cpu.h"
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"
-#include "session/text.h"
+#include "session/value.h"
 
 /* ---- Facts ---- */
 
@@ -58,11 +56,8 @@ int func_ctx(function_args *args, value *out, kv_err *e)
 
 /* ---- One array ---- */
 
-/* The array as `arrange` makes it in the shape that the arguments say. */
-static int in_shape(function_args *args,
-                    int (*arrange)(kv_array **out, kv_array *a, int ndim, const int64_t *shape,
-                                   kv_err *e),
-                    value *out, kv_err *e)
+/* In the shape that the arguments say: reshape, and broadcast_to. */
+int func_in_shape(function_args *args, value *out, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -70,13 +65,9 @@ static int in_shape(function_args *args,
     int rc = function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape,
                                e);
     if (!rc)
-        rc = arrange(&made, args->array, ndim, shape, e);
+        rc = (FUNCTION_VARIANT(args) ? arrange_broadcast : arrange_reshape)(&made, args->array,
+                                                                            ndim, shape, e);
     return function_give(out, made, rc, e);
-}
-
-int func_reshape(function_args *args, value *out, kv_err *e)
-{
-    return in_shape(args, arrange_reshape, out, e);
 }
 
 int func_transpose(function_args *args, value *out, kv_err *e)
@@ -125,9 +116,6 @@ int func_tile(function_args *args, value *out, kv_err *e)
 
 /* ---- Several arrays ---- */
 
-typedef int join_fn(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
-                    kv_err *e);
-
 /* The dtype of the arrays together; numbers beside them have no say. */
 static kv_dtype common_dtype(const value *v, int64_t n)
 {
@@ -150,7 +138,8 @@ static bool holds_arrays(value v)
            (value_is_sequence(v) && v.u.list->n > 0 && value_is_sequence(v.u.list->items[0]));
 }
 
-static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e)
+/* concat, and stack. */
+int func_join_arrays(function_args *args, value *out, kv_err *e)
 {
     const value *v = args->rest, *where = args->given[1] ? &args->v[1] : NULL;
     int64_t n = args->nrest, axis = 0, made = 0;
@@ -179,21 +168,12 @@ static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e
                  ? value_float32_array(&a[made], v[made], (kv_ctx){KV_CPU, 0}, e)
                  : value_numbers_array(&a[made], v[made], dtype, (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
-        rc = join_arrays(&joined, a, n, axis, dtype, e);
+        rc = (FUNCTION_VARIANT(args) ? arrange_stack : arrange_concat)(&joined, a, n, axis, dtype,
+                                                                       e);
     for (int64_t i = 0; i < made; i++)
         kv_array_unref(a[i]);
     mem_free(a);
     return function_give(out, joined, rc, e);
-}
-
-int func_concat(function_args *args, value *out, kv_err *e)
-{
-    return join(args, arrange_concat, out, e);
-}
-
-int func_stack(function_args *args, value *out, kv_err *e)
-{
-    return join(args, arrange_stack, out, e);
 }
 
 /* The begin of each part of a split, and the end of the last one: bounds[0 … n]. The caller
@@ -379,11 +359,6 @@ int func_moveaxis(function_args *args, value *out, kv_err *e)
     return ordered(args, order, out, e);
 }
 
-int func_broadcast_to(function_args *args, value *out, kv_err *e)
-{
-    return in_shape(args, arrange_broadcast, out, e);
-}
-
 /* ---- The order along axes ---- */
 
 int func_flip(function_args *args, value *out, kv_err *e)
@@ -474,8 +449,9 @@ out:
 /* ---- Joins ---- */
 
 /* The arrays of a join with at least ndim axes: in front of their own for vstack. */
-static int join_along(function_args *args, bool by_rows, value *out, kv_err *e)
+int func_join_along(function_args *args, value *out, kv_err *e)
 {
+    bool by_rows = FUNCTION_VARIANT(args);
     int64_t n, made = 0;
     if (args->v[0].kind == VALUE_ARRAY) { /* NumPy joins its rows */
         const char *name = args->function->name;
@@ -509,16 +485,6 @@ static int join_along(function_args *args, bool by_rows, value *out, kv_err *e)
         kv_array_unref(a[i]);
     mem_free(a);
     return function_give(out, joined, rc, e);
-}
-
-int func_vstack(function_args *args, value *out, kv_err *e)
-{
-    return join_along(args, true, out, e);
-}
-
-int func_hstack(function_args *args, value *out, kv_err *e)
-{
-    return join_along(args, false, out, e);
 }
 
 /* ---- take ---- */

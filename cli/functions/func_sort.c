@@ -1,7 +1,6 @@
 /* Functions about the order of elements, and running sums. */
 #include "functions/func.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "array/arrange.h"
@@ -34,26 +33,17 @@ static int take_axis(function_args *args, kv_array **a, int64_t *axis, int64_t a
     return rc;
 }
 
-static int sorted(function_args *args, sort_what what, value *out, kv_err *e)
+/* sort, and argsort. */
+int func_sort(function_args *args, value *out, kv_err *e)
 {
     kv_array *a, *made = NULL;
     int64_t axis;
     int rc = take_axis(args, &a, &axis, -1, e);
     if (rc)
         return rc;
-    rc = sort_array(&made, a, what, axis, false, e);
+    rc = sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
     kv_array_unref(a);
     return function_give(out, made, rc, e);
-}
-
-int func_sort(function_args *args, value *out, kv_err *e)
-{
-    return sorted(args, SORT_VALUES, out, e);
-}
-
-int func_argsort(function_args *args, value *out, kv_err *e)
-{
-    return sorted(args, SORT_INDICES, out, e);
 }
 
 /* ---- topk ---- */
@@ -216,9 +206,10 @@ int func_median(function_args *args, value *out, kv_err *e)
     return quantiles(args, &half, 1, NULL, out, e);
 }
 
-/* q, a number or an array of numbers from 0 to `whole`. */
-static int quantiles_of(function_args *args, double whole, value *out, kv_err *e)
+/* q, a number or an array of numbers from 0 to 1, or of percentile to 100. */
+int func_quantile(function_args *args, value *out, kv_err *e)
 {
+    const double whole = FUNCTION_VARIANT(args);
     kv_array *q;
     const void *data;
     int rc = args->v[1].kind == VALUE_ARRAY
@@ -244,16 +235,6 @@ out:
     mem_free(parts);
     kv_array_unref(q);
     return rc;
-}
-
-int func_quantile(function_args *args, value *out, kv_err *e)
-{
-    return quantiles_of(args, 1, out, e);
-}
-
-int func_percentile(function_args *args, value *out, kv_err *e)
-{
-    return quantiles_of(args, 100, out, e);
 }
 
 int func_cumsum(function_args *args, value *out, kv_err *e)

@@ -9,7 +9,6 @@
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "base/suggest.h"
 #include "cpu/cpu.h"
 
 static int parse_storage(value v, kv_storage *out, kv_err *e)

@@ -5,8 +5,7 @@
 #include "base/utf8.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "functions/piece.h"
-#include "session/text.h"
+#include "session/value.h"
 
 /* ---- format ---- */
 
@@ -195,7 +194,7 @@ static bool part_of(value text, int64_t start, int64_t end, piece *out)
 }
 
 /* find and rfind: the character at which a text is found, or -1. */
-static int find(function_args *args, bool last, value *out, kv_err *e)
+int func_find(function_args *args, value *out, kv_err *e)
 {
     piece text, what, part;
     int64_t start = 0, end = INT64_MAX, at = -1;
@@ -207,19 +206,10 @@ static int find(function_args *args, bool last, value *out, kv_err *e)
     if (rc)
         return rc;
     if (part_of(args->v[0], start, end, &part))
-        at = last ? piece_find_last(part, what, part.n) : piece_find(part, what, 0);
+        at = FUNCTION_VARIANT(args) ? piece_find_last(part, what, part.n)
+                                    : piece_find(part, what, 0);
     *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(part.text - text.text + at)));
     return KV_OK;
-}
-
-int func_find(function_args *args, value *out, kv_err *e)
-{
-    return find(args, false, out, e);
-}
-
-int func_rfind(function_args *args, value *out, kv_err *e)
-{
-    return find(args, true, out, e);
 }
 
 int text_index(function_args *args, value *out, kv_err *e)
@@ -245,8 +235,9 @@ int text_count(function_args *args, value *out, kv_err *e)
 }
 
 /* True if a text begins or ends with one of several texts, which may stand in a tuple. */
-static int has_end(function_args *args, bool last, value *out, kv_err *e)
+int func_has_end(function_args *args, value *out, kv_err *e)
 {
+    bool last = FUNCTION_VARIANT(args);
     piece text, end;
     bool found = false;
     int rc = text_of(args, &text, e);
@@ -262,16 +253,6 @@ static int has_end(function_args *args, bool last, value *out, kv_err *e)
     }
     *out = value_bool(found);
     return rc;
-}
-
-int func_startswith(function_args *args, value *out, kv_err *e)
-{
-    return has_end(args, false, out, e);
-}
-
-int func_endswith(function_args *args, value *out, kv_err *e)
-{
-    return has_end(args, true, out, e);
 }
 
 /* ---- Changing ---- */
@@ -333,8 +314,9 @@ static bool is_stripped(piece text, int64_t at, const piece *chars)
     return false;
 }
 
-static int strip(function_args *args, bool left, bool right, value *out, kv_err *e)
+int func_strip(function_args *args, value *out, kv_err *e)
 {
+    bool left = FUNCTION_VARIANT(args) & STRIP_LEFT, right = FUNCTION_VARIANT(args) & STRIP_RIGHT;
     piece text, chars;
     int64_t from = 0, bytes;
     int rc = text_of(args, &text, e);
@@ -351,21 +333,6 @@ static int strip(function_args *args, bool left, bool right, value *out, kv_err 
            is_stripped(text, piece_last(text, text.n), given ? &chars : NULL))
         text.n = piece_last(text, text.n);
     return value_text_new(out, text.text + from, (size_t)(text.n - from), e);
-}
-
-int func_strip(function_args *args, value *out, kv_err *e)
-{
-    return strip(args, true, true, out, e);
-}
-
-int func_lstrip(function_args *args, value *out, kv_err *e)
-{
-    return strip(args, true, false, out, e);
-}
-
-int func_rstrip(function_args *args, value *out, kv_err *e)
-{
-    return strip(args, false, true, out, e);
 }
 
 int func_zfill(function_args *args, value *out, kv_err *e)
@@ -385,14 +352,6 @@ int func_zfill(function_args *args, value *out, kv_err *e)
 
 /* ---- Letters ---- */
 
-typedef enum letters { LETTERS_UPPER, LETTERS_LOWER, LETTERS_TITLE } letters;
-
-static void put_letter(buf *out, uint32_t c)
-{
-    char bytes[4];
-    buf_put(out, bytes, utf8_put(bytes, c));
-}
-
 /* Appends c as a large or small letter; *cased says whether it is a letter that has both. */
 static bool put_cased(buf *out, uint32_t c, bool upper, bool *cased, locale_t unicode)
 {
@@ -406,12 +365,14 @@ static bool put_cased(buf *out, uint32_t c, bool upper, bool *cased, locale_t un
     if ((upper ? large : small) == 0)
         return false;
     *cased = large != small;
-    put_letter(out, upper ? large : small);
+    char bytes[4];
+    buf_put(out, bytes, utf8_put(bytes, upper ? large : small));
     return true;
 }
 
-static int change_case(function_args *args, letters how, value *out, kv_err *e)
+int func_change_case(function_args *args, value *out, kv_err *e)
 {
+    int how = FUNCTION_VARIANT(args);
     piece text;
     buf made = {0};
     bool inside = false; /* a word */
@@ -435,21 +396,6 @@ static int change_case(function_args *args, letters how, value *out, kv_err *e)
     if (unicode)
         freelocale(unicode);
     return value_text_take(out, &made, rc, e);
-}
-
-int func_upper(function_args *args, value *out, kv_err *e)
-{
-    return change_case(args, LETTERS_UPPER, out, e);
-}
-
-int func_lower(function_args *args, value *out, kv_err *e)
-{
-    return change_case(args, LETTERS_LOWER, out, e);
-}
-
-int func_title(function_args *args, value *out, kv_err *e)
-{
-    return change_case(args, LETTERS_TITLE, out, e);
 }
 
 /* Digits of other scripts, and raised ones, stand behind U+065F, or in Latin-1 before U+00C0. */

@@ -21,8 +21,7 @@
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"
-#include "session/object.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
 
@@ -242,8 +241,9 @@ static int one_context(kv_device device, value v, value *out, kv_err *e)
 }
 
 /* gpu(1); gpu() is gpu(0); of a list a list. */
-static int contexts(kv_device device, function_args *args, value *out, kv_err *e)
+int func_contexts(function_args *args, value *out, kv_err *e)
 {
+    kv_device device = (kv_device)FUNCTION_VARIANT(args);
     value v = args->given[0] ? args->v[0] : value_int(0);
     if (!value_is_sequence(v))
         return one_context(device, v, out, e);
@@ -255,23 +255,12 @@ static int contexts(kv_device device, function_args *args, value *out, kv_err *e
     return value_finish(out, rc);
 }
 
-int func_cpu(function_args *args, value *out, kv_err *e)
-{
-    return contexts(KV_CPU, args, out, e);
-}
-
-int func_gpu(function_args *args, value *out, kv_err *e)
-{
-    return contexts(KV_GPU, args, out, e);
-}
-
 /* ---- The store in use ---- */
 
 int func_has(function_args *args, value *out, kv_err *e)
 {
     kv_key key = {0, NULL};
     kv_info info;
-    kv_err why = {0};
     if (args->v[0].kind == VALUE_INT)
         key.id = args->v[0].u.integer;
     else if (args->v[0].kind == VALUE_TEXT)
@@ -279,7 +268,7 @@ int func_has(function_args *args, value *out, kv_err *e)
     else
         return kv_err_set(e, KV_E_DTYPE, "a key is an integer or a text, not %s",
                           value_kind_name(args->v[0]));
-    *out = value_bool(kv_find(args->store, &key, &info, &why) == KV_OK);
+    *out = value_bool(kv_find(args->store, &key, &info, &(kv_err){0}) == KV_OK);
     return KV_OK;
 }
 
@@ -516,11 +505,6 @@ int func_repr(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &text, rc, e);
 }
 
-static int no_number(const char *text, const char *what, kv_err *e)
-{
-    return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is not %s", text, what);
-}
-
 /* Texts are read as they are written in a script, blanks around them left out. */
 static int parse_text(const char *text, bool whole, value *out, kv_err *e)
 {
@@ -536,7 +520,8 @@ static int parse_text(const char *text, bool whole, value *out, kv_err *e)
     else
         used = num_parse(at, len, NUM_BINARY64, &number, &over);
     if (used == 0 || used != len)
-        return no_number(text, whole ? "an integer" : "a number", e);
+        return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is not %s", text,
+                          whole ? "an integer" : "a number");
     if (over)
         return kv_err_set(e, KV_E_VALUE, "%.60s does not fit into 64 bits", text);
     *out = whole ? value_int(integer) : value_float(number);

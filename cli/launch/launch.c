@@ -13,9 +13,7 @@
 #include "kvstore.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_prompt.h"
 #include "options/options.h"
-#include "out/report.h"
 #include "syntax/hints.h"
 #include "term/terminal.h"
 
@@ -92,9 +90,8 @@ static void note_rounds(launch_options *o, const input *inputs, int n, bool quie
         char *text = NULL;
         size_t size;
         struct stat about; /* a pipe can be read only once */
-        kv_err none = {0};
         if (in->kind == INPUT_FILE && stat(in->text, &about) == 0 && S_ISREG(about.st_mode))
-            file_read_text(in->text, &text, &size, &none);
+            file_read_text(in->text, &text, &size, &(kv_err){0});
         if (text || in->kind == INPUT_TEXT)
             seen |= name_words_in(text ? text : in->text, words);
         mem_free(text);

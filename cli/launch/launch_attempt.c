@@ -19,9 +19,6 @@
 #include "base/mem.h"
 #include "launch/jobs_socket.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_job.h"
-#include "launch/launch_losses.h"
-#include "term/exit_code.h"
 #include "term/line.h"
 #include "term/terminal.h"
 

@@ -21,8 +21,7 @@
 
 static void keep(launch_command *c, char *word)
 {
-    kv_err e = {0};
-    if (c->failed || !word || mem_grow(&c->words, &c->cap, c->n + 2, sizeof *c->words, &e)) {
+    if (c->failed || !word || mem_grow(&c->words, &c->cap, c->n + 2, sizeof *c->words, NULL)) {
         mem_free(word);
         c->failed = true;
         return;
@@ -33,13 +32,12 @@ static void keep(launch_command *c, char *word)
 
 void launch_add(launch_command *c, const char *fmt, ...)
 {
-    kv_err e = {0};
     va_list args;
     char *word = NULL;
     va_start(args, fmt);
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    if (n >= 0 && (word = mem_alloc(n + 1, 1, &e))) {
+    if (n >= 0 && (word = mem_alloc(n + 1, 1, NULL))) {
         va_start(args, fmt);
         vsnprintf(word, (size_t)n + 1, fmt, args);
         va_end(args);
@@ -202,9 +200,8 @@ void launch_prefer_own(void)
 {
     char folder[4096], program[4096 + 16];
     const char *before = getenv("PATH");
-    kv_err none = {0};
     buf path = {0};
-    if (launch_self(folder, &none))
+    if (launch_self(folder, &(kv_err){0}))
         return;
     *strrchr(folder, '/') = '\0';
     snprintf(program, sizeof program, "%s/mpirun", folder);

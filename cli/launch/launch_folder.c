@@ -99,7 +99,7 @@ static bool lock_alone(int dir, const char *name, int how, int *fd)
 /* A folder of another user may be a link to anywhere, one of this user cannot become that.
  * last: a folder that has lost its locks is one that another process began to remove; and watchers
  * that still hold it are waited for. */
-static void remove_free(const char *folder, bool last)
+void folder_remove_free(const char *folder, bool last)
 {
     struct stat s;
     int launch = -1, held = -1, dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -116,16 +116,6 @@ static void remove_free(const char *folder, bool last)
         close(dir);
 }
 
-void folder_remove_free(const char *folder)
-{
-    remove_free(folder, false);
-}
-
-void folder_remove_last(const char *folder)
-{
-    remove_free(folder, true);
-}
-
 void folder_sweep(const char *folder)
 {
     static const char start[] = "kvctl-";
@@ -138,7 +128,7 @@ void folder_sweep(const char *folder)
         if (strlen(one->d_name) != strlen(name) || strncmp(one->d_name, start, strlen(start)) != 0)
             continue;
         folder_path(parent, beside, one->d_name);
-        folder_remove_free(beside);
+        folder_remove_free(beside, false);
     }
     if (dir)
         closedir(dir);

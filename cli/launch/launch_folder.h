@@ -12,7 +12,7 @@
  *                nothing: launch is asked to say that it is gone
  *   grow         "RANK -" for each spare that is to become a worker: from launch
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   entries.RANK (of a job with a prompt) a named pipe of its entries, launch_prompt.h
+ *   entries.RANK (of a job with a prompt) a named pipe of its entries, launch_job.h
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run
  *
@@ -47,14 +47,12 @@ int folder_hold(const char *folder, const char *name);
 /* Holds "held" if it is there and nobody is removing it; else -1. */
 int folder_hold_existing(const char *folder);
 
-/* Removes it with its files if it belongs to a job of this user and nobody holds it. */
-void folder_remove_free(const char *folder);
+/* Removes it with its files if it belongs to a job of this user and nobody holds it. last: at the
+ * end of a watcher, which waits for watchers that still hold it or remove it just now, so that it
+ * is gone then, but where launch holds it. What another process had to leave goes too. */
+void folder_remove_free(const char *folder, bool last);
 
-/* The same at the end of a watcher. Waits for watchers that still hold it or remove it just now, so
- * that it is gone then, but where launch holds it. What another process had to leave goes too. */
-void folder_remove_last(const char *folder);
-
-/* The same for all folders of jobs beside it. */
+/* Does so, without `last`, for all folders of jobs beside it. */
 void folder_sweep(const char *folder);
 
 /* Adds a line to `events`, in one write, so that lines of several ranks do not mix. Returns whether

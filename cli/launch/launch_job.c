@@ -21,7 +21,6 @@
 #include "launch/launch_attempt.h"
 #include "launch/launch_command.h"
 #include "launch/launch_hosts.h"
-#include "launch/launch_losses.h"
 #include "term/terminal.h"
 
 /* ---- The hosts of a job can be used ---- */

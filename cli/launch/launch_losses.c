@@ -1,6 +1,6 @@
 /* What a job loses: the processes of an attempt and how they are ended, workers that it goes on
  * without, hosts that are silent. */
-#include "launch/launch_losses.h"
+#include "launch/launch_attempt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,6 @@
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_hosts.h"
-#include "launch/launch_job.h"
-#include "term/exit_code.h"
 #include "term/terminal.h"
 
 /* ---- Processes ---- */

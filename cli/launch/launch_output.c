@@ -1,7 +1,7 @@
 /* Lines that wait are a list. A new line of a rank joins an equal one behind the rank's last line
  * in the list; else it comes directly behind that one, which is in front of what other ranks wrote
  * before, so that those can still be joined. */
-#include "launch/launch_output.h"
+#include "launch/launch_attempt.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -130,10 +130,10 @@ static output_line *find(const launch_output *o, const output_line *after, const
 }
 
 /* Without memory the line is lost, and stdout counts as not written. */
-static void add(launch_output *o, int rank, FILE *to, const char *text, size_t n, int rc)
+static void add(launch_output *o, int number, FILE *to, const char *text, size_t n, int rc)
 {
-    output_rank *r = &o->ranks[rank];
-    output_line like = {.to = to, .n = n, .rank = rank, .text = (char *)(uintptr_t)text};
+    output_rank *r = &o->ranks[number];
+    output_line like = {.to = to, .n = n, .rank = number, .text = (char *)(uintptr_t)text};
     bool joins = to && o->joins[to == stderr];
     output_line *l = joins ? find(o, r->last, &like) : NULL;
     if (!l) {
@@ -154,22 +154,22 @@ static void add(launch_output *o, int rank, FILE *to, const char *text, size_t n
         *at = l;
         o->waiting++;
     }
-    l->from[rank] = true;
+    l->from[number] = true;
     r->last = l;
 }
 
 /* Takes the lines out of a part; all: also the last one, which has no end. */
-static void cut(launch_output *o, int rank, bool to_stderr, bool all)
+static void cut(launch_output *o, int number, bool to_stderr, bool all)
 {
-    buf *part = &o->ranks[rank].part[to_stderr];
+    buf *part = &o->ranks[number].part[to_stderr];
     FILE *to = to_stderr ? stderr : stdout;
     const char *text = buf_text(part), *end = text + part->len, *at = text, *next;
     while (at < end && (next = memchr(at, '\n', (size_t)(end - at)))) {
-        add(o, rank, to, at, (size_t)(next - at), 0);
+        add(o, number, to, at, (size_t)(next - at), 0);
         at = next + 1;
     }
     if (at < end && (all || end - at > MOST_LINE)) {
-        add(o, rank, to, at, (size_t)(end - at), 0);
+        add(o, number, to, at, (size_t)(end - at), 0);
         at = end;
     }
     if (part->data) {
@@ -178,36 +178,36 @@ static void cut(launch_output *o, int rank, bool to_stderr, bool all)
     }
 }
 
-void output_take(launch_output *o, int rank, bool to_stderr, const char *text, size_t n)
+void output_take(launch_output *o, int number, bool to_stderr, const char *text, size_t n)
 {
-    buf *part = &o->ranks[rank].part[to_stderr];
+    buf *part = &o->ranks[number].part[to_stderr];
     buf_put(part, text, n);
     if (part->failed && !o->error)
         o->error = ENOMEM;
     part->failed = false;
-    cut(o, rank, to_stderr, false);
+    cut(o, number, to_stderr, false);
     output_look(o, false);
 }
 
-void output_done(launch_output *o, int rank, int rc)
+void output_done(launch_output *o, int number, int rc)
 {
     for (int i = 0; i < 2; i++)
-        cut(o, rank, i, true);
-    add(o, rank, NULL, "", 0, rc);
+        cut(o, number, i, true);
+    add(o, number, NULL, "", 0, rc);
     output_look(o, false);
 }
 
-void output_idles(launch_output *o, int rank, bool idles)
+void output_idles(launch_output *o, int number, bool idles)
 {
-    o->ranks[rank].idles = idles;
+    o->ranks[number].idles = idles;
     output_look(o, false);
 }
 
-void output_ended(launch_output *o, int rank)
+void output_ended(launch_output *o, int number)
 {
     for (int i = 0; i < 2; i++)
-        cut(o, rank, i, true);
-    output_idles(o, rank, true);
+        cut(o, number, i, true);
+    output_idles(o, number, true);
 }
 
 void output_release(launch_output *o)

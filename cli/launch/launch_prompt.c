@@ -1,6 +1,6 @@
-/* Each worker has a queue of entries and runs the first of them (launch_prompt.h). While the prompt
+/* Each worker has a queue of entries and runs the first of them (launch_job.h). While the prompt
  * waits for keys or for answers, it runs the ticks of the job. */
-#include "launch/launch_prompt.h"
+#include "launch/launch_job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,7 @@
 #include "base/mem.h"
 #include "launch/launch_attempt.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_job.h"
 #include "syntax/read_unit.h"
-#include "term/exit_code.h"
 #include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"
@@ -31,7 +29,7 @@ typedef struct entry {
     struct entry *next;
     int line;       /* of its first line */
     size_t n, sent; /* bytes */
-    char bytes[];   /* as launch_prompt.h has them */
+    char bytes[];   /* as launch_job.h has them */
 } entry;
 
 typedef struct job_worker {

@@ -15,12 +15,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
-#include "base/mem.h"
+#include "launch/launch_attempt.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
-#include "launch/launch_losses.h"
-#include "term/exit_code.h"
 #include "term/terminal.h"
 
 enum {
@@ -248,21 +246,16 @@ static void look_at_start(queue *q)
     take_back(q, SIGINT);
 }
 
-static void look_at_signals(queue *q)
-{
-    int signal;
-    while ((signal = children_next_signal(&q->signals.watched))) {
-        q->ended_by = signal;
-        take_back(q, signal);
-    }
-}
-
 static void tick(queue *q)
 {
     listen_to(q);
     pass_on(q);
     look_at_start(q);
-    look_at_signals(q);
+    int signal;
+    while ((signal = children_next_signal(&q->signals.watched))) {
+        q->ended_by = signal;
+        take_back(q, signal);
+    }
     if (waitpid(q->client, &q->status, WNOHANG) == q->client)
         q->client = 0;
     if (q->client && q->end_ms && clock_ms() > q->end_ms)

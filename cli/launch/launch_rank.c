@@ -21,7 +21,7 @@
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
 
@@ -29,7 +29,7 @@ typedef struct watch {
     const char *folder; /* NULL: nobody wants to be told */
     int number;
     pid_t pid, parent;
-    int out[3];    /* what it writes to stdout, stderr and of entries (launch_prompt.h); or -1 */
+    int out[3];    /* what it writes to stdout, stderr and of entries (launch_job.h); or -1 */
     int signals;   /* signalfd */
     sigset_t mask; /* the rank's signals */
     bool is_over;  /* the job is */
@@ -262,7 +262,7 @@ static int run(watch *w, char **words)
         tick(w);
     /* The daemon of mpirun that ends a job kills all watchers of its host when the first of them
      * has ended, so none may end before the folder is gone. */
-    folder_remove_last(w->folder);
+    folder_remove_free(w->folder, true);
     return EXIT_DONE;
 }
 

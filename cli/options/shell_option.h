@@ -3,7 +3,6 @@
 #ifndef OPTIONS_SHELL_OPTION_H
 #define OPTIONS_SHELL_OPTION_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,9 +19,6 @@ typedef struct completion_script {
 } completion_script;
 
 extern const completion_script completion_scripts[];
-
-/* The text of the script for a shell, or NULL when there is none for it. */
-const char *completion_script_of(const char *shell);
 
 /* ---- Tables of options ---- */
 

@@ -39,7 +39,9 @@
 #define OUT_RECORD_H
 
 #include "lang/ast.h"
+#include "session/session.h"
 #include "syntax/command.h"
+#include "term/terminal.h"
 
 /* A command that runs. */
 typedef struct record {
@@ -59,5 +61,17 @@ void record_error(session *s, const ast *node, const kv_err *e);
 
 /* With --json notes the keys that a command works on. */
 int record_keys(session *s, result *out, const kv_key *keys, int64_t n, kv_err *e);
+
+/* ---- Errors as people read them, and exit codes ---- */
+
+/* Appends e as report_error writes it, and empties the session's details. */
+void report_text(session *s, const kv_err *e, buf *out);
+
+/* Writes e to stderr: place, sentence, source line with a caret, details, hint. Keeps the exit code
+ * of the first error of the session, and empties the session's details. */
+void report_error(session *s, const kv_err *e);
+
+/* Reports all that --check found, in the order of files and places, each error once. */
+void check_report(session *s);
 
 #endif

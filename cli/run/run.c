@@ -9,19 +9,16 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "eval/eval_def.h"
-#include "files/save.h"
+#include "files/files.h"
 #include "out/record.h"
-#include "out/report.h"
 #include "out/transcript.h"
-#include "run/shell.h"
-#include "session/show.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);
 
@@ -663,26 +660,11 @@ static bool expect_follows(const session *s, const ast *block, uint32_t i, bool 
     return follows && !command_is(block->kid[i], COMMAND_EXPECTS);
 }
 
-static void hear(session *s, sink *heard)
-{
-    s->out.previous.missed = false;
-    sink_push(s, heard);
-}
-
-static void remember(session *s, sink *heard)
-{
-    sink_pop(s, heard);
-    buf_release(&s->out.previous.text);
-    s->out.previous.text = heard->text;
-    s->out.previous.present = true;
-}
-
 /* A statement of a text failed. Under -k the error is reported, and the next statement runs. */
 static int stop_or_report(session *s, unit *u, kv_err *e)
 {
-    kv_err unused = {0};
     unit_failed(s, u);
-    if (!s->keep_going || session_interrupted(s, &unused))
+    if (!s->keep_going || session_interrupted(s, &(kv_err){0}))
         return session_reason(s, e);
     report_error(s, e);
     *e = (kv_err){0};
@@ -707,16 +689,22 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
             if (s->begins)
                 s->begins(text, i);
         }
-        if (hears)
-            hear(s, &heard);
+        if (hears) {
+            s->out.previous.missed = false;
+            sink_push(s, &heard);
+        }
         if (is_last_expression(s, block, i)) {
             value_release(&f->returned);
             rc = eval(s, node->kid[0], &f->returned, e);
         } else {
             rc = run_statement(s, node, f, e);
         }
-        if (hears)
-            remember(s, &heard);
+        if (hears) {
+            sink_pop(s, &heard);
+            buf_release(&s->out.previous.text);
+            s->out.previous.text = heard.text;
+            s->out.previous.present = true;
+        }
         kv_assert(s->out.sinks == sinks, "statement %u of %u leaves a sink behind", i + 1,
                   block->n);
         if (rc && text)

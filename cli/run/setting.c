@@ -1,5 +1,5 @@
 /* The table of settings: their names, what they take, and where each is kept. */
-#include "run/setting.h"
+#include "run/run.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #include "base/num.h"
 #include "base/suggest.h"
+#include "session/result.h"
 #include "syntax/function.h"
-#include "session/show.h"
 #include "term/terminal.h"
 
 typedef enum setting_kind { INT, INT64, SECONDS, FORMAT, SWITCH, WHEN } setting_kind;

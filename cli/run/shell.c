@@ -1,11 +1,10 @@
 /* Commands of the shell. */
-#include "run/shell.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,8 +15,8 @@
 #include "session/visit.h"
 #include "syntax/effect.h"
 #include "term/line.h"
-#include "term/progress.h"
 #include "term/signals.h"
+#include "term/terminal.h"
 
 /* Writes text to fd. Returns 0, also when the reader has left; else an errno. */
 static int feed(session *s, int fd, const char *text, size_t n)
@@ -142,14 +141,13 @@ static int run(session *s, const char *line, const char *text, size_t n, int fil
     return judge(s, line, status, e);
 }
 
-/* The same, but its output is caught: by `to`, or as output of the session. */
-static int run_caught(session *s, const char *line, const char *text, size_t n, buf *to, kv_err *e)
+int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e)
 {
     int file = memfd_create("output", MFD_CLOEXEC);
     if (file < 0)
         return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(errno));
     kv_err ended = {0};
-    int status = run(s, line, text, n, file, &ended), rc = take_output(s, file, to, e);
+    int status = run(s, line, text, n, file, &ended), rc = take_output(s, file, out, e);
     close(file);
     if (rc == KV_OK && status)
         *e = ended;
@@ -163,12 +161,7 @@ int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *
     if (session_would(s, "run", line))
         return KV_OK;
     if (is_caught(s))
-        return run_caught(s, line, text, n, NULL, e);
+        return shell_filter(s, line, text, n, NULL, e);
     s->out.previous.missed = true;
     return run(s, line, text, n, -1, e);
-}
-
-int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e)
-{
-    return run_caught(s, line, text, n, out, e);
 }

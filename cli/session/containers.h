@@ -4,6 +4,7 @@
 #ifndef SESSION_CONTAINERS_H
 #define SESSION_CONTAINERS_H
 
+#include "base/map.h"
 #include "lang/ast.h"
 #include "session/value.h"
 
@@ -21,10 +22,9 @@ int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e);
 /* These change the list itself, so that every name of it sees the change. Errors: value (the list
  * would hold itself), memory; the list is unchanged then. */
 int list_append(value list, value item, kv_err *e);
-int list_extend(value list, value from,
-                kv_err *e); /* from: a list or tuple, also the list itself */
 int list_set(value list, int64_t i, value item, kv_err *e); /* 0 <= i < n */
-/* Puts the items of `from` in the place of the n items that begin at i. */
+/* Puts the items of `from`, a list or tuple, also the list itself, in the place of the n items that
+ * begin at i. */
 int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e);
 
 /* *holds becomes the result of `a op b`, op being one of OP_EQ … OP_GE: the first two items that
@@ -100,5 +100,40 @@ int dict_pairs(value dict, value *out, kv_err *e);
 
 /* The error for a key that is not there: key, with the keys that are like it. */
 int dict_no_key(value dict, value key, kv_err *e);
+
+/* ---- Values of a def ---- */
+
+typedef struct def_values {
+    int64_t refs;
+    map assigned; /* the names that the function sets, to 0 */
+    int64_t n;
+    value defaults[]; /* for each parameter; none where it has no default */
+} def_values;
+
+void def_values_unref(def_values *d); /* NULL is fine */
+
+/* ---- Objects ---- */
+
+/* Values with a name and named parts that never change: an optimizer of MXNet, such as
+ * SGD(momentum=0.9), or a schedule of learning rates. A store and the class that type(x) gives are
+ * names without parts, <KVStore local> and <class 'KVStore'>. */
+
+/* names[i] is NULL for a part given by its position. Takes references of its own. */
+int object_new(value *out, const char *name, const value *parts, const char *const *names,
+               int64_t n, kv_err *e);
+/* A store of this type. */
+int object_store(value *out, const char *type, kv_err *e);
+/* The class of any value, by the name that Python or MXNet gives it. */
+int object_class(value *out, value of, kv_err *e);
+
+const char *object_name(value v);
+int64_t object_count(value v);
+/* The i-th part; *name is "" where it has none. */
+value object_part(value v, int64_t i, const char **name);
+/* The part of this name, or NULL. */
+const value *object_find(value v, const char *name);
+
+bool object_is_optimizer(value v);
+bool object_is_schedule(value v);
 
 #endif

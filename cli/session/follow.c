@@ -1,5 +1,5 @@
 /* Variables that rules read: the lists of the stores, and what an assignment does. */
-#include "session/follow.h"
+#include "session/session.h"
 
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "session/show.h"
 
 /* ---- Tables ---- */
 

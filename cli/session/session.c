@@ -15,14 +15,10 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "session/follow.h"
-#include "session/object.h"
+#include "session/containers.h"
 #include "session/result.h"
-#include "session/show.h"
 #include "session/unit.h"
 #include "session/visit.h"
-#include "term/pager.h"
-#include "term/progress.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
@@ -352,11 +348,10 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
     if (s->guest && ctx.device == KV_GPU && !s->gpus_announced)
         return kv_err_set(e, KV_E_UNSUPPORTED, "a look at a job makes no GPUs");
     bool asked = s->gpus_wanted && s->virtual_gpus > 0;
-    kv_err why = {0};
     if (ctx.device != KV_GPU || s->gpus_announced)
         return KV_OK;
     if (!asked)
-        kv_describe(NULL, "gpus", note_usable, &s->gpus_announced, &why);
+        kv_describe(NULL, "gpus", note_usable, &s->gpus_announced, &(kv_err){0});
     if (s->gpus_announced)
         return KV_OK;
     if (ctx.id >= s->virtual_gpus) {
@@ -557,13 +552,12 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
     buf text = {0};
-    kv_err unused = {0};
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
     if (!scope_variable(&s->told, buf_text(&text))) {
         warn(s, node, &text);
-        scope_add(&s->told, buf_text(&text), value_none(), 0, &unused);
+        scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
     }
     buf_release(&text);
 }

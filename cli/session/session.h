@@ -9,7 +9,6 @@
 #include "io/print.h"
 #include "kvstore.h"
 #include "lang/ast.h"
-#include "lang/source.h"
 #include "session/value.h"
 
 /* The forms in which arrays are shown and written to stdout. */
@@ -58,7 +57,7 @@ typedef struct heard_output {
 typedef struct variable {
     const char *name; /* owned */
     value v;
-    uint32_t follow; /* its number when rules follow it, see session/follow.h; 0: none ever did */
+    uint32_t follow; /* its number when rules follow it, see below; 0: none ever did */
 } variable;
 
 typedef struct scope {
@@ -70,7 +69,7 @@ typedef struct scope {
     bool quiet;          /* its expressions are not shown */
 } scope;
 
-/* The names that the rule of a store reads, see session/follow.h. All zero: none. */
+/* The names that the rule of a store reads, see below. All zero: none. */
 typedef struct followed_names {
     struct followed *items;
     int64_t n, cap;
@@ -115,7 +114,7 @@ struct session;
 struct ast;
 struct plot;
 
-/* Functions that a guest replaces in the session of a script: see attach/attach_serve.h. arg is
+/* Functions that a guest replaces in the session of a script: see attach/attach.h. arg is
  * the guest's. */
 typedef struct guest_ops {
     void *arg;
@@ -307,5 +306,44 @@ extern struct registry {
     int (*run_method_call)(session *s, const ast *node, value *out, kv_err *e);
     int (*load)(session *s, const ast *node, value *out, kv_err *e);
 } registry;
+
+/* ---- Variables that rules of stores follow ---- */
+
+/* A rule that reads variables has them as parameters, which an assignment to
+ * the variable changes, as set-optimizer --update does.
+ *
+ * A variable that is followed carries a number, so that assigning another one costs nothing. A
+ * name that every rule has, such as lr, may be read by a def before the script has a variable of
+ * that name: the name is awaited, and followed from its first assignment on.
+ */
+
+/* One name that the rule of a store reads. */
+typedef struct followed {
+    char *name;
+    uint32_t number; /* of the variable; 0: it is awaited */
+} followed;
+
+/* A scalar as the value of a parameter. quoted: a text stands in "", so that "5" is none of the
+ * numbers. */
+int follow_text(value *out, value v, bool quoted, kv_err *e);
+
+/* Adds a name to those that the next rule reads. here: the variable, or NULL for one to await. */
+int follow_add(session *s, followed_names *f, const char *name, variable *here, kv_err *e);
+
+/* The rule of the store in use reads these names from now on. Takes them; rule is its name. */
+void follow_use(session *s, followed_names *f, const char *rule);
+void follow_release(followed_names *f);
+
+/* Behind rollback: the rule of the store in use is that of the begin, with the values that
+ * variables have now. Behind commit it stays. */
+int follow_rollback(session *s, kv_err *e);
+void follow_commit(session *s);
+
+/* Before a variable is assigned: changes the rules that follow it. Error: dtype (a rule holds no
+ * such value), those of kv_update_optimizer; the variable is not assigned then. */
+int follow_assign(session *s, uint32_t number, value v, kv_err *e);
+
+/* The same for a new global: its number if a rule has awaited it, else 0. */
+int follow_new(session *s, const char *name, value v, uint32_t *number, kv_err *e);
 
 #endif

@@ -1,9 +1,8 @@
 /* Values as text in each of the output formats. A bare expression and print differ only in `repr`;
  * formats for programs (csv, raw, json) know no such difference and shorten nothing.
  */
-#include "session/show.h"
+#include "session/result.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
@@ -14,7 +13,6 @@
 #include "io/json.h"
 #include "lang/parse.h"
 #include "session/containers.h"
-#include "session/result.h"
 
 /* ---- Tables as CSV ---- */
 
@@ -95,12 +93,6 @@ static int show_raw(buf *out, kv_array *a, kv_err *e)
     return rc;
 }
 
-static void drop_newline(buf *out, size_t from)
-{
-    while (out->len > from && out->data[out->len - 1] == '\n')
-        out->data[--out->len] = '\0';
-}
-
 /* The array itself is awaited by what uses it next. */
 static int await_array(session *s, kv_array *a, kv_err *e)
 {
@@ -149,7 +141,8 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     case SHOW_JSON:
         return json_write(out, a, e);
     }
-    drop_newline(out, from);
+    while (out->len > from && out->data[out->len - 1] == '\n')
+        out->data[--out->len] = '\0';
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /* Texts as values. A value points at the text itself, so that it is used like any other; what is
  * known of it stands in front. */
-#include "session/text.h"
+#include "session/value.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -86,14 +86,6 @@ int unit_of_text(session *s, unit **out, const char *name, char *text, size_t n,
     return KV_OK;
 }
 
-static void unit_free(unit *u)
-{
-    arena_release(&u->nodes);
-    mem_free((char *)u->src.text);
-    mem_free((char *)u->src.name);
-    mem_free(u);
-}
-
 static void unlink_unit(session *s, const unit *u)
 {
     unit **at = &s->units;
@@ -111,7 +103,10 @@ void unit_drop(session *s, unit *u)
     if (s->out.recorder.unit == u)
         s->out.recorder.unit = NULL;
     unlink_unit(s, u);
-    unit_free(u);
+    arena_release(&u->nodes);
+    mem_free((char *)u->src.text);
+    mem_free((char *)u->src.name);
+    mem_free(u);
 }
 
 void unit_failed(session *s, unit *u)

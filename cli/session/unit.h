@@ -55,7 +55,7 @@ typedef struct definition {
     unit *unit;
     const ast *node; /* STMT_DEF */
     bool nested;     /* a function defined it */
-    struct def_values *values; /* shared by the calls that run: see object.h */
+    struct def_values *values; /* shared by the calls that run: see containers.h */
 } definition;
 
 /* An updater of the script. */

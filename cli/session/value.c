@@ -16,7 +16,6 @@
 #include "base/stop.h"
 #include "cpu/cpu.h"
 #include "io/scalar.h"
-#include "session/text.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
@@ -586,8 +585,7 @@ static bool print_number(buf *out, kv_array *a)
     char text[NUM_TEXT_MAX];
     kv_dtype dtype = kv_array_dtype(a);
     const void *data;
-    kv_err unused = {0};
-    if (kv_array_ndim(a) > 0 || kv_array_read(a, &data, &unused))
+    if (kv_array_ndim(a) > 0 || kv_array_read(a, &data, &(kv_err){0}))
         return false;
     if (kv_dtype_is_float(dtype))
         num_repr(text, scalar_float(dtype, data, 0), scalar_width(dtype));

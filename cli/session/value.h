@@ -23,7 +23,7 @@ typedef enum value_kind {
     VALUE_LIST,
     VALUE_TUPLE,
     VALUE_DICT,
-    VALUE_OBJECT /* an optimizer, a schedule or a class: session/object.h */
+    VALUE_OBJECT /* an optimizer, a schedule or a class: session/containers.h */
 } value_kind;
 
 typedef struct value_list value_list;
@@ -34,7 +34,7 @@ typedef struct value {
     union {
         int64_t integer; /* VALUE_BOOL: 0 or 1 */
         double number;
-        const char *text; /* counted: see text.h */
+        const char *text; /* counted: see below */
         kv_ctx ctx;
         array_box *box;
         value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_DICT, VALUE_OBJECT */
@@ -64,7 +64,7 @@ struct array_box {
     int64_t refs;
     kv_array *array;
     bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
-    array_part part; /* NumPy would give a view: see eval/eval_index.h; or none */
+    array_part part; /* NumPy would give a view: see eval/eval.h; or none */
 };
 
 value value_none(void);
@@ -160,12 +160,38 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
 
 /* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists
  * are summarised, <NDArray 2x3 @gpu(0)>, but those of shape () are shown as their number. So is an
- * array itself: see show.h for its elements. What print shows of a row_sparse array is MXNet's, a
+ * array itself: see result.h for its elements. What print shows of a row_sparse array is MXNet's, a
  * bare expression also shows how many rows it holds. */
 void value_print(buf *out, value v, bool repr);
 
 /* The same with the elements of the arrays inside lists, as `arrays` shows them; NULL: summaries.
  * Errors: those of print_array. */
 int value_print_arrays(buf *out, value v, bool repr, const print_style *arrays, kv_err *e);
+
+/* ---- Texts ---- */
+
+/* Texts as values: counted UTF-8 that never changes, indexed by characters.
+ *
+ * A text knows how many bytes and characters it has, and where the last character that was asked
+ * for begins, so that a loop over a text takes linear time. Bytes that are no UTF-8 count as one
+ * character each.
+ */
+
+int64_t text_bytes(value text);
+int64_t text_length(value text); /* characters */
+
+/* The byte at which character i begins, 0 <= i <= text_length. */
+int64_t text_byte_of(value text, int64_t i);
+
+/* n characters: from, from + step, …, all of which are there. */
+int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_err *e);
+
+/* Puts `more` behind a text that *text alone refers to, if it does: in time of what is added, but
+ * for a copy now and then. Returns false, with nothing changed, when others refer to it too. */
+bool text_append(value *text, value more, int *code, kv_err *e);
+
+/* Another reference, and the end of one; for value.c. */
+void text_ref(const char *text);
+void text_unref(const char *text);
 
 #endif

@@ -65,10 +65,9 @@ void visit_end(const session *s)
 
 void visit_end_profile(const session *s)
 {
-    kv_err unused = {0};
     visit_lock(s);
     if (s->visit && s->visit->profiles) {
-        kv_profile_stop(&unused);
+        kv_profile_stop(&(kv_err){0});
         s->visit->profiles = false;
     }
     visit_unlock(s);

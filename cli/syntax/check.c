@@ -400,8 +400,7 @@ static bool is_word(const ast *call, const ast *option)
 static __attribute__((noinline)) int read_updater(names *n, const ast *def, bool *is)
 {
     rule_ast *rule;
-    kv_err unused = {0};
-    *is = updater_of_def(&rule, n->src, def, &n->unit->nodes, &unused) == KV_OK;
+    *is = updater_of_def(&rule, n->src, def, &n->unit->nodes, &(kv_err){0}) == KV_OK;
     return *is ? read_rule(n, rule) : KV_OK;
 }
 

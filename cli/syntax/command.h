@@ -5,7 +5,6 @@
 #define SYNTAX_COMMAND_H
 
 #include "base/map.h"
-#include "base/mem.h"
 #include "lang/ast.h"
 #include "lang/source.h"
 #include "session/result.h"

@@ -32,8 +32,13 @@ enum {
     FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
     FUNCTION_VIEW = 128,  /* its arrays are parts of its arguments; NumPy's are views of them */
     FUNCTION_ROWS = 256,  /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
-    FUNCTION_CHANGES = 512 /* a method that changes its x */
+    FUNCTION_CHANGES = 512, /* a method that changes its x */
+    FUNCTION_VARIANT_SHIFT = 16 /* above it: which of several functions the code is to be */
 };
+
+#define FUNCTION_VARIANT(args) ((args)->function->flags >> FUNCTION_VARIANT_SHIFT)
+
+typedef int function_fn(function_args *args, value *out, kv_err *e);
 
 typedef struct function {
     const char *name;
@@ -41,7 +46,7 @@ typedef struct function {
      * may be given by name. A positional context goes to the one called ctx. */
     const char *params[FUNCTION_MAX_PARAMS + 1];
     int flags;
-    int (*call)(function_args *args, value *out, kv_err *e);
+    function_fn *call;
     const char *help; /* one line */
 } function;
 

@@ -409,11 +409,6 @@ static bool stands_apart(parser *p, const command *c)
     return false;
 }
 
-static ast *one_of_several(parser *p, const command_arg *a)
-{
-    return a->kind == ARG_VALUES ? parse_value(p) : parse_path_word(p, a->name);
-}
-
 /* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL.
  * commas: they may stand between the values, because no list of keys is before these. */
 static ast *several(parser *p, const command *c, const command_arg *a, const ast *before,
@@ -427,7 +422,9 @@ static ast *several(parser *p, const command *c, const command_arg *a, const ast
     do {
         bool comma = commas && list.n > 0 && parse_accept(p, SIGN1(','));
         ok = ok && (list.n == 0 || comma || stands_apart(p, c));
-        ok = ok && parse_append(p, &list, one_of_several(p, a));
+        ok = ok && parse_append(p, &list,
+                                a->kind == ARG_VALUES ? parse_value(p)
+                                                      : parse_path_word(p, a->name));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
     return ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
 }

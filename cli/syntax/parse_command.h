@@ -125,4 +125,14 @@ ast *parse_explained(parser *p);
 ast *parse_block(parser *p);
 ast *parse_one_statement(parser *p);
 
+/* ---- The call form: kv.push(3, a) ---- */
+
+/* The method of a store, of which the name was taken, with its arguments if a `(` is next. Gives an
+ * AST_STORE; NULL without an error when no command has such a method. */
+ast *parse_method(parser *p, const ast *store, const token *name);
+
+/* `kv = mx.kv.create('local')` makes a store called kv: the command for it. Any other assignment
+ * stays as it is. */
+ast *parse_store_made(parser *p, ast *assign);
+
 #endif

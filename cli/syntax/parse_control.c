@@ -1,23 +1,17 @@
 /* The parser of statements that begin with a keyword: import, branches, loops, functions. */
-#include "syntax/parse_control.h"
+#include "syntax/parse_statement.h"
 
 #include <string.h>
 
 #include "syntax/hints.h"
 #include "syntax/parse_command.h"
-#include "syntax/parse_statement.h"
 
 /* ---- import, and npx.set_np() ---- */
-
-static bool begins_import(parser *p)
-{
-    return parse_is_word(p, "import") || parse_is_word(p, "from");
-}
 
 bool parse_at_import(parser *p)
 {
     token t = *parse_peek(p);
-    bool import = begins_import(p), of_module = false;
+    bool import = parse_is_word(p, "import") || parse_is_word(p, "from"), of_module = false;
     if (import)
         parse_take(p);
     while (!import && parse_skip_module(p))
@@ -213,14 +207,6 @@ static ast *repeat_statement(parser *p, uint32_t pos)
 
 /* ---- Functions ---- */
 
-static bool starred_parameter(parser *p)
-{
-    token t = *parse_peek(p);
-    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "a function takes a fixed number of arguments");
-    kv_err_hint(p->e, "give it a list: def f(items)");
-    return false;
-}
-
 /* (a, b=1) of a def, appended to list as AST_NAME, or AST_ARG with a default value. */
 static bool parameters(parser *p, ast_list *list)
 {
@@ -232,8 +218,12 @@ static bool parameters(parser *p, ast_list *list)
     bool defaults = false;
     while (!parse_is_sign(p, SIGN1(')'))) {
         token t = *parse_peek(p);
-        if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*')))
-            return starred_parameter(p);
+        if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*'))) {
+            parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED,
+                       "a function takes a fixed number of arguments");
+            kv_err_hint(p->e, "give it a list: def f(items)");
+            return false;
+        }
         const char *name = parse_new_name(p, "the name of a parameter or `)`");
         for (uint32_t i = 1; name && i < list->n; i++) /* the first is the body's place */
             if (strcmp(list->items[i]->u.text, name) == 0)

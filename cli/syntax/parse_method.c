@@ -4,13 +4,12 @@
  * the table has one. What comes out is the node that the command itself has, so that nothing behind
  * the parser knows of two forms; only around it an AST_STORE says which store is meant.
  */
-#include "syntax/parse_method.h"
+#include "syntax/parse_command.h"
 
 #include <string.h>
 
 #include "base/suggest.h"
 #include "syntax/hints.h"
-#include "syntax/parse_command.h"
 #include "syntax/parse_statement.h"
 #include "syntax/rules.h"
 
@@ -326,14 +325,6 @@ static bool is_whole(method_call *m, const token *name)
     return !what || fail(m, name->pos, name->end, what, n, "needs ");
 }
 
-static void read_table(method_call *m)
-{
-    const char *method = m->b.c->method, *open = method ? strchr(method, '(') : NULL;
-    const char *colon = open ? strchr(open, ':') : NULL;
-    m->params = colon ? colon + 2 : open ? open + 1 : "";
-    m->dictionary = colon ? open + 1 : NULL;
-}
-
 ast *parse_method(parser *p, const ast *store, const token *name)
 {
     const char *text = parse_token_text(p, name);
@@ -349,7 +340,10 @@ ast *parse_method(parser *p, const ast *store, const token *name)
     }
     method_call m = {.p = p};
     bind_begin(&m.b, c);
-    read_table(&m);
+    const char *method = m.b.c->method, *open = method ? strchr(method, '(') : NULL;
+    const char *colon = open ? strchr(open, ':') : NULL;
+    m.params = colon ? colon + 2 : open ? open + 1 : "";
+    m.dictionary = colon ? open + 1 : NULL;
     if (brackets && (!parse_open(p, &b) || !arguments(&m) || !parse_close(p, &b))) {
         parse_cursor_in_call(p, &b, text, true, (uint32_t)m.position + 1);
         return NULL;

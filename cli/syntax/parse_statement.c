@@ -12,8 +12,6 @@
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_command.h"
-#include "syntax/parse_control.h"
-#include "syntax/parse_method.h"
 
 /* ---- Pages in Python and Perl ---- */
 

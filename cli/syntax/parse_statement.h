@@ -50,4 +50,22 @@ ast *parse_statement(parser *p);
 /* Parses a whole text into an AST_BLOCK of statements; NULL on an error. */
 ast *statement_parse_all(parser *p);
 
+/* ---- import, and npx.set_np() ---- */
+
+/* Returns true if such a statement is next. */
+bool parse_at_import(parser *p);
+
+/* Parses it, to a block that holds nothing. Errors: unsupported (a module that is neither MXNet's
+ * nor NumPy's), syntax. */
+ast *parse_import(parser *p);
+
+/* ---- Branches, loops, functions ---- */
+
+/* Parses the statement whose keyword is next. *known is false when no keyword is next; then the
+ * result is NULL, without an error. */
+ast *parse_control(parser *p, bool *known);
+
+/* The i-th keyword, from 0, and what follows it, "" for nothing; NULL behind the last. */
+const char *statement_keyword(int i, const char **rest);
+
 #endif

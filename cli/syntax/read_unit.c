@@ -8,7 +8,7 @@
 #include "base/kv_assert.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
-#include "session/object.h"
+#include "session/containers.h"
 #include "session/session.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
@@ -641,11 +641,10 @@ bool unit_is_complete(const char *text, size_t n)
 {
     parser p;
     arena nodes = {0};
-    kv_err e = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     if (n > SOURCE_MAX)
         return true;
-    parse_init(&p, &src, &nodes, &e);
+    parse_init(&p, &src, &nodes, &(kv_err){0});
     bool parsed = statement_parse_all(&p) != NULL;
     bool complete = parsed ? !p.indented_end : !p.lx.incomplete;
     parse_release(&p);
@@ -656,12 +655,11 @@ bool unit_is_complete(const char *text, size_t n)
 void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)
 {
     parser p;
-    kv_err unused = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     *out = (parse_cursor){0};
     if (n > SOURCE_MAX)
         return;
-    parse_init(&p, &src, nodes, &unused);
+    parse_init(&p, &src, nodes, &(kv_err){0});
     p.lx.cursor = true;
     p.cursor = out;
     p.recover = check_pass_over;

@@ -9,7 +9,6 @@
 #include "kvstore.h"
 #include "lang/parse.h"
 #include "syntax/effect.h"
-#include "syntax/parse_statement.h"
 #include "vm/rule.h"
 
 /* ---- Parameters of optimizers ---- */
@@ -58,12 +57,11 @@ bool optimizer_named_takes_text(const char *param, const char *name)
     const char *text = optimizer_text(name);
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     source src = {.name = name, .text = text, .line = 1, .col = 1};
     if (!text)
         return false;
     src.len = (uint32_t)strlen(text);
-    bool found = parse_rule(&rule, &src, &nodes, &unused) == KV_OK &&
+    bool found = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK &&
                  optimizer_takes_text(param, rule);
     arena_release(&nodes);
     return found;
@@ -98,10 +96,9 @@ static bool rule_has(const char *text, const char *param)
 {
     rule_ast *rule;
     arena nodes = {0};
-    kv_err unused = {0};
     bool found = false;
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_rule(&rule, &src, &nodes, &unused) == KV_OK;
+    bool read = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK;
     for (int i = 0; read && i < rule->nparams && !found; i++)
         found = strcmp(rule->params[i].name, param) == 0;
     arena_release(&nodes);

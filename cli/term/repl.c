@@ -82,11 +82,6 @@ static void note(const repl *r, kv_err *e)
     *e = (kv_err){0};
 }
 
-static bool is_blank(const buf *text)
-{
-    return strspn(buf_text(text), " \t\r\n") == text->len;
-}
-
 static int count_lines(const buf *text)
 {
     int n = 1;
@@ -176,7 +171,7 @@ static bool step(repl *r)
     interrupt_clear();
     if (got == ENTRY_END)
         return false;
-    if (got == ENTRY_DROPPED || is_blank(&r->entry))
+    if (got == ENTRY_DROPPED || (strspn(buf_text(&r->entry), " \t\r\n") == r->entry.len))
         return true;
 
     kv_err e = {0};

@@ -11,8 +11,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "kv_err.h"
 
 typedef enum terminal_when { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER } terminal_when;
@@ -55,5 +57,83 @@ void terminal_vsay(const char *fmt, va_list ap);
 /* Writes lines that another program, another rank or another host has written, to stdout or stderr:
  * as they are, but to a terminal as terminal_say does. The stream tells of errors. */
 void terminal_pass(FILE *to, const char *text, size_t n);
+
+/* ---- The pager ---- */
+
+/* The pager: results at the prompt that are longer than the screen go through it.
+ *
+ * $PAGER, a line for the shell; an empty one or `cat` is none. Where it is not set, less -FRX.
+ * There is one screen a process, so whether it is used is global.
+ */
+
+/* Allows or forbids that results are paged, which is allowed at the prompt alone. */
+void pager_allow(bool allowed);
+
+/* Makes the pager begin at the end of a text, or at its begin. */
+void pager_from_end(bool from_end);
+
+/* Shows a text through the pager and waits until the user leaves it. Returns false when that is not
+ * wanted (it is allowed nowhere, there is no terminal, the text fits the screen) or not possible:
+ * then nothing was shown. */
+bool pager_show(const char *text, size_t n);
+
+/* ---- Progress ---- */
+
+/* The progress of work that takes longer than a second: one line on stderr, drawn at most ten times
+ * a second and erased at the end, `load [=====>    ] 52% of 8.5 GB  1.1 GB/s  ETA 0:04`.
+ *
+ * The worker calls begin, step as often as it likes, and end; where nothing is to be shown these
+ * cost next to nothing. Work within work is not shown: the line is that of the outermost. Without a
+ * terminal, when progress was asked for all the same, a plain line comes each ten seconds. There is
+ * one line a process, so its state is global.
+ */
+
+typedef enum progress_unit { PROGRESS_BYTES, PROGRESS_TIMES } progress_unit;
+
+/* what: one word, borrowed until progress_end. total: of bytes or times, 0 when it is not known. */
+void progress_begin(const char *what, int64_t total, progress_unit unit);
+
+/* So much is done, counted from the beginning. */
+void progress_step(int64_t done);
+
+/* The same in bytes, for work that tells at each step how many there are in all; begin with
+ * total 0. A callback for walk_run and its like: arg is not used, and one thread at a time
+ * calls. */
+void progress_bytes(void *arg, int64_t done, int64_t all);
+
+/* Each begin has one end, also when the work failed. */
+void progress_end(void);
+
+/* Erases the line before something else is written to fd, if that is a terminal too. A later step
+ * draws it again. */
+void progress_hide(int fd);
+
+/* Appends the line as it is drawn into `columns` columns, what is least needed left out where there
+ * is no room; 0: all of it but the bar. seconds: since the begin. */
+void progress_line(buf *out, const char *what, int64_t done, int64_t total, progress_unit unit,
+                   double seconds, int columns);
+
+/* ---- Exit statuses ---- */
+
+/* Exit codes, by what a caller can do about it. */
+typedef enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_NO = 1,           /* the answer is no: assert, expect, --verify, -e */
+    EXIT_NOT_UNDERSTOOD = 2,
+    EXIT_FAILED = 3,       /* a command failed */
+    EXIT_UNSUPPORTED = 4,  /* not in this build, on this machine or for this store type */
+    EXIT_IO = 5,           /* reading or writing failed, or a file is malformed */
+    EXIT_PEER = 6,         /* a lock was not free, time-out, another rank is lost */
+    EXIT_BUG = 70,
+    EXIT_SIGINT = 130,
+    EXIT_SIGTERM = 143
+} exit_code;
+
+/* The exit code of a kv_code. */
+exit_code exit_code_of_error(int code);
+
+/* From now on a failed assertion (base/kv_assert.h) ends the process at once: its report goes to
+ * stderr and the exit code is 70. Nothing is saved, because what is in memory may be wrong. */
+void bug_ends_process(void);
 
 #endif

@@ -2,6 +2,7 @@
  * built of cells; the file `lost` of a job's folder; a file of hosts. */
 #include "fuzz.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "base/mem.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "scripts.h"
 #include "session/unit.h"
 #include "syntax/check.h"

@@ -22,7 +22,7 @@
 #include "launcher.h"
 #include "process.h"
 #include "rank.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 #include "visit.h"
 
 enum { OUTS = 3 * MOST_KEYS, LONGEST_S = 400 };

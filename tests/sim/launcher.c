@@ -14,7 +14,7 @@
 #include "check.h"
 #include "launch/launch_job.h"
 #include "redirected.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 enum { SLACK_MS = 1000, MPIRUN_MS = 5000, LINE = 512 };
 

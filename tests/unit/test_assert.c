@@ -7,7 +7,7 @@
 
 #include "kvstore.h"
 #include "store_help.h"
-#include "term/exit_code.h"
+#include "term/terminal.h"
 
 #define REPORT "test_assert.c:1: left == right does not hold: round 7 has 3 of 2 parts; " \
                "this is a bug in kvstore"

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "attach/attach_serve.h"
+#include "attach/attach.h"
 #include "launch/jobs_socket.h"
 #include "test.h"
 

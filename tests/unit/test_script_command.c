@@ -9,7 +9,7 @@
 #include "complete/complete.h"
 #include "eval/eval.h"
 #include "eval/eval_keys.h"
-#include "out/report.h"
+#include "out/record.h"
 #include "run/run.h"
 #include "session/session.h"
 #include "session/unit.h"

@@ -23,22 +23,22 @@ TEST(script_launch_folder)
     int second = folder_hold_existing(folder);
     CHECK(launch >= 0 && watcher >= 0 && second >= 0);
     close(watcher);
-    folder_remove_last(folder); /* launch will do it */
+    folder_remove_free(folder, true); /* launch will do it */
     CHECK(is_there(folder));
     close(launch);
-    folder_remove_free(folder); /* the second holds it */
+    folder_remove_free(folder, false); /* the second holds it */
     CHECK(is_there(folder));
     /* Another process removes it, and meanwhile the second writes: a part stays. */
     folder_remove(folder);
     CHECK(mkdir(folder, 0700) == 0);
     CHECK(folder_tell(folder, "3 exit 0\n"));
     close(second);
-    folder_remove_free(folder); /* it may be a folder that is about to be held */
+    folder_remove_free(folder, false); /* it may be a folder that is about to be held */
     CHECK(is_there(folder));
-    folder_remove_last(folder);
+    folder_remove_free(folder, true);
     CHECK(!is_there(folder));
     CHECK_INT(folder_hold_existing(folder), -1);
-    folder_remove_last(folder);
+    folder_remove_free(folder, true);
 }
 
 TEST(script_launch_folder_waits)
@@ -52,11 +52,11 @@ TEST(script_launch_folder_waits)
     if (other == 0) {
         usleep(200000); /* its rank is slow to end */
         close(held);
-        folder_remove_last(folder);
+        folder_remove_free(folder, true);
         _exit(0);
     }
     close(held);
-    folder_remove_last(folder);
+    folder_remove_free(folder, true);
     CHECK(!is_there(folder));
     CHECK_INT(waitpid(other, NULL, 0), other);
 }
@@ -70,9 +70,9 @@ TEST(script_launch_folder_half_removed)
     close(folder_hold(folder, "held"));
     folder_path(folder, inside, "stays"); /* a folder cannot be unlinked */
     CHECK(mkdir(inside, 0700) == 0);
-    folder_remove_free(folder);
+    folder_remove_free(folder, false);
     CHECK(is_there(folder));
     CHECK(rmdir(inside) == 0);
-    folder_remove_free(folder);
+    folder_remove_free(folder, false);
     CHECK(!is_there(folder));
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "launch/launch_attempt.h"
 #include "launch/launch_job.h"
-#include "launch/launch_losses.h"
 #include "test.h"
 
 enum { RANKS = 12 };

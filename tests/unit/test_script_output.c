@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launch/launch_output.h"
+#include "launch/launch_attempt.h"
 #include "test.h"
 
 enum { WORKERS = 3, SERVERS = 2 };
@@ -16,11 +16,11 @@ typedef struct scene {
     int before;
 } scene;
 
-static void note_done(void *arg, int rank, int rc)
+static void note_done(void *arg, int number, int rc)
 {
     scene *s = arg;
     fflush(s->file);
-    buf_printf(&s->done, "%d:%d at %ld;", rank, rc, lseek(fileno(s->file), 0, SEEK_END));
+    buf_printf(&s->done, "%d:%d at %ld;", number, rc, lseek(fileno(s->file), 0, SEEK_END));
 }
 
 static void begin(scene *s)
@@ -35,9 +35,9 @@ static void begin(scene *s)
     s->o.join_ms = INT64_MAX; /* however slow this machine is */
 }
 
-static void say(scene *s, int rank, const char *text)
+static void say(scene *s, int number, const char *text)
 {
-    output_take(&s->o, rank, true, text, strlen(text));
+    output_take(&s->o, number, true, text, strlen(text));
 }
 
 /* All that came to stderr so far. */

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "term/keys.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 TEST(script_progress_line)
 {

@@ -8,11 +8,10 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "out/report.h"
-#include "session/unit.h"
-#include "test.h"
-#include "syntax/read_unit.h"
 #include "run/run.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "test.h"
 
 /* The records of a script. */
 typedef struct run {

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "bench_calls.h"
 #include "engine/pool.h"
-#include "term/progress.h"
+#include "term/terminal.h"
 
 /* ---- Cases ---- */
 

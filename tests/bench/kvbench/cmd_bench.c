@@ -7,15 +7,34 @@
 #include <unistd.h>
 
 #include "array/device.h"
+#include "array/mirror.h"
 #include "base/num.h"
+#include "bench.h"
 #include "eval/eval.h"
 #include "session/unit.h"
-#include "term/progress.h"
-#include "bench.h"
+#include "term/terminal.h"
 
 #define DRIFT_MOST 0.1
 
 /* ---- Options ---- */
+
+/* Work is done on a GPU for its speed: virtual GPUs will do only where they were asked for with
+ * --gpus. Errors, at node: unsupported, value. */
+static int check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
+{
+    bool real = ctx.device == KV_GPU && !s->gpus_wanted;
+    kv_err why = {0};
+    if (!real || gpu_find(&why)) {
+        if (session_ctx(s, ctx, e) || ctx_check(ctx, e))
+            return unit_at(s, node, e);
+        if (!real || mirror_needed(ctx))
+            return KV_OK;
+        kv_err_set(&why, KV_E_UNSUPPORTED, "it cannot be used (doctor says why)");
+    }
+    unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", ctx.id, why.text);
+    return kv_err_hint(e, "--gpus %d makes virtual ones, which are host memory", ctx.id + 1),
+           KV_E_UNSUPPORTED;
+}
 
 /* node: a list of words, or NULL. */
 static int take_list(session *s, const ast *node, bench_plan *p, bench_take *take, kv_err *e)
@@ -99,7 +118,7 @@ static int take_devices(session *s, const ast *node, const value *where, bench_p
         if (i > 0 && ctx.device != p->ctx[0].device)
             return unit_err(s, node, e, KV_E_USAGE,
                             "the values of a benchmark lie on cpus or on gpus, not on both");
-        if (eval_check_device(s, node, ctx, e)) /* figures of virtual GPUs say nothing of GPUs */
+        if (check_device(s, node, ctx, e)) /* figures of virtual GPUs say nothing of GPUs */
             return e->code;
         p->ctx[p->n++] = ctx;
     }
