@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "checkpoints/choose.h"
+#include "checkpoint/checkpoint_write.h"
 #include "eval/eval_index.h"
 #include "files/load.h"
 #include "files/named.h"
@@ -600,7 +600,7 @@ void pairs_suggest(kv *store, kv_err *e)
         if (name)
             suggest_add(&near, name);
     }
-    bool is_file = near.n == 0 && choose_ends_as_file(e->key_name);
+    bool is_file = near.n == 0 && checkpoint_out_is_path(e->key_name);
     if (near.n == 0 && !is_file) {
         suggest_longer(store, e);
         return;
