@@ -221,7 +221,7 @@ bool choose_ends_as_file(const char *text)
     return false;
 }
 
-static bool names_file(const char *text)
+bool choose_names_file(const char *text)
 {
     return choose_ends_as_file(text) || checkpoint_stands(text);
 }
@@ -265,8 +265,11 @@ static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, c
     int64_t begun = clock_ns();
     f->path = file->text;
     visible_line(text, f->path, strlen(f->path));
-    buf_add(text, ":\n");
     int rc = look(s, call, file, chosen, &f->given, &f->e);
+    if (all && !rc && !f->given.refusal)
+        buf_printf(text, ": clean, %lld key%s\n", (long long)chosen->n, chosen->n == 1 ? "" : "s");
+    else
+        buf_add(text, ":\n");
     f->us = (clock_ns() - begun) / 1000;
     if (rc && !(all && is_of_file(rc))) {
         *e = f->e;
@@ -314,7 +317,7 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
     if (rc == KV_OK && given.n == 0)
         rc = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
     rc = rc ? rc : eval_words(s, call->kid[1], "a pattern", out, &given, e);
-    for (n = 1; n < given.n && names_file(given.items[n].text);)
+    for (n = 1; n < given.n && choose_names_file(given.items[n].text);)
         n++;
     if (rc == KV_OK) {
         chosen.globs = (words){given.items + n, given.n - n, given.n - n};

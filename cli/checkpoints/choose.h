@@ -27,6 +27,7 @@ typedef struct choice {
     bool *left_out; /* of excluded: the same */
     first_names seen;
     bool any;       /* a key was taken */
+    int64_t n;      /* of the last file: how many were, for check */
     bool goes_on;   /* more files follow: choose_check has nothing to say yet */
 } choice;
 
@@ -91,6 +92,9 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
 
 /* Returns true if a word ends as the name of a checkpoint, and is not a pattern. */
 bool choose_ends_as_file(const char *text);
+
+/* The same, or the word names a file or a folder that is there. */
+bool choose_names_file(const char *text);
 
 /* Opens a checkpoint, without what a store keeps about itself unless `all` is set. Errors have the
  * place of the word. */

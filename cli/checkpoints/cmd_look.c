@@ -1,6 +1,5 @@
 /* Commands that look at a checkpoint: `ls` (names, dtypes, shapes and bytes, from its headers
  * alone), `stat` (statistics, one row a key), `check` (every fault of its files and data). */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -365,8 +364,6 @@ static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
 typedef struct store_stats {
     session *s;
     kv *store;
-    const char *first; /* (optional) the first pattern */
-    bool several;      /* there are more */
     choice *chosen;
     rows *table;
 } store_stats;
@@ -388,13 +385,6 @@ static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *
     return rc;
 }
 
-static bool takes(const store_stats *x, const char *name)
-{
-    bool first = x->first && fnmatch(x->first, name, 0) == 0;
-    return x->several ? first || choose_takes(x->chosen, name)
-                      : (!x->first || first) && choose_takes(x->chosen, name);
-}
-
 /* Receives a row of the topic "rounds", which has a row for each key. */
 static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
 {
@@ -407,7 +397,7 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     (void)n;
     number[num_int(number, key.id)] = '\0';
     const char *name = key.name ? key.name : number;
-    if (!takes(x, name))
+    if (!choose_takes(x->chosen, name))
         return KV_OK;
     int rc = session_interrupted(x->s, e);
     if (rc || (rc = kv_peek(x->store, &key, &a, rounds, e)))
@@ -423,18 +413,29 @@ static int stat_store(session *s, const ast *call, rows *table, result *out, kv_
 {
     choice chosen = {0};
     store_stats x = {.s = s, .chosen = &chosen, .table = table};
-    const ast *globs = call->n > 1 ? call->kid[1] : NULL;
-    if (call->kid[0] && !(x.first = eval_word(s, call->kid[0], "a pattern", out, e)))
-        return e->code;
-    x.several = globs && globs->n > 0;
-    int rc = session_store(s, &x.store, e);
-    if (rc == KV_OK && (rc = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
-        rc = kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (rc == KV_OK && !x.first)
-        rc = choose_check_excluded(s, &chosen, e);
+    int rc = eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e) ||
+                     choose_read(s, call, call->kid[1], out, &chosen, e) ||
+                     session_store(s, &x.store, e)
+                 ? (int)e->code
+                 : kv_describe(x.store, "rounds", stat_key, &x, e);
+    if (rc == KV_OK && !(s->guest && chosen.globs.n > 0))
+        rc = choose_check(s, &chosen, e);
     if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
         rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
     return rc;
+}
+
+/* Returns true if stat is about the store: without words, or its first one does not name a file,
+ * and the store in use has keys. */
+static bool is_about_store(session *s, const ast *call, result *out, kv_err *e)
+{
+    words first = {0};
+    kv *store;
+    if (!call->kid[0] || s->guest)
+        return true;
+    return eval_words(s, call->kid[0], "a path", out, &first, e) == KV_OK && first.n > 0 &&
+           !choose_names_file(first.items[0].text) && s->nstores > 0 &&
+           session_store(s, &store, e) == KV_OK && kv_num_keys(store) > 0;
 }
 
 /* ---- The command ---- */
@@ -482,8 +483,8 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
 
 int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
 {
-    if (call->kid[0] && !s->guest)
-        return choose_each(s, call, stat_file, false, out, e);
+    if (!is_about_store(s, call, out, e))
+        return e->code ? (int)e->code : choose_each(s, call, stat_file, false, out, e);
     rows table = new_table();
     int rc = stat_store(s, call, &table, out, e);
     return result_table(out, &(buf){0}, &table, rc, e);
@@ -736,8 +737,9 @@ static int choose_checked(choice *chosen, const checkpoint *c, bool **takes, kv_
     int64_t n = checkpoint_count(c);
     if (!(*takes = mem_alloc(n, sizeof **takes, e)))
         return KV_E_MEMORY;
+    chosen->n = 0;
     for (int64_t i = 0; i < n; i++)
-        (*takes)[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
+        chosen->n += (*takes)[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
     return KV_OK;
 }
 

@@ -295,16 +295,23 @@ static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
 static int check_given(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const ast *at = call->kid[0], *weights = command_option_of(call, "weights");
-    const ast *base = rule_reader(f->rule, "base");
+    const ast *base = rule_reader(f->rule, "base"), *paths = call->kid[1];
+    bool adapters = rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B");
     if (base && !command_option_of(call, "base")) {
         if (f->library)
             source_err(src, at->pos, at->end, e, KV_E_USAGE, "%s needs a base", f->library);
         else
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
+        if (adapters && paths->n > 1) /* merge lora BASE ADAPTER */
+            kv_err_hint(e, "%.*s%.*s --base %.*s", (int)(paths->kid[0]->pos - call->pos),
+                        src->text + call->pos, (int)(call->end - paths->kid[1]->pos),
+                        src->text + paths->kid[1]->pos,
+                        (int)(paths->kid[0]->end - paths->kid[0]->pos),
+                        src->text + paths->kid[0]->pos);
         return kv_err_hint(e, "--base CKPT: the model that the others were made of"), KV_E_USAGE;
     }
     const ast *models = rule_reader(f->rule, "models");
-    if (models && (rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B")))
+    if (models && adapters)
         return source_err(&f->src, models->pos, models->end, e, KV_E_USAGE,
                           "a merge of adapters reads lora_A and lora_B, not `models`");
     if (weights && !rule_reader(f->rule, "weights"))

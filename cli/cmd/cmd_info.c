@@ -378,8 +378,10 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
             summary_line(&text, &out->summary);
     }
     if (rc == KV_OK && (rc = states ? cmd_states_table(store, &table, some, e)
-                                    : add_infos(store, &table, some, e)) != KV_OK)
+                                    : add_infos(store, &table, some, e)) != KV_OK) {
+        pairs_suggest(store, e);
         unit_at(s, some ? call->kid[0] : call, e);
+    }
     rc = result_table(out, &text, &table, rc, e);
     key_list_release(&keys);
     return rc;

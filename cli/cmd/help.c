@@ -337,7 +337,8 @@ static bool mention(const char *const texts[3], const char *words)
     while (all && *(words += strspn(words, " "))) {
         char word[64];
         size_t n = strcspn(words, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, words);
+        bool plural = n > 3 && words[n - 1] == 's'; /* `sum keys`: a text may have one key */
+        snprintf(word, sizeof word, "%.*s", (int)n - plural, words);
         all = false;
         for (int i = 0; i < 3 && !all; i++)
             all = texts[i] && strcasestr(texts[i], word);

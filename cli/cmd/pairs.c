@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "checkpoint/checkpoint_write.h"
 #include "eval/eval.h"
 #include "files/files.h"
 #include "session/result.h"
@@ -597,12 +598,16 @@ void pairs_suggest(kv *store, kv_err *e)
         if (name)
             suggest_add(&near, name);
     }
-    if (near.n == 0) {
+    bool is_file = near.n == 0 && checkpoint_out_is_path(e->key_name);
+    if (near.n == 0 && !is_file) {
         suggest_longer(store, e);
         return;
     }
     e->hint[0] = '\0';
     suggest_done(&near, e);
+    if (is_file)
+        kv_err_hint(e, "ls %s lists the keys of the file, stat %s their numbers", e->key_name,
+                    e->key_name);
 }
 
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)

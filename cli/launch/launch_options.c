@@ -200,6 +200,9 @@ static const shell_option job_options[] = {
     {'n', NULL, "WORKERS", "how many ranks run the script (--num-workers)",
      COUNT(workers, 1, MOST_RANKS)},
     {0, "num-workers", "WORKERS", NULL, COUNT(workers, 1, MOST_RANKS)},
+    {0, "np", "WORKERS", NULL, COUNT(workers, 1, MOST_RANKS)}, /* also -np, as mpirun has it */
+    {0, "nproc-per-node", "WORKERS", NULL, COUNT(workers, 1, MOST_RANKS)}, /* torchrun */
+    {0, "nproc_per_node", "WORKERS", NULL, COUNT(workers, 1, MOST_RANKS)},
     {'s', NULL, "SERVERS",
      "ranks that only keep keys (kvctl serve); without it the workers\n"
      "keep them (--num-servers)",
@@ -385,6 +388,7 @@ int launch_options_parse(launch_options *o, int argc, char **argv, int front, kv
     shell_texts given = {mem_zalloc(argc + 1, sizeof *given.items, e), 0};
     int i = front, n = 1;
     while (given.items && i < argc && n > 0) {
+        argv[i] = strcmp(argv[i], "-np") == 0 ? "--np" : argv[i];
         n = shell_option_read(&launch_table, o, argc - i, argv + i, e);
         if (n > 0)
             given.items[given.n++] = argv[i];
@@ -418,8 +422,9 @@ void launch_options_release(launch_options *o)
 
 /* ---- Help ---- */
 
-/* The column in which the help of an option begins. */
+/* The columns in which the help of an option begins. */
 #define COLUMN 23
+#define ATTACH_COLUMN 18
 
 void launch_help(buf *out)
 {
@@ -486,9 +491,6 @@ static const shell_option of_jobs[] = {
 
 const shell_table attach_table = {options, sizeof options / sizeof *options, "attach: "};
 const shell_table jobs_table = {of_jobs, sizeof of_jobs / sizeof *of_jobs, "jobs: "};
-
-/* The column in which the help of an option begins. */
-#define ATTACH_COLUMN 18
 
 void attach_help(buf *out)
 {

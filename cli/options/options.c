@@ -325,6 +325,8 @@ static int neither(const char *word, kv_err *e)
     if (strstr(" cat dump inspect show ", word) && *word != ' ')
         return kv_err_hint(e, "kvctl ls FILE lists the keys, kvctl stat FILE their numbers"),
                KV_E_USAGE;
+    if (strcmp(word, "undo") == 0 && hint_name(word, e))
+        return KV_E_USAGE;
     if (is_process_word(word, strlen(word)))
         return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
                            process_word_page(word, strlen(word))),

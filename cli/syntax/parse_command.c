@@ -50,6 +50,23 @@ const command_arg *bind_missing(const binding *b, const command_option **option)
     return NULL;
 }
 
+bool bind_wants_value(const binding *b)
+{
+    const command_option *o;
+    return b->given == b->nargs && !bind_missing(b, &o) && o && o->kind == OPTION_NEEDED;
+}
+
+bool bind_value(binding *b, parser *p, ast *one)
+{
+    const command_option *o;
+    ast *node = parse_node_of(p, STMT_OPTION, one->pos, &one, 1);
+    if (!node)
+        return false;
+    bind_missing(b, &o);
+    node->u.text = o->name;
+    return bind_add(b, p, node);
+}
+
 ast *bind_node(const binding *b, parser *p, uint32_t pos)
 {
     ast *node = parse_node_of(p, STMT_COMMAND, pos, b->parts, b->n);
@@ -710,6 +727,11 @@ static bool next_argument(parser *p, binding *b)
         return more_paths(p, b);
     const ast *before = b->given > 0 ? b->parts[b->given - 1] : NULL;
     bool behind_keys = before && c->args[b->given - 1].kind == ARG_KEYS;
+    if (bind_wants_value(b)) {
+        static const command_arg values = {ARG_VALUES, "", false};
+        ast *all = stands_apart(p, c) ? several(p, c, &values, NULL, false) : NULL;
+        return all && bind_value(b, p, all->n == 1 ? all->kid[0] : all);
+    }
     if (b->given == b->nargs)
         return parse_too_many(p, c);
     if (behind_keys && is_lone_sign(p))

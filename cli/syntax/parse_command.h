@@ -36,6 +36,11 @@ bool bind_has(const binding *b, const char *option);
  * NULL. */
 const command_arg *bind_missing(const binding *b, const command_option **option);
 
+/* Whether all arguments are there, and an option that takes a value and has to be given is not: a
+ * value that stands there is that option's, as in `row-sparse-pull 3 [0, 2]`. */
+bool bind_wants_value(const binding *b);
+bool bind_value(binding *b, parser *p, ast *one);
+
 /* The STMT_COMMAND that begins at pos. */
 ast *bind_node(const binding *b, parser *p, uint32_t pos);
 

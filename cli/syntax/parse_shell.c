@@ -154,10 +154,13 @@ static void see(parser *p, const shell_word *from, const shell_word *to)
 static bool read_argument(parser *p, binding *b, ast_list *more, const shell_word *w)
 {
     int at = b->given - (more->n > 0);
-    if (at == b->nargs)
+    bool wanted = at == b->nargs && bind_wants_value(b);
+    if (at == b->nargs && !wanted)
         return parse_too_many(p, b->c);
-    arg_kind kind = b->c->args[at].kind;
+    arg_kind kind = wanted ? ARG_VALUE : b->c->args[at].kind;
     ast *one = argument_word(p, b->c, kind, w);
+    if (wanted)
+        return one && bind_value(b, p, one);
     bool several = kind == ARG_VALUES || kind == ARG_EXPRS || kind == ARG_PATHS;
     b->parts[at] = one;
     b->given = at + 1;

@@ -62,6 +62,11 @@ int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
                                             {"bf16", "bfloat16"}, {"fp32", "float32"},
                                             {"fp64", "float64"},  {"double", "float64"}};
     kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
+    const char *dot = strrchr(name, '.'); /* torch.float16, np.half */
+    name = dot ? dot + 1 : name;
+    for (int i = 0; dot && i < KV_DTYPE_END; i++)
+        if (names[i] && strcmp(names[i], name) == 0)
+            return kv_err_hint(e, "did you mean %s?", name), KV_E_DTYPE;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcasecmp(others[i][0], name) == 0)
             return kv_err_hint(e, "did you mean %s?", others[i][1]), KV_E_DTYPE;

@@ -68,6 +68,9 @@ typedef enum ast_kind {
     AST_SCRIPT    /* kinds from here on belong to cli/syntax */
 } ast_kind;
 
+/* The hint at `m[key]` in a rule, of three times the name: Python keeps arrays in a dict. */
+#define RULE_STATE_HINT "state %s is an array for each key, 0 at first: state %s; %s = …"
+
 typedef enum ast_op {
     OP_NEG, OP_POS, OP_NOT,
     OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FLOORDIV, OP_MOD, OP_POW,

@@ -133,6 +133,19 @@ static bool in_place(parser *p, const token *name)
     return false;
 }
 
+/* `m[key] = …` of Python keeps an array for each key; a state does that here. */
+static ast *no_assignment(parser *p, const char *name)
+{
+    bool indexed = parse_is_sign(p, SIGN1('[')) && !p->merge;
+    char first = parse_char(p, parse_peek(p)->end);
+    parse_unexpected(p, "`=`");
+    if (indexed && first == ':')
+        kv_err_hint(p->e, "%s = …", name);
+    else if (indexed && lex_is_letter(first))
+        kv_err_hint(p->e, RULE_STATE_HINT, name, name, name);
+    return NULL;
+}
+
 static ast *assignment(parser *p, uint32_t pos)
 {
     token t = *parse_peek(p);
@@ -142,7 +155,7 @@ static ast *assignment(parser *p, uint32_t pos)
         return NULL;
     int op = parse_assign_op(p);
     if (op == PARSE_NO_ASSIGN)
-        return parse_unexpected(p, "`=`");
+        return no_assignment(p, name);
     parse_take(p);
     ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};
     bool named_too = p->target && op == PARSE_PLAIN && !target && pair[1] &&
@@ -313,6 +326,8 @@ static bool head(parser *p, rule_ast *rule)
         token t = *parse_peek(p);
         const char *name =
             free_name(p, p->merge ? "a name for the merge" : "a name for the updater");
+        if (!name && t.kind == TOK_SIGN && t.sign == SIGN1('{') && !p->merge && !rule->nnames)
+            kv_err_hint(p->e, "set-updater { … }, or updater NAME { … } for later");
         if (!name)
             return false;
         if (rule->nnames == 16)
@@ -455,8 +470,12 @@ rule_ast *parse_rule_here(parser *p)
     if (parse_is_word(p, p->merge ? "merge" : "updater") && !head(p, rule) &&
         !(rule->names && p->recover && p->recover(p, &before, true)))
         return NULL;
-    if (!(rule->body = block(p, rule->pos)))
+    bool bodyless = !p->e->code && parse_at_end(p) && rule->nnames == 1 && rule->nparams == 0;
+    if (!(rule->body = block(p, rule->pos))) {
+        if (bodyless && !p->merge) /* of a rule that was made before */
+            kv_err_hint(p->e, "set-updater %s", rule->names[0]);
         return NULL;
+    }
     rule->end = rule->body->end;
     return rule;
 }

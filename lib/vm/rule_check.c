@@ -210,6 +210,12 @@ static int check_expr(checker *c, const ast *node, bool element)
         REFUSE(c, node, KV_E_USAGE, "a rule has no `a if c else b`");
         return kv_err_hint(c->e, "where(c, a, b) of elements; if c { … } else { … } of numbers"),
                KV_E_USAGE;
+    case AST_INDEX:
+        REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
+        if (node->kid[0]->kind == AST_NAME && node->kid[1]->kind == AST_NAME)
+            kv_err_hint(c->e, RULE_STATE_HINT, node->kid[0]->u.text, node->kid[0]->u.text,
+                        node->kid[0]->u.text);
+        return KV_E_USAGE;
     default: /* the other kinds of expressions */
         return REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
     }

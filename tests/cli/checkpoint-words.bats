@@ -148,8 +148,9 @@ several()
 @test "check goes on behind a broken file, and the worst error is its exit status" {
     several
     run -0 kvctl check a.safetensors a.safetensors
+    assert_output $'a.safetensors: clean, 2 keys\na.safetensors: clean, 2 keys'
     run -1 --separate-stderr kvctl check b.safetensors a.safetensors
-    [ "$output" = $'b.safetensors:\nb.safetensors: z: all of its elements are 0\na.safetensors:' ]
+    [ "$output" = $'b.safetensors:\nb.safetensors: z: all of its elements are 0\na.safetensors: clean, 2 keys' ]
     [ "$stderr" = 'kvctl: error[assert]: 1 finding in b.safetensors' ]
     run -1 --separate-stderr kvctl check b.safetensors a.safetensors b.safetensors
     [ "$stderr" = 'kvctl: error[assert]: 1 finding in b.safetensors, the first of 2 files with findings' ]

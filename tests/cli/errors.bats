@@ -684,3 +684,11 @@ warns()
     assert_equal "$status" 5
     assert_equal "$stderr" 'kvctl: error[io]: cannot read the standard input: Is a directory'
 }
+
+@test "undo says what undoes, as a command and in a script" {
+    run -2 kvctl undo
+    assert_output 'kvctl: error[usage]: there is no file "undo", and no command of that name
+ hint: rollback takes back all since begin, or since the opening of -s'
+    run -3 kvctl -c undo
+    assert_line --partial 'hint: rollback takes back all since begin, or since the opening of -s'
+}

@@ -40,6 +40,10 @@ END
     2 : push 3 (2
       :        ^'
     done
+    for words in '-np 2' --np=2 --nproc_per_node=2 '--nproc-per-node 2'; do # mpirun, torchrun
+        run kvctl launch $words --dry-run -c 'print 1'
+        assert_output --regexp ' -np? 2 '
+    done
     run kvctl launch -n 2 nosuch 3
     assert_failure 2
     assert_line --index 0 'kvctl: there is no file "nosuch", and no command of that name'

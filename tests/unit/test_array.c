@@ -85,6 +85,13 @@ TEST(array_dtypes)
     CHECK_INT(kv_dtype_bytes(d), bytes);
     KV_DTYPE_MAP(CHECK_DTYPE)
     CHECK_ERR(kv_dtype_parse(&d, "float", &e), KV_E_DTYPE, "there is no dtype \"float\"");
+    static const char *const others[][2] = {{"torch.float16", "did you mean float16?"},
+                                            {"np.half", "did you mean float16?"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        kv_err why = {0};
+        CHECK_INT(kv_dtype_parse(&d, others[i][0], &why), KV_E_DTYPE);
+        CHECK_TEXT(why.hint, others[i][1]);
+    }
     CHECK(kv_dtype_is_float(KV_BFLOAT16));
     CHECK(!kv_dtype_is_float(KV_BOOL));
 }

@@ -113,6 +113,9 @@ TEST(rule_check_kinds)
                "1:21-24 usage: a text cannot be computed with arrays");
     CHECK_TEXT(refusal("{ stored += [1, 2] }"),
                "1:13-19 usage: a rule holds numbers, texts and arrays, but not this");
+    CHECK_TEXT(refusal("{ stored += m[key] }"),
+               "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (state m is an "
+               "array for each key, 0 at first: state m; m = …)");
     CHECK_TEXT(refusal("{ a = (1, 2); stored += input }"),
                "1:7-13 usage: a rule has no tuples but behind a text and %");
 }
