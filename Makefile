@@ -361,8 +361,9 @@ install: all manual ## install into $(DESTDIR)$(prefix)
 	$(INSTALL) -m 644 $(addprefix $(BUILD)/,libkvstore.a $(SONAME) $(plugins)) $(DESTDIR)$(libdir)
 	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkvstore.so
 	$(INSTALL) -m 755 $(BUILD)/kvctl $(DESTDIR)$(bindir)
-	$(if $(have_python),$(INSTALL) -d $(DESTDIR)$(PYTHONDIR)/kvstore && $(INSTALL) -m 644 $(python_src) $(DESTDIR)$(PYTHONDIR)/kvstore && \
-	    $(call link_python,$(DESTDIR)$(PYTHONDIR)/kvstore/_kvstore.abi3.so,$(filter-out /usr/lib%,$(libdir))))
+	$(if $(have_python),$(INSTALL) -d $(DESTDIR)$(PYTHONDIR)/kvstore)
+	$(if $(have_python),$(INSTALL) -m 644 $(python_src) $(DESTDIR)$(PYTHONDIR)/kvstore)
+	$(if $(have_python),$(call link_python,$(DESTDIR)$(PYTHONDIR)/kvstore/_kvstore.abi3.so,$(filter-out /usr/lib%,$(libdir))))
 	# What is installed has no debug information; the build folder keeps it.
 	$(STRIP) $(DESTDIR)$(bindir)/kvctl
 	$(STRIP) --strip-unneeded $(addprefix $(DESTDIR)$(libdir)/,$(SONAME) $(plugins)) $(if $(have_python),$(DESTDIR)$(PYTHONDIR)/kvstore/_kvstore.abi3.so)

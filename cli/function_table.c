@@ -188,10 +188,11 @@ const function function_table[] = {
     {"list", {"x="}, V, func_list,
      "a list of the items of x: of a dict its keys, of a text its characters"},
     {"load", {"file", "dtype=", "cols=", "header=", "format=", "name=", "sep=", "missing=", "cats=",
-              "onehot=", "decimal=", "thousands=", "comment="}, O, load_call,
+              "onehot=", "decimal=", "thousands=", "percent=", "comment="}, O, load_call,
      "the array in a file; of a table the columns cols=, with cells parted by sep=; missing=0: "
      "what empty cells, NA and null become; cats=[\"city\"], onehot=[\"city\"]: texts as codes, or "
-     "columns of 0 and 1; decimal=\",\", thousands=\".\"; comment=\"#\"; dtype=\"str\": its texts"},
+     "columns of 0 and 1; decimal=\",\", thousands=\".\"; percent=true: 5% is 0.05; comment=\"#\"; "
+     "dtype=\"str\": its texts"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},
     {"lower", {"text"}, IS(LETTERS_LOWER), func_change_case,

@@ -4,7 +4,9 @@
  * of the user's that it could run. Without it, and with --safe, which starts no program, a
  * sparkline stands for the picture, as for a heat map in a text without colours: gnuplot has no
  * shades there. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/stop.h"
@@ -146,13 +148,27 @@ static int draw_file(session *s, const plot *p, kv_err *e)
     return rc;
 }
 
+/* What a picture on stdout is: of `kvctl plot x > x.png` in a shell what the file's name says, if
+ * nothing stands in it yet. */
+static plot_target target_of_stdout(const session *s, bool piped)
+{
+    char name[PLOT_FILE_SIZE];
+    struct stat st;
+    ssize_t n = readlink("/proc/self/fd/1", name, sizeof name - 1);
+    if (n <= 0 || piped || s->guest || s->safe || sink_takes(s) || fflush(stdout) != 0 ||
+        fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > 0)
+        return PLOT_TEXT;
+    name[n] = '\0';
+    return plot_path_check(name, false, &(kv_err){0}) ? PLOT_TEXT : plot_target_of(name);
+}
+
 /* A transcript and an `expect` hear the picture without colours. */
 static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 {
     buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped);
     bool twice = sink_hears(s) && c.colour;
-    int rc = draw(s, p, PLOT_TEXT, c, &text, e);
+    int rc = draw(s, p, target_of_stdout(s, piped), c, &text, e);
     if (twice)
         plot_sparkline(&plain, p, c.columns, c.rows);
     if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK &&

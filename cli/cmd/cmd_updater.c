@@ -118,11 +118,13 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *topic = literal(call->kid[0]), *word = literal(call->n > 1 ? call->kid[1] : NULL);
     (void)types;
-    if (!topic || call->n < 2 || !call->kid[1])
+    if (!topic || !word)
         return KV_OK;
-    const help_group *g = help_group_find(topic, e);
-    bool known = g && (!word || g->check(word, e) == KV_OK);
-    return known ? KV_OK : at(src, call->kid[1], e);
+    buf found = {0};
+    const help_group *g = help_group_find(topic);
+    int rc = g ? g->check(word, e) : help_words(&found, topic, word, e);
+    buf_release(&found);
+    return rc ? at(src, call->kid[1], e) : KV_OK;
 }
 
 /* ---- States of an optimizer: files ---- */

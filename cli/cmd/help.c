@@ -296,7 +296,8 @@ static const struct concern {
     {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
     {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
     {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
-    {" csv categories ", "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan); write x f.csv"},
+    {" csv categories percent ",
+     "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan, percent=true); write x f.csv"},
     {" gz compression ", "load(\"f.csv.gz\"); set-gradient-compression is for pushes"},
     {" ci git exit-codes ", "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no"},
     {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
@@ -307,7 +308,8 @@ static const struct concern {
     {" teach lesson ", "help lecture: a lesson of an hour"},
     {" blanks npy-a ", "@\"a b.npy\", '@\"a b.npy\"' in a shell; (@w.npy) - a; help files"},
     {" gpu cuda ", "ones(2)@gpu(0); kvctl --doctor; kvctl --gpus N makes virtual ones"},
-    {" float16 bf16 bfloat16 fp16 ", "kvctl convert A B --dtype bf16; x.astype(\"float16\")"},
+    {" float16 bf16 bfloat16 fp16 quantise quantize ",
+     "kvctl convert A B --dtype bf16, f16 or f8_e4m3; x.astype(\"bfloat16\")"},
     {" weight-decay learning-rate schedule momentum ",
      "set-optimizer sgd --momentum 0.9 --wd 1e-4 --lr-scheduler \"factor(step=9, factor=0.5)\""},
     {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
@@ -440,26 +442,39 @@ static const help_group groups[] = {
     {"language", "a word of the language", language_section, language_check},
 };
 
-const help_group *help_group_find(const char *name, kv_err *e)
+const help_group *help_group_find(const char *name)
 {
-    for (size_t i = 0; name && i < sizeof groups / sizeof *groups; i++)
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strcasecmp(groups[i].name, name) == 0)
             return &groups[i];
-    kv_err_set(e, KV_E_USAGE, "help takes one word; two only after optimizer, merge and language");
-    kv_err_hint(e, "several words in quotes are searched for");
     return NULL;
 }
 
-/* Two words, such as optimizer adam. */
-static int help_in_group(session *s, const ast *call, buf *text, result *out, kv_err *e)
+int help_words(buf *out, const char *first, const char *second, kv_err *e)
 {
-    const ast *first = call->kid[0], *node = call->kid[1];
-    const help_group *g = help_group_find(first->kind == AST_TEXT ? first->u.text : NULL, e);
-    if (!g)
-        return unit_at(s, node, e);
-    const char *word = eval_word(s, node, g->what, out, e);
-    if (word && !g->show(text, word) && g->check(word, e))
+    char both[160];
+    snprintf(both, sizeof both, "%s %s", first, second);
+    if (search(out, both))
+        return KV_OK;
+    kv_err_set(e, KV_E_NAME, "there is no help on `%s`", both);
+    return kv_err_hint(e, "`help` lists everything"), KV_E_NAME;
+}
+
+/* Two words: optimizer adam, or two that are searched for together. */
+static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_err *e)
+{
+    const ast *node = call->kid[1];
+    buf first = {0};
+    const char *word = eval_word(s, call->kid[0], "a word to look up", out, e);
+    if (!word)
+        return e->code;
+    buf_add(&first, word);
+    const char *topic = buf_text(&first);
+    const help_group *g = help_group_find(topic);
+    word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
+    if (word && (g ? !g->show(text, word) && g->check(word, e) : help_words(text, topic, word, e)))
         unit_at(s, node, e);
+    buf_release(&first);
     return e->code;
 }
 
@@ -564,7 +579,7 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
     if (out->as_json)
         rc = help_as_json(s, call, &text, out, e);
     else if (call->n > 1 && call->kid[1])
-        rc = help_in_group(s, call, &text, out, e);
+        rc = help_on_two(s, call, &text, out, e);
     else if (first)
         rc = help_on(s, first, &text, out, e);
     else

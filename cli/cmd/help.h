@@ -16,8 +16,11 @@ typedef struct help_group {
     int (*check)(const char *word, kv_err *e);
 } help_group;
 
-/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL, with error usage. */
-const help_group *help_group_find(const char *name, kv_err *e);
+/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
+const help_group *help_group_find(const char *name);
+
+/* Appends what mentions both words. Error: name (nothing does). */
+int help_words(buf *out, const char *first, const char *second, kv_err *e);
 
 /* ---- topics.c: lines of lists and usages ---- */
 

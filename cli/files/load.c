@@ -56,11 +56,9 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     csv.path = d->is_stdin ? "-" : NULL;
     csv.doubtful = &doubtful;
     csv.unmarked = &unmarked;
-    bool parts = csv.decimal == (csv.separator ? csv.separator : ',');
-    if (csv.decimal && (parts || csv.decimal == csv.thousands)) {
-        kv_err_set(e, KV_E_VALUE, "decimal=\"%c\" is also what parts %s", csv.decimal,
-                   parts ? "cells" : "thousands");
-        return kv_err_hint(e, parts ? "sep=\";\"" : "thousands=\".\""), KV_E_VALUE;
+    if (csv.decimal && csv.decimal == csv.thousands) {
+        kv_err_set(e, KV_E_VALUE, "decimal=\"%c\" is also what parts thousands", csv.decimal);
+        return kv_err_hint(e, "thousands=\".\""), KV_E_VALUE;
     }
     value_stack texts = {0};
     int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, o->each, add_text, &texts, e)
@@ -460,6 +458,7 @@ static int check_options(const char *name, file_kind kind, const load_options *o
                          : c->fills               ? "missing="
                          : c->decimal             ? "decimal="
                          : c->thousands           ? "thousands="
+                         : c->percent             ? "percent="
                          : c->comment             ? "comment="
                          : c->ntexts || c->every ? "cats="
                                                   : NULL;
@@ -706,11 +705,21 @@ static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, 
     return rc;
 }
 
-static int header_of(value v, load_options *o, kv_err *e)
+/* true or false, of an option. */
+static int flag_of(value v, const char *option, bool *out, kv_err *e)
 {
     if (v.kind != VALUE_BOOL && v.kind != VALUE_NONE)
-        return kv_err_set(e, KV_E_DTYPE, "header= is true or false, not %s", value_kind_name(v));
-    o->csv.header = v.kind == VALUE_BOOL && v.u.integer ? 1 : -1;
+        return kv_err_set(e, KV_E_DTYPE, "%s is true or false, not %s", option, value_kind_name(v));
+    *out = v.kind == VALUE_BOOL && v.u.integer;
+    return KV_OK;
+}
+
+static int header_of(value v, load_options *o, kv_err *e)
+{
+    bool is = false;
+    if (flag_of(v, "header=", &is, e))
+        return KV_E_DTYPE;
+    o->csv.header = is ? 1 : -1;
     o->has_header = true;
     return KV_OK;
 }
@@ -752,7 +761,8 @@ static int sign_of(const function_args *args, int i, const char *option, const c
 
 int load_call(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK, HASH };
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK,
+           PERCENT, HASH };
     load_options o = {.kind = FILE_UNKNOWN};
     csv_options *csv = &o.csv;
     arena memory = {0};
@@ -774,6 +784,7 @@ int load_call(function_args *args, value *out, kv_err *e)
              (has(args, ONEHOT) && text_columns_of(v[ONEHOT], true, &memory, csv, e)) ||
              sign_of(args, POINT, "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e) ||
              sign_of(args, MARK, "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e) ||
+             (has(args, PERCENT) && flag_of(v[PERCENT], "percent=", &csv->percent, e)) ||
              sign_of(args, HASH, "comment=", NO_COMMENT, "\"#\"", &csv->comment, e);
     if (!rc && o.each && csv->ncolumns != 1)
         rc = kv_err_set(e, KV_E_VALUE,

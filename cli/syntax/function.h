@@ -7,7 +7,7 @@
 #include "session/session.h"
 #include "session/value.h"
 
-#define FUNCTION_MAX_PARAMS 13
+#define FUNCTION_MAX_PARAMS 14
 
 /* The arguments of one call, sorted to the parameters of the function. */
 typedef struct function_args {

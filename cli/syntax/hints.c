@@ -239,7 +239,8 @@ static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
                              "randint((2, 3), high=9) and permutation(9) draw random numbers; "
                              "seed=N repeats them, and kvctl --seed N all of a session";
 
-static const char undo[] = "rollback takes back all since begin, or since the opening of -s";
+static const char undo[] = "rollback takes back all since begin, or since -s opened its file; "
+                           "without both nothing is kept to go back to";
 
 bool hint_name(const char *name, kv_err *e)
 {

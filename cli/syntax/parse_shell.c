@@ -85,6 +85,8 @@ static ast *value_word(parser *p, const char *word)
         size_t n = strcspn(word, "#");
         if (*word == '@' && strpbrk(word, " \t")) /* of a file whose name has blanks */
             kv_err_hint(p->e, "'@\"%.*s\"%.64s'", (int)n - 1, word + 1, word + n);
+        else if (*word == '>' || *word == '|')
+            kv_err_hint(p->e, "kvctl -c 'COMMAND %.2s …' has redirects of its own", word);
         else
             kv_err_hint(p->e, "for the text write '\"%.64s\"'", word);
     }

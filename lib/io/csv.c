@@ -66,6 +66,7 @@ typedef struct reader {
     char sign;      /* a separator that stands in it, or 0 */
     bool stands_for_none; /* it is NA, or the like */
     const char *notation;   /* see csv_notation */
+    bool pointed;           /* a number had the sign of o.decimal */
     buf numbers_of; /* the columns of the row that are numbers, as cols= takes them */
 
     /* Where the separator is a blank, or lines are comments: a piece of the text, with a tab for
@@ -238,7 +239,7 @@ static void on_word(reader *r, const char *cell, size_t n)
     r->word_at = r->col - 1;
     r->sign = separator_in(cell, n);
     r->stands_for_none = is_missing(&(csv_options){0}, cell, n);
-    r->notation = csv_notation(&r->number, r->o.separator, cell, n);
+    r->notation = csv_notation(&r->number, &r->o, cell, n);
     buf_clear(&r->numbers_of);
     for (int64_t i = 0; i + 1 < r->col; i++)
         list_column(r, i);
@@ -280,7 +281,7 @@ static void on_first_row_cell(reader *r, scalar_fit fit, const char *cell, size_
     if (n > 0)
         r->named = r->col;
     r->comment |= r->col == 1 && n > 0 && cell[0] == '#';
-    r->other_notation |= word && csv_notation(&r->number, r->o.separator, cell, n);
+    r->other_notation |= word && csv_notation(&r->number, &r->o, cell, n);
     if (word) {
         r->nwords += !is_missing(&(csv_options){0}, cell, n);
         if (memchr(cell, '\0', n))
@@ -301,10 +302,11 @@ static scalar_fit parse_cell(reader *r, void *dst, int64_t i, const char *cell, 
 {
     const char *text = cell;
     size_t size = n;
-    bool noted = r->o.decimal || r->o.thousands, right = true;
+    bool noted = r->o.decimal || r->o.thousands || r->o.percent, right = true;
     if (noted) {
+        r->pointed |= r->o.decimal && memchr(cell, r->o.decimal, n);
         right = csv_plain_number(&r->number, r->o.decimal ? r->o.decimal : '.', r->o.thousands,
-                                 cell, n);
+                                 r->o.percent, cell, n);
         text = buf_text(&r->number);
         size = r->number.len;
     }
@@ -358,7 +360,7 @@ static void on_chosen_cell(reader *r, const char *cell, size_t n)
         bool text = l && l->kind != CSV_NUMBERS;
         scalar_fit fit = text ? SCALAR_FITS : parse_cell(r, r->data, row + i - 1, cell, n);
         if (!text && l && fit == SCALAR_NO_NUMBER && n > 0 && r->rows == 0 &&
-            !csv_notation(&r->number, r->o.separator, cell, n)) {
+            !csv_notation(&r->number, &r->o, cell, n)) {
             l->kind = r->o.every;
             text = l->kind != CSV_NUMBERS;
         }
@@ -367,7 +369,7 @@ static void on_chosen_cell(reader *r, const char *cell, size_t n)
         } else if (fit != SCALAR_FITS) {
             r->rc = cell_error(r, fit, cell, n, r->e);
             if (fit == SCALAR_NO_NUMBER && n > 0) {
-                const char *notation = csv_notation(&r->number, r->o.separator, cell, n);
+                const char *notation = csv_notation(&r->number, &r->o, cell, n);
                 if (is_missing(&(csv_options){0}, cell, n))
                     csv_hint_load(r->given, r->path, r->e, "missing=nan", " reads it as nan");
                 if (notation)
@@ -621,6 +623,9 @@ static void end_row(reader *r)
                            (long long)r->cols);
         hint_comment(r, r->e);
         hint_separator(r);
+        if (below_header && r->cols == 1 && r->col == 2 && r->o.separator == ',')
+            csv_hint_load(r->given, r->path, r->e, "decimal=\",\", sep=\";\"",
+                          " reads 1,5 as one number; header=true passes over a title");
         if (below_header && !r->chooses)
             csv_hint_load(r->given, r->path, r->e, "header=true",
                           " passes over the first row, whatever it holds");
@@ -891,6 +896,13 @@ static int reader_end(reader *r)
             kv_err_set(r->e, KV_E_FORMAT, "%s: a quote is not closed", place(where, r, line, col));
     if (!r->rc)
         r->rc = settle_shape(r);
+    if (!r->rc && r->o.decimal == r->o.separator && !r->pointed && !r->keeps_empty) {
+        r->rc = kv_err_set(r->e, KV_E_VALUE,
+                           "decimal=\"%c\" is also what parts cells, and no number in quotes "
+                           "has one",
+                           r->o.decimal);
+        kv_err_hint(r->e, "sep=\";\"");
+    }
     if (r->o.unmarked)
         *r->o.unmarked = !r->rc && r->o.missing && r->emptied && !r->marked;
     return r->rc;

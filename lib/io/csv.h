@@ -52,6 +52,7 @@ typedef struct csv_options {
     csv_kind every; /* of each column whose first cell is not a number, unless texts has it */
     char decimal;   /* the sign before fractions; 0: a point */
     char thousands; /* may stand between digits, before groups of three; 0: nothing may */
+    bool percent;   /* a number with % behind it is divided by 100 */
     char comment;   /* lines that begin with it are passed over; 0: none are */
     bool *unmarked; /* (optional) becomes true if no cell is one of `missing`, and one was empty */
     bool *doubtful; /* (optional) becomes true if the first row was taken for a header, and all rows

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "io/csv.h"
 #include "io/scalar.h"
 
 /* The number of a text; a new one is the next. */
@@ -136,10 +137,30 @@ void csv_labels_release(csv_labels *l)
 
 /* ---- Notations ------------------------------------------------------------------------------- */
 
-bool csv_plain_number(buf *out, char decimal, char thousands, const char *cell, size_t n)
+/* Takes a percent sign off the end of a number, with the blank before it, which may be one that
+ * breaks no line (U+00A0, U+202F). */
+static bool cut_percent(const char *cell, size_t *n)
+{
+    static const char *const blanks[] = {" ", "\xc2\xa0", "\xe2\x80\xaf"};
+    if (*n < 2 || cell[*n - 1] != '%' || memchr(cell, 'e', *n) || memchr(cell, 'E', *n))
+        return false;
+    --*n;
+    for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++) {
+        size_t size = strlen(blanks[i]);
+        if (*n > size && memcmp(cell + *n - size, blanks[i], size) == 0) {
+            *n -= size;
+            break;
+        }
+    }
+    return true;
+}
+
+bool csv_plain_number(buf *out, char decimal, char thousands, bool percent, const char *cell,
+                      size_t n)
 {
     bool whole = true, marked = false; /* digits before the fraction; a mark came */
     int digits = 0;                    /* since the last mark */
+    percent = percent && cut_percent(cell, &n);
     buf_clear(out);
     for (size_t i = 0; i < n; i++) {
         char c = cell[i];
@@ -157,22 +178,35 @@ bool csv_plain_number(buf *out, char decimal, char thousands, const char *cell, 
         if (!is_mark)
             buf_char(out, c == decimal ? '.' : c);
     }
+    buf_add(out, percent ? "e-2" : "");
     return n > 0 && !(whole && marked && digits != 3) && !out->failed;
 }
 
-const char *csv_notation(buf *room, char separator, const char *cell, size_t n)
+const char *csv_notation(buf *room, const struct csv_options *o, const char *cell, size_t n)
 {
     static const struct {
         char decimal, thousands;
+        bool percent;
         const char *options;
-    } all[] = {{',', '\0', "decimal=\",\""},
-               {'.', ',', "thousands=\",\""},
-               {',', '.', "decimal=\",\", thousands=\".\""}};
+    } all[] = {{',', '\0', false, "decimal=\",\""},
+               {'.', ',', false, "thousands=\",\""},
+               {',', '\0', true, "decimal=\",\", percent=true"},
+               {'.', ',', true, "thousands=\",\", percent=true"},
+               {',', '.', false, "decimal=\",\", thousands=\".\""},
+               {',', '.', true, "decimal=\",\", thousands=\".\", percent=true"},
+               {'.', '\0', true, "percent=true"}};
     double unused;
-    for (size_t i = 0; i < sizeof all / sizeof *all && memchr(cell, ',', n); i++)
-        if ((all[i].decimal != ',' || separator != ',') &&
-            csv_plain_number(room, all[i].decimal, all[i].thousands, cell, n) &&
+    bool comma = memchr(cell, ',', n) != NULL, percent = n > 0 && cell[n - 1] == '%';
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        /* Where commas part cells, who writes "1,234" in quotes rather marks thousands. */
+        size_t i = o->separator == ',' && k < 4 ? k ^ 1 : k;
+        bool clash = (o->thousands && o->thousands == all[i].decimal) ||
+                     (o->decimal && o->decimal == all[i].thousands);
+        if (!clash && all[i].percent == percent &&
+            comma == (all[i].decimal == ',' || all[i].thousands) &&
+            csv_plain_number(room, all[i].decimal, all[i].thousands, percent, cell, n) &&
             num_parse(buf_text(room), room->len, NUM_BINARY64, &unused, NULL) == room->len)
             return all[i].options;
+    }
     return NULL;
 }

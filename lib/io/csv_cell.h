@@ -45,12 +45,15 @@ int csv_labels_spread(csv_labels *l, int64_t n, int64_t rows, kv_dtype dtype, do
 
 void csv_labels_release(csv_labels *l);
 
-/* Rewrites a number with another decimal sign, or with marks between thousands (0: there are none),
- * in the usual notation. Returns false for what is not one; then out is nothing of use. */
-bool csv_plain_number(buf *out, char decimal, char thousands, const char *cell, size_t n);
+/* Rewrites a number with another decimal sign, with marks between thousands (0: there are none), or
+ * with % behind it where that is allowed, in the usual notation: 12,5 % is 12.5e-2. Returns false
+ * for what is not one; then out is nothing of use. */
+bool csv_plain_number(buf *out, char decimal, char thousands, bool percent, const char *cell,
+                      size_t n);
 
-/* Options of load() that make a number of a cell that is none without them; NULL: there are none.
- * room is for the work. */
-const char *csv_notation(buf *room, char separator, const char *cell, size_t n);
+/* Options of load() that make a number of a cell that is none without them, and go with those that
+ * are set; NULL: there are none. room is for the work. */
+struct csv_options;
+const char *csv_notation(buf *room, const struct csv_options *o, const char *cell, size_t n);
 
 #endif

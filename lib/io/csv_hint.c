@@ -83,6 +83,7 @@ void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const 
     }
     add_sign(&b, more, "decimal=", o->decimal);
     add_sign(&b, more, "thousands=", o->thousands);
+    buf_add(&b, o->percent && !strstr(more, "percent=") ? ", percent=true" : "");
     add_sign(&b, more, "comment=", o->comment);
     kv_err_hint(e, "load(\"%s\"%s, %s)%s", path, buf_text(&b), more, behind);
     buf_release(&b);

@@ -688,7 +688,7 @@ warns()
 @test "undo says what undoes, as a command and in a script" {
     run -2 kvctl undo
     assert_output 'kvctl: error[usage]: there is no file "undo", and no command of that name
- hint: rollback takes back all since begin, or since the opening of -s'
+ hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
     run -3 kvctl -c undo
-    assert_line --partial 'hint: rollback takes back all since begin, or since the opening of -s'
+    assert_line --partial 'hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
 }

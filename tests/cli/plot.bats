@@ -262,6 +262,20 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     [ "$(wc -c <long.svg)" -lt 100000 ]
 }
 
+@test "plot: into a file by a redirect of the shell it is what the name says" {
+    with_gnuplot
+    kvctl plot --hist '[1, 2, 2]' --bins 2 >h.png
+    kvctl -c 'a = [1, 4]; plot a' >l.svg
+    kvctl plot '[1, 4]' >plain
+    kvctl -c 'print 3; plot [1, 4]' >behind.svg
+    assert_equal "$(head -c 4 h.png | tail -c 3) $(grep -c '</svg>' l.svg)" "PNG 1"
+    run cat plain behind.svg
+    refute_output --partial svg
+    run kvctl plot '[1, 4]' '>' x.png
+    assert_failure 2
+    assert_line " hint: kvctl -c 'COMMAND > …' has redirects of its own"
+}
+
 @test "plot: numbers that are large, or close to each other, have axes that hold them" {
     fake_gnuplot
     run kvctl -c 'plot --hist array([1000000000, 1000000008.5], dtype="float64")'

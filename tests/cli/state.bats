@@ -580,7 +580,7 @@ END
     run kvctl -c 'undo'
     assert_failure 3
     assert_line --index 0 --partial 'error[name]: there is no variable `undo`'
-    assert_line --index 3 ' hint: rollback takes back all since begin, or since the opening of -s'
+    assert_line --index 3 ' hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
     run kvctl -c 'help undo'
     assert_line --index 0 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s'
 }

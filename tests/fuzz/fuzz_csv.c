@@ -17,6 +17,7 @@ static void draw_texts(fuzz_bytes *in, csv_options *o, csv_text_column texts[2])
     o->decimal = marks[what % 3];
     o->thousands = marks[what / 3 % 4];
     o->every = (csv_kind)(what / 12 % 3);
+    o->percent = what & 128;
     texts[0] = (csv_text_column){.column.number = (int64_t)(what / 36 % 3) - 1, .onehot = what & 1};
     texts[1] = (csv_text_column){.column.name = "b", .texts = known, .ntexts = 3};
     o->texts = texts;

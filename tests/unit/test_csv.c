@@ -364,7 +364,9 @@ TEST(csv_header_of_another_length)
         {"a,b,c,d\n1,2,3\n", "x.csv:2:4: the row has 3 cells, the header has 4", names},
         {"a,b\n1,10,20\n2,30,40\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
         {"a,b\nr1,10,20\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
-        {"A title\n1,2\n", "x.csv:2:2: the row has 2 cells, the header has 1", names},
+        {"A title\n1,2\n", "x.csv:2:2: the row has 2 cells, the header has 1",
+         "load(\"x.csv\", decimal=\",\", sep=\";\") reads 1,5 as one number; header=true passes "
+         "over a title"},
         {"a;b\n1,5;2\n", "x.csv:2:2: \"5;2\" is not a number", "load(\"x.csv\", sep=\";\")"},
         {"NA,NA\n1,2\n", "x.csv:1:1: \"NA\" is not a number",
          "load(\"x.csv\", missing=nan) reads it as nan"},

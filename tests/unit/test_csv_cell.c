@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "io/csv.h"
 #include "test.h"
 
 TEST(csv_cell_numbers)
@@ -29,21 +30,39 @@ TEST(csv_cell_numbers)
         {'.', ',', "", NULL},
         {'.', ',', ",", NULL},
         {'.', ',', "-,123", NULL},
+        {'.', 0, "12.5%", "12.5e-2"},
+        {'.', 0, "-3 %", "-3e-2"},
+        {',', '.', "1.234,5\xc2\xa0%", "1234.5e-2"},
+        {',', 0, "12,5\xe2\x80\xaf%", "12.5e-2"},
+        {'.', 0, "1e2%", NULL},
+        {'.', 0, "%", NULL},
     };
+    csv_options semicolons = {.separator = ';'}, commas = {.separator = ','};
+    csv_options thousands = {.separator = ',', .thousands = ','};
     buf out = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text;
-        bool right =
-            csv_plain_number(&out, cases[i].decimal, cases[i].thousands, text, strlen(text));
+        bool right = csv_plain_number(&out, cases[i].decimal, cases[i].thousands, true, text,
+                                      strlen(text)) &&
+                     !strchr(buf_text(&out), '%');
         CHECK_INT(right, cases[i].want != NULL);
         if (right)
             CHECK_TEXT(buf_text(&out), cases[i].want);
     }
-    CHECK_TEXT(csv_notation(&out, ';', "22,5", 4), "decimal=\",\"");
-    CHECK(!csv_notation(&out, ',', "22,5", 4));
-    CHECK_TEXT(csv_notation(&out, ',', "1,234.5", 7), "thousands=\",\"");
-    CHECK_TEXT(csv_notation(&out, ';', "1.234,5", 7), "decimal=\",\", thousands=\".\"");
-    CHECK(!csv_notation(&out, ';', "a,b", 3));
+    CHECK_TEXT(csv_notation(&out, &semicolons, "22,5", 4), "decimal=\",\"");
+    CHECK_TEXT(csv_notation(&out, &commas, "22,5", 4), "decimal=\",\"");
+    CHECK_TEXT(csv_notation(&out, &semicolons, "1,234", 5), "decimal=\",\"");
+    CHECK_TEXT(csv_notation(&out, &commas, "1,234", 5), "thousands=\",\"");
+    CHECK_TEXT(csv_notation(&out, &commas, "12.5%", 5), "percent=true");
+    CHECK_TEXT(csv_notation(&out, &semicolons, "12,5 %", 6), "decimal=\",\", percent=true");
+    CHECK_TEXT(csv_notation(&out, &commas, "1,234%", 6), "thousands=\",\", percent=true");
+    CHECK(!csv_notation(&out, &commas, "1e3%", 4));
+    CHECK(!csv_notation(&out, &thousands, "12,34", 5));
+    CHECK(!csv_notation(&out, &commas, "a%", 2));
+    CHECK(!csv_notation(&out, &commas, "%", 1));
+    CHECK_TEXT(csv_notation(&out, &commas, "1,234.5", 7), "thousands=\",\"");
+    CHECK_TEXT(csv_notation(&out, &semicolons, "1.234,5", 7), "decimal=\",\", thousands=\".\"");
+    CHECK(!csv_notation(&out, &semicolons, "a,b", 3));
     buf_release(&out);
 }
 
