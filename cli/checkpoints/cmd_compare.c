@@ -494,6 +494,23 @@ static int add_rows(rows *table, const both *x, bool brief, bool folded, int32_t
     return rc;
 }
 
+/* The sums of a key with nan or inf look as those of any other. */
+static void note_left_out(session *s, const both *x)
+{
+    const tensor_difference *first = NULL;
+    long long keys = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        keys += x->pairs[i].left_out > 0;
+        first = x->pairs[i].left_out > 0 && !first ? &x->pairs[i] : first;
+    }
+    if (keys == 1)
+        session_note(s, "rms, rel and cosine of %s leave out %lld pair%s with nan or inf",
+                     x->names[first - x->pairs], (long long)first->left_out,
+                     first->left_out == 1 ? "" : "s");
+    else if (keys > 1)
+        session_note(s, "rms, rel and cosine of %lld keys leave out pairs with nan or inf", keys);
+}
+
 int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {
@@ -525,6 +542,8 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         tell_decoded(s, call, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
+    if (rc == KV_OK && !o.brief)
+        note_left_out(s, &x);
     if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, folded, top, e)) == KV_OK)
         rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
                            (long long)(x.n - x.nsame), (long long)x.n);

@@ -190,6 +190,7 @@ static void end_pair(const diffs *d, int64_t i)
     out->where = p->most == 0 && p->most_int == 0 && p->first >= 0 ? p->first : p->where;
     out->has_ulps = diff_has_ulps(a->type, b->type) && p->finite > 0;
     out->ulps = p->ulps;
+    out->left_out = out->is_integer || !out->has_numbers ? 0 : a->elements - p->finite;
     out->rms =
         p->finite ? sqrt(p->differences / (double)p->finite) / d->scales[i].differences : NAN;
     double norm = sqrt(p->b) / d->scales[i].b;
@@ -200,7 +201,7 @@ static void end_pair(const diffs *d, int64_t i)
                 : d->o->sort == DIFF_BY_REL ? out->rel
                 : out->is_integer           ? (double)out->max_int
                                             : out->max_abs;
-    if (!out->has_numbers || isnan(out->size))
+    if (!out->has_numbers || isnan(out->size) || !isfinite(out->max_abs))
         out->size = INFINITY;
 }
 

@@ -48,10 +48,12 @@ typedef struct tensor_difference {
     uint64_t max_int;
     bool has_ulps; /* floats of one dtype, and a pair of them is finite */
     uint64_t ulps; /* the most units in the last place, of pairs without nan */
+    int64_t left_out; /* pairs that rms, rel and cosine leave out, since one is not finite */
     double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
     double rel;    /* the norm of a - b, by that of b; nan when no pair is finite */
     double cosine; /* of the angle between both; nan when one of them is all 0 */
-    double size;   /* the number by which keys are sorted, infinite where it is unknown or nan */
+    double size;   /* the number by which keys are sorted, infinite where it is unknown or nan, or
+                      where max_abs is */
 } tensor_difference;
 
 /* Fills in what stands behind a and b in n pairs. progress: as in a walk, or NULL. Errors: those of
