@@ -439,6 +439,7 @@ int main(int argc, char **argv)
     options o;
     kv_err e = {0};
     int rc;
+    bool rank = is_rank(); /* later MPI may still be starting, which sets variables */
     raise_stack();
     bug_ends_process();
     output_install();
@@ -468,7 +469,7 @@ int main(int argc, char **argv)
     } else {
         rc = run(&s, &o);
     }
-    if (rc != EXIT_DONE && is_rank()) {
+    if (rc != EXIT_DONE && rank) {
         fflush(NULL);
         _exit(rc); /* leaving a job in order waits for the other ranks, which wait for this one */
     }

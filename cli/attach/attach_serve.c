@@ -96,6 +96,8 @@ enum { PATIENCE_MS = 2000, NAMES_MOST = 64, MEMORY_MB = 256 /* that an entry may
 typedef struct guest {
     session *script;
     const char *folder;  /* of the job, where a profile is written */
+    const char *rank;    /* of this worker: variables are read before MPI starts, which sets some */
+    int ranks;
     int fd;              /* of the client whose entry runs */
     int profiler;        /* of the client that takes a profile; -1: none does */
     char *profile;       /* the name that it gave */
@@ -259,10 +261,9 @@ static int guest_draw(void *arg, const plot *p, kv_err *e)
 /* With one rank the library leaves the name as it is. */
 static void profile_paths(const guest *g, char start[4200], char made[4200])
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *size = getenv("OMPI_COMM_WORLD_SIZE");
     snprintf(start, 4200, "%s/attached.json", g->folder);
-    if (size && atoi(size) > 1)
-        snprintf(made, 4200, "%s/attached.rank%s.json", g->folder, rank ? rank : "0");
+    if (g->ranks > 1)
+        snprintf(made, 4200, "%s/attached.rank%s.json", g->folder, g->rank);
     else
         snprintf(made, 4200, "%s", start);
 }
@@ -486,7 +487,8 @@ struct attach_server {
     int dir, fd;         /* in the folder of the job */
     char name[32];
     int listed_dir, listed; /* in the user's folder of jobs; -1: the launcher's is here */
-    const char *job;
+    const char *job, *from; /* from: the host of the launcher, or NULL */
+    int servers;
     pthread_mutex_t lock; /* of the clients, which attach_end shuts and the thread closes */
     int clients[CLIENTS], n;
 };
@@ -524,14 +526,11 @@ static void take_client(attach_server *a, int from)
 /* Tells a client about this worker; where the worker itself is listed, also about the job. */
 static void tell(const attach_server *a, int fd)
 {
-    const char *from = getenv("KVSTORE_JOB_HOST"), *size = getenv("OMPI_COMM_WORLD_SIZE"),
-               *servers = getenv("KVSTORE_SERVERS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     buf text = {0};
-    int nservers = servers ? atoi(servers) : 0;
-    buf_printf(&text, "rank %s\n", rank ? rank : "0");
+    buf_printf(&text, "rank %s\n", a->guest.rank);
     if (a->listed >= 0)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
-                   from ? from : "", (size ? atoi(size) : 1) - nservers, nservers);
+                   a->from, a->guest.ranks - a->servers, a->servers);
     add_rounds(&a->guest, &text);
     if (!text.failed)
         jobs_say(fd, JOBS_TOLD, buf_text(&text));
@@ -586,13 +585,13 @@ static void *serve(void *arg)
 static void list_job(attach_server *a)
 {
     char here[64] = "";
-    const char *from = getenv("KVSTORE_JOB_HOST"),
-               *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
     kv_err unused = {0};
+    a->from = getenv("KVSTORE_JOB_HOST");
     a->job = getenv("KVSTORE_JOB");
     a->listed = a->listed_dir = -1;
     gethostname(here, sizeof here - 1);
-    if (!a->job || !jobs_is_name(a->job) || !from || strcmp(from, here) == 0 || !local ||
+    if (!a->job || !jobs_is_name(a->job) || !a->from || strcmp(a->from, here) == 0 || !local ||
         strcmp(local, "0") != 0)
         return;
     if (jobs_folder_open(true, &a->listed_dir, &unused) == KV_OK &&
@@ -648,11 +647,18 @@ static bool start(attach_server *a)
 
 attach_server *attach_begin(session *s)
 {
-    const char *folder = getenv("KVSTORE_RUN_DIR"), *number = getenv("OMPI_COMM_WORLD_RANK");
+    const char *folder = getenv("KVSTORE_RUN_DIR"), *number = getenv("OMPI_COMM_WORLD_RANK"),
+               *size = getenv("OMPI_COMM_WORLD_SIZE"), *servers = getenv("KVSTORE_SERVERS");
     attach_server *a = folder && number ? mem_zalloc(1, sizeof *a, &(kv_err){0}) : NULL;
     if (!a)
         return NULL;
-    a->guest = (guest){.script = s, .folder = folder, .fd = -1, .profiler = -1};
+    a->guest = (guest){.script = s,
+                       .folder = folder,
+                       .rank = number,
+                       .ranks = size ? atoi(size) : 1,
+                       .fd = -1,
+                       .profiler = -1};
+    a->servers = servers ? atoi(servers) : 0;
     pthread_mutex_init(&a->lock, NULL);
     if (!open_sockets(a, folder, number)) {
         mem_free(a);

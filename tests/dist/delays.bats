@@ -181,3 +181,14 @@ END
         assert_output '[0] [2. 2. 2. 2.]'
     done
 }
+
+@test "delays: who looks at a job while MPI starts makes it read no variable" {
+    until [ -e ended ]; do kvctl jobs; done >looks 2>&1 3>&- &
+    for seed in 1 2 3; do
+        job "$seed" -n 2 -s 1 -c 'create dist_sync; init 3 ones(2)'
+        [ "$status" = 0 ] || break
+    done
+    touch ended
+    wait
+    assert_success
+}
