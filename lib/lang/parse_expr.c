@@ -75,11 +75,25 @@ static ast *product(parser *p, ast *left)
     return node;
 }
 
+/* Returns true if only blanks stand between pos and the end of the statement. */
+static bool is_last(const parser *p, uint32_t pos)
+{
+    char c = parse_char(p, parse_past_blanks(p, pos));
+    return c == '\0' || strchr("\n;}|>#", c) != NULL;
+}
+
+/* In argument mode a sign with a blank on its left only begins a new argument, and so does a `-`
+ * that ends the statement: it is a file, stdout. */
+static bool begins_argument(const parser *p, const token *t)
+{
+    return p->arguments && t->blank_before && (!t->blank_after || is_last(p, t->end));
+}
+
 static ast *term(parser *p)
 {
     ast *node = unary(p);
     while (node) {
-        bool at = parse_is_sign(p, SIGN1('@')) && !(p->arguments && parse_peek(p)->blank_before);
+        bool at = parse_is_sign(p, SIGN1('@')) && !begins_argument(p, parse_peek(p));
         if (parse_accept(p, SIGN1('*')))
             node = binary(p, OP_MUL, node, unary(p));
         else if (parse_accept(p, SIGN1('/')))
@@ -94,20 +108,6 @@ static ast *term(parser *p)
             break;
     }
     return node;
-}
-
-/* Returns true if only blanks stand between pos and the end of the statement. */
-static bool is_last(const parser *p, uint32_t pos)
-{
-    char c = parse_char(p, parse_past_blanks(p, pos));
-    return c == '\0' || strchr("\n;}|>#", c) != NULL;
-}
-
-/* In argument mode a sign with a blank on its left only begins a new argument, and so does a `-`
- * that ends the statement: it is a file, stdout. */
-static bool begins_argument(const parser *p, const token *t)
-{
-    return p->arguments && t->blank_before && (!t->blank_after || is_last(p, t->end));
 }
 
 static ast *sum(parser *p)
