@@ -128,12 +128,12 @@ void state_close(state *st);
 
 /* ---- The end of a session ---- */
 
-/* How a session with -s ends: a prompt is told what was written, and asked before the file of
+/* How a session with -s ends: a prompt hears what was written, and is asked before the file of
  * another tool changes; a dry run says what would change. */
 
-/* Saves what the session did (state_save). terminal: somebody typed, who is told what was written,
- * and asked before the file of another tool changes. With -v scripts are told as well. A file that
- * is only read gives a terminal the lines of state_preview. Errors: those of state_save. */
+/* Saves what the session did (state_save). terminal: somebody typed, who hears what was written,
+ * and is asked before the file of another tool changes. With -v scripts hear it as well. A file
+ * that is only read gives a terminal the lines of state_preview. Errors: those of state_save. */
 int state_leave(state *st, session *s, bool terminal, kv_err *e);
 
 /* Saves nothing, and tells a terminal so if there was something to be saved. */

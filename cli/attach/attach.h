@@ -71,7 +71,7 @@ int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e);
 typedef struct attach_server attach_server;
 
 /* Begins to serve the session of a worker's script, which is borrowed until attach_end. NULL: this
- * process is no worker under a launcher, or there is no socket for it; then nobody can attach, and
+ * process is not a worker under a launcher, or has no socket; then nobody can attach, and
  * the script runs. */
 attach_server *attach_begin(session *s);
 

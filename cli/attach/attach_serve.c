@@ -487,7 +487,7 @@ struct attach_server {
     int dir, fd;         /* in the folder of the job */
     char name[32];
     int listed_dir, listed; /* in the user's folder of jobs; -1: the launcher's is here */
-    const char *job, *from; /* from: the host of the launcher, or NULL */
+    const char *job, *from; /* from: the host of the launcher */
     int servers;
     pthread_mutex_t lock; /* of the clients, which attach_end shuts and the thread closes */
     int clients[CLIENTS], n;

@@ -45,7 +45,7 @@ typedef struct merge_found {
     unit *unit; /* of a file or a computed text */
 } merge_found;
 
-/* Finds the rule by the words of the call alone. src: of the call. Errors, with place: usage (no
+/* Finds the rule by the words of the call. src: of the call. Errors, with place: usage (no
  * such rule), syntax (in a text). */
 int merge_find_literal(const source *src, const ast *call, merge_found *f, kv_err *e);
 
@@ -55,7 +55,7 @@ int merge_find(session *s, const ast *call, merge_found *f, kv_err *e);
 /* failed: the text stays, since the report of the error shows its lines. */
 void merge_found_release(session *s, merge_found *f, bool failed);
 
-/* Checks the words that need no models: that each option which is none of the command's is a
+/* Checks the words that need no models: that each option which the command lacks is a
  * parameter, that literal ones have values which it takes, that the command does not hide one, that
  * base and weights are there for a rule that reads them, and only then. Errors: usage, value,
  * dtype, at the option or the rule. */

@@ -84,28 +84,14 @@ int type_rules_check(session *s, const type_rules *rules, kv_err *e)
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
 
-static int grow(metadata_list *m, result *out, kv_err *e)
-{
-    if (m->n < m->cap)
-        return KV_OK;
-    int64_t cap = m->cap ? m->cap * 2 : 8;
-    checkpoint_text *more = arena_alloc(&out->names, (size_t)cap * sizeof *more, e);
-    if (!more)
-        return KV_E_MEMORY;
-    if (m->n > 0)
-        memcpy(more, m->items, (size_t)m->n * sizeof *more);
-    m->items = more;
-    m->cap = cap;
-    return KV_OK;
-}
-
 int metadata_set(metadata_list *m, const char *name, const char *text, result *out, kv_err *e)
 {
     int64_t at = 0;
     const char *copy = arena_text(&out->names, text, strlen(text), e);
     while (at < m->n && strcmp(m->items[at].name, name) != 0)
         at++;
-    if (!copy || (at == m->n && grow(m, out, e)))
+    if (!copy ||
+        (at == m->n && arena_grow(&out->names, &m->items, &m->cap, m->n, sizeof *m->items, e)))
         return KV_E_MEMORY;
     if (at == m->n) {
         const char *own = arena_text(&out->names, name, strlen(name), e);

@@ -57,7 +57,7 @@ void version_build(buf *out);
 
 /* ---- Checks of words ---- */
 
-/* Checks of the words of commands that stand for something of which the library has a list: types
+/* Checks of words that stand for something that the library lists: types
  * of stores, optimizers and their parameters, compressions, capabilities. Only literal words are
  * looked at; what a variable holds shows when the command runs. See `check` in syntax/command.h. */
 

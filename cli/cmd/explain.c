@@ -818,7 +818,7 @@ static void snapshot_restore(session *s, snapshot *p)
     mem_free(p->values);
 }
 
-/* Runs the command and takes back what it did; what the store did is told to s->explanation. */
+/* Runs the command and takes back what it did; s->explanation hears what the store did. */
 static int try(session *s, const ast *node, kv_err *e)
 {
     snapshot globals, locals = {0};

@@ -421,9 +421,9 @@ static bool topic_help(const session *s, buf *out, const char *name)
 }
 
 /* json: commands and functions alone have rows there. */
-static int not_found(session *s, const ast *node, const char *word, bool json, kv_err *e)
+static int not_found(const char *word, bool json, kv_err *e)
 {
-    unit_err(s, node, e, KV_E_NAME,
+    kv_err_set(e, KV_E_NAME,
              json ? "there is no command or function `%s`" : "there is no help on `%s`", word);
     suggest near = {.word = word};
     for (const command *c = registry.commands; c->name; c++)
@@ -454,10 +454,7 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
 {
     char both[160];
     snprintf(both, sizeof both, "%s %s", first, second);
-    if (search(out, both))
-        return KV_OK;
-    kv_err_set(e, KV_E_NAME, "there is no help on `%s`", both);
-    return kv_err_hint(e, "`help` lists everything"), KV_E_NAME;
+    return search(out, both) ? KV_OK : not_found(both, false, e);
 }
 
 /* Two words: optimizer adam, or two that are searched for together. */
@@ -550,7 +547,9 @@ static int help_on(session *s, const ast *node, buf *text, result *out, kv_err *
         return e->code;
     bool found = (*word == '-' && option_help(text, word)) || show_word(s, text, word) ||
                  search(text, word);
-    return found ? KV_OK : not_found(s, node, word, false, e);
+    if (!found && not_found(word, false, e))
+        unit_at(s, node, e);
+    return e->code;
 }
 
 /* The tables of commands and functions: all, or what one word names. */
@@ -564,8 +563,8 @@ static int help_as_json(session *s, const ast *call, buf *text, result *out, kv_
         return e->code;
     const command *c = word ? command_find(word, strlen(word)) : NULL;
     const function *f = word ? function_find(word) : NULL;
-    if (word && !c && !f)
-        return not_found(s, node, word, true, e);
+    if (word && !c && !f && not_found(word, true, e))
+        return unit_at(s, node, e);
     help_json(text, c, f);
     return KV_OK;
 }

@@ -16,16 +16,8 @@ static int add_word(words *to, value v, const ast *at, const char *what, session
 {
     if (v.kind != VALUE_TEXT)
         return unit_err(s, at, e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(v));
-    if (to->n == to->cap) { /* what was there stays in the arena until the command ends */
-        int64_t cap = to->cap ? to->cap * 2 : 8;
-        word *more = arena_alloc(&out->names, (size_t)cap * sizeof *more, e);
-        if (!more)
-            return KV_E_MEMORY;
-        if (to->n > 0)
-            memcpy(more, to->items, (size_t)to->n * sizeof *more);
-        to->items = more;
-        to->cap = cap;
-    }
+    if (arena_grow(&out->names, &to->items, &to->cap, to->n, sizeof *to->items, e))
+        return KV_E_MEMORY;
     const char *text = arena_text(&out->names, v.u.text, strlen(v.u.text), e);
     if (!text)
         return KV_E_MEMORY;

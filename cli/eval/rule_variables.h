@@ -44,7 +44,7 @@ void rule_variables_warn(session *s, const rule_text *r, const rule_params *p);
 /* ---- --PARAM V: the parameters that a command gives to a rule ---- */
 
 /* The first word of the call behind word *i, which it moves on, that is an option the command does
- * not know itself; NULL for none. *i begins at 0, the first word that is no option. */
+ * not know itself; NULL for none. *i begins at 0, the first word that is not an option. */
 const ast *rule_options_next(const ast *call, uint32_t *i);
 
 /* Reads every option but the command's own into p, which begins empty; a flag is "true". A word
@@ -54,9 +54,9 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
                       void *arg, rule_params *p, kv_err *e);
 
 /* Adds to an error that tells one of the options read above (kv_err_option) the place of its value,
- * and a hint if it is a word that was taken as a text because it is no variable. An option without
- * a value that is no flag gets another error: usage. Other errors stay as they are. Returns the
- * code. */
+ * and a hint if it is a word that was taken as a text because no variable has its name. An option
+ * without a value that is not a flag gets another error: usage. Other errors stay as they are.
+ * Returns the code. */
 int rule_options_explain(session *s, const ast *call, kv_err *e);
 
 /* ---- Optimizers and schedules as values ---- */

@@ -101,7 +101,7 @@ typedef struct datafile {
  * close. Errors: io (missing, a folder, no permission), interrupted, memory. */
 int datafile_open(datafile *d, session *s, const char *path, kv_err *e);
 
-/* The first byte that is no blank (nor a byte order mark), without taking it; '\0' when there is
+/* The first byte behind blanks and a byte order mark, without taking it; '\0' when there is
  * none within the first piece. */
 char datafile_first(datafile *d);
 

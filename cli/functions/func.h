@@ -71,7 +71,7 @@ int piece_of(value v, const char *what, piece *out, kv_err *e);
 /* The text that a function is of: its first argument. Error: dtype. */
 int text_of(function_args *args, piece *out, kv_err *e);
 
-/* The character at a byte and how many bytes it has; U+FFFD for a byte that is no UTF-8. */
+/* The character at a byte and how many bytes it has; U+FFFD for a byte that is not UTF-8. */
 uint32_t piece_character(piece p, int64_t at, int64_t *bytes);
 /* Where the character that ends at `end` begins. */
 int64_t piece_last(piece p, int64_t end);

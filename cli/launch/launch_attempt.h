@@ -175,7 +175,7 @@ void children_end(void);
  * makes the keys and writes the files. */
 bool gone_may(const job *j, int number);
 
-/* The others go on, and are told why. */
+/* The others go on, and hear why. */
 void gone_let(job *j, int number, const char *why);
 
 /* Once a tick: tells other hosts, and takes what ranks of this host have asked for. */
@@ -205,7 +205,7 @@ bool loss_is_host(const job *j, int number);
 
 /* A rank that has not ended and whose host is silent: for half of the deadline when an ssh has
  * ended, else for longer than the ranks wait for each other, because those that have not joined do
- * not. Also one whose watcher alone is silent for so long: it was killed, and its rank with it.
+ * not. Also one with a watcher that is silent for so long: it was killed, and its rank with it.
  * -1: there is none. */
 int loss_find(const job *j);
 

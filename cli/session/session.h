@@ -323,7 +323,7 @@ typedef struct followed {
     uint32_t number; /* of the variable; 0: it is awaited */
 } followed;
 
-/* A scalar as the value of a parameter. quoted: a text stands in "", so that "5" is none of the
+/* A scalar as the value of a parameter. quoted: a text stands in "", so that "5" is not one of the
  * numbers. */
 int follow_text(value *out, value v, bool quoted, kv_err *e);
 

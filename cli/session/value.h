@@ -186,7 +186,7 @@ int64_t text_byte_of(value text, int64_t i);
 /* n characters: from, from + step, …, all of which are there. */
 int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_err *e);
 
-/* Puts `more` behind a text that *text alone refers to, if it does: in time of what is added, but
+/* Puts `more` behind a text if only *text refers to it: in time of what is added, but
  * for a copy now and then. Returns false, with nothing changed, when others refer to it too. */
 bool text_append(value *text, value more, int *code, kv_err *e);
 

@@ -132,7 +132,7 @@ ast *parse_one_statement(parser *p);
 
 /* ---- The call form: kv.push(3, a) ---- */
 
-/* The method of a store, of which the name was taken, with its arguments if a `(` is next. Gives an
+/* The method of a store, behind its name, with its arguments if a `(` is next. Gives an
  * AST_STORE; NULL without an error when no command has such a method. */
 ast *parse_method(parser *p, const ast *store, const token *name);
 

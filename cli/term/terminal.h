@@ -66,7 +66,7 @@ void terminal_pass(FILE *to, const char *text, size_t n);
  * There is one screen a process, so whether it is used is global.
  */
 
-/* Allows or forbids that results are paged, which is allowed at the prompt alone. */
+/* Allows or forbids that results are paged, which is allowed only at the prompt. */
 void pager_allow(bool allowed);
 
 /* Makes the pager begin at the end of a text, or at its begin. */

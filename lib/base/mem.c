@@ -307,6 +307,24 @@ void *arena_alloc(arena *a, size_t bytes, kv_err *e)
     return memset(block, 0, need);
 }
 
+int arena_grow(arena *a, void *block, int64_t *cap, int64_t n, size_t size, kv_err *e)
+{
+    void *old, *more;
+    if (n < *cap)
+        return KV_OK;
+    int64_t wanted = n > 0 ? 2 * n : 8;
+    if (wanted > PTRDIFF_MAX / 2 / (int64_t)size)
+        return out_of_memory(e, PTRDIFF_MAX), KV_E_MEMORY;
+    if (!(more = arena_alloc(a, (size_t)wanted * size, e)))
+        return KV_E_MEMORY;
+    memcpy(&old, block, sizeof old);
+    if (n > 0)
+        memcpy(more, old, (size_t)n * size);
+    memcpy(block, &more, sizeof more);
+    *cap = wanted;
+    return KV_OK;
+}
+
 char *arena_text(arena *a, const char *text, size_t n, kv_err *e)
 {
     char *copy = arena_alloc(a, n < SIZE_MAX ? n + 1 : n, e);

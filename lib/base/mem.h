@@ -81,6 +81,10 @@ typedef struct arena {
 /* `bytes` zeroed bytes aligned for any type. */
 void *arena_alloc(arena *a, size_t bytes, kv_err *e);
 
+/* Makes room for one item behind the n of *block, a pointer to the items' pointer, which has room
+ * for *cap. What was there stays in the arena. On failure nothing changes. */
+int arena_grow(arena *a, void *block, int64_t *cap, int64_t n, size_t size, kv_err *e);
+
 /* A copy of n bytes of text with a NUL behind it. */
 char *arena_text(arena *a, const char *text, size_t n, kv_err *e);
 

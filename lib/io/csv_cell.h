@@ -51,8 +51,8 @@ void csv_labels_release(csv_labels *l);
 bool csv_plain_number(buf *out, char decimal, char thousands, bool percent, const char *cell,
                       size_t n);
 
-/* Options of load() that make a number of a cell that is none without them, and go with those that
- * are set; NULL: there are none. room is for the work. */
+/* Options of load() with which a cell becomes a number, and which go with those that are set; NULL:
+ * no options do. room is for the work. */
 struct csv_options;
 const char *csv_notation(buf *room, const struct csv_options *o, const char *cell, size_t n);
 

@@ -129,7 +129,8 @@ typedef struct rule_ast {
     const char *const *names; /* none for an anonymous block */
     rule_param *params;       /* rule_add_param */
     const ast *body;          /* AST_BLOCK */
-    int nnames, nparams, params_cap;
+    int nnames, nparams;
+    int64_t params_cap;
     bool counts_after;
     bool is_def;              /* written as Python has it: its own names may be taken */
     bool is_merge;            /* of lists of arrays: vm/merge.h */

@@ -385,14 +385,8 @@ bool parse_append(parser *p, ast_list *l, ast *node)
         l->items = l->few;
         l->cap = AST_LIST_FEW;
     }
-    if (l->n == l->cap) {
-        ast **more = arena_alloc(p->a, 2 * (size_t)l->cap * sizeof *more, p->e);
-        if (!more)
-            return false;
-        memcpy(more, l->items, (size_t)l->n * sizeof *more);
-        l->items = more;
-        l->cap *= 2;
-    }
+    if (arena_grow(p->a, &l->items, &l->cap, l->n, sizeof *l->items, p->e))
+        return false;
     l->items[l->n++] = node;
     return true;
 }

@@ -288,16 +288,8 @@ static bool param(parser *p, rule_param *out)
 
 bool rule_add_param(rule_ast *r, const rule_param *p, arena *a, kv_err *e)
 {
-    if (r->nparams >= r->params_cap) {
-        int cap = 2 * r->nparams + 4;
-        rule_param *more = arena_alloc(a, (size_t)cap * sizeof *more, e);
-        if (!more)
-            return false;
-        if (r->nparams > 0)
-            memcpy(more, r->params, (size_t)r->nparams * sizeof *more);
-        r->params = more;
-        r->params_cap = cap;
-    }
+    if (arena_grow(a, &r->params, &r->params_cap, r->nparams, sizeof *r->params, e))
+        return false;
     r->params[r->nparams++] = *p;
     return true;
 }
