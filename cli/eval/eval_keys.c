@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "lang/lex.h"
 #include "session/unit.h"
 
 /* ---- Words ---- */
@@ -241,6 +242,35 @@ static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *
                     value_kind_name(v));
 }
 
+/* Refuses the $i of a shell, and the {i} of a text that lacks its f, where a variable has the name:
+ * it would be a key of that very name. */
+static int check_quoted(session *s, const ast *node, kv_err *e)
+{
+    buf meant = {0};
+    bool found = false;
+    for (const char *at = node->u.text; *at;) {
+        bool dollar = *at == '$', brace = at[dollar] == '{', named = false;
+        const char *name = at + dollar + brace, *end = name;
+        char copy[64];
+        while ((dollar || brace) && lex_is_word_char(*end))
+            end++;
+        if (end > name && (!brace || *end == '}') && end - name < (int)sizeof copy) {
+            snprintf(copy, sizeof copy, "%.*s", (int)(end - name), name);
+            named = session_variable(s, copy, false);
+        }
+        found |= named;
+        buf_printf(&meant, named ? "{%s}" : "%.1s", named ? copy : at);
+        at = named ? end + brace : at + 1;
+    }
+    if (found) {
+        unit_err(s, node, e, KV_E_KEY, "quotes without an f do not compute a variable");
+        kv_err_hint(e, "f\"%s\" computes it; (\"%s\") is the key of this very name",
+                    buf_text(&meant), node->u.text);
+    }
+    buf_release(&meant);
+    return found ? KV_E_KEY : KV_OK;
+}
+
 static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
 {
     value v;
@@ -257,7 +287,7 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
     if (node->op == 0)
         return add(l, (kv_key){node->u.integer, NULL}, e);
     if (node->op == 1) /* lives as long as the unit */
-        return add(l, (kv_key){0, node->u.text}, e);
+        return check_quoted(s, node, e) ? (int)e->code : add(l, (kv_key){0, node->u.text}, e);
     if (strpbrk(node->u.text, "*?"))
         return add_matching(s, node, node->u.text, l, e);
     return add_pattern(s, node, node->u.text, l, e);

@@ -99,8 +99,11 @@ static ast *key_word(parser *p, uint32_t pos)
         uint32_t stop = rest_of_word(p, end);
         parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a key", parse_shown(p, pos, stop),
                    p->lx.src->text + pos);
-        kv_err_hint(p->e, "quote a text key: \"…\"; compute one in brackets: (…); blanks separate "
-                          "arguments");
+        char c = parse_char(p, end);
+        bool filled = c == '$' || (c == '{' && lex_is_letter(parse_char(p, end + 1)));
+        kv_err_hint(p->e, filled ? "f\"layer{i}\" is a key with the value of i in it"
+                                 : "quote a text key: \"…\"; compute one in brackets: (…); blanks "
+                                   "separate arguments");
         return NULL;
     }
     if (parse_char(p, end - 1) == '-')

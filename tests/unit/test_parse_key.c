@@ -146,6 +146,8 @@ TEST(parse_key_begins_with_a_digit)
 #define NO_KEY_HINT                                                                                \
     "quote a text key: \"…\"; compute one in brackets: (…); blanks separate arguments"
 
+#define FILLED_HINT "f\"layer{i}\" is a key with the value of i in it"
+
 TEST(parse_key_errors)
 {
     static const lang_error rows[] = {
@@ -174,7 +176,8 @@ TEST(parse_key_errors)
         {"w[0] 1", KV_E_SYNTAX, "1:1-5", "`w[0]` is not a key", NO_KEY_HINT},
         {"w+1", KV_E_SYNTAX, "1:1-4", "`w+1` is not a key", NO_KEY_HINT},
         {"w#x", KV_E_SYNTAX, "1:1-4", "`w#x` is not a key", NO_KEY_HINT},
-        {"w{key}", KV_E_SYNTAX, "1:1-7", "`w{key}` is not a key", NO_KEY_HINT},
+        {"w{key}", KV_E_SYNTAX, "1:1-7", "`w{key}` is not a key", FILLED_HINT},
+        {"w$i 1", KV_E_SYNTAX, "1:1-4", "`w$i` is not a key", FILLED_HINT},
         {"w{0..}", KV_E_SYNTAX, "1:1-7", "`w{0..}` is not a key", NO_KEY_HINT},
         {"w'x'", KV_E_SYNTAX, "1:1-5", "`w'x'` is not a key", NO_KEY_HINT},
         {"9223372036854775808", KV_E_VALUE, "1:1-20",
