@@ -311,7 +311,8 @@ const command command_table[] = {
      .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
      .examples = "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
                  "convert m.safetensors parts/ --shard-size 5G --force # shards with their index\n"
-                 "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
+                 "convert m.safetensors some.npz 3 [57] --rename s/^/layer./\n"
+                 "convert m.safetensors w.npz 3 --rename s/^/a.b./ --rename s/\\./_/g # all: a_b_3",
      .see = "ls, save, checkpoints",
      .fails = "io, format, key, dtype, value"},
     {"merge",

@@ -347,7 +347,8 @@ int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e
         return rc;
     r->each = mem_zalloc(r->given.n, sizeof *r->each, e);
     r->matched = mem_zalloc(r->given.n, sizeof *r->matched, e);
-    if (!r->each || !r->matched)
+    r->more = mem_zalloc(r->given.n, sizeof *r->more, e);
+    if (!r->each || !r->matched || !r->more)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < r->given.n; i++)
         if (renaming_new(&r->each[i], r->given.items[i].text, e))
@@ -361,6 +362,7 @@ void renames_release(renames *r)
         renaming_free(r->each[i]);
     mem_free(r->each);
     mem_free(r->matched);
+    mem_free(r->more);
     *r = (renames){0};
 }
 
@@ -370,11 +372,12 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
     const char *kept = name, *last = name;
     int rc = KV_OK;
     for (int64_t i = 0; i < r->given.n && rc == KV_OK; i++) {
-        int64_t replaced = 0;
+        int matches = 0;
         buf_clear(&texts[i % 2]);
-        if ((rc = renaming_apply(r->each[i], last, &texts[i % 2], &replaced, e)))
+        if ((rc = renaming_apply(r->each[i], last, &texts[i % 2], &matches, e)))
             rc = unit_at(s, r->given.items[i].at, e);
-        r->matched[i] |= replaced > 0;
+        r->matched[i] += matches > 0;
+        r->more[i] += matches > 1;
         if (i == 0)
             first_names_add(&r->seen, name);
         last = buf_text(&texts[i % 2]);
@@ -389,9 +392,14 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
     return rc ? NULL : kept;
 }
 
-int renames_check(const renames *r, const session *s, kv_err *e)
+int renames_check(const renames *r, session *s, kv_err *e)
 {
     for (int64_t i = 0; i < r->given.n; i++) {
+        if (r->more[i])
+            session_note(s,
+                         "`%.64s` replaced only the first match in %lld of %lld names; with g "
+                         "behind it, it replaces all",
+                         r->given.items[i].text, (long long)r->more[i], (long long)r->matched[i]);
         if (r->matched[i])
             continue;
         unit_err(s, r->given.items[i].at, e, KV_E_KEY, "`%.64s` matches no name",

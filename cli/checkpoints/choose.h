@@ -116,7 +116,7 @@ int choose_open(session *s, const ast *argument, bool all, result *out, checkpoi
 typedef struct renames {
     words given;
     renaming **each;
-    bool *matched;                  /* of each: it matched a name */
+    int64_t *matched, *more;        /* of each: names that it matched, that it matched twice */
     first_names seen;
 } renames;
 
@@ -130,7 +130,8 @@ void renames_release(renames *r);
 const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e);
 
 /* To be called when all names have been offered: a substitution that matched none of them is most
- * likely mistyped. Error: key, at it, with the first names as a hint. */
-int renames_check(const renames *r, const session *s, kv_err *e);
+ * likely mistyped. Error: key, at it, with the first names as a hint. A note says which replaced the
+ * first of several matches. */
+int renames_check(const renames *r, session *s, kv_err *e);
 
 #endif

@@ -115,8 +115,15 @@ void renaming_free(renaming *r)
     mem_free(r);
 }
 
-int renaming_apply(renaming *r, const char *name, buf *out, int64_t *replaced, kv_err *e)
+int renaming_apply(renaming *r, const char *name, buf *out, int *matches, kv_err *e)
 {
-    return regex_replace(r->re, name, (int64_t)strlen(name), buf_text(&r->to), r->all ? 0 : 1, out,
-                         replaced, e);
+    int64_t n = (int64_t)strlen(name), replaced = 0, first;
+    size_t from = out->len;
+    int rc = regex_replace(r->re, name, n, buf_text(&r->to), r->all ? 0 : 2, out, &replaced, e);
+    if (matches)
+        *matches = r->all ? replaced > 0 : (int)replaced;
+    if (rc || r->all || replaced < 2)
+        return rc;
+    out->len = from;
+    return regex_replace(r->re, name, n, buf_text(&r->to), 1, out, &first, e);
 }

@@ -14,8 +14,9 @@ typedef struct renaming renaming;
 int renaming_new(renaming **out, const char *text, kv_err *e);
 void renaming_free(renaming *r); /* NULL is allowed */
 
-/* Appends what becomes of a name, which may be the name itself. *replaced: the matches, 0 where the
- * name stays. Errors: memory, value (a limit of the search), interrupted. */
-int renaming_apply(renaming *r, const char *name, buf *out, int64_t *replaced, kv_err *e);
+/* Appends what becomes of a name, which may be the name itself. *matches (NULL is allowed): 0 where
+ * it stays, else 1, or 2 where g would replace more. Errors: memory, value (a limit
+ * of the search), interrupted. */
+int renaming_apply(renaming *r, const char *name, buf *out, int *matches, kv_err *e);
 
 #endif

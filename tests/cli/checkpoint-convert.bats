@@ -118,6 +118,21 @@ begun()
     fi
 }
 
+@test "a rename that leaves further matches of a name says how many, and how to replace all" {
+    kvctl -c 'init m.0.w,m.1.w,m.n [ones(1)]*3; save m.safetensors'
+    run --separate-stderr kvctl convert m.safetensors n.safetensors --rename 's/\./_/' --rename s/^/x/
+    assert_success
+    [ "$stderr" = 'note: `s/\./_/` replaced only the first match in 2 of 3 names; with g behind it, it replaces all' ]
+    for each in 's/\./_/g' 's/m/mm/' 's/^/a.b./' 's/\.w$/.weight/'; do
+        run kvctl convert m.safetensors n.safetensors --rename "$each"
+        assert_success
+        assert_output ''
+    done
+    run kvctl diff m.safetensors m.safetensors --rename 's/\.|m/_/' --brief
+    assert_failure 1
+    assert_line 'note: `s/\.|m/_/` replaced only the first match in 3 of 3 names; with g behind it, it replaces all'
+}
+
 @test "--dry-run lists old and new names" {
     kvctl -c 'init m.0.w,m.1.w,head [ones(1)]*3; save m.safetensors'
     run --separate-stderr kvctl --dry-run convert m.safetensors n.safetensors --exclude head \

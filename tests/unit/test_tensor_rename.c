@@ -4,13 +4,15 @@
 #include "base/mem.h"
 #include "test.h"
 
+static int matches; /* that renaming_apply counted last */
+
 static void becomes(const char *rule, const char *name, const char *want)
 {
     kv_err e = {0};
     renaming *r = NULL;
     buf out = {0};
     CHECK_OK(renaming_new(&r, rule, &e));
-    CHECK_OK(renaming_apply(r, name, &out, NULL, &e));
+    CHECK_OK(renaming_apply(r, name, &out, &matches, &e));
     CHECK_TEXT(buf_text(&out), want);
     buf_release(&out);
     renaming_free(r);
@@ -19,10 +21,14 @@ static void becomes(const char *rule, const char *name, const char *want)
 TEST(tensor_rename)
 {
     becomes("s/^model\\./m./", "model.layers.model.w", "m.layers.model.w");
+    CHECK_INT(matches, 1);
     becomes("s/x/y/", "abc", "abc");
+    CHECK_INT(matches, 0);
     becomes("s/x/y/", "", "");
     becomes("s/b/B/", "abab", "aBab");
+    CHECK_INT(matches, 2);
     becomes("s/b/B/g", "abab", "aBaB");
+    CHECK_INT(matches, 1);
     becomes("s/b//g", "abab", "aa");
     becomes("s/layers\\.([0-9]+)\\.(.*)/h.\\1.\\2/", "model.layers.10.w", "model.h.10.w");
     becomes("s/(a)(b)?/<\\2|\\1>/", "ac", "<|a>c");
