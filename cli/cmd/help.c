@@ -290,16 +290,23 @@ static const struct concern {
 } concerns[] = {
     {" undo transactions ", "begin; ...; rollback, and rollback alone goes back to the file of -s"},
     {" distributed mpi slurm kubernetes k8s sge ssh ", "kvctl launch -n 4 SCRIPT; help launch"},
-    {" straggler ", "if rank() == 2 { sleep 1 }; kvctl jobs, rounds, explain push say who waits"},
+    {" straggler slow ",
+     "if rank() == 2 { sleep 1 }; time pull w is long on the ranks that wait for the slow one;\n  "
+     "kvctl jobs, attach JOB -c rounds and explain push name it"},
     {" hang deadlock debug timeout ", "kvctl jobs, attach JOB; rounds; launch --timeout 60"},
     {" resume restart ", "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2"},
     {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
     {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
     {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
-    {" csv categories percent ",
+    {" csv category categories categorical labels onehot one-hot percent ",
      "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan, percent=true); write x f.csv"},
     {" gz compression ", "load(\"f.csv.gz\"); set-gradient-compression is for pushes"},
-    {" ci git exit-codes ", "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no"},
+    {" git textconv git-diff ",
+     "*.safetensors diff=kvctl in .gitattributes, and then\n  "
+     "git config diff.kvctl.textconv 'kvctl --format csv stat'"},
+    {" mxnet gluon ",
+     "help python: import kvstore as mx; help lecture; the prompt takes kv.push(3, v) too"},
+    {" ci exit-codes ", "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no"},
     {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
     {" json ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
     {" checkpoint model quantized memory ", "kvctl ls, stat, check, convert: help checkpoints"},
@@ -310,7 +317,7 @@ static const struct concern {
     {" gpu cuda ", "ones(2)@gpu(0); kvctl --doctor; kvctl --gpus N makes virtual ones"},
     {" float16 bf16 bfloat16 fp16 quantise quantize ",
      "kvctl convert A B --dtype bf16, f16 or f8_e4m3; x.astype(\"bfloat16\")"},
-    {" weight-decay learning-rate schedule momentum ",
+    {" weight-decay learning-rate schedule scheduler lr_scheduler lr-scheduler momentum ",
      "set-optimizer sgd --momentum 0.9 --wd 1e-4 --lr-scheduler \"factor(step=9, factor=0.5)\""},
     {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
     {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
@@ -454,7 +461,11 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
 {
     char both[160];
     snprintf(both, sizeof both, "%s %s", first, second);
-    return search(out, both) ? KV_OK : not_found(both, false, e);
+    const char *words[] = {first, second};
+    bool found = search(out, both);
+    for (int i = 0; i < 2 && !found; i++)
+        found = concern_of(words[i]) && search(out, words[i]);
+    return found ? KV_OK : not_found(both, false, e);
 }
 
 /* Two words: optimizer adam, or two that are searched for together. */

@@ -230,9 +230,16 @@ int merges_check(const char *word, kv_err *e)
 bool merges_show(buf *out, const char *name)
 {
     const merge_text *t = merge_text_find(name);
-    if (t)
-        buf_add(out, t->text);
-    return t != NULL;
+    buf parameters = {0};
+    if (!t)
+        return false;
+    put_parameters(&parameters, t->text);
+    buf_printf(out, "# merge %s CKPT... --out OUT", name); /* a comment: the text stays a rule */
+    buf_printf(out, parameters.len ? "; %s\n" : "\n", buf_text(&parameters));
+    buf_add(out, t->text);
+    out->failed |= parameters.failed;
+    buf_release(&parameters);
+    return true;
 }
 
 /* ---- Optimizers ---- */

@@ -164,8 +164,13 @@ END
     for rule in linear task_arithmetic slerp ties dare_linear dare_ties breadcrumbs della model_stock ema median trimmed_mean lora; do
         grep -q "^  $rule\b" page
         kvctl help merge $rule >text
-        cmp text "$top/src/merges/$rule.kvu"
+        [[ $(head -n 1 text) == "# merge $rule CKPT... --out OUT"* ]]
+        tail -n +2 text | cmp - "$top/src/merges/$rule.kvu"
     done
+    kvctl -c "init w ones(3); save a.safetensors"
+    kvctl help merge linear >mine.kvu
+    kvctl merge mine.kvu a.safetensors a.safetensors --out m.safetensors
+    kvctl diff a.safetensors m.safetensors
     grep -q -- '--base CKPT, --density 0.2 in 0 .. 1' page
     grep -q 'arXiv:2306.01708' page
     [ "$(wc -L <page)" -le 250 ]
