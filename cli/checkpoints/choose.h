@@ -130,8 +130,8 @@ void renames_release(renames *r);
 const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e);
 
 /* To be called when all names have been offered: a substitution that matched none of them is most
- * likely mistyped. Error: key, at it, with the first names as a hint. A note says which replaced the
- * first of several matches. */
+ * likely mistyped. Error: key, at it, with the first names as a hint. A note says which replaced
+ * the first of several matches. */
 int renames_check(const renames *r, session *s, kv_err *e);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "checkpoints/outputs.h"
 #include "eval/eval.h"
 #include "session/result.h"
 #include "session/unit.h"
@@ -431,6 +432,7 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
                                        : add_float(table, numbers, d->max_abs, e)) ||
         (rc = add_where(table, t, values ? d->where : -1, e)) ||
         (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
+        (rc = add_count(table, numbers, (uint64_t)d->left_out, e)) ||
         (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)) ||
         (rc = add_float(table, numbers && !isnan(d->rel), d->rel, e)))
         return rc;
@@ -494,12 +496,15 @@ static int add_rows(rows *table, const both *x, bool brief, bool folded, int32_t
     return rc;
 }
 
-/* The sums of a key with nan or inf look as those of any other. */
-static void note_left_out(session *s, const both *x)
+/* The sums of a key with nan or inf look as those of any other: a note for people, and a count of
+ * all keys for programs, since --top and --fold leave rows out. */
+static int tell_left_out(session *s, const both *x, result *out, kv_err *e)
 {
     const tensor_difference *first = NULL;
     long long keys = 0;
+    int64_t all = 0;
     for (int64_t i = 0; i < x->n; i++) {
+        all += x->pairs[i].left_out;
         keys += x->pairs[i].left_out > 0;
         first = x->pairs[i].left_out > 0 && !first ? &x->pairs[i] : first;
     }
@@ -509,14 +514,15 @@ static void note_left_out(session *s, const both *x)
                      first->left_out == 1 ? "" : "s");
     else if (keys > 1)
         session_note(s, "rms, rel and cosine of %lld keys leave out pairs with nan or inf", keys);
+    return about_add(out, "nonfinite", value_int(all), e);
 }
 
 int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {
         {"key", "key"},     {"state", "state"}, {"equal", "equal"}, {"max_abs", "max_abs"},
-        {"where", "where"}, {"ulps", "ulps"},   {"rms", "rms"},     {"rel", "rel"},
-        {"cosine", "cosine"}, {"alike", "alike"}};
+        {"where", "where"}, {"ulps", "ulps"},   {"nonfinite", NULL}, {"rms", "rms"},
+        {"rel", "rel"},     {"cosine", "cosine"}, {"alike", "alike"}};
     static const rows_column names[] = {{"key", NULL}};
     diff_options o = {0};
     choice chosen = {0};
@@ -543,7 +549,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
     if (rc == KV_OK && !o.brief)
-        note_left_out(s, &x);
+        rc = tell_left_out(s, &x, out, e);
     if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, folded, top, e)) == KV_OK)
         rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
                            (long long)(x.n - x.nsame), (long long)x.n);

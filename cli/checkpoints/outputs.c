@@ -262,8 +262,7 @@ static bool has_lost(const losses_key *l)
     return has;
 }
 
-/* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */
-static int about_add(result *out, const char *name, value v, kv_err *e)
+int about_add(result *out, const char *name, value v, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
     if (!out->summary.columns)

@@ -66,6 +66,9 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
 int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int rc,
                       kv_err *e);
 
+/* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */
+int about_add(result *out, const char *name, value v, kv_err *e);
+
 /* The hint where a path does not end as one that can be written. */
 #define OUTPUT_ENDINGS                                                                             \
     "names end in .safetensors, .npz, .params or .kvs, that of a folder ends in /"

@@ -102,16 +102,20 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
               (int)r->ncolumns);
     for (int c = 0; heads && !rc && c < r->ncolumns; c++)
-        width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
+        if (r->columns[c].head)
+            width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
     if (!rc) {
         cell_texts(&text, ends, width, r);
         rc = buf_check(&text, e);
     }
     for (int c = 0; heads && !rc && c < r->ncolumns; c++)
-        put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],
-                 c + 1 == r->ncolumns);
+        if (r->columns[c].head)
+            put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],
+                     c + 1 == r->ncolumns);
     for (int64_t i = 0; i < r->n && !rc; i++) {
         size_t from = i ? ends[i - 1] : 0;
+        if (heads && !r->columns[i % r->ncolumns].head)
+            continue;
         put_cell(out, buf_text(&text) + from, ends[i] - from, width[i % r->ncolumns],
                  (i + 1) % r->ncolumns == 0);
     }

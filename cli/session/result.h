@@ -15,7 +15,8 @@
 
 typedef struct rows_column {
     const char *name; /* in JSON */
-    const char *head; /* above the column in text; NULL in the first column: there are no heads */
+    const char *head; /* above the column in text; NULL in the first column: there are no heads; in
+                         another: text lacks the column */
 } rows_column;
 
 /* Begins empty with only columns and ncolumns set. */

@@ -50,7 +50,7 @@ sparse()
     [ -z "$output" ]
     run --separate-stderr kvctl --json diff "$file" a.gguf
     [ $status = 1 ]
-    [[ $output == *'"entries":[{"key":"t.Q8_0","state":"differs","equal":0.8333333333333334,"max_abs":null,"where":[1,32],"ulps":null,"rms":null,"rel":null,"cosine":null}]'* ]]
+    [[ $output == *'"entries":[{"key":"t.Q8_0","state":"differs","equal":0.8333333333333334,"max_abs":null,"where":[1,32],"ulps":null,"nonfinite":null,"rms":null,"rel":null,"cosine":null}]'* ]]
     run --separate-stderr kvctl --json diff "$file" a.gguf --rtol 0 t.Q8_0
     [ $status = 1 ]
     [[ $output == *'"entries":[{"key":"t.Q8_0","state":"differs","equal":0.9947916666666666,"max_abs":'*'"where":[1,63],'* ]]
