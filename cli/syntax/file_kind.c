@@ -63,6 +63,18 @@ bool file_is_of_other_tool(const char *path)
     return false;
 }
 
+bool file_is_meant(const char *path)
+{
+    static const char *const others[] = {"bmp", "eps", "gif",  "html", "jpeg", "jpg",
+                                         "pdf", "tif", "tiff", "webp", "xls",  "xlsx"};
+    bool meant = file_kind_of(path) != FILE_UNKNOWN || plot_target_of(path) != PLOT_NOWHERE ||
+                 file_is_of_other_tool(path) ||
+                 (file_is_checkpoint(path) && path[strlen(path) - 1] != '/');
+    for (size_t i = 0; i < sizeof others / sizeof *others && !meant; i++)
+        meant = is_ending(path, others[i]);
+    return meant;
+}
+
 const char *file_kind_title(file_kind kind)
 {
     static const char *const titles[] = {[FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",

@@ -29,6 +29,10 @@ bool file_is_checkpoint(const char *path);
  * their first bytes say, and a checkpoint may be among them. */
 bool file_is_of_other_tool(const char *path);
 
+/* Returns true if a word behind > is a path by its ending, also by one that is not written: an
+ * error then says which ones are. */
+bool file_is_meant(const char *path);
+
 /* The name of the i-th format that is read, from 0; NULL behind the last. */
 const char *file_kind_format(int i);
 

@@ -556,11 +556,6 @@ ast *parse_statement(parser *p)
     return node;
 }
 
-static bool is_file(const char *path)
-{
-    return file_kind_of(path) != FILE_UNKNOWN || plot_target_of(path) != PLOT_NOWHERE;
-}
-
 /* Returns true if the next token begins a command or an assignment. */
 static bool begins_another(parser *p)
 {
@@ -585,7 +580,7 @@ ast *statement_parse_all(parser *p)
     ast_list list = {0};
     uint32_t pos = p->lx.pos;
     p->method = parse_method;
-    p->is_file = is_file;
+    p->is_file = file_is_meant;
     if (parse_char(p, pos) == '#' && parse_char(p, pos + 1) == '!') {
         while (pos < p->lx.limit && parse_char(p, pos) != '\n')
             pos++;

@@ -218,8 +218,6 @@ static void hint_file(checker *c, const ast *node)
         return; /* of a call or an index */
     if (file_kind_of(path) != FILE_UNKNOWN || file_is_checkpoint(path))
         kv_err_hint(c->e, "`@` reads a file: @%.*s", (int)(end - begin), begin);
-    else if (strcmp(name, "jpg") == 0 || strcmp(name, "jpeg") == 0 || strcmp(name, "pdf") == 0)
-        kv_err_hint(c->e, "a picture is written as .svg, .png or .txt");
 }
 
 static bool is_variable(void *arg, const char *name)
