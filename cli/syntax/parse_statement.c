@@ -400,7 +400,7 @@ static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
 {
     at = parse_past_blanks(p, at);
     uint32_t end = at, behind;
-    while (parse_char(p, end) && strchr("@$<>|!-.[]{}", parse_char(p, end)))
+    while (parse_char(p, end) && strchr("@$<>|!-.[]{}+*/%=:&?", parse_char(p, end)))
         end++;
     for (behind = end; lex_is_blank(parse_char(p, behind));)
         behind++;
@@ -443,24 +443,24 @@ static ast *word_statement(parser *p)
 {
     bool known;
     token t = *parse_peek(p);
-    ast *node = assignment(p);
+    uint32_t end = parse_dashed_end(p, t.pos);
+    const char *text = p->lx.src->text + t.pos;
+    const command *c = command_find(text, end - t.pos);
+    bool help = c && strcmp(c->name, "help") == 0;
+    ast *node = help ? help_on_sign(p, t.pos, end) : NULL;
+    if (!node && !p->e->code)
+        node = assignment(p);
     if (node || p->e->code)
         return node;
     node = parse_control(p, &known);
     if (known)
         return node;
-    uint32_t end = parse_dashed_end(p, t.pos);
-    const char *text = p->lx.src->text + t.pos;
-    const command *c = command_find(text, end - t.pos);
     char next = parse_char(p, end);
     bool called = next == '(' && c && reads_brackets(c);
     if (next == '?')
         return question_behind(p, t.pos, end);
-    bool help = c && strcmp(c->name, "help") == 0;
     if (help && next == '(')
         return help_call(p);
-    if (help && (node = help_on_sign(p, t.pos, end)))
-        return node;
     if (c && !p->cursor && is_variable(p, c, end))
         return show(p);
     if (parse_at_import(p))
@@ -503,6 +503,9 @@ ast *parse_one_statement(parser *p)
 static ast *question(parser *p)
 {
     token t = parse_take(p);
+    ast *sign = help_on_sign(p, t.pos, t.end);
+    if (sign)
+        return sign;
     ast *name = parse_at_end(p) ? NULL : parse_word(p, ".-", "a word to look up");
     if (!name && p->e->code) {
         binding b;
