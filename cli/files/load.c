@@ -34,7 +34,7 @@ typedef struct load_options {
     csv_options csv;
     file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
     bool has_header;  /* header= was given */
-    bool each, texts; /* a list of the texts of one column: of each row, or each once */
+    bool texts; /* a list of the texts of one column: csv.strings: of each row, else each once */
     const char *name; /* of one array of several, or NULL */
 } load_options;
 
@@ -61,7 +61,7 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
         return kv_err_hint(e, "thousands=\".\""), KV_E_VALUE;
     }
     value_stack texts = {0};
-    int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, o->each, add_text, &texts, e)
+    int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, csv.strings, add_text, &texts, e)
                       : csv_read_stream(&a, d->f, d->name, &csv, e);
     if (o->texts && rc == KV_OK)
         rc = value_stack_list(&texts, out, e);
@@ -768,9 +768,9 @@ int load_call(function_args *args, value *out, kv_err *e)
     arena memory = {0};
     const value *v = args->v;
     const char *path;
-    o.each = has(args, DTYPE) && v[DTYPE].kind == VALUE_TEXT && strcmp(v[DTYPE].u.text, "str") == 0;
-    o.texts = o.each;
-    csv->has_dtype = has(args, DTYPE) && !o.each;
+    o.texts = has(args, DTYPE) && v[DTYPE].kind == VALUE_TEXT && !strcmp(v[DTYPE].u.text, "str");
+    csv->strings = o.texts;
+    csv->has_dtype = has(args, DTYPE) && !csv->strings;
     int rc = function_text(v[PATH], "the name of a file", &path, e) ||
              (csv->has_dtype && function_dtype(v[DTYPE], KV_FLOAT32, &csv->dtype, e)) ||
              (args->given[HEADER] && header_of(v[HEADER], &o, e)) ||
@@ -786,7 +786,7 @@ int load_call(function_args *args, value *out, kv_err *e)
              sign_of(args, MARK, "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e) ||
              (has(args, PERCENT) && flag_of(v[PERCENT], "percent=", &csv->percent, e)) ||
              sign_of(args, HASH, "comment=", NO_COMMENT, "\"#\"", &csv->comment, e);
-    if (!rc && o.each && csv->ncolumns != 1)
+    if (!rc && csv->strings && csv->ncolumns != 1)
         rc = kv_err_set(e, KV_E_VALUE,
                         "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
     if (!rc)

@@ -229,8 +229,11 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     kv_array *made = NULL;
     if (!args->given[1] && !args->given[2])
         return stored_as(out, args->array, KV_ROW_SPARSE, e);
-    if (!args->given[1] || !args->given[2])
-        return kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
+    if (!args->given[1] || !args->given[2]) {
+        kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
+        return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five"),
+               KV_E_USAGE;
+    }
     int rc = function_shape(args->v[2], &ndim, shape, e);
     if (rc || (rc = read_ids(&rows, &n, args->v[1], e)))
         return rc;

@@ -60,7 +60,12 @@ int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
     }
     static const char *const others[][2] = {{"half", "float16"},  {"fp16", "float16"},
                                             {"bf16", "bfloat16"}, {"fp32", "float32"},
-                                            {"fp64", "float64"},  {"double", "float64"}};
+                                            {"fp64", "float64"},  {"double", "float64"},
+                                            {"f16", "float16"},   {"f32", "float32"},
+                                            {"f64", "float64"},   {"float", "float32"},
+                                            {"i8", "int8"},       {"u8", "uint8"},
+                                            {"i32", "int32"},     {"i64", "int64"},
+                                            {"int", "int64"},     {"long", "int64"}};
     kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
     const char *dot = strrchr(name, '.'); /* torch.float16, np.half */
     name = dot ? dot + 1 : name;

@@ -59,6 +59,7 @@ typedef struct csv_options {
                        are texts */
     const char *path;   /* what hints at load() call the file; NULL: its name */
     const char *format; /* of load(), for hints; NULL: its ending says it */
+    bool strings;       /* of load(): dtype="str" */
 } csv_options;
 
 /* Reads a stream that is called `name` to its end, in pieces: needs little memory beside the array.

@@ -58,8 +58,8 @@ void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const 
     buf b = {0};
     if (o->format)
         buf_printf(&b, ", format=\"%s\"", o->format);
-    if (o->has_dtype && begin_option(&b, more, "dtype="))
-        buf_printf(&b, "\"%s\"", kv_dtype_name(o->dtype));
+    if ((o->has_dtype || o->strings) && begin_option(&b, more, "dtype="))
+        buf_printf(&b, "\"%s\"", o->strings ? "str" : kv_dtype_name(o->dtype));
     if (o->columns && begin_option(&b, more, "cols=")) {
         buf_add(&b, "[");
         for (int64_t i = 0; i < o->ncolumns; i++)
