@@ -230,6 +230,28 @@ static ast *key(parser *p)
     return parse_unexpected(p, "a key");
 }
 
+/* Returns true at [expr for x in list], whose keys are computed: a `for` stands behind a value in
+ * these brackets. */
+static bool at_comprehension(parser *p)
+{
+    parser before = *p;
+    int depth = 0;
+    bool value = false, found = false;
+    do {
+        const token *t = parse_peek(p);
+        if (t->kind == TOK_END || t->kind == TOK_BAD)
+            break;
+        found = depth == 1 && value && parse_is_word(p, "for");
+        value = t->kind != TOK_SIGN || strchr(")]}", (char)t->sign);
+        depth += parse_is_sign(p, SIGN1('[')) || parse_is_sign(p, SIGN1('(')) ||
+                 parse_is_sign(p, SIGN1('{'));
+        depth -= t->kind == TOK_SIGN && value;
+        parse_take(p);
+    } while (depth > 0 && !found);
+    parse_back(p, &before);
+    return found;
+}
+
 /* key,key without blanks */
 static bool bare_keys(parser *p, ast_list *keys)
 {
@@ -253,8 +275,9 @@ ast *parse_keys(parser *p)
     uint32_t pos = parse_here(p);
     ast_list keys = {0};
     ast *node = NULL;
-    bool listed = parse_char(p, pos) == '[';
-    if (listed ? key_list(p, &keys) : bare_keys(p, &keys))
+    bool listed = parse_char(p, pos) == '[', computed = listed && !p->cursor && at_comprehension(p);
+    if (computed ? parse_append(p, &keys, key_value(p, pos))
+                 : listed ? key_list(p, &keys) : bare_keys(p, &keys))
         node = parse_node_of(p, AST_KEYS, pos, keys.items, keys.n);
     if (node && !listed && node->n == 1) {
         const ast *only = node->kid[0];
