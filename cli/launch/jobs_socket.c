@@ -473,7 +473,10 @@ static void enter(int fd, const job *j, const char *text)
     char name[32], why[200] = "";
     int number = choose(j, text, why), door = -1;
     if (number >= 0 && j->o->python)
-        snprintf(why, sizeof why, "worker %d runs Python, which has no prompt", number);
+        snprintf(why, sizeof why,
+                 "worker %d runs Python, which has no prompt: kv.describe(\"rounds\") in the "
+                 "program says whom a round lacks",
+                 number);
     int dir = *why ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "attach.%d", number);
     if (dir >= 0)
@@ -483,7 +486,10 @@ static void enter(int fd, const job *j, const char *text)
         jobs_send(fd, JOBS_DOOR, name, strlen(name), door);
         close(door);
     } else {
-        if (!*why)
+        if (!*why && errno == ENOENT) /* a spare, or one that is just starting */
+            snprintf(why, sizeof why,
+                     "worker %d does not listen yet: it does when its script begins", number);
+        else if (!*why)
             snprintf(why, sizeof why, "worker %d cannot be reached now: %s", number,
                      strerror(errno));
         jobs_say(fd, JOBS_REFUSED, why);

@@ -292,6 +292,22 @@ END
     end_job
 }
 
+@test "attach: a worker whose script has not begun, a spare, does not listen yet" {
+    export KVCTL_JOBS=$PWD/jobs
+    timeout 100 kvctl launch -n 1 -s 1 --spares 1 --name spare -c 'create dist_sync; init w ones(1)
+while len(glob("end")) == 0 { !sleep 0.02
+}' 3>&- &
+    job=$!
+    for _ in $(seq 600); do
+        kvctl attach -c list >out 2>&1 && break
+        sleep 0.1
+    done
+    run kvctl attach --rank 1 -c list
+    assert_failure 6
+    assert_output 'kvctl: job spare: worker 1 does not listen yet: it does when its script begins'
+    end_job
+}
+
 @test "attach: a script in a long statement, and in what it does itself" {
     export KVCTL_JOBS=$PWD/jobs
     cat >busy.kv <<'END'

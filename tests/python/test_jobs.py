@@ -177,7 +177,7 @@ while "not begun" in said:
 print(said)
 """)
         out = self.job("-n", "1", "--name", "pj", "--python", path, KVCTL_JOBS=self.folder.name + "/jobs")
-        self.assertIn('worker 0 runs Python, which has no prompt', out)
+        self.assertIn('worker 0 runs Python, which has no prompt: kv.describe("rounds") in the program says', out)
 
     def test_create_ends_on_ctrl_c(self):
         path = self.program(INTERRUPT + """
