@@ -12,6 +12,7 @@
 #include "session/containers.h"
 #include "session/result.h"
 #include "session/unit.h"
+#include "syntax/file_kind.h"
 
 /* ---- Metrics ---- */
 
@@ -232,6 +233,10 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
     int rc = eval_matching(store, glob, &keys, e);
     for (int64_t i = 0; rc == KV_OK && i < keys.n; i++)
         rc = rows_add_key(&table, keys.keys[i], e);
+    if (rc == KV_OK && keys.n == 0 && glob && file_is_checkpoint(glob)) {
+        rc = unit_err(s, call->kid[0], e, KV_E_KEY, "no key of the store matches `%.200s`", glob);
+        kv_err_hint(e, "ls %.200s lists the keys of a file, stat their numbers", glob);
+    }
     key_list_release(&keys);
     return result_table(out, &(buf){0}, &table, rc, e);
 }

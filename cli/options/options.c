@@ -243,6 +243,7 @@ static int unknown(const char *word, kv_err *e)
         while (*++word && (spelled[1] = *word, shell_option_find(&options_table, spelled, 2)))
             ;
         kv_err_set(e, KV_E_USAGE, "there is no option %s", spelled);
+        hint_output(spelled, strlen(spelled), e);
         return kv_err_hint(e, "kvctl -h lists the options"), KV_E_USAGE;
     }
     kv_err_set(e, KV_E_USAGE, "there is no option %.*s", (int)strcspn(word, "="), word);
@@ -322,7 +323,7 @@ static int neither(const char *word, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
         return kv_err_hint(e, "kvctl -c '%s' runs a text", word), KV_E_USAGE;
-    if (strstr(" cat dump inspect show ", word) && *word != ' ')
+    if (strstr(" cat dump inspect keys show ", word) && *word != ' ')
         return kv_err_hint(e, "kvctl ls FILE lists the keys, kvctl stat FILE their numbers"),
                KV_E_USAGE;
     if (strcmp(word, "undo") == 0 && hint_name(word, e))

@@ -115,6 +115,14 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
     return false;
 }
 
+bool hint_output(const char *word, size_t n, kv_err *e)
+{
+    bool is = n >= 2 && memcmp(word, "-o", 2) == 0;
+    if (is)
+        kv_err_hint(e, "merge, patch and apply have --out OUT; convert ends in it: convert A OUT");
+    return is;
+}
+
 bool hint_shell_path(const char *statement, size_t n, kv_err *e)
 {
     static const char *const begins[] = {"./", "../", "~/", "/"};

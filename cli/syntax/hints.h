@@ -35,6 +35,9 @@ const char *process_word_page(const char *word, size_t n);
  * one of process_words. Returns whether it is one. */
 bool hint_shell(const char *word, size_t n, kv_err *e);
 
+/* Adds a hint at --out when the word begins with -o, which other tools have for it. */
+bool hint_output(const char *word, size_t n, kv_err *e);
+
 /* The same for a statement of n bytes that begins with the path of a program, as ./run.sh does. */
 bool hint_shell_path(const char *statement, size_t n, kv_err *e);
 

@@ -4,6 +4,7 @@
 
 #include "base/suggest.h"
 #include "syntax/file_kind.h"
+#include "syntax/hints.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_statement.h"
 
@@ -163,6 +164,7 @@ static ast *dashed(parser *p, uint32_t pos, uint32_t end)
     const char *word = p->lx.src->text + pos;
     int n = parse_shown(p, pos, end);
     parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
+    hint_output(word, (size_t)n, p->e);
     kv_err_hint(p->e, "! before the line runs it in a shell; a file of this name stands in quotes");
     return NULL;
 }

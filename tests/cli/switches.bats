@@ -404,6 +404,15 @@ END
     run kvctl -f help
     assert_failure 5
     assert_output 'kvctl: error[io]: cannot read "help": No such file or directory'
+    for word in cat keys; do
+        run kvctl $word
+        assert_failure 2
+        assert_line --index 1 ' hint: kvctl ls FILE lists the keys, kvctl stat FILE their numbers'
+    done
+    run kvctl merge average a b -o c
+    assert_failure 2
+    assert_output 'kvctl: error[usage]: there is no option -o
+ hint: merge, patch and apply have --out OUT; convert ends in it: convert A OUT'
     run kvctl --chek x.kv
     assert_failure 2
     assert_output "$(printf '%s\n' 'kvctl: error[usage]: there is no option --chek' \
