@@ -490,10 +490,13 @@ static int label_column(reader *r, const csv_text_column *t)
         l->kind = t->onehot ? CSV_ONEHOT : CSV_CODES;
         rc = t->texts ? csv_labels_give(l, t->texts, t->ntexts, r->e) : KV_OK;
     }
-    return rc || n ? rc
-                   : kv_err_set(r->e, KV_E_VALUE,
-                                "cats= or onehot= names column %lld, which cols= leaves out",
-                                (long long)at);
+    if (rc || n)
+        return rc;
+    kv_err_set(r->e, KV_E_VALUE, "cats= or onehot= names column %lld, which cols= leaves out",
+               (long long)at);
+    return kv_err_hint(r->e, t->column.name ? "cols=[…, \"%s\"] reads it" : "cols= has to name it",
+                       t->column.name),
+           KV_E_VALUE;
 }
 
 /* Chooses all columns, unless some are chosen. */
