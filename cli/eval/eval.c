@@ -405,10 +405,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
             rc = value_stack_add(&l, moved, e);
     }
     eval_leave(s, &own);
-    if (rc == KV_OK)
-        rc = value_stack_list(&l, out, e);
-    value_stack_release(&l);
-    return rc;
+    return value_stack_take(out, &l, rc, e);
 }
 
 /* One context or a list of them, or another value. */

@@ -57,37 +57,23 @@ int func_tostype(function_args *args, value *out, kv_err *e)
 
 /* ---- What a row_sparse array holds ---- */
 
-static int parts_of(function_args *args, kv_array **ids, kv_array **data, kv_err *e)
+/* data, and indices: a copy of one of the two parts, which share the memory of the array. */
+int func_rows_part(function_args *args, value *out, kv_err *e)
 {
-    if (kv_array_storage(args->array) == KV_ROW_SPARSE)
-        return sparse_parts(ids, data, args->array, e);
-    kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
-               args->function->name);
-    return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
-}
-
-/* A copy of one of the two parts, which share the memory of the array. */
-static int give_part(value *out, kv_array *part, kv_array *other, kv_ctx ctx, kv_err *e)
-{
-    kv_array *copy = NULL;
-    int rc = kv_array_dup(&copy, part, kv_array_dtype(part), ctx, e);
-    kv_array_unref(part);
-    kv_array_unref(other);
+    kv_array *ids, *data, *copy = NULL;
+    if (kv_array_storage(args->array) != KV_ROW_SPARSE) {
+        kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
+                   args->function->name);
+        return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
+    }
+    int rc = sparse_parts(&ids, &data, args->array, e);
+    if (rc)
+        return rc;
+    kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
+    rc = kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e);
+    kv_array_unref(ids);
+    kv_array_unref(data);
     return function_give(out, copy, rc, e);
-}
-
-int func_data(function_args *args, value *out, kv_err *e)
-{
-    kv_array *ids, *data;
-    int rc = parts_of(args, &ids, &data, e);
-    return rc ? rc : give_part(out, data, ids, kv_array_ctx(args->array), e);
-}
-
-int func_indices(function_args *args, value *out, kv_err *e)
-{
-    kv_array *ids, *data;
-    int rc = parts_of(args, &ids, &data, e);
-    return rc ? rc : give_part(out, ids, data, kv_array_ctx(args->array), e);
 }
 
 int func_stype(function_args *args, value *out, kv_err *e)
