@@ -1,9 +1,6 @@
 /* Functions of lists, tuples and dicts: Python's, with Python's results. */
 #include "functions/func.h"
 
-#include <fnmatch.h>
-
-#include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/containers.h"
@@ -328,22 +325,16 @@ static int need_dict(function_args *args, kv_err *e)
 static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 {
     kv *store;
+    key_list l = {0};
     value_stack keys = {0};
     int rc = session_store(s, &store, e);
-    for (int64_t i = 0; !rc && i < kv_num_keys(store); i++) {
-        kv_info info;
-        char number[NUM_TEXT_MAX];
-        value key;
-        if ((rc = kv_info_at(store, i, &info, e)))
-            break;
-        number[num_int(number, info.key.id)] = '\0';
-        if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
-            continue;
-        key = value_int(info.key.id);
-        if ((info.key.name && (rc = value_text(&key, info.key.name, e))) ||
-            (rc = value_stack_add(&keys, key, e)))
-            break;
+    rc = rc ? rc : eval_matching(store, pattern, &l, e);
+    for (int64_t i = 0; i < l.n && !rc; i++) {
+        value key = value_int(l.keys[i].id);
+        if (!l.keys[i].name || !(rc = value_text(&key, l.keys[i].name, e)))
+            rc = value_stack_add(&keys, key, e);
     }
+    key_list_release(&l);
     return value_stack_take(out, &keys, rc, e);
 }
 

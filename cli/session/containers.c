@@ -633,9 +633,7 @@ int object_new(value *out, const char *name, const value *parts, const char *con
 static int nameless(value *out, const char *before, const char *name, const char *behind, kv_err *e)
 {
     buf text = {0};
-    buf_add(&text, before);
-    buf_add(&text, name);
-    buf_add(&text, behind);
+    buf_printf(&text, "%s%s%s", before, name, behind);
     int rc = buf_check(&text, e);
     if (!rc)
         rc = object_new(out, buf_text(&text), NULL, NULL, 0, e);
