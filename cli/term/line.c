@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "term/keys.h"
 #include "term/signals.h"
 #include "term/terminal.h"
@@ -300,10 +301,8 @@ static void draw_hint(void)
 static void insert(const char *text, size_t n)
 {
     int columns = 1, height = terminal_height(fileno(*rl.outstream));
-    size_t length = (size_t)*rl.end + n, rows = 1;
+    size_t length = (size_t)*rl.end + n, rows = 1 + (size_t)text_newlines(text, n);
     rl.get_screen_size(NULL, &columns);
-    for (size_t i = 0; i < n; i++)
-        rows += text[i] == '\n';
     rows += length / (size_t)(columns > 0 ? columns : 80);
     bool keep = length > EDITED_MAX || (height > 0 && rows >= (size_t)height) ||
                 memchr(text, '\0', n);
