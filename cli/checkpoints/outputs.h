@@ -70,6 +70,10 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
 #define OUTPUT_ENDINGS                                                                             \
     "names end in .safetensors, .npz, .params or .kvs, that of a folder ends in /"
 
+/* Refuses an output that could not be written: its path does not end as one, or --safe forbids it.
+ * Errors: usage, unsupported, at the word. */
+int out_check_path(session *s, const word *to, kv_err *e);
+
 /* Reads --shard-size and --force, for the output `to`. Errors: usage (no size; the output is no
  * folder). */
 int out_options_read(session *s, const ast *call, const char *to, result *out,

@@ -19,9 +19,7 @@
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
 
-/* ---- Texts with fields ---- */
-
-/* Texts with fields: f"{expr!r:format}". */
+/* ---- Texts with fields, f"{expr!r:format}" ---- */
 
 /* The format of a field: plain text, or one with fields of its own, which *owned then holds. */
 static int field_format(session *s, const ast *field, const char **format, value *owned, kv_err *e)

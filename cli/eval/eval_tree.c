@@ -12,6 +12,7 @@
 #include "array/arrange.h"
 #include "array/sparse.h"
 #include "base/stop.h"
+#include "base/suggest.h"
 #include "cpu/cpu.h"
 #include "session/containers.h"
 #include "session/result.h"
@@ -24,8 +25,8 @@
 /* Operands of one operator. */
 #define OPERANDS 8
 
-/* The operator or function of a node over leaves, one for each child: a small tree of its own, which
- * vm/expr.h computes. */
+/* The operator or function of a node over leaves, one for each child: a small tree of its own,
+ * which vm/expr.h computes. */
 static int apply(kv_array **out, const ast *node, const expr_leaf *leaves, const source *src,
                  kv_err *e)
 {
@@ -378,10 +379,7 @@ static bool keeps_zero(const char *name)
 {
     static const char *const names[] = {"abs",  "sign", "sqrt", "floor", "ceil",
                                         "round", "sin",  "asin", "tanh"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    return NAME_AMONG(name, names) >= 0;
 }
 
 /* One operator or element-wise function over values, at least one of them row_sparse. As in

@@ -120,8 +120,6 @@ static int read_npy(const datafile *d, value *out, kv_err *e)
 
 /* ---- Files of named arrays ---- */
 
-/* Files of named arrays as the values of keys. */
-
 static int named_open(const char *path, checkpoint **out, kv_err *e)
 {
     if (strcmp(path, "-") == 0)

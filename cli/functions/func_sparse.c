@@ -9,6 +9,7 @@
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "base/suggest.h"
 #include "cpu/cpu.h"
 
 static int parse_storage(value v, kv_storage *out, kv_err *e)
@@ -18,15 +19,13 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
     int rc = function_text(v, "a storage", &name, e);
     if (rc)
         return rc;
-    for (int i = 0; i < 2; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (kv_storage)i;
-            return KV_OK;
-        }
+    int i = NAME_AMONG(name, names);
+    if (i < 0) {
+        kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
+        return kv_err_hint(e, "default, row_sparse"), KV_E_VALUE;
     }
-    kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
-    kv_err_hint(e, "default, row_sparse");
-    return KV_E_VALUE;
+    *out = (kv_storage)i;
+    return KV_OK;
 }
 
 /* An array in another storage, as itself when it has it. */

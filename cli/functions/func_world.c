@@ -27,8 +27,6 @@
 
 /* ---- Files ---- */
 
-/* Functions that tell which files there are, and which arrays stand in one. */
-
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -108,8 +106,6 @@ int func_script_dir(function_args *args, value *out, kv_err *e)
 }
 
 /* ---- Pages about MXNet ---- */
-
-/* Functions that pages about MXNet call: its methods of arrays, and its engine. */
 
 static int copy_to(value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
