@@ -176,11 +176,17 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
+# Helps of launch, attach and jobs, and what jobs of Kubernetes are made of.
+launch_texts := $(patsubst cli/launch/texts/%.txt,$(BUILD)/text_%.o,$(wildcard cli/launch/texts/*.txt))
+$(BUILD)/text_%.c: cli/launch/texts/%.txt scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text text_$* launch/launch_options.h $< > $@
+
 # Sources that were made above.
 $(BUILD)/%.o: $(BUILD)/%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
+tool_obj := $(call obj,$(tool_src)) $(pages) $(completions) $(launch_texts)
 
 lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o
 

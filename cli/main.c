@@ -15,6 +15,7 @@
 #include "attach/attach.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "base/suggest.h"
 #include "checkpoint/file_window.h"
 #include "cmd/commands.h"
 #include "complete/complete.h"
@@ -142,16 +143,14 @@ static void end_work(session *s)
 
 static int exit_code_of(session *s, const options *o)
 {
-    kv_err e = {0};
+    static int (*const ends[])(session *, kv_err *) = {transcript_close, cmd_profile_end,
+                                                       session_flush};
     end_work(s);
-    if (transcript_close(s, &e))
-        report_error(s, &e);
-    e = (kv_err){0};
-    if (cmd_profile_end(s, &e))
-        report_error(s, &e);
-    e = (kv_err){0};
-    if (session_flush(s, &e))
-        report_error(s, &e);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        kv_err e = {0};
+        if (ends[i](s, &e))
+            report_error(s, &e);
+    }
     if (s->leaving && s->exit_code)
         return s->exit_code;
     if (s->failure)
@@ -367,10 +366,7 @@ static int move_options(int argc, char **argv)
 {
     int n = argc > 2 && argv[1][0] == '-' ? options_in_front(argc, argv) : 0;
     char *word = argv[n + 1];
-    bool known = false;
-    for (size_t i = 0; n > 0 && n + 1 < argc && i < PROCESS_WORDS_OF_USERS; i++)
-        known = known || strcmp(word, process_words[i]) == 0;
-    if (!known)
+    if (n == 0 || n + 1 >= argc || name_among(word, process_words, PROCESS_WORDS_OF_USERS) < 0)
         return 0;
     memmove(argv + 2, argv + 1, (size_t)n * sizeof *argv);
     argv[1] = word;

@@ -133,14 +133,6 @@ static void run_of_page(prompt *p, const char *text, size_t n, int line)
     p->shown = heard.text;
 }
 
-static int count_newlines(const char *text, size_t n)
-{
-    int lines = 0;
-    for (size_t i = 0; i < n; i++)
-        lines += text[i] == '\n';
-    return lines;
-}
-
 /* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
 static void echo(const char *text, size_t n)
 {
@@ -163,7 +155,7 @@ static void run_page(prompt *p, const char *text, size_t n, int line)
         if (several)
             echo(text, one);
         run_of_page(p, text, one, line);
-        line += count_newlines(text, one);
+        line += (int)text_newlines(text, one);
         if (p->s->leaving || p->s->out.closed || interrupt_pending())
             break;
     }
@@ -181,7 +173,7 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line, boo
 {
     prompt *p = arg;
     size_t shown = page_shown(text, n, &p->shown);
-    int line = first_line + count_newlines(text, shown);
+    int line = first_line + (int)text_newlines(text, shown);
     text += shown;
     n -= shown;
     if (page_is(text, n)) {

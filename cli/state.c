@@ -83,13 +83,6 @@ static bool is_protected(const char *path)
            (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
 }
 
-/* Opens the file to be read as it is now, whoever replaces it meanwhile. */
-static int open_unlocked(state *st, kv_err *e)
-{
-    st->lock = open(st->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return st->lock < 0 ? file_error(e, "read", st->path, errno) : check_regular(st, e);
-}
-
 /* *current becomes true if the path still names the open file. A path without access is an error,
  * since it may name the same file. */
 static int check_current(const state *st, bool *current, kv_err *e)
@@ -168,8 +161,10 @@ static int lock_file(state *st, session *s, kv_err *e)
 {
     int64_t deadline = clock_ms() + s->store_wait_ms;
     bool current;
-    if (st->read_only)
-        return open_unlocked(st, e);
+    if (st->read_only) { /* it is read as it is now, whoever replaces it meanwhile */
+        st->lock = open(st->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return st->lock < 0 ? file_error(e, "read", st->path, errno) : check_regular(st, e);
+    }
     for (;;) {
         int rc = open_file(st, e);
         if (rc || st->lock < 0)
@@ -469,16 +464,6 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
     return rc;
 }
 
-/* *out becomes another store of what the file held when it was opened; NULL stays where it held
- * none. Errors: those of kv_load. */
-static int state_load_again(const state *st, kv **out, kv_err *e)
-{
-    char path[40];
-    return st->loaded ? kv_load_later(out, opened_path(st, path), e) : KV_OK;
-}
-
-/* How a session with -s ends: the question, the report to a terminal, the lines of a dry run. */
-
 /* ---- Leaving a terminal ---------------------------------------------------------------------- */
 
 static void say_unchanged(const state *st, const session *s)
@@ -561,13 +546,14 @@ void state_discard(const state *st, const session *s, bool terminal)
 
 /* ---- The lines of a dry run ------------------------------------------------------------------ */
 
-static void put_line(buf *out, const char *what, const kv_info *info)
+/* behind: what else stands in the line. */
+static void put_line(buf *out, const char *what, const kv_info *info, const char *behind)
 {
     char shape[256];
     buf_printf(out, "  %-9s", what);
     show_key(out, info->key);
-    buf_printf(out, ": %s %s", kv_dtype_name(info->dtype),
-               kv_shape_text(shape, sizeof shape, info->ndim, info->shape));
+    buf_printf(out, ": %s %s%s\n", kv_dtype_name(info->dtype),
+               kv_shape_text(shape, sizeof shape, info->ndim, info->shape), behind);
 }
 
 /* The stored array of a key, as a new array on the CPU. */
@@ -602,8 +588,7 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
     if (was->unread && was->unread == is->unread && was->unread_inode == is->unread_inode)
         return KV_OK; /* the store has not read it yet, so it has not changed it */
     if (!same_form) {
-        put_line(out, "replaced", is);
-        buf_char(out, '\n');
+        put_line(out, "replaced", is, "");
         return KV_OK;
     }
     int rc = pull_key(before, was, &a, &old_data, e);
@@ -613,8 +598,10 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
         int64_t n = kv_array_size(a);
         int64_t changed = count_changed(old_data, new_data, n, (size_t)kv_dtype_bytes(is->dtype));
         if (changed > 0 || is->pushes != was->pushes) {
-            put_line(out, "changed", is);
-            buf_printf(out, ", %lld of %lld elements\n", (long long)changed, (long long)n);
+            char elements[80];
+            snprintf(elements, sizeof elements, ", %lld of %lld elements", (long long)changed,
+                     (long long)n);
+            put_line(out, "changed", is, elements);
         }
         kv_array_unref(b);
     }
@@ -661,8 +648,7 @@ static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
             rc = compare_key(out, before, &was, after, &is, e);
             compare_states(out, &was, &is);
         } else {
-            put_line(out, "new", &is);
-            buf_char(out, '\n');
+            put_line(out, "new", &is, "");
             compare_states(out, NULL, &is);
         }
     }
@@ -671,8 +657,7 @@ static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
         kv_err none = {0};
         if ((rc = kv_info_at(before, i, &was, e)) == KV_OK &&
             (!after || kv_find(after, &was.key, &is, &none))) {
-            put_line(out, "gone", &was);
-            buf_char(out, '\n');
+            put_line(out, "gone", &was, "");
             compare_states(out, &was, NULL);
         }
     }
@@ -695,14 +680,15 @@ static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
 
 int state_preview(const state *st, session *s, kv_err *e)
 {
-    int64_t at = session_find_store(s, "kv");
-    kv *before = NULL, *after = at < 0 ? NULL : s->stores[at].store;
+    const store_entry *entry = saved_store(s);
+    kv *before = NULL, *after = entry ? entry->store : NULL;
     const char *why = s->dry_run ? "dry run" : "read only";
+    char opened[40];
     buf lines = {0}, path = {0};
     if (!st->is_open)
         return KV_OK;
     state_end_transaction(s);
-    int rc = state_load_again(st, &before, e);
+    int rc = st->loaded ? kv_load_later(&before, opened_path(st, opened), e) : KV_OK;
     if (rc == KV_OK && state_changed(st, s) &&
         (rc = compare_keys(&lines, before, after, e)) == KV_OK &&
         (rc = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)

@@ -75,15 +75,18 @@ static bool has_key(kv *store, const kv_key *key)
     return kv_find(store, key, &info, &(kv_err){0}) == KV_OK;
 }
 
-static int gone_error(const key_count *gone, const char *path, const char *done, kv_err *e)
+/* The error for keys that would be gone, if there are any. Releases them. done: what was not. */
+static int refuse_gone(key_count *gone, const char *path, const char *done, kv_err *e)
 {
-    kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s", (long long)gone->n,
-               gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
-    return kv_err_hint(e,
-                       "nothing was %s; --force drops them, create --name x makes a store beside "
-                       "that of the file",
-                       done),
-           KV_E_KEY;
+    int rc = KV_OK;
+    if (gone->n > 0) {
+        rc = kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s",
+                        (long long)gone->n, gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
+        kv_err_hint(e, "nothing was %s; --force drops them, create --name x makes a store beside "
+                       "that of the file", done);
+    }
+    buf_release(&gone->names);
+    return rc;
 }
 
 static int check_gone(const state_guard *g, kv *store, const char *path, kv_err *e)
@@ -92,9 +95,7 @@ static int check_gone(const state_guard *g, kv *store, const char *path, kv_err 
     for (int64_t i = 0; i < g->nkeys; i++)
         if (!has_key(store, &g->keys[i].key))
             count_key(&gone, g->keys[i].key);
-    int rc = gone.n > 0 ? gone_error(&gone, path, "written", e) : KV_OK;
-    buf_release(&gone.names);
-    return rc;
+    return refuse_gone(&gone, path, "written", e);
 }
 
 int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
@@ -104,9 +105,7 @@ int state_guard_foresee(const state_guard *g, const effect_keys *script, const c
     for (int64_t i = 0; i < g->nkeys && script->replaces && !script->any; i++)
         if (map_get(&script->keys, g->keys[i].key) < 0)
             count_key(&gone, g->keys[i].key);
-    int rc = gone.n > 0 ? gone_error(&gone, path, "run", e) : KV_OK;
-    buf_release(&gone.names);
-    return rc;
+    return refuse_gone(&gone, path, "run", e);
 }
 
 int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -116,34 +115,21 @@ int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-static int count_new(kv *store, key_count *c, kv_err *e)
-{
-    kv_info info;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++)
-        if ((rc = kv_info_at(store, i, &info, e)) == KV_OK && !info.loaded)
-            count_key(c, info.key);
-    return rc;
-}
-
-static int count_sparse(kv *store, key_count *c, kv_err *e)
-{
-    kv_info info;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++)
-        if ((rc = kv_info_at(store, i, &info, e)) == KV_OK && info.storage == KV_ROW_SPARSE)
-            count_key(c, info.key);
-    return rc;
-}
-
 /* Adds what changed of a file of another tool, beside values. */
 static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
 {
     char updater[STATE_UPDATER] = "assign";
     key_count added = {0}, sparse = {0};
     int rc = kv_describe(store, "store", state_guard_updater, updater, e);
-    if (rc == KV_OK && (rc = count_new(store, &added, e)) == KV_OK)
-        rc = count_sparse(store, &sparse, e);
+    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++) {
+        kv_info info;
+        if ((rc = kv_info_at(store, i, &info, e)))
+            break;
+        if (!info.loaded)
+            count_key(&added, info.key);
+        if (info.storage == KV_ROW_SPARSE)
+            count_key(&sparse, info.key);
+    }
     if (!same)
         buf_add(out, "create made another store");
     else if (added.n > 0)

@@ -250,23 +250,6 @@ static int attach_grow(const job_list *list, const char *name, int *number, kv_e
 
 enum { TICK_MS = 100 };
 
-static int fail(const kv_err *e)
-{
-    terminal_say("kvctl: %s", e->text);
-    if (e->hint[0])
-        terminal_say(" hint: %s", e->hint);
-    return (int)exit_code_of_error(e->code);
-}
-
-static int show_help(void (*make)(buf *out))
-{
-    buf text = {0};
-    make(&text);
-    fputs(buf_text(&text), stdout);
-    buf_release(&text);
-    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
-}
-
 /* ---- Entries ---- */
 
 typedef struct attached {
@@ -296,7 +279,7 @@ static void report(attached *a, const kv_err *e)
     record_error(&a->own, NULL, e);
     a->records = r->seq;
     fflush(stdout);
-    note_failure(a, a->json && a->quiet ? (int)exit_code_of_error(e->code) : fail(e));
+    note_failure(a, a->json && a->quiet ? (int)exit_code_of_error(e->code) : terminal_fail(e));
 }
 
 static void show_plot(attached *a, const buf *bytes)
@@ -330,8 +313,7 @@ static bool show(attached *a, jobs_kind kind, const buf *text)
 {
     switch (kind) {
     case JOBS_OUT:
-        for (size_t i = 0; a->json && i < text->len; i++)
-            a->records += text->data[i] == '\n';
+        a->records += a->json ? text_newlines(buf_text(text), text->len) : 0;
         terminal_pass(stdout, buf_text(text), text->len);
         return false;
     case JOBS_ERR:
@@ -502,7 +484,7 @@ static int run(const attach_options *o, kv_err *e)
     if (ended)
         return 128 + ended;
     if (e->code)
-        return fail(e);
+        return terminal_fail(e);
     return o->entries.n == 0 && a.terminal ? EXIT_DONE : a.failure;
 }
 
@@ -512,9 +494,9 @@ int attach_main(int argc, char **argv)
     kv_err e = {0};
     int rc;
     if (attach_options_parse(&o, argc, argv, &e))
-        rc = fail(&e);
+        rc = terminal_fail(&e);
     else
-        rc = o.help ? show_help(attach_help) : run(&o, &e);
+        rc = o.help ? terminal_show(attach_help) : run(&o, &e);
     attach_options_release(&o);
     return rc;
 }
@@ -536,7 +518,7 @@ static int add_number(rows *table, const job_entry *x, const char *name, kv_err 
 {
     int n;
     const char *text = attach_job_field(x, name, &n);
-    return rows_add(table, n > 0 ? value_int(strtoll(text, NULL, 10)) : value_none(), e);
+    return rows_add_known(table, n > 0, value_int(strtoll(text, NULL, 10)), e);
 }
 
 static int add_since(rows *table, const job_entry *x, kv_err *e)
@@ -673,11 +655,11 @@ int jobs_main(int argc, char **argv)
     jobs_options o;
     kv_err e = {0};
     if (jobs_options_parse(&o, argc, argv, &e))
-        return fail(&e);
+        return terminal_fail(&e);
     if (o.help)
-        return show_help(jobs_help);
+        return terminal_show(jobs_help);
     if (list_jobs(&o, &e))
-        return fail(&e);
+        return terminal_fail(&e);
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }
 
@@ -701,6 +683,6 @@ int grow_main(int argc, char **argv)
     if (argc > 1 || (argc == 1 && argv[0][0] == '-'))
         kv_err_set(&e, KV_E_USAGE, "launch: --grow stands alone: kvctl launch --grow [JOB]");
     if (e.code || grow(argc > 0 ? argv[0] : NULL, &e))
-        return fail(&e);
+        return terminal_fail(&e);
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }

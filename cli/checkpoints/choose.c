@@ -81,15 +81,12 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
     return KV_OK;
 }
 
-int choose_check_excluded(const session *s, const choice *c, kv_err *e)
-{
-    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, &c->seen, e);
-}
-
 int choose_check(const session *s, const choice *c, kv_err *e)
 {
-    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, &c->seen, e);
-    return rc ? rc : choose_check_excluded(s, c, e);
+    if (c->goes_on)
+        return KV_OK;
+    int rc = check_matched(s, &c->globs, c->matched, &c->seen, e);
+    return rc ? rc : check_matched(s, &c->excluded, c->left_out, &c->seen, e);
 }
 
 int choose_check_some(const session *s, const choice *c, kv_err *e)
@@ -337,8 +334,6 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
 }
 
 /* ---- Names ---- */
-
-/* Substitutions in names. */
 
 int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e)
 {

@@ -42,7 +42,6 @@ bool choose_takes(choice *c, const char *key);
 /* To be called when all keys have been offered to choose_takes: a GLOB that matched none of them is
  * most likely mistyped, and so is one of --exclude. Error: key, at the pattern. */
 int choose_check(const session *s, const choice *c, kv_err *e);
-int choose_check_excluded(const session *s, const choice *c, kv_err *e);
 
 /* The same, for commands that compare or write: a list may be empty, but a comparison of nothing
  * would be a yes, and an output of nothing is nobody's wish. */

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
@@ -231,9 +232,11 @@ static int read_sort(session *s, const ast *call, diff_options *o, result *out, 
     const char *name = at ? eval_word(s, at, "max, rms or rel", out, e) : "max";
     if (!name)
         return e->code;
-    for (o->sort = DIFF_BY_MAX; o->sort <= DIFF_BY_REL; o->sort++)
-        if (strcmp(name, names[o->sort]) == 0)
-            return KV_OK;
+    int i = NAME_AMONG(name, names);
+    if (i >= 0) {
+        o->sort = i;
+        return KV_OK;
+    }
     return unit_err(s, at, e, KV_E_USAGE, "--sort takes max, rms or rel");
 }
 
@@ -393,17 +396,12 @@ static int by_order(const void *x, const void *y)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static int add_float(rows *table, bool there, double x, kv_err *e)
-{
-    return rows_add(table, there ? value_float(x) : value_none(), e);
-}
-
 /* Beyond the integers of the language: as a text. */
 static int add_count(rows *table, bool there, uint64_t n, kv_err *e)
 {
     char text[32];
     if (!there || n <= INT64_MAX)
-        return rows_add(table, there ? value_int((int64_t)n) : value_none(), e);
+        return rows_add_known(table, there, value_int((int64_t)n), e);
     snprintf(text, sizeof text, "%llu", (unsigned long long)n);
     return rows_add_text(table, text, e);
 }
@@ -427,16 +425,17 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
     const tensor_info *t = d->a >= 0 ? checkpoint_at(x->files[0], d->a) : NULL;
     int rc;
     if ((rc = rows_add_text(table, states[d->state], e)) ||
-        (rc = add_float(table, values, d->equal, e)) ||
-        (rc = numbers && d->is_integer ? add_count(table, true, d->max_int, e)
-                                       : add_float(table, numbers, d->max_abs, e)) ||
+        (rc = rows_add_known(table, values, value_float(d->equal), e)) ||
+        (rc = numbers && d->is_integer
+                  ? add_count(table, true, d->max_int, e)
+                  : rows_add_known(table, numbers, value_float(d->max_abs), e)) ||
         (rc = add_where(table, t, values ? d->where : -1, e)) ||
         (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
         (rc = add_count(table, numbers, (uint64_t)d->left_out, e)) ||
-        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)) ||
-        (rc = add_float(table, numbers && !isnan(d->rel), d->rel, e)))
+        (rc = rows_add_known(table, numbers && !isnan(d->rms), value_float(d->rms), e)) ||
+        (rc = rows_add_known(table, numbers && !isnan(d->rel), value_float(d->rel), e)))
         return rc;
-    return add_float(table, numbers && !isnan(d->cosine), d->cosine, e);
+    return rows_add_known(table, numbers && !isnan(d->cosine), value_float(d->cosine), e);
 }
 
 /* Keeps the first of the keys that differ alike and whose names differ only in their numbers, and

@@ -57,11 +57,9 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
     static const rows_column columns[] = {
         {"key", "key"},   {"dtype", "dtype"},   {"shape", "shape"},  {"bytes", "bytes"},
         {"file", "file"}, {"offset", "offset"}, {"stored", "stored"}};
-    static const rows_column entries[] = {{"key", "key"},
-                                          {"dtype", "dtype"},
-                                          {"shape", "shape"},
-                                          {"bytes", "bytes"},
-                                          {"value", "value"}};
+    static const rows_column entries[] = {
+        {"key", "key"},     {"dtype", "dtype"}, {"shape", "shape"}, {"bytes", "bytes"},
+        {"value", "value"}};
     int rc = KV_OK;
     bool with_values = false; /* there are entries that are not tensors */
     bool sparse = false;
@@ -179,16 +177,12 @@ static int add_folded_name(rows *shown, const group *g, kv_err *e)
 /* One row a group, in the order of their first keys. Two tables: in text the count is ×32. */
 static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
 {
-    static const rows_column columns[] = {{"key", "key"},
-                                          {"dtype", "dtype"},
-                                          {"shape", "shape"},
-                                          {"bytes", "bytes"},
-                                          {"count", "count"}};
-    static const rows_column heads[] = {{"name", "key"},
-                                        {"dtype", "dtype"},
-                                        {"shape", "shape"},
-                                        {"bytes", "bytes"},
-                                        {"count", "count"}};
+    static const rows_column columns[] = {
+        {"key", "key"},     {"dtype", "dtype"}, {"shape", "shape"}, {"bytes", "bytes"},
+        {"count", "count"}};
+    static const rows_column heads[] = {
+        {"name", "key"},    {"dtype", "dtype"}, {"shape", "shape"}, {"bytes", "bytes"},
+        {"count", "count"}};
     rows shown = {heads, 5, NULL, 0, 0};
     groups g = {0};
     *table = (rows){columns, 5, NULL, 0, 0};
@@ -334,16 +328,6 @@ static int add_number(rows *table, bool there, stat_number x, kv_err *e)
     return rows_add_text(table, text, e);
 }
 
-static int add_float(rows *table, bool there, double x, kv_err *e)
-{
-    return rows_add(table, there ? value_float(x) : value_none(), e);
-}
-
-static int add_count(rows *table, bool there, int64_t n, kv_err *e)
-{
-    return rows_add(table, there ? value_int(n) : value_none(), e);
-}
-
 static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
 {
     bool some = s->finite > 0, can = s->has_numbers;
@@ -352,11 +336,13 @@ static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
         (rc = rows_add(table, value_int(s->elements), e)) ||
         (rc = add_number(table, some, s->min, e)) ||
         (rc = add_number(table, some, s->max, e)) ||
-        (rc = add_float(table, some, s->mean, e)) || (rc = add_float(table, some, s->std, e)) ||
+        (rc = rows_add_known(table, some, value_float(s->mean), e)) ||
+        (rc = rows_add_known(table, some, value_float(s->std), e)) ||
         (rc = add_number(table, some, s->absmax, e)) ||
-        (rc = add_count(table, can, s->zeros, e)) || (rc = add_count(table, can, s->nan, e)))
+        (rc = rows_add_known(table, can, value_int(s->zeros), e)) ||
+        (rc = rows_add_known(table, can, value_int(s->nan), e)))
         return rc;
-    return add_count(table, can, s->inf, e);
+    return rows_add_known(table, can, value_int(s->inf), e);
 }
 
 /* ---- The store ---- */
@@ -503,15 +489,10 @@ typedef struct findings {
     const char *path; /* of the checkpoint, for what concerns no single file */
 } findings;
 
-static int add_text_or_none(rows *table, const char *text, kv_err *e)
-{
-    return text ? rows_add_text(table, text, e) : rows_add(table, value_none(), e);
-}
-
 static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
 {
     int rc;
-    if ((rc = add_text_or_none(f->cells, key, e)) || (rc = add_text_or_none(f->cells, file, e)))
+    if ((rc = rows_add_text(f->cells, key, e)) || (rc = rows_add_text(f->cells, file, e)))
         return rc;
     return rows_add_text(f->cells, finding, e);
 }
@@ -676,13 +657,6 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
 
 /* ---- --like ---------------------------------------------------------------------------------- */
 
-static bool same_shape(const tensor_info *a, const tensor_info *b)
-{
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 ||
-            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
-}
-
 /* One key, and the one of this name in the other checkpoint. */
 static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
                        const checkpoint *other, kv_err *e)
@@ -697,7 +671,7 @@ static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
     if (strcmp(tensor_info_type(t), tensor_info_type(o)) != 0) /* two odd ones are one type */
         rc = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
                  tensor_info_type(o));
-    if (rc == KV_OK && !same_shape(t, o))
+    if (rc == KV_OK && !tensor_info_has_shape(t, o->ndim, o->shape))
         rc = add(f, t->name, file, e, "the shape is %s, in %s %s",
                  kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
                  kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));

@@ -16,7 +16,6 @@
 #include "merge/merge.h"
 #include "session/session.h"
 #include "session/unit.h"
-#include "syntax/effect.h"
 #include "syntax/rules.h"
 #include "tensors/conversion.h"
 #include "term/terminal.h"
@@ -252,18 +251,6 @@ static int read_path(merging *m, const char *option, word *to, kv_err *e)
     return e->code;
 }
 
-static int check_output(const merging *m, kv_err *e)
-{
-    const char *path = m->to.text;
-    if (!checkpoint_out_is_path(path)) {
-        unit_err(m->s, m->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", path);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
-    }
-    if (metadata_check(m->s, m->call, path, e))
-        return e->code;
-    return safe_write(m->s, path, e) ? unit_at(m->s, m->to.at, e) : KV_OK;
-}
-
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
@@ -272,9 +259,10 @@ static int read_words(merging *m, kv_err *e)
         cut_words(m, &all, e) || choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
         type_rules_read(m->s, m->call, m->out, &m->types, e) ||
         metadata_read(m->s, m->call, m->out, &m->metadata, e) ||
-        out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e))
+        out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e) ||
+        metadata_check(m->s, m->call, m->to.text, e))
         return e->code;
-    return check_output(m, e);
+    return out_check_path(m->s, &m->to, e);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */

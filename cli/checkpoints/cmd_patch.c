@@ -172,10 +172,8 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     if (safe_write(s, to.text, e))
         return unit_at(s, to.at, e);
     rc = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
-    if (rc) {
-        const ast *about = eval_words_about(&w, e);
-        return unit_at(s, about ? about : to.at, e);
-    }
+    if (rc)
+        return eval_words_at(s, &w, to.at, e);
     if (out->refusal || session_would(s, "write", to.text))
         return KV_OK;
     return add_summary(table, &made, e);
@@ -235,18 +233,9 @@ static int read_output(session *s, const ast *call, result *out, request *r, kv_
     int rc = out_options_read(s, call, to, out, &r->how, e);
     if (rc)
         return rc;
-    if (r->to && !checkpoint_out_is_path(r->to)) {
-        unit_err(s, r->at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", r->to);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
-    }
+    if (r->to)
+        return out_check_path(s, &(word){to, r->at}, e);
     return safe_write(s, to, e) ? unit_at(s, r->at, e) : KV_OK;
-}
-
-/* Gives an error its place: the word of the file that it is about, or else `otherwise`. */
-static int at_word(const session *s, const request *r, const ast *otherwise, kv_err *e)
-{
-    const ast *about = eval_words_about(&r->all, e);
-    return unit_at(s, about ? about : otherwise, e);
 }
 
 static int apply_to(session *s, const ast *call, request *r, const patches *p, patch_misfits *wrong,
@@ -284,7 +273,7 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
                      patch_name(p->items[p->n - 1]));
     else if (!rc)
         session_would(s, place == PATCH_IN_PLACE ? "change" : "replace", r->base.text);
-    return rc ? at_word(s, r, r->base.at, e) : KV_OK;
+    return rc ? eval_words_at(s, &r->all, r->base.at, e) : KV_OK;
 }
 
 static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
@@ -303,7 +292,7 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
         session_would(s, "write", r.to);
     patch_misfits_release(&wrong);
     patches_release(&p);
-    return rc ? at_word(s, &r, r.at ? r.at : call, e) : KV_OK;
+    return rc ? eval_words_at(s, &r.all, r.at ? r.at : call, e) : KV_OK;
 }
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "session/containers.h"
 #include "session/unit.h"
+#include "syntax/effect.h"
 #include "term/terminal.h"
 
 /* ---- Types ----------------------------------------------------------------------------------- */
@@ -155,6 +156,15 @@ void metadata_tell(session *s, const checkpoint_text *texts, int64_t n, const ch
 }
 
 /* ---- The place ------------------------------------------------------------------------------- */
+
+int out_check_path(session *s, const word *to, kv_err *e)
+{
+    if (!checkpoint_out_is_path(to->text)) {
+        unit_err(s, to->at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", to->text);
+        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+    }
+    return safe_write(s, to->text, e) ? unit_at(s, to->at, e) : KV_OK;
+}
 
 /* A size such as 5G, 5GB, 1.5g or 300: K, M, G and T are powers of 1000. 0: it is none. */
 static int64_t size_of(const char *text)
@@ -323,8 +333,6 @@ int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
     buf_release(&text);
     return rc;
 }
-
-/* ---- The report of an output ----------------------------------------------------------------- */
 
 /* ---- Files of a model ------------------------------------------------------------------------ */
 

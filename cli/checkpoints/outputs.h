@@ -73,6 +73,10 @@ int about_add(result *out, const char *name, value v, kv_err *e);
 #define OUTPUT_ENDINGS                                                                             \
     "names end in .safetensors, .npz, .params or .kvs, that of a folder ends in /"
 
+/* Refuses an output that could not be written: its path does not end as one, or --safe forbids it.
+ * Errors: usage, unsupported, at the word. */
+int out_check_path(session *s, const word *to, kv_err *e);
+
 /* Reads --shard-size and --force, for the output `to`. Errors: usage (no size; the output is no
  * folder). */
 int out_options_read(session *s, const ast *call, const char *to, result *out,

@@ -302,12 +302,9 @@ static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
 {
     rows *table = arg;
     int rc = KV_OK;
-    for (int i = 0; i < n && rc == KV_OK; i++) {
-        bool none = f[i].text ? !*f[i].text : f[i].number < 0;
-        rc = none          ? rows_add(table, value_none(), e)
-               : f[i].text ? rows_add_text(table, f[i].text, e)
-                           : rows_add(table, value_int(f[i].number), e);
-    }
+    for (int i = 0; i < n && rc == KV_OK; i++)
+        rc = f[i].text ? rows_add_text(table, *f[i].text ? f[i].text : NULL, e)
+                       : rows_add_known(table, f[i].number >= 0, value_int(f[i].number), e);
     return rc;
 }
 

@@ -219,11 +219,6 @@ static value number_of(const char *kind, const char *text)
     return v;
 }
 
-static int add_text_or_none(rows *table, const char *text, kv_err *e)
-{
-    return *text ? rows_add_text(table, text, e) : rows_add(table, value_none(), e);
-}
-
 /* Receives the row of the topic "optimizer", as rows of a name and a value. */
 static int add_field(void *arg, const kv_field *f, int n, kv_err *e)
 {
@@ -262,8 +257,9 @@ static int add_state(void *arg, const kv_field *f, int n, kv_err *e)
     (void)n;
     if (v->wanted && map_get(v->wanted, key) < 0)
         return KV_OK;
-    if ((rc = rows_add_key(table, key, e)) || (rc = add_text_or_none(table, f[1].text, e)) ||
-        (rc = add_text_or_none(table, dtype, e)))
+    if ((rc = rows_add_key(table, key, e)) ||
+        (rc = rows_add_text(table, *f[1].text ? f[1].text : NULL, e)) ||
+        (rc = rows_add_text(table, *dtype ? dtype : NULL, e)))
         return rc;
     rc = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
     if (rc || (rc = rows_add(table, number_of(dtype, f[4].text), e)) ||
@@ -399,9 +395,6 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
 }
 
 /* ---- Types of stores ---- */
-
-/* The commands that ask what a type of store can do, add types, and talk to all of its workers and
- * servers. */
 
 int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 {

@@ -488,13 +488,6 @@ int64_t value_files_batch(const value_files *f, const key_list *keys, int64_t fr
     return to;
 }
 
-static bool fits(const kv_info *info, const tensor_info *t)
-{
-    return t && t->ndim == info->ndim &&
-           (t->ndim == 0 ||
-            memcmp(t->shape, info->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
-}
-
 int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys, bool init)
 {
     for (int64_t i = 0; i < keys->n; i++) {
@@ -502,7 +495,7 @@ int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys
         bool there = kv_find(store, &keys->keys[i], &info, &(kv_err){0}) == KV_OK, good = true;
         for (int64_t j = 0; j < f->n; j++) {
             const tensor_info *t = tensor_of(f->files[j], &keys->keys[i]);
-            good &= t && (!there || (!init && fits(&info, t)));
+            good &= t && (!there || (!init && tensor_info_has_shape(t, info.ndim, info.shape)));
         }
         if (!good)
             return i;

@@ -181,11 +181,7 @@ static bool is_merge(const complete_request *r)
 static void offer_tensors(complete_request *r)
 {
     const char *from = r->text + r->at.statement;
-    if (is_merge(r)) {
-        from += strcspn(from, " \t");
-        from += strspn(from, " \t");
-    }
-    offer_tensors_of(r, from);
+    offer_tensors_of(r, is_merge(r) ? complete_next_word(from) : from);
 }
 
 static void offer_name(void *arg, const char *name)
@@ -208,10 +204,11 @@ static const char *parameter_here(const parse_cursor *at)
     return NULL;
 }
 
+static const char *const truths[] = {"true", "false", NULL};
+
 /* Offers values of parameters that mean the same in every function. Returns false for others. */
 static bool offer_argument(complete_request *r, const char *name)
 {
-    static const char *const truths[] = {"true", "false", NULL};
     if (strcmp(name, "dtype") == 0) {
         offer_dtypes(r);
     } else if (strcmp(name, "ctx") == 0 && !r->at.quote) {
@@ -434,10 +431,8 @@ static void complete_file(complete_request *r)
 /* The parameters of the updater, optimizer or merge that the statement names. */
 static void offer_rule_options(complete_request *r)
 {
-    const char *from = r->text + r->at.statement, *text, *name;
+    const char *from = complete_next_word(r->text + r->at.statement), *text, *name;
     buf word = {0};
-    from += strcspn(from, " \t");
-    from += strspn(from, " \t");
     buf_put(&word, from, strcspn(from, " \t"));
     for (int64_t i = 0; i < r->s->nrules && !is_merge(r); i++)
         if (strcmp(r->s->rule_defs[i].name, buf_text(&word)) == 0)
@@ -481,7 +476,6 @@ static void offer_choices(complete_request *r, const char *choices)
 
 static void complete_option_value(complete_request *r)
 {
-    static const char *const truths[] = {"true", "false", NULL};
     static const char *const schedules[] = {"cosine(", "factor(", "multifactor(", "poly(", NULL};
     static const char scheduler[] = "--lr-scheduler ";
     const command_option *o = r->at.option;

@@ -6,6 +6,7 @@
 #define COMPLETE_COMPLETE_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "session/session.h"
@@ -55,6 +56,13 @@ void complete_request_init(complete_request *r, session *s, const char *text, si
 
 /* Returns true if the file at the cursor is an argument of the command. */
 bool complete_at_file(const complete_request *r);
+
+/* The word behind the one at text. */
+static inline const char *complete_next_word(const char *text)
+{
+    text += strcspn(text, " \t");
+    return text + strspn(text, " \t");
+}
 
 void offer_word(complete_request *r, const char *word);
 void offer_all(complete_request *r, const char *const *words); /* a NULL ends them */

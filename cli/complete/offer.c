@@ -87,8 +87,7 @@ static void offer_tensor(complete_request *r, const char *name)
 /* The word behind the command, without its quotes; false when it is not a plain word. */
 static bool first_word(buf *out, const char *statement)
 {
-    const char *from = statement + strcspn(statement, " \t");
-    from += strspn(from, " \t");
+    const char *from = complete_next_word(statement);
     char quote = *from == '"' || *from == '\'' ? *from : 0;
     size_t n = quote ? strcspn(from + 1, quote == '"' ? "\"\n" : "'\n") : strcspn(from, " \t\n;|>");
     if (n == 0 || (!quote && strchr("-$(", *from)) || (quote && from[n + 1] != quote))

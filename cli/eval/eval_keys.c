@@ -82,6 +82,12 @@ const ast *eval_words_about(const words *w, const kv_err *e)
     return NULL;
 }
 
+int eval_words_at(const session *s, const words *w, const ast *otherwise, kv_err *e)
+{
+    const ast *about = eval_words_about(w, e);
+    return unit_at(s, about ? about : otherwise, e);
+}
+
 /* ---- KEYS ---- */
 
 /* A pattern or range of keys stands for at most this many. */

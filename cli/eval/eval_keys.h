@@ -33,5 +33,7 @@ const char *eval_option_word(session *s, const ast *call, const char *option, co
 /* The place of the last word that names the file which an error begins with, as in `x.npz: …`, or
  * NULL. */
 const ast *eval_words_about(const words *w, const kv_err *e);
+/* Gives an error that place, or else the one of `otherwise`. Returns its code. */
+int eval_words_at(const session *s, const words *w, const ast *otherwise, kv_err *e);
 
 #endif

@@ -12,12 +12,62 @@
 #include "array/arrange.h"
 #include "array/sparse.h"
 #include "base/stop.h"
+#include "base/suggest.h"
 #include "cpu/cpu.h"
 #include "session/containers.h"
 #include "session/result.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "vm/expr.h"
+
+/* ---- One element operation ---- */
+
+/* Operands of one operator. */
+#define OPERANDS 8
+
+/* The operator or function of a node over leaves, one for each child: a small tree of its own,
+ * which vm/expr.h computes. */
+static int apply(kv_array **out, const ast *node, const expr_leaf *leaves, const source *src,
+                 kv_err *e)
+{
+    arena nodes = {0};
+    ast *tree = arena_alloc(&nodes, sizeof *tree + node->n * sizeof tree->kid[0], e);
+    ast *leaf = arena_alloc(&nodes, sizeof *leaf, e);
+    int rc = tree && leaf ? KV_OK : KV_E_MEMORY;
+    if (!rc) {
+        leaf->kind = AST_NONE;
+        *tree = *node;
+        for (uint32_t i = 0; i < node->n; i++)
+            tree->kid[i] = leaf;
+        rc = expr_eval(out, tree, leaves, (int)node->n, src, e);
+    }
+    arena_release(&nodes);
+    return rc;
+}
+
+static const source nowhere = {.text = ""};
+
+int eval_op_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e)
+{
+    const ast node = {.kind = AST_BINARY, .op = (uint8_t)op, .n = 2};
+    return apply(out, &node, (expr_leaf[]){{.array = a}, {.array = b}}, &nowhere, e);
+}
+
+int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e)
+{
+    const ast node = {.kind = AST_BINARY, .op = (uint8_t)op, .n = 2};
+    return apply(out, &node, (expr_leaf[]){{.array = a}, {.number = number}}, &nowhere, e);
+}
+
+int eval_op_call(kv_array **out, const char *name, kv_array *a, const int64_t *bounds,
+                 kv_err *e)
+{
+    const ast node = {.kind = AST_CALL, .u.text = name, .n = bounds ? 3 : 1};
+    expr_leaf leaves[3] = {{.array = a}};
+    for (int i = 0; i < 2 && bounds; i++)
+        leaves[i + 1].number = host_int(bounds[i]);
+    return apply(out, &node, leaves, &nowhere, e);
+}
 
 /* ---- Truth ---- */
 
@@ -221,11 +271,6 @@ int eval_chain(session *s, const ast *node, value *out, kv_err *e)
 
 /* ---- Operators over row_sparse arrays ---- */
 
-/* Operators over row_sparse arrays. */
-
-/* Operands of one operator. */
-#define OPERANDS 8
-
 static bool value_is_sparse(value v)
 {
     return v.kind == VALUE_ARRAY && kv_array_storage(v.u.box->array) == KV_ROW_SPARSE;
@@ -334,10 +379,7 @@ static bool keeps_zero(const char *name)
 {
     static const char *const names[] = {"abs",  "sign", "sqrt", "floor", "ceil",
                                         "round", "sin",  "asin", "tanh"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    return NAME_AMONG(name, names) >= 0;
 }
 
 /* One operator or element-wise function over values, at least one of them row_sparse. As in
@@ -347,8 +389,6 @@ static int sparse_operate(session *s, const ast *node, const value *args, value 
 {
     bool left = value_is_sparse(args[0]), right = node->n == 2 && value_is_sparse(args[1]);
     int rc;
-    if (node->n > OPERANDS)
-        return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     bool binary = node->kind == AST_BINARY;
     bool sum = binary && (node->op == OP_ADD || node->op == OP_SUB) && left && right;
     if (sum && kv_array_same_shape(args[0].u.box->array, args[1].u.box->array))
@@ -497,7 +537,7 @@ static bool is_extreme(const ast *node)
 
 static int extreme(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    static const char *const no_names[8];
+    static const char *const no_names[OPERANDS];
     int rc = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
@@ -511,11 +551,9 @@ static bool is_none_refused(const ast *node, const value *args)
 
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    host in[8], h;
+    host in[OPERANDS], h;
     arena texts = {0};
     int rc;
-    if (node->n > 8)
-        return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n; i++)
         in[i] = value_host(args[i]);
     if (is_none_refused(node, args))
@@ -538,38 +576,22 @@ static bool is_leaf_number(value v)
     return value_is_number(v) || v.kind == VALUE_NONE;
 }
 
-/* One operator over arrays and numbers that do not come from a whole tree: a small tree
- * of its own. */
+/* One operator over arrays and numbers that do not come from a whole tree. */
 static int over_arrays(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    arena nodes = {0};
-    expr_leaf leaf[8] = {{0}};
-    kv_array *made[8] = {0}, *whole = NULL;
-    ast *tree = arena_alloc(&nodes, sizeof *tree + node->n * sizeof tree->kid[0], e);
-    ast *end = arena_alloc(&nodes, sizeof *end, e);
-    int rc = tree && end ? KV_OK : KV_E_MEMORY;
-    if (rc == KV_OK && node->n > 8)
-        rc = unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
+    expr_leaf leaf[OPERANDS] = {{0}};
+    kv_array *made[OPERANDS] = {0}, *whole = NULL;
+    int rc = KV_OK;
     for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
         if (is_leaf_number(args[i]))
             leaf[i].number = value_host(args[i]);
         else if ((rc = value_to_array(&made[i], args[i], e)) == KV_OK)
             leaf[i].array = made[i];
-        tree->kid[i] = end;
     }
-    if (rc == KV_OK) {
-        end->kind = AST_NONE;
-        tree->kind = node->kind;
-        tree->op = node->op;
-        tree->u = node->u;
-        tree->n = node->n;
-        tree->pos = node->pos;
-        tree->end = node->end;
-        rc = expr_eval(&whole, tree, leaf, (int)node->n, &s->unit->src, e);
-    }
-    for (uint32_t i = 0; i < 8; i++)
+    if (rc == KV_OK)
+        rc = apply(&whole, node, leaf, &s->unit->src, e);
+    for (uint32_t i = 0; i < OPERANDS; i++)
         kv_array_unref(made[i]);
-    arena_release(&nodes);
     if (rc == KV_OK)
         rc = value_result(out, whole, e);
     return rc == KV_OK ? KV_OK : unit_at(s, node, e);
@@ -599,6 +621,8 @@ static int over_sequences(session *s, const ast *node, const value *args, value 
 int eval_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     bool scalars = true, arrays = false, numbers = true;
+    if (node->n > OPERANDS)
+        return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n; i++) {
         scalars &= value_is_scalar(args[i]);
         arrays |= args[i].kind == VALUE_ARRAY;
@@ -631,9 +655,9 @@ static int fold(session *s, const ast *node, const value **leaf, value *out, kv_
         *out = value_ref(*(*leaf)++);
         return KV_OK;
     }
-    value args[8] = {{0}};
+    value args[OPERANDS] = {{0}};
     int rc = KV_OK;
-    if (node->n > 8)
+    if (node->n > OPERANDS)
         return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
         rc = fold(s, node->kid[i], leaf, &args[i], e);

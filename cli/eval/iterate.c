@@ -237,10 +237,7 @@ int eval_items_of(value v, value *out, kv_err *e)
         if ((rc = next_item(&w, &more, &item, e)) == KV_OK && more)
             rc = value_stack_add(&items, item, e);
     }
-    if (rc == KV_OK)
-        rc = value_stack_list(&items, out, e);
-    value_stack_release(&items);
-    return rc;
+    return value_stack_take(out, &items, rc, e);
 }
 
 int eval_rows(session *s, const ast *node, value *array, kv_err *e)
@@ -367,8 +364,7 @@ int eval_comp(session *s, const ast *node, value *out, kv_err *e)
     rc = run_clauses(s, &c, e);
     eval_leave(s, &c.own);
     *out = c.dict;
-    if (rc == KV_OK && !node->op)
-        rc = value_stack_list(&c.items, out, e);
-    value_stack_release(&c.items);
+    if (!node->op)
+        rc = value_stack_take(out, &c.items, rc, e);
     return value_finish(out, rc);
 }

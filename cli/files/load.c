@@ -63,9 +63,8 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     value_stack texts = {0};
     int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, csv.strings, add_text, &texts, e)
                       : csv_read_stream(&a, d->f, d->name, &csv, e);
-    if (o->texts && rc == KV_OK)
-        rc = value_stack_list(&texts, out, e);
-    value_stack_release(&texts);
+    if (o->texts)
+        rc = value_stack_take(out, &texts, rc, e);
     if (unmarked && csv.nmissing > 0 && *csv.missing[0])
         session_note(d->s, "no cell of %s is \"%s\"; missing= takes it and empty cells for %s, "
                      "and missing=0 fills them",
@@ -96,11 +95,11 @@ static int read_json(datafile *d, const load_options *o, bool lines, value *out,
         return rc;
     if (!lines && (rc = json_read(&a, text, n, d->name, c->has_dtype, c->dtype, e)) == KV_OK)
         rc = value_array(out, a, e);
-    if (lines &&
-        !(rc = json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e)))
-        rc = value_stack_list(&l, out, e);
+    if (lines) {
+        rc = json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e);
+        rc = value_stack_take(out, &l, rc, e);
+    }
     mem_free(text);
-    value_stack_release(&l);
     return rc;
 }
 
@@ -120,8 +119,6 @@ static int read_npy(const datafile *d, value *out, kv_err *e)
 }
 
 /* ---- Files of named arrays ---- */
-
-/* Files of named arrays as the values of keys. */
 
 static int named_open(const char *path, checkpoint **out, kv_err *e)
 {

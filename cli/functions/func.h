@@ -16,8 +16,8 @@ function_fn func_ones, func_full_like, func_ones_like, func_full, func_arange, f
     func_randint;
 
 /* func_sparse.c: row_sparse arrays and storage */
-function_fn func_zeros, func_row_sparse, func_tostype, func_dense, func_stype, func_data,
-    func_indices;
+function_fn func_zeros, func_row_sparse, func_tostype, func_dense, func_stype,
+    func_rows_part;
 
 /* func_shape.c: facts of arrays, axes, joins, elements by their indices */
 function_fn func_shape, func_len, func_dtype, func_ctx, func_in_shape, func_transpose,
@@ -53,8 +53,8 @@ function_fn func_re_match, func_re_sub;
 /* func_world.c: contexts, the store, the environment, files, engines */
 function_fn func_as_in_context, func_asscalar, func_copyto, func_wait_to_read, func_waitall,
     func_contexts, func_env, func_args, func_has, func_type, func_rank, func_sleep,
-    func_num_workers, func_rounds, func_moved_bytes, func_is_capable, func_divmod, func_round,
-    func_bool, func_str, func_repr, func_int, func_float, func_glob, func_script_dir;
+    func_rounds, func_moved_bytes, func_is_capable, func_divmod, func_round,
+    func_bool, func_str, func_int, func_float, func_glob, func_script_dir;
 
 /* ---- Pieces of texts ---- */
 

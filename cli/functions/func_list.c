@@ -1,9 +1,6 @@
 /* Functions of lists, tuples and dicts: Python's, with Python's results. */
 #include "functions/func.h"
 
-#include <fnmatch.h>
-
-#include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/containers.h"
@@ -78,7 +75,7 @@ static int pop_item(function_args *args, value *out, kv_err *e)
 {
     value list = args->v[0];
     int64_t n = list.u.list->n, i = -1;
-    int rc = args->given[1] ? function_int(args->v[1], "an index", &i, e) : KV_OK;
+    int rc = function_int_at(args, 1, "an index", &i, e);
     if (rc)
         return rc;
     i = i < 0 ? i + n : i;
@@ -193,21 +190,12 @@ int func_clear(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-static void turn_round(value_list *l)
-{
-    for (int64_t i = 0, k = l->n - 1; i < k; i++, k--) {
-        value item = l->items[i];
-        l->items[i] = l->items[k];
-        l->items[k] = item;
-    }
-}
-
 int func_reverse(function_args *args, value *out, kv_err *e)
 {
     int rc = need_list(args, e);
     *out = value_none();
     if (!rc)
-        turn_round(args->v[0].u.list);
+        list_reverse(args->v[0]);
     return rc;
 }
 
@@ -231,7 +219,7 @@ int func_reversed(function_args *args, value *out, kv_err *e)
 {
     int rc = eval_items_of(args->v[0], out, e);
     if (!rc)
-        turn_round(out->u.list);
+        list_reverse(*out);
     return rc;
 }
 
@@ -248,8 +236,7 @@ int func_enumerate(function_args *args, value *out, kv_err *e)
 {
     value items;
     int64_t from = 0;
-    int rc = args->given[1] ? function_int(args->v[1], "the start of enumerate()", &from, e)
-                            : KV_OK;
+    int rc = function_int_at(args, 1, "the start of enumerate()", &from, e);
     if (rc || (rc = eval_items_of(args->v[0], &items, e)))
         return rc;
     value_list *l = items.u.list;
@@ -298,10 +285,8 @@ int func_range(function_args *args, value *out, kv_err *e)
 {
     int64_t from = 0, to, step = 1;
     int rc = function_int(args->v[0], "a bound of range()", args->given[1] ? &from : &to, e);
-    if (!rc && args->given[1])
-        rc = function_int(args->v[1], "a bound of range()", &to, e);
-    if (!rc && args->given[2])
-        rc = function_int(args->v[2], "the step of range()", &step, e);
+    rc = rc ? rc : function_int_at(args, 1, "a bound of range()", &to, e);
+    rc = rc ? rc : function_int_at(args, 2, "the step of range()", &step, e);
     if (rc)
         return rc;
     if (step == 0)
@@ -340,26 +325,17 @@ static int need_dict(function_args *args, kv_err *e)
 static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 {
     kv *store;
+    key_list l = {0};
     value_stack keys = {0};
     int rc = session_store(s, &store, e);
-    for (int64_t i = 0; !rc && i < kv_num_keys(store); i++) {
-        kv_info info;
-        char number[NUM_TEXT_MAX];
-        value key;
-        if ((rc = kv_info_at(store, i, &info, e)))
-            break;
-        number[num_int(number, info.key.id)] = '\0';
-        if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
-            continue;
-        key = value_int(info.key.id);
-        if ((info.key.name && (rc = value_text(&key, info.key.name, e))) ||
-            (rc = value_stack_add(&keys, key, e)))
-            break;
+    rc = rc ? rc : eval_matching(store, pattern, &l, e);
+    for (int64_t i = 0; i < l.n && !rc; i++) {
+        value key = value_int(l.keys[i].id);
+        if (!l.keys[i].name || !(rc = value_text(&key, l.keys[i].name, e)))
+            rc = value_stack_add(&keys, key, e);
     }
-    if (!rc)
-        rc = value_stack_list(&keys, out, e);
-    value_stack_release(&keys);
-    return rc;
+    key_list_release(&l);
+    return value_stack_take(out, &keys, rc, e);
 }
 
 int func_keys(function_args *args, value *out, kv_err *e)

@@ -211,7 +211,7 @@ int func_linspace(function_args *args, value *out, kv_err *e)
     kv_dtype dtype;
     int rc = function_number(args->v[0], "the start of linspace()", &start, e);
     if (rc || (rc = function_number(args->v[1], "the end of linspace()", &stop, e)) ||
-        (args->given[2] && (rc = function_int(args->v[2], "the number of elements", &n, e))) ||
+        (rc = function_int_at(args, 2, "the number of elements", &n, e)) ||
         (rc = function_dtype(args->v[3], KV_FLOAT32, &dtype, e)) ||
         (n > 0 && (rc = check_end(start, dtype, e))) ||
         (n > 1 && (rc = check_end(stop, dtype, e))) ||
@@ -235,8 +235,7 @@ int func_eye(function_args *args, value *out, kv_err *e)
     kv_ctx ctx;
     int rc = function_int(args->v[0], "the number of rows of eye()", &shape[0], e);
     shape[1] = shape[0];
-    if (!rc && args->given[1])
-        rc = function_int(args->v[1], "the number of columns of eye()", &shape[1], e);
+    rc = rc ? rc : function_int_at(args, 1, "the number of columns of eye()", &shape[1], e);
     if (rc || (rc = function_dtype(args->v[2], KV_FLOAT32, &dtype, e)) ||
         (rc = function_ctx(args->v[3], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)) ||
         (rc = arrange_zeros(&a, dtype, 2, shape, ctx, e)))
@@ -487,11 +486,8 @@ int func_uniform(function_args *args, value *out, kv_err *e)
 {
     draw d = {.low = 0};
     double high = 1;
-    int rc = KV_OK;
-    if (args->given[1])
-        rc = function_number(args->v[1], "low", &d.low, e);
-    if (!rc && args->given[2])
-        rc = function_number(args->v[2], "high", &high, e);
+    int rc = function_number_at(args, 1, "low", &d.low, e);
+    rc = rc ? rc : function_number_at(args, 2, "high", &high, e);
     if (!rc && !(d.low <= high))
         rc = kv_err_set(e, KV_E_VALUE, "uniform() takes a low that is not above high");
     d.width = high - d.low;
@@ -503,11 +499,8 @@ int func_uniform(function_args *args, value *out, kv_err *e)
 int func_normal(function_args *args, value *out, kv_err *e)
 {
     draw d = {.low = 0, .width = 1};
-    int rc = KV_OK;
-    if (args->given[1])
-        rc = function_number(args->v[1], "loc", &d.low, e);
-    if (!rc && args->given[2])
-        rc = function_number(args->v[2], "scale", &d.width, e);
+    int rc = function_number_at(args, 1, "loc", &d.low, e);
+    rc = rc ? rc : function_number_at(args, 2, "scale", &d.width, e);
     if (!rc && !(d.width >= 0))
         rc = kv_err_set(e, KV_E_VALUE, "normal() takes a scale that is not negative");
     if (!rc && !(isfinite(d.low) && isfinite(d.width)))
@@ -534,8 +527,7 @@ int func_randint(function_args *args, value *out, kv_err *e)
     if (!args->given[2])
         return kv_err_set(e, KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)");
     int rc = function_int(args->v[2], "high", &high, e);
-    if (!rc && args->given[1])
-        rc = function_int(args->v[1], "low", &d.from, e);
+    rc = rc ? rc : function_int_at(args, 1, "low", &d.from, e);
     if (rc)
         return rc;
     if (d.from >= high)

@@ -106,22 +106,6 @@ static int find_truth(function_args *args, bool wanted, bool *found, kv_err *e)
     return rc;
 }
 
-static int list_any(function_args *args, value *out, kv_err *e)
-{
-    bool found;
-    int rc = find_truth(args, true, &found, e);
-    *out = value_bool(found);
-    return rc;
-}
-
-static int list_all(function_args *args, value *out, kv_err *e)
-{
-    bool found;
-    int rc = find_truth(args, false, &found, e);
-    *out = value_bool(!found);
-    return rc;
-}
-
 /* The first of the smallest or largest items. */
 static int find_extreme(const value *items, int64_t n, bool largest, value *out, kv_err *e)
 {
@@ -226,9 +210,12 @@ int func_sum(function_args *args, value *out, kv_err *e)
 
 int func_any_all(function_args *args, value *out, kv_err *e)
 {
-    if (list_is_plain(args))
-        return (FUNCTION_VARIANT(args) == REDUCE_ALL ? list_all : list_any)(args, out, e);
-    return func_reduce(args, out, e);
+    bool all = FUNCTION_VARIANT(args) == REDUCE_ALL, found;
+    if (!list_is_plain(args))
+        return func_reduce(args, out, e);
+    int rc = find_truth(args, !all, &found, e);
+    *out = value_bool(found != all);
+    return rc;
 }
 
 /* norm(x, ord): the root of the sum of squares, or of the sizes of the elements their sum (1) or
@@ -375,23 +362,20 @@ int func_isinf(function_args *args, value *out, kv_err *e)
 /* ---- Two arrays ---- */
 
 /* Numbers beside an array take its dtype. */
+static int read_beside(kv_array **out, value v, value other, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY || other.kind != VALUE_ARRAY)
+        return value_to_array(out, v, e);
+    return value_numbers_array(out, v, kv_array_dtype(other.u.box->array), (kv_ctx){KV_CPU, 0}, e);
+}
+
 static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
 {
-    value x = args->v[0], y = args->v[1];
-    const kv_ctx cpu0 = {KV_CPU, 0};
-    kv_array *left = NULL;
-    int rc;
-    if (x.kind != VALUE_ARRAY && y.kind == VALUE_ARRAY)
-        rc = value_numbers_array(&left, x, kv_array_dtype(y.u.box->array), cpu0, e);
-    else
-        rc = value_to_array(&left, x, e);
+    kv_array *left;
+    int rc = read_beside(&left, args->v[0], args->v[1], e);
     if (rc)
         return rc;
-    if (y.kind != VALUE_ARRAY && x.kind == VALUE_ARRAY)
-        rc = value_numbers_array(b, y, kv_array_dtype(left), cpu0, e);
-    else
-        rc = value_to_array(b, y, e);
-    if (rc)
+    if ((rc = read_beside(b, args->v[1], args->v[0], e)))
         kv_array_unref(left);
     else
         *a = left;
@@ -446,9 +430,8 @@ int func_allclose(function_args *args, value *out, kv_err *e)
     int ndim;
     int64_t shape[KV_MAX_NDIM];
     bool close = false;
-    int rc = args->given[2] ? function_number(args->v[2], "rtol", &rtol, e) : KV_OK;
-    if (!rc && args->given[3])
-        rc = function_number(args->v[3], "atol", &atol, e);
+    int rc = function_number_at(args, 2, "rtol", &rtol, e);
+    rc = rc ? rc : function_number_at(args, 3, "atol", &atol, e);
     if (!rc)
         rc = read_pair(args, &a, &b, e);
     if (!rc && kv_array_same_shape(a, b))

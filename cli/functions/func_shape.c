@@ -215,7 +215,7 @@ int func_split_array(function_args *args, value *out, kv_err *e)
     int64_t axis = 0, n, *bounds = NULL;
     array_range ranges[KV_MAX_NDIM] = {{0}};
     kv_array *a = args->array;
-    int rc = args->given[2] ? function_int(args->v[2], "axis", &axis, e) : KV_OK;
+    int rc = function_int_at(args, 2, "axis", &axis, e);
     if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
         (rc = split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e)))
         return rc;
@@ -643,8 +643,7 @@ int func_bincount(function_args *args, value *out, kv_err *e)
     int rc = whole_vector(&x, args->array, &n, e);
     if (rc)
         return rc;
-    if (args->given[2])
-        rc = function_int(args->v[2], "minlength", &least, e);
+    rc = function_int_at(args, 2, "minlength", &least, e);
     if (!rc && args->v[1].kind != VALUE_NONE &&
         !(rc = value_to_array(&given, args->v[1], e)) && !kv_array_same_shape(given, x))
         rc = kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");

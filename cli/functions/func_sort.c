@@ -99,7 +99,7 @@ static int read_topk(function_args *args, topk *t, kv_err *e)
     t->k = 1;
     int rc = take_axis(args, &t->a, &t->axis, -1, e);
     if (rc || (rc = arrange_axis(&t->axis, kv_array_ndim(t->a), e)) ||
-        (args->given[1] && (rc = function_int(args->v[1], "k", &t->k, e))) ||
+        (rc = function_int_at(args, 1, "k", &t->k, e)) ||
         (args->given[3] && (rc = function_text(args->v[3], "ret_typ", &what, e))) ||
         (rc = function_flag(args, "is_ascend", &up, e)) ||
         (rc = function_dtype(args->v[5], KV_FLOAT32, &t->dtype, e)))
@@ -258,9 +258,8 @@ int func_diff(function_args *args, value *out, kv_err *e)
 {
     int64_t times = 1, axis = -1;
     kv_array *a = kv_array_ref(args->array);
-    int rc = args->given[1] ? function_int(args->v[1], "n", &times, e) : KV_OK;
-    if (!rc && args->given[2])
-        rc = function_int(args->v[2], "axis", &axis, e);
+    int rc = function_int_at(args, 1, "n", &times, e);
+    rc = rc ? rc : function_int_at(args, 2, "axis", &axis, e);
     if (!rc && times < 0)
         rc = kv_err_set(e, KV_E_VALUE, "diff() is taken 0 times or more, not %lld",
                         (long long)times);

@@ -9,6 +9,7 @@
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "base/suggest.h"
 #include "cpu/cpu.h"
 
 static int parse_storage(value v, kv_storage *out, kv_err *e)
@@ -18,15 +19,13 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
     int rc = function_text(v, "a storage", &name, e);
     if (rc)
         return rc;
-    for (int i = 0; i < 2; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (kv_storage)i;
-            return KV_OK;
-        }
+    int i = NAME_AMONG(name, names);
+    if (i < 0) {
+        kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
+        return kv_err_hint(e, "default, row_sparse"), KV_E_VALUE;
     }
-    kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
-    kv_err_hint(e, "default, row_sparse");
-    return KV_E_VALUE;
+    *out = (kv_storage)i;
+    return KV_OK;
 }
 
 /* An array in another storage, as itself when it has it. */
@@ -57,37 +56,23 @@ int func_tostype(function_args *args, value *out, kv_err *e)
 
 /* ---- What a row_sparse array holds ---- */
 
-static int parts_of(function_args *args, kv_array **ids, kv_array **data, kv_err *e)
+/* data, and indices: a copy of one of the two parts, which share the memory of the array. */
+int func_rows_part(function_args *args, value *out, kv_err *e)
 {
-    if (kv_array_storage(args->array) == KV_ROW_SPARSE)
-        return sparse_parts(ids, data, args->array, e);
-    kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
-               args->function->name);
-    return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
-}
-
-/* A copy of one of the two parts, which share the memory of the array. */
-static int give_part(value *out, kv_array *part, kv_array *other, kv_ctx ctx, kv_err *e)
-{
-    kv_array *copy = NULL;
-    int rc = kv_array_dup(&copy, part, kv_array_dtype(part), ctx, e);
-    kv_array_unref(part);
-    kv_array_unref(other);
+    kv_array *ids, *data, *copy = NULL;
+    if (kv_array_storage(args->array) != KV_ROW_SPARSE) {
+        kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
+                   args->function->name);
+        return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
+    }
+    int rc = sparse_parts(&ids, &data, args->array, e);
+    if (rc)
+        return rc;
+    kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
+    rc = kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e);
+    kv_array_unref(ids);
+    kv_array_unref(data);
     return function_give(out, copy, rc, e);
-}
-
-int func_data(function_args *args, value *out, kv_err *e)
-{
-    kv_array *ids, *data;
-    int rc = parts_of(args, &ids, &data, e);
-    return rc ? rc : give_part(out, data, ids, kv_array_ctx(args->array), e);
-}
-
-int func_indices(function_args *args, value *out, kv_err *e)
-{
-    kv_array *ids, *data;
-    int rc = parts_of(args, &ids, &data, e);
-    return rc ? rc : give_part(out, ids, data, kv_array_ctx(args->array), e);
 }
 
 int func_stype(function_args *args, value *out, kv_err *e)

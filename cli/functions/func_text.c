@@ -133,13 +133,6 @@ static int two_texts(function_args *args, const char *what, piece *text, piece *
     return rc ? rc : piece_of(args->v[1], what, other, e);
 }
 
-/* A count that may be left out; -1 stands for all. */
-static int count_of(function_args *args, int i, const char *what, int64_t *out, kv_err *e)
-{
-    *out = -1;
-    return args->given[i] ? function_int(args->v[i], what, out, e) : KV_OK;
-}
-
 uint32_t piece_character(piece p, int64_t at, int64_t *bytes)
 {
     bool valid;
@@ -199,10 +192,8 @@ int func_find(function_args *args, value *out, kv_err *e)
     piece text, what, part;
     int64_t start = 0, end = INT64_MAX, at = -1;
     int rc = two_texts(args, "what find() looks for", &text, &what, e);
-    if (!rc && args->given[2])
-        rc = function_int(args->v[2], "start", &start, e);
-    if (!rc && args->given[3])
-        rc = function_int(args->v[3], "end", &end, e);
+    rc = rc ? rc : function_int_at(args, 2, "start", &start, e);
+    rc = rc ? rc : function_int_at(args, 3, "end", &end, e);
     if (rc)
         return rc;
     if (part_of(args->v[0], start, end, &part))
@@ -280,11 +271,11 @@ static int replace_empty(buf *out, piece text, piece new, int64_t most, kv_err *
 int func_replace(function_args *args, value *out, kv_err *e)
 {
     piece text, old, new;
-    int64_t most, at = 0, next;
+    int64_t most = -1, at = 0, next;
     buf made = {0};
     int rc = two_texts(args, "what replace() looks for", &text, &old, e);
     if (rc || (rc = piece_of(args->v[2], "what replace() puts there", &new, e)) ||
-        (rc = count_of(args, 3, "count", &most, e)))
+        (rc = function_int_at(args, 3, "count", &most, e)))
         return rc;
     if (old.n == 0)
         rc = replace_empty(&made, text, new, most, e);

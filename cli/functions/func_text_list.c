@@ -85,15 +85,6 @@ static int split_at_last(value_stack *parts, piece text, piece sep, int64_t most
     return rc ? rc : add_part(parts, text, 0, end, e);
 }
 
-static void turn_around(value_stack *parts)
-{
-    for (int64_t i = 0, k = parts->n - 1; i < k; i++, k--) {
-        value swapped = parts->items[i];
-        parts->items[i] = parts->items[k];
-        parts->items[k] = swapped;
-    }
-}
-
 static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
 {
     piece text, sep = {0};
@@ -112,11 +103,9 @@ static int split(function_args *args, value by, value max, bool last, value *out
         rc = (last ? split_words_last : split_words)(&parts, text, most, e);
     else
         rc = (last ? split_at_last : split_at)(&parts, text, sep, most, e);
-    if (last)
-        turn_around(&parts);
-    if (!rc)
-        rc = value_stack_list(&parts, out, e);
-    value_stack_release(&parts);
+    rc = value_stack_take(out, &parts, rc, e);
+    if (!rc && last)
+        list_reverse(*out);
     return rc;
 }
 
@@ -159,10 +148,7 @@ int func_splitlines(function_args *args, value *out, kv_err *e)
     }
     if (!rc && begin < text.n)
         rc = add_part(&lines, text, begin, text.n, e);
-    if (!rc)
-        rc = value_stack_list(&lines, out, e);
-    value_stack_release(&lines);
-    return rc;
+    return value_stack_take(out, &lines, rc, e);
 }
 
 /* ---- From a list to a text ---- */
@@ -255,7 +241,7 @@ int func_re_sub(function_args *args, value *out, kv_err *e)
     int rc = function_text(args->v[0], "a regular expression", &pattern, e);
     if (rc || (rc = piece_of(args->v[1], "what re_sub() puts there", &to, e)) ||
         (rc = piece_of(args->v[2], "the text of re_sub()", &s.text, e)) ||
-        (args->given[3] && (rc = function_int(args->v[3], "count", &most, e))))
+        (rc = function_int_at(args, 3, "count", &most, e)))
         return rc;
     if (!(rc = search_begin(&s, pattern, e)) && !(rc = regex_check_replacement(s.r, to.text, e)))
         rc = regex_replace(s.r, s.text.text, s.text.n, to.text, most, &made, NULL, e);

@@ -27,8 +27,6 @@
 
 /* ---- Files ---- */
 
-/* Functions that tell which files there are, and which arrays stand in one. */
-
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -46,10 +44,7 @@ static int list_files(glob_t *found, value *out, kv_err *e)
         if (!(rc = value_text(&file, found->gl_pathv[i], e)))
             rc = value_stack_add(&files, file, e);
     }
-    if (!rc)
-        rc = value_stack_list(&files, out, e);
-    value_stack_release(&files);
-    return rc;
+    return value_stack_take(out, &files, rc, e);
 }
 
 /* Folders that may not be read, and names that are no folders, have no files that match; what the
@@ -98,10 +93,7 @@ int func_file_keys(function_args *args, const char *pattern, value *out, kv_err 
             rc = value_stack_add(&names, text, e);
     }
     checkpoint_close(c);
-    if (!rc)
-        rc = value_stack_list(&names, out, e);
-    value_stack_release(&names);
-    return rc;
+    return value_stack_take(out, &names, rc, e);
 }
 
 /* "." where the script has no file: behind -c, from stdin and at the prompt. */
@@ -114,8 +106,6 @@ int func_script_dir(function_args *args, value *out, kv_err *e)
 }
 
 /* ---- Pages about MXNet ---- */
-
-/* Functions that pages about MXNet call: its methods of arrays, and its engine. */
 
 static int copy_to(value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
@@ -153,19 +143,15 @@ static int copy_into(kv_array *a, value b, kv_err *e)
 {
     kv_array *copy, *to = b.u.box->array;
     char from[160], into[160];
-    int n = kv_array_ndim(a);
-    bool same = n == kv_array_ndim(to);
     if (b.u.box->refs == 1) { /* nobody would see it */
         kv_err_set(e, KV_E_USAGE, "copyto() fills an array that has a name, and a slice is a copy");
         return kv_err_hint(e, "b[0] = a; c = copy(a)"), KV_E_USAGE;
     }
     if (kv_array_storage(a) != kv_array_storage(to))
         return kv_err_set(e, KV_E_DTYPE, "copyto() does not change how an array is stored");
-    for (int i = 0; i < n && same; i++)
-        same = kv_array_shape(a)[i] == kv_array_shape(to)[i];
-    if (!same)
+    if (!kv_array_same_shape(a, to))
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s does not go into one of shape %s",
-                          kv_shape_text(from, sizeof from, n, kv_array_shape(a)),
+                          kv_shape_text(from, sizeof from, kv_array_ndim(a), kv_array_shape(a)),
                           kv_shape_text(into, sizeof into, kv_array_ndim(to), kv_array_shape(to)));
     int rc = arrange_copy(&copy, a, kv_array_dtype(to), kv_array_ctx(to), e);
     if (!rc)
@@ -281,34 +267,20 @@ int func_type(function_args *args, value *out, kv_err *e)
     return rc ? rc : value_text(out, kv_type(store), e);
 }
 
-/* Of the store in use; before `create`, where that is one that the session made itself, of the
- * job. */
-static void find_rank(const function_args *args, int *rank, int *workers)
-{
-    const session *s = args->session;
-    kv_job(rank, workers);
-    if (s->current >= 0 && s->stores[s->current].store == args->store &&
-        s->stores[s->current].on_demand)
-        return;
-    *rank = kv_rank(args->store);
-    *workers = kv_num_workers(args->store);
-}
-
+/* rank, and num_workers: of the store in use; before `create`, where that is one that the session
+ * made itself, of the job. */
 int func_rank(function_args *args, value *out, kv_err *e)
 {
     int rank, workers;
+    const session *s = args->session;
     (void)e;
-    find_rank(args, &rank, &workers);
-    *out = value_int(rank);
-    return KV_OK;
-}
-
-int func_num_workers(function_args *args, value *out, kv_err *e)
-{
-    int rank, workers;
-    (void)e;
-    find_rank(args, &rank, &workers);
-    *out = value_int(workers);
+    kv_job(&rank, &workers);
+    if (s->current < 0 || s->stores[s->current].store != args->store ||
+        !s->stores[s->current].on_demand) {
+        rank = kv_rank(args->store);
+        workers = kv_num_workers(args->store);
+    }
+    *out = value_int(FUNCTION_VARIANT(args) ? workers : rank);
     return KV_OK;
 }
 
@@ -491,17 +463,11 @@ int func_bool(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
+/* str, and repr. */
 int func_str(function_args *args, value *out, kv_err *e)
 {
     buf text = {0};
-    int rc = show_value(args->session, &text, args->v[0], false, e);
-    return value_text_take(out, &text, rc, e);
-}
-
-int func_repr(function_args *args, value *out, kv_err *e)
-{
-    buf text = {0};
-    int rc = show_value(args->session, &text, args->v[0], true, e);
+    int rc = show_value(args->session, &text, args->v[0], FUNCTION_VARIANT(args), e);
     return value_text_take(out, &text, rc, e);
 }
 

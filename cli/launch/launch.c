@@ -226,23 +226,6 @@ static int check(launch_options *o, int *code, kv_err *e)
     return o->dry_run ? KV_OK : check_programs(o, e);
 }
 
-static int fail(const kv_err *e)
-{
-    terminal_say("kvctl: %s", e->text);
-    if (e->hint[0])
-        terminal_say(" hint: %s", e->hint);
-    return (int)exit_code_of_error(e->code);
-}
-
-static int show_help(void)
-{
-    buf text = {0};
-    launch_help(&text);
-    fputs(buf_text(&text), stdout);
-    buf_release(&text);
-    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
-}
-
 static int run(launch_options *o, int *code, kv_err *e)
 {
     launch_prefer_own();
@@ -262,9 +245,9 @@ int launch_main(int argc, char **argv, int given, int (*foresee)(const options *
     int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, given, &e);
     o.foresee = foresee;
     if (rc == KV_OK && o.help)
-        code = show_help();
+        code = terminal_show(launch_help);
     else if (rc || run(&o, &code, &e))
-        code = fail(&e);
+        code = terminal_fail(&e);
     launch_options_release(&o);
     return code;
 }
@@ -286,5 +269,5 @@ int launch_serve(int argc, char **argv)
         kv_err_set(&e, KV_E_USAGE, "serve takes no words, and here is \"%s\"", argv[0]);
     if (!e.code && kv_serve("dist_sync", &e) && is_said_by_launch(&e))
         return EXIT_PEER;
-    return e.code ? fail(&e) : EXIT_DONE;
+    return e.code ? terminal_fail(&e) : EXIT_DONE;
 }

@@ -22,44 +22,18 @@ enum {
     HOSTS_SECONDS = 600     /* until all pods answer, unless --queue-timeout says it */
 };
 
-/* Where a pod finds the ConfigMap, and what the operator puts there. */
+/* Where a pod finds the ConfigMap, and the file of hosts that the operator puts there. Texts have
+ * these paths, too. */
 #define MOUNTED   "/mnt/kvctl"
-#define KEYS      "/root/.ssh"
 #define HOST_FILE "/etc/mpi/hostfile"
-#define KNOWN     "/tmp/known_hosts"
 
 /* ---- Files of a pod ---- */
 
-/* The launcher begins with this, then comes kvctl, which finds the variables in its environment.
- * The operator gives all pods one key; here it is that of the hosts too, so that ssh knows them.
- * Daemons of Open MPI would start others from their hosts, which have no such ssh. */
-static const char launcher_begin[] =
-    "#!/bin/sh\n"
-    "printf '* %s\\n' \"$(cat " KEYS "/id_rsa.pub)\" >" KNOWN " || exit\n"
-    "export PATH=\"" MOUNTED "/entry/bin:$PATH\" OMPI_MCA_plm_rsh_no_tree_spawn=1\n";
-
-/* The first ssh in $PATH, which becomes the next one. */
-static const char ssh_file[] = "#!/bin/sh\n"
-                               "PATH=${PATH#*:}\n"
-                               "exec ssh -F " MOUNTED "/entry/ssh_config \"$@\"\n";
-
-static const char ssh_config_file[] = "IdentityFile " KEYS "/id_rsa\n"
-                                      "IdentitiesOnly yes\n"
-                                      "UserKnownHostsFile " KNOWN "\n"
-                                      "GlobalKnownHostsFile none\n"
-                                      "StrictHostKeyChecking yes\n"
-                                      "CheckHostIP no\n"
-                                      "LogLevel ERROR\n"
-                                      "Port 22\n";
-
-/* Ranks get the paths of the image. The folder of the key is open to all users of the pod, as
- * Kubernetes mounts it, which sshd would refuse. */
-static const char worker_file[] =
-    "#!/bin/sh\n"
-    "mkdir -p /run/sshd || exit\n"
-    "exec /usr/sbin/sshd -D -e -f /dev/null -o Port=22 -o HostKey=" KEYS "/id_rsa \\\n"
-    "    -o AuthorizedKeysFile=" KEYS "/authorized_keys -o StrictModes=no \\\n"
-    "    -o SetEnv=\"PATH=$PATH${LD_LIBRARY_PATH:+ LD_LIBRARY_PATH=$LD_LIBRARY_PATH}\"\n";
+/* text_k8s_launcher: the operator gives all pods one key; here it is that of the hosts too, so that
+ * ssh knows them. Daemons of Open MPI would start others from their hosts, which have no such ssh.
+ * text_k8s_ssh is the first ssh in $PATH, and becomes the next one. text_k8s_worker: ranks get the
+ * paths of the image. The folder of the key is open to all users of the pod, as Kubernetes mounts
+ * it, which sshd would refuse. */
 
 typedef struct k8s_file {
     char key[32];        /* in the ConfigMap */
@@ -286,7 +260,7 @@ static int make_entry(k8s_job *j, kv_err *e)
     launch_command inner = {0};
     char seconds[32];
     double wait = j->o->queue_timeout > 0 ? j->o->queue_timeout : HOSTS_SECONDS;
-    buf_add(&j->entry, launcher_begin);
+    buf_add(&j->entry, text_k8s_launcher);
     launch_add_filled(&inner, "kvctl launch --launcher ssh -H " HOST_FILE " --queue-timeout {wait}",
                       (launch_hole[]){{"wait", launch_seconds(seconds, wait)}, {NULL, NULL}});
     if (inner_options(&inner, j->o, e) == KV_OK) {
@@ -300,77 +274,10 @@ static int make_entry(k8s_job *j, kv_err *e)
 
 /* ---- The objects ---- */
 
-static const char map_text[] = "# kvctl launch: {workers} workers and {servers} servers\n"
-                               "# `| kubectl create -f -` starts it; "
-                               "the launcher's log has the lines\n"
-                               "apiVersion: v1\n"
-                               "kind: ConfigMap\n"
-                               "metadata:\n"
-                               "  name: \"{name}-files\"\n"
-                               "[  namespace: \"{namespace}\"\n]";
-
-/* Whoever may read pods and ConfigMaps need not be allowed to read Secrets. */
-static const char secret_text[] = "---\n"
-                                  "apiVersion: v1\n"
-                                  "kind: Secret\n"
-                                  "metadata:\n"
-                                  "  name: \"{secret}\"\n"
-                                  "[  namespace: \"{namespace}\"\n]"
-                                  "type: Opaque\n"
-                                  "data:\n";
-
-/* Pods of the operator are kept when the job has ended unless it is told otherwise. launch begins a
- * job again by itself, so the operator does not. */
-static const char job_text[] = "---\n"
-                               "apiVersion: kubeflow.org/v2beta1\n"
-                               "kind: MPIJob\n"
-                               "metadata:\n"
-                               "  name: \"{name}\"\n"
-                               "[  namespace: \"{namespace}\"\n]"
-                               "spec:\n"
-                               "  slotsPerWorker: {slots}\n"
-                               "  sshAuthMountPath: " KEYS "\n"
-                               "  launcherCreationPolicy: WaitForWorkersReady\n"
-                               "  runPolicy:\n"
-                               "    backoffLimit: 0\n"
-                               "    cleanPodPolicy: Running\n"
-                               "  mpiReplicaSpecs:\n";
-
-/* sshd and the mounts of the operator need root. Workers are known to the others once their sshd
- * answers. */
-static const char pod_text[] = "    {Role}:\n"
-                               "      replicas: {pods}\n"
-                               "      restartPolicy: {restart}\n"
-                               "      template:\n"
-                               "        spec:\n"
-                               "          containers:\n"
-                               "            - name: {role}\n"
-                               "              image: {image}\n"
-                               "              command:\n"
-                               "                - /bin/sh\n"
-                               "                - " MOUNTED "/entry/{role}\n"
-                               "              workingDir: {folder}\n"
-                               "              securityContext:\n"
-                               "                runAsUser: 0\n"
-                               "[              envFrom:\n"
-                               "                - secretRef:\n"
-                               "                    name: \"{secret}\"\n]"
-                               "[              readinessProbe:\n"
-                               "                tcpSocket:\n"
-                               "                  port: {port}\n]"
-                               "[              resources:\n"
-                               "                limits:\n{limits}]"
-                               "              volumeMounts:\n"
-                               "                - name: kvctl\n"
-                               "                  mountPath: " MOUNTED "\n"
-                               "{mounts}"
-                               "          volumes:\n"
-                               "            - name: kvctl\n"
-                               "              configMap:\n"
-                               "                name: \"{name}-files\"\n"
-                               "                defaultMode: {mode}\n"
-                               "                items:\n"
-                               "{items}{volumes}";
+/* text_k8s_secret: whoever may read pods and ConfigMaps need not be allowed to read Secrets.
+ * text_k8s_job: pods of the operator are kept when the job has ended unless it is told otherwise;
+ * launch begins a job again by itself, so the operator does not. text_k8s_pod: sshd and the mounts
+ * of the operator need root. Workers are known to the others once their sshd answers. */
 
 static const char shared_mount[] = "                - name: shared-memory\n"
                                    "                  mountPath: /dev/shm\n";
@@ -381,8 +288,7 @@ static const char shared_volume[] = "            - name: shared-memory\n"
 static void put_map(k8s_job *j, const launch_hole *holes)
 {
     bool any = false;
-    launch_fill(&j->yaml, map_text, holes);
-    buf_add(&j->yaml, "data:\n");
+    launch_fill(&j->yaml, text_k8s_map, holes);
     for (int64_t i = 0; i < j->nfiles; i++) {
         const k8s_file *f = &j->files[i];
         if (utf8_valid(f->bytes, f->n))
@@ -399,6 +305,7 @@ static void put_map(k8s_job *j, const launch_hole *holes)
     }
 }
 
+/* Behind the text of a pod: the files of the ConfigMap, then its volumes. */
 static void put_items(buf *out, const k8s_job *j)
 {
     for (int64_t i = 0; i < j->nfiles; i++) {
@@ -448,8 +355,8 @@ static void put_objects(k8s_job *j, kv_err *e)
 {
     const launch_options *o = j->o;
     char workers[16], servers[16], slots[16], pods[16], secret[K8S_NAME + 4];
-    buf image = {0}, limits = {0}, mounts = {0}, items = {0}, volumes = {0};
-    buf *const all[] = {&image, &limits, &mounts, &items, &volumes, &j->yaml};
+    buf image = {0}, limits = {0}, mounts = {0}, volumes = {0};
+    buf *const all[] = {&image, &limits, &mounts, &volumes, &j->yaml};
     snprintf(workers, sizeof workers, "%d", o->workers);
     snprintf(servers, sizeof servers, "%d", o->servers);
     snprintf(slots, sizeof slots, "%d", o->slots ? o->slots : 1);
@@ -457,7 +364,7 @@ static void put_objects(k8s_job *j, kv_err *e)
     snprintf(secret, sizeof secret, "%s-env", j->name);
     yaml_quote(&image, o->image, strlen(o->image));
     put_limits(&limits, o, o->slots ? o->slots : 1);
-    put_items(&items, j);
+    put_items(&volumes, j);
     put_volumes(&mounts, &volumes, o);
     launch_hole holes[] = {{"Role", "Launcher"},
                            {"role", "launcher"},
@@ -475,21 +382,21 @@ static void put_objects(k8s_job *j, kv_err *e)
                            {"folder", j->nscripts ? MOUNTED "/job" : MOUNTED},
                            {"mode", "365"}, /* 0555: one is a program */
                            {"mounts", buf_text(&mounts)},
-                           {"items", buf_text(&items)},
-                           {"volumes", buf_text(&volumes)},
                            {NULL, NULL}};
     put_map(j, holes);
     if (j->secret.len) {
-        launch_fill(&j->yaml, secret_text, holes);
+        launch_fill(&j->yaml, text_k8s_secret, holes);
         buf_put(&j->yaml, j->secret.data, j->secret.len);
     }
-    launch_fill(&j->yaml, job_text, holes);
-    launch_fill(&j->yaml, pod_text, holes);
+    launch_fill(&j->yaml, text_k8s_job, holes);
+    launch_fill(&j->yaml, text_k8s_pod, holes);
+    buf_add(&j->yaml, buf_text(&volumes));
     const char *const worker[] = {"Worker", "worker", pods, o->restarts ? "OnFailure" : "Never",
                                   "22", limits.len ? buf_text(&limits) : NULL, NULL};
     for (size_t i = 0; i < sizeof worker / sizeof *worker; i++)
         holes[i].value = worker[i];
-    launch_fill(&j->yaml, pod_text, holes);
+    launch_fill(&j->yaml, text_k8s_pod, holes);
+    buf_add(&j->yaml, buf_text(&volumes));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buf_check(all[i], e);
     for (size_t i = 0; i + 1 < sizeof all / sizeof *all; i++)
@@ -504,9 +411,9 @@ static int make(k8s_job *j, kv_err *e)
     if (check_texts(o, e) || check_checkpoint(o, e) || make_secret(j, e) || make_entry(j, e))
         return e->code;
     add_own(j, "launcher", "launcher", buf_text(&j->entry), e);
-    add_own(j, "ssh", "bin/ssh", ssh_file, e);
-    add_own(j, "ssh-config", "ssh_config", ssh_config_file, e);
-    add_own(j, "worker", "worker", worker_file, e);
+    add_own(j, "ssh", "bin/ssh", text_k8s_ssh, e);
+    add_own(j, "ssh-config", "ssh_config", text_k8s_ssh_config, e);
+    add_own(j, "worker", "worker", text_k8s_worker, e);
     if (!e->code && !add_scripts(j, e) && !check_size(j, e))
         put_objects(j, e);
     return e->code;

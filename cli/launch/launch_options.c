@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "launch/jobs_socket.h"
 #include "launch/launch_command.h"
 
@@ -63,12 +64,10 @@ static int take_folder(const shell_given *g, kv_err *e)
 
 static int take_launcher(const shell_given *g, kv_err *e)
 {
-    for (int i = 0; i < LAUNCHER_NONE; i++) {
-        if (strcmp(g->text, launcher_names[i]) == 0) {
-            ((launch_options *)g->to)->by = (launcher)i;
-            return KV_OK;
-        }
-    }
+    int i = NAME_AMONG(g->text, launcher_names);
+    ((launch_options *)g->to)->by = i < 0 ? LAUNCHER_NONE : (launcher)i;
+    if (i >= 0)
+        return KV_OK;
     return kv_err_set(e, KV_E_USAGE,
                       "launch: there is no launcher \"%s\"; there are local, mpi, ssh, sge, slurm, "
                       "yarn and k8s",
@@ -422,50 +421,25 @@ void launch_options_release(launch_options *o)
 
 /* ---- Help ---- */
 
-/* The columns in which the help of an option begins. */
-#define COLUMN 23
-#define ATTACH_COLUMN 18
+/* The text of a help. The last line `{options}` stands for the rows of the table that are left, one
+ * before it for those in front of the launchers. */
+static void put_help(buf *out, const char *text, const shell_table *t, int column)
+{
+    static const char mark[] = "{options}\n";
+    int i = 0;
+    for (const char *at; (at = strstr(text, mark)); text = at + strlen(mark)) {
+        bool last = !strstr(at + 1, mark);
+        buf_put(out, text, (size_t)(at - text));
+        for (; i < t->n && (last || t->rows[i].take != take_launcher); i++)
+            if (t->rows[i].help)
+                shell_option_line(out, &t->rows[i], column);
+    }
+    buf_add(out, text);
+}
 
 void launch_help(buf *out)
 {
-    static const char head[] =
-        "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]\n"
-        "       kvctl launch --grow [JOB]\n\n"
-        "Runs a script as a job, through Open MPI: WORKERS ranks run it, and `create dist_sync`\n"
-        "in it joins them. The first word that is no option of launch begins the words of kvctl\n"
-        "in every worker: a FILE, -c 'COMMANDS', - for a script on stdin, or -i.\n\n";
-    static const char foot[] =
-        "\n"
-        "Every line of a rank begins with its number, [1], or [s0] for the first server. Ctrl-C\n"
-        "and SIGTERM go to every rank, stdin goes to rank 0. The exit code is that of the first\n"
-        "rank that failed; when one is killed or silent the others end, and it is 6. They go on\n"
-        "without a worker, other than rank 0, with --elastic, and with dist_async where -s and\n"
-        "Open MPI allow --elastic, on this machine.\n\n"
-        "kvctl launch -n 2 -i is a prompt for the job: each entry goes to all workers, `@0 ENTRY`\n"
-        "to rank 0 alone. Each worker has a store of its own until `create dist_sync` joins them.\n"
-        "Ctrl-C ends the entry, Ctrl-D the job. With -, and where stdin is no terminal, entries\n"
-        "come from there; `-` ends the job at the first that fails. All of that is for ranks of\n"
-        "this machine.\n\n"
-        "A script that begins again runs from its first line. What init makes has the values of\n"
-        "FILE then, and the optimizer its states; `for i in range(rounds(), 400) { ... }` makes\n"
-        "the rounds of 400 that are left. FILE is a store, of dist_sync or dist_device_sync, that\n"
-        "kvctl -s reads; the variables of the script are not in it. Without FILE, as at first,\n"
-        "the job begins anew. A loop that does not ask for rounds() begins anew as well.\n\n"
-        "A spare that becomes a worker runs the script from its first line in the same way: what\n"
-        "init makes has the values of the job, rounds() says how far that is, and barriers before\n"
-        "its first push wait for nobody. Rounds wait for it from the one at which it joined, sums\n"
-        "and num_workers() count it.\n\n"
-        "Under plain `mpirun -n 2 kvctl FILE` the same script runs, and mpirun decides all that.\n";
-    buf_add(out, head);
-    for (int i = 0; i < launch_table.n; i++) {
-        bool launchers = job_options[i].name && strcmp(job_options[i].name, "launcher") == 0;
-        if (launchers && strcmp(job_options[i - 1].name, "launcher") != 0)
-            buf_add(out, "\nWhere ranks are started. In brackets: the launchers that know an "
-                         "option, and\nwhat holds without it:\n\n");
-        if (job_options[i].help)
-            shell_option_line(out, &job_options[i], COLUMN);
-    }
-    buf_add(out, foot);
+    put_help(out, text_launch_help, &launch_table, 23);
 }
 
 /* ---- attach and jobs ---- */
@@ -494,53 +468,12 @@ const shell_table jobs_table = {of_jobs, sizeof of_jobs / sizeof *of_jobs, "jobs
 
 void attach_help(buf *out)
 {
-    buf_add(out,
-            "usage: kvctl attach [OPTIONS] [JOB]\n\n"
-            "Opens a prompt on a job of yours that `kvctl launch` runs on this host, or that has\n"
-            "workers here. JOB is its name, as `kvctl jobs` lists it; one that runs alone needs\n"
-            "none. The prompt reads and changes nothing:\n\n"
-            "  rounds                     how often each key was pushed, and whom a round lacks\n"
-            "  info, info --cluster       the store and its keys; a row for each rank\n"
-            "  info --metrics             the same as Prometheus reads it\n"
-            "  list, pull KEYS            the keys, and what they hold between two rounds\n"
-            "  stat [GLOB...]             least, largest, mean, ... of each key\n"
-            "  plot EXPR, print EXPR      variables of the script, drawn or shown; so is an EXPR\n"
-            "  plot EXPR > FILE           the picture, into a file here\n"
-            "  explain push 3 ones(2)     what a call of this worker would do\n"
-            "  profile FILE, profile off  what its store does, for https://ui.perfetto.dev\n\n");
-    for (int i = 0; i < attach_table.n; i++)
-        if (options[i].help)
-            shell_option_line(out, &options[i], ATTACH_COLUMN);
-    buf_add(
-        out,
-        "\nEntries run beside the script, which goes on. A value comes as the servers hold it,\n"
-        "without a pull: no round waits, and no bit of a result changes. Variables are read\n"
-        "between two statements, and while the script waits: in a call of its store, for a\n"
-        "command of the shell, in sleep. rounds, info --cluster, pull and stat always answer.\n"
-        "Ctrl-C ends an entry, Ctrl-D leaves, and neither reaches the job. An entry has 256 MB\n"
-        "of memory, and ends with its client and with the script. Entries also come from\n"
-        "stdin, one a line:\n\n"
-        "  (echo profile p.json; sleep 5; echo profile off) | kvctl attach\n"
-        "  kvctl attach -c 'info --metrics' > job.prom\n"
-        "  kvctl attach --json -c rounds | jq '.entries[].missing'\n\n"
-        "The socket of a job is open to its user alone. A job that plain mpirun has started has\n"
-        "none.\n");
+    put_help(out, text_attach_help, &attach_table, 18);
 }
 
 void jobs_help(buf *out)
 {
-    buf_add(out,
-            "usage: kvctl jobs [--json] [-q]\n\n"
-            "Lists the jobs of yours that `kvctl launch` runs on this host, or that have workers\n"
-            "here, a line each: the name for `kvctl attach`, when it began, its workers and\n"
-            "servers, its state, the rounds of its store, its hosts, its script. The state is\n"
-            "begins, runs, ends, or silent: then its launcher does not answer. A job of plain\n"
-            "mpirun is not among them. Their sockets are in $KVCTL_JOBS, else in\n"
-            "/tmp/kvctl.UID.\n\n");
-    for (int i = 0; i < jobs_table.n; i++)
-        if (of_jobs[i].help)
-            shell_option_line(out, &of_jobs[i], ATTACH_COLUMN);
-    buf_add(out, "\n  kvctl jobs --json | jq -r '.jobs[] | [.name, .rounds] | @tsv'\n");
+    put_help(out, text_jobs_help, &jobs_table, 18);
 }
 
 int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)

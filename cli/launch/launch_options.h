@@ -128,4 +128,12 @@ void attach_options_release(attach_options *o);
 /* Reads the words of jobs. Error: usage. */
 int jobs_options_parse(jobs_options *o, int argc, char **argv, kv_err *e);
 
+/* ---- Texts ---- */
+
+/* Each is in a file of its name in launch/texts, from which the build takes it. Those of jobs of
+ * Kubernetes are templates for launch_fill, but for the files that its pods get. */
+extern const char text_launch_help[], text_attach_help[], text_jobs_help[];
+extern const char text_k8s_map[], text_k8s_secret[], text_k8s_job[], text_k8s_pod[];
+extern const char text_k8s_launcher[], text_k8s_ssh[], text_k8s_ssh_config[], text_k8s_worker[];
+
 #endif

@@ -144,6 +144,16 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
     return KV_OK;
 }
 
+void list_reverse(value list)
+{
+    value_list *l = list.u.list;
+    for (int64_t i = 0, k = l->n - 1; i < k; i++, k--) {
+        value item = l->items[i];
+        l->items[i] = l->items[k];
+        l->items[k] = item;
+    }
+}
+
 /* ---- Comparing ---- */
 
 static int same(value a, value b, int depth, bool *out, kv_err *e);
@@ -346,14 +356,6 @@ int value_stack_add(value_stack *s, value v, kv_err *e)
     return KV_OK;
 }
 
-int value_stack_list(const value_stack *s, value *out, kv_err *e)
-{
-    int rc = value_list_new(out, VALUE_LIST, s->n, e);
-    for (int64_t i = 0; i < s->n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
-        out->u.list->items[i] = value_ref(s->items[i]);
-    return value_finish(out, rc);
-}
-
 void value_stack_release(value_stack *s)
 {
     for (int64_t i = 0; i < s->n; i++)
@@ -362,6 +364,16 @@ void value_stack_release(value_stack *s)
         mem_free(s->items);
     s->items = NULL;
     s->n = s->cap = 0;
+}
+
+int value_stack_take(value *out, value_stack *s, int rc, kv_err *e)
+{
+    if (rc == KV_OK && (rc = value_list_new(out, VALUE_LIST, s->n, e)) == KV_OK && s->n > 0) {
+        memcpy(out->u.list->items, s->items, (size_t)s->n * sizeof *s->items);
+        s->n = 0; /* the list has them */
+    }
+    value_stack_release(s);
+    return rc;
 }
 
 /* ---- Dicts ---- */
@@ -621,9 +633,7 @@ int object_new(value *out, const char *name, const value *parts, const char *con
 static int nameless(value *out, const char *before, const char *name, const char *behind, kv_err *e)
 {
     buf text = {0};
-    buf_add(&text, before);
-    buf_add(&text, name);
-    buf_add(&text, behind);
+    buf_printf(&text, "%s%s%s", before, name, behind);
     int rc = buf_check(&text, e);
     if (!rc)
         rc = object_new(out, buf_text(&text), NULL, NULL, 0, e);

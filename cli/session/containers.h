@@ -42,6 +42,8 @@ int list_same_item(value a, value b, bool *out, kv_err *e);
 /* *holds becomes whether an item of the list or tuple is equal to x. Errors: as above. */
 int list_holds(value list, value x, bool *holds, kv_err *e);
 
+void list_reverse(value list);
+
 /* Sorts a list; equal items keep their order. Errors: as above; the items are in any order then. */
 int list_sort(value list, bool reverse, kv_err *e);
 
@@ -55,10 +57,11 @@ typedef struct value_stack {
 /* Adds v, which is taken, also on failure. Errors: memory, interrupted. */
 int value_stack_add(value_stack *s, value v, kv_err *e);
 
-/* A list of the same values. */
-int value_stack_list(const value_stack *s, value *out, kv_err *e);
-
 void value_stack_release(value_stack *s);
+
+/* The end of what fills a stack: its values become a list, unless rc is an error, and nothing is
+ * left to release. Returns rc, or KV_E_MEMORY. */
+int value_stack_take(value *out, value_stack *s, int rc, kv_err *e);
 
 /* ---- Dicts ---- */
 

@@ -12,8 +12,6 @@
 
 /* ---- Tables ---- */
 
-/* Tables: cells are collected first, so that columns have the width of their widest cell. */
-
 int rows_add(rows *r, value v, kv_err *e)
 {
     int rc = mem_grow(&r->cells, &r->cap, r->n + 1, sizeof *r->cells, e);
@@ -26,9 +24,14 @@ int rows_add(rows *r, value v, kv_err *e)
 
 int rows_add_text(rows *r, const char *text, kv_err *e)
 {
-    value v;
-    int rc = value_text(&v, text, e);
+    value v = value_none();
+    int rc = text ? value_text(&v, text, e) : KV_OK;
     return rc ? rc : rows_add(r, v, e);
+}
+
+int rows_add_known(rows *r, bool known, value v, kv_err *e)
+{
+    return rows_add(r, known ? v : value_none(), e);
 }
 
 int rows_add_shape(rows *r, int ndim, const int64_t *shape, kv_err *e)

@@ -29,7 +29,9 @@ typedef struct rows {
 
 /* Adds the next cell; takes v, also on failure. */
 int rows_add(rows *r, value v, kv_err *e);
-int rows_add_text(rows *r, const char *text, kv_err *e);
+int rows_add_text(rows *r, const char *text, kv_err *e); /* NULL: none */
+/* v, or none where it is not known. */
+int rows_add_known(rows *r, bool known, value v, kv_err *e);
 /* A shape, as a tuple. */
 int rows_add_shape(rows *r, int ndim, const int64_t *shape, kv_err *e);
 /* A key, as an integer or a text. */

@@ -91,9 +91,9 @@ variable *session_variable(session *s, const char *name, bool globals)
     return found ? found : scope_variable(&s->globals, name);
 }
 
-static const scope *function_scope(const session *s)
+static scope *function_scope(const session *s)
 {
-    const scope *here = s->locals;
+    scope *here = s->locals;
     while (here && here->outer)
         here = here->outer;
     return here;
@@ -121,9 +121,7 @@ value *session_find(session *s, const char *name)
 /* The scope that statements write to: not that of a comprehension. */
 static scope *scope_here(session *s)
 {
-    scope *here = s->locals;
-    while (here && here->outer)
-        here = here->outer;
+    scope *here = function_scope(s);
     return here ? here : &s->globals;
 }
 

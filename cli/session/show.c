@@ -16,8 +16,6 @@
 
 /* ---- Tables as CSV ---- */
 
-/* Tables as CSV. */
-
 static void csv_cell(buf *out, const char *text, char separator, bool last)
 {
     char special[] = {separator, '"', '\n', '\r', '\0'};
@@ -65,11 +63,10 @@ const char *show_format_name(show_format f)
 
 int show_format_parse(show_format *out, const char *name, kv_err *e)
 {
-    for (int i = 0; i < NFORMATS; i++) {
-        if (strcmp(name, format_names[i]) == 0) {
-            *out = (show_format)i;
-            return KV_OK;
-        }
+    int i = NAME_AMONG(name, format_names);
+    if (i >= 0) {
+        *out = (show_format)i;
+        return KV_OK;
     }
     kv_err_set(e, KV_E_USAGE, "there is no format `%s`", name);
     suggest_hint(e, name, format_names, NFORMATS);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/suggest.h"
 #include "syntax/command.h"
 #include "syntax/parse_statement.h"
 
@@ -153,10 +154,7 @@ static bool is_open_end(const ast *node)
     if (node->kind != STMT_COMMAND)
         return node->kind == STMT_BROKEN;
     const command *c = node->u.other;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(c->name, names[i]) == 0)
-            return true;
-    return (c->flags & COMMAND_SOURCES) != 0;
+    return NAME_AMONG(c->name, names) >= 0 || (c->flags & COMMAND_SOURCES);
 }
 
 static int add_key_list(effect_keys *k, const ast *keys, kv_err *e)

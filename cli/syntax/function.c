@@ -386,6 +386,16 @@ int function_number(value v, const char *what, double *out, kv_err *e)
     return rc;
 }
 
+int function_int_at(const function_args *args, int i, const char *what, int64_t *out, kv_err *e)
+{
+    return args->given[i] ? function_int(args->v[i], what, out, e) : KV_OK;
+}
+
+int function_number_at(const function_args *args, int i, const char *what, double *out, kv_err *e)
+{
+    return args->given[i] ? function_number(args->v[i], what, out, e) : KV_OK;
+}
+
 int function_integers(const value *v, int64_t n, const char *what, int *count,
                       int64_t ints[KV_MAX_NDIM], kv_err *e)
 {

@@ -99,6 +99,9 @@ int function_ctx(value v, kv_ctx *out, kv_err *e);
  * the message. */
 int function_int(value v, const char *what, int64_t *out, kv_err *e);
 int function_number(value v, const char *what, double *out, kv_err *e);
+/* The same for argument i; where it was not given *out stays as it is. */
+int function_int_at(const function_args *args, int i, const char *what, int64_t *out, kv_err *e);
+int function_number_at(const function_args *args, int i, const char *what, double *out, kv_err *e);
 /* A new array, contents undefined: shape is none for (), and the parameters dtype_at and dtype_at +
  * 1 are dtype and ctx, whose device is made available. Errors: those of the three. */
 int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,

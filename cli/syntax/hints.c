@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/kv_dtype.h"
+#include "base/suggest.h"
 #include "lang/lex.h"
 #include "syntax/parse_statement.h"
 
@@ -227,10 +228,7 @@ bool refuse_module(parser *p)
                                         "nd",    "d2l", "__future__"};
     token t = *parse_peek(p);
     const char *name = t.kind == TOK_NAME ? parse_token_text(p, &t) : NULL;
-    bool is_known = !name;
-    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
-        is_known |= strcmp(known[i], name) == 0;
-    if (is_known)
+    if (!name || NAME_AMONG(name, known) >= 0)
         return p->e->code != KV_OK;
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no module `%s`", name);
     const char *file = p->lx.src->name, *dot = file ? strrchr(file, '.') : NULL;

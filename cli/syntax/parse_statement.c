@@ -380,10 +380,7 @@ static ast *help_call(parser *p)
 static bool reads_brackets(const command *c)
 {
     static const char *const names[] = {"print", "assert", "quit", "exit"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(c->name, names[i]) == 0)
-            return true;
-    return false;
+    return NAME_AMONG(c->name, names) >= 0;
 }
 
 /* word? is help word. */

@@ -111,9 +111,8 @@ bool optimizer_has_attribute(const char *name)
         "lr", "num_update", "set_learning_rate", "set_lr_mult", "set_wd_mult", "set_lr_scale",
         "update", "update_multi_precision", "create_state", "base_lr", "step", "factor"};
     const char *text;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i], name) == 0)
-            return true;
+    if (NAME_AMONG(name, others) >= 0)
+        return true;
     for (const optimizer_param *p = optimizer_params; p->name; p++)
         if (strcmp(p->name, name) == 0)
             return true;
@@ -149,20 +148,12 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
 static const char *const given[] = {"models", "weights", "base",   "key",
                                     "merged", "lora_A",  "lora_B", "lora_scale"};
 
-static bool is_given(const char *name)
-{
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (strcmp(name, given[i]) == 0)
-            return true;
-    return false;
-}
-
 static bool is_free(const rule_ast *r, const char *name)
 {
     for (int i = 0; i < r->nparams; i++)
         if (strcmp(r->params[i].name, name) == 0)
             return false;
-    return !is_given(name) && !effect_sets_name(r->body, name);
+    return NAME_AMONG(name, given) < 0 && !effect_sets_name(r->body, name);
 }
 
 static int walk(const rule_ast *r, const ast *node,
@@ -222,8 +213,6 @@ void merge_names_suggest(const rule_ast *r, suggest *near)
 }
 
 /* ---- Names that every rule has ---- */
-
-/* The warning of names that have a meaning of their own in rules. */
 
 /* Legend: name, the option that sets it, what it is. Keys and names of keys are not among them: a
  * loop over keys has such variables, and they mean the same. */

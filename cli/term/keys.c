@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "term/signals.h"
 
 /* ---- The keyboard ---- */
@@ -131,7 +132,7 @@ void keys_take(size_t n)
 static size_t whole_characters(const char *text, size_t n)
 {
     size_t last = n;
-    while (last > 0 && n - last < 3 && ((unsigned char)text[last - 1] & 0xc0) == 0x80)
+    while (last > 0 && n - last < 3 && utf8_is_later(text[last - 1]))
         last--;
     if (last == 0)
         return n;
@@ -198,8 +199,6 @@ bool keys_paste(buf *out)
 
 /* ---- Pasted texts ---- */
 
-/* The list of texts, each with its label. */
-
 typedef struct kept {
     buf text;
     char label[96];
@@ -220,21 +219,13 @@ const char *paste_label(void)
     return pasted.n > 0 ? pasted.items[pasted.n - 1].label : NULL;
 }
 
-static long long count_lines(const buf *text)
-{
-    long long lines = 0;
-    const char *at = text->data, *end = text->data + text->len;
-    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
-        lines++;
-    return lines + (text->len > 0 && text->data[text->len - 1] != '\n');
-}
-
 /* `[pasted 2000 lines, 31 KB]`; from the second of a line on with its number, so that no two
  * labels are equal. */
 static const char *name(kept *k)
 {
-    long long lines = count_lines(&k->text), bytes = (long long)k->text.len;
+    long long bytes = (long long)k->text.len, lines = text_newlines(k->text.data, k->text.len);
     char number[24] = "", size[32];
+    lines += bytes > 0 && k->text.data[bytes - 1] != '\n';
     if (pasted.n > 1)
         snprintf(number, sizeof number, " %lld:", (long long)pasted.n);
     if (bytes < 10000)

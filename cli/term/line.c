@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "term/keys.h"
 #include "term/signals.h"
 #include "term/terminal.h"
@@ -221,7 +222,7 @@ static int64_t text_before_cursor(buf *text)
 {
     buf_put(text, reader.context, reader.context_length);
     int64_t before = (int64_t)text->len;
-    buf_put(text, rl_line_buffer, (size_t)rl_point);
+    buf_put(text, *rl.line_buffer, (size_t)*rl.point);
     return buf_check(text, NULL) ? -1 : before;
 }
 
@@ -257,14 +258,14 @@ static char **complete(const char *typed, int start, int end)
     if (end == 0) /* then Readline did not ask */
         break_before_word();
     /* Never fall back on Readline's own file names. */
-    rl_attempted_completion_over = 1;
+    *rl.attempted_completion_over = 1;
     if (edit.words.n > 0) {
         const char *first = edit.words.words[0];
         bool open = edit.words.joined || (*first && strchr("(=./", first[strlen(first) - 1]));
-        rl_completion_append_character = open ? '\0' : ' ';
-        rl_filename_completion_desired = edit.words.files;
-        rl_filename_quoting_desired = 0;
-        matches = rl_completion_matches(typed, next_word);
+        *rl.completion_append_character = open ? '\0' : ' ';
+        *rl.filename_completion_desired = edit.words.files;
+        *rl.filename_quoting_desired = 0;
+        matches = rl.completion_matches(typed, next_word);
     }
     line_words_release(&edit.words);
     return matches;
@@ -275,18 +276,18 @@ static char **complete(const char *typed, int start, int end)
 static void draw_hint(void)
 {
     buf text = {0}, hint = {0}, row = {0};
-    if (!edit.hints || edit.done || rl_point != rl_end || keys_held() > 0 || paste_any() ||
-        RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_MOREINPUT) ||
-        reader.context_length + (size_t)rl_end > HINTED_MAX)
+    if (!edit.hints || edit.done || *rl.point != *rl.end || keys_held() > 0 || paste_any() ||
+        (*rl.readline_state & (RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_MOREINPUT)) ||
+        reader.context_length + (size_t)*rl.end > HINTED_MAX)
         return;
     if (text_before_cursor(&text) >= 0)
         reader.options.hint(reader.options.arg, buf_text(&text), text.len, &hint);
     if (hint.len > 0 && buf_check(&hint, NULL) == KV_OK) {
-        const char *newline = strrchr(rl_line_buffer, '\n');
+        const char *newline = strrchr(*rl.line_buffer, '\n');
         if (!newline)
             buf_add(&row, edit.prompt);
-        buf_add(&row, newline ? newline + 1 : rl_line_buffer);
-        hint_draw(rl_outstream, buf_text(&row), row.len, terminal_width(fileno(rl_outstream)),
+        buf_add(&row, newline ? newline + 1 : *rl.line_buffer);
+        hint_draw(*rl.outstream, buf_text(&row), row.len, terminal_width(fileno(*rl.outstream)),
                   buf_text(&hint));
     }
     buf_release(&text);
@@ -299,11 +300,9 @@ static void draw_hint(void)
 /* Puts text into the line, or its label when the line gets too long to be edited. */
 static void insert(const char *text, size_t n)
 {
-    int columns = 1, height = terminal_height(fileno(rl_outstream));
-    size_t length = (size_t)rl_end + n, rows = 1;
-    rl_get_screen_size(NULL, &columns);
-    for (size_t i = 0; i < n; i++)
-        rows += text[i] == '\n';
+    int columns = 1, height = terminal_height(fileno(*rl.outstream));
+    size_t length = (size_t)*rl.end + n, rows = 1 + (size_t)text_newlines(text, n);
+    rl.get_screen_size(NULL, &columns);
     rows += length / (size_t)(columns > 0 ? columns : 80);
     bool keep = length > EDITED_MAX || (height > 0 && rows >= (size_t)height) ||
                 memchr(text, '\0', n);
@@ -313,7 +312,7 @@ static void insert(const char *text, size_t n)
         buf_put(&copy, text, n);
         shown = buf_text(&copy);
     }
-    rl_insert_text(shown);
+    rl.insert_text(shown);
     edit.spilling = keep;
     buf_release(&copy);
 }
@@ -322,9 +321,9 @@ static void insert(const char *text, size_t n)
 static void insert_more(const char *text, size_t n)
 {
     int length = (int)strlen(paste_label());
-    rl_delete_text(rl_point - length, rl_point);
-    rl_point -= length;
-    rl_insert_text(paste_add(text, n));
+    rl.delete_text(*rl.point - length, *rl.point);
+    *rl.point -= length;
+    rl.insert_text(paste_add(text, n));
 }
 
 /* A bracketed paste: nothing in it is a command to the editor. */
@@ -335,7 +334,7 @@ static int take_paste(int count, int key)
     if (keys_paste(&text) && buf_check(&text, NULL) == KV_OK)
         insert(buf_text(&text), text.len);
     else
-        rl_ding();
+        rl.ding();
     edit.spilling = false;
     buf_release(&text);
     return 0;
@@ -348,9 +347,9 @@ static bool take_run(void)
     unsigned long busy = RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG |
                          RL_STATE_MULTIKEY | RL_STATE_METANEXT | RL_STATE_MACRODEF |
                          RL_STATE_CHARSEARCH | RL_STATE_VIMOTION | RL_STATE_MOREINPUT;
-    bool plain = rl_insert_mode && (rl_get_keymap() == emacs_standard_keymap ||
-                                    rl_get_keymap() == vi_insertion_keymap);
-    if (RL_ISSTATE(busy) || !plain || keys_held() < BULK)
+    bool plain = *rl.insert_mode && (rl.get_keymap() == *rl.emacs_standard_keymap ||
+                                     rl.get_keymap() == *rl.vi_insertion_keymap);
+    if (*rl.readline_state & busy || !plain || keys_held() < BULK)
         return false;
     size_t n = keys_text(&text);
     if (n == 0)
@@ -361,7 +360,7 @@ static bool take_run(void)
         insert(text, n);
     keys_take(n);
     if (keys_held() == 0 || keys_text(&text) == 0) /* else there is more of the line */
-        rl_redisplay();
+        rl.redisplay();
     return true;
 }
 
@@ -379,23 +378,23 @@ static int next_key(FILE *unused)
 /* Returns true if a byte comes within the time that Readline has set. */
 static int key_comes(void)
 {
-    return keys_soon(rl_set_keyboard_input_timeout(-1) / 1000);
+    return keys_soon(rl.set_keyboard_input_timeout(-1) / 1000);
 }
 
 static void take_line(char *line)
 {
     edit.line = line;
     edit.done = true;
-    rl_callback_handler_remove();
+    rl.callback_handler_remove();
 }
 
 void line_leave(void)
 {
     if (!edit.shown || edit.left)
         return;
-    hint_erase(rl_outstream);
-    rl_clear_visible_line();
-    fflush(rl_outstream);
+    hint_erase(*rl.outstream);
+    rl.clear_visible_line();
+    fflush(*rl.outstream);
     edit.left = true;
 }
 
@@ -403,11 +402,11 @@ void line_leave(void)
 static void look_meanwhile(void)
 {
     while (reader.options.look && keys_quiet()) {
-        rl_check_signals(); /* the window may have changed its size */
+        rl.check_signals(); /* the window may have changed its size */
         reader.options.look(reader.options.arg);
         if (edit.left) {
-            rl_on_new_line();
-            rl_redisplay();
+            rl.on_new_line();
+            rl.redisplay();
             edit.left = false;
             draw_hint();
         }
@@ -419,35 +418,35 @@ static void look_meanwhile(void)
  * is: in its usual state it would cut long lines, and show twice what comes. */
 static void leave_raw_mode(void)
 {
-    rl_eof_found = 0;
+    *rl.eof_found = 0;
     if (edit.closing || (keys_held() == 0 && !reader.options.look))
-        rl_deprep_terminal();
+        rl.deprep_terminal();
 }
 
 /* Leaves what was typed on the screen and begins on a new row. */
 static void drop_line(void)
 {
     keys_forget();
-    hint_erase(rl_outstream);
-    rl_callback_sigcleanup();
-    rl_free_line_state();
-    rl_point = rl_end;
-    rl_redisplay();
+    hint_erase(*rl.outstream);
+    rl.callback_sigcleanup();
+    rl.free_line_state();
+    *rl.point = *rl.end;
+    rl.redisplay();
     if (interrupt_pending() == SIGINT)
-        rl_echo_signal_char(SIGINT);
-    rl_crlf();
-    rl_callback_handler_remove();
+        rl.echo_signal_char(SIGINT);
+    rl.crlf();
+    rl.callback_handler_remove();
 }
 
 /* Stops the process, as Ctrl-Z does, with the terminal as it was; then shows the line again. */
 static void suspend(void)
 {
-    rl_deprep_terminal();
-    fflush(rl_outstream);
+    rl.deprep_terminal();
+    fflush(*rl.outstream);
     kill(0, SIGSTOP);
-    rl_prep_terminal(1);
-    rl_on_new_line();
-    rl_redisplay();
+    rl.prep_terminal(1);
+    rl.on_new_line();
+    rl.redisplay();
 }
 
 /* Waits for keys and feeds them to Readline until a line is there or a signal came. */
@@ -458,16 +457,16 @@ static void wait_for_line(void)
     while (!edit.done && !interrupt_pending()) {
         look_meanwhile();
         keys_result got = keys_wait();
-        hint_erase(rl_outstream);
+        hint_erase(*rl.outstream);
         if (got == KEYS_SIGNAL) {
-            rl_check_signals(); /* the window may have changed its size */
+            rl.check_signals(); /* the window may have changed its size */
             if (interrupt_pending())
                 break;
             if (keys_suspended())
                 suspend();
         } else if (got == KEYS_END || !take_run()) {
             edit.spilling = false;
-            rl_callback_read_char();
+            rl.callback_read_char();
         }
         draw_hint();
     }
@@ -485,7 +484,7 @@ static void install(const char *prompt)
     bool other = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     if (other)
         setenv("LC_ALL", "C.UTF-8", 1);
-    rl_callback_handler_install(prompt, take_line);
+    rl.callback_handler_install(prompt, take_line);
     if (other && before)
         setenv("LC_ALL", before, 1);
     else if (other)
@@ -498,20 +497,20 @@ static line_result read_edited(const char *prompt, buf *line)
     edit.done = edit.spilling = false;
     edit.line = NULL;
     edit.prompt = prompt;
-    edit.hints = reader.options.hint && terminal_color(fileno(rl_outstream));
+    edit.hints = reader.options.hint && terminal_color(fileno(*rl.outstream));
     paste_forget();
     interrupt_at_prompt(true);
     install(prompt);
     wait_for_line();
     interrupt_at_prompt(false);
     if (!edit.done) {
-        buf_add(line, rl_line_buffer);
+        buf_add(line, *rl.line_buffer);
         drop_line();
         return LINE_INTERRUPTED;
     }
     if (!edit.line) {
-        fputc('\n', rl_outstream);
-        fflush(rl_outstream);
+        fputc('\n', *rl.outstream);
+        fflush(*rl.outstream);
         return LINE_END;
     }
     paste_expand(line, edit.line);
@@ -538,15 +537,15 @@ static int read_history_file(kv_err *e)
     if (!path || !*path)
         return KV_OK;
     /* With time stamps Readline tells entries of several lines apart. */
-    history_comment_char = '#';
-    history_write_timestamps = 1;
-    stifle_history(HISTORY_ENTRIES);
-    int failed = read_history(path);
+    *rl.history_comment_char = '#';
+    *rl.history_write_timestamps = 1;
+    rl.stifle_history(HISTORY_ENTRIES);
+    int failed = rl.read_history(path);
     if (failed) {
         edit.history_lost = true;
         return file_error(e, "read", path, failed);
     }
-    history_truncate_file(path, HISTORY_ENTRIES);
+    rl.history_truncate_file(path, HISTORY_ENTRIES);
     return KV_OK;
 }
 
@@ -570,25 +569,25 @@ static int open_edited(kv_err *e)
         return KV_OK;
     }
     reader.screen = out;
-    rl_readline_name = "kvctl";
-    rl_instream = stdin;
-    rl_outstream = out;
-    rl_catch_signals = 0;
-    rl_persistent_signal_handlers = 1; /* for the window's size, between keys too */
-    rl_getc_function = next_key;
-    rl_input_available_hook = key_comes;
+    *rl.readline_name = "kvctl";
+    *rl.instream = stdin;
+    *rl.outstream = out;
+    *rl.catch_signals = 0;
+    *rl.persistent_signal_handlers = 1; /* for the window's size, between keys too */
+    *rl.getc_function = next_key;
+    *rl.input_available_hook = key_comes;
     if (reader.options.complete) {
-        rl_completion_word_break_hook = break_before_word;
-        rl_basic_quote_characters = ""; /* words have their closing quote */
-        rl_attempted_completion_function = complete;
+        *rl.completion_word_break_hook = break_before_word;
+        *rl.basic_quote_characters = ""; /* words have their closing quote */
+        *rl.attempted_completion_function = complete;
     }
-    rl_deprep_term_function = leave_raw_mode;
-    rl_add_defun("kvctl-paste", take_paste, -1);
-    rl_initialize();
-    rl_variable_bind("mark-directories", "off"); /* words have their slash */
-    rl_bind_keyseq_in_map("\033[200~", take_paste, emacs_standard_keymap);
-    rl_bind_keyseq_in_map("\033[200~", take_paste, vi_insertion_keymap);
-    using_history();
+    *rl.deprep_term_function = leave_raw_mode;
+    rl.add_defun("kvctl-paste", take_paste, -1);
+    rl.initialize();
+    rl.variable_bind("mark-directories", "off"); /* words have their slash */
+    rl.bind_keyseq_in_map("\033[200~", take_paste, *rl.emacs_standard_keymap);
+    rl.bind_keyseq_in_map("\033[200~", take_paste, *rl.vi_insertion_keymap);
+    rl.using_history();
     return read_history_file(e);
 }
 
@@ -602,7 +601,7 @@ static void add_entry(const char *entry)
             buf_char(&text, ' ');
         buf_char(&text, *c);
     }
-    add_history(buf_text(&text));
+    rl.add_history(buf_text(&text));
     buf_release(&text);
 }
 
@@ -615,7 +614,7 @@ int line_remember(const char *entry, kv_err *e)
     add_entry(entry);
     if (!path || !*path || edit.history_lost)
         return KV_OK;
-    int failed = append_history(1, path);
+    int failed = rl.append_history(1, path);
     if (!failed)
         return KV_OK;
     edit.history_lost = true;
@@ -627,9 +626,9 @@ static void close_edited(void)
     if (!reader.screen)
         return;
     line_lend_terminal();
-    clear_history();
+    rl.clear_history();
     fclose(reader.screen);
-    rl_outstream = stderr;
+    *rl.outstream = stderr;
 }
 
 bool line_can_edit(void)

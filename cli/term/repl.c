@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "term/keys.h"
 #include "term/signals.h"
 #include "term/terminal.h"
@@ -82,14 +83,6 @@ static void note(const repl *r, kv_err *e)
     *e = (kv_err){0};
 }
 
-static int count_lines(const buf *text)
-{
-    int n = 1;
-    for (size_t i = 0; i < text->len; i++)
-        n += text->data[i] == '\n';
-    return n;
-}
-
 typedef enum entry_result { ENTRY_READ, ENTRY_DROPPED, ENTRY_END } entry_result;
 
 /* An open entry at the end of the input is dropped at a terminal, where Ctrl-D gave the end and the
@@ -140,8 +133,9 @@ static entry_result read_entry(repl *r)
             got = at_the_end(r);
             break;
         }
-        r->line += count_lines(&line);
-        r->pasted |= count_lines(&line) > 1;
+        int64_t more_lines = text_newlines(buf_text(&line), line.len);
+        r->line += 1 + (int)more_lines;
+        r->pasted |= more_lines > 0;
         buf_put(&r->entry, buf_text(&line), line.len);
         kv_err e = {0};
         if (buf_check(&r->entry, &e)) {

@@ -33,11 +33,10 @@ terminal_when terminal_chosen(terminal_use use)
 
 int terminal_when_parse(terminal_when *out, const char *text, const char *what, kv_err *e)
 {
-    for (int i = 0; i < NNAMES; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *out = (terminal_when)i;
-            return KV_OK;
-        }
+    int i = NAME_AMONG(text, names);
+    if (i >= 0) {
+        *out = (terminal_when)i;
+        return KV_OK;
     }
     kv_err_set(e, KV_E_USAGE, "%s is auto, always or never, not \"%.60s\"", what, text);
     suggest_hint(e, text, names, NNAMES);
@@ -191,6 +190,23 @@ exit_code exit_code_of_error(int rc)
         break;
     }
     return EXIT_BUG;
+}
+
+int terminal_fail(const kv_err *e)
+{
+    terminal_say("kvctl: %s", e->text);
+    if (e->hint[0])
+        terminal_say(" hint: %s", e->hint);
+    return (int)exit_code_of_error(e->code);
+}
+
+int terminal_show(void (*make)(buf *out))
+{
+    buf text = {0};
+    make(&text);
+    fputs(buf_text(&text), stdout);
+    buf_release(&text);
+    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }
 
 /* Ends without the handlers of atexit: they write files and wait for threads, and both need the

@@ -132,6 +132,11 @@ typedef enum exit_code {
 /* The exit code of a kv_code. */
 exit_code exit_code_of_error(int code);
 
+/* For words of kvctl's own, which have no session: says the error, or writes a text to stdout.
+ * Return the exit code. */
+int terminal_fail(const kv_err *e);
+int terminal_show(void (*make)(buf *out));
+
 /* From now on a failed assertion (base/kv_assert.h) ends the process at once: its report goes to
  * stderr and the exit code is 70. Nothing is saved, because what is in memory may be wrong. */
 void bug_ends_process(void);

@@ -166,6 +166,14 @@ static bool is_joint(char c)
     return c == '-' || c == '_';
 }
 
+int name_among(const char *word, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, names[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
 bool name_is_word(const char *name, const char *word, size_t n)
 {
     for (size_t i = 0; i < n; i++)

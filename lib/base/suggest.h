@@ -49,6 +49,10 @@ void suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
 /* Returns true if n bytes of a word are the name. */
 bool name_is_word(const char *name, const char *word, size_t n);
 
+/* The number of the one of n names that a word is, letter by letter; -1: it is none. */
+int name_among(const char *word, const char *const *names, size_t n);
+#define NAME_AMONG(word, names) name_among(word, names, sizeof(names) / sizeof *(names))
+
 /* Returns a bit for each of some names, which end with NULL, that a text has as a word. Its
  * comments do not count: as in Python, they begin with # and end with the line. */
 unsigned name_words_in(const char *text, const char *const *names);

@@ -15,6 +15,15 @@ static inline bool utf8_ends_in(const char *text, const char *ending)
     return n >= m && memcmp(text + n - m, ending, m) == 0;
 }
 
+/* The number of line ends in n bytes of text. */
+static inline int64_t text_newlines(const char *text, size_t n)
+{
+    int64_t lines = 0;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
 /* Returns true if c is a later byte of a character. */
 static inline bool utf8_is_later(char c)
 {

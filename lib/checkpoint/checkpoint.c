@@ -267,6 +267,12 @@ const char *tensor_info_type(const tensor_info *t)
     return t->odd ? t->odd : tensor_type_name(t->type);
 }
 
+bool tensor_info_has_shape(const tensor_info *t, int ndim, const int64_t *shape)
+{
+    return t->ndim == ndim &&
+           (ndim == 0 || memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0);
+}
+
 void tensor_info_index(int64_t index[KV_MAX_NDIM], const tensor_info *t, int64_t i)
 {
     for (int axis = t->ndim - 1; axis >= 0; axis--) {

@@ -88,16 +88,6 @@ static void end_tensor(void *arg, int64_t pair, const void *results, int64_t n)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-static bool same_shape(const tensor_info *a, const tensor_info *b)
-{
-    if (a->ndim != b->ndim)
-        return false;
-    for (int k = 0; k < a->ndim; k++)
-        if (a->shape[k] != b->shape[k])
-            return false;
-    return true;
-}
-
 /* The state by names, shapes and dtypes alone; DIFF_SAME: the data are to be compared. */
 static diff_state state_of(const diffs *d, int64_t i)
 {
@@ -105,7 +95,7 @@ static diff_state state_of(const diffs *d, int64_t i)
     if (pair->a < 0 || pair->b < 0)
         return pair->a < 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
     const tensor_info *a = tensor_of(d, i, 0), *b = tensor_of(d, i, 1);
-    if (!same_shape(a, b))
+    if (!tensor_info_has_shape(a, b->ndim, b->shape))
         return DIFF_SHAPE;
     kv_dtype unused;
     bool numbers = tensor_type_dtype(a->type, &unused) && tensor_type_dtype(b->type, &unused);

@@ -1,4 +1,5 @@
 /* Work that takes long ends early when it is told to, with nothing left behind. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -194,6 +195,20 @@ static void look(void)
     low = stack_runs_low();
     room = stack_room();
     swapcontext(&inside, &outside);
+}
+
+/* A thread's stack ends where the C library says, give or take some pages. */
+TEST(stack_of_a_thread)
+{
+    enum { SPARE = 512 << 10, SLACK = 64 << 10 };
+    pthread_attr_t attr;
+    void *base;
+    char here;
+    CHECK(pthread_getattr_np(pthread_self(), &attr) == 0);
+    CHECK(pthread_attr_getstack(&attr, &base, &(size_t){0}) == 0);
+    size_t left = (size_t)(&here - (char *)base) - SPARE, found = stack_room();
+    CHECK(found < left + SLACK && left < found + SLACK);
+    pthread_attr_destroy(&attr);
 }
 
 /* A program may run us on a stack that it made itself: of that nothing is known. */
