@@ -291,11 +291,7 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
     if (!rc)
         rc = pull(store, &(kv_pairs){key, &a, 1}, &fills, e);
     rc = store_leave(store, rc, e);
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return array_give(rc, out, a);
 }
 
 int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)

@@ -39,11 +39,7 @@ static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, c
         !strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
                       kv_dtype_bytes(kv_array_dtype(a)), true))
         rc = stop_error(e);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
@@ -63,11 +59,7 @@ int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape
         memset((char *)dst + i, 0, (size_t)n);
         rc = stop_check(e);
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
@@ -88,11 +80,7 @@ int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err
         convert_elements((char *)dst + i * kv_dtype_bytes(dtype), dtype,
                          (const char *)src + i * kv_dtype_bytes(from), from,
                          n - i < STOP_EVERY ? n - i : STOP_EVERY);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 /* ---- One array ---- */
@@ -289,11 +277,7 @@ static int join(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, boo
         at += p.shape[axis];
         kv_array_unref(src);
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
@@ -383,11 +367,7 @@ int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_er
             whole = more;
         }
     }
-    if (rc)
-        kv_array_unref(whole);
-    else
-        *out = whole;
-    return rc;
+    return array_give(rc, out, whole);
 }
 
 /* The dtype of the result of two arrays: dtypes have ranks, and the higher one holds the

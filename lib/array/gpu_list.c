@@ -251,11 +251,7 @@ int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
     kv_array *made = NULL;
     int rc = n == 1 ? add_copy(l, &made, values[0], dtype, ctx, e)
                     : add_sum(l, &made, values, n, dtype, ctx, e);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 /* ---- Some rows ---- */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
+#include "array/device.h"
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -659,11 +660,7 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
 out:
     mem_free(means);
     mem_free(sums);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 static int64_t product(const int64_t *shape, int from, int to)

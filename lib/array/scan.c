@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "array/arrange.h"
+#include "array/device.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
@@ -185,9 +186,5 @@ int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
     if (!rc && j.stopped)
         rc = stop_error(e);
 out:
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }

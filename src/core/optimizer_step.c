@@ -340,13 +340,7 @@ static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
     const kv_array *like = s->stored;
     kv_array *made;
     int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
-    if (rc)
-        return rc;
-    if ((rc = kv_array_copy(made, s->stored, e)))
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return rc ? rc : array_give(kv_array_copy(made, s->stored, e), out, made);
 }
 
 /* A copy of an array that a transaction holds too, or that lies elsewhere. */

@@ -142,11 +142,7 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     if ((rc = kv_array_read(data, &given, e)) == KV_OK &&
         (rc = kv_array_write_rows(a, &to, e)) == KV_OK)
         memcpy(to, given, (size_t)kv_array_bytes(data));
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return array_give(rc, out, a);
 }
 
 /* The rows and their ids, two tensors, are copied into one array, so they are never read later. */
