@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/mirror.h"
+#include "base/mem.h"
 #include "base/stop.h"
 
 int arrange_axis(int64_t *axis, int ndim, kv_err *e)
@@ -493,11 +494,6 @@ static void copy_run(void *dst, int64_t dst_step, const void *src, int64_t src_s
     RUN(uint64_t)
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Returns true if the copy goes on after n more elements, false if it shall stop early. */
 static bool goes_on(copy_job *l, int64_t n)
 {
@@ -513,7 +509,7 @@ static bool copy_line(char *dst, const char *src, copy_job *l)
 {
     int c = l->ndim - 1;
     for (int64_t i = 0, n; i < l->shape[c]; i += n) {
-        n = min64(STOP_EVERY, l->shape[c] - i);
+        n = at_most(l->shape[c] - i, STOP_EVERY);
         copy_run(dst + i * l->dst[c] * l->bytes, l->dst[c], src + i * l->src[c] * l->bytes,
                  l->src[c], n, l->bytes);
         if (!goes_on(l, n))
@@ -528,7 +524,7 @@ static bool copy_tiles(char *dst, const char *src, copy_job *l)
     int r = l->ndim - 2, c = l->ndim - 1;
     for (int64_t i0 = 0; i0 < l->shape[r]; i0 += TILE) {
         for (int64_t j0 = 0; j0 < l->shape[c]; j0 += TILE) {
-            int64_t end = min64(i0 + TILE, l->shape[r]), n = min64(TILE, l->shape[c] - j0);
+            int64_t end = at_most(i0 + TILE, l->shape[r]), n = at_most(l->shape[c] - j0, TILE);
             for (int64_t i = i0; i < end; i++)
                 copy_run(dst + (i * l->dst[r] + j0 * l->dst[c]) * l->bytes, l->dst[c],
                          src + (i * l->src[r] + j0 * l->src[c]) * l->bytes, l->src[c], n, l->bytes);

@@ -15,11 +15,6 @@
 #include "cpu/cpu.h"
 #include "engine/pool.h"
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 static int64_t count_parts(int64_t n)
 {
     return (n + STOP_EVERY - 1) / STOP_EVERY;

@@ -386,11 +386,6 @@ static kv_dtype result_dtype(reduce_op op, kv_dtype dtype)
 
 /* ---- The two ways through memory ---- */
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 /* One pass: partial results of blocks, in the order (outer, blocks, inner). */
 typedef struct pass {
     const loop *loop;

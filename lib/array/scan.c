@@ -32,11 +32,6 @@ typedef struct scan_job {
     _Atomic bool stopped;
 } scan_job;
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 static void widen(const scan_job *j, void *to, int64_t i, int64_t n)
 {
     convert_elements(to, j->wide, j->from + i * kv_dtype_bytes(j->dtype), j->dtype, n);

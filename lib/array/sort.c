@@ -299,11 +299,6 @@ const int64_t *sort_order(void *room, const void *x, kv_dtype dtype, int64_t n)
  * together. */
 enum { RUN = 1 << 17, BLOCK = 512 };
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 typedef struct sort_job {
     const sort_items *items;
     const char *from; /* elements of `dtype`, in lines of n */

@@ -126,14 +126,9 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
     kv_assert(fresh->dtype == old->dtype && fresh->size == old->size,
               "an array of %lld elements takes the memory of one of %lld", (long long)fresh->size,
               (long long)old->size);
-    void *data = fresh->data;
+    array_swap(fresh, old);
     int64_t *ids = fresh->rows;
-    array_mirror *mirror = fresh->mirror;
-    fresh->mirror = old->mirror;
-    old->mirror = mirror;
-    fresh->data = old->data;
-    old->data = data;
-    if (ids_too) {
+    if (!ids_too) {
         fresh->rows = old->rows;
         old->rows = ids;
     }
