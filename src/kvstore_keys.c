@@ -27,21 +27,10 @@ static int enter_slots(kv *store, kv_err *e)
 /* The number of a key's slot. */
 static int find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     int rc = slot_check_kind(t, key, e);
     if (rc || (*number = slot_find(t, key, guess)) >= 0)
         return rc;
-    kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
-    kv_err_key(e, key);
-    return KV_E_KEY;
-}
-
-static int refuse(const kv_key *key, const char *why, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_KEY, "key %s %s", slot_key_text(text, key), why);
-    kv_err_key(e, key);
-    return KV_E_KEY;
+    return slot_error(e, KV_E_KEY, key, NULL, "there is no key %s", SLOT_KEY(key));
 }
 
 /* What a profile is told. It is told before the change, because the caller's keys may be borrowed
@@ -70,7 +59,8 @@ static int mark(slot_table *t, const kv_key *keys, int64_t n, int64_t *numbers, 
     for (int64_t i = 0; i < n && !rc; i++) {
         rc = find(t, &keys[i], number + 1, &number, e);
         if (!rc && t->items[number].marked)
-            rc = refuse(&keys[i], "stands twice in the call", e);
+            rc = slot_error(e, KV_E_KEY, &keys[i], NULL, "key %s stands twice in the call",
+                            SLOT_KEY(&keys[i]));
         if (!rc)
             t->items[numbers[i] = number].marked = true;
         for (int64_t k = 0; rc && k < i; k++)
@@ -125,7 +115,7 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
     if (rc || (rc = slot_check_kind(t, to, e)))
         return rc;
     if (slot_find(t, to, -1) >= 0)
-        return refuse(to, "is there already", e);
+        return slot_error(e, KV_E_KEY, to, NULL, "key %s is there already", SLOT_KEY(to));
     if ((rc = transaction_keep_keys(&store->open, t, e)))
         return rc;
     note_end(&x, "rename", (kv_key[]){*from, *to}, 2);

@@ -178,7 +178,6 @@ static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
 /* Leaves after a pull: says which outs were ignored. */
 static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
     if (rc == KV_OK && !store->pulled_dense && !(how && how->flags & KV_FILL_SPARSE))
         ignored = count_ignored(store, outs, how && how->ignored ? NULL : &told);
@@ -188,7 +187,7 @@ static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int
     if (told >= 0) /* without the lock, because the log is the caller's code */
         runtime_log("key %s was not pulled into a row_sparse array, which stays as it was; "
                     "KV_FILL_SPARSE fills it, kv_row_sparse_pull takes rows",
-                    slot_key_text(text, &outs->keys[told]));
+                    SLOT_KEY(&outs->keys[told]));
     return rc;
 }
 
@@ -208,19 +207,17 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 
 static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     int rc = outs->n > 0 ? arg_given(rounds, "rounds", e) : KV_OK;
     for (int64_t i = 0; i < outs->n && !rc; i++) {
+        const kv_key *key = &outs->keys[i];
         if (kv_array_storage(outs->arrays[i]) != KV_DEFAULT)
-            rc = kv_err_set(e, KV_E_UNSUPPORTED,
+            rc = slot_error(e, KV_E_UNSUPPORTED, key, NULL,
                             "a row_sparse array holds no round of key %s; row_sparse_pull takes "
                             "rows",
-                            slot_key_text(text, &outs->keys[i]));
+                            SLOT_KEY(key));
         else if (rounds[i] < KV_NO_ROUND)
-            rc = kv_err_set(e, KV_E_VALUE, "a round is a number from 0 on, not %lld",
+            rc = slot_error(e, KV_E_VALUE, key, NULL, "a round is a number from 0 on, not %lld",
                             (long long)rounds[i]);
-        if (rc)
-            kv_err_key(e, &outs->keys[i]);
     }
     return rc;
 }

@@ -91,12 +91,6 @@ static bool push_can(const call *c, const call_group *g)
     return !g->sparse && !g->mixed && (g->same_dtype || g->n == 1);
 }
 
-/* Returns true if a GPU does the work of the group, as push_groups has decided. */
-static bool is_there(const call_group *g)
-{
-    return g->work == CALL_ON_GPU;
-}
-
 /* ---- Places for values of other devices ---- */
 
 /* Behind call.places: a block for each value, or NULL, on the device of its key. */
@@ -130,11 +124,9 @@ static int new_places(call *c, kv_err *e)
     return KV_OK;
 }
 
-/* Of the elements that an array holds. */
 static int64_t bytes_of(const kv_array *a)
 {
-    int64_t n = a->storage == KV_DEFAULT ? a->size : a->nrows * sparse_row(a);
-    return n * kv_dtype_bytes((kv_dtype)a->dtype);
+    return sparse_held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
 }
 
 /* Calls that are pending have such places too, and give them back: where there is no memory they
@@ -263,7 +255,7 @@ static int sum_together(work *w, kv_err *e)
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
         void *dst = NULL;
-        if (!is_there(g) || g->n == 1)
+        if (g->work != CALL_ON_GPU || g->n == 1)
             continue;
         if (!c->update.state)
             rc = mirror_device(g->target, MIRROR_WRITE, &dst, e);
@@ -306,9 +298,9 @@ static int run_sums(work *w, kv_err *e)
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g) && codes)
+        if (g->work == CALL_ON_GPU && codes)
             rc = add_codes(w, g, e);
-        else if (is_there(g) && !c->update.state)
+        else if (g->work == CALL_ON_GPU && !c->update.state)
             rc = add_sum(w, g, e);
     }
     return rc ? rc : run_list(w, codes ? "quantise" : "sum", e);
@@ -359,7 +351,7 @@ static int run_rules(work *w, int id, plan_gpu_item *items, plan_arrays *arrays,
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (!is_there(g) || mirror_gpu(g->target) != id)
+        if (g->work != CALL_ON_GPU || mirror_gpu(g->target) != id)
             continue;
         rc = make_item(w, g, &items[n++], &arrays[i], e);
     }
@@ -448,7 +440,7 @@ static int push_there(work *w, uint64_t devices, kv_err *e)
         rc = run_all_rules(w, devices, e);
     for (int64_t i = 0; i < c->ngroups && c->nouts > 0 && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g))
+        if (g->work == CALL_ON_GPU)
             rc = copy_outs(w, c->outs + g->first_out, g->nouts, g->target, true, e);
     }
     return rc ? rc : run_copies(w, e);
@@ -479,18 +471,15 @@ static int bring_group(const call *c, const call_group *g, kv_err *e)
 /* A key that a failed call was to write has lost its value, until one replaces it. */
 static int check_kept(const call *c, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         const kv_array *stored = g->source ? g->source : g->target;
         if (!stored || !stored->unfilled || (!c->pulls && !c->update.state))
             continue;
-        kv_err_set(e, KV_E_IO, "key %s lost its value when a GPU failed in an earlier call",
-                   slot_key_text(text, &g->key));
-        kv_err_hint(e,
-                    "a rollback or a stored file brings it back, as does a push without updater");
-        kv_err_key(e, &g->key);
-        return KV_E_IO;
+        return slot_error(
+            e, KV_E_IO, &g->key,
+            "a rollback or a stored file brings it back, as does a push without updater",
+            "key %s lost its value when a GPU failed in an earlier call", SLOT_KEY(&g->key));
     }
     return KV_OK;
 }
@@ -537,7 +526,7 @@ static int push_groups(call *c, bool *all, kv_err *e)
     *all = nthere == c->ngroups;
     for (int64_t i = 0; i < c->ngroups && !*all && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g))
+        if (g->work == CALL_ON_GPU)
             continue;
         if (c->compress.state)
             rc = compress_bring(c, g, e);

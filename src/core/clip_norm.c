@@ -67,12 +67,6 @@ static void scale_elements(char *data, kv_dtype dtype, int64_t n, double by)
 
 /* ---- Sums ---- */
 
-static bool is_float(kv_dtype dtype)
-{
-    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16 || dtype == KV_FLOAT32 ||
-           dtype == KV_FLOAT64;
-}
-
 /* A value in the dtype of its key: it is converted before it is added, as in any push. */
 static int add_value(clip_norm *c, const kv_key *key, kv_array *value, kv_dtype dtype, int64_t at,
                      kv_err *e)
@@ -88,7 +82,6 @@ static int add_value(clip_norm *c, const kv_key *key, kv_array *value, kv_dtype 
 static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e)
 {
     kv_err unused = {0};
-    char text[SLOT_KEY_TEXT];
     int rc = KV_OK;
     *fine = true;
     for (int64_t i = 0; i < values->n && !rc && *fine; i++) {
@@ -99,13 +92,11 @@ static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *
         if (!*fine)
             continue;
         kv_dtype dtype = kv_array_dtype(s->stored);
-        if (is_float(dtype)) {
-            rc = add_value(c, key, values->arrays[i], dtype, i, e);
-        } else {
-            rc = kv_err_set(e, KV_E_DTYPE, "clip_global_norm cannot scale key %s, which is %s",
-                            slot_key_text(text, key), kv_dtype_name(dtype));
-            kv_err_key(e, key);
-        }
+        rc = kv_dtype_is_float(dtype)
+                 ? add_value(c, key, values->arrays[i], dtype, i, e)
+                 : slot_error(e, KV_E_DTYPE, key, NULL,
+                              "clip_global_norm cannot scale key %s, which is %s", SLOT_KEY(key),
+                              kv_dtype_name(dtype));
     }
     return rc;
 }

@@ -131,8 +131,9 @@ static int add_row(describe *d, const slot *s, const kept *k, kv_err *e)
     return rc;
 }
 
-static int add_slot(describe *d, const optimizer *o, const slot *s, kv_err *e)
+static int add_slot(describe *d, const kv *store, const slot *s, kv_err *e)
 {
+    const optimizer *o = store->updater.optimizer;
     const slot_state *state = s->state;
     int64_t before = d->n;
     int rc = KV_OK;
@@ -150,25 +151,35 @@ static int add_slot(describe *d, const optimizer *o, const slot *s, kv_err *e)
     return rc || d->n > before ? rc : add_row(d, s, &(kept){"", NULL, NULL}, e);
 }
 
-int describe_states(describe *d, kv *store, kv_err *e)
+/* Rows of `width` fields for the slots in the order of updates. */
+static int add_slots(describe *d, kv *store, int width,
+                     int (*add_one)(describe *d, const kv *store, const slot *s, kv_err *e),
+                     kv_err *e)
 {
-    *d = (describe){.width = 7};
-    int rc = state_file_check(store, e);
+    int rc = KV_OK;
+    *d = (describe){.width = width};
     for (int64_t i = 0; i < store->slots.n && !rc; i++) {
         int64_t number;
         rc = slot_in_order(&store->slots, i, &number, e);
         if (!rc)
-            rc = add_slot(d, store->updater.optimizer, &store->slots.items[number], e);
+            rc = add_one(d, store, &store->slots.items[number], e);
     }
     if (rc)
         describe_release(d);
     return rc;
 }
 
+int describe_states(describe *d, kv *store, kv_err *e)
+{
+    int rc = state_file_check(store, e);
+    return rc ? rc : add_slots(d, store, 7, add_slot, e);
+}
+
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-static int add_slot_rounds(describe *d, const slot *s, kv_err *e)
+static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *e)
 {
+    (void)store;
     int rc = add(d, "key", s->key.name, s->key.id, e);
     if (!rc && (rc = add(d, "round", NULL, s->pushes, e)) == KV_OK &&
         (rc = add(d, "newest", NULL, s->pushes, e)) == KV_OK &&
@@ -180,17 +191,7 @@ static int add_slot_rounds(describe *d, const slot *s, kv_err *e)
 
 int describe_rounds(describe *d, kv *store, kv_err *e)
 {
-    int rc = KV_OK;
-    *d = (describe){.width = 6};
-    for (int64_t i = 0; i < store->slots.n && !rc; i++) {
-        int64_t number;
-        rc = slot_in_order(&store->slots, i, &number, e);
-        if (!rc)
-            rc = add_slot_rounds(d, &store->slots.items[number], e);
-    }
-    if (rc)
-        describe_release(d);
-    return rc;
+    return add_slots(d, store, 6, add_slot_rounds, e);
 }
 
 /* ---- Handing over ---------------------------------------------------------------------------- */

@@ -363,7 +363,7 @@ static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
 
 int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
 {
-    char numbers[2][NUM_TEXT_MAX], text[SLOT_KEY_TEXT];
+    char numbers[2][NUM_TEXT_MAX];
     const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
     optimizer_params *p = o->params;
     bool has_old = false, has_key = false, kept = names_other(&p->names, old);
@@ -381,14 +381,12 @@ int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err 
         rc = buf_check(&texts[own], e);
         changed[n++] = (kv_opt){name, buf_text(&texts[own])};
     }
-    if (!rc && has_old && key[strcspn(key, ",=")]) {
-        rc = kv_err_set(e, KV_E_KEY,
+    if (!rc && has_old && key[strcspn(key, ",=")])
+        rc = slot_error(e, KV_E_KEY, to, NULL,
                         "key %s has a multiplier or a name, which no key with , or = has",
-                        slot_key_text(text, from));
-        kv_err_key(e, to);
-    } else if (!rc && (has_old || has_key)) {
+                        SLOT_KEY(from));
+    else if (!rc && (has_old || has_key))
         rc = optimizer_change(o, changed, n, e);
-    }
     for (int i = 0; i < OWN_COUNT; i++)
         buf_release(&texts[i]);
     return rc;

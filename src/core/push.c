@@ -342,12 +342,11 @@ static void run_part(void *arg, int64_t part, int worker)
 /* Takes the error of an updater in C that refused a key. The old array stays as it was. */
 static int refused(call_group *g, int rc, kv_err *why, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     if (g->source)
         sparse_move(g->target, g->source);
     if (!why->code)
         kv_err_set(why, rc > 0 && rc < KV_NCODES ? (kv_code)rc : KV_E_VALUE,
-                   "the updater refused key %s (code %d)", slot_key_text(text, &g->key), rc);
+                   "the updater refused key %s (code %d)", SLOT_KEY(&g->key), rc);
     kv_err_key(why, &g->key);
     if (e && !e->code)
         *e = *why;

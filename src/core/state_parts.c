@@ -168,7 +168,6 @@ static int find_slot(reader *r, const char *text, size_t n, int64_t *at)
 /* The bit of a name in a list. */
 static int find_bit(reader *r, int64_t at, const char *name, size_t n, uint32_t *bit)
 {
-    char key[SLOT_KEY_TEXT];
     int i = find_state(r->o, name, n);
     if (n == strlen(MASTER) && memcmp(name, MASTER, n) == 0)
         *bit = MASTER_BIT;
@@ -177,7 +176,7 @@ static int find_bit(reader *r, int64_t at, const char *name, size_t n, uint32_t 
     else
         return file_bad(r->e, KV_E_VALUE, r->path,
                         "key %s has a state \"%.*s\", which the optimizer in use does not have",
-                        slot_key_text(key, &r->t->items[at].key), n > 80 ? 80 : (int)n, name);
+                        SLOT_KEY(&r->t->items[at].key), n > 80 ? 80 : (int)n, name);
     return KV_OK;
 }
 
@@ -383,12 +382,11 @@ static int read_num_update(reader *r)
 /* Checks that promised states were found, and that there is a master where one is needed. */
 static int check_slot(const reader *r, int64_t i)
 {
-    char key[SLOT_KEY_TEXT];
     const slot *s = &r->t->items[i];
     uint32_t lost = r->listed[i] & r->required & ~(r->p->states[i] ? r->p->states[i]->have : 0);
     bool master = r->listed[i] & MASTER_BIT;
     bool needed = r->required & MASTER_BIT && optimizer_has_master(r->o, s);
-    slot_key_text(key, &s->key);
+    const char *key = SLOT_KEY(&s->key);
     if (lost)
         return file_bad(r->e, KV_E_FORMAT, r->path, "the state \"%s\" of key %s is missing",
                    lost == MASTER_BIT ? MASTER : r->o->states[bit_number(lost)].name, key);

@@ -250,13 +250,12 @@ static int read_tensor(reader *r, int64_t i)
 /* No position is missing. */
 static int check_slot(const reader *r, int64_t number)
 {
-    char key[SLOT_KEY_TEXT];
     const residuals *owed = r->p->items[number];
     for (int64_t i = 0; owed && i < owed->n; i++)
         if (!owed->items[i])
             return kv_err_set(r->e, KV_E_FORMAT,
                               "%s: the residual of key %s at position %lld is missing", r->path,
-                              slot_key_text(key, &r->t->items[number].key), (long long)i);
+                              SLOT_KEY(&r->t->items[number].key), (long long)i);
     return KV_OK;
 }
 
