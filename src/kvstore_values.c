@@ -2,16 +2,14 @@
  * take results. */
 #include "kvstore.h"
 
-#include "args.h"
 #include "base/kv_assert.h"
-#include "capability.h"
 #include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
 #include "core/clip_norm.h"
 #include "core/store.h"
+#include "entry.h"
 #include "runtime.h"
-#include "store_lock.h"
 
 static const entry init_entry = {0, CAN_INIT, "values"};
 static const entry push_entry = {0, CAN_PUSH, "values"};

@@ -1,12 +1,84 @@
 /* Optimizers: they are made, their parameters are read and changed, a transaction restores them. */
 #include "core/optimizer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+
+/* ---- Tables ---------------------------------------------------------------------------------- */
+
+/* Puts a key, whose room is reserved, or replaces what it has. key and text are not copied. Error:
+ * memory. */
+static int table_put(optimizer_table *t, const char *key, const char *text, double number,
+                     kv_err *e)
+{
+    int64_t at = map_get(&t->index, (kv_key){0, key});
+    if (at < 0) {
+        if (map_put(&t->index, (kv_key){0, key}, t->n, e))
+            return KV_E_MEMORY;
+        at = t->n++;
+    }
+    t->keys[at] = key;
+    t->texts[at] = text;
+    t->numbers[at] = number;
+    return KV_OK;
+}
+
+/* Makes room for n keys in a's memory. Error: memory. */
+static int table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e)
+{
+    t->keys = arena_alloc(a, (size_t)n * sizeof *t->keys, e);
+    t->texts = arena_alloc(a, (size_t)n * sizeof *t->texts, e);
+    t->numbers = arena_alloc(a, (size_t)n * sizeof *t->numbers, e);
+    return t->keys && t->texts && t->numbers ? KV_OK : KV_E_MEMORY;
+}
+
+static int64_t count_pairs(const char *text)
+{
+    int64_t n = *text != '\0';
+    for (; *text; text++)
+        n += *text == ',';
+    return n;
+}
+
+int64_t optimizer_table_find(const optimizer_table *t, const char *key)
+{
+    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
+}
+
+/* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table.
+ * what: the parameter, for errors: value (no such pairs, a key twice), memory. */
+static int table_read(optimizer_table *t, const char *what, const char *text, bool numbers,
+                      arena *a, kv_err *e)
+{
+    if (table_reserve(t, count_pairs(text) + 64, a, e))
+        return KV_E_MEMORY;
+    while (*text) {
+        size_t n = strcspn(text, ","), at = strcspn(text, "=");
+        double x = 0;
+        if (at >= n || (!numbers && at + 1 == n))
+            return kv_err_set(e, KV_E_VALUE, "%s takes pairs such as 0=%s, not \"%.*s\"", what,
+                              numbers ? "0.5" : "fc_weight", (int)n, text);
+        const char *value = text + at + 1;
+        size_t m = n - at - 1;
+        if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m || isnan(x)))
+            return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is not a number", what, (int)m, value);
+        const char *key = arena_text(a, text, at, e),
+                   *name = key ? arena_text(a, value, m, e) : NULL;
+        if (!name)
+            return KV_E_MEMORY;
+        if (optimizer_table_find(t, key) >= 0)
+            return kv_err_set(e, KV_E_VALUE, "%s: the key %.80s is given twice", what, key);
+        if (table_put(t, key, name, x, e))
+            return KV_E_MEMORY;
+        text += n + (text[n] == ',');
+    }
+    return KV_OK;
+}
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
@@ -40,15 +112,15 @@ static int default_multipliers(optimizer_params *p, const rule_binding *b, kv_er
 {
     host endings = rule_value(b, RULE_DECAY_NAMES);
     optimizer_table all = {0};
-    if (optimizer_table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
+    if (table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
     for (int64_t i = 0; i < p->names.n && !rc; i++)
         if (!decays(p->names.texts[i], endings.u.text))
-            rc = optimizer_table_put(&all, p->names.texts[i], NULL, 0, e);
+            rc = table_put(&all, p->names.texts[i], NULL, 0, e);
     for (int64_t i = 0; i < p->wd_mult.n && !rc; i++)
-        rc = optimizer_table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
-    optimizer_table_release(&p->wd_mult);
+        rc = table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
+    map_release(&p->wd_mult.index);
     p->wd_mult = all;
     return rc;
 }
@@ -67,7 +139,7 @@ static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *
         int own = rule_lists(tree, p->given[i].name) ? -1 : own_param(p->given[i].name);
         if (own < 0 || own == OWN_SEED || own == OWN_SCHEDULER)
             continue;
-        rc = optimizer_table_read(table_of(p, own), own_params[own], p->given[i].value,
+        rc = table_read(table_of(p, own), own_params[own], p->given[i].value,
                                   own != OWN_NAMES, &p->memory, e);
         for (int j = n - 1; j >= 0 && rc; j--)
             if (own_param(given[j].name) == own)
@@ -96,9 +168,9 @@ static void params_unref(optimizer_params *p)
 {
     if (!p || --p->refs > 0)
         return;
-    optimizer_table_release(&p->lr_mult);
-    optimizer_table_release(&p->wd_mult);
-    optimizer_table_release(&p->names);
+    map_release(&p->lr_mult.index);
+    map_release(&p->wd_mult.index);
+    map_release(&p->names.index);
     arena_release(&p->memory);
     mem_free(p);
 }

@@ -10,11 +10,45 @@
 #ifndef CORE_OPTIMIZER_H
 #define CORE_OPTIMIZER_H
 
+#include "base/map.h"
 #include "core/kv_rule.h"
 #include "core/lr_schedule.h"
-#include "core/optimizer_table.h"
-#include "core/printed.h"
 #include "core/slot.h"
+
+/* A table of an optimizer, from keys or names to multipliers (lr_mult, wd_mult) or from keys to
+ * names (names): "0=1.7,3=0.3", "0=fc_weight". A key is its text here. All zero is empty. */
+typedef struct optimizer_table {
+    map index; /* from keys to places in the lists */
+    const char **keys;
+    const char **texts; /* of names */
+    double *numbers;    /* of multipliers */
+    int64_t n;
+} optimizer_table;
+
+/* The place of a key, which may be NULL; -1 when it is not there. */
+int64_t optimizer_table_find(const optimizer_table *t, const char *key);
+
+/* ---- The lines that a rule prints: text from the host lines, and arrays that the plan writes ----
+ *
+ * The arrays are made before anything is written and hold, when the plan has run, what the printed
+ * names stood for at the place of the `print`. They become text after that, one line after the
+ * other. */
+
+/* The receiver of the lines that a store's rules print. */
+typedef struct printed_to {
+    void (*line)(void *arg, const char *line); /* NULL: none */
+    void *arg;
+    kv_show show; /* NULL: as numpy prints arrays */
+    void *show_arg;
+} printed_to;
+
+/* The arrays of one update: one for each of u->prints, NULL without any. */
+typedef struct printed {
+    kv_array **arrays;
+    int64_t n;
+} printed;
+
+/* ---- Rules in use ---- */
 
 /* An update that was made, and for what; counted, because keys of several pushes share it. */
 typedef struct made_update {

@@ -487,6 +487,14 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d)
     memcpy(o->shared, d->shared, sizeof o->shared);
 }
 
+static void printed_release(printed *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        kv_array_unref(p->arrays[i]);
+    mem_free(p->arrays);
+    *p = (printed){0};
+}
+
 void optimizer_release_step(optimizer_step *step)
 {
     optimizer_unref_update(step->made);

@@ -1,6 +1,4 @@
 /* Copies from stored arrays: whole ones, then rows. */
-#include "core/pull.h"
-
 #include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/row_ids.h"
@@ -8,6 +6,7 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
 

@@ -1,6 +1,4 @@
 /* The operation push: it decides how each group is worked on, and works on its elements. */
-#include "core/push.h"
-
 #include <string.h>
 
 #include "array/gpu_list.h"
@@ -9,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_small.h"
 #include "core/call_trace.h"

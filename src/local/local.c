@@ -11,8 +11,6 @@
 #include "base/map.h"
 #include "core/call_small.h"
 #include "core/call_trace.h"
-#include "core/pull.h"
-#include "core/push.h"
 #include "core/store.h"
 
 int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e)
