@@ -89,7 +89,7 @@ static int add_number(describe *d, const char *name, host x, kv_err *e)
 static int add_schedule(describe *d, const optimizer *o, kv_err *e)
 {
     buf text = {0};
-    lr_schedule shown = o->schedule;
+    lr_schedule shown = o->now.schedule;
     host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
     if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
         shown.base_lr_orig = host_number(rate);
@@ -107,7 +107,7 @@ static int describe_optimizer(describe *d, const kv *store, kv_err *e)
         return rc;
     const optimizer *o = store->updater.optimizer;
     if ((rc = add(d, "optimizer", updater_name(&store->updater), 0, e)) == KV_OK &&
-        (rc = add(d, "num_update", NULL, o->num_update, e)) == KV_OK)
+        (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
         rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
     if (!rc && o->scheduled)
         rc = add_schedule(d, o, e);
@@ -120,8 +120,8 @@ static int describe_optimizer(describe *d, const kv *store, kv_err *e)
         const char *name = arena_text(&d->memory, o->states[i].name, strlen(o->states[i].name), e);
         if (!name)
             rc = KV_E_MEMORY;
-        else if (o->states[i].how == STATE_SHARED && o->have >> i & 1)
-            rc = add_number(d, name, o->shared[i], e);
+        else if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
+            rc = add_number(d, name, o->now.shared[i], e);
     }
     d->width = (int)d->n;
     if (rc)
@@ -298,7 +298,7 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
         const optimizer *o = u->optimizer;
         optimizer_reads_text(o, &reads);
         if (o->scheduled)
-            lr_schedule_print(&o->schedule, &schedule);
+            lr_schedule_print(&o->now.schedule, &schedule);
         const rule_ast *tree = o->rule->ast;
         lr = rule_reader(tree, "lr") || rule_reader(tree, "base_lr") ||
              rule_lists(tree, "learning_rate");

@@ -7,7 +7,7 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/clip_norm.h"
+#include "clip_norm.h"
 #include "core/kv_rule.h"
 #include "core/store.h"
 #include "entry.h"

@@ -3,10 +3,10 @@
 #include "kvstore.h"
 
 #include "base/kv_assert.h"
+#include "clip_norm.h"
 #include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
-#include "core/clip_norm.h"
 #include "core/store.h"
 #include "entry.h"
 #include "runtime.h"
@@ -87,49 +87,14 @@ static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
     return rc || did ? rc : store->ops->pull(store->self, outs, how, e);
 }
 
-/* ---- clip_global_norm: see core/clip_norm.h ---- */
-
-static void end_clip(clip_norm *c)
-{
-    clip_norm_release(c);
-    kv_free(c->sums);
-    c->sums = NULL;
-}
-
-/* Makes what a push of these values has to bring. Those that the push will refuse stay as they are.
- * On an error c needs no release. */
-static int begin_clip(clip_norm *c, kv *store, const kv_pairs *values, kv_err *e)
-{
-    bool fine = true;
-    *c = (clip_norm){.pairs = *values};
-    if (!clip_norm_wanted(store))
-        return KV_OK;
-    int rc = clip_norm_check(store, e);
-    if (!rc && store->compression.code)
-        rc = kv_err_set(e, KV_E_UNSUPPORTED,
-                        "clip_global_norm and gradient compression do not go together");
-    if (rc || (rc = clip_norm_take(c, store, values, &fine, e)) || !fine)
-        return rc;
-    rc = kv_create(store->follows_gpus ? "device" : "local", NULL, 0, &c->sums, e);
-    if (!rc)
-        rc = kv_push(c->sums, c->keys, values->n, c->arrays, NULL, e);
-    if (!rc)
-        rc = kv_wait(c->sums, e);
-    if (!rc)
-        rc = clip_norm_scale(c, store->updater.optimizer, e);
-    if (rc)
-        end_clip(c);
-    return rc;
-}
-
 static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     clip_norm clipped;
-    int rc = begin_clip(&clipped, store, values, e);
+    int rc = clip_norm_begin(&clipped, store, values, e);
     if (rc)
         return rc;
     rc = store->ops->push(store->self, &clipped.pairs, how, e);
-    end_clip(&clipped);
+    clip_norm_end(&clipped);
     return rc;
 }
 
@@ -342,7 +307,7 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
     const kv_type_ops *ops = store->ops;
     clip_norm clipped;
     if ((rc = fetch(store, &in, true, e)) || (rc = fetch(store, results, false, e)) ||
-        (rc = begin_clip(&clipped, store, &in, e)))
+        (rc = clip_norm_begin(&clipped, store, &in, e)))
         return store_leave(store, rc, e);
     const kv_pairs *given =
         clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
@@ -350,7 +315,7 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
         rc = ops->pushpull(store->self, given, results, how, e);
     else if ((rc = ops->push(store->self, given, how, e)) == KV_OK)
         rc = ops->pull(store->self, results, how, e);
-    end_clip(&clipped);
+    clip_norm_end(&clipped);
     return leave_pulled(store, results, how, rc, e);
 }
 

@@ -161,7 +161,7 @@ typedef struct call {
     bool sparse;        /* some array of a push is row_sparse */
     bool owns;          /* some group has arrays of its own */
     bool gpus;          /* some array is on a GPU with memory of its own */
-    bool together;      /* the GPUs sum and copy together: see call_together.h */
+    bool together;      /* the GPUs sum and copy together: see call_gpu.c */
 
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;

@@ -154,7 +154,7 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
     bool over = false;
     if (which == OWN_SCHEDULER) {
         o->scheduled = strcmp(text, "none") != 0;
-        return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
+        return o->scheduled ? lr_schedule_parse(&o->now.schedule, text, &o->memory, e) : KV_OK;
     }
     if (which != OWN_SEED)
         return KV_OK; /* read_tables */
@@ -270,7 +270,7 @@ static void settle_schedule(optimizer *o)
 {
     host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
     if (o->scheduled && host_is_number(rate))
-        o->schedule.base_lr = host_number(rate);
+        o->now.schedule.base_lr = host_number(rate);
 }
 
 /* Counts go on from the first one, and rules compute with them in binary64. */
@@ -317,7 +317,7 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
               "a rule that was checked has %d states, and a key has room for %d", o->nstates,
               PLAN_MAX_STATES);
     settle_schedule(o);
-    o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+    o->now.num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
     *out = o;
     return KV_OK;
 }
@@ -389,7 +389,7 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     use_params(o, next.params);
     o->seed = next.seed;
     o->scheduled = next.scheduled;
-    o->schedule = next.schedule;
+    o->now.schedule = next.now.schedule;
     if (rate)
         settle_schedule(o);
     return KV_OK;
@@ -486,11 +486,11 @@ static bool same_schedule(const optimizer *a, const optimizer *b)
     buf texts[2] = {{0}};
     host x = rule_value(&a->binding, RULE_LEARNING_RATE);
     host y = rule_value(&b->binding, RULE_LEARNING_RATE);
-    bool own = a->schedule.kind == LR_POLY || a->schedule.kind == LR_COSINE;
+    bool own = a->now.schedule.kind == LR_POLY || a->now.schedule.kind == LR_COSINE;
     if (!a->scheduled || !b->scheduled)
         return false;
-    lr_schedule_print(&a->schedule, &texts[0]);
-    lr_schedule_print(&b->schedule, &texts[1]);
+    lr_schedule_print(&a->now.schedule, &texts[0]);
+    lr_schedule_print(&b->now.schedule, &texts[1]);
     bool same = !texts[0].failed && !texts[1].failed &&
                 strcmp(buf_text(&texts[0]), buf_text(&texts[1])) == 0;
     buf_release(&texts[0]);
@@ -504,14 +504,14 @@ static bool same_schedule(const optimizer *a, const optimizer *b)
 void optimizer_continue(optimizer *next, const optimizer *o)
 {
     if (same_schedule(next, o)) {
-        next->schedule.base_lr = o->schedule.base_lr;
-        next->schedule.at = o->schedule.at;
-        next->schedule.count = o->schedule.count;
+        next->now.schedule.base_lr = o->now.schedule.base_lr;
+        next->now.schedule.at = o->now.schedule.at;
+        next->now.schedule.count = o->now.schedule.count;
     }
-    if (next->num_update < o->num_update)
-        next->num_update = o->num_update;
-    next->have = o->have;
-    memcpy(next->shared, o->shared, sizeof next->shared);
+    if (next->now.num_update < o->now.num_update)
+        next->now.num_update = o->now.num_update;
+    next->now.have = o->now.have;
+    memcpy(next->now.shared, o->now.shared, sizeof next->now.shared);
 }
 
 void optimizer_reads_text(const optimizer *o, buf *out)

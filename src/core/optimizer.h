@@ -81,6 +81,14 @@ typedef struct optimizer_params {
     optimizer_table lr_mult, wd_mult, names;
 } optimizer_params;
 
+/* What all keys of an optimizer share, and the keys of one push advance. */
+typedef struct optimizer_draft {
+    int64_t num_update; /* the largest count of any key */
+    lr_schedule schedule;
+    uint32_t have; /* of the `state shared` numbers */
+    host shared[PLAN_MAX_STATES];
+} optimizer_draft;
+
 typedef struct optimizer {
     kv_rule *rule;
     arena memory; /* of schedules */
@@ -97,12 +105,9 @@ typedef struct optimizer {
     int64_t ncompiled;                     /* times that the rule was compiled, for tests */
 
     bool scheduled;
-    lr_schedule schedule;
     uint64_t seed; /* of normal() */
 
-    int64_t num_update; /* the largest count of any key */
-    uint32_t have;      /* of the `state shared` numbers */
-    host shared[PLAN_MAX_STATES];
+    optimizer_draft now;
 } optimizer;
 
 /* A rule with parameters, among them lr_scheduler, lr_mult, wd_mult, names and seed. Errors: usage,
@@ -144,14 +149,6 @@ optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s);
 
 /* Returns true if the key has a float32 master: half precision, under multi_precision. */
 bool optimizer_has_master(const optimizer *o, const slot *s);
-
-/* The shared state of an optimizer, which the keys of one push advance. */
-typedef struct optimizer_draft {
-    int64_t num_update;
-    lr_schedule schedule;
-    uint32_t have;
-    host shared[PLAN_MAX_STATES];
-} optimizer_draft;
 
 /* All that changes of one in use, as it is now. Restoring cannot fail. */
 typedef struct optimizer_mark {

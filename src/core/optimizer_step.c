@@ -43,7 +43,7 @@ static double base_rate(const optimizer *o, optimizer_draft *d)
 
 double optimizer_rate(const optimizer *o)
 {
-    optimizer_draft d = {.num_update = o->num_update, .schedule = o->schedule};
+    optimizer_draft d = o->now;
     return base_rate(o, &d);
 }
 
@@ -76,10 +76,7 @@ static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, ru
 
 void optimizer_begin(const optimizer *o, optimizer_draft *d)
 {
-    d->num_update = o->num_update;
-    d->schedule = o->schedule;
-    d->have = o->have;
-    memcpy(d->shared, o->shared, sizeof d->shared);
+    *d = o->now;
 }
 
 static bool is_half(kv_dtype dtype)
@@ -481,10 +478,7 @@ void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
 
 void optimizer_commit(optimizer *o, const optimizer_draft *d)
 {
-    o->num_update = d->num_update;
-    o->schedule = d->schedule;
-    o->have = d->have;
-    memcpy(o->shared, d->shared, sizeof o->shared);
+    o->now = *d;
 }
 
 static void printed_release(printed *p)

@@ -106,13 +106,13 @@ static void add_schedule(image *im, const lr_schedule *s)
 void state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix)
 {
     char number[NUM_TEXT_MAX];
-    num_int(number, o->num_update);
+    num_int(number, o->now.num_update);
     image_text(im, NUM_UPDATE, "", number);
     if (o->scheduled)
-        add_schedule(im, &o->schedule);
+        add_schedule(im, &o->now.schedule);
     for (int i = 0; i < o->nstates; i++)
-        if (o->states[i].how == STATE_SHARED && o->have >> i & 1)
-            add_number(im, SHARED, o->states[i].name, o->shared[i]);
+        if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
+            add_number(im, SHARED, o->states[i].name, o->now.shared[i]);
     for (int64_t i = 0; i < t->n; i++)
         add_slot(im, o, &t->items[i], prefix);
 }
@@ -355,7 +355,7 @@ static int read_schedule(reader *r)
     if (!text && !now)
         return KV_OK;
     if (r->o->scheduled)
-        lr_schedule_print(&r->o->schedule, &mine);
+        lr_schedule_print(&r->o->now.schedule, &mine);
     int rc = buf_check(&mine, r->e);
     bool same = text && strcmp(buf_text(&mine), text) == 0;
     buf_release(&mine);
@@ -425,7 +425,7 @@ int state_parts_read(state_parts *p, const checkpoint *f, const char *path, cons
                      bool numbers_only, bool later, kv_err *e)
 {
     *p = (state_parts){0};
-    p->draft.schedule = o->schedule;
+    p->draft.schedule = o->now.schedule;
     reader r = {.p = p, .f = f, .path = path, .prefix = prefix, .o = o, .t = t, .updates = updates,
                 .later = later, .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
     for (int i = 0; i < o->nstates; i++)

@@ -371,6 +371,6 @@ void updater_end_batches(call *c)
 {
     optimizer *o = c->store->updater.optimizer;
     const updater_part *p = c->update.state;
-    if (p && p->draft.num_update > o->num_update)
-        o->num_update = p->draft.num_update;
+    if (p && p->draft.num_update > o->now.num_update)
+        o->now.num_update = p->draft.num_update;
 }
