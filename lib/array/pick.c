@@ -1,6 +1,6 @@
 /* Ids and masks become places block by block, on several threads: each is a pass over memory that
  * is followed by another one, of the elements. */
-#include "array/pick.h"
+#include "array/slice.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* Running sums. A line is cut into pieces: their sums are made side by side, and then each piece,
  * which begins with the sum of those before it. Where an axis is not the last one, some columns are
  * taken together, row by row. */
-#include "array/scan.h"
+#include "array/reduce.h"
 
 #include <stddef.h>
 

@@ -8,7 +8,6 @@
 
 #include "array/arrange.h"
 #include "array/device.h"
-#include "array/pick.h"
 #include "base/stop.h"
 #include "engine/pool.h"
 #include "kv_array.h"

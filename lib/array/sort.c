@@ -11,7 +11,6 @@
 
 #include "array/arrange.h"
 #include "array/device.h"
-#include "array/pick.h"
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"

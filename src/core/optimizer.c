@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "core/image.h"
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
@@ -43,11 +44,6 @@ static int64_t count_pairs(const char *text)
     for (; *text; text++)
         n += *text == ',';
     return n;
-}
-
-int64_t optimizer_table_find(const optimizer_table *t, const char *key)
-{
-    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
 }
 
 /* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table.
@@ -426,17 +422,10 @@ static bool names_other(const optimizer_table *names, const char *name)
     return false;
 }
 
-static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
-{
-    if (!key->name)
-        num_int(number, key->id);
-    return key->name ? key->name : number;
-}
-
 int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
 {
     char numbers[2][NUM_TEXT_MAX];
-    const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
+    const char *old = image_key(numbers[0], from), *key = image_key(numbers[1], to);
     optimizer_params *p = o->params;
     bool has_old = false, has_key = false, kept = names_other(&p->names, old);
     kv_opt changed[OWN_COUNT];

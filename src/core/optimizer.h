@@ -26,7 +26,10 @@ typedef struct optimizer_table {
 } optimizer_table;
 
 /* The place of a key, which may be NULL; -1 when it is not there. */
-int64_t optimizer_table_find(const optimizer_table *t, const char *key);
+static inline int64_t optimizer_table_find(const optimizer_table *t, const char *key)
+{
+    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
+}
 
 /* ---- The lines that a rule prints: text from the host lines, and arrays that the plan writes ----
  *

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/apply.h"
+#include "core/image.h"
 
 /* ---- Rates and counts ------------------------------------------------------------------------ */
 
@@ -52,12 +53,8 @@ static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, ru
 {
     char number[NUM_TEXT_MAX];
     kv_key seen = *slot_own_key(s);
-    const char *key = seen.name;
     bool tables = o->params->names.n || o->params->lr_mult.n || o->params->wd_mult.n;
-    if (!key && tables) {
-        num_int(number, seen.id);
-        key = number;
-    }
+    const char *key = tables ? image_key(number, &seen) : seen.name;
     int64_t at = optimizer_table_find(&o->params->names, key);
     g->key = seen;
     g->name = at < 0 ? NULL : o->params->names.texts[at];
@@ -119,12 +116,7 @@ static rule_given given_by_other(const optimizer *o, const slot *s, host *number
 {
     rule_given g = *s->part->given;
     char number[NUM_TEXT_MAX];
-    const char *key = s->part->key.name;
-    if (!key) {
-        num_int(number, s->part->key.id);
-        key = number;
-    }
-    int64_t at = optimizer_table_find(&o->params->names, key);
+    int64_t at = optimizer_table_find(&o->params->names, image_key(number, &s->part->key));
     memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
     g.key = s->part->key;
     g.name = at < 0 ? NULL : o->params->names.texts[at];
