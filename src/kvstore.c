@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "args.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "core/store.h"
+#include "entry.h"
 #include "runtime.h"
-#include "store_lock.h"
 
 const char *kv_version(void)
 {

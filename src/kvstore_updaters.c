@@ -5,15 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "args.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "capability.h"
-#include "core/clip_norm.h"
+#include "clip_norm.h"
 #include "core/kv_rule.h"
 #include "core/store.h"
+#include "entry.h"
 #include "runtime.h"
-#include "store_lock.h"
 #include "vm/rule.h"
 
 bool kv_keep_states(kv *store, bool keep)

@@ -2,16 +2,14 @@
  * take results. */
 #include "kvstore.h"
 
-#include "args.h"
 #include "base/kv_assert.h"
-#include "capability.h"
+#include "clip_norm.h"
 #include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
-#include "core/clip_norm.h"
 #include "core/store.h"
+#include "entry.h"
 #include "runtime.h"
-#include "store_lock.h"
 
 static const entry init_entry = {0, CAN_INIT, "values"};
 static const entry push_entry = {0, CAN_PUSH, "values"};
@@ -89,49 +87,14 @@ static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
     return rc || did ? rc : store->ops->pull(store->self, outs, how, e);
 }
 
-/* ---- clip_global_norm: see core/clip_norm.h ---- */
-
-static void end_clip(clip_norm *c)
-{
-    clip_norm_release(c);
-    kv_free(c->sums);
-    c->sums = NULL;
-}
-
-/* Makes what a push of these values has to bring. Those that the push will refuse stay as they are.
- * On an error c needs no release. */
-static int begin_clip(clip_norm *c, kv *store, const kv_pairs *values, kv_err *e)
-{
-    bool fine = true;
-    *c = (clip_norm){.pairs = *values};
-    if (!clip_norm_wanted(store))
-        return KV_OK;
-    int rc = clip_norm_check(store, e);
-    if (!rc && store->compression.code)
-        rc = kv_err_set(e, KV_E_UNSUPPORTED,
-                        "clip_global_norm and gradient compression do not go together");
-    if (rc || (rc = clip_norm_take(c, store, values, &fine, e)) || !fine)
-        return rc;
-    rc = kv_create(store->follows_gpus ? "device" : "local", NULL, 0, &c->sums, e);
-    if (!rc)
-        rc = kv_push(c->sums, c->keys, values->n, c->arrays, NULL, e);
-    if (!rc)
-        rc = kv_wait(c->sums, e);
-    if (!rc)
-        rc = clip_norm_scale(c, store->updater.optimizer, e);
-    if (rc)
-        end_clip(c);
-    return rc;
-}
-
 static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     clip_norm clipped;
-    int rc = begin_clip(&clipped, store, values, e);
+    int rc = clip_norm_begin(&clipped, store, values, e);
     if (rc)
         return rc;
     rc = store->ops->push(store->self, &clipped.pairs, how, e);
-    end_clip(&clipped);
+    clip_norm_end(&clipped);
     return rc;
 }
 
@@ -178,7 +141,6 @@ static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
 /* Leaves after a pull: says which outs were ignored. */
 static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
     if (rc == KV_OK && !store->pulled_dense && !(how && how->flags & KV_FILL_SPARSE))
         ignored = count_ignored(store, outs, how && how->ignored ? NULL : &told);
@@ -188,7 +150,7 @@ static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int
     if (told >= 0) /* without the lock, because the log is the caller's code */
         runtime_log("key %s was not pulled into a row_sparse array, which stays as it was; "
                     "KV_FILL_SPARSE fills it, kv_row_sparse_pull takes rows",
-                    slot_key_text(text, &outs->keys[told]));
+                    SLOT_KEY(&outs->keys[told]));
     return rc;
 }
 
@@ -208,19 +170,17 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 
 static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     int rc = outs->n > 0 ? arg_given(rounds, "rounds", e) : KV_OK;
     for (int64_t i = 0; i < outs->n && !rc; i++) {
+        const kv_key *key = &outs->keys[i];
         if (kv_array_storage(outs->arrays[i]) != KV_DEFAULT)
-            rc = kv_err_set(e, KV_E_UNSUPPORTED,
+            rc = slot_error(e, KV_E_UNSUPPORTED, key, NULL,
                             "a row_sparse array holds no round of key %s; row_sparse_pull takes "
                             "rows",
-                            slot_key_text(text, &outs->keys[i]));
+                            SLOT_KEY(key));
         else if (rounds[i] < KV_NO_ROUND)
-            rc = kv_err_set(e, KV_E_VALUE, "a round is a number from 0 on, not %lld",
+            rc = slot_error(e, KV_E_VALUE, key, NULL, "a round is a number from 0 on, not %lld",
                             (long long)rounds[i]);
-        if (rc)
-            kv_err_key(e, &outs->keys[i]);
     }
     return rc;
 }
@@ -291,11 +251,7 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
     if (!rc)
         rc = pull(store, &(kv_pairs){key, &a, 1}, &fills, e);
     rc = store_leave(store, rc, e);
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return array_give(rc, out, a);
 }
 
 int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
@@ -351,7 +307,7 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
     const kv_type_ops *ops = store->ops;
     clip_norm clipped;
     if ((rc = fetch(store, &in, true, e)) || (rc = fetch(store, results, false, e)) ||
-        (rc = begin_clip(&clipped, store, &in, e)))
+        (rc = clip_norm_begin(&clipped, store, &in, e)))
         return store_leave(store, rc, e);
     const kv_pairs *given =
         clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
@@ -359,7 +315,7 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
         rc = ops->pushpull(store->self, given, results, how, e);
     else if ((rc = ops->push(store->self, given, how, e)) == KV_OK)
         rc = ops->pull(store->self, results, how, e);
-    end_clip(&clipped);
+    clip_norm_end(&clipped);
     return leave_pulled(store, results, how, rc, e);
 }
 

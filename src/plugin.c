@@ -5,8 +5,6 @@
  * give a plugin none, or those of another copy with types of its own. So the library first finds
  * out where it is.
  */
-#include "plugin.h"
-
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
@@ -17,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "runtime.h"
 
 /* ---- The folder of plugins ---- */
 

@@ -22,7 +22,6 @@
 #include "base/suggest.h"
 #include "engine/script_wait.h"
 #include "local/local.h"
-#include "plugin.h"
 
 static _Thread_local int patience = -1;
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/pick.h"
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/scan.h"
+#include "array/reduce.h"
 #include "array/slice.h"
 #include "array/sort.h"
 #include "base/mem.h"

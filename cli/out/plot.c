@@ -258,11 +258,6 @@ static double block(const plot_series *s, int64_t rows, int64_t columns, int64_t
     return block_mean(s, from, to);
 }
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 /* What leaves gaps becomes nan. */
 static void count_gaps(plot *p, plot_series *s)
 {

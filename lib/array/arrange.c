@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/mirror.h"
+#include "base/mem.h"
 #include "base/stop.h"
 
 int arrange_axis(int64_t *axis, int ndim, kv_err *e)
@@ -39,11 +40,7 @@ static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, c
         !strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
                       kv_dtype_bytes(kv_array_dtype(a)), true))
         rc = stop_error(e);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
@@ -63,11 +60,7 @@ int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape
         memset((char *)dst + i, 0, (size_t)n);
         rc = stop_check(e);
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
@@ -88,11 +81,7 @@ int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err
         convert_elements((char *)dst + i * kv_dtype_bytes(dtype), dtype,
                          (const char *)src + i * kv_dtype_bytes(from), from,
                          n - i < STOP_EVERY ? n - i : STOP_EVERY);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 /* ---- One array ---- */
@@ -289,11 +278,7 @@ static int join(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, boo
         at += p.shape[axis];
         kv_array_unref(src);
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
@@ -383,11 +368,7 @@ int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_er
             whole = more;
         }
     }
-    if (rc)
-        kv_array_unref(whole);
-    else
-        *out = whole;
-    return rc;
+    return array_give(rc, out, whole);
 }
 
 /* The dtype of the result of two arrays: dtypes have ranks, and the higher one holds the
@@ -513,11 +494,6 @@ static void copy_run(void *dst, int64_t dst_step, const void *src, int64_t src_s
     RUN(uint64_t)
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Returns true if the copy goes on after n more elements, false if it shall stop early. */
 static bool goes_on(copy_job *l, int64_t n)
 {
@@ -533,7 +509,7 @@ static bool copy_line(char *dst, const char *src, copy_job *l)
 {
     int c = l->ndim - 1;
     for (int64_t i = 0, n; i < l->shape[c]; i += n) {
-        n = min64(STOP_EVERY, l->shape[c] - i);
+        n = at_most(l->shape[c] - i, STOP_EVERY);
         copy_run(dst + i * l->dst[c] * l->bytes, l->dst[c], src + i * l->src[c] * l->bytes,
                  l->src[c], n, l->bytes);
         if (!goes_on(l, n))
@@ -548,7 +524,7 @@ static bool copy_tiles(char *dst, const char *src, copy_job *l)
     int r = l->ndim - 2, c = l->ndim - 1;
     for (int64_t i0 = 0; i0 < l->shape[r]; i0 += TILE) {
         for (int64_t j0 = 0; j0 < l->shape[c]; j0 += TILE) {
-            int64_t end = min64(i0 + TILE, l->shape[r]), n = min64(TILE, l->shape[c] - j0);
+            int64_t end = at_most(i0 + TILE, l->shape[r]), n = at_most(l->shape[c] - j0, TILE);
             for (int64_t i = i0; i < end; i++)
                 copy_run(dst + (i * l->dst[r] + j0 * l->dst[c]) * l->bytes, l->dst[c],
                          src + (i * l->src[r] + j0 * l->src[c]) * l->bytes, l->src[c], n, l->bytes);

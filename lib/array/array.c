@@ -567,10 +567,5 @@ int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_e
              : kv_array_new_raw(&a, dtype, src->ndim, array_shape(src), ctx, e);
     if (rc)
         return rc;
-    if ((rc = kv_array_copy(a, src, e))) {
-        kv_array_unref(a);
-        return rc;
-    }
-    *out = a;
-    return KV_OK;
+    return array_give(kv_array_copy(a, src, e), out, a);
 }

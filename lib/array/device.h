@@ -279,6 +279,17 @@ typedef struct array_source {
 
 void array_source_unref(array_source *s);
 
+/* Ends a function that makes an array: where rc is KV_OK made becomes *out, else made, which may be
+ * NULL, is given back. Returns rc. */
+static inline int array_give(int rc, kv_array **out, kv_array *made)
+{
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
 /* A new array on cpu(0) whose elements stand in s, which it references. Few elements are read at
  * once. Its form may be asked for; whoever needs the elements calls array_fetch first. Errors:
  * those of kv_array_new and of the source. */

@@ -26,11 +26,6 @@
  * some 200 KB each in float32, so that they stay in the L2 cache. DEPTH divides REDUCE_BLOCK. */
 enum { ROWS = 32 * DOT_ROWS, COLUMNS = 256, DEPTH = 256 };
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 /* n, made a multiple of `of`. */
 static int64_t whole(int64_t n, int64_t of)
 {

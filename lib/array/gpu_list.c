@@ -153,11 +153,6 @@ void gpu_list_release(gpu_list *l)
 /* The stages of a list: a sum needs converted values, a conversion the rows that were gathered. */
 enum { FIRST, SECOND };
 
-static int64_t elements(const kv_array *a)
-{
-    return a->nrows * sparse_row(a);
-}
-
 /* ---- Sums ---- */
 
 /* Finds the elements of a value on the device, or adds the copy that brings them before the
@@ -166,7 +161,7 @@ static int place_value(gpu_list *l, const kv_array *a, int id, kv_dtype dtype, c
                        kv_err *e)
 {
     void *block, *made;
-    int64_t n = elements(a);
+    int64_t n = sparse_held(a);
     kv_dtype own = (kv_dtype)a->dtype;
     int rc;
     if (mirror_gpu(a) == id) {
@@ -242,7 +237,7 @@ static int add_copy(gpu_list *l, kv_array **out, const kv_array *value, kv_dtype
     if (!rc)
         rc = place_value(l, value, ctx.id, own, &src, e);
     return rc ? rc
-              : gpu_list_convert(l, FIRST, ctx.id, block, dtype, src, own, elements(value), e);
+              : gpu_list_convert(l, FIRST, ctx.id, block, dtype, src, own, sparse_held(value), e);
 }
 
 int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype,
@@ -251,11 +246,7 @@ int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
     kv_array *made = NULL;
     int rc = n == 1 ? add_copy(l, &made, values[0], dtype, ctx, e)
                     : add_sum(l, &made, values, n, dtype, ctx, e);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 /* ---- Some rows ---- */
@@ -286,7 +277,7 @@ static int make_gather(gpu_list *l, gpu_job *job, const kv_array *like, const kv
     if (rc)
         return rc;
     *list = block;
-    *job = (gpu_job){.n = elements(like),
+    *job = (gpu_job){.n = sparse_held(like),
                      .src = list,
                      .nsrc = 1,
                      .index = at,
@@ -326,7 +317,7 @@ static int fill_here(gpu_list *l, const gpu_launch *gather, gpu_job gathered, co
 static int fill_there(gpu_list *l, const kv_array *a, int id, const void *block, kv_err *e)
 {
     void *dst = a->data;
-    int64_t bytes = elements(a) * kv_dtype_bytes((kv_dtype)a->dtype);
+    int64_t bytes = sparse_held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
     int rc = mirror_has(a) ? mirror_device(a, MIRROR_WRITE, &dst, e) : KV_OK;
     return rc ? rc : gpu_list_copy(l, mirror_gpu(a), dst, id, block, bytes, e);
 }

@@ -167,17 +167,11 @@ static bool is_away(const array_mirror *m)
     return current(m) == DEVICE;
 }
 
-/* The elements that a holds. */
-static int64_t held(const kv_array *a)
-{
-    return a->storage == KV_DEFAULT ? a->size : a->nrows * sparse_row(a);
-}
-
 int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_err *e)
 {
     array_mirror *m = mirror_of(a);
     void *here;
-    int64_t bytes = held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
+    int64_t bytes = sparse_held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
     bool away = m && (m->id == id || is_away(m));
     int rc = away ? mirror_device(a, MIRROR_READ, &here, e) : KV_OK;
     if (rc || bytes == 0)
@@ -191,7 +185,7 @@ static int convert(const gpu_ops *gpu, int id, void *to, const kv_array *dst, co
                    const kv_array *src, kv_err *e)
 {
     gpu_job job = {.dst = to,
-                   .n = held(src),
+                   .n = sparse_held(src),
                    .src = &from,
                    .nsrc = 1,
                    .to = (kv_dtype)dst->dtype,
@@ -211,9 +205,9 @@ int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
 {
     array_mirror *to = mirror_of(dst), *from = mirror_of(src);
     void *there = NULL, *here = NULL;
-    kv_assert(held(dst) == held(src), "%lld elements are copied to a place for %lld",
-              (long long)held(src), (long long)held(dst));
-    int64_t bytes = held(src) * kv_dtype_bytes((kv_dtype)src->dtype);
+    kv_assert(sparse_held(dst) == sparse_held(src), "%lld elements are copied to a place for %lld",
+              (long long)sparse_held(src), (long long)sparse_held(dst));
+    int64_t bytes = sparse_held(src) * kv_dtype_bytes((kv_dtype)src->dtype);
     bool near = to && from && to->id == from->id, away = from && (near || is_away(from));
     int rc = away ? mirror_device(src, MIRROR_READ, &here, e) : KV_OK;
     if (!rc && to)

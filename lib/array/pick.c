@@ -1,23 +1,19 @@
 /* Ids and masks become places block by block, on several threads: each is a pass over memory that
  * is followed by another one, of the elements. */
-#include "array/pick.h"
+#include "array/slice.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include "array/arrange.h"
+#include "array/device.h"
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
 #include "engine/pool.h"
-
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
 
 static int64_t count_parts(int64_t n)
 {
@@ -131,11 +127,7 @@ int pick_ids(kv_array **places, kv_array *ids, int axis, int64_t len, int64_t st
         pool_run(count_parts(j.n), place_part, &j);
         rc = j.stopped ? stop_error(e) : j.bad < j.n ? bad_id(&j, axis, e) : KV_OK;
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *places = made;
-    return rc;
+    return array_give(rc, places, made);
 }
 
 /* ---- Masks ---- */
@@ -218,11 +210,7 @@ out:
     rc = j.begin ? rc : KV_E_MEMORY;
     mem_free(j.begin);
     kv_array_unref(truth);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *places = made;
-    return rc;
+    return array_give(rc, places, made);
 }
 
 /* ---- Several together ---- */
@@ -287,9 +275,5 @@ int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv
             rc = stop_check(e);
         y[i] = x[i] / stride % len;
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
+#include "array/device.h"
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -385,11 +386,6 @@ static kv_dtype result_dtype(reduce_op op, kv_dtype dtype)
 
 /* ---- The two ways through memory ---- */
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 /* One pass: partial results of blocks, in the order (outer, blocks, inner). */
 typedef struct pass {
     const loop *loop;
@@ -659,11 +655,7 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
 out:
     mem_free(means);
     mem_free(sums);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 static int64_t product(const int64_t *shape, int from, int to)

@@ -1,11 +1,12 @@
 /* Running sums. A line is cut into pieces: their sums are made side by side, and then each piece,
  * which begins with the sum of those before it. Where an axis is not the last one, some columns are
  * taken together, row by row. */
-#include "array/scan.h"
+#include "array/reduce.h"
 
 #include <stddef.h>
 
 #include "array/arrange.h"
+#include "array/device.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
@@ -30,11 +31,6 @@ typedef struct scan_job {
     number *carry;         /* of each piece: its sum, then that of those before it */
     _Atomic bool stopped;
 } scan_job;
-
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
 
 static void widen(const scan_job *j, void *to, int64_t i, int64_t n)
 {
@@ -185,9 +181,5 @@ int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
     if (!rc && j.stopped)
         rc = stop_error(e);
 out:
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }

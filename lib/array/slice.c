@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/pick.h"
+#include "array/device.h"
 #include "base/stop.h"
 #include "engine/pool.h"
 #include "kv_array.h"
@@ -310,11 +310,7 @@ int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, k
         rc = stop_error(e);
 out:
     kv_array_unref(p.places);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 /* ---- Assigning ---- */

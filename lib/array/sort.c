@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/pick.h"
+#include "array/device.h"
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -298,11 +298,6 @@ const int64_t *sort_order(void *room, const void *x, kv_dtype dtype, int64_t n)
  * together. */
 enum { RUN = 1 << 17, BLOCK = 512 };
 
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-
 typedef struct sort_job {
     const sort_items *items;
     const char *from; /* elements of `dtype`, in lines of n */
@@ -496,11 +491,7 @@ static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_
         j.to = to;
         rc = sort_all(&j, kv_array_size(a) / n, e);
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool down, kv_err *e)
@@ -563,11 +554,7 @@ int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int
 out:
     kv_array_unref(sorted);
     kv_array_unref(lines);
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return array_give(rc, out, made);
 }
 
 /* ---- Different elements ---- */

@@ -126,14 +126,9 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
     kv_assert(fresh->dtype == old->dtype && fresh->size == old->size,
               "an array of %lld elements takes the memory of one of %lld", (long long)fresh->size,
               (long long)old->size);
-    void *data = fresh->data;
+    array_swap(fresh, old);
     int64_t *ids = fresh->rows;
-    array_mirror *mirror = fresh->mirror;
-    fresh->mirror = old->mirror;
-    old->mirror = mirror;
-    fresh->data = old->data;
-    old->data = data;
-    if (ids_too) {
+    if (!ids_too) {
         fresh->rows = old->rows;
         old->rows = ids;
     }
@@ -319,11 +314,7 @@ static int gather(kv_array **out, const kv_array *src, const int64_t *ids, int64
     } else if ((rc = mirror_host(src, MIRROR_READ, e)) == KV_OK) {
         fill(&a, 1, ids, n, src);
     }
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return array_give(rc, out, a);
 }
 
 static int to_sparse(kv_array **out, const kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)
@@ -362,12 +353,7 @@ int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e)
         (rc = kv_array_new_sparse(&a, src->dtype, src->ndim, array_shape(src), 0, NULL, src->ctx,
                                   e)))
         return rc;
-    if ((rc = kv_array_copy(a, src, e))) {
-        kv_array_unref(a);
-        return rc;
-    }
-    *out = a;
-    return KV_OK;
+    return array_give(kv_array_copy(a, src, e), out, a);
 }
 
 int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
@@ -377,12 +363,7 @@ int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
     if (rc || (rc = arg_given(src, "src", e)) ||
         (rc = kv_array_new_raw(&a, src->dtype, src->ndim, array_shape(src), src->ctx, e)))
         return rc;
-    if ((rc = kv_array_copy(a, src, e))) {
-        kv_array_unref(a);
-        return rc;
-    }
-    *out = a;
-    return KV_OK;
+    return array_give(kv_array_copy(a, src, e), out, a);
 }
 
 static void let_go(void *a)

@@ -15,6 +15,12 @@ static inline bool sparse_is_full(const kv_array *a)
     return a->storage == KV_DEFAULT || a->nrows == array_shape(a)[0];
 }
 
+/* The elements that a holds: all, or those of its rows. */
+static inline int64_t sparse_held(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT ? a->size : a->nrows * sparse_row(a);
+}
+
 /* A new array with memory for every element, contents undefined, of the dtype, shape and storage of
  * `like`. Errors: those of kv_array_new. */
 int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e);

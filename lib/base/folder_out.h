@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 
-#include "base/kv_err.h"
 #include "kv_err.h"
 
 /* A folder being written. Make its files with openat(fd, …); then exactly one of commit and

@@ -33,6 +33,12 @@ static inline int64_t mem_aligned(int64_t bytes)
     return (bytes + MEM_ALIGN - 1) & ~(int64_t)(MEM_ALIGN - 1);
 }
 
+/* n, but no more than `most`. */
+static inline int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
 /* Makes room for `need` items in the block *block of *cap items, at least doubling it. *block is a
  * pointer to the items' pointer. On failure nothing changes. */
 int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e);

@@ -161,11 +161,6 @@ void suggest_hint(kv_err *e, const char *word, const char *const *names, int n)
 
 /* ---- Spelling -------------------------------------------------------------------------------- */
 
-static bool is_joint(char c)
-{
-    return c == '-' || c == '_';
-}
-
 int name_among(const char *word, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -177,7 +172,7 @@ int name_among(const char *word, const char *const *names, size_t n)
 bool name_is_word(const char *name, const char *word, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!name[i] || (name[i] != word[i] && !(is_joint(name[i]) && is_joint(word[i]))))
+        if (!name[i] || (name[i] != word[i] && !(joins_words(name[i]) && joins_words(word[i]))))
             return false;
     return !name[n];
 }
@@ -199,5 +194,5 @@ unsigned name_words_in(const char *text, const char *const *names)
 void name_put(buf *out, const char *name, size_t n, char sign)
 {
     for (size_t i = 0; i < n; i++)
-        buf_char(out, is_joint(name[i]) ? sign : name[i]);
+        buf_char(out, joins_words(name[i]) ? sign : name[i]);
 }

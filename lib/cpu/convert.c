@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
 
@@ -118,11 +119,6 @@ LOOP(odd_of_f64, float, double, to_odd(s[i]))
 LOOP(odd_of_i32, float, int32_t, to_odd(s[i]))
 LOOP(odd_of_i64, float, int64_t, to_odd(int_to_odd(s[i])))
 
-static inline int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void widen(float *dst, const void *src, kv_dtype from, int64_t n)
 {
     if (from == KV_FLOAT16)
@@ -175,7 +171,7 @@ static void convert_in_blocks(char *dst, kv_dtype to, const char *src, kv_dtype 
     float block[BLOCK];
     int64_t to_bytes = kv_dtype_bytes(to), from_bytes = kv_dtype_bytes(from);
     for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t k = min64(BLOCK, n - i);
+        int64_t k = at_most(n - i, BLOCK);
         if (is_half(from))
             widen(block, src + i * from_bytes, from, k);
         else

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 
 /* The exponent is rebased by a multiplication, which is exact and normalises subnormal numbers. */
 static inline float widen_f16(uint16_t h)
@@ -197,11 +198,6 @@ void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t
  * vectoriser does comparisons with the bytes, and spends its time on moving their results. */
 enum { CHUNK = 512 };
 
-static inline int64_t chunk_size(int64_t rest)
-{
-    return rest < CHUNK ? rest : CHUNK;
-}
-
 /* ---- Widening -------------------------------------------------------------------------------- */
 
 CPU_CLONES static void copy_codes(uint16_t *restrict dst, const uint8_t *restrict codes, int64_t n)
@@ -235,7 +231,7 @@ CPU_CLONES static void multiply(float *x, float factor, int64_t n)
     {                                                                                              \
         uint16_t chunk[CHUNK];                                                                     \
         for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
-            int64_t k = chunk_size(n - i);                                                         \
+            int64_t k = at_most(n - i, CHUNK);                                                     \
             copy_codes(chunk, codes + i, k);                                                       \
             halves_of_##name(chunk, k);                                                            \
             half_widen_f16(dst + i, chunk, k);                                                     \
@@ -274,7 +270,7 @@ static inline float widen_e8m0(uint32_t code)
     {                                                                                              \
         uint32_t chunk[CHUNK];                                                                     \
         for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
-            int64_t k = chunk_size(n - i);                                                         \
+            int64_t k = at_most(n - i, CHUNK);                                                     \
             for (int64_t j = 0; j < k; j++)                                                        \
                 chunk[j] = codes[i + j];                                                           \
             for (int64_t j = 0; j < k; j++)                                                        \
@@ -334,7 +330,7 @@ static inline uint32_t narrow_e8m0(float x)
     {                                                                                              \
         uint32_t chunk[CHUNK];                                                                     \
         for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
-            int64_t k = chunk_size(n - i);                                                         \
+            int64_t k = at_most(n - i, CHUNK);                                                     \
             for (int64_t j = 0; j < k; j++)                                                        \
                 chunk[j] = code;                                                                   \
             for (int64_t j = 0; j < k; j++)                                                        \

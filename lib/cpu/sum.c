@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "cpu/lines.h"
@@ -130,15 +131,10 @@ void sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtyp
 
 enum { BLOCK_BYTES = 4096, LINE = 64, STREAM_SOURCES = 64 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Bytes before the first line that begins in dst. */
 static int64_t head_bytes(const void *dst, int64_t bytes)
 {
-    return least(-(int64_t)(uintptr_t)dst & (LINE - 1), bytes);
+    return at_most(-(int64_t)(uintptr_t)dst & (LINE - 1), bytes);
 }
 
 /* Copies to places that all begin at the same byte of a line. A few lines of the source go to each
@@ -153,7 +149,7 @@ static void copy(char *const *dst, int64_t ndst, const char *src, int64_t bytes)
     }
     for (int64_t i = head; i < end; i += SOME_BYTES)
         for (int64_t j = 0; j < ndst; j++)
-            lines_copy(dst[j] + i, src + i, least(end - i, SOME_BYTES));
+            lines_copy(dst[j] + i, src + i, at_most(end - i, SOME_BYTES));
 }
 
 /* Returns true if all places begin at the same byte of a line. */
@@ -175,7 +171,7 @@ void stream_copies(void *const *dst, int64_t ndst, const void *src, int64_t byte
     for (int64_t i = 0; !alike && i < bytes; i += BLOCK_BYTES)
         for (int64_t j = 0; j < ndst; j++) {
             char *to = d[j] + i;
-            copy(&to, 1, (const char *)src + i, least(bytes - i, BLOCK_BYTES));
+            copy(&to, 1, (const char *)src + i, at_most(bytes - i, BLOCK_BYTES));
         }
     lines_fence();
 }
@@ -188,7 +184,7 @@ void stream_convert(void *dst, kv_dtype to, const void *src, kv_dtype from, int6
         copy(&d, 1, src, n * wide);
     } else {
         for (int64_t i = 0; i < n; i += BLOCK, d += BLOCK * wide) {
-            int64_t m = least(n - i, BLOCK);
+            int64_t m = at_most(n - i, BLOCK);
             convert_elements(block, to, (const char *)src + i * narrow, from, m);
             copy(&d, 1, block, m * wide);
         }

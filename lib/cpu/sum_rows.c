@@ -75,7 +75,8 @@ static add_fn *const adds[KV_DTYPE_END] = {
 
 typedef struct job {
     char *dst;
-    const int64_t *ids;
+    const int64_t *ids; /* of the result; NULL while those of the sources are compared */
+    int64_t *copy;      /* of the same rows: where their ids go */
     int64_t ndst, part; /* rows of the result, and of a part */
     const sparse_rows *src;
     int64_t nsrc;
@@ -83,6 +84,8 @@ typedef struct job {
     int64_t row, bytes; /* elements and bytes of a row */
     bool far;
     int64_t *cursors;   /* nsrc a worker */
+    const void **terms; /* of the same rows: nsrc + 1 a worker */
+    atomic_bool differ; /* a source has other ids */
 } job;
 
 typedef struct block {
@@ -200,50 +203,35 @@ static void run_part(void *arg, int64_t part, int worker)
     }
 }
 
-static bool is_far(int64_t n, int64_t bytes)
+static job job_of(void *dst, int64_t ndst, const sparse_rows *src, int64_t nsrc, kv_dtype dtype,
+                  int64_t row)
 {
-    return n > FAR_BYTES / bytes;
-}
-
-static int64_t rows_of_part(int64_t bytes)
-{
-    return bytes < PART_BYTES ? PART_BYTES / bytes : 1;
+    int64_t bytes = row * kv_dtype_bytes(dtype);
+    return (job){.dst = dst,
+                 .ndst = ndst,
+                 .part = bytes < PART_BYTES ? PART_BYTES / bytes : 1,
+                 .src = src,
+                 .nsrc = nsrc,
+                 .dtype = dtype,
+                 .row = row,
+                 .bytes = bytes,
+                 .far = ndst > FAR_BYTES / bytes};
 }
 
 void sum_rows(void *dst, const int64_t *ids, int64_t ndst, const sparse_rows *src, int64_t nsrc,
               kv_dtype dtype, int64_t row, void *room)
 {
-    job j = {.dst = dst,
-             .ids = ids,
-             .ndst = ndst,
-             .src = src,
-             .nsrc = nsrc,
-             .dtype = dtype,
-             .row = row,
-             .bytes = row * kv_dtype_bytes(dtype),
-             .cursors = room};
     if (ndst == 0 || row == 0)
         return;
-    j.far = is_far(ndst, j.bytes);
-    j.part = rows_of_part(j.bytes);
+    job j = job_of(dst, ndst, src, nsrc, dtype, row);
+    j.ids = ids;
+    j.cursors = room;
     pool_run((ndst + j.part - 1) / j.part, run_part, &j);
 }
 
 /* ---- The same rows --------------------------------------------------------------------------- */
 
-typedef struct same_job {
-    char *dst;
-    int64_t *ids;
-    const sparse_rows *src;
-    int64_t nsrc, part; /* sources; rows of a part */
-    kv_dtype dtype;
-    int64_t row, bytes; /* elements and bytes of a row */
-    bool far;
-    const void **terms; /* nsrc + 1 a worker */
-    atomic_bool differ; /* a source has other ids */
-} same_job;
-
-static bool are_same(const same_job *j, int64_t first, int64_t n)
+static bool are_same(const job *j, int64_t first, int64_t n)
 {
     const int64_t *ids = j->src->ids;
     for (int64_t i = 1; i < j->nsrc; i++)
@@ -256,7 +244,7 @@ static bool are_same(const same_job *j, int64_t first, int64_t n)
 /* The first term of every sum is 0, as in sum_block: -0 plus -0 would be -0. */
 static void sum_same_part(void *arg, int64_t part, int worker)
 {
-    same_job *j = arg;
+    job *j = arg;
     int64_t first = part * j->part, left = j->src->n - first, n = left < j->part ? left : j->part;
     const void **terms = j->terms + worker * (j->nsrc + 1);
     char zeros[BLOCK * 8] = {0};
@@ -264,7 +252,7 @@ static void sum_same_part(void *arg, int64_t part, int worker)
         j->differ = true;
         return;
     }
-    (j->far ? stream_convert : convert_elements)(j->ids + first, KV_INT64, j->src->ids + first,
+    (j->far ? stream_convert : convert_elements)(j->copy + first, KV_INT64, j->src->ids + first,
                                                  KV_INT64, n);
     terms[0] = zeros;
     for (int64_t at = 0, m; at < n * j->row; at += m) {
@@ -279,16 +267,9 @@ static void sum_same_part(void *arg, int64_t part, int worker)
 bool sum_same_rows(void *dst, int64_t *ids, const sparse_rows *src, int64_t nsrc, kv_dtype dtype,
                    int64_t row, void *room)
 {
-    same_job j = {.dst = dst,
-                  .ids = ids,
-                  .src = src,
-                  .nsrc = nsrc,
-                  .dtype = dtype,
-                  .row = row,
-                  .bytes = row * kv_dtype_bytes(dtype),
-                  .terms = room};
-    j.far = is_far(src->n, j.bytes);
-    j.part = rows_of_part(j.bytes);
+    job j = job_of(dst, src->n, src, nsrc, dtype, row);
+    j.copy = ids;
+    j.terms = room;
     pool_run((src->n + j.part - 1) / j.part, sum_same_part, &j);
     return !j.differ;
 }

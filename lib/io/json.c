@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -518,11 +519,7 @@ static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool ha
         w.ndim = axes;
         rc = fill(&w, p.data, 0);
     }
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return array_give(rc, out, a);
 }
 
 /* The escape \u0000, behind which cJSON loses the rest of a text; NULL when there is none. */

@@ -20,30 +20,23 @@
  * of call_check_key, which would make room for the text at each call. */
 static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     size_t n = strnlen(key->name, KV_KEY_MAX + 1);
     bool ok = true;
     for (size_t i = 0; i < n && ok && n <= KV_KEY_MAX;)
         i += utf8_length(key->name + i, n - i, &ok);
     if (ok && n <= KV_KEY_MAX)
         return KV_OK;
-    if (ok)
-        kv_err_set(e, KV_E_KEY, "the key %s is longer than %d bytes", slot_key_text(text, key),
-                   KV_KEY_MAX);
-    else
-        kv_err_set(e, KV_E_KEY, "the key %s is not UTF-8", slot_key_text(text, key));
-    kv_err_key(e, key);
-    return KV_E_KEY;
+    return ok ? slot_error(e, KV_E_KEY, key, NULL, "the key %s is longer than %d bytes",
+                           SLOT_KEY(key), KV_KEY_MAX)
+              : slot_error(e, KV_E_KEY, key, NULL, "the key %s is not UTF-8", SLOT_KEY(key));
 }
 
 static int two_kinds(const kv_key *key, const kv_key *first, kv_err *e)
 {
-    char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
     const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
-    kv_err_set(e, KV_E_KEY, "one call takes keys of one kind, %s is a text key and %s an integer",
-               slot_key_text(one, text), slot_key_text(other, integer));
-    kv_err_key(e, key);
-    return KV_E_KEY;
+    return slot_error(e, KV_E_KEY, key, NULL,
+                      "one call takes keys of one kind, %s is a text key and %s an integer",
+                      SLOT_KEY(text), SLOT_KEY(integer));
 }
 
 int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
@@ -53,11 +46,9 @@ int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
     return key->name ? check_text(key, e) : KV_OK;
 }
 
-static int no_array(const kv_key *key, kv_err *e)
+static __attribute__((noinline)) int no_array(const kv_key *key, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
-    return kv_err_key(e, key), KV_E_VALUE;
+    return slot_error(e, KV_E_VALUE, key, NULL, "key %s has no array (NULL)", SLOT_KEY(key));
 }
 
 int call_check_form(const kv_pairs *p, kv_err *e)
@@ -79,29 +70,21 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     if (*number >= 0)
         return KV_OK;
     int rc = slot_check_kind(t, key, e);
-    if (rc == KV_OK) {
-        char text[SLOT_KEY_TEXT];
-        rc = kv_err_set(e, KV_E_KEY,
-                        t->lost_keys ? "there is no key %s"
-                                     : "key %s was never initialised",
-                        slot_key_text(text, key));
-        kv_err_hint(e, "init it first");
-        kv_err_key(e, key);
-    }
-    return rc;
+    if (rc || !t->lost_keys)
+        return rc ? rc : slot_refuse_unknown(key, e);
+    return slot_error(e, KV_E_KEY, key, "init it first", "there is no key %s", SLOT_KEY(key));
 }
 
 static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
                        kv_err *e)
 {
-    char text[SLOT_KEY_TEXT], one[128], other[128];
-    kv_err_set(e, KV_E_SHAPE, "key %s holds %s, this %s has shape %s", slot_key_text(text, key),
-               kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)), what,
-               kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
-    if (kv_array_ndim(a) == 0)
-        kv_err_hint(e, "a number: keepdims=True or [x] makes it (1,)");
-    kv_err_key(e, key);
-    return KV_E_SHAPE;
+    char one[128], other[128];
+    return slot_error(e, KV_E_SHAPE, key,
+                      kv_array_ndim(a) ? NULL : "a number: keepdims=True or [x] makes it (1,)",
+                      "key %s holds %s, this %s has shape %s", SLOT_KEY(key),
+                      kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
+                      what,
+                      kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
 }
 
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e)
@@ -113,28 +96,24 @@ int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err 
 
 int call_check_round(const slot *s, int64_t round, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     if (round <= s->pushes)
         return KV_OK;
-    kv_err_set(e, KV_E_VALUE, "key %s is at round %lld, and this array would be at round %lld",
-               slot_key_text(text, &s->key), (long long)s->pushes, (long long)round);
-    kv_err_key(e, &s->key);
-    return kv_err_hint(e, "a round is how often a key was pushed; none pulls all of it"),
-           KV_E_VALUE;
+    return slot_error(e, KV_E_VALUE, &s->key,
+                      "a round is how often a key was pushed; none pulls all of it",
+                      "key %s is at round %lld, and this array would be at round %lld",
+                      SLOT_KEY(&s->key), (long long)s->pushes, (long long)round);
 }
 
 /* The values of a new key must agree with its first one. */
 static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT], one[128], other[128];
+    char one[128], other[128];
     if (array_fits(first, a))
         return KV_OK;
-    kv_err_set(e, KV_E_SHAPE, "the values of the new key %s have the shapes %s and %s",
-               slot_key_text(text, &s->key),
-               kv_shape_text(one, sizeof one, kv_array_ndim(first), kv_array_shape(first)),
-               kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
-    kv_err_key(e, &s->key);
-    return KV_E_SHAPE;
+    return slot_error(e, KV_E_SHAPE, &s->key, NULL,
+                      "the values of the new key %s have the shapes %s and %s", SLOT_KEY(&s->key),
+                      kv_shape_text(one, sizeof one, kv_array_ndim(first), kv_array_shape(first)),
+                      kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
 }
 
 /* Checks the values of a group, and lists their elements and what the engine must know. */

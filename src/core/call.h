@@ -161,7 +161,7 @@ typedef struct call {
     bool sparse;        /* some array of a push is row_sparse */
     bool owns;          /* some group has arrays of its own */
     bool gpus;          /* some array is on a GPU with memory of its own */
-    bool together;      /* the GPUs sum and copy together: see call_together.h */
+    bool together;      /* the GPUs sum and copy together: see call_gpu.c */
 
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;
@@ -194,6 +194,24 @@ enum {
     CALL_UPDATE = 4      /* the stored array is changed, not replaced by the sum: a row_sparse one
                             comes to hold all its rows */
 };
+
+/* The operation push of a store in this process: from the values of a call to the stored arrays.
+ * Every step that can fail comes before the store changes: slots, sums of rows, the host lines of a
+ * rule, memory. The work on elements comes last, and may run later.
+ * Errors: those of kv_push. What can fail when everything has been updated all the same: an updater
+ * in C, for its own key; a printed line. */
+extern const call_ops push_ops;
+
+/* Pulls. row_sparse arrays stay as they are. Errors: key, shape, memory. */
+extern const call_ops pull_ops;
+
+/* The row_sparse arrays of the call will hold all rows of their keys. Blocks until the operations
+ * on these keys have ended. Errors: key, shape, memory. */
+extern const call_ops row_pull_all_ops;
+
+/* The i-th array will hold the rows call.ids[i] of its key, by the contract of kv_row_sparse_pull.
+ * Errors: key, shape, value, dtype, index, memory. */
+extern const call_ops row_pull_some_ops;
 
 /* Groups the pairs by key. A group has a fresh array where its key is new or moves, or where the
  * stored array has another holder, who keeps it as it is, or lacks rows. Where a sum replaces the

@@ -1,15 +1,173 @@
 /* Makes jobs of groups. A push has three lists of them: sums, rules, copies to the outs. */
 #include "core/call_gpu.h"
 
+#include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call_together.h"
 #include "core/call_trace.h"
 #include "core/compress.h"
 #include "core/updater.h"
 #include "vm/plan_gpu.h"
+
+/* ---- Several GPUs together ---------------------------------------------------------------------
+ *
+ * Sums and copies in which several GPUs work together, through the group entries of their table:
+ * all jobs of one set of devices, whose bits are the set, are one group. For the type nccl, whose
+ * values lie on one GPU each. */
+
+/* All zero, but for list.gpu, is none. */
+typedef struct together {
+    uint64_t keys_on; /* the devices of the keys, as bits */
+    struct together_job {
+        uint64_t set; /* of devices, as bits */
+        gpu_group_job job;
+    } *jobs;
+    int64_t n, cap;
+    gpu_list list; /* memory of the jobs, blocks for sums, and their copies to keys elsewhere */
+} together;
+
+static uint64_t bit_of(int id)
+{
+    return (uint64_t)1 << id;
+}
+
+/* The number of devices of the set that have a lower id. */
+static int index_in(uint64_t set, int id)
+{
+    return __builtin_popcountll(set & (bit_of(id) - 1));
+}
+
+/* A job for a set, whose places are for the caller to fill. */
+static int add_job(together *t, uint64_t set, const gpu_group_job *as, void ***places, kv_err *e)
+{
+    *places = arena_alloc(&t->list.memory, (size_t)__builtin_popcountll(set) * sizeof **places, e);
+    int rc = *places ? mem_grow(&t->jobs, &t->cap, t->n + 1, sizeof *t->jobs, e) : KV_E_MEMORY;
+    if (rc)
+        return rc;
+    t->jobs[t->n] = (struct together_job){set, *as};
+    t->jobs[t->n++].job.places = *places;
+    return KV_OK;
+}
+
+/* Chooses the memory of a sum: its key's, or when none of the values is on that device, new memory
+ * on the device of the first value. */
+static int place_sum(together *t, gpu_group_job *job, uint64_t set, int first, int id, void *dst,
+                     const void **out, kv_err *e)
+{
+    int64_t bytes = job->n * kv_dtype_bytes(job->dtype);
+    bool near = set & bit_of(id);
+    int rc = dst ? KV_OK : gpu_list_block_new(&t->list, id, bytes, &dst, e);
+    *out = job->dst = dst;
+    job->root = index_in(set, near ? id : first);
+    if (rc || near)
+        return rc;
+    rc = gpu_list_block_new(&t->list, first, bytes, &job->dst, e);
+    return rc ? rc : gpu_list_copy(&t->list, id, dst, first, job->dst, bytes, e);
+}
+
+/* Adds the sum of a group's values, one on each of several devices. It will be at dst, on the
+ * device id, or where dst is NULL in a block there. Errors: memory, those of a device. */
+static int together_sum(together *t, const call *c, const call_group *g, int id, void *dst,
+                        const void **out, kv_err *e)
+{
+    kv_array *const *values = c->values + g->first;
+    gpu_group_job job = {.n = g->target->size, .dtype = (kv_dtype)g->target->dtype};
+    void **places;
+    uint64_t set = 0;
+    for (int64_t i = 0; i < g->n; i++)
+        set |= bit_of(mirror_gpu(values[i]));
+    kv_assert(__builtin_popcountll(set) == g->n, "%lld values of a key lie on %d GPUs together",
+              (long long)g->n, __builtin_popcountll(set));
+    t->keys_on |= bit_of(id);
+    int rc = place_sum(t, &job, set, mirror_gpu(values[0]), id, dst, out, e);
+    if (rc || job.n == 0 || (rc = add_job(t, set, &job, &places, e)))
+        return rc;
+    for (int64_t i = 0; i < g->n && !rc; i++)
+        rc = mirror_device(values[i], MIRROR_READ, &places[index_in(set, mirror_gpu(values[i]))],
+                           e);
+    return rc;
+}
+
+/* The devices of outs that can take part. */
+static uint64_t others(kv_array *const *outs, int64_t n, const kv_array *from, bool *left)
+{
+    uint64_t set = bit_of(mirror_gpu(from));
+    for (int64_t i = 0; i < n; i++) {
+        bool can = mirror_has(outs[i]) && outs[i]->dtype == from->dtype &&
+                   !(set & bit_of(mirror_gpu(outs[i])));
+        left[i] = !can;
+        if (can)
+            set |= bit_of(mirror_gpu(outs[i]));
+    }
+    return set & ~bit_of(mirror_gpu(from));
+}
+
+/* Adds copies of a group's stored array, on one device, to n outs on other devices, one on each
+ * of them, in the dtype stored; left[i] becomes false for those. Errors: as above. */
+static int together_copy(together *t, kv_array *const *outs, int64_t n, const kv_array *from,
+                         bool *left, kv_err *e)
+{
+    gpu_group_job job = {.n = from->size, .dtype = (kv_dtype)from->dtype};
+    uint64_t set = others(outs, n, from, left);
+    void **places;
+    int root = mirror_gpu(from);
+    if (!set || job.n == 0)
+        return KV_OK;
+    set |= bit_of(root);
+    t->keys_on |= bit_of(root);
+    job.root = index_in(set, root);
+    int rc = add_job(t, set, &job, &places, e);
+    if (!rc)
+        rc = mirror_device(from, MIRROR_READ, &places[job.root], e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (!left[i])
+            rc = mirror_device(outs[i], MIRROR_WRITE,
+                               &places[index_in(set, mirror_gpu(outs[i]))], e);
+    return rc;
+}
+
+/* Runs the jobs of job number i's set, and takes them off the list. jobs: room for all of them. */
+static int run_set(const together *t, int64_t i, bool copies, gpu_group_job *jobs, kv_err *e)
+{
+    int ids[GPU_MOST], nids = 0;
+    int64_t n = 0;
+    uint64_t set = t->jobs[i].set;
+    for (int id = 0; id < GPU_MOST; id++)
+        if (set & bit_of(id))
+            ids[nids++] = id;
+    kv_assert(nids > 1, "%d GPU works together with itself", nids);
+    for (; i < t->n; i++) {
+        if (t->jobs[i].set != set)
+            continue;
+        jobs[n++] = t->jobs[i].job;
+        t->jobs[i].set = 0;
+    }
+    return copies ? t->list.gpu->group_copy(ids, nids, jobs, n, e)
+                  : t->list.gpu->group_sum(ids, nids, jobs, n, e);
+}
+
+/* Does the sums or copies that were added, one group for each set. Errors: as above. */
+static int together_run(together *t, bool copies, kv_err *e)
+{
+    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
+    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < t->n && !rc; i++)
+        if (t->jobs[i].set)
+            rc = run_set(t, i, copies, jobs, e);
+    mem_free(jobs);
+    return rc ? rc : gpu_list_run(&t->list, e);
+}
+
+static void together_release(together *t)
+{
+    mem_free(t->jobs);
+    gpu_list_release(&t->list);
+    *t = (together){0};
+}
+
+/* ---- The work of a call ---- */
 
 /* The work of a call that GPUs do. */
 typedef struct work {
@@ -91,12 +249,6 @@ static bool push_can(const call *c, const call_group *g)
     return !g->sparse && !g->mixed && (g->same_dtype || g->n == 1);
 }
 
-/* Returns true if a GPU does the work of the group, as push_groups has decided. */
-static bool is_there(const call_group *g)
-{
-    return g->work == CALL_ON_GPU;
-}
-
 /* ---- Places for values of other devices ---- */
 
 /* Behind call.places: a block for each value, or NULL, on the device of its key. */
@@ -130,11 +282,9 @@ static int new_places(call *c, kv_err *e)
     return KV_OK;
 }
 
-/* Of the elements that an array holds. */
 static int64_t bytes_of(const kv_array *a)
 {
-    int64_t n = a->storage == KV_DEFAULT ? a->size : a->nrows * sparse_row(a);
-    return n * kv_dtype_bytes((kv_dtype)a->dtype);
+    return sparse_held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
 }
 
 /* Calls that are pending have such places too, and give them back: where there is no memory they
@@ -263,7 +413,7 @@ static int sum_together(work *w, kv_err *e)
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
         void *dst = NULL;
-        if (!is_there(g) || g->n == 1)
+        if (g->work != CALL_ON_GPU || g->n == 1)
             continue;
         if (!c->update.state)
             rc = mirror_device(g->target, MIRROR_WRITE, &dst, e);
@@ -306,9 +456,9 @@ static int run_sums(work *w, kv_err *e)
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g) && codes)
+        if (g->work == CALL_ON_GPU && codes)
             rc = add_codes(w, g, e);
-        else if (is_there(g) && !c->update.state)
+        else if (g->work == CALL_ON_GPU && !c->update.state)
             rc = add_sum(w, g, e);
     }
     return rc ? rc : run_list(w, codes ? "quantise" : "sum", e);
@@ -359,7 +509,7 @@ static int run_rules(work *w, int id, plan_gpu_item *items, plan_arrays *arrays,
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (!is_there(g) || mirror_gpu(g->target) != id)
+        if (g->work != CALL_ON_GPU || mirror_gpu(g->target) != id)
             continue;
         rc = make_item(w, g, &items[n++], &arrays[i], e);
     }
@@ -448,7 +598,7 @@ static int push_there(work *w, uint64_t devices, kv_err *e)
         rc = run_all_rules(w, devices, e);
     for (int64_t i = 0; i < c->ngroups && c->nouts > 0 && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g))
+        if (g->work == CALL_ON_GPU)
             rc = copy_outs(w, c->outs + g->first_out, g->nouts, g->target, true, e);
     }
     return rc ? rc : run_copies(w, e);
@@ -479,18 +629,15 @@ static int bring_group(const call *c, const call_group *g, kv_err *e)
 /* A key that a failed call was to write has lost its value, until one replaces it. */
 static int check_kept(const call *c, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         const kv_array *stored = g->source ? g->source : g->target;
         if (!stored || !stored->unfilled || (!c->pulls && !c->update.state))
             continue;
-        kv_err_set(e, KV_E_IO, "key %s lost its value when a GPU failed in an earlier call",
-                   slot_key_text(text, &g->key));
-        kv_err_hint(e,
-                    "a rollback or a stored file brings it back, as does a push without updater");
-        kv_err_key(e, &g->key);
-        return KV_E_IO;
+        return slot_error(
+            e, KV_E_IO, &g->key,
+            "a rollback or a stored file brings it back, as does a push without updater",
+            "key %s lost its value when a GPU failed in an earlier call", SLOT_KEY(&g->key));
     }
     return KV_OK;
 }
@@ -537,7 +684,7 @@ static int push_groups(call *c, bool *all, kv_err *e)
     *all = nthere == c->ngroups;
     for (int64_t i = 0; i < c->ngroups && !*all && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g))
+        if (g->work == CALL_ON_GPU)
             continue;
         if (c->compress.state)
             rc = compress_bring(c, g, e);

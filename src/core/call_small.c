@@ -180,7 +180,7 @@ static bool run_pairs(direct *d, const kv_pairs *pairs, bool pulls, bool last, i
     return false;
 }
 
-/* values or outs: NULL where the call has none. */
+/* The two halves are two passes: an array may be a value of one key and an out of another. */
 static int run_direct(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did, kv_err *e)
 {
     direct_lists *lists = &store->direct;
@@ -205,31 +205,16 @@ static int run_direct(kv *store, const kv_pairs *values, const kv_pairs *outs, b
 /* Returns true if a push only stores the sums of its values. */
 static bool only_sums(const kv *store)
 {
-    return !trace_on() && store->updater.kind == UPDATER_ASSIGN && !store->compression.code &&
-           !store->check_push;
+    return store->updater.kind == UPDATER_ASSIGN && !store->compression.code && !store->check_push;
 }
 
-int call_direct_push(kv *store, const kv_pairs *values, bool *did, kv_err *e)
+int call_direct(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did, kv_err *e)
 {
     *did = false;
-    int rc = only_sums(store) ? run_direct(store, values, NULL, did, e) : KV_OK;
-    store->changes += *did;
-    return rc;
-}
-
-int call_direct_pull(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
-{
-    *did = false;
-    return trace_on() ? KV_OK : run_direct(store, NULL, outs, did, e);
-}
-
-/* Two passes and not one: an array may be a value of one key and an out of another. */
-int call_direct_pushpull(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did,
-                         kv_err *e)
-{
-    *did = false;
-    int rc = only_sums(store) ? run_direct(store, values, outs, did, e) : KV_OK;
-    store->changes += *did;
+    if (trace_on() || (values && !only_sums(store)))
+        return KV_OK;
+    int rc = run_direct(store, values, outs, did, e);
+    store->changes += values && *did;
     return rc;
 }
 

@@ -29,13 +29,10 @@ typedef struct direct_lists {
     int64_t kept_cap;
 } direct_lists;
 
-/* Run the call if it may run this way. *did says whether they did; else nothing has changed, and
- * whatever is wrong with the call is for an operation to find. The caller holds the store's lock.
- * Error: memory, nothing changed. */
-int call_direct_push(kv *store, const kv_pairs *values, bool *did, kv_err *e);
-int call_direct_pull(kv *store, const kv_pairs *outs, bool *did, kv_err *e);
-int call_direct_pushpull(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did,
-                         kv_err *e);
+/* Runs a push of values (NULL: none), then a pull into outs (NULL: none), if the call may run this
+ * way. *did says whether it did; else nothing has changed, and whatever is wrong with the call is
+ * for an operation to find. The caller holds the store's lock. Error: memory, nothing changed. */
+int call_direct(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did, kv_err *e);
 
 void call_direct_release(direct_lists *lists);
 

@@ -142,18 +142,16 @@ bool compression_same(const compression *a, const compression *b)
 
 int compression_check(const kv_key *key, const kv_array *a, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
+    const char *hint = "keep such keys in a store of their own, without compression";
     if (a->storage == KV_ROW_SPARSE)
-        kv_err_set(e, KV_E_VALUE, "key %s is row_sparse, gradient compression takes default arrays",
-                   slot_key_text(text, key));
-    else if (a->dtype != KV_FLOAT32)
-        kv_err_set(e, KV_E_DTYPE, "key %s is %s, gradient compression takes float32 keys",
-                   slot_key_text(text, key), kv_dtype_name(a->dtype));
-    else
+        return slot_error(e, KV_E_VALUE, key, hint,
+                          "key %s is row_sparse, gradient compression takes default arrays",
+                          SLOT_KEY(key));
+    if (a->dtype == KV_FLOAT32)
         return KV_OK;
-    kv_err_hint(e, "keep such keys in a store of their own, without compression");
-    kv_err_key(e, key);
-    return a->storage == KV_ROW_SPARSE ? KV_E_VALUE : KV_E_DTYPE;
+    return slot_error(e, KV_E_DTYPE, key, hint,
+                      "key %s is %s, gradient compression takes float32 keys", SLOT_KEY(key),
+                      kv_dtype_name(a->dtype));
 }
 
 int compression_check_slots(const slot_table *t, kv_err *e)
@@ -203,13 +201,10 @@ static int check_group(const slot *s, const group *g, const call_group *from, kv
 {
     if ((!from->sparse || !s->stored) && !from->mixed)
         return compression_check(&s->key, s->stored ? s->stored : g->values[0].value, e);
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_VALUE,
-               "the values of key %s are row_sparse, gradient compression takes default arrays",
-               slot_key_text(text, &s->key));
-    kv_err_hint(e, "convert them: kv_array_to_dense");
-    kv_err_key(e, &s->key);
-    return KV_E_VALUE;
+    return slot_error(
+        e, KV_E_VALUE, &s->key, "convert them: kv_array_to_dense",
+        "the values of key %s are row_sparse, gradient compression takes default arrays",
+        SLOT_KEY(&s->key));
 }
 
 /* The residual of a value in its context: the slot's own where it has no other holder. */

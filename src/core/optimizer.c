@@ -1,12 +1,80 @@
 /* Optimizers: they are made, their parameters are read and changed, a transaction restores them. */
 #include "core/optimizer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "core/image.h"
+
+/* ---- Tables ---------------------------------------------------------------------------------- */
+
+/* Puts a key, whose room is reserved, or replaces what it has. key and text are not copied. Error:
+ * memory. */
+static int table_put(optimizer_table *t, const char *key, const char *text, double number,
+                     kv_err *e)
+{
+    int64_t at = map_get(&t->index, (kv_key){0, key});
+    if (at < 0) {
+        if (map_put(&t->index, (kv_key){0, key}, t->n, e))
+            return KV_E_MEMORY;
+        at = t->n++;
+    }
+    t->keys[at] = key;
+    t->texts[at] = text;
+    t->numbers[at] = number;
+    return KV_OK;
+}
+
+/* Makes room for n keys in a's memory. Error: memory. */
+static int table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e)
+{
+    t->keys = arena_alloc(a, (size_t)n * sizeof *t->keys, e);
+    t->texts = arena_alloc(a, (size_t)n * sizeof *t->texts, e);
+    t->numbers = arena_alloc(a, (size_t)n * sizeof *t->numbers, e);
+    return t->keys && t->texts && t->numbers ? KV_OK : KV_E_MEMORY;
+}
+
+static int64_t count_pairs(const char *text)
+{
+    int64_t n = *text != '\0';
+    for (; *text; text++)
+        n += *text == ',';
+    return n;
+}
+
+/* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table.
+ * what: the parameter, for errors: value (no such pairs, a key twice), memory. */
+static int table_read(optimizer_table *t, const char *what, const char *text, bool numbers,
+                      arena *a, kv_err *e)
+{
+    if (table_reserve(t, count_pairs(text) + 64, a, e))
+        return KV_E_MEMORY;
+    while (*text) {
+        size_t n = strcspn(text, ","), at = strcspn(text, "=");
+        double x = 0;
+        if (at >= n || (!numbers && at + 1 == n))
+            return kv_err_set(e, KV_E_VALUE, "%s takes pairs such as 0=%s, not \"%.*s\"", what,
+                              numbers ? "0.5" : "fc_weight", (int)n, text);
+        const char *value = text + at + 1;
+        size_t m = n - at - 1;
+        if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m || isnan(x)))
+            return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is not a number", what, (int)m, value);
+        const char *key = arena_text(a, text, at, e),
+                   *name = key ? arena_text(a, value, m, e) : NULL;
+        if (!name)
+            return KV_E_MEMORY;
+        if (optimizer_table_find(t, key) >= 0)
+            return kv_err_set(e, KV_E_VALUE, "%s: the key %.80s is given twice", what, key);
+        if (table_put(t, key, name, x, e))
+            return KV_E_MEMORY;
+        text += n + (text[n] == ',');
+    }
+    return KV_OK;
+}
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
@@ -40,15 +108,15 @@ static int default_multipliers(optimizer_params *p, const rule_binding *b, kv_er
 {
     host endings = rule_value(b, RULE_DECAY_NAMES);
     optimizer_table all = {0};
-    if (optimizer_table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
+    if (table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
     for (int64_t i = 0; i < p->names.n && !rc; i++)
         if (!decays(p->names.texts[i], endings.u.text))
-            rc = optimizer_table_put(&all, p->names.texts[i], NULL, 0, e);
+            rc = table_put(&all, p->names.texts[i], NULL, 0, e);
     for (int64_t i = 0; i < p->wd_mult.n && !rc; i++)
-        rc = optimizer_table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
-    optimizer_table_release(&p->wd_mult);
+        rc = table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
+    map_release(&p->wd_mult.index);
     p->wd_mult = all;
     return rc;
 }
@@ -67,7 +135,7 @@ static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *
         int own = rule_lists(tree, p->given[i].name) ? -1 : own_param(p->given[i].name);
         if (own < 0 || own == OWN_SEED || own == OWN_SCHEDULER)
             continue;
-        rc = optimizer_table_read(table_of(p, own), own_params[own], p->given[i].value,
+        rc = table_read(table_of(p, own), own_params[own], p->given[i].value,
                                   own != OWN_NAMES, &p->memory, e);
         for (int j = n - 1; j >= 0 && rc; j--)
             if (own_param(given[j].name) == own)
@@ -82,7 +150,7 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
     bool over = false;
     if (which == OWN_SCHEDULER) {
         o->scheduled = strcmp(text, "none") != 0;
-        return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
+        return o->scheduled ? lr_schedule_parse(&o->now.schedule, text, &o->memory, e) : KV_OK;
     }
     if (which != OWN_SEED)
         return KV_OK; /* read_tables */
@@ -96,9 +164,9 @@ static void params_unref(optimizer_params *p)
 {
     if (!p || --p->refs > 0)
         return;
-    optimizer_table_release(&p->lr_mult);
-    optimizer_table_release(&p->wd_mult);
-    optimizer_table_release(&p->names);
+    map_release(&p->lr_mult.index);
+    map_release(&p->wd_mult.index);
+    map_release(&p->names.index);
     arena_release(&p->memory);
     mem_free(p);
 }
@@ -198,7 +266,7 @@ static void settle_schedule(optimizer *o)
 {
     host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
     if (o->scheduled && host_is_number(rate))
-        o->schedule.base_lr = host_number(rate);
+        o->now.schedule.base_lr = host_number(rate);
 }
 
 /* Counts go on from the first one, and rules compute with them in binary64. */
@@ -245,7 +313,7 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
               "a rule that was checked has %d states, and a key has room for %d", o->nstates,
               PLAN_MAX_STATES);
     settle_schedule(o);
-    o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+    o->now.num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
     *out = o;
     return KV_OK;
 }
@@ -317,7 +385,7 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     use_params(o, next.params);
     o->seed = next.seed;
     o->scheduled = next.scheduled;
-    o->schedule = next.schedule;
+    o->now.schedule = next.now.schedule;
     if (rate)
         settle_schedule(o);
     return KV_OK;
@@ -354,17 +422,10 @@ static bool names_other(const optimizer_table *names, const char *name)
     return false;
 }
 
-static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
-{
-    if (!key->name)
-        num_int(number, key->id);
-    return key->name ? key->name : number;
-}
-
 int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
 {
-    char numbers[2][NUM_TEXT_MAX], text[SLOT_KEY_TEXT];
-    const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
+    char numbers[2][NUM_TEXT_MAX];
+    const char *old = image_key(numbers[0], from), *key = image_key(numbers[1], to);
     optimizer_params *p = o->params;
     bool has_old = false, has_key = false, kept = names_other(&p->names, old);
     kv_opt changed[OWN_COUNT];
@@ -381,14 +442,12 @@ int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err 
         rc = buf_check(&texts[own], e);
         changed[n++] = (kv_opt){name, buf_text(&texts[own])};
     }
-    if (!rc && has_old && key[strcspn(key, ",=")]) {
-        rc = kv_err_set(e, KV_E_KEY,
+    if (!rc && has_old && key[strcspn(key, ",=")])
+        rc = slot_error(e, KV_E_KEY, to, NULL,
                         "key %s has a multiplier or a name, which no key with , or = has",
-                        slot_key_text(text, from));
-        kv_err_key(e, to);
-    } else if (!rc && (has_old || has_key)) {
+                        SLOT_KEY(from));
+    else if (!rc && (has_old || has_key))
         rc = optimizer_change(o, changed, n, e);
-    }
     for (int i = 0; i < OWN_COUNT; i++)
         buf_release(&texts[i]);
     return rc;
@@ -416,11 +475,11 @@ static bool same_schedule(const optimizer *a, const optimizer *b)
     buf texts[2] = {{0}};
     host x = rule_value(&a->binding, RULE_LEARNING_RATE);
     host y = rule_value(&b->binding, RULE_LEARNING_RATE);
-    bool own = a->schedule.kind == LR_POLY || a->schedule.kind == LR_COSINE;
+    bool own = a->now.schedule.kind == LR_POLY || a->now.schedule.kind == LR_COSINE;
     if (!a->scheduled || !b->scheduled)
         return false;
-    lr_schedule_print(&a->schedule, &texts[0]);
-    lr_schedule_print(&b->schedule, &texts[1]);
+    lr_schedule_print(&a->now.schedule, &texts[0]);
+    lr_schedule_print(&b->now.schedule, &texts[1]);
     bool same = !texts[0].failed && !texts[1].failed &&
                 strcmp(buf_text(&texts[0]), buf_text(&texts[1])) == 0;
     buf_release(&texts[0]);
@@ -434,14 +493,14 @@ static bool same_schedule(const optimizer *a, const optimizer *b)
 void optimizer_continue(optimizer *next, const optimizer *o)
 {
     if (same_schedule(next, o)) {
-        next->schedule.base_lr = o->schedule.base_lr;
-        next->schedule.at = o->schedule.at;
-        next->schedule.count = o->schedule.count;
+        next->now.schedule.base_lr = o->now.schedule.base_lr;
+        next->now.schedule.at = o->now.schedule.at;
+        next->now.schedule.count = o->now.schedule.count;
     }
-    if (next->num_update < o->num_update)
-        next->num_update = o->num_update;
-    next->have = o->have;
-    memcpy(next->shared, o->shared, sizeof next->shared);
+    if (next->now.num_update < o->now.num_update)
+        next->now.num_update = o->now.num_update;
+    next->now.have = o->now.have;
+    memcpy(next->now.shared, o->now.shared, sizeof next->now.shared);
 }
 
 void optimizer_reads_text(const optimizer *o, buf *out)

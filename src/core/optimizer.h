@@ -10,11 +10,48 @@
 #ifndef CORE_OPTIMIZER_H
 #define CORE_OPTIMIZER_H
 
+#include "base/map.h"
 #include "core/kv_rule.h"
 #include "core/lr_schedule.h"
-#include "core/optimizer_table.h"
-#include "core/printed.h"
 #include "core/slot.h"
+
+/* A table of an optimizer, from keys or names to multipliers (lr_mult, wd_mult) or from keys to
+ * names (names): "0=1.7,3=0.3", "0=fc_weight". A key is its text here. All zero is empty. */
+typedef struct optimizer_table {
+    map index; /* from keys to places in the lists */
+    const char **keys;
+    const char **texts; /* of names */
+    double *numbers;    /* of multipliers */
+    int64_t n;
+} optimizer_table;
+
+/* The place of a key, which may be NULL; -1 when it is not there. */
+static inline int64_t optimizer_table_find(const optimizer_table *t, const char *key)
+{
+    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
+}
+
+/* ---- The lines that a rule prints: text from the host lines, and arrays that the plan writes ----
+ *
+ * The arrays are made before anything is written and hold, when the plan has run, what the printed
+ * names stood for at the place of the `print`. They become text after that, one line after the
+ * other. */
+
+/* The receiver of the lines that a store's rules print. */
+typedef struct printed_to {
+    void (*line)(void *arg, const char *line); /* NULL: none */
+    void *arg;
+    kv_show show; /* NULL: as numpy prints arrays */
+    void *show_arg;
+} printed_to;
+
+/* The arrays of one update: one for each of u->prints, NULL without any. */
+typedef struct printed {
+    kv_array **arrays;
+    int64_t n;
+} printed;
+
+/* ---- Rules in use ---- */
 
 /* An update that was made, and for what; counted, because keys of several pushes share it. */
 typedef struct made_update {
@@ -47,6 +84,14 @@ typedef struct optimizer_params {
     optimizer_table lr_mult, wd_mult, names;
 } optimizer_params;
 
+/* What all keys of an optimizer share, and the keys of one push advance. */
+typedef struct optimizer_draft {
+    int64_t num_update; /* the largest count of any key */
+    lr_schedule schedule;
+    uint32_t have; /* of the `state shared` numbers */
+    host shared[PLAN_MAX_STATES];
+} optimizer_draft;
+
 typedef struct optimizer {
     kv_rule *rule;
     arena memory; /* of schedules */
@@ -63,12 +108,9 @@ typedef struct optimizer {
     int64_t ncompiled;                     /* times that the rule was compiled, for tests */
 
     bool scheduled;
-    lr_schedule schedule;
     uint64_t seed; /* of normal() */
 
-    int64_t num_update; /* the largest count of any key */
-    uint32_t have;      /* of the `state shared` numbers */
-    host shared[PLAN_MAX_STATES];
+    optimizer_draft now;
 } optimizer;
 
 /* A rule with parameters, among them lr_scheduler, lr_mult, wd_mult, names and seed. Errors: usage,
@@ -110,14 +152,6 @@ optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s);
 
 /* Returns true if the key has a float32 master: half precision, under multi_precision. */
 bool optimizer_has_master(const optimizer *o, const slot *s);
-
-/* The shared state of an optimizer, which the keys of one push advance. */
-typedef struct optimizer_draft {
-    int64_t num_update;
-    lr_schedule schedule;
-    uint32_t have;
-    host shared[PLAN_MAX_STATES];
-} optimizer_draft;
 
 /* All that changes of one in use, as it is now. Restoring cannot fail. */
 typedef struct optimizer_mark {

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/apply.h"
+#include "core/image.h"
 
 /* ---- Rates and counts ------------------------------------------------------------------------ */
 
@@ -43,7 +44,7 @@ static double base_rate(const optimizer *o, optimizer_draft *d)
 
 double optimizer_rate(const optimizer *o)
 {
-    optimizer_draft d = {.num_update = o->num_update, .schedule = o->schedule};
+    optimizer_draft d = o->now;
     return base_rate(o, &d);
 }
 
@@ -52,12 +53,8 @@ static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, ru
 {
     char number[NUM_TEXT_MAX];
     kv_key seen = *slot_own_key(s);
-    const char *key = seen.name;
     bool tables = o->params->names.n || o->params->lr_mult.n || o->params->wd_mult.n;
-    if (!key && tables) {
-        num_int(number, seen.id);
-        key = number;
-    }
+    const char *key = tables ? image_key(number, &seen) : seen.name;
     int64_t at = optimizer_table_find(&o->params->names, key);
     g->key = seen;
     g->name = at < 0 ? NULL : o->params->names.texts[at];
@@ -76,10 +73,7 @@ static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, ru
 
 void optimizer_begin(const optimizer *o, optimizer_draft *d)
 {
-    d->num_update = o->num_update;
-    d->schedule = o->schedule;
-    d->have = o->have;
-    memcpy(d->shared, o->shared, sizeof d->shared);
+    *d = o->now;
 }
 
 static bool is_half(kv_dtype dtype)
@@ -122,12 +116,7 @@ static rule_given given_by_other(const optimizer *o, const slot *s, host *number
 {
     rule_given g = *s->part->given;
     char number[NUM_TEXT_MAX];
-    const char *key = s->part->key.name;
-    if (!key) {
-        num_int(number, s->part->key.id);
-        key = number;
-    }
-    int64_t at = optimizer_table_find(&o->params->names, key);
+    int64_t at = optimizer_table_find(&o->params->names, image_key(number, &s->part->key));
     memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
     g.key = s->part->key;
     g.name = at < 0 ? NULL : o->params->names.texts[at];
@@ -340,13 +329,7 @@ static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
     const kv_array *like = s->stored;
     kv_array *made;
     int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
-    if (rc)
-        return rc;
-    if ((rc = kv_array_copy(made, s->stored, e)))
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    return rc ? rc : array_give(kv_array_copy(made, s->stored, e), out, made);
 }
 
 /* A copy of an array that a transaction holds too, or that lies elsewhere. */
@@ -487,10 +470,15 @@ void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
 
 void optimizer_commit(optimizer *o, const optimizer_draft *d)
 {
-    o->num_update = d->num_update;
-    o->schedule = d->schedule;
-    o->have = d->have;
-    memcpy(o->shared, d->shared, sizeof o->shared);
+    o->now = *d;
+}
+
+static void printed_release(printed *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        kv_array_unref(p->arrays[i]);
+    mem_free(p->arrays);
+    *p = (printed){0};
 }
 
 void optimizer_release_step(optimizer_step *step)

@@ -1,6 +1,4 @@
 /* Copies from stored arrays: whole ones, then rows. */
-#include "core/pull.h"
-
 #include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/row_ids.h"
@@ -8,6 +6,7 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
 
@@ -169,34 +168,26 @@ static int prepare_all(call *c, kv_err *e)
 /* Both sides of such a pull are row_sparse. */
 static int check_storage(const kv_key *key, const kv_array *stored, const kv_array *out, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    slot_key_text(text, key);
-    if (stored->storage != KV_ROW_SPARSE) {
-        kv_err_set(e, KV_E_VALUE, "key %s is not row_sparse, its rows are not pulled by id", text);
-        kv_err_hint(e, "kv_pull gives all of it; kv_init or kv_push of a row_sparse array makes "
-                       "such a key");
-    } else if (out->storage != KV_ROW_SPARSE) {
-        kv_err_set(e, KV_E_VALUE, "rows of key %s go into a row_sparse array, this one is not",
-                   text);
-        kv_err_hint(e, "zeros(shape, stype=\"row_sparse\")");
-    } else {
-        return KV_OK;
-    }
-    kv_err_key(e, key);
-    return KV_E_VALUE;
+    if (stored->storage != KV_ROW_SPARSE)
+        return slot_error(e, KV_E_VALUE, key,
+                          "kv_pull gives all of it; kv_init or kv_push of a row_sparse array makes "
+                          "such a key",
+                          "key %s is not row_sparse, its rows are not pulled by id", SLOT_KEY(key));
+    if (out->storage != KV_ROW_SPARSE)
+        return slot_error(e, KV_E_VALUE, key, "zeros(shape, stype=\"row_sparse\")",
+                          "rows of key %s go into a row_sparse array, this one is not",
+                          SLOT_KEY(key));
+    return KV_OK;
 }
 
 static int range_error(const kv_key *key, int64_t id, int64_t nrows, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    slot_key_text(text, key);
-    if (nrows > 0)
-        kv_err_set(e, KV_E_INDEX, "key %s has no row %lld, they go from 0 to %lld", text,
-                   (long long)id, (long long)nrows - 1);
-    else
-        kv_err_set(e, KV_E_INDEX, "key %s has no row %lld, it has none", text, (long long)id);
-    kv_err_key(e, key);
-    return KV_E_INDEX;
+    return nrows > 0
+               ? slot_error(e, KV_E_INDEX, key, NULL,
+                            "key %s has no row %lld, they go from 0 to %lld", SLOT_KEY(key),
+                            (long long)id, (long long)nrows - 1)
+               : slot_error(e, KV_E_INDEX, key, NULL, "key %s has no row %lld, it has none",
+                            SLOT_KEY(key), (long long)id);
 }
 
 /* The ids that a triple gives, checked and sorted. Out: *out, released with mem_free. */
@@ -304,8 +295,7 @@ static int run_rows(call *c, kv_err *e)
         if (r->fresh[i])
             array_swap(c->values[i], r->fresh[i]);
         const kv_array *out = c->values[i];
-        call_trace_part(c, begin, "copy", &g->key, out, 0,
-                        out->storage == KV_DEFAULT ? out->size : out->nrows * sparse_row(out));
+        call_trace_part(c, begin, "copy", &g->key, out, 0, sparse_held(out));
     }
     kv_assert(rc || c->nvalues == 0 || g == &c->groups[c->ngroups - 1],
               "a pull ends in group %lld of %lld", (long long)(g - c->groups),

@@ -1,6 +1,4 @@
 /* The operation push: it decides how each group is worked on, and works on its elements. */
-#include "core/push.h"
-
 #include <string.h>
 
 #include "array/gpu_list.h"
@@ -9,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_small.h"
 #include "core/call_trace.h"
@@ -342,12 +341,11 @@ static void run_part(void *arg, int64_t part, int worker)
 /* Takes the error of an updater in C that refused a key. The old array stays as it was. */
 static int refused(call_group *g, int rc, kv_err *why, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     if (g->source)
         sparse_move(g->target, g->source);
     if (!why->code)
         kv_err_set(why, rc > 0 && rc < KV_NCODES ? (kv_code)rc : KV_E_VALUE,
-                   "the updater refused key %s (code %d)", slot_key_text(text, &g->key), rc);
+                   "the updater refused key %s (code %d)", SLOT_KEY(&g->key), rc);
     kv_err_key(why, &g->key);
     if (e && !e->code)
         *e = *why;

@@ -1,6 +1,7 @@
 /* The table of slots: a growing array, and a map from keys to places in it. */
 #include "core/slot.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,12 @@
 
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     if (slot_count(t) == 0 || t->texts == (key->name != NULL))
         return KV_OK;
-    slot_key_text(text, key);
-    if (key->name)
-        kv_err_set(e, KV_E_KEY, "this store holds integer keys, %s is a text key", text);
-    else
-        kv_err_set(e, KV_E_KEY, "this store holds text keys, %s is an integer key", text);
-    kv_err_key(e, key);
+    slot_error(e, KV_E_KEY, key, NULL,
+               key->name ? "this store holds integer keys, %s is a text key"
+                         : "this store holds text keys, %s is an integer key",
+               SLOT_KEY(key));
     if (key->name && *key->name && !key->name[strspn(key->name, "0123456789")])
         return kv_err_hint(e, "in quotes it is a text; the integer key is %.20s", key->name),
                KV_E_KEY;
@@ -229,20 +227,26 @@ uint64_t slot_hash(const kv_key *key)
 
 int slot_refuse_inited(const kv_key *key, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_KEY, "key %s is initialised already", slot_key_text(text, key));
-    kv_err_hint(e, "init makes new keys; push changes this one");
-    kv_err_key(e, key);
-    return KV_E_KEY;
+    return slot_error(e, KV_E_KEY, key, "init makes new keys; push changes this one",
+                      "key %s is initialised already", SLOT_KEY(key));
 }
 
 int slot_refuse_unknown(const kv_key *key, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
-    kv_err_hint(e, "init it first");
+    return slot_error(e, KV_E_KEY, key, "init it first", "key %s was never initialised",
+                      SLOT_KEY(key));
+}
+
+int slot_error(kv_err *e, kv_code code, const kv_key *key, const char *hint, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kv_err_vset(e, code, fmt, ap);
+    va_end(ap);
+    if (hint)
+        kv_err_hint(e, "%s", hint);
     kv_err_key(e, key);
-    return KV_E_KEY;
+    return code;
 }
 
 const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key)

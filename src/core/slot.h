@@ -123,9 +123,15 @@ int slot_refuse_unknown(const kv_key *key, kv_err *e);
 /* A number of the key that depends on nothing else: random numbers of its own. */
 uint64_t slot_hash(const kv_key *key);
 
-/* A key as messages show it, 3 or "weight"; a long text is cut. Returns out. */
+/* An error that names the key. hint: NULL, or advice. Returns code. */
+int slot_error(kv_err *e, kv_code code, const kv_key *key, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* A key as messages show it, 3 or "weight"; a long text is cut. Returns out. SLOT_KEY: as an
+ * argument of a message. */
 #define SLOT_KEY_TEXT 96
 const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key);
+#define SLOT_KEY(key) slot_key_text((char[SLOT_KEY_TEXT]){0}, key)
 
 /* ---- States and residuals ----
  *

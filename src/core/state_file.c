@@ -148,11 +148,11 @@ static int check_key_type(const reader *r)
 /* dtype or shape of the file differ from those of the key. */
 static int other_form(const reader *r, const slot *s, const char *form)
 {
-    char key[SLOT_KEY_TEXT], shape[SHAPE_TEXT];
+    char shape[SHAPE_TEXT];
     const kv_array *a = s->stored;
     size_t n = strcspn(form, " ");
     const char *dtype = kv_dtype_name(kv_array_dtype(a));
-    slot_key_text(key, &s->key);
+    const char *key = SLOT_KEY(&s->key);
     kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
     if (strlen(dtype) != n || memcmp(dtype, form, n) != 0)
         return file_bad(r->e, KV_E_DTYPE, r->path, "key %s is %.*s in it, %s in this store", key,
@@ -193,7 +193,6 @@ static int read_key(const reader *r, const char *name, const char *text, int64_t
 /* updates[i] becomes the count of slot i. All keys are there, and no others. */
 static int read_keys(const reader *r, int64_t *updates)
 {
-    char key[SLOT_KEY_TEXT];
     int rc = check_key_type(r);
     int64_t last = -1;
     for (int64_t i = 0; i < r->store->slots.n; i++)
@@ -206,7 +205,7 @@ static int read_keys(const reader *r, int64_t *updates)
     for (int64_t i = 0; i < r->store->slots.n && !rc; i++)
         if (updates[i] < 0)
             rc = file_bad(r->e, KV_E_KEY, r->path, "it has no states of key %s",
-                     slot_key_text(key, &r->store->slots.items[i].key));
+                     SLOT_KEY(&r->store->slots.items[i].key));
     return rc;
 }
 

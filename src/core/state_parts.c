@@ -106,13 +106,13 @@ static void add_schedule(image *im, const lr_schedule *s)
 void state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix)
 {
     char number[NUM_TEXT_MAX];
-    num_int(number, o->num_update);
+    num_int(number, o->now.num_update);
     image_text(im, NUM_UPDATE, "", number);
     if (o->scheduled)
-        add_schedule(im, &o->schedule);
+        add_schedule(im, &o->now.schedule);
     for (int i = 0; i < o->nstates; i++)
-        if (o->states[i].how == STATE_SHARED && o->have >> i & 1)
-            add_number(im, SHARED, o->states[i].name, o->shared[i]);
+        if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
+            add_number(im, SHARED, o->states[i].name, o->now.shared[i]);
     for (int64_t i = 0; i < t->n; i++)
         add_slot(im, o, &t->items[i], prefix);
 }
@@ -168,7 +168,6 @@ static int find_slot(reader *r, const char *text, size_t n, int64_t *at)
 /* The bit of a name in a list. */
 static int find_bit(reader *r, int64_t at, const char *name, size_t n, uint32_t *bit)
 {
-    char key[SLOT_KEY_TEXT];
     int i = find_state(r->o, name, n);
     if (n == strlen(MASTER) && memcmp(name, MASTER, n) == 0)
         *bit = MASTER_BIT;
@@ -177,7 +176,7 @@ static int find_bit(reader *r, int64_t at, const char *name, size_t n, uint32_t 
     else
         return file_bad(r->e, KV_E_VALUE, r->path,
                         "key %s has a state \"%.*s\", which the optimizer in use does not have",
-                        slot_key_text(key, &r->t->items[at].key), n > 80 ? 80 : (int)n, name);
+                        SLOT_KEY(&r->t->items[at].key), n > 80 ? 80 : (int)n, name);
     return KV_OK;
 }
 
@@ -356,7 +355,7 @@ static int read_schedule(reader *r)
     if (!text && !now)
         return KV_OK;
     if (r->o->scheduled)
-        lr_schedule_print(&r->o->schedule, &mine);
+        lr_schedule_print(&r->o->now.schedule, &mine);
     int rc = buf_check(&mine, r->e);
     bool same = text && strcmp(buf_text(&mine), text) == 0;
     buf_release(&mine);
@@ -383,12 +382,11 @@ static int read_num_update(reader *r)
 /* Checks that promised states were found, and that there is a master where one is needed. */
 static int check_slot(const reader *r, int64_t i)
 {
-    char key[SLOT_KEY_TEXT];
     const slot *s = &r->t->items[i];
     uint32_t lost = r->listed[i] & r->required & ~(r->p->states[i] ? r->p->states[i]->have : 0);
     bool master = r->listed[i] & MASTER_BIT;
     bool needed = r->required & MASTER_BIT && optimizer_has_master(r->o, s);
-    slot_key_text(key, &s->key);
+    const char *key = SLOT_KEY(&s->key);
     if (lost)
         return file_bad(r->e, KV_E_FORMAT, r->path, "the state \"%s\" of key %s is missing",
                    lost == MASTER_BIT ? MASTER : r->o->states[bit_number(lost)].name, key);
@@ -427,7 +425,7 @@ int state_parts_read(state_parts *p, const checkpoint *f, const char *path, cons
                      bool numbers_only, bool later, kv_err *e)
 {
     *p = (state_parts){0};
-    p->draft.schedule = o->schedule;
+    p->draft.schedule = o->now.schedule;
     reader r = {.p = p, .f = f, .path = path, .prefix = prefix, .o = o, .t = t, .updates = updates,
                 .later = later, .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
     for (int i = 0; i < o->nstates; i++)

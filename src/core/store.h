@@ -24,7 +24,7 @@ struct kv {
     bool compresses_pulls; /* it can compress the arrays that a server sends back, too */
     bool follows_gpus;     /* keys move to the GPU of their first value */
     bool is_server;        /* its pushes are parts of calls, which workers have clipped already */
-    bool together;         /* GPUs sum and copy together: see core/call_together.h */
+    bool together;         /* GPUs sum and copy together: see core/call_gpu.c */
     int (*check_push)(const call *c, kv_err *e); /* NULL, or refuses groups of a push */
     bool in_slots; /* slots and updater hold all that the store keeps, so that it can be saved and
                       take part in transactions */

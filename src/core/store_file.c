@@ -122,7 +122,7 @@ static void add_remarks(image *im, const kv *store)
 
 int store_file_take_arrays(image *im, const kv *store, kv_err *e)
 {
-    char number[32], text[SLOT_KEY_TEXT];
+    char number[32];
     int rc = check_saveable(store, e);
     *im = (image){.plain = true};
     if (rc)
@@ -132,7 +132,7 @@ int store_file_take_arrays(image *im, const kv *store, kv_err *e)
         if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
             kv_err_set(&im->why, KV_E_UNSUPPORTED,
                        "key %s is row_sparse, which files of other tools cannot hold",
-                       slot_key_text(text, &s->key));
+                       SLOT_KEY(&s->key));
         image_array(im, "", image_key(number, &s->key), s->stored);
     }
     add_remarks(im, store);
@@ -390,10 +390,9 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
         return rc; /* the order of the file, and no counts */
     qsort(c->sorted, (size_t)c->n, sizeof *c->sorted, by_key);
     for (int64_t i = 1; i < c->n; i++) {
-        char text[SLOT_KEY_TEXT];
         if (by_key(&c->sorted[i - 1], &c->sorted[i]) == 0)
             return file_bad(e, KV_E_FORMAT, c->f->path, "the key %s stands in it twice",
-                       slot_key_text(text, &c->sorted[i].key));
+                       SLOT_KEY(&c->sorted[i].key));
     }
     return read_lists(c, text_keys, e);
 }

@@ -11,25 +11,21 @@ int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
 {
     kv_assert(!t->is_open, "a transaction begins in one that keeps %lld slots",
               (long long)t->nslots);
-    transaction_slot *kept = mem_alloc(slots->n, sizeof *kept, e);
+    slot *kept = mem_alloc(slots->n, sizeof *kept, e);
     if (!kept)
         return KV_E_MEMORY;
     transaction begun = {.is_open = true, .slots = kept, .changes = changes, .compression = *c};
     for (int64_t i = 0; i < slots->n; i++) {
-        const slot *s = &slots->items[i];
-        slot_state *state;
-        residuals *owed;
-        if (residuals_share(&owed, s->residuals, e) || slot_state_share(&state, s->state, e)) {
-            residuals_free(owed);
+        slot s = slots->items[i];
+        if (residuals_share(&s.residuals, s.residuals, e) ||
+            slot_state_share(&s.state, s.state, e)) {
+            residuals_free(s.residuals);
             updater none;
             transaction_commit(&begun, &none);
             return KV_E_MEMORY;
         }
-        kept[begun.nslots++] = (transaction_slot){.stored = kv_array_ref(s->stored),
-                                                  .pushes = s->pushes,
-                                                  .updates = s->updates,
-                                                  .state = state,
-                                                  .residuals = owed};
+        kv_array_ref(s.stored);
+        kept[begun.nslots++] = s;
     }
     if (u->kind == UPDATER_RULE)
         optimizer_mark_take(u->optimizer, &begun.mark);
@@ -46,14 +42,6 @@ bool transaction_keep_updater(transaction *t, const updater *old)
     return true;
 }
 
-static void forget_keys(transaction *t)
-{
-    for (int64_t i = 0; i < t->nslots; i++) {
-        mem_free((char *)t->slots[i].key.name);
-        t->slots[i].key = (kv_key){0};
-    }
-}
-
 int transaction_keep_keys(transaction *t, const slot_table *slots, kv_err *e)
 {
     if (!t->is_open || t->has_keys)
@@ -64,7 +52,10 @@ int transaction_keep_keys(transaction *t, const slot_table *slots, kv_err *e)
         const slot *s = &slots->items[i];
         kv_key key = s->key;
         if (key.name && !(key.name = mem_text(key.name, strlen(key.name), e))) {
-            forget_keys(t);
+            while (i-- > 0) {
+                mem_free((char *)t->slots[i].key.name);
+                t->slots[i].key = slots->items[i].key;
+            }
             return KV_E_MEMORY;
         }
         t->slots[i].key = key;
@@ -81,16 +72,8 @@ static void put_back_slots(transaction *t, slot_table *slots)
 {
     slot_truncate(slots, 0);
     for (int64_t i = 0; i < t->nslots; i++) {
-        transaction_slot *kept = &t->slots[i];
-        slot_put_back(slots, &(slot){.key = kept->key,
-                                     .stored = kept->stored,
-                                     .pushes = kept->pushes,
-                                     .updates = kept->updates,
-                                     .state = kept->state,
-                                     .residuals = kept->residuals,
-                                     .told_ignored = kept->told_ignored,
-                                     .loaded = kept->loaded});
-        *kept = (transaction_slot){0};
+        slot_put_back(slots, &t->slots[i]);
+        t->slots[i] = (slot){0};
     }
     slots->lost_keys = t->lost_keys;
 }
@@ -104,18 +87,10 @@ static void restore_slots(transaction *t, slot_table *slots)
         return;
     slot_truncate(slots, t->nslots);
     for (int64_t i = 0; i < t->nslots; i++) {
-        slot *s = &slots->items[i];
-        kv_array *now = s->stored;
-        s->stored = t->slots[i].stored;
-        t->slots[i].stored = now;
-        s->pushes = t->slots[i].pushes;
-        s->updates = t->slots[i].updates;
-        slot_state *state = s->state;
-        s->state = t->slots[i].state;
-        t->slots[i].state = state;
-        residuals *owed = s->residuals;
-        s->residuals = t->slots[i].residuals;
-        t->slots[i].residuals = owed;
+        slot now = slots->items[i];
+        slots->items[i] = t->slots[i];
+        slots->items[i].told_ignored = now.told_ignored;
+        t->slots[i] = now;
     }
 }
 
@@ -142,20 +117,18 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, c
     transaction_commit(t, gone); /* frees the state that was undone */
 }
 
-static void transaction_slot_release(transaction_slot *s)
-{
-    kv_array_unref(s->stored);
-    slot_state_free(s->state);
-    residuals_free(s->residuals);
-    mem_free((char *)s->key.name);
-}
-
 void transaction_commit(transaction *t, updater *gone)
 {
     kv_assert(t->is_open || (t->nslots == 0 && !t->has_updater),
               "a transaction that is not open keeps %lld slots", (long long)t->nslots);
-    for (int64_t i = 0; i < t->nslots; i++)
-        transaction_slot_release(&t->slots[i]);
+    for (int64_t i = 0; i < t->nslots; i++) {
+        slot *s = &t->slots[i];
+        kv_array_unref(s->stored);
+        slot_state_free(s->state);
+        residuals_free(s->residuals);
+        if (t->has_keys)
+            mem_free((char *)s->key.name);
+    }
     mem_free(t->slots);
     optimizer_mark_release(&t->mark);
     *gone = t->has_updater ? t->updater : (updater){0};

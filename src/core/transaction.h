@@ -14,21 +14,11 @@
 #include "core/slot.h"
 #include "core/updater.h"
 
-/* A slot as it was when the transaction began. */
-typedef struct transaction_slot {
-    kv_array *stored; /* a reference */
-    int64_t pushes, updates;
-    slot_state *state;    /* with the same arrays */
-    residuals *residuals; /* the same */
-    kv_key key;           /* transaction.has_keys; a name is a copy */
-    bool told_ignored;    /* likewise */
-    bool loaded;          /* likewise */
-} transaction_slot;
-
 /* All zero: none is open. */
 typedef struct transaction {
     bool is_open;
-    transaction_slot *slots; /* of the first nslots of the table */
+    slot *slots; /* the first nslots of the table as they were, with references to their arrays;
+                    their keys are borrowed until has_keys */
     int64_t nslots;
     bool has_keys;    /* keys were deleted or renamed since, or are about to be */
     bool lost_keys;   /* of the table before that */

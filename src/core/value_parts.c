@@ -142,11 +142,7 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     if ((rc = kv_array_read(data, &given, e)) == KV_OK &&
         (rc = kv_array_write_rows(a, &to, e)) == KV_OK)
         memcpy(to, given, (size_t)kv_array_bytes(data));
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return array_give(rc, out, a);
 }
 
 /* The rows and their ids, two tensors, are copied into one array, so they are never read later. */
@@ -254,13 +250,12 @@ static int read_tensor(reader *r, int64_t i)
 /* No position is missing. */
 static int check_slot(const reader *r, int64_t number)
 {
-    char key[SLOT_KEY_TEXT];
     const residuals *owed = r->p->items[number];
     for (int64_t i = 0; owed && i < owed->n; i++)
         if (!owed->items[i])
             return kv_err_set(r->e, KV_E_FORMAT,
                               "%s: the residual of key %s at position %lld is missing", r->path,
-                              slot_key_text(key, &r->t->items[number].key), (long long)i);
+                              SLOT_KEY(&r->t->items[number].key), (long long)i);
     return KV_OK;
 }
 

@@ -11,8 +11,6 @@
 #include "base/map.h"
 #include "core/call_small.h"
 #include "core/call_trace.h"
-#include "core/pull.h"
-#include "core/push.h"
 #include "core/store.h"
 
 int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e)
@@ -44,7 +42,6 @@ static int open_device(kv *store, const kv_opt *opts, int nopts, void **self, kv
 static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *value,
                     bool compressed, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
     int64_t number = slot_find(t, key, -1);
     int rc = slot_check_kind(t, key, e);
     if (rc == KV_OK && compressed)
@@ -53,11 +50,8 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
         return rc;
     if (number >= 0 && number < old_n)
         return slot_refuse_inited(key, e);
-    if (number >= 0) {
-        kv_err_set(e, KV_E_KEY, "key %s stands twice in the call", slot_key_text(text, key));
-        kv_err_key(e, key);
-        return KV_E_KEY;
-    }
+    if (number >= 0)
+        return slot_error(e, KV_E_KEY, key, NULL, "key %s stands twice in the call", SLOT_KEY(key));
     kv_array *stored = NULL;
     rc = kv_array_dup(&stored, value, kv_array_dtype(value), (kv_ctx){KV_CPU, 0}, e);
     if (rc == KV_OK && (rc = slot_add(t, key, stored, e)))
@@ -98,7 +92,7 @@ int local_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e
     kv *s = self;
     call *c;
     bool did;
-    int rc = call_direct_push(s, values, &did, e);
+    int rc = call_direct(s, values, NULL, &did, e);
     if (!rc && !did)
         rc = call_in_batches(s, &push_ops, values, false, &did, e);
     if (rc || did)
@@ -122,7 +116,7 @@ int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
     kv *s = self;
     call *c;
     bool did;
-    int rc = call_direct_pull(s, outs, &did, e);
+    int rc = call_direct(s, NULL, outs, &did, e);
     if (!rc && !did)
         rc = call_in_batches(s, &pull_ops, outs, false, &did, e);
     s->pulled_dense |= did; /* both take default arrays alone */
@@ -228,7 +222,7 @@ int local_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, con
     kv *s = self;
     call *push, *pull = NULL;
     bool in_place = outs == values, did = false;
-    int rc = call_direct_pushpull(s, values, outs, &did, e);
+    int rc = call_direct(s, values, outs, &did, e);
     s->pulled_dense |= did;
     if (!rc && !did && in_place)
         rc = call_in_batches(s, &push_ops, values, true, &did, e);

@@ -15,58 +15,39 @@
 
 static int check_dense(const kv *store, const kv_pairs *p, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    for (int64_t i = 0; i < p->n; i++) {
-        if (p->arrays[i]->storage == KV_DEFAULT)
-            continue;
-        kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays, as for key %s",
-                   store->type, slot_key_text(text, &p->keys[i]));
-        kv_err_hint(e, "the type device does; kv_array_to_dense makes an array dense");
-        kv_err_key(e, &p->keys[i]);
-        return KV_E_UNSUPPORTED;
-    }
+    for (int64_t i = 0; i < p->n; i++)
+        if (p->arrays[i]->storage != KV_DEFAULT)
+            return slot_error(e, KV_E_UNSUPPORTED, &p->keys[i],
+                              "the type device does; kv_array_to_dense makes an array dense",
+                              "the type \"%s\" takes no row_sparse arrays, as for key %s",
+                              store->type, SLOT_KEY(&p->keys[i]));
     return KV_OK;
-}
-
-static int refuse(const call_group *g, kv_err *e)
-{
-    kv_err_hint(e, "the type device sums values wherever they are");
-    kv_err_key(e, &g->key);
-    return KV_E_UNSUPPORTED;
 }
 
 /* Several values lie on one GPU each. One value may lie anywhere: there is nothing to sum. */
 static int check_group(const call *c, const call_group *g, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
+    const char *hint = "the type device sums values wherever they are";
     uint64_t seen = 0;
-    if (g->n > 1 && g->target->dtype == KV_BOOL) {
-        kv_err_set(e, KV_E_UNSUPPORTED, "key %s is bool, which NCCL cannot sum",
-                   slot_key_text(text, &g->key));
-        return refuse(g, e);
-    }
-    if (g->n > 1 && !g->same_dtype) {
-        kv_err_set(e, KV_E_UNSUPPORTED,
-                   "the values of key %s have not all the dtype of the key, %s, in which NCCL "
-                   "sums",
-                   slot_key_text(text, &g->key), kv_dtype_name((kv_dtype)g->target->dtype));
-        return refuse(g, e);
-    }
+    if (g->n > 1 && g->target->dtype == KV_BOOL)
+        return slot_error(e, KV_E_UNSUPPORTED, &g->key, hint,
+                          "key %s is bool, which NCCL cannot sum", SLOT_KEY(&g->key));
+    if (g->n > 1 && !g->same_dtype)
+        return slot_error(e, KV_E_UNSUPPORTED, &g->key, hint,
+                          "the values of key %s have not all the dtype of the key, %s, in which "
+                          "NCCL sums",
+                          SLOT_KEY(&g->key), kv_dtype_name((kv_dtype)g->target->dtype));
     for (int64_t i = 0; i < g->n && g->n > 1; i++) {
         const kv_array *a = c->values[g->first + i];
-        if (!mirror_has(a)) {
-            kv_err_set(e, KV_E_UNSUPPORTED,
-                       "value %lld of key %s is not on a GPU, and NCCL sums on GPUs",
-                       (long long)i + 1, slot_key_text(text, &g->key));
-            return refuse(g, e);
-        }
+        if (!mirror_has(a))
+            return slot_error(e, KV_E_UNSUPPORTED, &g->key, hint,
+                              "value %lld of key %s is not on a GPU, and NCCL sums on GPUs",
+                              (long long)i + 1, SLOT_KEY(&g->key));
         uint64_t bit = (uint64_t)1 << mirror_gpu(a);
-        if (seen & bit) {
-            kv_err_set(e, KV_E_UNSUPPORTED,
-                       "two values of key %s are on gpu(%d), and NCCL takes one of each GPU",
-                       slot_key_text(text, &g->key), mirror_gpu(a));
-            return refuse(g, e);
-        }
+        if (seen & bit)
+            return slot_error(e, KV_E_UNSUPPORTED, &g->key, hint,
+                              "two values of key %s are on gpu(%d), and NCCL takes one of each GPU",
+                              SLOT_KEY(&g->key), mirror_gpu(a));
         seen |= bit;
     }
     return KV_OK;

@@ -6,7 +6,7 @@
 #include "py_batch.h"
 #include "py_dlpack.h"
 #include "py_pairs.h"
-#include "py_task.h"
+#include "py_wait.h"
 
 PyObject *py_array_new(PyTypeObject *class, kv_array *a)
 {

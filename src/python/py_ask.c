@@ -1,9 +1,8 @@
 /* Questions about a store: its keys, and its description. */
-#include "py_ask.h"
+#include "py_store.h"
 
 #include "py_pairs.h"
-#include "py_store.h"
-#include "py_task.h"
+#include "py_wait.h"
 
 PyObject *py_ask_capable(PyObject *self, PyObject *what)
 {

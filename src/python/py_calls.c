@@ -1,10 +1,9 @@
 /* Calls that move arrays. */
-#include "py_calls.h"
+#include "py_store.h"
 
 #include <string.h>
 
 #include "py_pairs.h"
-#include "py_store.h"
 #include "py_wait.h"
 
 /* A call of a store. It outlives the function of Python that began it where that is interrupted. */

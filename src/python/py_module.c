@@ -1,15 +1,12 @@
 /* The module: what it is made of. */
-#include "py_module.h"
+#include "py_state.h"
 
 #include <stdlib.h>
 
 #include "py_array.h"
-#include "py_ask.h"
 #include "py_batch.h"
-#include "py_open.h"
 #include "py_pairs.h"
 #include "py_store.h"
-#include "py_type.h"
 
 /* Takes an attribute of the configuration. Returns false with an exception. */
 static bool take(PyObject *from, const char *name, PyObject **to)

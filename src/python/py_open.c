@@ -1,9 +1,9 @@
 /* Stores are opened and closed, and lists of arrays read and written. */
-#include "py_open.h"
+#include "py_store.h"
 
 #include "py_array.h"
 #include "py_pairs.h"
-#include "py_task.h"
+#include "py_wait.h"
 
 static int call_create(py_task *t, kv_err *e)
 {

@@ -96,4 +96,7 @@ extern _Thread_local int py_updaters;
  * many others is dropped. */
 void py_note(void *arg, const char *text);
 
+/* The extension module kvstore._kvstore. */
+PyMODINIT_FUNC PyInit__kvstore(void);
+
 #endif

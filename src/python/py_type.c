@@ -1,13 +1,8 @@
 /* The class of stores. */
-#include "py_type.h"
-
-#include "py_ask.h"
-#include "py_calls.h"
-#include "py_open.h"
-#include "py_pairs.h"
 #include "py_store.h"
-#include "py_task.h"
-#include "py_updater.h"
+
+#include "py_pairs.h"
+#include "py_wait.h"
 
 /* How a store is told of a name with options. */
 typedef int (*set_named)(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
@@ -154,6 +149,15 @@ static PyObject *wait_method(PyObject *self, PyObject *none)
     return result;
 }
 
+/* Makes the call of a task that holds all that it needs, and ends it; good: it does hold it. */
+static PyObject *run(py_task *t, bool good, bool always)
+{
+    if (good)
+        return py_task_run(t, always) ? py_task_result(t) : NULL;
+    py_task_free(t);
+    return NULL;
+}
+
 /* Calls with a path: _file(name, path). */
 static int save_states(kv *store, const char *path, kv_err *e)
 {
@@ -191,11 +195,7 @@ static PyObject *file(PyObject *self, PyObject *const *args, Py_ssize_t n)
         what++;
     t->what = what;
     t->text = path;
-    if (!py_batch_keep(t->batch, args[1])) {
-        py_task_free(t);
-        return NULL;
-    }
-    return py_task_run(t, true) ? py_task_result(t) : NULL;
+    return run(t, py_batch_keep(t->batch, args[1]), true);
 }
 
 static int call_command(py_task *t, kv_err *e)
@@ -214,11 +214,7 @@ static PyObject *send_command(PyObject *self, PyObject *const *args, Py_ssize_t 
         return NULL;
     t->number = (int)head;
     t->text = body;
-    if (!py_batch_keep(t->batch, args[1])) {
-        py_task_free(t);
-        return NULL;
-    }
-    return py_task_run(t, false) ? py_task_result(t) : NULL;
+    return run(t, py_batch_keep(t->batch, args[1]), false);
 }
 
 static int call_delete(py_task *t, kv_err *e)
@@ -229,15 +225,6 @@ static int call_delete(py_task *t, kv_err *e)
 static int call_rename(py_task *t, kv_err *e)
 {
     return kv_rename(t->kv, &t->keys[0], &t->keys[1], e);
-}
-
-/* Makes a call with the n keys of a task that holds them, and ends it. */
-static PyObject *run_with_keys(py_task *t, bool good)
-{
-    if (good)
-        return py_task_run(t, false) ? py_task_result(t) : NULL;
-    py_task_free(t);
-    return NULL;
 }
 
 /* delete(keys), rename(from, to) */
@@ -257,7 +244,7 @@ static PyObject *delete (PyObject *self, PyObject *keys)
         if (list)
             Py_XDECREF(key);
     }
-    return run_with_keys(t, good);
+    return run(t, good, false);
 }
 
 static PyObject *rename_key(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -268,9 +255,10 @@ static PyObject *rename_key(PyObject *self, PyObject *const *args, Py_ssize_t n)
     if (!t)
         return NULL;
     t->keys = PyMem_Malloc(2 * sizeof *t->keys);
-    return run_with_keys(t, (t->keys || PyErr_NoMemory()) &&
-                                py_pairs_key(args[0], &t->keys[0], t->batch) &&
-                                py_pairs_key(args[1], &t->keys[1], t->batch));
+    return run(t,
+               (t->keys || PyErr_NoMemory()) && py_pairs_key(args[0], &t->keys[0], t->batch) &&
+                   py_pairs_key(args[1], &t->keys[1], t->batch),
+               false);
 }
 
 /* ---- Attributes ---- */

@@ -1,10 +1,10 @@
 /* Python in the middle of a push. */
-#include "py_updater.h"
+#include "py_store.h"
 
 #include <string.h>
 
 #include "py_array.h"
-#include "py_task.h"
+#include "py_wait.h"
 
 typedef struct updater {
     PyObject *function;

@@ -482,7 +482,7 @@ static void compare_weight(replay *r, const cJSON *s, int step)
 static void compare_count(replay *r, const cJSON *s, int step)
 {
     const cJSON *want = replay_get(s, "num_update");
-    int64_t got = r->store->updater.optimizer->num_update;
+    int64_t got = r->store->updater.optimizer->now.num_update;
     if (cJSON_IsNumber(want) && !cJSON_IsNull(replay_get(s, "lr")) &&
         got != (int64_t)want->valuedouble)
         replay_fail(r, "step %d: num_update is %lld, not %g", step, (long long)got,

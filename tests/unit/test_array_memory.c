@@ -5,10 +5,8 @@
 
 #include "array/arrange.h"
 #include "array/dot.h"
-#include "array/pick.h"
 #include "array/reduce.h"
 #include "array/row_ids.h"
-#include "array/scan.h"
 #include "array/slice.h"
 #include "array/sort.h"
 #include "array/sparse.h"

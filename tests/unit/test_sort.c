@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/scan.h"
+#include "array/reduce.h"
 #include "base/stop.h"
 #include "test_array.h"
 

@@ -345,7 +345,7 @@ TEST(states_come_together_by_part)
     for (int is_async = 0; is_async < 2; is_async++) {
         make_all(is_async);
         CHECK_OK(states_visit(&w, KV_STATES_LOOK, check_states, NULL, &e));
-        CHECK_INT(w.store->updater.optimizer->num_update, is_async ? 3 : 0);
+        CHECK_INT(w.store->updater.optimizer->now.num_update, is_async ? 3 : 0);
         CHECK_INT(w.store->slots.items[1].updates, is_async ? 3 : 0);
         CHECK(!w.store->slots.items[1].state->master);
         free_all();
@@ -446,7 +446,7 @@ static int damaged_look(void)
     CHECK(rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_VALUE || rc == KV_E_INTERNAL ||
           rc == KV_E_KEY || rc == KV_E_DTYPE || rc == KV_E_SHAPE || rc == KV_E_UNSUPPORTED);
     CHECK(!rc || strlen(e.text) > 0);
-    CHECK_INT(w.store->updater.optimizer->num_update, 0);
+    CHECK_INT(w.store->updater.optimizer->now.num_update, 0);
     CHECK_INT(w.store->slots.items[0].updates, 0);
     return rc;
 }
@@ -512,7 +512,7 @@ static int load(void *arg, kv_err *e)
 {
     (void)arg;
     (void)e;
-    w.store->updater.optimizer->num_update = 9;
+    w.store->updater.optimizer->now.num_update = 9;
     w.store->slots.items[0].updates = 7;
     w.store->slots.items[1].updates = 8;
     return KV_OK;
@@ -522,7 +522,7 @@ static void check_counts(int64_t first, int64_t second, int64_t most)
 {
     CHECK_INT(w.store->slots.items[0].updates, first);
     CHECK_INT(w.store->slots.items[1].updates, second);
-    CHECK_INT(w.store->updater.optimizer->num_update, most);
+    CHECK_INT(w.store->updater.optimizer->now.num_update, most);
 }
 
 /* Another rank reads the mail of rank 0, all of it or nothing. */
@@ -537,7 +537,7 @@ TEST(states_damaged_for_another_worker)
     this_rank = 1;
     for (int64_t i = 0; i < (int64_t)mail.len; i++) {
         w.store->slots.items[0].updates = w.store->slots.items[1].updates = 1;
-        w.store->updater.optimizer->num_update = 2;
+        w.store->updater.optimizer->now.num_update = 2;
         damage.cut = i;
         CHECK(states_visit(&w, KV_STATES_LOAD, NULL, NULL, &e) != KV_OK && e.code);
         check_counts(1, 1, 2);

@@ -1,5 +1,5 @@
 /* Sums of one call, their norm, and the factor that scales them. */
-#include "core/clip_norm.h"
+#include "clip_norm.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,12 +67,6 @@ static void scale_elements(char *data, kv_dtype dtype, int64_t n, double by)
 
 /* ---- Sums ---- */
 
-static bool is_float(kv_dtype dtype)
-{
-    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16 || dtype == KV_FLOAT32 ||
-           dtype == KV_FLOAT64;
-}
-
 /* A value in the dtype of its key: it is converted before it is added, as in any push. */
 static int add_value(clip_norm *c, const kv_key *key, kv_array *value, kv_dtype dtype, int64_t at,
                      kv_err *e)
@@ -88,7 +82,6 @@ static int add_value(clip_norm *c, const kv_key *key, kv_array *value, kv_dtype 
 static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e)
 {
     kv_err unused = {0};
-    char text[SLOT_KEY_TEXT];
     int rc = KV_OK;
     *fine = true;
     for (int64_t i = 0; i < values->n && !rc && *fine; i++) {
@@ -99,13 +92,11 @@ static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *
         if (!*fine)
             continue;
         kv_dtype dtype = kv_array_dtype(s->stored);
-        if (is_float(dtype)) {
-            rc = add_value(c, key, values->arrays[i], dtype, i, e);
-        } else {
-            rc = kv_err_set(e, KV_E_DTYPE, "clip_global_norm cannot scale key %s, which is %s",
-                            slot_key_text(text, key), kv_dtype_name(dtype));
-            kv_err_key(e, key);
-        }
+        rc = kv_dtype_is_float(dtype)
+                 ? add_value(c, key, values->arrays[i], dtype, i, e)
+                 : slot_error(e, KV_E_DTYPE, key, NULL,
+                              "clip_global_norm cannot scale key %s, which is %s", SLOT_KEY(key),
+                              kv_dtype_name(dtype));
     }
     return rc;
 }
@@ -155,7 +146,7 @@ static void use_sums(clip_norm *c)
 
 /* A norm that is nan or infinite makes the factor nan or 0, as torch.nn.utils.clip_grad_norm_
  * does: what such gradients update shows it. */
-int clip_norm_scale(clip_norm *c, const optimizer *o, kv_err *e)
+static int scale(clip_norm *c, const optimizer *o, kv_err *e)
 {
     double norm = 0;
     int rc = norm_of(c->sums, &norm, e);
@@ -182,24 +173,40 @@ int clip_norm_check(const kv *store, kv_err *e)
            KV_E_UNSUPPORTED;
 }
 
-int clip_norm_take(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e)
-{
-    c->keys = mem_alloc(values->n, sizeof *c->keys, e);
-    c->arrays = c->keys ? mem_zalloc(values->n, sizeof *c->arrays, e) : NULL;
-    c->ntaken = values->n;
-    int rc = c->arrays ? collect(c, store, values, fine, e) : KV_E_MEMORY;
-    if (rc || !*fine)
-        clip_norm_release(c);
-    return rc;
-}
-
-void clip_norm_release(clip_norm *c)
+void clip_norm_end(clip_norm *c)
 {
     for (int64_t i = 0; c->arrays && i < c->ntaken; i++)
         kv_array_unref(c->arrays[i]);
     mem_free(c->keys);
     mem_free(c->arrays);
-    c->keys = NULL;
-    c->arrays = NULL;
-    c->ntaken = 0;
+    kv_free(c->sums);
+    c->sums = NULL;
+}
+
+int clip_norm_begin(clip_norm *c, const kv *store, const kv_pairs *values, kv_err *e)
+{
+    bool fine = true;
+    *c = (clip_norm){.pairs = *values};
+    if (!clip_norm_wanted(store))
+        return KV_OK;
+    int rc = clip_norm_check(store, e);
+    if (!rc && store->compression.code)
+        rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                        "clip_global_norm and gradient compression do not go together");
+    if (rc)
+        return rc;
+    c->ntaken = values->n;
+    c->keys = mem_alloc(values->n, sizeof *c->keys, e);
+    c->arrays = c->keys ? mem_zalloc(values->n, sizeof *c->arrays, e) : NULL;
+    rc = c->arrays ? collect(c, store, values, &fine, e) : KV_E_MEMORY;
+    const char *type = store->follows_gpus ? "device" : "local";
+    const kv_pairs pushed = {c->keys, c->arrays, values->n};
+    if (!rc && fine && !(rc = kv_create(type, NULL, 0, &c->sums, e)) &&
+        !(rc = c->sums->ops->push(c->sums->self, &pushed, NULL, e)) && !(rc = kv_wait(c->sums, e)))
+        rc = scale(c, store->updater.optimizer, e);
+    if (rc || !fine) {
+        clip_norm_end(c);
+        *c = (clip_norm){.pairs = *values};
+    }
+    return rc;
 }

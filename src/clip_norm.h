@@ -5,12 +5,12 @@
  * first update, so a push that clips makes them first, in arrays of their own; one that does not
  * pays nothing.
  */
-#ifndef CORE_CLIP_NORM_H
-#define CORE_CLIP_NORM_H
+#ifndef CLIP_NORM_H
+#define CLIP_NORM_H
 
 #include "core/store.h"
 
-/* The values of a call. All zero is none. */
+/* The values of a call. */
 typedef struct clip_norm {
     kv_pairs pairs; /* the caller's, or sums that were scaled */
     kv *sums;       /* the store that holds them, or NULL */
@@ -29,16 +29,11 @@ static inline bool clip_norm_wanted(const kv *store)
  * the norm of all. Error: unsupported. */
 int clip_norm_check(const kv *store, kv_err *e);
 
-/* Takes the values of a push, in the dtypes of their keys, to be summed: c->keys and c->arrays.
- * *fine: false when the push will refuse one; c holds nothing then. Errors: dtype (a key of
- * integers), memory; likewise. */
-int clip_norm_take(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e);
+/* Makes the pairs that a push of these values has to bring: of a store that clips their sums,
+ * scaled, for which it waits. Those that the push will refuse stay as they are. On an error c needs
+ * no release. Errors: unsupported, dtype (a key of integers), memory. */
+int clip_norm_begin(clip_norm *c, const kv *store, const kv_pairs *values, kv_err *e);
 
-/* Scales the sums, which stand in c->sums, and makes them the pairs of the call. Waits for them.
- * Error: memory. */
-int clip_norm_scale(clip_norm *c, const optimizer *o, kv_err *e);
-
-/* Releases all but the store of the sums. */
-void clip_norm_release(clip_norm *c);
+void clip_norm_end(clip_norm *c);
 
 #endif

@@ -1,0 +1,438 @@
+/* kv_describe: rows of fields, taken under the store's lock and handed to the caller's visitor
+ * without it. The comment of kv_describe lists the fields. */
+#include "kvstore.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "core/state_file.h"
+#include "core/state_parts.h"
+#include "core/store.h"
+#include "entry.h"
+#include "runtime.h"
+#include "vm/rule.h"
+
+#define SHAPE_TEXT (22 * KV_MAX_NDIM + 3) /* holds every shape */
+
+/* Rows of width fields each. All zero is none. */
+typedef struct describe {
+    arena memory; /* of texts */
+    kv_field *fields;
+    int64_t n, cap; /* fields */
+    int width;
+} describe;
+
+static void describe_release(describe *d)
+{
+    arena_release(&d->memory);
+    mem_free(d->fields);
+    *d = (describe){0};
+}
+
+/* Hands the rows over, one by one, until the visitor says otherwise, and releases them. */
+static int hand_over(describe *d, kv_visitor visit, void *arg, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < d->n && !rc; i += d->width)
+        rc = visit(arg, d->fields + i, d->width, e);
+    describe_release(d);
+    return rc;
+}
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+static int add(describe *d, const char *name, const char *text, int64_t number, kv_err *e)
+{
+    const char *copy = text ? arena_text(&d->memory, text, strlen(text), e) : NULL;
+    if ((text && !copy) || mem_grow(&d->fields, &d->cap, d->n + 1, sizeof *d->fields, e))
+        return KV_E_MEMORY;
+    d->fields[d->n++] = (kv_field){name, copy, number};
+    return KV_OK;
+}
+
+/* Adds the text that b holds, and releases b. */
+static int add_buf(describe *d, const char *name, buf *b, kv_err *e)
+{
+    int rc = buf_check(b, e);
+    if (!rc)
+        rc = add(d, name, buf_text(b), 0, e);
+    buf_release(b);
+    return rc;
+}
+
+/* The digits of a number without its kind: "0.1" of "float 0.1". */
+static const char *digits(const char *text)
+{
+    const char *blank = strchr(text, ' ');
+    return blank ? blank + 1 : text;
+}
+
+/* ---- The optimizer --------------------------------------------------------------------------- */
+
+/* A float, or a number of any kind. */
+static int add_number(describe *d, const char *name, host x, kv_err *e)
+{
+    buf text = {0};
+    state_parts_number(&text, x);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = add(d, name, digits(buf_text(&text)), 0, e);
+    buf_release(&text);
+    return rc;
+}
+
+/* A learning rate takes the place of the base of schedules that decay by a factor; poly and cosine
+ * run from the base of the call all the same. */
+static int add_schedule(describe *d, const optimizer *o, kv_err *e)
+{
+    buf text = {0};
+    lr_schedule shown = o->now.schedule;
+    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+    if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
+        shown.base_lr_orig = host_number(rate);
+    lr_schedule_print(&shown, &text);
+    return add_buf(d, "schedule", &text, e);
+}
+
+/* Takes the topic "optimizer" of a store whose lock is held. Errors: usage (no optimizer is in
+ * use), unsupported (the updater is a C function), memory; d needs no release then. */
+static int describe_optimizer(describe *d, const kv *store, kv_err *e)
+{
+    *d = (describe){0};
+    int rc = state_file_check(store, e);
+    if (rc)
+        return rc;
+    const optimizer *o = store->updater.optimizer;
+    if ((rc = add(d, "optimizer", updater_name(&store->updater), 0, e)) == KV_OK &&
+        (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
+        rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
+    if (!rc && o->scheduled)
+        rc = add_schedule(d, o, e);
+    buf reads = {0};
+    optimizer_reads_text(o, &reads);
+    if (!rc && (reads.len > 0 || reads.failed))
+        rc = add_buf(d, "reads", &reads, e);
+    buf_release(&reads);
+    for (int i = 0; i < o->nstates && !rc; i++) {
+        const char *name = arena_text(&d->memory, o->states[i].name, strlen(o->states[i].name), e);
+        if (!name)
+            rc = KV_E_MEMORY;
+        else if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
+            rc = add_number(d, name, o->now.shared[i], e);
+    }
+    d->width = (int)d->n;
+    if (rc)
+        describe_release(d);
+    return rc;
+}
+
+/* ---- States ---------------------------------------------------------------------------------- */
+
+/* One thing that is kept for a key: an array, or a number. */
+typedef struct kept {
+    const char *state; /* "": the key keeps nothing */
+    const kv_array *array;
+    const host *number;
+} kept;
+
+static int add_form(describe *d, const kept *k, kv_err *e)
+{
+    char shape[SHAPE_TEXT] = "";
+    buf number = {0};
+    const char *dtype = k->array    ? kv_dtype_name(kv_array_dtype(k->array))
+                        : k->number ? host_kind_name(k->number->kind)
+                                    : "";
+    if (k->array)
+        kv_shape_text(shape, sizeof shape, kv_array_ndim(k->array), kv_array_shape(k->array));
+    if (k->number)
+        state_parts_number(&number, *k->number);
+    int rc = buf_check(&number, e);
+    if (!rc && (rc = add(d, "dtype", dtype, 0, e)) == KV_OK &&
+        (rc = add(d, "shape", shape, 0, e)) == KV_OK)
+        rc = add(d, "value", k->number ? digits(buf_text(&number)) : "", 0, e);
+    buf_release(&number);
+    return rc;
+}
+
+static int add_row(describe *d, const slot *s, const kept *k, kv_err *e)
+{
+    int rc = add(d, "key", s->key.name, s->key.id, e);
+    if (!rc && (rc = add(d, "state", k->state, 0, e)) == KV_OK &&
+        (rc = add_form(d, k, e)) == KV_OK &&
+        (rc = add(d, "bytes", NULL, k->array ? kv_array_bytes(k->array) : 0, e)) == KV_OK)
+        rc = add(d, "t", NULL, s->updates, e);
+    return rc;
+}
+
+static int add_slot(describe *d, const kv *store, const slot *s, kv_err *e)
+{
+    const optimizer *o = store->updater.optimizer;
+    const slot_state *state = s->state;
+    int64_t before = d->n;
+    int rc = KV_OK;
+    if (state && state->master)
+        rc = add_row(d, s, &(kept){STATE_MASTER, state->master, NULL}, e);
+    for (int i = 0; i < o->nstates && state && !rc; i++) {
+        bool number = o->states[i].how == STATE_KEY;
+        if (o->states[i].how == STATE_SHARED || !(state->have >> i & 1))
+            continue;
+        rc = add_row(d, s,
+                     &(kept){o->states[i].name, number ? NULL : state->arrays[i],
+                             number ? &state->numbers[i] : NULL},
+                     e);
+    }
+    return rc || d->n > before ? rc : add_row(d, s, &(kept){"", NULL, NULL}, e);
+}
+
+/* Rows of `width` fields for the slots in the order of updates. */
+static int add_slots(describe *d, kv *store, int width,
+                     int (*add_one)(describe *d, const kv *store, const slot *s, kv_err *e),
+                     kv_err *e)
+{
+    int rc = KV_OK;
+    *d = (describe){.width = width};
+    for (int64_t i = 0; i < store->slots.n && !rc; i++) {
+        int64_t number;
+        rc = slot_in_order(&store->slots, i, &number, e);
+        if (!rc)
+            rc = add_one(d, store, &store->slots.items[number], e);
+    }
+    if (rc)
+        describe_release(d);
+    return rc;
+}
+
+/* The same of the topic "states". */
+static int describe_states(describe *d, kv *store, kv_err *e)
+{
+    int rc = state_file_check(store, e);
+    return rc ? rc : add_slots(d, store, 7, add_slot, e);
+}
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *e)
+{
+    (void)store;
+    int rc = add(d, "key", s->key.name, s->key.id, e);
+    if (!rc && (rc = add(d, "round", NULL, s->pushes, e)) == KV_OK &&
+        (rc = add(d, "newest", NULL, s->pushes, e)) == KV_OK &&
+        (rc = add(d, "ahead", NULL, 0, e)) == KV_OK &&
+        (rc = add(d, "pushed", "", 0, e)) == KV_OK)
+        rc = add(d, "missing", "", 0, e);
+    return rc;
+}
+
+/* Takes the topic "rounds" of a store that keeps everything in slots: no worker is ahead. Errors:
+ * memory; d needs no release then. */
+static int describe_rounds(describe *d, kv *store, kv_err *e)
+{
+    return add_slots(d, store, 6, add_slot_rounds, e);
+}
+
+/* ---- The topics ------------------------------------------------------------------------------ */
+
+static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    enum { STORE_FIELDS = 11 };
+    char name[96], how[COMPRESSION_TEXT], norm[NUM_TEXT_MAX] = "";
+    int64_t bytes = 0;
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    int64_t nkeys = store->slots.n;
+    for (int64_t i = 0; i < nkeys; i++)
+        bytes += kv_array_bytes(store->slots.items[i].stored);
+    snprintf(name, sizeof name, "%s", updater_name(&store->updater));
+    compression_print(how, &store->compression);
+    buf reads = {0};
+    if (store->updater.kind == UPDATER_RULE) {
+        optimizer_reads_text(store->updater.optimizer, &reads);
+        if (store->updater.optimizer->clip_norm > 0)
+            num_plain(norm, store->updater.optimizer->clip_norm, NUM_BINARY64);
+    }
+    int64_t moved = store->since_moved, whole = store->since_whole;
+    rc = store_leave(store, buf_check(&reads, e), e);
+    kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
+                         {.name = "type", .text = kv_type(store)},
+                         {.name = "rank", .number = kv_rank(store)},
+                         {.name = "num_workers", .number = kv_num_workers(store)},
+                         {.name = "updater", .text = name},
+                         {.name = "compression", .text = how},
+                         {.name = "keys", .number = nkeys},
+                         {.name = "bytes", .number = bytes}};
+    int n = STORE_FIELDS - 4;
+    if (whole > 0) {
+        fields[n++] = (kv_field){.name = "since_bytes", .number = moved};
+        fields[n++] = (kv_field){.name = "whole_bytes", .number = whole};
+    }
+    if (reads.len > 0)
+        fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
+    if (*norm)
+        fields[n++] = (kv_field){.name = "clip_global_norm", .text = norm};
+    if (store->ops->settings)
+        n += store->ops->settings(store->self, fields + n);
+    if (!rc)
+        rc = visit(arg, fields, n, e);
+    buf_release(&reads);
+    return rc;
+}
+
+static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    enum { RULE_FIELDS = 6 };
+    char name[96], *text = NULL;
+    bool lr = false, wd = false;
+    buf reads = {0}, schedule = {0};
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    const updater *u = &store->updater;
+    snprintf(name, sizeof name, "%s", updater_name(u));
+    if (u->kind != UPDATER_RULE) {
+        rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
+    } else {
+        const optimizer *o = u->optimizer;
+        optimizer_reads_text(o, &reads);
+        if (o->scheduled)
+            lr_schedule_print(&o->now.schedule, &schedule);
+        const rule_ast *tree = o->rule->ast;
+        lr = rule_reader(tree, "lr") || rule_reader(tree, "base_lr") ||
+             rule_lists(tree, "learning_rate");
+        wd = rule_reader(tree, "wd") || rule_lists(tree, "wd");
+        text = mem_text(o->rule->text, strlen(o->rule->text), e);
+        rc = text ? buf_check(&reads, e) : KV_E_MEMORY;
+        rc = rc ? rc : buf_check(&schedule, e);
+    }
+    rc = store_leave(store, rc, e);
+    kv_field fields[RULE_FIELDS] = {{.name = "rule", .text = name},
+                                    {.name = "text", .text = text},
+                                    {.name = "uses_lr", .number = lr},
+                                    {.name = "uses_wd", .number = wd}};
+    int n = RULE_FIELDS - 2;
+    if (reads.len > 0)
+        fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
+    if (schedule.len > 0)
+        fields[n++] = (kv_field){.name = "schedule", .text = buf_text(&schedule)};
+    if (!rc)
+        rc = visit(arg, fields, n, e);
+    buf_release(&reads);
+    buf_release(&schedule);
+    mem_free(text);
+    return rc;
+}
+
+/* "optimizer" or "states". */
+typedef struct rows_use {
+    kv *store;
+    describe rows;
+    bool states;
+} rows_use;
+
+static int list_rows(void *arg, kv_err *e)
+{
+    rows_use *u = arg;
+    return u->states ? describe_states(&u->rows, u->store, e)
+                     : describe_optimizer(&u->rows, u->store, e);
+}
+
+static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
+{
+    rows_use u = {.store = store, .states = states};
+    int rc = store_visit_states(store, KV_STATES_LOOK, list_rows, &u, e);
+    return rc ? rc : hand_over(&u.rows, visit, arg, e);
+}
+
+static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    int64_t n = store->nremarks; /* the texts stay until the store is freed, their list does not */
+    checkpoint_text *texts = mem_alloc(n, sizeof *texts, e);
+    if (texts && n > 0)
+        memcpy(texts, store->remark, (size_t)n * sizeof *texts);
+    rc = store_leave(store, texts ? KV_OK : KV_E_MEMORY, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = visit(arg,
+                   (kv_field[]){{.name = "name", .text = texts[i].name},
+                                {.name = "text", .text = texts[i].text}},
+                   2, e);
+    mem_free(texts);
+    return rc;
+}
+
+static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    kv_rank_info *rows = NULL;
+    int64_t n = 0;
+    int rc = store_look(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->cluster) {
+        rc = store->ops->cluster(store->self, &rows, &n, e);
+    } else {
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank", store->type);
+        kv_err_hint(e, "a store of all ranks of a job is of type dist_sync, or another dist_…");
+    }
+    rc = kv_assert_check(rc, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const kv_rank_info *r = &rows[i];
+        kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
+                        {"host", r->host, 0},              {"heard_ms", NULL, r->heard_ms},
+                        {"link", r->link, 0},              {"keys", NULL, r->keys},
+                        {"bytes", NULL, r->bytes},         {"rounds", NULL, r->rounds},
+                        {"open", NULL, r->open},           {"missing", r->missing, 0},
+                        {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
+        rc = visit(arg, f, sizeof f / sizeof *f, e);
+    }
+    mem_free(rows);
+    return rc;
+}
+
+static int visit_rounds(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    describe d;
+    int rc = store_look(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->rounds)
+        return kv_assert_check(store->ops->rounds(store->self, visit, arg, e), e);
+    if ((rc = store_enter(store, e)) || (rc = store_leave(store, describe_rounds(&d, store, e), e)))
+        return rc;
+    return hand_over(&d, visit, arg, e);
+}
+
+int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
+{
+    int rc = arg_given(topic, "topic", e);
+    if (rc || (rc = arg_given(visit, "visit", e)))
+        return rc;
+    if (strcmp(topic, "types") == 0)
+        return runtime_describe_types(visit, arg, e);
+    if (strcmp(topic, "gpus") == 0)
+        return runtime_describe_gpus(visit, arg, e);
+    if (strcmp(topic, "mpi") == 0)
+        return kv_assert_check(plugin_describe_mpi(visit, arg, e), e);
+    if (strcmp(topic, "store") == 0)
+        return describe_store(store, visit, arg, e);
+    if (strcmp(topic, "cluster") == 0)
+        return describe_cluster(store, visit, arg, e);
+    if (strcmp(topic, "rounds") == 0)
+        return visit_rounds(store, visit, arg, e);
+    if (strcmp(topic, "metadata") == 0)
+        return describe_metadata(store, visit, arg, e);
+    if (strcmp(topic, "rule") == 0)
+        return describe_rule(store, visit, arg, e);
+    bool states = strcmp(topic, "states") == 0;
+    if (states || strcmp(topic, "optimizer") == 0)
+        return describe_rows(store, states, visit, arg, e);
+    kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
+    kv_err_hint(e, store ? "types, gpus, mpi, store, cluster, rounds, metadata, rule, optimizer, "
+                                 "states"
+                         : "types, gpus, mpi");
+    return KV_E_USAGE;
+}
