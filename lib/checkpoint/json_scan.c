@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "io/json_numbers.h"
+#include "io/json.h"
 
 #define NUMBER_DIGITS 15
 
