@@ -33,8 +33,16 @@ typedef struct tensor_values {
     const char *named; /* the last part of the scales' name */
 } tensor_values;
 
-/* What the metadata of a GGUF file say of it as a part of a model, see gguf_split.h; count is 0
- * where they say nothing. */
+/* Which code a scale belongs to, by the shapes of both: see scales.c. */
+typedef struct scales_fit {
+    tensor_values how;    /* but for what is in which checkpoint, and the global scale */
+    int scale, global;    /* of the scales that were found; global: -1, there is none */
+    int packed;           /* numbers in an element of the codes: 1 or 2 */
+    size_t stem;          /* the name of the numbers is so much of that of the codes */
+} scales_fit;
+
+/* What the metadata of a GGUF file say of it as a part of a model, see gguf.h; count is 0 where
+ * they say nothing. */
 typedef struct gguf_split {
     int64_t no, count, tensors; /* no: from 0; tensors: -1, not said */
 } gguf_split;
@@ -117,5 +125,13 @@ const char *named_sort(named *names, int64_t n);
 /* Sorts the names of tensors that are to be written. Error: value (one is not UTF-8 or stands
  * twice). */
 int named_check(named *names, int64_t n, const char *path, kv_err *e);
+
+/* Checks where the data of the tensors from `first` on stand, all of one file: every byte belongs
+ * to exactly one. The data begin at `data` and end with the file; between two tensors, and behind
+ * the last, there may be as many bytes as make the next offset, counted from `data`, a multiple of
+ * alignment. Faults: overlaps, and bytes that belong to no tensor. Errors: format (data behind the
+ * end of the file), memory. */
+int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,
+                      kv_err *e);
 
 #endif

@@ -22,7 +22,7 @@
 #include "checkpoint/npz_write.h"
 #include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/shards.h"
+#include "checkpoint/shard_index.h"
 
 typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_PARAMS, OUT_FOLDER } out_kind;
 

@@ -8,7 +8,7 @@
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/inflate.h"
 #include "checkpoint/looks_like.h"
-#include "checkpoint/npz_type.h"
+#include "checkpoint/tensor_type.h"
 #include "checkpoint/torch.h"
 #include "checkpoint/zip.h"
 #include "io/npy.h"

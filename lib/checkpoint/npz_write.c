@@ -11,7 +11,7 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "checkpoint/inflate.h"
-#include "checkpoint/npz_type.h"
+#include "checkpoint/tensor_type.h"
 #include "checkpoint/zip.h"
 #include "io/npy.h"
 

@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "checkpoint/byte_reader.h"
 
 enum { V1 = 0xF993FAC8, V2, V3 };
 enum { DENSE, ROW_SPARSE, CSR };

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
-#include "checkpoint/data_layout.h"
 #include "checkpoint/json_scan.h"
 #include "checkpoint/looks_like.h"
 

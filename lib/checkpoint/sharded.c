@@ -12,7 +12,6 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf.h"
-#include "checkpoint/gguf_split.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/shard_index.h"
 

@@ -5,8 +5,9 @@
 
 #include "base/file.h"
 #include "base/utf8.h"
+#include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf_blocks.h"
-#include "checkpoint/scales_fit.h"
+#include "checkpoint/scales.h"
 #include "checkpoint/tensor_reader.h"
 
 /* ---- What is decoded ------------------------------------------------------------------------- */

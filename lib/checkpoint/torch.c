@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/inflate.h"
-#include "checkpoint/npz_type.h"
+#include "checkpoint/tensor_type.h"
 #include "checkpoint/torch_calls.h"
 
 #define PICKLE_BYTES_MAX ((int64_t)512 << 20)

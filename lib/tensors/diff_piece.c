@@ -1,7 +1,7 @@
 /* Equal pieces of one dtype are told by their bytes; others are compared block by block. Words of 8
  * bytes that are the same on both sides add nothing but their squares to the sums, the same to all
  * three of the cosine; words that differ are collected until they fill a block, which is decoded.
- * Blocks of finite numbers go through the loops of diff_loops.h, and those with a nan or an
+ * Blocks of finite numbers go through the loops of number_loops.h, and those with a nan or an
  * infinity, which are rare, element by element. */
 #include "tensors/diff_piece.h"
 
@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "checkpoint/tensor_codec.h"
-#include "tensors/diff_loops.h"
-#include "tensors/stat_loops.h"
+#include "tensors/number_loops.h"
 
 /* How two types are compared. */
 typedef enum method {
@@ -214,7 +213,7 @@ static void find_most(diff_sums *p, const blocks *x, double most)
 /* Numbers that are all finite. */
 static void add_finite(diff_sums *p, diff_lanes *lanes, blocks *x)
 {
-    int64_t m = x->n * x->width, padded = (m + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
+    int64_t m = x->n * x->width, padded = (m + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
     size_t size = x->wide ? sizeof(double) : sizeof(float);
     memset((char *)&x->a + (size_t)m * size, 0, (size_t)(padded - m) * size);
     memset((char *)&x->b + (size_t)m * size, 0, (size_t)(padded - m) * size);
@@ -302,7 +301,7 @@ static bool is_beyond(const diff_options *o, long double difference, long double
 
 static void add_integers(diff_sums *p, diff_lanes *lanes, const diff_options *o, blocks *x)
 {
-    int64_t padded = (x->n + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
+    int64_t padded = (x->n + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
     decode_integers(x->order_a, x->t[0], x->data[0], x->n);
     decode_integers(x->order_b, x->t[1], x->data[1], x->n);
     for (int64_t i = 0; i < x->n; i++) {

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
-#include "tensors/stat_loops.h"
+#include "tensors/number_loops.h"
 #include "tensors/walk.h"
 
 /* The statistics of a piece, or of several joined. */
