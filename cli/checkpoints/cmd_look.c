@@ -676,13 +676,6 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
 
 /* ---- --like ---------------------------------------------------------------------------------- */
 
-static bool same_shape(const tensor_info *a, const tensor_info *b)
-{
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 ||
-            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
-}
-
 /* One key, and the one of this name in the other checkpoint. */
 static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
                        const checkpoint *other, kv_err *e)
@@ -697,7 +690,7 @@ static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
     if (strcmp(tensor_info_type(t), tensor_info_type(o)) != 0) /* two odd ones are one type */
         rc = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
                  tensor_info_type(o));
-    if (rc == KV_OK && !same_shape(t, o))
+    if (rc == KV_OK && !tensor_same_shape(t->ndim, t->shape, o->ndim, o->shape))
         rc = add(f, t->name, file, e, "the shape is %s, in %s %s",
                  kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
                  kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));

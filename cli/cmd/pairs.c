@@ -490,9 +490,7 @@ int64_t value_files_batch(const value_files *f, const key_list *keys, int64_t fr
 
 static bool fits(const kv_info *info, const tensor_info *t)
 {
-    return t && t->ndim == info->ndim &&
-           (t->ndim == 0 ||
-            memcmp(t->shape, info->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
+    return t && tensor_same_shape(t->ndim, t->shape, info->ndim, info->shape);
 }
 
 int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys, bool init)

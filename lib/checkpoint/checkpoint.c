@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -43,8 +44,7 @@ int named_check(named *names, int64_t n, const char *path, kv_err *e)
     return KV_OK;
 }
 
-/* The first of this name, or -1. */
-static int64_t find_name(const named *names, int64_t n, const char *name)
+int64_t named_find(const named *names, int64_t n, const char *name)
 {
     int64_t low = 0, high = n;
     while (low < high) {
@@ -54,7 +54,7 @@ static int64_t find_name(const named *names, int64_t n, const char *name)
         else
             high = middle;
     }
-    return low < n && strcmp(names[low].name, name) == 0 ? names[low].i : -1;
+    return low < n && strcmp(names[low].name, name) == 0 ? low : -1;
 }
 
 /* ---- Building -------------------------------------------------------------------------------- */
@@ -113,6 +113,26 @@ int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_er
     return KV_OK;
 }
 
+int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e)
+{
+    int64_t n = c->ntexts - first, kept = first;
+    named *names = mem_alloc(n, sizeof *names, e);
+    if (!names)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        names[i] = (named){c->texts[first + i].name, first + i};
+    named_sort(names, n);
+    for (int64_t i = 1; i < n; i++)
+        if (strcmp(names[i - 1].name, names[i].name) == 0)
+            c->texts[names[last ? i - 1 : i].i].name = NULL;
+    for (int64_t i = first; i < c->ntexts; i++)
+        if (c->texts[i].name)
+            c->texts[kept++] = c->texts[i];
+    c->ntexts = kept;
+    mem_free(names);
+    return KV_OK;
+}
+
 static int fault(const checkpoint *c, kv_code code, const char *key, const char *path, kv_err *e,
                  const char *fmt, va_list ap)
 {
@@ -146,6 +166,12 @@ int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, cons
     code = fault(c, code, key, path, e, fmt, ap);
     va_end(ap);
     return code;
+}
+
+bool checkpoint_is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
 const char *checkpoint_base(const char *path)
@@ -219,6 +245,21 @@ int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err 
     return rc;
 }
 
+int checkpoint_read_file(checkpoint *c, const char *path, const char *what, checkpoint_reader *read,
+                         bool *whole, kv_err *e)
+{
+    input in;
+    struct stat about;
+    *whole = false;
+    /* opening a pipe would wait for its writer */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return file_bad(e, KV_E_IO, path, "%s has to be a regular file", what);
+    int rc = input_open(&in, path, e);
+    if (rc || (rc = checkpoint_add_file(c, &in, e)) || (!read && (rc = c->choose(c, &read, e))))
+        return rc;
+    return checkpoint_read(c, read, whole, e);
+}
+
 void checkpoint_close(checkpoint *c)
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
@@ -286,7 +327,8 @@ int checkpoint_has_numbers(const checkpoint *c, int64_t i, kv_err *e)
 
 int64_t checkpoint_find(const checkpoint *c, const char *name)
 {
-    return find_name(c->tensor_names, c->ntensors, name);
+    int64_t i = named_find(c->tensor_names, c->ntensors, name);
+    return i < 0 ? -1 : c->tensor_names[i].i;
 }
 
 int64_t checkpoint_metadata_count(const checkpoint *c)
@@ -301,8 +343,8 @@ const checkpoint_text *checkpoint_metadata_at(const checkpoint *c, int64_t i)
 
 const char *checkpoint_metadata(const checkpoint *c, const char *name)
 {
-    int64_t i = find_name(c->text_names, c->ntexts, name);
-    return i < 0 ? NULL : c->texts[i].text;
+    int64_t i = named_find(c->text_names, c->ntexts, name);
+    return i < 0 ? NULL : c->texts[c->text_names[i].i].text;
 }
 
 int64_t checkpoint_others(const checkpoint *c, const char **names, const char **model)

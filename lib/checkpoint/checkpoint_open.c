@@ -56,25 +56,12 @@ static int index_names(checkpoint *c, kv_err *e)
 /* Several files may have texts of the same name: the first one stays. */
 static int index_texts(checkpoint *c, kv_err *e)
 {
-    int64_t n = 0;
-    c->text_names = mem_alloc(c->ntexts, sizeof *c->text_names, e);
-    if (!c->text_names)
+    int rc = checkpoint_drop_texts(c, 0, false, e);
+    if (rc || !(c->text_names = mem_alloc(c->ntexts, sizeof *c->text_names, e)))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->ntexts; i++)
         c->text_names[i] = (named){c->texts[i].name, i};
     named_sort(c->text_names, c->ntexts);
-    for (int64_t i = 1; i < c->ntexts; i++) {
-        if (strcmp(c->text_names[i].name, c->text_names[i - 1].name) == 0)
-            c->texts[c->text_names[i].i].name = NULL;
-    }
-    for (int64_t i = 0; i < c->ntexts; i++) {
-        if (c->texts[i].name)
-            c->texts[n++] = c->texts[i];
-    }
-    c->ntexts = n;
-    for (int64_t i = 0; i < n; i++)
-        c->text_names[i] = (named){c->texts[i].name, i};
-    named_sort(c->text_names, n);
     return KV_OK;
 }
 
@@ -301,7 +288,7 @@ static int add_memory(checkpoint *c, const tensor_info *t, const void *data, kv_
     input in;
     tensor_info info = {.name = t->name, .type = t->type, .ndim = t->ndim, .shape = t->shape};
     info.elements = tensor_elements(t->ndim, t->shape);
-    info.bytes = info.elements < 0 ? -1 : tensor_type_bytes(t->type, info.elements);
+    info.bytes = tensor_type_bytes(t->type, info.elements);
     info.stored_bytes = info.bytes;
     info.file = (int)c->nfiles;
     if (info.bytes < 0)

@@ -391,7 +391,7 @@ static int check_size(const reading *r, const described *d, tensor_info *t, bool
             "which have %lld elements",
             NAME(r), shape, tensor_type_name(t->type), (long long)run);
     t->elements = tensor_elements(t->ndim, t->shape);
-    t->bytes = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    t->bytes = tensor_type_bytes(t->type, t->elements);
     if (t->bytes < 0 || t->bytes > HUGE_OFFSET)
         return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
     if (d->offset % (uint64_t)r->alignment)
@@ -562,7 +562,6 @@ static int read_part(parts *p, int no, kv_err *e)
 {
     checkpoint *c = p->c;
     struct stat about;
-    input in;
     bool whole;
     int64_t texts = c->ntexts;
     buf_clear(&p->path);
@@ -572,22 +571,17 @@ static int read_part(parts *p, int no, kv_err *e)
     int rc = buf_check(&p->path, e);
     if (rc)
         return rc;
-    bool there = stat(path, &about) == 0;
-    if (!there && (errno == ENOENT || errno == ENOTDIR)) {
+    if (stat(path, &about) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         p->whole = false;
         return checkpoint_fault_at(c, KV_E_FORMAT, NULL, path, e,
                                    "part %d of %d of the split model is not there", no,
                                    p->named.count);
     }
-    /* opening a pipe would wait for its writer */
-    if (there && !S_ISREG(about.st_mode))
-        return file_bad(e, KV_E_IO, path, "a part has to be a regular file");
-    if ((rc = input_open(&in, path, e)) || (rc = checkpoint_add_file(c, &in, e)))
+    if ((rc = checkpoint_read_file(c, path, "a part", gguf_read, &whole, e)))
         return rc;
     p->file[no - 1] = (int)c->nfiles - 1;
-    rc = checkpoint_read(c, gguf_read, &whole, e);
     p->whole &= whole;
-    if (!rc && whole)
+    if (whole)
         rc = check_part(p, no, e);
     if (no > 1)
         c->ntexts = texts;

@@ -76,10 +76,8 @@ void inflate_free(inflate_stream *s)
     mem_free(s);
 }
 
-int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name,
-                  kv_err *e)
+void inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name)
 {
-    (void)e;
     inflateReset(&s->z);
     s->z.avail_in = 0;
     s->in = in;
@@ -88,7 +86,6 @@ int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, con
     s->left = n;
     s->step = FIRST_BYTES;
     s->ended = false;
-    return KV_OK;
 }
 
 static int refill(inflate_stream *s, kv_err *e)
@@ -317,11 +314,9 @@ void inflate_free(inflate_stream *s)
     (void)s;
 }
 
-int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name,
-                  kv_err *e)
+void inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name)
 {
     (void)s, (void)in, (void)at, (void)n, (void)name;
-    return inflate_there(e);
 }
 
 int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e)

@@ -192,7 +192,7 @@ bool scales_block_size(int64_t block[2], const char *model)
     bool found = false;
     const char *slash = strrchr(model, '/');
     block[0] = block[1] = BLOCK_SIZE;
-    if (stat(model, &about) == 0 && S_ISDIR(about.st_mode))
+    if (checkpoint_is_folder(model))
         buf_printf(&path, "%s/config.json", model);
     else
         buf_printf(&path, "%.*sconfig.json", slash ? (int)(slash - model) + 1 : 0, model);

@@ -2,7 +2,6 @@
 #include "checkpoint/shard_index.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,6 +9,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 #include "checkpoint/json_scan.h"
+#include "io/json_writer.h"
 
 #define INDEX_MAX   100000000 /* bytes: as much as the header of a file may have */
 #define TENSORS_MAX 4000000   /* short entries would need many times their bytes in memory */
@@ -260,48 +260,16 @@ void shard_name(char out[SHARD_NAME_MAX], int64_t i, int64_t nshards)
 
 /* ---- The index ------------------------------------------------------------------------------- */
 
-/* Appends a text as Python's json writes it: ASCII alone, characters beyond 16 bits as two
- * surrogates. */
-static void put_quoted(buf *out, const char *text)
-{
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    size_t n = strlen(text);
-    buf_char(out, '"');
-    for (size_t i = 0; i < n;) {
-        bool ok;
-        size_t size = utf8_length(text + i, n - i, &ok);
-        uint32_t c = ok ? utf8_number(text + i, size) : 0xfffd;
-        const char *escape = strchr(from, text[i]);
-        if (escape)
-            buf_printf(out, "\\%c", to[escape - from]);
-        else if (c >= ' ' && c <= '~')
-            buf_char(out, text[i]);
-        else if (c < 0x10000)
-            buf_printf(out, "\\u%04x", (unsigned)c);
-        else
-            buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
-                       (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
-        i += size;
-    }
-    buf_char(out, '"');
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const shard_entry *)a)->name, ((const shard_entry *)b)->name);
-}
-
-void shards_index(buf *out, shard_entry *entries, int64_t n, int64_t nshards, int64_t total_bytes)
+void shards_index(buf *out, named *entries, int64_t n, int64_t nshards, int64_t total_bytes)
 {
     char file[SHARD_NAME_MAX];
-    if (n) /* else entries may be NULL */
-        qsort(entries, (size_t)n, sizeof *entries, by_name);
+    named_sort(entries, n);
     buf_printf(out, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
                (long long)total_bytes);
     for (int64_t i = 0; i < n; i++) {
-        shard_name(file, entries[i].shard, nshards);
+        shard_name(file, entries[i].i, nshards);
         buf_add(out, i ? ",\n    " : "\n    ");
-        put_quoted(out, entries[i].name);
+        json_quoted(out, entries[i].name, true); /* as Python's json writes it */
         buf_printf(out, ": \"%s\"", file);
     }
     buf_add(out, n ? "\n  }\n}\n" : "}\n}\n");

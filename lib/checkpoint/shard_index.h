@@ -59,13 +59,8 @@ int64_t shards_split(int64_t *shard, const int64_t *bytes, int64_t n, int64_t li
 /* The name of file i of so many. */
 void shard_name(char out[SHARD_NAME_MAX], int64_t i, int64_t nshards);
 
-/* A tensor and its file. */
-typedef struct shard_entry {
-    const char *name;
-    int64_t shard;
-} shard_entry;
-
-/* Appends the text of the index; sorts the entries by name. total_bytes: of all tensors. */
-void shards_index(buf *out, shard_entry *entries, int64_t n, int64_t nshards, int64_t total_bytes);
+/* Appends the text of the index of tensors (i: the file of each), sorted by name here. total_bytes:
+ * of all tensors. */
+void shards_index(buf *out, named *entries, int64_t n, int64_t nshards, int64_t total_bytes);
 
 #endif

@@ -63,15 +63,10 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static bool is_integer(tensor_type t)
-{
-    tensor_kind kind = tensor_type_kind(t);
-    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
-}
-
 bool tensor_fits_f32(tensor_type t)
 {
-    return t < TENSOR_NSAFE && t != TENSOR_F64 && (!is_integer(t) || tensor_type_run_bytes(t) <= 2);
+    return t < TENSOR_NSAFE && t != TENSOR_F64 &&
+           (!tensor_type_is_integer(t) || tensor_type_run_bytes(t) <= 2);
 }
 
 /* The bytes that n elements touch; unlike tensor_type_bytes, n may end within one. */
@@ -211,7 +206,7 @@ static void decode_float(void *out, number_kind to, tensor_type t, const void *d
 
 static int64_t decode_block(void *out, number_kind to, tensor_type t, const void *data, int64_t n)
 {
-    if (!is_integer(t)) {
+    if (!tensor_type_is_integer(t)) {
         decode_float(out, to, t, data, n);
         return -1;
     }
@@ -317,7 +312,7 @@ static int64_t encode_integer(void *data, tensor_type t, const void *x, number_k
 static int64_t encode_block(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
 {
     double odd[BLOCK];
-    if (is_integer(t))
+    if (tensor_type_is_integer(t))
         return encode_integer(data, t, x, from, n);
     if (from != NUMBER_U64)
         return encode_float(data, t, x, from, n);
@@ -430,7 +425,7 @@ static void count_losses(const counting *c, tensor_type t, const void *data, con
 {
     double became[BLOCK];
     bool whole = c->whole || from == NUMBER_I64 || from == NUMBER_U64;
-    if (is_integer(t) ? whole : !may_lose(t, x, from, n, whole))
+    if (tensor_type_is_integer(t) ? whole : !may_lose(t, x, from, n, whole))
         return;
     decode_block(became, NUMBER_F64, t, data, n);
     for (int64_t i = 0; i < n; i++) {
@@ -442,7 +437,7 @@ static void count_losses(const counting *c, tensor_type t, const void *data, con
                              ? &c->loss->saturated
                          : was == became[i] ? NULL
                          : whole            ? &c->loss->rounded
-                         : is_integer(t)    ? &c->loss->fraction
+                         : tensor_type_is_integer(t)    ? &c->loss->fraction
                                             : NULL;
         if (count && c->loss->first < 0)
             c->loss->first = c->from + first + i;
@@ -476,7 +471,7 @@ static int64_t encode(void *data, tensor_type t, const void *x, number_kind from
 /* The numbers that hold all of `from`. */
 static number_kind numbers_between(tensor_type to, tensor_type from)
 {
-    if (tensor_fits_f32(from) && !(is_integer(from) && is_integer(to)))
+    if (tensor_fits_f32(from) && !(tensor_type_is_integer(from) && tensor_type_is_integer(to)))
         return NUMBER_F32;
     if (from == TENSOR_F64)
         return NUMBER_F64;
@@ -491,7 +486,7 @@ int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type f
 int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
                                 int64_t n, tensor_loss *loss)
 {
-    counting c = {.loss = loss, .whole = is_integer(from)};
+    counting c = {.loss = loss, .whole = tensor_type_is_integer(from)};
     block between;
     number_kind kind = numbers_between(to, from);
     int64_t bad = from == TENSOR_BOOL ? scalar_not_bool(src, n) : -1;

@@ -77,7 +77,7 @@ static int restart(tensor_deflated *d, const checkpoint *c, int64_t i, kv_err *e
     if (!rc && !d->from)
         rc = inflate_new(&d->from, e);
     if (!rc)
-        rc = inflate_begin(d->from, in, t->offset, t->stored_bytes, buf_text(&d->name), e);
+        inflate_begin(d->from, in, t->offset, t->stored_bytes, buf_text(&d->name));
     while (!rc && header > 0) {
         int64_t n = header < TENSOR_BLOCK ? header : TENSOR_BLOCK;
         rc = inflate_next(d, n, e);

@@ -27,6 +27,12 @@ tensor_kind tensor_type_kind(tensor_type t)
     return types[t].kind;
 }
 
+bool tensor_type_is_integer(tensor_type t)
+{
+    tensor_kind kind = types[t].kind;
+    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
+}
+
 int64_t tensor_type_run(tensor_type t)
 {
     return types[t].elements;
@@ -39,11 +45,10 @@ int64_t tensor_type_run_bytes(tensor_type t)
 
 int64_t tensor_type_bytes(tensor_type t, int64_t n)
 {
-    int64_t bytes;
-    if (n % types[t].elements || __builtin_mul_overflow(n / types[t].elements,
-                                                        (int64_t)types[t].bytes, &bytes))
-        return -1;
-    return bytes;
+    int64_t bytes, run = types[t].elements;
+    return n < 0 || n % run || __builtin_mul_overflow(n / run, (int64_t)types[t].bytes, &bytes)
+               ? -1
+               : bytes;
 }
 
 int64_t tensor_elements(int ndim, const int64_t *shape)
@@ -56,6 +61,17 @@ int64_t tensor_elements(int ndim, const int64_t *shape)
         over |= __builtin_mul_overflow(n, shape[i], &n);
     }
     return over ? -1 : n;
+}
+
+int64_t tensor_bytes(tensor_type t, int ndim, const int64_t *shape)
+{
+    return tensor_type_bytes(t, tensor_elements(ndim, shape));
+}
+
+bool tensor_same_shape(int ndim, const int64_t *shape, int other_ndim, const int64_t *other)
+{
+    return ndim == other_ndim &&
+           (ndim == 0 || memcmp(shape, other, (size_t)ndim * sizeof *shape) == 0);
 }
 
 bool tensor_type_find(tensor_type *out, const char *name, size_t n)
@@ -208,24 +224,17 @@ static const struct {
 
 bool npz_type_find(tensor_type *out, char kind, int width)
 {
-    for (size_t i = 0; i < NROWS; i++) {
-        if (rows[i].kind == kind && rows[i].width == width) {
-            *out = rows[i].type;
-            return true;
-        }
-    }
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].kind == kind && rows[i].width == width)
+            return *out = rows[i].type, true;
     return false;
 }
 
 bool npz_type_descr(tensor_type t, char *kind, int *width)
 {
-    for (size_t i = 0; i < NROWS; i++) {
-        if (rows[i].type == t) {
-            *kind = rows[i].kind;
-            *width = rows[i].width;
-            return true;
-        }
-    }
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].type == t)
+            return *kind = rows[i].kind, *width = rows[i].width, true;
     return false;
 }
 

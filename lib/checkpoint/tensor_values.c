@@ -147,7 +147,7 @@ static int describe(tensor_info *t, checkpoint *c, const scales_fit *fit, kv_err
     t->shape = shape;
     t->type = TENSOR_F32;
     t->elements = tensor_elements(ndim, shape);
-    t->bytes = t->elements < 0 ? -1 : tensor_type_bytes(TENSOR_F32, t->elements);
+    t->bytes = tensor_type_bytes(TENSOR_F32, t->elements);
     t->form = TENSOR_DECODED | (t->form & (TENSOR_DEFLATED | TENSOR_STRIDED));
     t->member = 0;
     t->values = c->nvalues;

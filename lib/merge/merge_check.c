@@ -184,12 +184,6 @@ static int refuse_shape(const checkpoint *c, const tensor_info *t, const checkpo
     return rc;
 }
 
-static bool has_shape(const tensor_info *t, const tensor_info *like)
-{
-    return t->ndim == like->ndim &&
-           (t->ndim == 0 || memcmp(t->shape, like->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
-}
-
 static bool is_float(tensor_type t)
 {
     return tensor_type_kind(t) == TENSOR_KIND_FLOAT;
@@ -232,7 +226,7 @@ static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoin
         return refuse_name(c, j->like->name, first, e);
     const tensor_info *t = checkpoint_at(c, at);
     j->at[input] = at;
-    if (!has_shape(t, j->like))
+    if (!tensor_same_shape(t->ndim, t->shape, j->like->ndim, j->like->shape))
         return refuse_shape(c, t, first, j->like, e);
     return check_type(c, t, first, j->like, e);
 }

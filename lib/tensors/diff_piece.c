@@ -40,12 +40,6 @@ typedef struct blocks {
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
-bool diff_is_integer(tensor_type t)
-{
-    tensor_kind kind = tensor_type_kind(t);
-    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
-}
-
 bool diff_has_numbers(tensor_type t)
 {
     return tensor_type_kind(t) != TENSOR_KIND_QUANTISED;
@@ -55,7 +49,8 @@ static method method_of(tensor_type a, tensor_type b)
 {
     if (!diff_has_numbers(a))
         return METHOD_BITS;
-    if (diff_is_integer(a) && diff_is_integer(b) && (a != b || tensor_type_run_bytes(a) == 8))
+    if (tensor_type_is_integer(a) && tensor_type_is_integer(b) &&
+        (a != b || tensor_type_run_bytes(a) == 8))
         return METHOD_INTEGER;
     return (tensor_fits_f32(a) || a == TENSOR_C64) && (tensor_fits_f32(b) || b == TENSOR_C64)
                ? METHOD_F32
@@ -327,14 +322,14 @@ static void add_integers(diff_sums *p, diff_lanes *lanes, const diff_options *o,
 /* Whether an integer of 64 bits, which a float64 need not hold, is compared with a float. */
 static bool is_mixed(const tensor_type *t)
 {
-    return diff_is_integer(t[0]) != diff_is_integer(t[1]) &&
-           tensor_type_run_bytes(t[diff_is_integer(t[0]) ? 0 : 1]) == 8;
+    return tensor_type_is_integer(t[0]) != tensor_type_is_integer(t[1]) &&
+           tensor_type_run_bytes(t[tensor_type_is_integer(t[0]) ? 0 : 1]) == 8;
 }
 
 /* How many of such pairs differ by more than the tolerance. */
 static int64_t count_mixed(const diff_options *o, const blocks *x)
 {
-    int k = diff_is_integer(x->t[0]) ? 0 : 1;
+    int k = tensor_type_is_integer(x->t[0]) ? 0 : 1;
     const double *floats = k ? x->a.f64 : x->b.f64;
     int64_t integers[DIFF_BLOCK], beyond = 0;
     decode_integers(integers, x->t[k], x->data[k], x->n);

@@ -39,10 +39,7 @@ void tensor_words_number(buf *out, tensor_type type, const void *data, int64_t i
 void tensor_words_place(buf *out, const tensor_info *t, int64_t element)
 {
     int64_t at[KV_MAX_NDIM];
-    for (int j = t->ndim - 1; j >= 0; j--) {
-        at[j] = element % t->shape[j];
-        element /= t->shape[j];
-    }
+    tensor_info_index(at, t, element);
     buf_char(out, '[');
     for (int j = 0; j < t->ndim; j++)
         buf_printf(out, "%s%lld", j ? ", " : "", (long long)at[j]);
