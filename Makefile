@@ -139,9 +139,9 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
 # nobody looks at the floating-point exception flags.
-$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/checkpoint/tensor_codec.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += $(loops) -fno-trapping-math
+$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_codec.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += $(loops) -fno-trapping-math
 $(foreach f,reduce dot scan sort pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math
-$(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math
+$(BUILD)/lib/tensors/number_loops.o: ALL_CFLAGS += $(loops) -fno-trapping-math
 $(foreach f,make pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += $(loops)
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/merge/%.o $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(loops) -fno-trapping-math -fno-math-errno

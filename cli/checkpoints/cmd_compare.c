@@ -17,7 +17,6 @@
 #include "eval/eval.h"
 #include "session/result.h"
 #include "session/unit.h"
-#include "tensors/hash_list.h"
 #include "tensors/tensor_diff.h"
 #include "tensors/tensor_hash.h"
 #include "term/terminal.h"

@@ -671,7 +671,7 @@ static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
     if (strcmp(tensor_info_type(t), tensor_info_type(o)) != 0) /* two odd ones are one type */
         rc = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
                  tensor_info_type(o));
-    if (rc == KV_OK && !tensor_info_has_shape(t, o->ndim, o->shape))
+    if (rc == KV_OK && !tensor_same_shape(t->ndim, t->shape, o->ndim, o->shape))
         rc = add(f, t->name, file, e, "the shape is %s, in %s %s",
                  kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
                  kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));

@@ -495,7 +495,8 @@ int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys
         bool there = kv_find(store, &keys->keys[i], &info, &(kv_err){0}) == KV_OK, good = true;
         for (int64_t j = 0; j < f->n; j++) {
             const tensor_info *t = tensor_of(f->files[j], &keys->keys[i]);
-            good &= t && (!there || (!init && tensor_info_has_shape(t, info.ndim, info.shape)));
+            good &= t && (!there || (!init && tensor_same_shape(t->ndim, t->shape, info.ndim,
+                                                                info.shape)));
         }
         if (!good)
             return i;

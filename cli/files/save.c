@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/safetensors.h"
-#include "io/csv_write.h"
+#include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "session/result.h"

@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "io/csv_write.h"
+#include "io/csv.h"
 #include "io/json.h"
 #include "lang/parse.h"
 #include "session/containers.h"

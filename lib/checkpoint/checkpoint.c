@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -43,8 +44,7 @@ int named_check(named *names, int64_t n, const char *path, kv_err *e)
     return KV_OK;
 }
 
-/* The first of this name, or -1. */
-static int64_t find_name(const named *names, int64_t n, const char *name)
+int64_t named_find(const named *names, int64_t n, const char *name)
 {
     int64_t low = 0, high = n;
     while (low < high) {
@@ -54,7 +54,7 @@ static int64_t find_name(const named *names, int64_t n, const char *name)
         else
             high = middle;
     }
-    return low < n && strcmp(names[low].name, name) == 0 ? names[low].i : -1;
+    return low < n && strcmp(names[low].name, name) == 0 ? low : -1;
 }
 
 /* ---- Building -------------------------------------------------------------------------------- */
@@ -113,6 +113,26 @@ int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_er
     return KV_OK;
 }
 
+int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e)
+{
+    int64_t n = c->ntexts - first, kept = first;
+    named *names = mem_alloc(n, sizeof *names, e);
+    if (!names)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        names[i] = (named){c->texts[first + i].name, first + i};
+    named_sort(names, n);
+    for (int64_t i = 1; i < n; i++)
+        if (strcmp(names[i - 1].name, names[i].name) == 0)
+            c->texts[names[last ? i - 1 : i].i].name = NULL;
+    for (int64_t i = first; i < c->ntexts; i++)
+        if (c->texts[i].name)
+            c->texts[kept++] = c->texts[i];
+    c->ntexts = kept;
+    mem_free(names);
+    return KV_OK;
+}
+
 static int fault(const checkpoint *c, kv_code code, const char *key, const char *path, kv_err *e,
                  const char *fmt, va_list ap)
 {
@@ -146,6 +166,12 @@ int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, cons
     code = fault(c, code, key, path, e, fmt, ap);
     va_end(ap);
     return code;
+}
+
+bool checkpoint_is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
 const char *checkpoint_base(const char *path)
@@ -219,6 +245,21 @@ int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err 
     return rc;
 }
 
+int checkpoint_read_file(checkpoint *c, const char *path, const char *what, checkpoint_reader *read,
+                         bool *whole, kv_err *e)
+{
+    input in;
+    struct stat about;
+    *whole = false;
+    /* opening a pipe would wait for its writer */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return file_bad(e, KV_E_IO, path, "%s has to be a regular file", what);
+    int rc = input_open(&in, path, e);
+    if (rc || (rc = checkpoint_add_file(c, &in, e)) || (!read && (rc = c->choose(c, &read, e))))
+        return rc;
+    return checkpoint_read(c, read, whole, e);
+}
+
 void checkpoint_close(checkpoint *c)
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
@@ -267,12 +308,6 @@ const char *tensor_info_type(const tensor_info *t)
     return t->odd ? t->odd : tensor_type_name(t->type);
 }
 
-bool tensor_info_has_shape(const tensor_info *t, int ndim, const int64_t *shape)
-{
-    return t->ndim == ndim &&
-           (ndim == 0 || memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0);
-}
-
 void tensor_info_index(int64_t index[KV_MAX_NDIM], const tensor_info *t, int64_t i)
 {
     for (int axis = t->ndim - 1; axis >= 0; axis--) {
@@ -292,7 +327,8 @@ int checkpoint_has_numbers(const checkpoint *c, int64_t i, kv_err *e)
 
 int64_t checkpoint_find(const checkpoint *c, const char *name)
 {
-    return find_name(c->tensor_names, c->ntensors, name);
+    int64_t i = named_find(c->tensor_names, c->ntensors, name);
+    return i < 0 ? -1 : c->tensor_names[i].i;
 }
 
 int64_t checkpoint_metadata_count(const checkpoint *c)
@@ -307,8 +343,8 @@ const checkpoint_text *checkpoint_metadata_at(const checkpoint *c, int64_t i)
 
 const char *checkpoint_metadata(const checkpoint *c, const char *name)
 {
-    int64_t i = find_name(c->text_names, c->ntexts, name);
-    return i < 0 ? NULL : c->texts[i].text;
+    int64_t i = named_find(c->text_names, c->ntexts, name);
+    return i < 0 ? NULL : c->texts[c->text_names[i].i].text;
 }
 
 int64_t checkpoint_others(const checkpoint *c, const char **names, const char **model)
@@ -326,4 +362,75 @@ int checkpoint_nfiles(const checkpoint *c)
 const char *checkpoint_file(const checkpoint *c, int file)
 {
     return c->files[file].name;
+}
+
+/* ---- Tensors in the order of their data ------------------------------------------------------ */
+
+typedef struct layout {
+    const checkpoint *c;
+    int file;
+    int64_t data, alignment;
+} layout;
+
+/* By begin, then by end, so that a tensor without elements stands before one that begins there. */
+static int by_offset(const void *a, const void *b)
+{
+    const tensor_info *x = *(tensor_info *const *)a;
+    const tensor_info *y = *(tensor_info *const *)b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* The first place from `end` on where the next tensor may begin. */
+static int64_t next_place(const layout *r, int64_t end)
+{
+    int64_t over = (end - r->data) % r->alignment;
+    return over ? end + r->alignment - over : end;
+}
+
+static int check_data(const layout *r, tensor_info **order, int64_t n, kv_err *e)
+{
+    const checkpoint *c = r->c;
+    int64_t end = r->data, size = c->files[r->file].size;
+    int rc = KV_OK;
+    qsort(order, (size_t)n, sizeof *order, by_offset);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const tensor_info *t = order[i];
+        if (t->offset < end)
+            rc = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                  "tensors \"%.*s\" and \"%.*s\" overlap",
+                                  SHOWN(order[i - 1]->name), SHOWN(t->name));
+        else if (t->offset > next_place(r, end))
+            rc = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                  "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
+                                  (long long)(t->offset - next_place(r, end)), SHOWN(t->name));
+        if (t->offset + t->bytes > end)
+            end = t->offset + t->bytes;
+    }
+    if (!rc && end > size)
+        rc = file_bad(e, KV_E_FORMAT, c->files[r->file].name,
+                      "cut within its data: %lld of %lld bytes are missing",
+                      (long long)(end - (size > r->data ? size : r->data)),
+                      (long long)(end - r->data));
+    else if (!rc && next_place(r, end) < size)
+        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
+                              "%lld bytes behind the data belong to no tensor",
+                              (long long)(size - next_place(r, end)));
+    return rc;
+}
+
+int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,
+                      kv_err *e)
+{
+    layout r = {c, file, data, alignment};
+    int64_t n = c->ntensors - first;
+    tensor_info **order = mem_alloc(n, sizeof *order, e);
+    if (!order)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        order[i] = &c->tensors[first + i];
+    int rc = check_data(&r, order, n, e);
+    mem_free(order);
+    return rc;
 }

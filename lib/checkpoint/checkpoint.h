@@ -58,8 +58,6 @@ typedef struct tensor_info {
 /* The type as a listing shows it. */
 const char *tensor_info_type(const tensor_info *t);
 
-bool tensor_info_has_shape(const tensor_info *t, int ndim, const int64_t *shape);
-
 /* The index of element i, one number for each axis. */
 void tensor_info_index(int64_t index[KV_MAX_NDIM], const tensor_info *t, int64_t i);
 

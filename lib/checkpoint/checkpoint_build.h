@@ -33,8 +33,16 @@ typedef struct tensor_values {
     const char *named; /* the last part of the scales' name */
 } tensor_values;
 
-/* What the metadata of a GGUF file say of it as a part of a model, see gguf_split.h; count is 0
- * where they say nothing. */
+/* Which code a scale belongs to, by the shapes of both: see scales.c. */
+typedef struct scales_fit {
+    tensor_values how;    /* but for what is in which checkpoint, and the global scale */
+    int scale, global;    /* of the scales that were found; global: -1, there is none */
+    int packed;           /* numbers in an element of the codes: 1 or 2 */
+    size_t stem;          /* the name of the numbers is so much of that of the codes */
+} scales_fit;
+
+/* What the metadata of a GGUF file say of it as a part of a model, see gguf.h; count is 0 where
+ * they say nothing. */
 typedef struct gguf_split {
     int64_t no, count, tensors; /* no: from 0; tensors: -1, not said */
 } gguf_split;
@@ -82,6 +90,11 @@ checkpoint_reader safetensors_read, npz_read, npy_read_tensor;
  * such error, and no finding of a tensor, which is then left out. */
 int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err *e);
 
+/* Opens the regular file at path, which an error calls `what`, and reads it; read: NULL for what it
+ * begins as. */
+int checkpoint_read_file(checkpoint *c, const char *path, const char *what, checkpoint_reader *read,
+                         bool *whole, kv_err *e);
+
 /* Takes an input over as the next file. On failure it is closed. */
 int checkpoint_add_file(checkpoint *c, input *in, kv_err *e);
 
@@ -90,6 +103,9 @@ int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e);
 
 /* Adds a text of the metadata, unless an earlier file has one of this name. */
 int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_err *e);
+
+/* Of the texts from `first` on that have one name, keeps the first, or the last. Error: memory. */
+int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e);
 
 /* A fault that leaves the rest of the file readable: tells who asked for findings and returns
  * KV_OK, or returns it as an error, with the name of the file before it. key: the tensor, or NULL;
@@ -104,8 +120,9 @@ int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, cons
 /* Where the sentence of an error begins that may have the name of a file before it. */
 const char *checkpoint_without_name(const char *text, const char *name);
 
-/* The name of a file without its folder. */
+/* The name of a file without its folder; and whether a folder stands at path. */
 const char *checkpoint_base(const char *path);
+bool checkpoint_is_folder(const char *path);
 
 /* Names in messages: the first 80 bytes. */
 #define SHOWN(name) (int)utf8_cut((name), strlen(name), 80), (name)
@@ -114,8 +131,19 @@ const char *checkpoint_base(const char *path);
  * can make quadratic. */
 const char *named_sort(named *names, int64_t n);
 
+/* Where a name stands first among sorted ones, or -1. */
+int64_t named_find(const named *names, int64_t n, const char *name);
+
 /* Sorts the names of tensors that are to be written. Error: value (one is not UTF-8 or stands
  * twice). */
 int named_check(named *names, int64_t n, const char *path, kv_err *e);
+
+/* Checks where the data of the tensors from `first` on stand, all of one file: every byte belongs
+ * to exactly one. The data begin at `data` and end with the file; between two tensors, and behind
+ * the last, there may be as many bytes as make the next offset, counted from `data`, a multiple of
+ * alignment. Faults: overlaps, and bytes that belong to no tensor. Errors: format (data behind the
+ * end of the file), memory. */
+int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,
+                      kv_err *e);
 
 #endif

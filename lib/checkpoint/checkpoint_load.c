@@ -10,7 +10,6 @@
 #include "base/utf8.h"
 #include "base/xxh64.h"
 #include "checkpoint/checkpoint_build.h"
-#include "checkpoint/npz_type.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
 

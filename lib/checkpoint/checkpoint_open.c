@@ -10,13 +10,11 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf.h"
-#include "checkpoint/gguf_split.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
-#include "checkpoint/weights.h"
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -58,26 +56,58 @@ static int index_names(checkpoint *c, kv_err *e)
 /* Several files may have texts of the same name: the first one stays. */
 static int index_texts(checkpoint *c, kv_err *e)
 {
-    int64_t n = 0;
-    c->text_names = mem_alloc(c->ntexts, sizeof *c->text_names, e);
-    if (!c->text_names)
+    int rc = checkpoint_drop_texts(c, 0, false, e);
+    if (rc || !(c->text_names = mem_alloc(c->ntexts, sizeof *c->text_names, e)))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->ntexts; i++)
         c->text_names[i] = (named){c->texts[i].name, i};
     named_sort(c->text_names, c->ntexts);
-    for (int64_t i = 1; i < c->ntexts; i++) {
-        if (strcmp(c->text_names[i].name, c->text_names[i - 1].name) == 0)
-            c->texts[c->text_names[i].i].name = NULL;
-    }
+    return KV_OK;
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+#define OURS "kvstore."
+#define KEY  "__key__/"
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+static bool is_a_store(const checkpoint *c)
+{
     for (int64_t i = 0; i < c->ntexts; i++) {
-        if (c->texts[i].name)
+        if (strcmp(c->texts[i].name, OURS "format") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The keys' values of a store's file (store_file.h), which has a text "kvstore.format": drops the
+ * tensors under __state__/ and __residual__/ and the texts under kvstore., and gives keys that
+ * stand behind __key__/ their own names. A row_sparse key stays what it is in the file, the two
+ * tensors __rows__/KEY/row_ids and __rows__/KEY/data: as one tensor it would have all its rows. */
+static void weights_only(checkpoint *c)
+{
+    int64_t n = 0;
+    if (!is_a_store(c))
+        return;
+    for (int64_t i = 0; i < c->ntensors; i++) {
+        tensor_info t = c->tensors[i];
+        if (begins(t.name, "__state__/") || begins(t.name, "__residual__/"))
+            continue;
+        if (begins(t.name, KEY))
+            t.name += strlen(KEY);
+        c->tensors[n++] = t;
+    }
+    c->ntensors = n;
+    n = 0;
+    for (int64_t i = 0; i < c->ntexts; i++) {
+        if (!begins(c->texts[i].name, OURS))
             c->texts[n++] = c->texts[i];
     }
     c->ntexts = n;
-    for (int64_t i = 0; i < n; i++)
-        c->text_names[i] = (named){c->texts[i].name, i};
-    named_sort(c->text_names, n);
-    return KV_OK;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -258,7 +288,7 @@ static int add_memory(checkpoint *c, const tensor_info *t, const void *data, kv_
     input in;
     tensor_info info = {.name = t->name, .type = t->type, .ndim = t->ndim, .shape = t->shape};
     info.elements = tensor_elements(t->ndim, t->shape);
-    info.bytes = info.elements < 0 ? -1 : tensor_type_bytes(t->type, info.elements);
+    info.bytes = tensor_type_bytes(t->type, info.elements);
     info.stored_bytes = info.bytes;
     info.file = (int)c->nfiles;
     if (info.bytes < 0)

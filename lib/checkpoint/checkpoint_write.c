@@ -22,7 +22,7 @@
 #include "checkpoint/npz_write.h"
 #include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/shards.h"
+#include "checkpoint/shard_index.h"
 
 typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_PARAMS, OUT_FOLDER } out_kind;
 
@@ -50,8 +50,7 @@ struct checkpoint_out {
     int64_t nfiles;
     out_tensor *tensors;
     int64_t n;
-    npz_entry *npz;       /* of an npz file; their names and shapes are in memory */
-    arena memory;
+    npz_out npz;
     pthread_mutex_t lock; /* of the opening of files */
 };
 
@@ -194,7 +193,7 @@ static int group(grouping *g, const checkpoint_out *out, const layout *l, kv_err
     return KV_OK;
 }
 
-/* Names are unique within a file by safetensors_header, among files here. */
+/* Names are unique within a file by safetensors_header, else here. */
 static int check_names(const char *path, const layout *l, kv_err *e)
 {
     named *names = mem_alloc(l->n, sizeof *names, e);
@@ -202,10 +201,9 @@ static int check_names(const char *path, const layout *l, kv_err *e)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < l->n; i++)
         names[i] = (named){l->entries[i].name, i};
-    const char *twice = named_sort(names, l->n);
+    int rc = named_check(names, l->n, path, e);
     mem_free(names);
-    return twice ? file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice))
-                 : KV_OK;
+    return rc;
 }
 
 /* Data that begin at a page are written a tenth faster, and tensors of whole pages stay there.
@@ -290,40 +288,18 @@ static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_
     return rc;
 }
 
-/* The entries of an npz file, which are needed to its end. */
-static int describe_npz(checkpoint_out *out, const layout *l, kv_err *e)
-{
-    out->npz = mem_zalloc(l->n, sizeof *out->npz, e);
-    if (!out->npz)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n; i++) {
-        const checkpoint_entry *t = &l->entries[i];
-        size_t bytes = (size_t)t->ndim * sizeof *t->shape;
-        int64_t *shape = arena_alloc(&out->memory, bytes, e);
-        const char *name = arena_text(&out->memory, t->name, strlen(t->name), e);
-        if (!shape || !name)
-            return KV_E_MEMORY;
-        if (bytes)
-            memcpy(shape, t->shape, bytes);
-        out->npz[i].name = name;
-        out->npz[i].type = t->type;
-        out->npz[i].ndim = t->ndim;
-        out->npz[i].shape = shape;
-    }
-    return KV_OK;
-}
-
 static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
                     kv_err *e)
 {
     int64_t size, left = 0;
-    int rc = describe_npz(out, l, e);
-    if (rc || (rc = npz_lay_out(out->npz, l->n, &size, out->path, e)) ||
+    int rc = check_names(out->path, l, e);
+    if (rc || (rc = npz_lay_out(&out->npz, l->entries, l->n, &size, out->path, e)) ||
         (rc = open_beside(out, o, e)))
         return rc;
     for (int64_t i = 0; i < l->n; i++) {
-        out->tensors[i] = (out_tensor){0, out->npz[i].begin, out->npz[i].bytes};
-        left += out->npz[i].bytes;
+        const npz_entry *t = &out->npz.entries[i];
+        out->tensors[i] = (out_tensor){0, t->begin, t->bytes};
+        left += t->bytes;
     }
     atomic_store(&out->files[0].left, left);
     return reserve(fileno(out->file.f), out->path, size, e);
@@ -339,8 +315,7 @@ static int open_params(checkpoint_out *out, const layout *l, const checkpoint_ou
     params_put_begin(&text, l->n);
     for (int64_t i = 0; i < l->n && !rc; i++) {
         const checkpoint_entry *t = &l->entries[i];
-        int64_t n = tensor_elements(t->ndim, t->shape);
-        int64_t bytes = n < 0 ? -1 : tensor_type_bytes(t->type, n);
+        int64_t bytes = tensor_bytes(t->type, t->ndim, t->shape);
         rc = params_put_head(&text, t->name, t->type, t->ndim, t->shape, -1, out->path, e);
         if (!rc && (bytes < 0 || bytes > INT64_MAX / 2 - left - (int64_t)text.len))
             rc = file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
@@ -373,8 +348,7 @@ static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
     int rc = bytes && shard ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < l->n && !rc; i++) {
         const checkpoint_entry *t = &l->entries[i];
-        int64_t elements = tensor_elements(t->ndim, t->shape);
-        bytes[i] = elements < 0 ? -1 : tensor_type_bytes(t->type, elements);
+        bytes[i] = tensor_bytes(t->type, t->ndim, t->shape);
         bytes[i] = bytes[i] < 0 ? 0 : bytes[i]; /* safetensors_header says what is wrong */
     }
     if (!rc)
@@ -422,11 +396,11 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
 {
     buf text = {0};
     int64_t total = 0;
-    shard_entry *entries = mem_alloc(l->n, sizeof *entries, e);
+    named *entries = mem_alloc(l->n, sizeof *entries, e);
     out_file index = {.name = path_of(out, SHARD_INDEX, e)};
     int rc = entries && index.name ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < l->n && !rc; i++) {
-        entries[i] = (shard_entry){l->entries[i].name, out->tensors[i].file};
+        entries[i] = (named){l->entries[i].name, out->tensors[i].file};
         total += out->tensors[i].bytes;
     }
     if (!rc)
@@ -500,8 +474,7 @@ static void release(checkpoint_out *out)
         mem_free(out->files[i].name);
     }
     pthread_mutex_destroy(&out->lock);
-    arena_release(&out->memory);
-    mem_free(out->npz);
+    npz_release(&out->npz);
     mem_free(out->files);
     mem_free(out->tensors);
     mem_free(out->path);
@@ -593,8 +566,8 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
         rc = file_write_at(fd, f->name, t->begin + at, data, n, e);
     if (rc)
         return rc;
-    if (out->npz)
-        npz_add(&out->npz[i], data, at, n);
+    if (out->kind == OUT_NPZ)
+        npz_add(&out->npz.entries[i], data, at, n);
     if (!out->unsynced)
         start_sync(fd, t->begin + at, n);
     /* the last to arrive finds that all others have written */
@@ -609,26 +582,24 @@ void checkpoint_out_wait(checkpoint_out *out, int64_t i)
 
 void checkpoint_out_again(checkpoint_out *out, int64_t i)
 {
-    if (out->npz)
-        atomic_store(&out->npz[i].crc, 0);
+    if (out->kind == OUT_NPZ)
+        atomic_store(&out->npz.entries[i].crc, 0);
 }
 
 int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
 {
-    for (int64_t i = 0; i < out->nfiles; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < out->nfiles && !rc; i++) {
         int64_t left = atomic_load(&out->files[i].left);
         if (!kv_assert(left == 0, "%s is committed, and %lld bytes were not put",
-                       out->files[i].name, (long long)left)) {
-            checkpoint_out_abandon(out);
-            return kv_assert_report(e);
-        }
+                       out->files[i].name, (long long)left))
+            rc = kv_assert_report(e);
     }
-    int rc = KV_OK;
-    if (out->npz && (rc = npz_finish(fileno(out->file.f), out->path, out->npz, out->n, e))) {
-        checkpoint_out_abandon(out);
-        return rc;
-    }
-    if (out->kind == OUT_FOLDER && out->keep && (rc = keep_files(out, e))) {
+    if (!rc && out->kind == OUT_NPZ)
+        rc = npz_finish(&out->npz, fileno(out->file.f), out->path, e);
+    if (!rc && out->kind == OUT_FOLDER && out->keep)
+        rc = keep_files(out, e);
+    if (rc) {
         checkpoint_out_abandon(out);
         return rc;
     }

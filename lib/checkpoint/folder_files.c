@@ -24,6 +24,7 @@
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/json_scan.h"
+#include "checkpoint/torch_calls.h"
 
 #define FILE_MAX   ((off_t)256000000)
 #define PIECE      ((int64_t)1 << 20)
@@ -41,29 +42,12 @@ void folder_files_release(folder_files *f)
 
 bool folder_files_has(const checkpoint *c)
 {
-    struct stat about;
-    return strcmp(c->name, "-") != 0 && stat(c->name, &about) == 0 && S_ISDIR(about.st_mode);
+    return checkpoint_is_folder(c->name);
 }
 
 const char *folder_files_dtype(tensor_type t)
 {
-    static const struct {
-        tensor_type type;
-        const char *name;
-    } rows[] = {{TENSOR_F64, "float64"},
-                {TENSOR_F32, "float32"},
-                {TENSOR_F16, "float16"},
-                {TENSOR_BF16, "bfloat16"},
-                {TENSOR_F8_E4M3, "float8_e4m3fn"},
-                {TENSOR_F8_E5M2, "float8_e5m2"},
-                {TENSOR_F8_E4M3FNUZ, "float8_e4m3fnuz"},
-                {TENSOR_F8_E5M2FNUZ, "float8_e5m2fnuz"},
-                {TENSOR_F8_E8M0, "float8_e8m0fnu"},
-                {TENSOR_F4, "float4_e2m1fn_x2"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].type == t)
-            return rows[i].name;
-    return NULL;
+    return tensor_type_kind(t) == TENSOR_KIND_FLOAT ? torch_dtype_of(t) : NULL;
 }
 
 /* ---- Which ----------------------------------------------------------------------------------- */
@@ -222,27 +206,15 @@ static int edit_items(config *c, char open, char close, bool is_model)
     return rc;
 }
 
-/* Steps over a number that Python's json writes and JSON does not know. */
-static bool skip_python(json_scan *s)
-{
-    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
-    for (int i = 0; i < 3; i++) {
-        int64_t n = (int64_t)strlen(words[i]);
-        if (s->n - s->at >= n && memcmp(s->text + s->at, words[i], (size_t)n) == 0) {
-            s->at += n;
-            return true;
-        }
-    }
-    return false;
-}
-
 static int edit_value(config *c, bool is_dtype, bool is_model)
 {
+    /* numbers that Python's json writes and JSON does not know */
+    static const char *const python[] = {"NaN", "Infinity", "-Infinity"};
     char first = json_scan_peek(&c->scan);
     if (first == '{' || first == '[')
         return edit_items(c, first, first == '{' ? '}' : ']', is_model);
     int64_t begin = c->scan.at;
-    int rc = skip_python(&c->scan) ? KV_OK : json_scan_skip(&c->scan);
+    int rc = json_scan_word(&c->scan, python) ? KV_OK : json_scan_skip(&c->scan);
     if (!rc && is_dtype && c->dtype && first == '"') {
         copy_to(c, begin);
         buf_printf(c->to, "\"%s\"", c->dtype);

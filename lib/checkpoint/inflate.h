@@ -22,8 +22,7 @@ void inflate_free(inflate_stream *s); /* NULL is allowed */
 
 /* Begins at n bytes of a file from `at` on, whatever was read before. name is for messages: of the
  * data; it and the file are borrowed. */
-int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name,
-                  kv_err *e);
+void inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name);
 
 /* Reads n bytes, or fewer at the end of the data, and says how many. Errors: io, format (damaged,
  * cut, or compressed bytes behind the end), memory. */

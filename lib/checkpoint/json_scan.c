@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "io/json_numbers.h"
+#include "io/json.h"
 
 #define NUMBER_DIGITS 15
 
@@ -244,21 +244,19 @@ static int skip_list(json_scan *s, char open, char close)
     return rc;
 }
 
-static int skip_word(json_scan *s)
+bool json_scan_word(json_scan *s, const char *const words[3])
 {
-    static const char *const words[] = {"true", "false", "null"};
     for (int i = 0; i < 3; i++) {
         int64_t n = (int64_t)strlen(words[i]);
-        if (s->n - s->at >= n && memcmp(s->text + s->at, words[i], (size_t)n) == 0) {
-            s->at += n;
-            return KV_OK;
-        }
+        if (s->n - s->at >= n && memcmp(s->text + s->at, words[i], (size_t)n) == 0)
+            return s->at += n, true;
     }
-    return refuse_byte(s);
+    return false;
 }
 
 int json_scan_skip(json_scan *s)
 {
+    static const char *const words[] = {"true", "false", "null"};
     buf text = {0};
     int rc;
     char c = json_scan_peek(s);
@@ -270,7 +268,7 @@ int json_scan_skip(json_scan *s)
         return rc;
     }
     if (!is_digit(c) && c != '-')
-        return skip_word(s);
+        return json_scan_word(s, words) ? KV_OK : refuse_byte(s);
     size_t n = json_number_length(s->text + s->at, (size_t)(s->n - s->at));
     s->at += (int64_t)n;
     return n ? KV_OK : refuse(s, "a number that is none of JSON");

@@ -52,6 +52,9 @@ int json_scan_name(json_scan *s, buf *out);
 /* Takes a whole number from 0 on, of at most 15 digits: such numbers are exact in every reader. */
 int json_scan_whole(json_scan *s, int64_t *x);
 
+/* Steps over one of these words; false: none of them stands here. */
+bool json_scan_word(json_scan *s, const char *const words[3]);
+
 /* Steps over any value. */
 int json_scan_skip(json_scan *s);
 

@@ -8,7 +8,7 @@
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/inflate.h"
 #include "checkpoint/looks_like.h"
-#include "checkpoint/npz_type.h"
+#include "checkpoint/tensor_type.h"
 #include "checkpoint/torch.h"
 #include "checkpoint/zip.h"
 #include "io/npy.h"
@@ -109,7 +109,7 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
         return refuse(r, KV_E_FORMAT, text, npz_type_hint(r->h.descr), e);
     }
     r->t.elements = tensor_elements(r->h.ndim, r->h.shape);
-    r->t.bytes = r->t.elements < 0 ? -1 : tensor_type_bytes(r->t.type, r->t.elements);
+    r->t.bytes = tensor_type_bytes(r->t.type, r->t.elements);
     if (r->t.bytes < 0) {
         char shape[160];
         snprintf(text, sizeof text, "shape %s is too large: more than 2^63 bytes",
@@ -190,7 +190,6 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
 {
     const input *in = &a->c->files[a->file];
     bool right;
-    int rc = KV_OK;
     buf_clear(&a->key);
     buf_clear(&a->title);
     buf_put(&a->key, m->name, strlen(m->name) - strlen(ENDING));
@@ -208,10 +207,9 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
         s.at += (int64_t)s.bytes.len;
     } else {
         s.from = a->from;
-        rc = inflate_begin(s.from, in, m->begin, m->stored, "npy", e);
+        inflate_begin(s.from, in, m->begin, m->stored, "npy");
     }
-    if (!rc)
-        rc = read_header(&r, &s, &right, e);
+    int rc = read_header(&r, &s, &right, e);
     a->narrays++;
     if (!rc && r.t.odd && r.t.bytes >= 0)
         rc = add_odd(a, &r, m, e);

@@ -1,5 +1,5 @@
-/* Writing npz archives: members, the directory and its end are laid out by computing, and made as
- * texts when all checksums are known. */
+/* Writing npz archives: what stands before, between and behind the data is made as one text, in
+ * which only the checksums are missing until all data were added. */
 #include "checkpoint/npz_write.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "checkpoint/inflate.h"
-#include "checkpoint/npz_type.h"
+#include "checkpoint/tensor_type.h"
 #include "checkpoint/zip.h"
 #include "io/npy.h"
 
@@ -50,7 +50,7 @@ static bool is_ascii(const char *name)
 }
 
 /* Appends the fields that a member's header and its line in the directory share. */
-static void put_about(buf *out, const npz_entry *t, uint32_t crc, int64_t bytes, size_t nextra)
+static void put_about(buf *out, const checkpoint_entry *t, int64_t bytes, size_t nextra)
 {
     uint64_t size = bytes < 0 ? ZIP_BESIDE : (uint64_t)bytes;
     put_number(out, VERSION, 2);
@@ -58,21 +58,21 @@ static void put_about(buf *out, const npz_entry *t, uint32_t crc, int64_t bytes,
     put_number(out, ZIP_STORED, 2);
     put_number(out, 0, 2);
     put_number(out, DATE, 2);
-    put_number(out, crc, 4);
+    put_number(out, 0, 4); /* the checksum, once it is known */
     put_number(out, size, 4);
     put_number(out, size, 4);
     put_number(out, strlen(t->name) + strlen(ENDING), 2);
     put_number(out, nextra, 2);
 }
 
-static void put_name(buf *out, const npz_entry *t)
+static void put_name(buf *out, const checkpoint_entry *t)
 {
     buf_add(out, t->name);
     buf_add(out, ENDING);
 }
 
 /* The npy header of a tensor. */
-static int put_npy(buf *out, const npz_entry *t, kv_err *e)
+static int put_npy(buf *out, const checkpoint_entry *t, kv_err *e)
 {
     char kind = 0;
     int width = 0;
@@ -80,22 +80,22 @@ static int put_npy(buf *out, const npz_entry *t, kv_err *e)
     return npy_header_print(out, kind, width, t->ndim, t->shape, e);
 }
 
-/* All that stands before the data of a member. *crc: of the whole member. */
-static int put_local(buf *out, const npz_entry *t, uint32_t *crc, kv_err *e)
+/* Appends all that stands before the data of a member, but for the checksum of the whole. */
+static int put_local(buf *out, npz_entry *t, const checkpoint_entry *of, kv_err *e)
 {
     buf npy = {0};
-    int rc = put_npy(&npy, t, e);
-    int64_t bytes = (int64_t)npy.len + t->bytes;
+    int rc = put_npy(&npy, of, e);
+    uint64_t bytes = npy.len + (uint64_t)t->bytes;
     if (!rc) {
-        *crc = inflate_crc_shift(inflate_crc(0, npy.data, (int64_t)npy.len), t->bytes) ^
-               atomic_load(&t->crc);
+        t->npy = (int64_t)npy.len;
+        t->before = inflate_crc_shift(inflate_crc(0, npy.data, t->npy), t->bytes);
         put_number(out, ZIP_LOCAL, 4);
-        put_about(out, t, *crc, -1, LOCAL_EXTRA);
-        put_name(out, t);
+        put_about(out, of, -1, LOCAL_EXTRA);
+        put_name(out, of);
         put_number(out, 1, 2);
         put_number(out, LOCAL_EXTRA - 4, 2);
-        put_number(out, (uint64_t)bytes, 8);
-        put_number(out, (uint64_t)bytes, 8);
+        put_number(out, bytes, 8);
+        put_number(out, bytes, 8);
         buf_put(out, npy.data, npy.len);
         rc = buf_check(out, e);
     }
@@ -103,20 +103,20 @@ static int put_local(buf *out, const npz_entry *t, uint32_t *crc, kv_err *e)
     return rc;
 }
 
-/* The line of a member in the directory; npy: bytes of its npy header. */
-static void put_entry(buf *out, const npz_entry *t, uint32_t crc, int64_t npy)
+/* The line of a member in the directory. */
+static void put_entry(buf *out, const npz_entry *t, const checkpoint_entry *of)
 {
-    int64_t bytes = npy + t->bytes;
+    int64_t bytes = t->npy + t->bytes;
     bool large = bytes > ZIP64_BEGIN, far = t->header > ZIP64_BEGIN;
     size_t extra = (size_t)(large ? 16 : 0) + (far ? 8 : 0);
     put_number(out, ZIP_ENTRY, 4);
     put_number(out, VERSION, 1);
     put_number(out, UNIX, 1);
-    put_about(out, t, crc, large ? -1 : bytes, extra ? 4 + extra : 0);
+    put_about(out, of, large ? -1 : bytes, extra ? 4 + extra : 0);
     put_number(out, 0, 6); /* no comment; disk 0; no attributes of MS-DOS */
     put_number(out, ATTRIBUTES, 4);
     put_number(out, far ? ZIP_BESIDE : (uint64_t)t->header, 4);
-    put_name(out, t);
+    put_name(out, of);
     if (!extra)
         return;
     put_number(out, 1, 2);
@@ -161,26 +161,7 @@ static void put_end(buf *out, int64_t n, int64_t at, int64_t bytes)
 
 /* ---- Layout ---------------------------------------------------------------------------------- */
 
-static int check_names(const npz_entry *entries, int64_t n, const char *path, kv_err *e)
-{
-    named *names = mem_alloc(n, sizeof *names, e);
-    if (!names)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        names[i] = (named){entries[i].name, i};
-    int rc = named_check(names, n, path, e);
-    for (int64_t i = 0; i < n && !rc; i++) {
-        if (strlen(entries[i].name) > MEMBER_NAME_MAX - strlen(ENDING))
-            rc = file_bad(e, KV_E_VALUE, path,
-                          "the name \"%.*s\" has %zu bytes, and a member's has at most %d",
-                          SHOWN(entries[i].name), strlen(entries[i].name) + strlen(ENDING),
-                          MEMBER_NAME_MAX);
-    }
-    mem_free(names);
-    return rc;
-}
-
-static int refuse_type(const npz_entry *t, const char *path, kv_err *e)
+static int refuse_type(const checkpoint_entry *t, const char *path, kv_err *e)
 {
     file_bad(e, KV_E_DTYPE, path, "tensor \"%.*s\" is %s, which npz has not", SHOWN(t->name),
              tensor_type_name(t->type));
@@ -190,55 +171,54 @@ static int refuse_type(const npz_entry *t, const char *path, kv_err *e)
 }
 
 /* Places one member at *at, and moves that behind it. */
-static int place(npz_entry *t, int64_t *at, const char *path, kv_err *e)
+static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t *at,
+                 const char *path, kv_err *e)
 {
-    buf before = {0};
-    uint32_t crc;
-    int64_t elements = tensor_elements(t->ndim, t->shape);
-    if (!npz_has_type(t->type))
-        return refuse_type(t, path, e);
-    t->bytes = elements < 0 ? -1 : tensor_type_bytes(t->type, elements);
+    size_t before = out->text.len;
+    if (strlen(of->name) > MEMBER_NAME_MAX - strlen(ENDING))
+        return file_bad(e, KV_E_VALUE, path,
+                        "the name \"%.*s\" has %zu bytes, and a member's has at most %d",
+                        SHOWN(of->name), strlen(of->name) + strlen(ENDING), MEMBER_NAME_MAX);
+    if (!npz_has_type(of->type))
+        return refuse_type(of, path, e);
+    t->bytes = tensor_bytes(of->type, of->ndim, of->shape);
     if (t->bytes < 0 || t->bytes > INT64_MAX / 2 - *at)
-        return file_bad(e, KV_E_VALUE, path, "tensor \"%.*s\" is too large", SHOWN(t->name));
+        return file_bad(e, KV_E_VALUE, path, "tensor \"%.*s\" is too large", SHOWN(of->name));
     atomic_store(&t->crc, 0);
     t->header = *at;
-    int rc = put_local(&before, t, &crc, e);
-    t->begin = *at + (int64_t)before.len;
+    int rc = put_local(&out->text, t, of, e);
+    t->begin = *at + (int64_t)(out->text.len - before);
     *at = t->begin + t->bytes;
-    buf_release(&before);
     return rc;
 }
 
-/* The bytes of a member's npy header. */
-static int64_t npy_bytes(const npz_entry *t)
+int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_t *size,
+                const char *path, kv_err *e)
 {
-    return t->begin - t->header - ZIP_LOCAL_BYTES - LOCAL_EXTRA -
-           (int64_t)(strlen(t->name) + strlen(ENDING));
-}
-
-int npz_lay_out(npz_entry *entries, int64_t n, int64_t *size, const char *path, kv_err *e)
-{
-    buf line = {0};
-    int64_t at = 0, directory = 0;
+    buf lines = {0};
+    int64_t at = 0;
     int rc = inflate_there(e);
-    if (!rc)
-        rc = check_names(entries, n, path, e);
+    *out = (npz_out){.n = n};
+    if (!rc && !(out->entries = mem_zalloc(n, sizeof *out->entries, e)))
+        rc = KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++) {
-        if ((rc = place(&entries[i], &at, path, e)))
-            break;
-        buf_clear(&line);
-        put_entry(&line, &entries[i], 0, npy_bytes(&entries[i]));
-        rc = buf_check(&line, e);
-        directory += (int64_t)line.len;
+        rc = place(out, &out->entries[i], &tensors[i], &at, path, e);
+        put_entry(&lines, &out->entries[i], &tensors[i]);
     }
-    if (!rc) {
-        buf_clear(&line);
-        put_end(&line, n, at, directory);
-        rc = buf_check(&line, e);
-    }
-    *size = at + directory + (int64_t)line.len;
-    buf_release(&line);
+    out->directory = (int64_t)out->text.len;
+    put_end(&lines, n, at, (int64_t)lines.len);
+    buf_put(&out->text, buf_text(&lines), lines.len);
+    if (!rc && !(rc = buf_check(&lines, e)))
+        rc = buf_check(&out->text, e);
+    *size = at + (int64_t)lines.len;
+    buf_release(&lines);
     return rc;
+}
+
+void npz_release(npz_out *out)
+{
+    mem_free(out->entries);
+    buf_release(&out->text);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -246,37 +226,31 @@ int npz_lay_out(npz_entry *entries, int64_t n, int64_t *size, const char *path, 
 void npz_add(npz_entry *t, const void *data, int64_t at, int64_t n)
 {
     kv_assert(at >= 0 && n >= 0 && at + n <= t->bytes,
-              "%lld bytes at %lld of \"%.64s\", which has %lld", (long long)n, (long long)at,
-              t->name, (long long)t->bytes);
+              "%lld bytes at %lld of a member that has %lld", (long long)n, (long long)at,
+              (long long)t->bytes);
     atomic_fetch_xor(&t->crc, inflate_crc_shift(inflate_crc(0, data, n), t->bytes - at - n));
 }
 
-/* The directory is written in pieces of about this size. */
-#define PIECE ((size_t)1 << 20)
+/* Where the checksum stands in a member's header, and in its line of the directory. */
+enum { LOCAL_CRC = 14, ENTRY_CRC = 16 };
 
-int npz_finish(int fd, const char *path, const npz_entry *entries, int64_t n, kv_err *e)
+int npz_finish(npz_out *out, int fd, const char *path, kv_err *e)
 {
-    buf local = {0}, lines = {0};
-    int64_t begin = n ? entries[n - 1].begin + entries[n - 1].bytes : 0, at = begin;
+    char *local = out->text.data, *directory = local + out->directory, *line = directory;
+    int64_t end = 0;
     int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i++) {
-        uint32_t crc;
-        buf_clear(&local);
-        if ((rc = put_local(&local, &entries[i], &crc, e)) ||
-            (rc = file_write_at(fd, path, entries[i].header, local.data, (int64_t)local.len, e)))
-            break;
-        put_entry(&lines, &entries[i], crc, npy_bytes(&entries[i]));
-        if (lines.len < PIECE)
-            continue;
-        if (!(rc = buf_check(&lines, e)))
-            rc = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
-        at += (int64_t)lines.len;
-        buf_clear(&lines);
+    for (int64_t i = 0; i < out->n && !rc; i++) {
+        const npz_entry *t = &out->entries[i];
+        uint32_t crc = t->before ^ atomic_load(&t->crc);
+        uint16_t behind[2]; /* the bytes of a line's name and of its extra fields */
+        memcpy(local + LOCAL_CRC, &crc, sizeof crc);
+        memcpy(line + ENTRY_CRC, &crc, sizeof crc);
+        memcpy(behind, line + 28, sizeof behind);
+        rc = file_write_at(fd, path, t->header, local, t->begin - t->header, e);
+        local += t->begin - t->header;
+        line += ZIP_ENTRY_BYTES + behind[0] + behind[1];
+        end = t->begin + t->bytes;
     }
-    put_end(&lines, n, begin, at + (int64_t)lines.len - begin);
-    if (!rc && !(rc = buf_check(&lines, e)))
-        rc = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
-    buf_release(&local);
-    buf_release(&lines);
-    return rc;
+    return rc ? rc : file_write_at(fd, path, end, directory,
+                                   (int64_t)out->text.len - out->directory, e);
 }

@@ -5,9 +5,9 @@
  * Where everything stands follows from names, types and shapes, so data can be written in blocks,
  * in any order, by several threads:
  *
- *   npz_lay_out(entries, n, &size, path, e);           where the data of each go
- *   pwrite(fd, …, entries[i].begin + at); npz_add(&entries[i], …, at, n);      each block once
- *   npz_finish(fd, path, entries, n, e);               all that is not data
+ *   npz_lay_out(&out, tensors, n, &size, path, e);      where the data of each go
+ *   pwrite(fd, …, out.entries[i].begin + at); npz_add(&out.entries[i], …);     each block once
+ *   npz_finish(&out, fd, path, e);                       all that is not data
  *
  * Members and archives beyond 2 GB have zip64's fields. Source of the format: PKWARE's APPNOTE.TXT
  * 6.3.10, and Python's zipfile for what is left open there.
@@ -18,35 +18,41 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "checkpoint/tensor_type.h"
-#include "kv_err.h"
+#include "base/buf.h"
+#include "checkpoint/checkpoint_write.h"
 
-/* A tensor of an archive that is to be written. */
+/* Where a tensor of an archive goes. */
 typedef struct npz_entry {
-    const char *name;
-    tensor_type type;
-    int ndim;
-    const int64_t *shape;
-    int64_t begin;    /* out: where its data begin in the file */
-    int64_t bytes;    /* out: of its data */
-    int64_t header;   /* out: where its member begins */
-    atomic_uint crc;  /* of the data that were added */
+    int64_t begin, bytes; /* of its data in the file */
+    int64_t header;       /* where its member begins */
+    int64_t npy;          /* bytes of its npy header */
+    uint32_t before;      /* the share of that in the checksum of the member */
+    atomic_uint crc;      /* of the data that were added */
 } npz_entry;
+
+typedef struct npz_out {
+    npz_entry *entries; /* n of them */
+    int64_t n;
+    buf text;          /* the headers of all members, then from `directory` on the directory */
+    int64_t directory;
+} npz_out;
 
 /* Returns true if npz has this type: BF16 and floats of 8 bits and less it has not. */
 bool npz_has_type(tensor_type t);
 
-/* Fills in what is marked `out`, and 0 as crc. *size: the bytes of the whole file. path is for
- * messages. Errors: dtype (a type that npz does not have; the hint names --dtype), value (a name
- * that is not UTF-8, stands twice or is too long; sizes beyond 2^63), memory, unsupported (a build
- * without zlib). */
-int npz_lay_out(npz_entry *entries, int64_t n, int64_t *size, const char *path, kv_err *e);
+/* Lays out n tensors, whose names stand there once and are UTF-8. *size: the bytes of the whole
+ * file. path is for messages. Errors: dtype (a type that npz does not have; the hint names
+ * --dtype), value (a name that is too long; sizes beyond 2^63), memory, unsupported (a build
+ * without zlib). To be released, after a failure too. */
+int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_t *size,
+                const char *path, kv_err *e);
+void npz_release(npz_out *out);
 
 /* Takes n bytes of the data, from their byte `at` on, into the checksum. Blocks may come in any
  * order and from several threads, each byte once. */
 void npz_add(npz_entry *entry, const void *data, int64_t at, int64_t n);
 
-/* Writes headers and directory to a file, once all data were added. Errors: io, memory. */
-int npz_finish(int fd, const char *path, const npz_entry *entries, int64_t n, kv_err *e);
+/* Writes headers and directory to a file, once all data were added. Error: io. */
+int npz_finish(npz_out *out, int fd, const char *path, kv_err *e);
 
 #endif

@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "checkpoint/byte_reader.h"
 
 enum { V1 = 0xF993FAC8, V2, V3 };
 enum { DENSE, ROW_SPARSE, CSR };
@@ -100,12 +99,6 @@ static int take_type(reading *r, tensor_type *type, kv_err *e)
     return rc;
 }
 
-static int64_t bytes_of(tensor_type type, int ndim, const int64_t *shape)
-{
-    int64_t n = tensor_elements(ndim, shape);
-    return n < 0 ? -1 : tensor_type_bytes(type, n);
-}
-
 /* The rest of a sparse record, behind its type. values: the shape of its values. */
 static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues, int64_t *values,
                        kv_err *e)
@@ -136,7 +129,7 @@ static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues,
                         (long long)r->number);
     t->form = is_csr ? TENSOR_CSR : TENSOR_ROWS;
     t->offset = r->from.at;
-    rc = skip(r, bytes_of(t->type, nvalues, values), e);
+    rc = skip(r, tensor_bytes(t->type, nvalues, values), e);
     for (int i = 0; i < storage && !rc; i++)
         rc = skip(r, counts[i] > INT64_MAX / 8 ? -1 : 8 * counts[i], e);
     t->stored_bytes = r->from.at - t->offset;
@@ -176,7 +169,7 @@ static int read_record(reading *r, kv_err *e)
     if ((rc = take(r, device, sizeof device, e)) || (rc = take_type(r, &t.type, e)))
         return rc;
     t.elements = tensor_elements(t.ndim, shape);
-    t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
+    t.bytes = tensor_type_bytes(t.type, t.elements);
     t.offset = r->from.at;
     if (storage != DENSE && (t.bytes < 0 || t.bytes > SPARSE_MOST))
         return file_bad(e, KV_E_FORMAT, path_of(r),

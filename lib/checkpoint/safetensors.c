@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
-#include "checkpoint/data_layout.h"
 #include "checkpoint/json_scan.h"
 #include "checkpoint/looks_like.h"
 
@@ -144,7 +143,7 @@ static int check_type(const reading *r, const described *d, tensor_info *t, bool
         return rc;
     }
     t->elements = tensor_elements(d->ndim, d->shape);
-    int64_t need = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    int64_t need = tensor_type_bytes(t->type, t->elements);
     *fits = need == t->bytes;
     if (*fits)
         return KV_OK;
@@ -184,30 +183,6 @@ static int read_tensor(reading *r, kv_err *e)
 
 /* ---- All of the header ----------------------------------------------------------------------- */
 
-/* Of texts of one name in a file the last counts, as for the format's own reader. (Of several files
- * the first one that has the name.) */
-static int keep_last(const reading *r, int64_t first, kv_err *e)
-{
-    checkpoint *c = r->c;
-    int64_t n = c->ntexts - first, kept = first;
-    named *names = mem_alloc(n, sizeof *names, e);
-    if (!names)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        names[i] = (named){c->texts[first + i].name, i};
-    if (named_sort(names, n)) {
-        for (int64_t i = 1; i < n; i++)
-            if (strcmp(names[i - 1].name, names[i].name) == 0)
-                c->texts[first + names[i - 1].i].name = NULL;
-        for (int64_t i = first; i < c->ntexts; i++)
-            if (c->texts[i].name)
-                c->texts[kept++] = c->texts[i];
-        c->ntexts = kept;
-    }
-    mem_free(names);
-    return KV_OK;
-}
-
 static int read_metadata(reading *r, kv_err *e)
 {
     int64_t first = r->c->ntexts;
@@ -232,7 +207,8 @@ static int read_metadata(reading *r, kv_err *e)
         else if (!(rc = json_scan_text(&r->scan, &r->word)))
             rc = checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e);
     }
-    return rc ? rc : keep_last(r, first, e);
+    /* Of texts of one name in a file the last counts, as for the format's own reader. */
+    return rc ? rc : checkpoint_drop_texts(r->c, first, true, e);
 }
 
 static int read_members(reading *r, kv_err *e)

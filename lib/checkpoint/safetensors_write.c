@@ -85,7 +85,7 @@ static int lay_out(const char *path, safetensors_entry *entries, int64_t n, int6
     for (int64_t i = 0; i < n; i++) {
         safetensors_entry *t = &entries[i];
         int64_t elements = tensor_elements(t->ndim, t->shape);
-        t->bytes = elements < 0 ? -1 : tensor_type_bytes(t->type, elements);
+        t->bytes = tensor_type_bytes(t->type, elements);
         if (t->bytes < 0 && elements >= 0 && elements % tensor_type_run(t->type))
             return file_bad(e, KV_E_VALUE, path,
                             "tensor \"%.*s\" has %lld elements, and those of dtype %s would end "

@@ -46,6 +46,11 @@ const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, co
  * arrays are what the store held, whatever their names. */
 bool scales_find_of(scales *out, const checkpoint *c, const tensor_info *t);
 
+/* Which code a scale belongs to, by the shapes of both. Returns false if the types and shapes are
+ * not in the table in scales.c, so that nobody knows what the numbers are. */
+struct scales_fit;
+bool scales_find_fit(struct scales_fit *out, const scales *s, const int64_t block[2]);
+
 /* How many rows and columns share a scale, from the config.json of a model; 128 by 128 where that
  * does not say. Returns true if that has a quantization_config. */
 bool scales_block_size(int64_t block[2], const char *model);

@@ -1,6 +1,7 @@
 /* Reading an index. */
 #include "checkpoint/shard_index.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,6 +9,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 #include "checkpoint/json_scan.h"
+#include "io/json_writer.h"
 
 #define INDEX_MAX   100000000 /* bytes: as much as the header of a file may have */
 #define TENSORS_MAX 4000000   /* short entries would need many times their bytes in memory */
@@ -212,4 +214,63 @@ void shard_index_release(shard_index *x)
     mem_free(x->shards);
     arena_release(&x->memory);
     *x = (shard_index){0};
+}
+
+/* ---- Cutting --------------------------------------------------------------------------------- */
+
+int64_t shards_split(int64_t *shard, const int64_t *bytes, int64_t n, int64_t limit)
+{
+    /* the file that is being filled gets its number when it is full, so behind larger tensors */
+    int64_t nshards = 0, filled = 0, first = 0;
+    for (int64_t i = 0; i < n; i++)
+        shard[i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (bytes[i] > limit) {
+            shard[i] = nshards++;
+            continue;
+        }
+        if (bytes[i] > limit - filled) {
+            for (int64_t j = first; j < i; j++)
+                shard[j] = shard[j] < 0 ? nshards : shard[j];
+            nshards++;
+            first = i;
+            filled = 0;
+        }
+        filled += bytes[i];
+    }
+    bool rest = false;
+    for (int64_t j = first; j < n; j++) {
+        if (shard[j] < 0) {
+            shard[j] = nshards;
+            rest = true;
+        }
+    }
+    nshards += rest;
+    return nshards ? nshards : 1;
+}
+
+void shard_name(char out[SHARD_NAME_MAX], int64_t i, int64_t nshards)
+{
+    if (nshards == 1)
+        strcpy(out, "model.safetensors");
+    else
+        snprintf(out, SHARD_NAME_MAX, "model-%05lld-of-%05lld.safetensors", (long long)i + 1,
+                 (long long)nshards);
+}
+
+/* ---- The index ------------------------------------------------------------------------------- */
+
+void shards_index(buf *out, named *entries, int64_t n, int64_t nshards, int64_t total_bytes)
+{
+    char file[SHARD_NAME_MAX];
+    named_sort(entries, n);
+    buf_printf(out, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
+               (long long)total_bytes);
+    for (int64_t i = 0; i < n; i++) {
+        shard_name(file, entries[i].i, nshards);
+        buf_add(out, i ? ",\n    " : "\n    ");
+        json_quoted(out, entries[i].name, true); /* as Python's json writes it */
+        buf_printf(out, ": \"%s\"", file);
+    }
+    buf_add(out, n ? "\n  }\n}\n" : "}\n}\n");
 }

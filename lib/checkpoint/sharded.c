@@ -12,7 +12,6 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf.h"
-#include "checkpoint/gguf_split.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/shard_index.h"
 
@@ -33,16 +32,10 @@ static const char *path_of(shards *s, const char *name)
     return buf_text(&s->path);
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat about;
-    return strcmp(path, "-") != 0 && stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 bool sharded_named(const char *path)
 {
     return utf8_ends_in(path, SHARD_INDEX_ENDING) || utf8_ends_in(path, TORCH_FILE ".index.json") ||
-           is_folder(path);
+           (strcmp(path, "-") != 0 && checkpoint_is_folder(path));
 }
 
 /* ---- Lists in messages ----------------------------------------------------------------------- */
@@ -79,24 +72,12 @@ static const char *list_text(list *l)
 /* Reads a file; read: NULL for what it begins as. *whole: nothing in it was unreadable. */
 static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool *whole, kv_err *e)
 {
-    input in;
-    struct stat about;
     const char *path = path_of(s, name);
     int rc = buf_check(&s->path, e);
-    if (rc)
-        return rc;
-    /* opening a pipe would wait for its writer */
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        return file_bad(e, KV_E_IO, path, "a shard has to be a regular file");
-    if ((rc = input_open(&in, path, e)) || (rc = checkpoint_add_file(s->c, &in, e)))
-        return rc;
-    if (!read && (rc = s->c->choose(s->c, &read, e)))
-        return rc;
-    return checkpoint_read(s->c, read, whole, e);
+    return rc ? rc : checkpoint_read_file(s->c, path, "a shard", read, whole, e);
 }
 
-/* ---- The names in a folder --------------------------------------------------------------------
- */
+/* ---- The names in a folder ------------------------------------------------------------------- */
 
 /* Files of other kinds; a hint names one: the first that a reader would take. */
 static const char *const others[] = {".gguf", ".kvs",  ".npz",    ".npy",     ".bin", ".pt",
@@ -306,16 +287,8 @@ static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, 
 
 static const named *find_told(const indexed *d, const char *name)
 {
-    int64_t low = 0, high = d->x.ntensors;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (strcmp(d->x.tensors[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < d->x.ntensors && strcmp(d->x.tensors[low].name, name) == 0 ? &d->x.tensors[low]
-                                                                            : NULL;
+    int64_t i = named_find(d->x.tensors, d->x.ntensors, name);
+    return i < 0 ? NULL : &d->x.tensors[i];
 }
 
 static bool is_in_its_shard(const indexed *d, const tensor_info *t, const named *told)
@@ -595,5 +568,5 @@ int sharded_read(checkpoint *c, const char *path, kv_err *e)
 {
     bool readable;
     c->sharded = true;
-    return is_folder(path) ? read_folder(c, path, e) : read_index(c, path, &readable, e);
+    return checkpoint_is_folder(path) ? read_folder(c, path, e) : read_index(c, path, &readable, e);
 }

@@ -14,7 +14,6 @@
 #include "base/compiler.h"
 #include "base/num.h"
 #include "base/stop.h"
-#include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "io/scalar.h"
@@ -64,15 +63,10 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static bool is_integer(tensor_type t)
-{
-    tensor_kind kind = tensor_type_kind(t);
-    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
-}
-
 bool tensor_fits_f32(tensor_type t)
 {
-    return t < TENSOR_NSAFE && t != TENSOR_F64 && (!is_integer(t) || tensor_type_run_bytes(t) <= 2);
+    return t < TENSOR_NSAFE && t != TENSOR_F64 &&
+           (!tensor_type_is_integer(t) || tensor_type_run_bytes(t) <= 2);
 }
 
 /* The bytes that n elements touch; unlike tensor_type_bytes, n may end within one. */
@@ -86,6 +80,100 @@ static bool is_aligned(const void *data, tensor_type t)
 {
     int64_t bytes = tensor_type_run(t) == 1 ? tensor_type_run_bytes(t) : 1;
     return (uintptr_t)data % (uintptr_t)bytes == 0;
+}
+
+/* ---- Integers -------------------------------------------------------------------------------- */
+
+/* A loop a type and direction, made by macros. */
+
+/* Type, name here, type in C, whether signed, smallest, and largest number. */
+#define INTEGERS(X)                                                                                \
+    X(TENSOR_BOOL, bool, uint8_t, false, 0, 1)                                                     \
+    X(TENSOR_U8, u8, uint8_t, false, 0, UINT8_MAX)                                                 \
+    X(TENSOR_I8, i8, int8_t, true, INT8_MIN, INT8_MAX)                                             \
+    X(TENSOR_I16, i16, int16_t, true, INT16_MIN, INT16_MAX)                                        \
+    X(TENSOR_U16, u16, uint16_t, false, 0, UINT16_MAX)                                             \
+    X(TENSOR_I32, i32, int32_t, true, INT32_MIN, INT32_MAX)                                        \
+    X(TENSOR_U32, u32, uint32_t, false, 0, UINT32_MAX)                                             \
+    X(TENSOR_I64, i64, int64_t, true, INT64_MIN, INT64_MAX)                                        \
+    X(TENSOR_U64, u64, uint64_t, false, 0, UINT64_MAX)
+
+/* A file may have any byte for a bool. */
+#define READ(t, x) ((t) == TENSOR_BOOL ? (x) != 0 : (x))
+
+#define CONVERSION(name, to, from, expression)                                                     \
+    CPU_CLONES static void name(void *restrict dst, const void *restrict src, int64_t n)           \
+    {                                                                                              \
+        to *restrict d = dst;                                                                      \
+        const from *restrict s = src;                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            d[i] = (expression);                                                                   \
+    }
+
+#define TO_FLOATS(t, name, type, is_signed, low, high)                                             \
+    CONVERSION(name##_to_f32, float, type, (float)READ(t, s[i]))                                   \
+    CONVERSION(name##_to_f64, double, type, (double)READ(t, s[i]))
+
+/* A loop that stops at the first element whose number x, a `between`, is not `fits`. CLONES is
+ * CPU_CLONES where the processor may have an instruction for it. */
+#define CHECKED(CLONES, name, to, from, between, value, fits)                                      \
+    CLONES static int64_t name(void *restrict dst, const void *restrict src, int64_t n)            \
+    {                                                                                              \
+        to *restrict d = dst;                                                                      \
+        const from *restrict s = src;                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            between x = (between)(value);                                                          \
+            if (!(fits))                                                                           \
+                return i;                                                                          \
+            d[i] = (to)x;                                                                          \
+        }                                                                                          \
+        return -1;                                                                                 \
+    }
+
+/* Between 64 bits with a sign and without, what does not fit has its highest bit set. */
+#define TO_INTEGERS(t, name, type, is_signed, low, high)                                           \
+    CHECKED(, name##_to_i64, int64_t, type, int64_t, READ(t, s[i]), (is_signed) || x >= 0)         \
+    CHECKED(, name##_to_u64, uint64_t, type, int64_t, READ(t, s[i]), !(is_signed) || x >= 0)
+
+/* (high) / 2 + 1, doubled, is high + 1 without overflow, and exact as float64. rint rounds half to
+ * even, as the processor does unless told otherwise. */
+#define FROM_NUMBERS(t, name, type, is_signed, low, high)                                          \
+    CHECKED(CPU_CLONES, name##_from_f64, type, double, double,                                     \
+            (t) == TENSOR_BOOL ? s[i] : rint(s[i]),                                                \
+            (t) == TENSOR_BOOL ? x == 0 || x == 1                                                  \
+                               : x >= (double)(low) && x < 2 * (double)((high) / 2 + 1))           \
+    CHECKED(, name##_from_i64, type, int64_t, int64_t, s[i],                                       \
+            x >= (int64_t)(low) && (x < 0 || (uint64_t)x <= (uint64_t)(high)))                     \
+    CHECKED(, name##_from_u64, type, uint64_t, uint64_t, s[i], x <= (uint64_t)(high))
+
+INTEGERS(TO_FLOATS)
+INTEGERS(TO_INTEGERS)
+INTEGERS(FROM_NUMBERS)
+
+typedef void conversion_fn(void *restrict dst, const void *restrict src, int64_t n);
+typedef int64_t checked_fn(void *restrict dst, const void *restrict src, int64_t n);
+
+/* To floats rounded to nearest even, exact up to 24 and 53 bits. The others return the first
+ * element that the destination does not hold, where they stop, or -1. From float64 the nearest
+ * integer is taken, half to even; a bool holds 0 and 1 only. Elements lie at multiples of their
+ * size. */
+#define ROW(t, name, ...)                                                                          \
+    [t] = {name##_to_f32, name##_to_f64, name##_to_i64, name##_to_u64,                             \
+           name##_from_f64, name##_from_i64, name##_from_u64},
+static const struct {
+    conversion_fn *to_f32, *to_f64;
+    checked_fn *to_i64, *to_u64, *from_f64, *from_i64, *from_u64;
+} integers[TENSOR_NSAFE] = {INTEGERS(ROW)};
+
+/* dst[i] = src[i] rounded to odd as a float64 (head of cpu/convert.c): rounding that again, to a
+ * float of at most 40 bits of significand, gives what rounding src[i] once gives. From 2^53 on the
+ * last 11 bits become one. */
+CPU_CLONES static void odd_u64(double *restrict dst, const uint64_t *restrict src, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t x = src[i], odd = (x & ~UINT64_C(0x7ff)) | ((x & 0x7ff) ? 0x800 : 0);
+        dst[i] = (double)(x < UINT64_C(1) << 53 ? x : odd);
+    }
 }
 
 /* ---- Decoding -------------------------------------------------------------------------------- */
@@ -118,21 +206,21 @@ static void decode_float(void *out, number_kind to, tensor_type t, const void *d
 
 static int64_t decode_block(void *out, number_kind to, tensor_type t, const void *data, int64_t n)
 {
-    if (!is_integer(t)) {
+    if (!tensor_type_is_integer(t)) {
         decode_float(out, to, t, data, n);
         return -1;
     }
     switch (to) {
     case NUMBER_F32:
-        integer_to_f32(t, out, data, n);
+        integers[t].to_f32(out, data, n);
         break;
     case NUMBER_F64:
-        integer_to_f64(t, out, data, n);
+        integers[t].to_f64(out, data, n);
         break;
     case NUMBER_I64:
-        return integer_to_i64(t, out, data, n);
+        return integers[t].to_i64(out, data, n);
     case NUMBER_U64:
-        return integer_to_u64(t, out, data, n);
+        return integers[t].to_u64(out, data, n);
     }
     return -1;
 }
@@ -210,13 +298,13 @@ static int64_t encode_integer(void *data, tensor_type t, const void *x, number_k
     switch (from) {
     case NUMBER_F32:
         convert_elements(wide, KV_FLOAT64, x, KV_FLOAT32, n);
-        return integer_from_f64(t, data, wide, n);
+        return integers[t].from_f64(data, wide, n);
     case NUMBER_F64:
-        return integer_from_f64(t, data, x, n);
+        return integers[t].from_f64(data, x, n);
     case NUMBER_I64:
-        return integer_from_i64(t, data, x, n);
+        return integers[t].from_i64(data, x, n);
     case NUMBER_U64:
-        return integer_from_u64(t, data, x, n);
+        return integers[t].from_u64(data, x, n);
     }
     return -1;
 }
@@ -224,15 +312,15 @@ static int64_t encode_integer(void *data, tensor_type t, const void *x, number_k
 static int64_t encode_block(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
 {
     double odd[BLOCK];
-    if (is_integer(t))
+    if (tensor_type_is_integer(t))
         return encode_integer(data, t, x, from, n);
     if (from != NUMBER_U64)
         return encode_float(data, t, x, from, n);
     if (t == TENSOR_F64) {
-        integer_to_f64(TENSOR_U64, data, x, n);
+        integers[TENSOR_U64].to_f64(data, x, n);
         return -1;
     }
-    integer_odd_u64(odd, x, n);
+    odd_u64(odd, x, n);
     return encode_float(data, t, odd, NUMBER_F64, n);
 }
 
@@ -337,7 +425,7 @@ static void count_losses(const counting *c, tensor_type t, const void *data, con
 {
     double became[BLOCK];
     bool whole = c->whole || from == NUMBER_I64 || from == NUMBER_U64;
-    if (is_integer(t) ? whole : !may_lose(t, x, from, n, whole))
+    if (tensor_type_is_integer(t) ? whole : !may_lose(t, x, from, n, whole))
         return;
     decode_block(became, NUMBER_F64, t, data, n);
     for (int64_t i = 0; i < n; i++) {
@@ -349,7 +437,7 @@ static void count_losses(const counting *c, tensor_type t, const void *data, con
                              ? &c->loss->saturated
                          : was == became[i] ? NULL
                          : whole            ? &c->loss->rounded
-                         : is_integer(t)    ? &c->loss->fraction
+                         : tensor_type_is_integer(t)    ? &c->loss->fraction
                                             : NULL;
         if (count && c->loss->first < 0)
             c->loss->first = c->from + first + i;
@@ -383,7 +471,7 @@ static int64_t encode(void *data, tensor_type t, const void *x, number_kind from
 /* The numbers that hold all of `from`. */
 static number_kind numbers_between(tensor_type to, tensor_type from)
 {
-    if (tensor_fits_f32(from) && !(is_integer(from) && is_integer(to)))
+    if (tensor_fits_f32(from) && !(tensor_type_is_integer(from) && tensor_type_is_integer(to)))
         return NUMBER_F32;
     if (from == TENSOR_F64)
         return NUMBER_F64;
@@ -398,7 +486,7 @@ int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type f
 int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
                                 int64_t n, tensor_loss *loss)
 {
-    counting c = {.loss = loss, .whole = is_integer(from)};
+    counting c = {.loss = loss, .whole = tensor_type_is_integer(from)};
     block between;
     number_kind kind = numbers_between(to, from);
     int64_t bad = from == TENSOR_BOOL ? scalar_not_bool(src, n) : -1;

@@ -11,9 +11,28 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/file_window.h"
-#include "checkpoint/tensor_decoded.h"
-#include "checkpoint/tensor_deflated.h"
+#include "checkpoint/gguf_blocks.h"
+#include "checkpoint/inflate.h"
+#include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_sparse.h"
+
+/* Where it is in a deflated member. All zero is nowhere. */
+typedef struct tensor_deflated {
+    inflate_stream *from;
+    int64_t tensor;     /* its number + 1 */
+    int64_t begin, end; /* of the data in block */
+    uint32_t crc;       /* of the data up to `end` */
+    char *block;
+    buf name;           /* for messages */
+} tensor_deflated;
+
+/* What it needs for codes. All zero is nothing. */
+typedef struct tensor_decoded {
+    float *numbers; /* the block that was decoded last */
+    int64_t numbers_cap;
+    char *matrix;   /* codes of a whole matrix whose axes are swapped, then its scales */
+    int64_t matrix_cap, matrix_of, matrix_tensor; /* its number, and that of the tensor + 1 */
+} tensor_decoded;
 
 struct tensor_reader {
     const checkpoint *c;
@@ -29,6 +48,268 @@ struct tensor_reader {
     tensor_decoded decoded;
     tensor_reader *scales; /* of what is decoded */
 };
+
+/* ---- Deflated -------------------------------------------------------------------------------- */
+
+/* Inflates the next n bytes into the block. */
+static int inflate_next(tensor_deflated *d, int64_t n, kv_err *e)
+{
+    int64_t got;
+    int rc = inflate_read(d->from, d->block, n, &got, e);
+    if (!rc && got < n)
+        rc = file_bad(e, KV_E_FORMAT, buf_text(&d->name),
+                      "its compressed data end too early: %lld bytes are missing",
+                      (long long)(n - got));
+    return rc;
+}
+
+/* Goes to the begin of tensor i, behind its header. */
+static int restart(tensor_deflated *d, const checkpoint *c, int64_t i, kv_err *e)
+{
+    const tensor_info *t = &c->tensors[i];
+    const input *in = &c->files[t->file];
+    int64_t header = c->sums[t->member - 1].header_bytes;
+    buf_clear(&d->name);
+    buf_printf(&d->name, "%s: tensor \"%.*s\"", in->name, SHOWN(t->name));
+    int rc = buf_check(&d->name, e);
+    if (!rc && !d->block && !(d->block = mem_alloc(TENSOR_BLOCK, 1, e)))
+        rc = KV_E_MEMORY;
+    if (!rc && !d->from)
+        rc = inflate_new(&d->from, e);
+    if (!rc)
+        inflate_begin(d->from, in, t->offset, t->stored_bytes, buf_text(&d->name));
+    while (!rc && header > 0) {
+        int64_t n = header < TENSOR_BLOCK ? header : TENSOR_BLOCK;
+        rc = inflate_next(d, n, e);
+        header -= n;
+    }
+    d->tensor = rc ? 0 : i + 1;
+    d->begin = d->end = 0;
+    d->crc = 0;
+    return rc;
+}
+
+/* Checks that nothing follows the last byte, and the checksum. */
+static int check_end(const tensor_deflated *d, const npz_sum *sum, kv_err *e)
+{
+    char extra;
+    int64_t got;
+    int rc = inflate_read(d->from, &extra, 1, &got, e);
+    if (!rc && got)
+        rc = file_bad(e, KV_E_FORMAT, buf_text(&d->name),
+                      "its compressed data are more than its header asks for");
+    if (!rc && !npz_sum_right(sum, d->crc))
+        rc = file_bad(e, KV_E_FORMAT, buf_text(&d->name), NPZ_SUM_WRONG);
+    return rc;
+}
+
+/* The next n bytes of data. */
+static int go_on(tensor_deflated *d, const checkpoint *c, int64_t n, kv_err *e)
+{
+    const npz_sum *sum = &c->sums[c->tensors[d->tensor - 1].member - 1];
+    int rc = inflate_next(d, n, e);
+    d->begin = d->end;
+    d->end += n;
+    if (!rc)
+        d->crc = inflate_crc(d->crc, d->block, n);
+    if (!rc && d->end == sum->bytes)
+        rc = check_end(d, sum, e);
+    if (rc)
+        d->tensor = 0;
+    return rc;
+}
+
+/* Makes *data point to n bytes (TENSOR_BLOCK at most) of tensor i from its byte `at` on, until the
+ * next call. The last bytes are given out once they are known to be the last, and the checksum to
+ * be right. Errors: io, format (damaged, cut, or of another size), memory, unsupported. */
+static int read_deflated(tensor_deflated *d, const checkpoint *c, const void **data, int64_t i,
+                         int64_t at, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    if (d->tensor == i + 1 && at >= d->begin && at + n <= d->end) {
+        *data = d->block + (at - d->begin);
+        return KV_OK;
+    }
+    if (d->tensor != i + 1 || at < d->end)
+        rc = restart(d, c, i, e);
+    while (!rc && d->end < at && !(rc = stop_check(e)))
+        rc = go_on(d, c, at - d->end < TENSOR_BLOCK ? at - d->end : TENSOR_BLOCK, e);
+    if (!rc)
+        rc = go_on(d, c, n, e);
+    *data = d->block;
+    return rc;
+}
+
+/* ---- Codes ----------------------------------------------------------------------------------- */
+
+/* Reads stored bytes: of tensor i of the reader's own checkpoint, or if `scaled` is not NULL, of
+ * that one. Scales have a window of their own: data of the one live while data of the other are
+ * read. */
+static int fetch(tensor_reader *r, const checkpoint *scaled, const void **data, int64_t i,
+                 int64_t at, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    if (scaled && r->scales && r->scales->c != scaled) {
+        tensor_reader_free(r->scales);
+        r->scales = NULL;
+    }
+    if (scaled && !r->scales)
+        rc = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
+    return rc ? rc : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
+}
+
+/* A tensor that is read. */
+typedef struct reading {
+    tensor_reader *r;
+    const tensor_values *v;
+    int64_t i;
+} reading;
+
+/* The numbers of a row that are scaled together at most: their scales stay in the cache. */
+enum { SEGMENT = 4096 };
+
+/* The codes of a matrix whose axes are swapped are kept while its numbers are read. Those of
+ * gpt-oss have 8 MB. */
+#define MATRIX_MOST ((int64_t)64 << 20)
+
+/* n scales from number `at` on. */
+static int read_scales(const reading *g, float *out, int64_t at, int64_t n, kv_err *e)
+{
+    const tensor_values *v = g->v;
+    const void *data;
+    int rc = fetch(g->r, v->scaled, &data, v->scale, tensor_type_bytes(v->scale_type, at),
+                   tensor_type_bytes(v->scale_type, n), e);
+    if (rc)
+        return rc;
+    tensor_decode_f32(out, v->scale_type, data, n);
+    for (int64_t i = 0; i < n && v->has_global; i++)
+        out[i] = v->divides ? out[i] / v->global : out[i] * v->global;
+    return KV_OK;
+}
+
+/* Multiplies numbers first to last - 1 of a tensor by their scales. */
+static int scale(const reading *g, float *x, int64_t first, int64_t last, kv_err *e)
+{
+    const tensor_values *v = g->v;
+    float by[SEGMENT + 1];
+    int64_t known = -1, known_n = 0;
+    for (int64_t n; first < last; first += n, x += n) {
+        int64_t row = first / v->width, k = first % v->width;
+        int64_t left = v->width - k < last - first ? v->width - k : last - first;
+        n = left < SEGMENT ? left : SEGMENT;
+        int64_t at = row / v->height * v->a_matrix + row % v->height / v->rows * v->a_row +
+                     k / v->columns;
+        int64_t nscales = (k + n - 1) / v->columns - k / v->columns + 1;
+        if (at != known || nscales != known_n) {
+            int rc = read_scales(g, by, at, nscales, e);
+            if (rc)
+                return rc;
+            known = at;
+            known_n = nscales;
+        }
+        for (int64_t i = 0, j = 0; i < n; j++) {
+            int64_t rest = v->columns - (k + i) % v->columns, end = rest < n - i ? i + rest : n;
+            for (; i < end; i++)
+                x[i] *= by[j];
+        }
+    }
+    return KV_OK;
+}
+
+/* Reads the codes of a whole matrix, and behind them its scales. */
+static int read_matrix(const reading *g, int64_t matrix, kv_err *e)
+{
+    const tensor_values *v = g->v;
+    tensor_decoded *room = &g->r->decoded;
+    int64_t codes = v->height * (v->width / 2), exponents = v->a_matrix, n;
+    room->matrix_tensor = 0;
+    if (codes > MATRIX_MOST)
+        return file_bad(e, KV_E_UNSUPPORTED, g->r->c->name,
+                        "\"%.*s\" has %lld bytes of codes in a matrix, and %lld can be read",
+                        SHOWN(g->r->c->tensors[g->i].name), (long long)codes,
+                        (long long)MATRIX_MOST);
+    int rc = mem_grow(&room->matrix, &room->matrix_cap, codes + exponents, 1, e);
+    for (int64_t at = 0; at < codes + exponents && !rc; at += n) {
+        bool is_codes = at < codes;
+        int64_t from = is_codes ? at : at - codes, all = is_codes ? codes : exponents;
+        const void *data;
+        n = all - from < TENSOR_BLOCK ? all - from : TENSOR_BLOCK;
+        rc = fetch(g->r, is_codes ? NULL : v->scaled, &data, is_codes ? v->codes : v->scale,
+                   matrix * all + from, n, e);
+        if (!rc)
+            memcpy(room->matrix + at, data, (size_t)n);
+        rc = rc ? rc : stop_check(e);
+    }
+    room->matrix_tensor = rc ? 0 : g->i + 1;
+    room->matrix_of = matrix;
+    return rc;
+}
+
+/* Numbers first to last - 1 of a tensor whose rows are columns of the codes. */
+static int read_swapped(const reading *g, float *out, int64_t first, int64_t last, kv_err *e)
+{
+    const tensor_values *v = g->v;
+    const tensor_decoded *room = &g->r->decoded;
+    int64_t numbers = v->height * v->width, pitch = v->width / 2, groups = v->a_row;
+    for (; first < last;) {
+        int64_t matrix = first / numbers, k = first % numbers / v->height, row = first % v->height;
+        int64_t end = v->height - row < last - first ? v->height : row + last - first;
+        int rc = KV_OK;
+        if (room->matrix_tensor != g->i + 1 || room->matrix_of != matrix)
+            rc = read_matrix(g, matrix, e);
+        if (rc)
+            return rc;
+        const uint8_t *codes = (const uint8_t *)room->matrix + k / 2;
+        const uint8_t *exponents =
+            (const uint8_t *)room->matrix + v->height * pitch + k / v->columns;
+        for (; row < end; row++, first++) {
+            uint8_t c = codes[row * pitch] >> 4 * (k % 2) & 15;
+            float x[2], s;
+            tensor_decode_f32(x, TENSOR_F4, &c, 1);
+            tensor_decode_f32(&s, TENSOR_F8_E8M0, &exponents[row * groups], 1);
+            *out++ = x[0] * s;
+        }
+    }
+    return KV_OK;
+}
+
+/* Numbers first to last - 1, where codes and numbers have one order. */
+static int read_ordered(const reading *g, float *out, int64_t first, int64_t last, kv_err *e)
+{
+    const tensor_values *v = g->v;
+    const void *data;
+    int rc = fetch(g->r, NULL, &data, v->codes, tensor_type_bytes(v->type, first),
+                   tensor_type_bytes(v->type, last - first), e);
+    if (rc)
+        return rc;
+    if (gguf_blocks_can(v->type)) {
+        gguf_blocks_decode(out, v->type, data, (last - first) / tensor_type_run(v->type));
+        return KV_OK;
+    }
+    tensor_decode_f32(out, v->type, data, last - first);
+    return v->scaled ? scale(g, out, first, last, e) : KV_OK;
+}
+
+/* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call. Errors:
+ * those of fetch, memory, unsupported (a matrix whose axes are swapped is too large). */
+static int read_decoded(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n,
+                        kv_err *e)
+{
+    tensor_decoded *d = &r->decoded;
+    const tensor_values *v = &r->c->values[r->c->tensors[i].values - 1];
+    const reading g = {r, v, i};
+    int64_t run = v->swapped ? 1 : tensor_type_run(v->type), size = sizeof *d->numbers;
+    int64_t first = at / size, last = (at + n) / size, begin = first - first % run;
+    int64_t end = last % run ? last + run - last % run : last;
+    int rc = mem_grow(&d->numbers, &d->numbers_cap, end - begin, sizeof *d->numbers, e);
+    if (rc)
+        return rc;
+    *data = d->numbers + (first - begin);
+    return v->swapped ? read_swapped(&g, d->numbers, begin, end, e)
+                      : read_ordered(&g, d->numbers, begin, end, e);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e)
 {
@@ -47,12 +328,15 @@ void tensor_reader_free(tensor_reader *r)
     if (!r)
         return;
     file_window_close(&r->window);
-    tensor_deflated_release(&r->deflated);
+    inflate_free(r->deflated.from);
+    mem_free(r->deflated.block);
+    buf_release(&r->deflated.name);
     input_close(&r->inflated);
     mem_free(r->rows);
     mem_free(r->swapped);
     tensor_sparse_release(&r->sparse);
-    tensor_decoded_release(&r->decoded);
+    mem_free(r->decoded.numbers);
+    mem_free(r->decoded.matrix);
     tensor_reader_free(r->scales);
     mem_free(r);
 }
@@ -96,7 +380,7 @@ static int read_bytes(tensor_reader *r, const void **data, int64_t i, int64_t at
 {
     const tensor_info *t = &r->c->tensors[i];
     if (t->form & TENSOR_DEFLATED)
-        return tensor_deflated_read(&r->deflated, r->c, data, i, at, n, e);
+        return read_deflated(&r->deflated, r->c, data, i, at, n, e);
     int rc = read_plain(r, data, t->file, t->offset + at, n, e);
     return rc || !t->member ? rc : add_sum(r, *data, i, at, n, e);
 }
@@ -254,20 +538,6 @@ static void swap(char *to, const char *from, int64_t n, tensor_type type)
     }
 }
 
-/* For what is decoded: scales have a window of their own, and may stand in another file. */
-static int fetch(tensor_reader *r, const checkpoint *scaled, const void **data, int64_t i,
-                 int64_t at, int64_t n, kv_err *e)
-{
-    int rc = KV_OK;
-    if (scaled && r->scales && r->scales->c != scaled) {
-        tensor_reader_free(r->scales);
-        r->scales = NULL;
-    }
-    if (scaled && !r->scales)
-        rc = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
-    return rc ? rc : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
-}
-
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e)
 {
     const tensor_info *t = &r->c->tensors[i];
@@ -279,7 +549,7 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
                    (long long)(at + n), (long long)t->bytes))
         return kv_assert_report(e);
     if (t->form & TENSOR_DECODED)
-        return tensor_decoded_read(&r->decoded, r->c, fetch, r, data, i, at, n, e);
+        return read_decoded(r, data, i, at, n, e);
     if (t->form & TENSOR_SPARSE)
         return tensor_sparse_read(&r->sparse, r->c, data, i, at, n, e);
     int rc = read_rows(r, data, i, at, n, e);

@@ -27,6 +27,12 @@ tensor_kind tensor_type_kind(tensor_type t)
     return types[t].kind;
 }
 
+bool tensor_type_is_integer(tensor_type t)
+{
+    tensor_kind kind = types[t].kind;
+    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
+}
+
 int64_t tensor_type_run(tensor_type t)
 {
     return types[t].elements;
@@ -39,11 +45,10 @@ int64_t tensor_type_run_bytes(tensor_type t)
 
 int64_t tensor_type_bytes(tensor_type t, int64_t n)
 {
-    int64_t bytes;
-    if (n % types[t].elements || __builtin_mul_overflow(n / types[t].elements,
-                                                        (int64_t)types[t].bytes, &bytes))
-        return -1;
-    return bytes;
+    int64_t bytes, run = types[t].elements;
+    return n < 0 || n % run || __builtin_mul_overflow(n / run, (int64_t)types[t].bytes, &bytes)
+               ? -1
+               : bytes;
 }
 
 int64_t tensor_elements(int ndim, const int64_t *shape)
@@ -56,6 +61,17 @@ int64_t tensor_elements(int ndim, const int64_t *shape)
         over |= __builtin_mul_overflow(n, shape[i], &n);
     }
     return over ? -1 : n;
+}
+
+int64_t tensor_bytes(tensor_type t, int ndim, const int64_t *shape)
+{
+    return tensor_type_bytes(t, tensor_elements(ndim, shape));
+}
+
+bool tensor_same_shape(int ndim, const int64_t *shape, int other_ndim, const int64_t *other)
+{
+    return ndim == other_ndim &&
+           (ndim == 0 || memcmp(shape, other, (size_t)ndim * sizeof *shape) == 0);
 }
 
 bool tensor_type_find(tensor_type *out, const char *name, size_t n)
@@ -189,4 +205,49 @@ tensor_type tensor_type_of(kv_dtype dtype)
         break;
     }
     return TENSOR_BOOL;
+}
+
+/* ---- NumPy's files --------------------------------------------------------------------------- */
+
+static const struct {
+    tensor_type type;
+    char kind;
+    int width;
+} rows[] = {
+    {TENSOR_F64, 'f', 8}, {TENSOR_F32, 'f', 4}, {TENSOR_F16, 'f', 2}, {TENSOR_I64, 'i', 8},
+    {TENSOR_I32, 'i', 4}, {TENSOR_I16, 'i', 2}, {TENSOR_I8, 'i', 1},  {TENSOR_U64, 'u', 8},
+    {TENSOR_U32, 'u', 4}, {TENSOR_U16, 'u', 2}, {TENSOR_U8, 'u', 1},  {TENSOR_BOOL, 'b', 1},
+    {TENSOR_C64, 'c', 8},
+};
+
+#define NROWS (sizeof rows / sizeof *rows)
+
+bool npz_type_find(tensor_type *out, char kind, int width)
+{
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].kind == kind && rows[i].width == width)
+            return *out = rows[i].type, true;
+    return false;
+}
+
+bool npz_type_descr(tensor_type t, char *kind, int *width)
+{
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].type == t)
+            return *kind = rows[i].kind, *width = rows[i].width, true;
+    return false;
+}
+
+const char *npz_type_hint(const char *descr)
+{
+    switch (descr[0] && descr[1] ? descr[1] : descr[0]) {
+    case 'V':
+        return "NumPy saves bfloat16 and other types of ml_dtypes without their names: save them "
+               "as safetensors";
+    case 'O':
+        return "these are objects of Python: save arrays of numbers";
+    default:
+        return "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1 c8, with < or > before it (or | before those "
+               "of one byte)";
+    }
 }

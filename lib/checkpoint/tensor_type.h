@@ -93,16 +93,20 @@ typedef enum tensor_type {
 
 const char *tensor_type_name(tensor_type t); /* "BF16" */
 tensor_kind tensor_type_kind(tensor_type t);
+bool tensor_type_is_integer(tensor_type t); /* or BOOL */
 
 /* A run of elements that ends at a byte: its elements and its bytes. */
 int64_t tensor_type_run(tensor_type t);
 int64_t tensor_type_run_bytes(tensor_type t);
 
-/* The bytes of n elements, or -1 when they end within a byte or a block, or overflow. */
+/* The bytes of n elements, or -1 when n is, or they end within a byte or a block, or overflow. */
 int64_t tensor_type_bytes(tensor_type t, int64_t n);
 
-/* The elements of a shape, or -1 when there are more than an int64_t counts. */
+/* The elements of a shape, or -1 when there are more than an int64_t counts; and their bytes. */
 int64_t tensor_elements(int ndim, const int64_t *shape);
+int64_t tensor_bytes(tensor_type t, int ndim, const int64_t *shape);
+
+bool tensor_same_shape(int ndim, const int64_t *shape, int other_ndim, const int64_t *other);
 
 /* The type with this name of n bytes, in files' spelling. False: there is none. */
 bool tensor_type_find(tensor_type *out, const char *name, size_t n);
@@ -117,5 +121,13 @@ bool tensor_type_dtype(tensor_type t, kv_dtype *dtype);
 
 /* The type that a file has for arrays of a dtype. */
 tensor_type tensor_type_of(kv_dtype dtype);
+
+/* Between a type and the letter and the bytes that npy.h has for it. False: there is none.
+ */
+bool npz_type_find(tensor_type *out, char kind, int width);
+bool npz_type_descr(tensor_type t, char *kind, int *width);
+
+/* What to do about elements of a descr that has no type here. */
+const char *npz_type_hint(const char *descr);
 
 #endif

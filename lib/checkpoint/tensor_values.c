@@ -5,8 +5,9 @@
 
 #include "base/file.h"
 #include "base/utf8.h"
+#include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf_blocks.h"
-#include "checkpoint/scales_fit.h"
+#include "checkpoint/scales.h"
 #include "checkpoint/tensor_reader.h"
 
 /* ---- What is decoded ------------------------------------------------------------------------- */
@@ -146,7 +147,7 @@ static int describe(tensor_info *t, checkpoint *c, const scales_fit *fit, kv_err
     t->shape = shape;
     t->type = TENSOR_F32;
     t->elements = tensor_elements(ndim, shape);
-    t->bytes = t->elements < 0 ? -1 : tensor_type_bytes(TENSOR_F32, t->elements);
+    t->bytes = tensor_type_bytes(TENSOR_F32, t->elements);
     t->form = TENSOR_DECODED | (t->form & (TENSOR_DEFLATED | TENSOR_STRIDED));
     t->member = 0;
     t->values = c->nvalues;

@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/inflate.h"
-#include "checkpoint/npz_type.h"
+#include "checkpoint/tensor_type.h"
 #include "checkpoint/torch_calls.h"
 
 #define PICKLE_BYTES_MAX ((int64_t)512 << 20)
@@ -113,9 +113,10 @@ static int read_member(const reading *r, const torch_member *m, char **out, kv_e
     int rc = bytes ? KV_OK : KV_E_MEMORY;
     if (!rc && !m->deflated)
         rc = input_read(in, bytes, m->begin, m->bytes, e);
-    else if (!rc && !(rc = inflate_new(&from, e)) &&
-             !(rc = inflate_begin(from, in, m->begin, m->stored, in->name, e)))
+    else if (!rc && !(rc = inflate_new(&from, e))) {
+        inflate_begin(from, in, m->begin, m->stored, in->name);
         rc = inflate_read(from, bytes, m->bytes + 1, &got, e);
+    }
     inflate_free(from);
     if (!rc && (got != m->bytes || inflate_crc(0, bytes, got) != m->crc))
         rc =
@@ -479,7 +480,7 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
     if (rc)
         return rc;
     t.elements = tensor_elements(t.ndim, shape);
-    t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
+    t.bytes = tensor_type_bytes(t.type, t.elements);
     if (t.bytes < 0 || t.bytes > r->nbytes || (r->array_bytes += t.bytes) > SHARED_MOST * r->nbytes)
         return bad_tensor(r, "has more bytes than the pickle", e);
     if (!(data = bytes_of(r, raw, &n, e)))

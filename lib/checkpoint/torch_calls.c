@@ -44,7 +44,6 @@ static const torch_meaning meanings[] = {
     {"numpy._core.multiarray.scalar", SCALAR, NULL, 0},
 };
 
-/* Elements: the name of a dtype, the class of its storages, and the bytes of one. */
 static const torch_element elements[] = {
     {"float64", "DoubleStorage", TENSOR_F64, 8},
     {"float32", "FloatStorage", TENSOR_F32, 4},
@@ -71,8 +70,6 @@ static const torch_element elements[] = {
 };
 enum { NELEMENTS = sizeof elements / sizeof *elements };
 
-/* The name of a global as "module.name", "" for any other value. Python 2 had other names for what
- * is built in. */
 const char *torch_name_of(const pickle *p, pickle_ref ref, char out[GLOBAL_MAX])
 {
     *out = '\0';
@@ -96,7 +93,6 @@ const torch_meaning *torch_meaning_of_name(const char *name)
     return &object;
 }
 
-/* The class or the function of a call. */
 pickle_ref torch_function_of(const pickle *p, pickle_ref ref)
 {
     char name[GLOBAL_MAX];
@@ -117,7 +113,6 @@ const torch_meaning *torch_meaning_of(const pickle *p, pickle_ref ref)
     return torch_meaning_of_name(torch_name_of(p, torch_function_of(p, ref), name));
 }
 
-/* Argument i of a call; false: there are fewer. */
 bool torch_argument(const pickle *p, pickle_ref args, uint32_t i, pickle_ref *out)
 {
     const pickle_node *node = pickle_at(p, args);
@@ -134,7 +129,6 @@ bool torch_integer(const pickle *p, pickle_ref ref, int64_t *out)
     return node->kind == PICKLE_INT;
 }
 
-/* Integers of a tuple, a list or a torch.Size; false: there are none, or more than out holds. */
 bool torch_integers(const pickle *p, pickle_ref ref, int64_t out[KV_MAX_NDIM], int *n)
 {
     if (pickle_at(p, ref)->kind == PICKLE_CALL && torch_meaning_of(p, ref)->is == LIST &&
@@ -150,7 +144,6 @@ bool torch_integers(const pickle *p, pickle_ref ref, int64_t out[KV_MAX_NDIM], i
     return true;
 }
 
-/* The containers that hold the pairs of a dict, or of what means one: their number. */
 int torch_dicts_of(const pickle *p, pickle_ref ref, pickle_ref out[2])
 {
     const pickle_node *node = pickle_at(p, ref);
@@ -172,7 +165,6 @@ int torch_dicts_of(const pickle *p, pickle_ref ref, pickle_ref out[2])
     return n;
 }
 
-/* The part of a name that a key gives; false: it has none. */
 bool torch_key_text(const pickle *p, pickle_ref key, buf *out)
 {
     const pickle_node *node = pickle_at(p, key);
@@ -198,5 +190,13 @@ const torch_element *torch_find_storage(const char *name)
     for (int i = 0; i < NELEMENTS; i++)
         if (elements[i].storage && strcmp(elements[i].storage, name) == 0)
             return &elements[i];
+    return NULL;
+}
+
+const char *torch_dtype_of(tensor_type t)
+{
+    for (int i = 0; i < NELEMENTS; i++)
+        if (elements[i].type == t)
+            return elements[i].dtype;
     return NULL;
 }

@@ -51,6 +51,9 @@ const torch_meaning *torch_meaning_of_name(const char *name);
 const torch_element *torch_find_dtype(const char *name);
 const torch_element *torch_find_storage(const char *name);
 
+/* The name of a type's dtype, "float32"; NULL: PyTorch has none. */
+const char *torch_dtype_of(tensor_type t);
+
 /* Argument i of a call; false: there are fewer. */
 bool torch_argument(const pickle *p, pickle_ref args, uint32_t i, pickle_ref *out);
 

@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "io/csv_hint.h"
+#include "io/csv_cell.h"
 #include "io/scalar.h"
 
 /* Bytes that libcsv gets at a time. */

@@ -1,14 +1,11 @@
 /* What stands in the cells of a table besides plain numbers: texts, which become numbers, and
- * numbers in another notation. */
+ * numbers in another notation; and hints at load(), with which they are read. */
 #ifndef IO_CSV_CELL_H
 #define IO_CSV_CELL_H
 
-#include "array/kv_array.h"
-#include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
-
-typedef enum csv_kind { CSV_NUMBERS, CSV_CODES, CSV_ONEHOT } csv_kind;
+#include "io/csv.h"
 
 /* Begins zeroed. */
 typedef struct csv_labels {
@@ -53,7 +50,22 @@ bool csv_plain_number(buf *out, char decimal, char thousands, bool percent, cons
 
 /* Options of load() with which a cell becomes a number, and which go with those that are set; NULL:
  * no options do. room is for the work. */
-struct csv_options;
-const char *csv_notation(buf *room, const struct csv_options *o, const char *cell, size_t n);
+const char *csv_notation(buf *room, const csv_options *o, const char *cell, size_t n);
+
+/* ---- Hints ----------------------------------------------------------------------------------- */
+
+/* They show load() with the options that were given: what a user copies must not lose one. */
+
+/* Adds a column to a list in brackets: by its name of n bytes, or by its number where name is NULL.
+ */
+void csv_hint_column(buf *list, const char *name, size_t n, int64_t number);
+
+/* Adds the columns of o whose texts become codes, or columns of 0 and 1. */
+void csv_hint_text_columns(buf *list, const csv_options *o, bool onehot);
+
+/* Adds the hint `load("PATH", OPTIONS, MORE)BEHIND` to e. OPTIONS are the given ones (NULL: there
+ * are none) without the one that MORE sets. */
+void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const char *more,
+                   const char *behind);
 
 #endif

@@ -1,5 +1,5 @@
 /* Writes arrays as CSV, and checks that new rows fit the file to which they are added. */
-#include "io/csv_write.h"
+#include "io/csv.h"
 
 #include <errno.h>
 #include <string.h>

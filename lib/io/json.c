@@ -1,4 +1,4 @@
-/* JSON files of arrays. All but plain lists of numbers (json_numbers.h) goes through cJSON, which
+/* JSON files of arrays. All but plain lists of numbers (json_numbers.c) goes through cJSON, which
  * reads the text into a tree; a walk over the tree finds the shape, a second one fills the array.
  * The tree has no places, so an error counts the values before the one that is wrong and finds it
  * again in the text.
@@ -20,7 +20,6 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "io/json_numbers.h"
 #include "io/scalar.h"
 
 /* ---- Places ----------------------------------------------------------------------------- */

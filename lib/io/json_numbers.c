@@ -7,7 +7,7 @@
  * is the length that every list of depth d has, -1 before one has ended; numbers stand only in
  * lists of depth ndim, -1 before the first.
  */
-#include "io/json_numbers.h"
+#include "io/json.h"
 
 #include <string.h>
 

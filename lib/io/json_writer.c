@@ -9,7 +9,17 @@
 
 /* ---- Texts of values ---- */
 
-static void add_quoted(buf *out, const char *text)
+/* \uXXXX, of a character beyond 16 bits as two surrogates. */
+static void put_escape(buf *out, uint32_t c)
+{
+    if (c >= 0x10000) {
+        buf_printf(out, "\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)));
+        c = 0xdc00 + ((c - 0x10000) & 0x3ff);
+    }
+    buf_printf(out, "\\u%04x", (unsigned)c);
+}
+
+void json_quoted(buf *out, const char *text, bool ascii)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     size_t n = strlen(text);
@@ -19,12 +29,13 @@ static void add_quoted(buf *out, const char *text)
         size_t size = utf8_length(text + i, n - i, &ok);
         const char *escape = strchr(from, text[i]);
         char hidden[VISIBLE_MAX];
-        if (!ok)
-            buf_add(out, "\xEF\xBF\xBD");
-        else if (escape)
+        if (escape)
             buf_printf(out, "\\%c", to[escape - from]);
-        else if (visible_escape(hidden, text + i, n - i, &size))
-            buf_printf(out, "\\u%04x", utf8_number(text + i, size));
+        else if (ascii ? text[i] < ' ' || text[i] > '~'
+                       : ok && visible_escape(hidden, text + i, n - i, &size))
+            put_escape(out, ok ? utf8_number(text + i, size) : 0xfffd);
+        else if (!ok)
+            buf_add(out, "\xEF\xBF\xBD");
         else
             buf_put(out, text + i, size);
         i += size;
@@ -75,7 +86,7 @@ buf *json_field(json_writer *w, const char *name)
     if (w->comma)
         buf_char(w->out, ',');
     if (name) {
-        add_quoted(w->out, name);
+        json_quoted(w->out, name, false);
         buf_char(w->out, ':');
     }
     w->comma = true;
@@ -98,7 +109,7 @@ void json_text(json_writer *w, const char *name, const char *text)
 {
     buf *out = json_field(w, name);
     if (text)
-        add_quoted(out, text);
+        json_quoted(out, text, false);
     else
         buf_add(out, "null");
 }

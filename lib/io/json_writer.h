@@ -35,6 +35,9 @@ void json_int(json_writer *w, const char *name, int64_t x);
 void json_ints(json_writer *w, const char *name, int64_t n, const int64_t *x);
 void json_float(json_writer *w, const char *name, double x);
 
+/* Appends a text as json_text does; ascii: every other character is escaped. */
+void json_quoted(buf *out, const char *text, bool ascii);
+
 /* Begins a value that the caller appends itself, to the buf that is returned. */
 buf *json_field(json_writer *w, const char *name);
 

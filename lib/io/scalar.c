@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "cpu/half.h"
 
 num_width scalar_width(kv_dtype dtype)
 {
@@ -28,66 +29,22 @@ num_width scalar_width(kv_dtype dtype)
     return NUM_BINARY64;
 }
 
-/* ---- The 16-bit formats ------------------------------------------------------------------ */
-
-/* binary16: 1 sign bit, 5 of the exponent, 10 of the fraction. */
-static double from_binary16(uint16_t bits)
-{
-    int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    double size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                  : exponent == 0 ? ldexp(fraction, -24)
-                                  : ldexp(fraction + 1024, exponent - 25);
-    return bits >> 15 ? -size : size;
-}
-
-/* x is a binary16 number, an infinity, or nan. */
-static uint16_t to_binary16(double x)
-{
-    uint16_t sign = signbit(x) ? 0x8000 : 0;
-    double size = fabs(x);
-    if (isnan(x))
-        return 0x7E00;
-    if (isinf(x))
-        return sign | 0x7C00;
-    if (size < 0x1p-14)
-        return sign | (uint16_t)ldexp(size, 24);
-    int exponent;
-    double fraction = frexp(size, &exponent); /* 0.5 <= fraction < 1 */
-    return sign | (uint16_t)((exponent + 14) << 10 | ((int)ldexp(fraction, 11) & 1023));
-}
-
-/* bfloat16: the upper half of binary32. */
-static double from_bfloat16(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return x;
-}
-
-static uint16_t to_bfloat16(double x)
-{
-    if (isnan(x))
-        return 0x7FC0;
-    float narrow = (float)x;
-    uint32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    return (uint16_t)(bits >> 16);
-}
-
 /* ---- Bytes ------------------------------------------------------------------------------ */
 
 double scalar_float(kv_dtype dtype, const void *data, int64_t i)
 {
+    float x;
     switch (dtype) {
     case KV_FLOAT32:
         return ((const float *)data)[i];
     case KV_FLOAT64:
         return ((const double *)data)[i];
     case KV_FLOAT16:
-        return from_binary16(((const uint16_t *)data)[i]);
+        half_widen_f16(&x, (const uint16_t *)data + i, 1);
+        return x;
     case KV_BFLOAT16:
-        return from_bfloat16(((const uint16_t *)data)[i]);
+        half_widen_bf16(&x, (const uint16_t *)data + i, 1);
+        return x;
     case KV_UINT8:
     case KV_INT32:
     case KV_INT8:
@@ -160,6 +117,7 @@ static scalar_fit set_int(kv_dtype dtype, void *data, int64_t i, int64_t x)
 /* x is a number of the dtype's format already. */
 static void set_float(kv_dtype dtype, void *data, int64_t i, double x)
 {
+    float narrow;
     switch (dtype) {
     case KV_FLOAT32:
         ((float *)data)[i] = (float)x;
@@ -168,10 +126,10 @@ static void set_float(kv_dtype dtype, void *data, int64_t i, double x)
         ((double *)data)[i] = x;
         break;
     case KV_FLOAT16:
-        ((uint16_t *)data)[i] = to_binary16(x);
-        break;
     case KV_BFLOAT16:
-        ((uint16_t *)data)[i] = to_bfloat16(x);
+        narrow = isnan(x) ? NAN : (float)x;
+        (dtype == KV_FLOAT16 ? half_narrow_f16 : half_narrow_bf16)((uint16_t *)data + i, &narrow,
+                                                                   1);
         break;
     case KV_UINT8:
     case KV_INT32:

@@ -226,7 +226,7 @@ static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoin
         return refuse_name(c, j->like->name, first, e);
     const tensor_info *t = checkpoint_at(c, at);
     j->at[input] = at;
-    if (!tensor_info_has_shape(t, j->like->ndim, j->like->shape))
+    if (!tensor_same_shape(t->ndim, t->shape, j->like->ndim, j->like->shape))
         return refuse_shape(c, t, first, j->like, e);
     return check_type(c, t, first, j->like, e);
 }

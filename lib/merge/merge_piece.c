@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "checkpoint/tensor_codec.h"
 #include "merge/merge_run.h"
-#include "tensors/stat_loops.h"
-#include "tensors/tensor_words.h"
+#include "tensors/losses.h"
+#include "tensors/number_loops.h"
 #include "vm/kernel_fold.h"
 
 /* ---- Messages -------------------------------------------------------------------------------- */

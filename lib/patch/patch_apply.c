@@ -507,7 +507,7 @@ static double place_bytes(patch *const *patches, int n)
         for (int64_t j = 0; j < x->nkeys; j++) {
             const patch_key *k = &x->keys[j];
             double units = (double)k->changes;
-            double pages = (double)tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) /
+            double pages = (double)tensor_bytes(k->now.type, k->now.ndim, k->now.shape) /
                            page;
             if (units > 0)
                 all += units * (patch_unit(k->now.type) + 2) +

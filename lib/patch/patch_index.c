@@ -73,9 +73,7 @@ patch_shape patch_shape_of(const tensor_info *t)
 
 bool patch_shape_equal(const patch_shape *x, const patch_shape *y)
 {
-    return x->type == y->type && x->ndim == y->ndim &&
-           (x->ndim == 0 ||
-            memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) == 0);
+    return x->type == y->type && tensor_same_shape(x->ndim, x->shape, y->ndim, y->shape);
 }
 
 int64_t patch_shape_elements(const patch_shape *x)
@@ -193,8 +191,7 @@ static bool take_shape(index_reader *in, patch_shape *s, kv_err *e)
             return wrong(in, "a shape is cut");
     s->ndim = (int)ndim;
     s->shape = shape;
-    int64_t elements = tensor_elements(s->ndim, shape);
-    if (elements < 0 || tensor_type_bytes(s->type, elements) < 0)
+    if (tensor_bytes(s->type, s->ndim, shape) < 0)
         return wrong(in, "a shape has no whole number of bytes");
     return true;
 }
@@ -210,7 +207,7 @@ static bool take_hash(index_reader *in, unsigned char *hash)
 
 static bool take_changes(index_reader *in, patch_key *k)
 {
-    int64_t bytes = tensor_type_bytes(k->now.type, patch_shape_elements(&k->now));
+    int64_t bytes = tensor_bytes(k->now.type, k->now.ndim, k->now.shape);
     int64_t units = bytes / patch_unit(k->now.type);
     if (!varint_take(&in->r, &k->changes) || k->changes > units ||
         (patch_key_is_whole(k) && k->changes != units) ||

@@ -291,7 +291,7 @@ int patch_cursor_begin(patch_cursor *c, const patch_key *k, kv_err *e)
     c->at = 0;
     c->bytes = checkpoint_at(c->p->file, c->tensor)->bytes;
     c->unit = patch_unit(k->now.type);
-    c->units = tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) / c->unit;
+    c->units = tensor_bytes(k->now.type, k->now.ndim, k->now.shape) / c->unit;
     c->found = c->n = c->next = c->end = 0;
     return rc;
 }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "engine/pool.h"
-#include "tensors/tensor_words.h"
+#include "tensors/losses.h"
 #include "tensors/walk.h"
 
 /* A walk ends behind so many keys, because they take memory while it runs; and files are added to

@@ -1,7 +1,7 @@
 /* Equal pieces of one dtype are told by their bytes; others are compared block by block. Words of 8
  * bytes that are the same on both sides add nothing but their squares to the sums, the same to all
  * three of the cosine; words that differ are collected until they fill a block, which is decoded.
- * Blocks of finite numbers go through the loops of diff_loops.h, and those with a nan or an
+ * Blocks of finite numbers go through the loops of number_loops.h, and those with a nan or an
  * infinity, which are rare, element by element. */
 #include "tensors/diff_piece.h"
 
@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "checkpoint/tensor_codec.h"
-#include "tensors/diff_loops.h"
-#include "tensors/stat_loops.h"
+#include "tensors/number_loops.h"
 
 /* How two types are compared. */
 typedef enum method {
@@ -41,12 +40,6 @@ typedef struct blocks {
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
-bool diff_is_integer(tensor_type t)
-{
-    tensor_kind kind = tensor_type_kind(t);
-    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
-}
-
 bool diff_has_numbers(tensor_type t)
 {
     return tensor_type_kind(t) != TENSOR_KIND_QUANTISED;
@@ -56,7 +49,8 @@ static method method_of(tensor_type a, tensor_type b)
 {
     if (!diff_has_numbers(a))
         return METHOD_BITS;
-    if (diff_is_integer(a) && diff_is_integer(b) && (a != b || tensor_type_run_bytes(a) == 8))
+    if (tensor_type_is_integer(a) && tensor_type_is_integer(b) &&
+        (a != b || tensor_type_run_bytes(a) == 8))
         return METHOD_INTEGER;
     return (tensor_fits_f32(a) || a == TENSOR_C64) && (tensor_fits_f32(b) || b == TENSOR_C64)
                ? METHOD_F32
@@ -214,7 +208,7 @@ static void find_most(diff_sums *p, const blocks *x, double most)
 /* Numbers that are all finite. */
 static void add_finite(diff_sums *p, diff_lanes *lanes, blocks *x)
 {
-    int64_t m = x->n * x->width, padded = (m + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
+    int64_t m = x->n * x->width, padded = (m + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
     size_t size = x->wide ? sizeof(double) : sizeof(float);
     memset((char *)&x->a + (size_t)m * size, 0, (size_t)(padded - m) * size);
     memset((char *)&x->b + (size_t)m * size, 0, (size_t)(padded - m) * size);
@@ -302,7 +296,7 @@ static bool is_beyond(const diff_options *o, long double difference, long double
 
 static void add_integers(diff_sums *p, diff_lanes *lanes, const diff_options *o, blocks *x)
 {
-    int64_t padded = (x->n + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
+    int64_t padded = (x->n + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
     decode_integers(x->order_a, x->t[0], x->data[0], x->n);
     decode_integers(x->order_b, x->t[1], x->data[1], x->n);
     for (int64_t i = 0; i < x->n; i++) {
@@ -328,14 +322,14 @@ static void add_integers(diff_sums *p, diff_lanes *lanes, const diff_options *o,
 /* Whether an integer of 64 bits, which a float64 need not hold, is compared with a float. */
 static bool is_mixed(const tensor_type *t)
 {
-    return diff_is_integer(t[0]) != diff_is_integer(t[1]) &&
-           tensor_type_run_bytes(t[diff_is_integer(t[0]) ? 0 : 1]) == 8;
+    return tensor_type_is_integer(t[0]) != tensor_type_is_integer(t[1]) &&
+           tensor_type_run_bytes(t[tensor_type_is_integer(t[0]) ? 0 : 1]) == 8;
 }
 
 /* How many of such pairs differ by more than the tolerance. */
 static int64_t count_mixed(const diff_options *o, const blocks *x)
 {
-    int k = diff_is_integer(x->t[0]) ? 0 : 1;
+    int k = tensor_type_is_integer(x->t[0]) ? 0 : 1;
     const double *floats = k ? x->a.f64 : x->b.f64;
     int64_t integers[DIFF_BLOCK], beyond = 0;
     decode_integers(integers, x->t[k], x->data[k], x->n);

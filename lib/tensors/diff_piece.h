@@ -24,7 +24,6 @@ typedef struct diff_scales {
 
 #define DIFF_SUMS_NONE ((diff_sums){.where = -1, .first = -1})
 
-bool diff_is_integer(tensor_type t);
 bool diff_has_numbers(tensor_type t); /* false for quantised types, which are compared by bits */
 
 /* Returns true if elements of these types have units in the last place in common. */

@@ -1,10 +1,12 @@
 /* What an output lost: numbers of its keys that its types could not hold (tensor_loss of
- * checkpoint/tensor_codec.h), counted while it is written. */
+ * checkpoint/tensor_codec.h), counted while it is written; and how messages name such numbers. */
 #ifndef TENSORS_LOSSES_H
 #define TENSORS_LOSSES_H
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_codec.h"
 
 enum { LOSSES_INF, LOSSES_NAN, LOSSES_SATURATED, LOSSES_ROUNDED, LOSSES_FRACTION, LOSSES_KINDS };
@@ -23,5 +25,11 @@ void losses_add(losses *l, int64_t key, const tensor_loss *loss);
 
 /* The hint of an error by strict. */
 #define LOSSES_HINT "without --strict it is written, with a warning"
+
+/* Appends element i of data, of a type with numbers. */
+void tensor_words_number(buf *out, tensor_type type, const void *data, int64_t i);
+
+/* Appends "[2, 5]", where an element of t is; "[]" of a scalar. */
+void tensor_words_place(buf *out, const tensor_info *t, int64_t element);
 
 #endif

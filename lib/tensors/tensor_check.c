@@ -4,10 +4,8 @@
  * whether any element is not zero, and whether any is NaN or Inf; most pieces need no more. */
 #include "tensors/tensor_check.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "tensors/walk.h"
 
 /* ---- Types ----------------------------------------------------------------------------------- */
@@ -193,75 +191,56 @@ static tensor_values look(tensor_type t, const void *data, int64_t bytes)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* The counts of one tensor, from pieces on several threads: sums and minima, so their order does
- * not matter. */
-typedef struct counts {
-    atomic_llong nans, infs, odd_bools;
-    atomic_llong first_nan, first_inf; /* the first element plus 1; 0: none so far */
-    atomic_bool nonzero;
-} counts;
-
 typedef struct checking {
     const checkpoint *c;
     const int64_t *numbers;
-    counts *counts;
+    tensor_values *values;
 } checking;
-
-static void lower(atomic_llong *first, int64_t i)
-{
-    long long has = atomic_load(first);
-    while ((has == 0 || i + 1 < has) && !atomic_compare_exchange_weak(first, &has, i + 1))
-        ;
-}
 
 static int check_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
     const checking *job = arg;
-    counts *k = &job->counts[p->tensor];
     tensor_type t = checkpoint_at(job->c, job->numbers[p->tensor])->type;
     tensor_values v = look(t, p->data[0], tensor_type_bytes(t, p->n));
     (void)worker, (void)e;
-    if (v.nans) {
-        atomic_fetch_add(&k->nans, v.nans);
-        lower(&k->first_nan, p->first + v.first_nan);
-    }
-    if (v.infs) {
-        atomic_fetch_add(&k->infs, v.infs);
-        lower(&k->first_inf, p->first + v.first_inf);
-    }
-    if (v.odd_bools)
-        atomic_fetch_add(&k->odd_bools, v.odd_bools);
-    if (!v.zero)
-        atomic_store(&k->nonzero, true);
+    v.first_nan += p->first;
+    v.first_inf += p->first;
+    *(tensor_values *)p->result = v;
     return KV_OK;
+}
+
+static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n)
+{
+    const checking *job = arg;
+    const tensor_values *p = results;
+    tensor_values all = {.zero = true};
+    for (int64_t i = 0; i < n; i++) {
+        all.first_nan = all.nans ? all.first_nan : p[i].first_nan;
+        all.first_inf = all.infs ? all.first_inf : p[i].first_inf;
+        all.nans += p[i].nans;
+        all.infs += p[i].infs;
+        all.odd_bools += p[i].odd_bools;
+        all.zero &= p[i].zero;
+    }
+    job->values[tensor] = all;
 }
 
 int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *numbers, int64_t n,
                      void (*progress)(void *arg, int64_t done, int64_t all), void *progress_arg,
                      kv_err *e)
 {
-    checking job = {c, numbers, mem_zalloc(n, sizeof *job.counts, e)};
-    int rc = job.counts ? KV_OK : KV_E_MEMORY;
-    if (!rc)
-        rc = walk_run(&(walk){.inputs = &c,
-                              .ninputs = 1,
-                              .at = numbers,
-                              .ntensors = n,
-                              .piece = check_piece,
-                              .arg = &job,
-                              .progress = progress,
-                              .progress_arg = progress_arg},
-                      e);
-    for (int64_t i = 0; i < n && !rc; i++) {
-        counts *k = &job.counts[i];
-        values[i] = (tensor_values){.nans = k->nans,
-                                    .infs = k->infs,
-                                    .first_nan = k->first_nan - 1,
-                                    .first_inf = k->first_inf - 1,
-                                    .odd_bools = k->odd_bools,
-                                    .zero = !k->nonzero &&
-                                            checkpoint_at(c, numbers[i])->elements > 0};
-    }
-    mem_free(job.counts);
-    return rc;
+    checking job = {c, numbers, values};
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (tensor_values){0};
+    return walk_run(&(walk){.inputs = &c,
+                            .ninputs = 1,
+                            .at = numbers,
+                            .ntensors = n,
+                            .piece = check_piece,
+                            .arg = &job,
+                            .result_bytes = sizeof(tensor_values),
+                            .end = end_tensor,
+                            .progress = progress,
+                            .progress_arg = progress_arg},
+                    e);
 }

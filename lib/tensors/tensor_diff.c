@@ -9,7 +9,12 @@
 #include "tensors/diff_piece.h"
 #include "tensors/walk.h"
 
+/* What a walk adds to the sums: all; equal pieces of keys that differ, whose squares are missing;
+ * squares again, where float64 does not hold them. */
+typedef enum pass { PASS_ALL, PASS_SAME, PASS_SCALED } pass;
+
 typedef struct diffs {
+    pass pass;
     checkpoint *inputs[2];
     tensor_difference *pairs;
     const diff_options *o;
@@ -29,46 +34,22 @@ static const tensor_info *tensor_of(const diffs *d, int64_t pair, int side)
 static int add_piece(void *arg, const walk_piece *piece, int worker, kv_err *e)
 {
     const diffs *d = arg;
-    const tensor_info *a = tensor_of(d, piece->tensor, 0);
-    const tensor_type t[] = {a->type, tensor_of(d, piece->tensor, 1)->type};
+    const tensor_type t[] = {tensor_of(d, piece->tensor, 0)->type,
+                             tensor_of(d, piece->tensor, 1)->type};
     diff_sums p = DIFF_SUMS_NONE;
     (void)worker, (void)e;
     if (d->o->brief && atomic_load_explicit(&d->found[piece->tensor], memory_order_relaxed))
         return KV_OK;
-    p.same = diff_same_bytes(t, piece);
-    if (!p.same)
+    bool same = d->pass != PASS_SCALED && diff_same_bytes(t, piece);
+    if (d->pass == PASS_SCALED)
+        diff_scaled(&p, &d->scales[piece->tensor], t, piece);
+    else if (same == (d->pass == PASS_SAME))
         diff_piece(&p, d->o, t, piece);
+    p.same = same && d->pass == PASS_ALL;
     if (d->o->brief && p.unequal)
         atomic_store_explicit(&d->found[piece->tensor], true, memory_order_relaxed);
     if (piece->result)
         *(diff_sums *)piece->result = p;
-    return KV_OK;
-}
-
-/* Equal pieces of keys that differ: only their sums are missing. */
-static int add_same(void *arg, const walk_piece *piece, int worker, kv_err *e)
-{
-    const diffs *d = arg;
-    const tensor_info *a = tensor_of(d, piece->tensor, 0);
-    const tensor_type t[] = {a->type, a->type};
-    diff_sums p = DIFF_SUMS_NONE;
-    (void)worker, (void)e;
-    if (diff_same_bytes(t, piece))
-        diff_piece(&p, d->o, t, piece);
-    *(diff_sums *)piece->result = p;
-    return KV_OK;
-}
-
-/* Pieces of keys whose squares float64 does not hold: only their sums. */
-static int add_scaled(void *arg, const walk_piece *piece, int worker, kv_err *e)
-{
-    const diffs *d = arg;
-    const tensor_info *a = tensor_of(d, piece->tensor, 0);
-    const tensor_type t[] = {a->type, tensor_of(d, piece->tensor, 1)->type};
-    diff_sums p = DIFF_SUMS_NONE;
-    (void)worker, (void)e;
-    diff_scaled(&p, &d->scales[piece->tensor], t, piece);
-    *(diff_sums *)piece->result = p;
     return KV_OK;
 }
 
@@ -95,7 +76,7 @@ static diff_state state_of(const diffs *d, int64_t i)
     if (pair->a < 0 || pair->b < 0)
         return pair->a < 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
     const tensor_info *a = tensor_of(d, i, 0), *b = tensor_of(d, i, 1);
-    if (!tensor_info_has_shape(a, b->ndim, b->shape))
+    if (!tensor_same_shape(a->ndim, a->shape, b->ndim, b->shape))
         return DIFF_SHAPE;
     kv_dtype unused;
     bool numbers = tensor_type_dtype(a->type, &unused) && tensor_type_dtype(b->type, &unused);
@@ -125,13 +106,14 @@ static void begin_scaled(diffs *d, int64_t n, bool *any)
 }
 
 /* Walks over the pairs that are to be compared, or those that `partly` tells. */
-static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece *, int, kv_err *),
+static int walk_pairs(diffs *d, int64_t n, pass which,
                       void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e)
 {
+    d->pass = which;
     int64_t *at = mem_alloc(n, 2 * sizeof *at, e);
     int rc = at ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
-        bool take = piece != add_piece ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
+        bool take = which != PASS_ALL ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
         at[2 * i] = take ? d->pairs[i].a : -1;
         at[2 * i + 1] = take ? d->pairs[i].b : -1;
     }
@@ -140,7 +122,7 @@ static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece
                         .ninputs = 2,
                         .at = at,
                         .ntensors = n,
-                        .piece = piece,
+                        .piece = add_piece,
                         .arg = d,
                         .result_bytes = d->o->brief ? 0 : sizeof(diff_sums),
                         .end = end_tensor,
@@ -172,7 +154,7 @@ static void end_pair(const diffs *d, int64_t i)
         return;
     out->equal = (double)(a->elements - p->unequal) / (double)a->elements;
     out->has_numbers = diff_has_numbers(a->type);
-    out->is_integer = diff_is_integer(a->type) && diff_is_integer(b->type);
+    out->is_integer = tensor_type_is_integer(a->type) && tensor_type_is_integer(b->type);
     out->max_abs = p->most;
     out->max_int = diff_is_exact(a->type, b->type) ? p->most_int : (uint64_t)0;
     if (out->is_integer && !diff_is_exact(a->type, b->type))
@@ -212,15 +194,15 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
         d.sums[i] = DIFF_SUMS_NONE;
     }
     if (d.found && d.partly && d.sums && d.scales)
-        rc = walk_pairs(&d, n, add_piece, progress, arg, e);
+        rc = walk_pairs(&d, n, PASS_ALL, progress, arg, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)
         again |= d.partly[i];
     if (again)
-        rc = walk_pairs(&d, n, add_same, NULL, NULL, e);
+        rc = walk_pairs(&d, n, PASS_SAME, NULL, NULL, e);
     if (rc == KV_OK)
         begin_scaled(&d, n, &again);
     if (rc == KV_OK && again)
-        rc = walk_pairs(&d, n, add_scaled, NULL, NULL, e);
+        rc = walk_pairs(&d, n, PASS_SCALED, NULL, NULL, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)
         if (pairs[i].state == DIFF_SAME)
             end_pair(&d, i);

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
-#include "tensors/stat_loops.h"
+#include "tensors/number_loops.h"
 #include "tensors/walk.h"
 
 /* The statistics of a piece, or of several joined. */
@@ -250,16 +250,10 @@ static void join(part *a, const part *b, tensor_type t)
     a->squares += b->squares + apart * apart * (na * (nb / (na + nb)));
 }
 
-static bool is_integer(tensor_type t)
-{
-    tensor_kind kind = tensor_type_kind(t);
-    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
-}
-
 /* An element, of which x is the value unless it is a 64-bit integer. */
 static stat_number number_of(tensor_type t, double x, uint64_t bits)
 {
-    if (!is_integer(t))
+    if (!tensor_type_is_integer(t))
         return (stat_number){.x = x + 0.0}; /* not -0: which of both comes first depends on lanes */
     if (t != TENSOR_I64 && t != TENSOR_U64)
         bits = (uint64_t)(int64_t)x;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../csv_text.h"
-#include "io/csv_write.h"
+#include "io/csv.h"
 
 /* Columns of texts and other notations, by one byte more. */
 static void draw_texts(fuzz_bytes *in, csv_options *o, csv_text_column texts[2])

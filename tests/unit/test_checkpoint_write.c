@@ -266,11 +266,18 @@ TEST(checkpoint_write_refuses)
     CHECK_INT(write_out("/", &force, &e), KV_E_USAGE);
     e = (kv_err){0};
     const checkpoint_entry twice[] = {{"a", TENSOR_F32, 1, matrix}, {"a", TENSOR_U8, 1, three}};
-    for (int i = 0; i < 2; i++)
-        CHECK_ERR(checkpoint_out_open(&out, i ? "x/" : "x.kvs", twice, 2, NULL, 0,
+    const checkpoint_entry latin[] = {{"\xE4", TENSOR_F32, 1, matrix}};
+    const char *const paths[] = {"x/", "x.kvs", "x.npz", "x.params"};
+    for (int i = 0; i < 4; i++) {
+        char want[80];
+        snprintf(want, sizeof want, "%s: two tensors have the name \"a\"", paths[i]);
+        CHECK_ERR(checkpoint_out_open(&out, paths[i], twice, 2, NULL, 0,
                                       &(checkpoint_out_options){.shard_bytes = 1}, &e),
-                  KV_E_VALUE, i ? "x/: two tensors have the name \"a\""
-                                : "x.kvs: two tensors have the name \"a\"");
+                  KV_E_VALUE, want);
+        snprintf(want, sizeof want, "%s: the name of a tensor is not UTF-8", paths[i]);
+        CHECK_ERR(checkpoint_out_open(&out, paths[i], latin, 1, NULL, 0, NULL, &e), KV_E_VALUE,
+                  want);
+    }
     const checkpoint_entry odd[] = {{"a", TENSOR_F4, 1, three}};
     CHECK_ERR(checkpoint_out_open(&out, "x/", odd, 1, NULL, 0, NULL, &e), KV_E_VALUE,
               "x/model.safetensors: tensor \"a\" has 3 elements, and those of dtype F4 would end "

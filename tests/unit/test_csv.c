@@ -7,7 +7,7 @@
 
 #include "../csv_text.h"
 #include "base/mem.h"
-#include "io/csv_write.h"
+#include "io/csv.h"
 #include "test_io.h"
 
 static kv_array *read_text(const char *text, const csv_options *o)

@@ -293,9 +293,9 @@ TEST(json_text)
 {
     buf b = {0};
     json_writer w = {.out = &b};
-    json_text(&w, NULL, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/");
+    json_text(&w, NULL, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/\xF3\xA0\x80\x81");
     CHECK_TEXT(buf_text(&b), "\"a\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\xC3\xA4\xEF\xBF\xBD"
-                             "\xEF\xBF\xBD\xEF\xBF\xBDz/\"");
+                             "\xEF\xBF\xBD\xEF\xBF\xBDz/\\udb40\\udc01\"");
     buf_release(&b);
 }
 

@@ -1,5 +1,5 @@
 /* Shards: cut as Hugging Face's tools cut them, with their index. */
-#include "checkpoint/shards.h"
+#include "checkpoint/shard_index.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ TEST(shards_names)
 TEST(shards_index_is_that_of_python)
 {
     buf out = {0};
-    shard_entry entries[] = {{"b\"\\\n\x7F", 1}, {"a.\xC3\xA4\xF0\x9F\x98\x80", 0}, {"", 1}};
+    named entries[] = {{"b\"\\\n\x7F", 1}, {"a.\xC3\xA4\xF0\x9F\x98\x80", 0}, {"", 1}};
     shards_index(&out, entries, 3, 2, 1234567890123);
     CHECK_TEXT(buf_text(&out),
                "{\n"

@@ -9,11 +9,11 @@
 #include "array/slice.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "io/csv_write.h"
+#include "checkpoint/safetensors.h"
+#include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/print.h"
-#include "checkpoint/safetensors.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};

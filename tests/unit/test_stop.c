@@ -8,7 +8,7 @@
 #include "array/slice.h"
 #include "base/stop.h"
 #include "engine/pool.h"
-#include "io/csv_write.h"
+#include "io/csv.h"
 #include "io/json.h"
 #include "io/print.h"
 #include "lang/parse.h"

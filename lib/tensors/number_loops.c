@@ -1,0 +1,477 @@
+/* Loops of vectors that the compiler knows, once each for AVX-512, AVX2 and any x86-64. */
+#include "tensors/number_loops.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+/* Vectors of 64 bytes, or two of them, which may begin anywhere. */
+#define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
+typedef float f32_16 VECTOR(64);
+typedef int32_t i32_16 VECTOR(64);
+typedef float f32_4 VECTOR(16);
+typedef float f32_8 VECTOR(32);
+typedef double f64_4 VECTOR(32);
+typedef double f64_8 VECTOR(64);
+typedef int64_t i64_8 VECTOR(64);
+
+#define AT(vector, p) (*(const vector *)(const void *)(p))
+
+/* Lanes of a where the mask is set, of b elsewhere. */
+#define SELECT(bits, type, mask, a, b)                                                             \
+    ((type)(((mask) & (bits)(a)) | (~(mask) & (bits)(b))))
+
+/* ---- Numbers that are not finite ------------------------------------------------------------- */
+
+#define EXPONENT_32 0x7f800000
+#define EXPONENT_64 0x7ff0000000000000
+
+/* Ones in the exponent show as a set sign bit when its lowest bit is added. */
+#define FINITE(name, T, word, exponent, lowest)                                                    \
+    CPU_CLONES int name(const T *x, int64_t n)                                                     \
+    {                                                                                              \
+        word found = 0;                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            word bits;                                                                             \
+            memcpy(&bits, &x[i], sizeof bits);                                                     \
+            found |= (bits & (exponent)) + (lowest);                                               \
+        }                                                                                          \
+        return !(found >> (8 * sizeof found - 1));                                                 \
+    }
+
+FINITE(stat_finite_f32, float, uint32_t, EXPONENT_32, UINT32_C(0x00800000))
+FINITE(stat_finite_f64, double, uint64_t, EXPONENT_64, UINT64_C(0x0010000000000000))
+
+#define CLEAN(name, T, word, exponent)                                                             \
+    CPU_CLONES void name(T *out, const T *x, int64_t n, T instead, int64_t *nan, int64_t *inf)     \
+    {                                                                                              \
+        word strange = 0, nans = 0;                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            word bits;                                                                             \
+            memcpy(&bits, &x[i], sizeof bits);                                                     \
+            bits &= ~((word)1 << (8 * sizeof bits - 1));                                           \
+            strange += bits >= (exponent);                                                         \
+            nans += bits > (exponent);                                                             \
+            out[i] = bits >= (exponent) ? instead : x[i];                                          \
+        }                                                                                          \
+        *nan += (int64_t)nans;                                                                     \
+        *inf += (int64_t)(strange - nans);                                                         \
+    }
+
+CLEAN(stat_clean_f32, float, uint32_t, EXPONENT_32)
+CLEAN(stat_clean_f64, double, uint64_t, EXPONENT_64)
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+/* Keeps the range of lanes that are in memory. */
+static void keep_range(stat_lanes *s, const double *low, const double *high, int n)
+{
+    for (int j = 0; j < n; j++) {
+        s->lowest = low[j] < s->lowest ? low[j] : s->lowest;
+        s->highest = high[j] > s->highest ? high[j] : s->highest;
+    }
+}
+
+/* Four numbers become one vector; of more, GCC 12 widens halves and puts them together again. */
+#define WIDE(four) __builtin_convertvector(four, f64_4)
+#define ADD_FOUR(j, four)                                                                          \
+    do {                                                                                           \
+        f64_4 d = (four)-near;                                                                     \
+        sum##j += d;                                                                               \
+        squares##j += d * d;                                                                       \
+    } while (0)
+
+#define TAKE_SUMS(s)                                                                               \
+    f64_4 sum0 = AT(f64_4, (s)->sum), sum1 = AT(f64_4, (s)->sum + 4);                              \
+    f64_4 sum2 = AT(f64_4, (s)->sum + 8), sum3 = AT(f64_4, (s)->sum + 12);                         \
+    f64_4 squares0 = AT(f64_4, (s)->squares), squares1 = AT(f64_4, (s)->squares + 4);              \
+    f64_4 squares2 = AT(f64_4, (s)->squares + 8), squares3 = AT(f64_4, (s)->squares + 12)
+
+#define KEEP(to, j, x) memcpy((to) + 4 * (j), &(x), sizeof(x))
+#define KEEP_SUMS(s)                                                                               \
+    do {                                                                                           \
+        KEEP((s)->sum, 0, sum0);                                                                   \
+        KEEP((s)->sum, 1, sum1);                                                                   \
+        KEEP((s)->sum, 2, sum2);                                                                   \
+        KEEP((s)->sum, 3, sum3);                                                                   \
+        KEEP((s)->squares, 0, squares0);                                                           \
+        KEEP((s)->squares, 1, squares1);                                                           \
+        KEEP((s)->squares, 2, squares2);                                                           \
+        KEEP((s)->squares, 3, squares3);                                                           \
+    } while (0)
+
+CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near)
+{
+    TAKE_SUMS(s);
+    f32_16 low = AT(f32_16, x), high = low;
+    i32_16 zeros = {0};
+    for (int64_t i = 0; i < n; i += 16) {
+        f32_16 v = AT(f32_16, x + i);
+        low = SELECT(i32_16, f32_16, v < low, v, low);
+        high = SELECT(i32_16, f32_16, v > high, v, high);
+        zeros -= v == 0;
+        ADD_FOUR(0, WIDE(AT(f32_4, x + i)));
+        ADD_FOUR(1, WIDE(AT(f32_4, x + i + 4)));
+        ADD_FOUR(2, WIDE(AT(f32_4, x + i + 8)));
+        ADD_FOUR(3, WIDE(AT(f32_4, x + i + 12)));
+    }
+    double lows[16], highs[16];
+    for (int j = 0; j < 16; j++) {
+        lows[j] = low[j];
+        highs[j] = high[j];
+        s->zeros += zeros[j];
+    }
+    keep_range(s, lows, highs, 16);
+    KEEP_SUMS(s);
+}
+
+/* Two codes in each 32 bits: the upper one is a float32 without the lower, which is one when it is
+ * shifted up. So no lanes change their places. */
+typedef int32_t i32_4 VECTOR(16);
+typedef int32_t any_i32_4 __attribute__((vector_size(16), aligned(1), may_alias));
+#define UPPER(type, two) ((type)((two) & (int32_t)0xffff0000))
+#define LOWER(type, two) ((type)((two) << 16))
+
+#define ADD_BF16(wide)                                                                             \
+    do {                                                                                           \
+        TAKE_SUMS(s);                                                                              \
+        for (int64_t i = 0; i < n; i += 16) {                                                      \
+            i32_4 a = AT(any_i32_4, (const char *)codes + 2 * i);                                  \
+            i32_4 b = AT(any_i32_4, (const char *)codes + 2 * i + 16);                             \
+            ADD_FOUR(0, wide(LOWER(f32_4, a)));                                                    \
+            ADD_FOUR(1, wide(UPPER(f32_4, a)));                                                    \
+            ADD_FOUR(2, wide(LOWER(f32_4, b)));                                                    \
+            ADD_FOUR(3, wide(UPPER(f32_4, b)));                                                    \
+        }                                                                                          \
+        KEEP_SUMS(s);                                                                              \
+    } while (0)
+
+static void add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
+{
+    ADD_BF16(WIDE);
+}
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+/* GCC 12 widens four float32 that are not in memory by twos, hence by hand: a third quicker. */
+#define WIDE_AVX2(four) ((f64_4)_mm256_cvtps_pd((__m128)(four)))
+__attribute__((target("avx2"))) static void add_bf16_avx2(stat_lanes *s, const void *codes,
+                                                          int64_t n, double near)
+{
+    ADD_BF16(WIDE_AVX2);
+}
+#endif
+
+void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        add_bf16_avx2(s, codes, n, near);
+        return;
+    }
+#endif
+    add_bf16(s, codes, n, near);
+}
+
+CPU_CLONES void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale)
+{
+    f64_8 sum0 = AT(f64_8, s->sum), sum1 = AT(f64_8, s->sum + 8);
+    f64_8 squares0 = AT(f64_8, s->squares), squares1 = AT(f64_8, s->squares + 8);
+    f64_8 low = AT(f64_8, x), high = low;
+    i64_8 zeros = {0};
+    for (int64_t i = 0; i < n; i += 16) {
+        f64_8 v = AT(f64_8, x + i), w = AT(f64_8, x + i + 8);
+        low = SELECT(i64_8, f64_8, v < low, v, low);
+        high = SELECT(i64_8, f64_8, v > high, v, high);
+        low = SELECT(i64_8, f64_8, w < low, w, low);
+        high = SELECT(i64_8, f64_8, w > high, w, high);
+        zeros -= (v == 0) + (w == 0);
+        v = v * scale - near;
+        w = w * scale - near;
+        sum0 += v;
+        sum1 += w;
+        squares0 += v * v;
+        squares1 += w * w;
+    }
+    double lows[8], highs[8];
+    for (int j = 0; j < 8; j++) {
+        lows[j] = low[j];
+        highs[j] = high[j];
+        s->zeros += zeros[j];
+    }
+    keep_range(s, lows, highs, 8);
+    memcpy(s->sum, &sum0, sizeof sum0);
+    memcpy(s->sum + 8, &sum1, sizeof sum1);
+    memcpy(s->squares, &squares0, sizeof squares0);
+    memcpy(s->squares + 8, &squares1, sizeof squares1);
+}
+
+/* ---- Codes of BF16 --------------------------------------------------------------------------- */
+
+static float bf16_of(uint16_t code)
+{
+    uint32_t bits = (uint32_t)code << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Codes as integers have the order of the numbers where these are positive; those of negative
+ * numbers, which have the sign bit, have the reverse order. */
+CPU_CLONES int stat_range_bf16(float *lowest, float *highest, int64_t *zeros, const void *codes,
+                               int64_t n)
+{
+    uint16_t least = UINT16_MAX, most = 0, count = 0;
+    int16_t top = INT16_MIN;
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t code;
+        memcpy(&code, (const char *)codes + 2 * i, sizeof code);
+        int16_t as_signed = (int16_t)code;
+        least = code < least ? code : least;
+        most = code > most ? code : most;
+        top = as_signed > top ? as_signed : top;
+        count = (uint16_t)(count + ((uint16_t)(code << 1) == 0));
+    }
+    if (top >= 0x7f80 || most >= 0xff80)
+        return 0;
+    *lowest = bf16_of(most >= 0x8000 ? most : least);
+    *highest = bf16_of(top >= 0 ? (uint16_t)top : least);
+    *zeros = count;
+    return 1;
+}
+
+/* ---- Integers -------------------------------------------------------------------------------- */
+
+#define RANGE(name, T)                                                                             \
+    CPU_CLONES void name(T *lowest, T *highest, const T *x, int64_t n)                             \
+    {                                                                                              \
+        T low = x[0], high = x[0];                                                                 \
+        for (int64_t i = 1; i < n; i++) {                                                          \
+            low = x[i] < low ? x[i] : low;                                                         \
+            high = x[i] > high ? x[i] : high;                                                      \
+        }                                                                                          \
+        *lowest = low;                                                                             \
+        *highest = high;                                                                           \
+    }
+
+RANGE(stat_range_i64, int64_t)
+RANGE(stat_range_u64, uint64_t)
+
+double stat_total(const double lanes[STAT_LANES])
+{
+    double x[STAT_LANES];
+    memcpy(x, lanes, sizeof x);
+    for (int half = STAT_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            x[j] += x[j + half];
+    return x[0];
+}
+
+/* ---- Differences ----------------------------------------------------------------------------- */
+
+#define LOAD_f32(p) __builtin_convertvector(AT(f32_8, p), f64_8)
+#define LOAD_f64(p) AT(f64_8, p)
+
+/* |x|, and the larger of two vectors of numbers. */
+#define MAGNITUDE(x) ((f64_8)((i64_8)(x)&INT64_MAX))
+#define LARGER(x, y) ((f64_8)((((x) > (y)) & (i64_8)(x)) | (~((x) > (y)) & (i64_8)(y))))
+
+/* Eight lanes at a time: those from `from` on. */
+#define ADD_EIGHT(load, from)                                                                      \
+    do {                                                                                           \
+        f64_8 differences = AT(f64_8, s->differences + (from)), aa = AT(f64_8, s->a + (from));     \
+        f64_8 bb = AT(f64_8, s->b + (from)), product = AT(f64_8, s->product + (from));             \
+        for (int64_t i = from; i < n; i += STAT_LANES) {                                           \
+            f64_8 x = load(a + i), y = load(b + i), d = x - y, size = MAGNITUDE(d);                \
+            most = LARGER(size, most);                                                             \
+            differences += d * d;                                                                  \
+            aa += x * x;                                                                           \
+            bb += y * y;                                                                           \
+            product += x * y;                                                                      \
+        }                                                                                          \
+        memcpy(s->differences + (from), &differences, sizeof differences);                         \
+        memcpy(s->a + (from), &aa, sizeof aa);                                                     \
+        memcpy(s->b + (from), &bb, sizeof bb);                                                     \
+        memcpy(s->product + (from), &product, sizeof product);                                     \
+    } while (0)
+
+#define ADD(name, T, load)                                                                         \
+    CPU_CLONES double name(diff_lanes *s, const T *a, const T *b, int64_t n)                       \
+    {                                                                                              \
+        f64_8 most = {0};                                                                          \
+        double found = 0;                                                                          \
+        ADD_EIGHT(load, 0);                                                                        \
+        ADD_EIGHT(load, 8);                                                                        \
+        for (int j = 0; j < 8; j++)                                                                \
+            found = most[j] > found ? most[j] : found;                                             \
+        return found;                                                                              \
+    }
+
+ADD(diff_add_f32, float, LOAD_f32)
+ADD(diff_add_f64, double, LOAD_f64)
+
+/* ---- Words that are the same ----------------------------------------------------------------- */
+
+typedef int64_t any_i64_8 __attribute__((vector_size(64), aligned(1), may_alias));
+typedef int32_t any_i32_8 __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int32_t i32_8 VECTOR(32);
+typedef int8_t i8_8 VECTOR(8);
+
+CPU_CLONES int64_t diff_words(void *same, uint16_t *others, const void *a, const void *b, int64_t n)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i += 8) {
+        i64_8 x = AT(any_i64_8, (const char *)a + 8 * i);
+        i64_8 equal = x == AT(any_i64_8, (const char *)b + 8 * i);
+        i8_8 differ = __builtin_convertvector(~equal, i8_8);
+        uint64_t left;
+        x &= equal;
+        memcpy((char *)same + 8 * i, &x, sizeof x);
+        memcpy(&left, &differ, sizeof left);
+        for (left &= UINT64_C(0x0101010101010101); left; left &= left - 1)
+            others[found++] = (uint16_t)(i + __builtin_ctzll(left) / 8);
+    }
+    return found;
+}
+
+/* The lanes as one sum, in a fixed order. */
+static double total(const double *x)
+{
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
+#define SQUARES(name, T, load)                                                                     \
+    CPU_CLONES double name(const T *x, int64_t n)                                                  \
+    {                                                                                              \
+        f64_8 sum0 = {0}, sum1 = {0};                                                              \
+        for (int64_t i = 0; i < n; i += STAT_LANES) {                                              \
+            f64_8 v = load(x + i), w = load(x + i + 8);                                            \
+            sum0 += v * v;                                                                         \
+            sum1 += w * w;                                                                         \
+        }                                                                                          \
+        double lanes[8];                                                                           \
+        sum0 += sum1;                                                                              \
+        memcpy(lanes, &sum0, sizeof lanes);                                                        \
+        return total(lanes);                                                                       \
+    }
+
+SQUARES(diff_squares_f32, float, LOAD_f32)
+SQUARES(diff_squares_f64, double, LOAD_f64)
+
+#define TWO_SQUARES(two)                                                                           \
+    (UPPER(f32_8, two) * UPPER(f32_8, two) + LOWER(f32_8, two) * LOWER(f32_8, two))
+
+CPU_CLONES double diff_squares_bf16(const void *codes, int64_t n)
+{
+    f64_8 sum0 = {0}, sum1 = {0};
+    for (int64_t i = 0; i < n; i += 32) {
+        i32_8 x = AT(any_i32_8, (const char *)codes + 2 * i);
+        i32_8 y = AT(any_i32_8, (const char *)codes + 2 * i + 32);
+        sum0 += __builtin_convertvector(TWO_SQUARES(x), f64_8);
+        sum1 += __builtin_convertvector(TWO_SQUARES(y), f64_8);
+    }
+    double lanes[8];
+    sum0 += sum1;
+    memcpy(lanes, &sum0, sizeof lanes);
+    return total(lanes);
+}
+
+/* ---- Tolerances ------------------------------------------------------------------------------ */
+
+#define BEYOND(name, T)                                                                            \
+    CPU_CLONES int64_t name(const T *a, const T *b, int64_t n, double rtol, double atol)           \
+    {                                                                                              \
+        int64_t beyond = 0;                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            beyond += fabs((double)a[i] - (double)b[i]) > atol + rtol * fabs((double)b[i]);        \
+        return beyond;                                                                             \
+    }
+
+BEYOND(diff_beyond_f32, float)
+BEYOND(diff_beyond_f64, double)
+
+/* ---- Bits ------------------------------------------------------------------------------------ */
+
+#define UNEQUAL(name, T)                                                                           \
+    CPU_CLONES static int64_t name(const char *a, const char *b, int64_t n)                        \
+    {                                                                                              \
+        int64_t unequal = 0;                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T x, y;                                                                                \
+            memcpy(&x, a + i * (int64_t)sizeof x, sizeof x);                                       \
+            memcpy(&y, b + i * (int64_t)sizeof y, sizeof y);                                       \
+            unequal += x != y;                                                                     \
+        }                                                                                          \
+        return unequal;                                                                            \
+    }
+
+UNEQUAL(unequal_8, uint8_t)
+UNEQUAL(unequal_16, uint16_t)
+UNEQUAL(unequal_32, uint32_t)
+UNEQUAL(unequal_64, uint64_t)
+
+int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes)
+{
+    return bytes == 1   ? unequal_8(a, b, n)
+           : bytes == 2 ? unequal_16(a, b, n)
+           : bytes == 4 ? unequal_32(a, b, n)
+                        : unequal_64(a, b, n);
+}
+
+/* The integer of a code, in a type as wide or wider. */
+#define ORDERED(code, wide)                                                                        \
+    ((code) & sign ? -(wide)((code) & (sign - 1)) : (wide)((code) & (sign - 1)))
+
+#define ORDER(name, T, wide, distance)                                                             \
+    CPU_CLONES static void order_##name(int64_t *out, const char *codes, int64_t n, int bits)      \
+    {                                                                                              \
+        const T sign = (T)((T)1 << (bits - 1));                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T code;                                                                                \
+            memcpy(&code, codes + i * (int64_t)sizeof code, sizeof code);                          \
+            out[i] = ORDERED(code, wide);                                                          \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    CPU_CLONES static uint64_t farthest_##name(const char *a, const char *b, int64_t n, int bits)  \
+    {                                                                                              \
+        const T sign = (T)((T)1 << (bits - 1));                                                    \
+        distance most = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T p, q;                                                                                \
+            memcpy(&p, a + i * (int64_t)sizeof p, sizeof p);                                       \
+            memcpy(&q, b + i * (int64_t)sizeof q, sizeof q);                                       \
+            wide x = (wide)ORDERED(p, wide), y = (wide)ORDERED(q, wide);                           \
+            distance down = (distance)((distance)x - (distance)y), up = (distance)-down;           \
+            distance far = x > y ? down : up;                                                      \
+            most = far > most ? far : most;                                                        \
+        }                                                                                          \
+        return most;                                                                               \
+    }
+
+ORDER(8, uint8_t, int16_t, uint16_t)
+ORDER(16, uint16_t, int16_t, uint16_t)
+ORDER(32, uint32_t, int32_t, uint32_t)
+ORDER(64, uint64_t, int64_t, uint64_t)
+
+void diff_order(int64_t *out, const void *codes, int64_t n, int bits, int bytes)
+{
+    if (bytes == 1)
+        order_8(out, codes, n, bits);
+    else if (bytes == 2)
+        order_16(out, codes, n, bits);
+    else if (bytes == 4)
+        order_32(out, codes, n, bits);
+    else
+        order_64(out, codes, n, bits);
+}
+
+uint64_t diff_farthest(const void *a, const void *b, int64_t n, int bits, int bytes)
+{
+    return bytes == 1   ? farthest_8(a, b, n, bits)
+           : bytes == 2 ? farthest_16(a, b, n, bits)
+           : bytes == 4 ? farthest_32(a, b, n, bits)
+                        : farthest_64(a, b, n, bits);
+}
