@@ -230,6 +230,7 @@ TEST(csv_texts_by_name)
     const csv_text_column b = {.column = {.name = "b"}};
     check_read("# a,b\n1,x\n2,y\n1,x\n", &(csv_options){.texts = &b, .ntexts = 1},
                "1,0\n2,1\n1,0\n");
+    check_read("a,b\nx,1\ny,2\n", &(csv_options){.every = CSV_CODES}, "0,1\n1,2\n");
 }
 
 static void check_fit(char *text, char separator, kv_array *a, const char *want)
