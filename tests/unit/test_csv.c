@@ -251,9 +251,9 @@ TEST(csv_rows_fit_below_quotes)
     check_fit((char[]){"\"a,b\",c\n"}, ',', a, "");
     check_fit((char[]){"a,\"b,c\"\n"}, ',', a, "");
     check_fit((char[]){"a;b,c\n"}, ';', a, "");
-    check_fit((char[]){"\"a,b\"\n"}, ',', a, 
+    check_fit((char[]){"\"a,b\"\n"}, ',', a,
               "\"x.csv\" has rows of 1 cells, this value has 2");
-    check_fit((char[]){"a,\"b\",c\n"}, ',', a, 
+    check_fit((char[]){"a,\"b\",c\n"}, ',', a,
               "\"x.csv\" has rows of 3 cells, this value has 2");
     kv_array_unref(a);
 }
