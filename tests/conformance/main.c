@@ -4,9 +4,9 @@
  *
  *     conformance FOLDER…
  *
- * $REPLAY_EACH=3 replays the first of every three runs of a list. TAP, one test a list of runs: how many runs are equal to the last bit, how many within the
- * tolerance that the record itself names, and the largest difference by dtype, in representable
- * numbers. */
+ * $REPLAY_EACH=3 replays the first of every three runs of a list. TAP, one test a list of runs: how
+ * many runs are equal to the last bit, how many within the tolerance that the record itself names,
+ * and the largest difference by dtype, in representable numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
