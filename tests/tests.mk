@@ -225,7 +225,8 @@ valgrind: all ## the golden sessions under valgrind
 	@BUILD=$(BUILD) UNDER='$(valgrind)' scripts/test sessions
 
 SEED ?= 1
-truth: all $(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
+truth_gpus := $(if $(have_cxx),$(addprefix $(BUILD)/,device/kvstore_cuda.so gpu_conformance gpu_order gpu_rules))
+truth: all $(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress) $(truth_gpus) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/truth/run $(or $(N),100000) $(SEED) $(ONLY)
 
 sim: $(BUILD)/kvsim ## N=10000 random jobs of ranks that stall and die, in one process each (SEED=1)

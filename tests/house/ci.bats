@@ -24,29 +24,31 @@ last_lines()
     checkout '[ "$1" != --suite ] || shift 2; exec "$@"'
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 8)" "on a bare machine: scripts/bare make demo: exit status 0
+    assert_equal "$(last_lines 9)" "on a bare machine: scripts/bare make demo: exit status 0
 on a bare machine: scripts/bare make test: exit status 0
 on a bare machine: scripts/bare --suite trixie make demo: exit status 0
 on a bare machine: scripts/bare --suite trixie make SUITES=jobs test: exit status 0
 here: make SUITES=device test: exit status 0
 here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0
-98 passed, 0 failed"
+here: make truth ONLY=gpus: exit status 0
+99 passed, 0 failed"
 }
 
 @test "ci: without a bare machine make test runs here, and the reason is said" {
     checkout 'echo "bare: debootstrap failed" >&2; exit 125'
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 5)" "no bare machine: bare: debootstrap failed
+    assert_equal "$(last_lines 6)" "no bare machine: bare: debootstrap failed
 here: make test: exit status 0
 here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0
-36 passed, 0 failed"
+here: make truth ONLY=gpus: exit status 0
+37 passed, 0 failed"
     printf '#!/bin/sh\necho "setup: apt-get failed"; exit 100\n' >scripts/setup
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 5 | head -n 1)" "no bare machine: setup: apt-get failed"
+    assert_equal "$(last_lines 6 | head -n 1)" "no bare machine: setup: apt-get failed"
 }
 
 @test "ci: a demo, a test or a build that fails is a failure" {
@@ -54,13 +56,13 @@ here: make sim N=10000: exit status 0
     run .ci/run </dev/null
     assert_failure 1
     assert_line "no demo"
-    assert_equal "$(tail -n 1 <<<"$output")" "55 passed, 7 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "56 passed, 7 failed"
     checkout 'case $* in *test) echo "compiling"; exit 2;; esac'
     run .ci/run </dev/null
     assert_failure 1
-    assert_equal "$(tail -n 1 <<<"$output")" "38 passed, 2 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "39 passed, 2 failed"
     checkout 'case $* in *test) echo "9 passed, 0 failed"; exit 2;; esac'
     run .ci/run </dev/null
     assert_failure 1
-    assert_equal "$(tail -n 1 <<<"$output")" "56 passed, 2 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "57 passed, 2 failed"
 }

@@ -224,6 +224,40 @@ TEST(csv_columns)
     check_columns("# shape=0,3\n", swapped, 2, 0, "# shape=0,2 dtype=float32\n");
 }
 
+/* A comment before the header is one when a column of texts is chosen by a name that it has. */
+TEST(csv_texts_by_name)
+{
+    const csv_text_column b = {.column = {.name = "b"}};
+    check_read("# a,b\n1,x\n2,y\n1,x\n", &(csv_options){.texts = &b, .ntexts = 1},
+               "1,0\n2,1\n1,0\n");
+    check_read("a,b\nx,1\ny,2\n", &(csv_options){.every = CSV_CODES}, "0,1\n1,2\n");
+}
+
+static void check_fit(char *text, char separator, kv_array *a, const char *want)
+{
+    kv_err e = {0};
+    FILE *f = fmemopen(text, strlen(text), "r");
+    CHECK(f != NULL);
+    int rc = csv_rows_fit(f, "x.csv", a, separator, &e);
+    CHECK_TEXT(e.text, want);
+    CHECK_INT(rc, *want ? KV_E_SHAPE : KV_OK);
+    fclose(f);
+}
+
+/* Separators within quotes are none. */
+TEST(csv_rows_fit_below_quotes)
+{
+    kv_array *a = io_array(KV_FLOAT32, 2, (int64_t[]){1, 2}, (double[]){1, 2});
+    check_fit((char[]){"\"a,b\",c\n"}, ',', a, "");
+    check_fit((char[]){"a,\"b,c\"\n"}, ',', a, "");
+    check_fit((char[]){"a;b,c\n"}, ';', a, "");
+    check_fit((char[]){"\"a,b\"\n"}, ',', a,
+              "\"x.csv\" has rows of 1 cells, this value has 2");
+    check_fit((char[]){"a,\"b\",c\n"}, ',', a,
+              "\"x.csv\" has rows of 3 cells, this value has 2");
+    kv_array_unref(a);
+}
+
 TEST(csv_columns_errors)
 {
     const csv_column age[] = {{.name = "age"}}, third[] = {{.number = 2}}, first[] = {{0}};
@@ -372,6 +406,10 @@ TEST(csv_header_of_another_length)
          "load(\"x.csv\", missing=nan) reads it as nan"},
         {"-,?\n1,2\n", "x.csv:1:1: \"-\" is not a number",
          "load(\"x.csv\", missing=nan) reads it as nan"},
+        {"# x,y\nz,2\n3,1\n", "x.csv:2:1: \"z\" is not a number",
+         "load(\"x.csv\", comment=\"#\") passes over line 1, which begins with #"},
+        {"#x,y\nz,2\n3,1\n", "x.csv:2:1: \"z\" is not a number",
+         "load(\"x.csv\", cats=[0]) makes codes of its texts; cols=[1] leaves it out"},
         {"# a title\n1,2,3\n4,5,x\n", "x.csv:3:3: \"x\" is not a number",
          "load(\"x.csv\", cats=[2]) makes codes of its texts; cols=[0, 1] leaves it out"},
     };

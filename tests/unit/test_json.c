@@ -318,6 +318,7 @@ TEST(json_errors)
         {"[1,\xC3\xA4]", "x.json:1:4: \"\xC3\xA4\" cannot stand here"},
         {"[1,\xFF]", "x.json:1:4: the byte \\xff is not UTF-8"},
         {"[\"\xC3\xA4\", x]", "x.json:1:7: \"x\" cannot stand here"},
+        {"[1,\n\"\xC3\xA4\", x]", "x.json:2:6: \"x\" cannot stand here"},
         {"[\"abc]", "x.json:1:2: a quote is not closed"},
         {"[1,\"abc\",null]", "x.json:1:4: \"abc\" is not a number"},
         {"[1,\n\n  null]", "x.json:3:3: null is not a number"},

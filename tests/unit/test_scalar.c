@@ -119,3 +119,10 @@ TEST(scalar_set_numbers)
     CHECK_INT(scalar_set(KV_FLOAT32, &x, 0, 3.5e38), SCALAR_TOO_LARGE);
     CHECK_INT(scalar_set(KV_FLOAT32, &x, 0, INFINITY), SCALAR_FITS);
 }
+
+TEST(scalar_not_bool_finds_the_first)
+{
+    CHECK_INT(scalar_not_bool((const unsigned char[]){2, 1, 3}, 3), 0);
+    CHECK_INT(scalar_not_bool((const unsigned char[]){1, 0, 3}, 3), 2);
+    CHECK_INT(scalar_not_bool((const unsigned char[]){1, 0, 3}, 2), -1);
+}

@@ -253,6 +253,16 @@ TEST(tensor_diff_scales)
 /* Few elements differ, so that words of several blocks are decoded together: some by the same
  * amount, of which the first counts; beside blocks of nan, of zeros and of numbers whose squares
  * vanish or overflow in float32. */
+/* Zeros of both signs differ in their bits and by nothing. */
+TEST(tensor_diff_signs_of_zero)
+{
+    const double a[] = {0, 1}, b[] = {-0.0, 1};
+    tensor_difference d = diff_of(TENSOR_F64, a, TENSOR_F64, b, 2, bits);
+    CHECK_INT(d.state, DIFF_VALUES);
+    CHECK(d.rms == 0 && d.rel == 0 && d.max_abs == 0 && d.equal == 0.5);
+    CHECK_INT(d.where, 0);
+}
+
 TEST(tensor_diff_sparse)
 {
     static const tensor_type types[] = {TENSOR_F64,     TENSOR_F32, TENSOR_BF16, TENSOR_F16,
