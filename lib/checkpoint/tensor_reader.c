@@ -34,6 +34,23 @@ typedef struct tensor_decoded {
     int64_t matrix_cap, matrix_of, matrix_tensor; /* its number, and that of the tensor + 1 */
 } tensor_decoded;
 
+/* What is turned at a time, small enough for the caches. */
+enum { TURNED_BYTES = 1 << 18 };
+
+/* Elements that do not follow each other in the file, gathered. */
+typedef struct rows_block {
+    int64_t of; /* the tensor + 1; 0: none */
+    int64_t at, bytes;
+    char *data;
+    int64_t cap;
+} rows_block;
+
+static void rows_release(rows_block *b)
+{
+    mem_free(b->data);
+    *b = (rows_block){0};
+}
+
 struct tensor_reader {
     const checkpoint *c;
     int64_t window_bytes;
@@ -42,7 +59,9 @@ struct tensor_reader {
     tensor_deflated deflated;
     int64_t spread;  /* the tensor + 1 whose elements are read one by one */
     input inflated;  /* all of it, where it is deflated */
-    char *rows;      /* a block of such a tensor */
+    rows_block rows; /* of such a tensor */
+    char *turned;    /* a part of that, in the order of the file */
+    int64_t ahead_of, ahead; /* the tensor + 1 that is read in order, and up to which byte */
     char *swapped;   /* a block */
     tensor_sparse sparse;
     tensor_decoded decoded;
@@ -332,7 +351,8 @@ void tensor_reader_free(tensor_reader *r)
     mem_free(r->deflated.block);
     buf_release(&r->deflated.name);
     input_close(&r->inflated);
-    mem_free(r->rows);
+    rows_release(&r->rows);
+    mem_free(r->turned);
     mem_free(r->swapped);
     tensor_sparse_release(&r->sparse);
     mem_free(r->decoded.numbers);
@@ -416,58 +436,86 @@ static int spread(tensor_reader *r, int64_t i, kv_err *e)
     return rc;
 }
 
-/* Reads n elements, `step` elements from one to the next in the file, to every `to_step`th. */
+/* Reads n elements, `step` elements from one to the next in the file; they then have no gaps. */
 static int read_line(tensor_reader *r, char *to, const tensor_info *t, int64_t at, int64_t n,
-                     int64_t step, int64_t to_step, kv_err *e)
+                     int64_t step, kv_err *e)
 {
     enum { LINE_BYTES = 1 << 16, FAR_BYTES = 1 << 11 };
     char line[LINE_BYTES];
-    const int64_t width = tensor_type_run_bytes(t->type);
+    const int64_t width = tensor_type_run_bytes(t->type), one = 1;
     const input *in = t->form & TENSOR_DEFLATED ? &r->inflated : &r->c->files[t->file];
     int64_t begin = t->form & TENSOR_DEFLATED ? t->first : t->offset;
     int64_t most = step == 0 ? n : step * width > FAR_BYTES ? 1 : LINE_BYTES / (step * width);
     int rc = KV_OK;
+    if (step == 1)
+        return input_read(in, to, begin + at * width, n * width, e);
     for (int64_t i = 0, some; i < n && !rc; i += some) {
         some = n - i < most ? n - i : most;
         int64_t bytes = ((some - 1) * step + 1) * width, from = begin + (at + i * step) * width;
-        if (step == 1 && to_step == 1)
-            rc = input_read(in, to + i * width, from, bytes, e);
-        else if ((rc = input_read(in, line, from, bytes, e)) == KV_OK)
-            strided_copy(to + i * to_step * width, &to_step, line, &step, 1, &some, width, false);
+        if ((rc = input_read(in, line, from, bytes, e)) == KV_OK)
+            strided_copy(to + i * width, &one, line, &step, 1, &some, width, false);
+    }
+    return rc;
+}
+
+/* Reads a box of elements in the order of the axes `near`, those of the file: by lines, which run
+ * along the first of them and as many more as have no gap before them. */
+static int read_lines(tensor_reader *r, char *to, const tensor_info *t, int64_t at,
+                      const int64_t *shape, const int *near, kv_err *e)
+{
+    int64_t n = 1, step = 1, lines = 1, index[KV_MAX_NDIM] = {0};
+    int first = 0, rc = KV_OK;
+    for (; first < t->ndim; n *= shape[near[first++]]) {
+        int64_t stride = t->strides[near[first]];
+        if (shape[near[first]] > 1 && n > 1 && stride != step * n)
+            break;
+        step = shape[near[first]] > 1 && n == 1 ? stride : step;
+    }
+    for (int i = first; i < t->ndim; i++)
+        lines *= shape[near[i]];
+    for (int64_t k = 0; k < lines && !rc; k++) {
+        rc = read_line(r, to, t, at, n, step, e);
+        to += n * tensor_type_run_bytes(t->type);
+        for (int i = first; i < t->ndim; i++) {
+            at += t->strides[near[i]];
+            if (++index[i] < shape[near[i]])
+                break;
+            at -= shape[near[i]] * t->strides[near[i]];
+            index[i] = 0;
+        }
     }
     return rc;
 }
 
 /* Reads a box of elements: `shape` of them from index `from` on, to where they follow each other in
- * the order of rows. Lines run along the axis whose elements are nearest in the file. */
+ * the order of rows. Smaller boxes of it, of what is near in the file, are read and then turned, so
+ * that neither the lines that are read nor the rows that are written are short. */
 static int read_box(tensor_reader *r, char *to, const tensor_info *t, const int64_t *from,
                     const int64_t *shape, kv_err *e)
 {
-    int64_t rows[KV_MAX_NDIM], index[KV_MAX_NDIM] = {0}, at = 0, place = 0, ticks = 0;
-    int along = 0, rc = KV_OK;
+    const int64_t width = tensor_type_run_bytes(t->type);
+    int64_t rows[KV_MAX_NDIM], part[KV_MAX_NDIM], index[KV_MAX_NDIM] = {0};
+    int64_t room = TURNED_BYTES / width, ticks = 0;
+    int near[KV_MAX_NDIM], k = 0, rc = KV_OK;
     strided_rows(rows, t->ndim, shape);
-    for (int i = 0; i < t->ndim; i++) {
-        at += from[i] * t->strides[i];
-        if (shape[i] > 1 && (shape[along] == 1 || t->strides[i] <= t->strides[along]))
-            along = i;
-    }
-    while (!rc) {
-        rc = read_line(r, to + place * tensor_type_run_bytes(t->type), t, at, shape[along],
-                       t->strides[along], rows[along], e);
-        int i = t->ndim - 1;
-        for (; i >= 0; i--) {
-            if (i == along)
-                continue;
-            at += t->strides[i];
-            place += rows[i];
-            if (++index[i] < shape[i])
-                break;
-            at -= shape[i] * t->strides[i];
-            place -= shape[i] * rows[i];
-            index[i] = 0;
+    for (int i = 0, j; i < t->ndim; near[j] = i++)
+        for (j = i; j > 0 && t->strides[near[j - 1]] >= t->strides[i]; j--)
+            near[j] = near[j - 1];
+    for (int i = 0; i < t->ndim; room /= part[near[i++]])
+        part[near[i]] = shape[near[i]] < room ? shape[near[i]] : room;
+    while (!rc && k >= 0) {
+        int64_t some[KV_MAX_NDIM], packed[KV_MAX_NDIM], at = 0, place = 0, n = 1;
+        for (int i = 0; i < t->ndim; i++) {
+            some[i] = shape[i] - index[i] < part[i] ? shape[i] - index[i] : part[i];
+            at += (from[i] + index[i]) * t->strides[i];
+            place += index[i] * rows[i];
         }
-        if (i < 0)
-            break;
+        for (int i = 0; i < t->ndim; n *= some[near[i++]])
+            packed[near[i]] = n;
+        if ((rc = read_lines(r, r->turned, t, at, some, near, e)) == KV_OK)
+            strided_copy(to + place * width, rows, r->turned, packed, t->ndim, some, width, false);
+        for (k = t->ndim - 1; k >= 0 && (index[k] += part[k]) >= shape[k]; k--)
+            index[k] = 0;
         rc = rc ? rc : stop_check_at(++ticks, e);
     }
     return rc;
@@ -500,19 +548,47 @@ static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, 
     return rc;
 }
 
-/* n bytes of a tensor in the order of rows. */
+/* n bytes of a tensor in the order of rows. Of what is not in this order in the file more than that
+ * is gathered where the reader knows that it goes on, since short lines of it are slow to read. */
 static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n,
                      kv_err *e)
 {
     const tensor_info *t = &r->c->tensors[i];
     const int64_t width = tensor_type_run_bytes(t->type);
-    if (!(t->form & TENSOR_STRIDED))
+    rows_block *b = &r->rows;
+    if (!(t->form & TENSOR_STRIDED)) {
+        rows_release(b); /* the window may need the room */
         return read_bytes(r, data, i, at, n, e);
-    if (!r->rows && !(r->rows = mem_alloc(TENSOR_BLOCK, 1, e)))
-        return KV_E_MEMORY;
-    *data = r->rows;
-    int rc = spread(r, i, e);
-    return rc ? rc : gather(r, r->rows, t, at / width, n / width, e);
+    }
+    if (b->of != i + 1 || at < b->at || at + n > b->at + b->bytes) {
+        int64_t end = r->ahead_of == i + 1 && r->ahead > at + n ? r->ahead : at + n;
+        int64_t most = r->window_bytes > TENSOR_BLOCK ? r->window_bytes : TENSOR_BLOCK;
+        int64_t bytes = (end - at < most ? end - at : most) / width * width;
+        b->of = 0;
+        int rc = spread(r, i, e);
+        if (rc || (rc = file_window_check(&r->window, e)))
+            return rc;
+        file_window_close(&r->window);
+        if (bytes > b->cap)
+            rows_release(b);
+        if ((!r->turned && !(r->turned = mem_alloc(TURNED_BYTES, 1, e))) ||
+            (!b->data && !(b->data = mem_alloc(bytes, 1, e))))
+            return KV_E_MEMORY;
+        b->cap = bytes > b->cap ? bytes : b->cap;
+        if ((rc = gather(r, b->data, t, at / width, bytes / width, e)))
+            return rc;
+        b->of = i + 1;
+        b->at = at;
+        b->bytes = bytes;
+    }
+    *data = b->data + (at - b->at);
+    return KV_OK;
+}
+
+void tensor_reader_ahead(tensor_reader *r, int64_t i, int64_t end)
+{
+    r->ahead_of = i + 1;
+    r->ahead = end;
 }
 
 /* ---- Bytes in the other order ---------------------------------------------------------------- */

@@ -6,15 +6,14 @@
 
 #include "base/compiler.h"
 
-/* Vectors of 64 bytes, or two of them, which may begin anywhere. */
+/* Vectors of 32 bytes, which may begin anywhere: of wider ones GCC 12 compares each lane by itself
+ * where the processor has AVX2 alone. */
 #define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
-typedef float f32_16 VECTOR(64);
-typedef int32_t i32_16 VECTOR(64);
-typedef float f32_4 VECTOR(16);
 typedef float f32_8 VECTOR(32);
+typedef int32_t i32_8 VECTOR(32);
+typedef float f32_4 VECTOR(16);
 typedef double f64_4 VECTOR(32);
-typedef double f64_8 VECTOR(64);
-typedef int64_t i64_8 VECTOR(64);
+typedef int64_t i64_4 VECTOR(32);
 
 #define AT(vector, p) (*(const vector *)(const void *)(p))
 
@@ -73,6 +72,14 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
     }
 }
 
+/* The range of the lanes j, and which of them are zeros. */
+#define RANGE_OF(bits, type, j, v)                                                                 \
+    do {                                                                                           \
+        low##j = SELECT(bits, type, (v) < low##j, v, low##j);                                      \
+        high##j = SELECT(bits, type, (v) > high##j, v, high##j);                                   \
+        zeros##j -= (v) == 0;                                                                      \
+    } while (0)
+
 /* Four numbers become one vector; of more, GCC 12 widens halves and puts them together again. */
 #define WIDE(four) __builtin_convertvector(four, f64_4)
 #define ADD_FOUR(j, four)                                                                          \
@@ -104,13 +111,12 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
 CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near)
 {
     TAKE_SUMS(s);
-    f32_16 low = AT(f32_16, x), high = low;
-    i32_16 zeros = {0};
+    f32_8 low0 = AT(f32_8, x), low1 = AT(f32_8, x + 8), high0 = low0, high1 = low1;
+    i32_8 zeros0 = {0}, zeros1 = {0};
     for (int64_t i = 0; i < n; i += 16) {
-        f32_16 v = AT(f32_16, x + i);
-        low = SELECT(i32_16, f32_16, v < low, v, low);
-        high = SELECT(i32_16, f32_16, v > high, v, high);
-        zeros -= v == 0;
+        f32_8 v = AT(f32_8, x + i), w = AT(f32_8, x + i + 8);
+        RANGE_OF(i32_8, f32_8, 0, v);
+        RANGE_OF(i32_8, f32_8, 1, w);
         ADD_FOUR(0, WIDE(AT(f32_4, x + i)));
         ADD_FOUR(1, WIDE(AT(f32_4, x + i + 4)));
         ADD_FOUR(2, WIDE(AT(f32_4, x + i + 8)));
@@ -118,9 +124,9 @@ CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double ne
     }
     double lows[16], highs[16];
     for (int j = 0; j < 16; j++) {
-        lows[j] = low[j];
-        highs[j] = high[j];
-        s->zeros += zeros[j];
+        lows[j] = j < 8 ? low0[j] : low1[j - 8];
+        highs[j] = j < 8 ? high0[j] : high1[j - 8];
+        s->zeros += j < 8 ? zeros0[j] : zeros1[j - 8];
     }
     keep_range(s, lows, highs, 16);
     KEEP_SUMS(s);
@@ -177,35 +183,29 @@ void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
 
 CPU_CLONES void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale)
 {
-    f64_8 sum0 = AT(f64_8, s->sum), sum1 = AT(f64_8, s->sum + 8);
-    f64_8 squares0 = AT(f64_8, s->squares), squares1 = AT(f64_8, s->squares + 8);
-    f64_8 low = AT(f64_8, x), high = low;
-    i64_8 zeros = {0};
+    TAKE_SUMS(s);
+    f64_4 low0 = AT(f64_4, x), low1 = AT(f64_4, x + 4), high0 = low0, high1 = low1;
+    i64_4 zeros0 = {0}, zeros1 = {0};
     for (int64_t i = 0; i < n; i += 16) {
-        f64_8 v = AT(f64_8, x + i), w = AT(f64_8, x + i + 8);
-        low = SELECT(i64_8, f64_8, v < low, v, low);
-        high = SELECT(i64_8, f64_8, v > high, v, high);
-        low = SELECT(i64_8, f64_8, w < low, w, low);
-        high = SELECT(i64_8, f64_8, w > high, w, high);
-        zeros -= (v == 0) + (w == 0);
-        v = v * scale - near;
-        w = w * scale - near;
-        sum0 += v;
-        sum1 += w;
-        squares0 += v * v;
-        squares1 += w * w;
+        f64_4 v0 = AT(f64_4, x + i), v1 = AT(f64_4, x + i + 4);
+        f64_4 v2 = AT(f64_4, x + i + 8), v3 = AT(f64_4, x + i + 12);
+        RANGE_OF(i64_4, f64_4, 0, v0);
+        RANGE_OF(i64_4, f64_4, 1, v1);
+        RANGE_OF(i64_4, f64_4, 0, v2);
+        RANGE_OF(i64_4, f64_4, 1, v3);
+        ADD_FOUR(0, v0 * scale);
+        ADD_FOUR(1, v1 * scale);
+        ADD_FOUR(2, v2 * scale);
+        ADD_FOUR(3, v3 * scale);
     }
     double lows[8], highs[8];
     for (int j = 0; j < 8; j++) {
-        lows[j] = low[j];
-        highs[j] = high[j];
-        s->zeros += zeros[j];
+        lows[j] = j < 4 ? low0[j] : low1[j - 4];
+        highs[j] = j < 4 ? high0[j] : high1[j - 4];
+        s->zeros += j < 4 ? zeros0[j] : zeros1[j - 4];
     }
     keep_range(s, lows, highs, 8);
-    memcpy(s->sum, &sum0, sizeof sum0);
-    memcpy(s->sum + 8, &sum1, sizeof sum1);
-    memcpy(s->squares, &squares0, sizeof squares0);
-    memcpy(s->squares + 8, &squares1, sizeof squares1);
+    KEEP_SUMS(s);
 }
 
 /* ---- Codes of BF16 --------------------------------------------------------------------------- */
@@ -271,20 +271,20 @@ double stat_total(const double lanes[STAT_LANES])
 
 /* ---- Differences ----------------------------------------------------------------------------- */
 
-#define LOAD_f32(p) __builtin_convertvector(AT(f32_8, p), f64_8)
-#define LOAD_f64(p) AT(f64_8, p)
+#define FOUR_f32(p) __builtin_convertvector(AT(f32_4, p), f64_4)
+#define FOUR_f64(p) AT(f64_4, p)
 
 /* |x|, and the larger of two vectors of numbers. */
-#define MAGNITUDE(x) ((f64_8)((i64_8)(x)&INT64_MAX))
-#define LARGER(x, y) ((f64_8)((((x) > (y)) & (i64_8)(x)) | (~((x) > (y)) & (i64_8)(y))))
+#define MAGNITUDE(x) ((f64_4)((i64_4)(x)&INT64_MAX))
+#define LARGER(x, y) ((f64_4)((((x) > (y)) & (i64_4)(x)) | (~((x) > (y)) & (i64_4)(y))))
 
-/* Eight lanes at a time: those from `from` on. */
-#define ADD_EIGHT(load, from)                                                                      \
+/* Four lanes: those from `from` on. */
+#define ADD_LANES(load, from)                                                                      \
     do {                                                                                           \
-        f64_8 differences = AT(f64_8, s->differences + (from)), aa = AT(f64_8, s->a + (from));     \
-        f64_8 bb = AT(f64_8, s->b + (from)), product = AT(f64_8, s->product + (from));             \
+        f64_4 differences = AT(f64_4, s->differences + (from)), aa = AT(f64_4, s->a + (from));     \
+        f64_4 bb = AT(f64_4, s->b + (from)), product = AT(f64_4, s->product + (from));             \
         for (int64_t i = from; i < n; i += STAT_LANES) {                                           \
-            f64_8 x = load(a + i), y = load(b + i), d = x - y, size = MAGNITUDE(d);                \
+            f64_4 x = load(a + i), y = load(b + i), d = x - y, size = MAGNITUDE(d);                \
             most = LARGER(size, most);                                                             \
             differences += d * d;                                                                  \
             aa += x * x;                                                                           \
@@ -300,23 +300,31 @@ double stat_total(const double lanes[STAT_LANES])
 #define ADD(name, T, load)                                                                         \
     CPU_CLONES double name(diff_lanes *s, const T *a, const T *b, int64_t n)                       \
     {                                                                                              \
-        f64_8 most = {0};                                                                          \
+        f64_4 most = {0};                                                                          \
         double found = 0;                                                                          \
-        ADD_EIGHT(load, 0);                                                                        \
-        ADD_EIGHT(load, 8);                                                                        \
-        for (int j = 0; j < 8; j++)                                                                \
+        ADD_LANES(load, 0);                                                                        \
+        ADD_LANES(load, 4);                                                                        \
+        ADD_LANES(load, 8);                                                                        \
+        ADD_LANES(load, 12);                                                                       \
+        for (int j = 0; j < 4; j++)                                                                \
             found = most[j] > found ? most[j] : found;                                             \
         return found;                                                                              \
     }
 
-ADD(diff_add_f32, float, LOAD_f32)
-ADD(diff_add_f64, double, LOAD_f64)
+ADD(diff_add_f32, float, FOUR_f32)
+ADD(diff_add_f64, double, FOUR_f64)
+
+/* Vectors of 64 bytes for what follows. */
+typedef double f64_8 VECTOR(64);
+typedef int64_t i64_8 VECTOR(64);
+
+#define LOAD_f32(p) __builtin_convertvector(AT(f32_8, p), f64_8)
+#define LOAD_f64(p) AT(f64_8, p)
 
 /* ---- Words that are the same ----------------------------------------------------------------- */
 
 typedef int64_t any_i64_8 __attribute__((vector_size(64), aligned(1), may_alias));
 typedef int32_t any_i32_8 __attribute__((vector_size(32), aligned(1), may_alias));
-typedef int32_t i32_8 VECTOR(32);
 typedef int8_t i8_8 VECTOR(8);
 
 CPU_CLONES int64_t diff_words(void *same, uint16_t *others, const void *a, const void *b, int64_t n)

@@ -77,7 +77,8 @@ static int64_t pieces_of(const walk *w, int64_t tensor, int64_t elements)
 /* The size of a tensor in all inputs together. */
 typedef struct sizes {
     int64_t elements, bytes;
-    bool whole; /* one worker reads its pieces, in order */
+    bool whole;   /* one worker reads its pieces, in order */
+    bool strided; /* what a worker gathers of it at a time is as large as its window */
 } sizes;
 
 static sizes sizes_of(const walk *w, int64_t tensor)
@@ -94,6 +95,7 @@ static sizes sizes_of(const walk *w, int64_t tensor)
         s.elements = t->elements;
         s.bytes += t->bytes;
         s.whole |= (t->form & TENSOR_DEFLATED) != 0;
+        s.strided |= (t->form & TENSOR_STRIDED) != 0;
     }
     return s;
 }
@@ -116,7 +118,7 @@ static int cut_tensor(run *r, int64_t tensor, int64_t *number, int64_t *room, in
     for (int64_t piece = 0; piece < pieces && rc == KV_OK; piece += step) {
         if (*room <= 0) {
             rc = add_part(r, tensor, piece, *number + piece, e);
-            *room = part_bytes;
+            *room = s.strided && part_bytes < WINDOW_MOST ? WINDOW_MOST : part_bytes;
         }
         *room -= s.bytes / pieces * step + PIECE_COST * step;
     }
@@ -238,6 +240,19 @@ static int check_readers(const run *r, tensor_reader *const *readers, kv_err *e)
     return rc;
 }
 
+/* Tells the readers that elements of a tensor up to that one are read in order. */
+static void look_ahead(const walk *w, tensor_reader *const *readers, int64_t tensor,
+                       int64_t elements)
+{
+    for (int i = 0; i < w->ninputs; i++) {
+        int64_t at = number_in(w, tensor, i);
+        if (at >= 0)
+            tensor_reader_ahead(
+                readers[i], at,
+                tensor_type_bytes(checkpoint_at(w->inputs[i], at)->type, elements));
+    }
+}
+
 /* Handles the pieces of a part, up to the first one that fails or that is behind a failed one. */
 static int run_part(run *r, const part *from, tensor_reader *const *readers, void *result,
                     int worker, kv_err *e)
@@ -255,6 +270,10 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, voi
             p.number = 0;
         }
         p.first = p.number * most;
+        if (p.number == 0 || number == from->number) {
+            int64_t behind = p.first + (end - number) * most;
+            look_ahead(w, readers, p.tensor, behind < elements ? behind : elements);
+        }
         p.n = elements - p.first < most ? elements - p.first : most;
         if ((rc = stop_check(e))) {
             number = -1; /* what was interrupted is not examined to the end */

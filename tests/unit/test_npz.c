@@ -288,6 +288,24 @@ static void mark(char *to, int64_t i, size_t width)
     memcpy(to, &x, width);
 }
 
+/* Elements `at` to at + some of a tensor of n marks, as far as it and a block have them. */
+static void check_marks(tensor_reader *r, int64_t n, int64_t at, int64_t some, size_t width)
+{
+    kv_err e = {0};
+    const void *got;
+    char want[8];
+    at = at < n ? at : n - 1;
+    some = some < n - at ? some : n - at;
+    if (some * (int64_t)width > TENSOR_BLOCK)
+        some = TENSOR_BLOCK / (int64_t)width;
+    CHECK_OK(tensor_read(r, &got, 0, at * (int64_t)width, some * (int64_t)width, &e));
+    for (int64_t i = 0; i < some; i++) {
+        mark(want, at + i, width);
+        if (memcmp((const char *)got + i * (int64_t)width, want, width) != 0)
+            CHECK_INT(i, -1);
+    }
+}
+
 /* Blocks of a tensor by columns, whose file is read in several pieces. */
 static void check_columns(const char *descr, size_t width, int ndim, const int64_t *shape, int form)
 {
@@ -314,21 +332,19 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     CHECK_INT(checkpoint_at(c, 0)->form, TENSOR_STRIDED | (form == 2 ? TENSOR_DEFLATED : 0));
     uint64_t state = 99;
     for (int k = 0; k < 40; k++) {
-        const void *got;
-        char want[8];
         int64_t at = k < 20 ? k * 300000 : (int64_t)(io_random(&state) % (uint64_t)n);
         int64_t some = k % 3 ? 300000 : (int64_t)(io_random(&state) % 1000000);
-        at = at < n ? at : n - 1;
-        some = some < n - at ? some : n - at;
-        if (some * (int64_t)width > TENSOR_BLOCK)
-            some = TENSOR_BLOCK / (int64_t)width;
-        CHECK_OK(tensor_read(r, &got, 0, at * (int64_t)width, some * (int64_t)width, &e));
-        for (int64_t i = 0; i < some; i++) {
-            mark(want, at + i, width);
-            if (memcmp((const char *)got + i * (int64_t)width, want, width) != 0)
-                CHECK_INT(i, -1);
-        }
+        check_marks(r, n, at, some, width);
     }
+    tensor_reader_free(r);
+    /* In order, as much at a time as a window holds; another end comes in between. */
+    CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK + 12345, &e));
+    for (int64_t at = 0; at < n; at += 100000) {
+        tensor_reader_ahead(r, 0, (at < n / 2 ? n / 2 : n) * (int64_t)width);
+        check_marks(r, n, at, 100000, width);
+        check_marks(r, n, at + 7, 1000, width);
+    }
+    check_marks(r, n, 0, 1000, width);
     tensor_reader_free(r);
     checkpoint_close(c);
     free(m.data);
