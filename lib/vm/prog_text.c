@@ -92,13 +92,16 @@ void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
 
 static void declare_constants(buf *out, const prog *p, const inst *in)
 {
-    const char *form = in->type == PROG_I64   ? "    const kv_i64 k%lld = KV_K_I64(%lld, %d, %d);\n"
-                       : in->type == PROG_F32 ? "    const float k%lld = KV_K_F32(%lld, %d, %d);\n"
-                                              : "    const double k%lld = KV_K_F64(%lld, %d, %d);\n";
+    const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
+                       : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
+                                              : "double k%lld = KV_K_F64";
     for (int i = 0; i < KERNEL_CONSTANTS; i++) {
         const char name[] = {'k', (char)('0' + i), '\0'};
-        if (mentions(kernel_forms[in->kernel].expression, name))
-            buf_printf(out, form, word_of(p, in, i), word_of(p, in, i), in->k, i);
+        if (!mentions(kernel_forms[in->kernel].expression, name))
+            continue;
+        buf_add(out, "    const ");
+        buf_printf(out, type, word_of(p, in, i));
+        buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
     }
 }
 

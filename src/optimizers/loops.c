@@ -9,9 +9,6 @@
 #include "vm/prog.h"
 #include "vm/prog_text.h"
 
-const rule_loop rule_loops[] = {{0}};
-const int rule_nloops = 0;
-
 typedef struct loop {
     uint64_t hash;
     bool adds;
