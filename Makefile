@@ -414,7 +414,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile tests/tests.mk tests/bench/bench.mk | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= AR= OPT= CFLAGS= CPPFLAGS= LDFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= prefix= bindir= includedir= libdir= mandir= INSTALL= STRIP= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
+	@echo '  options: BUILD= CC= HOSTCC= AR= OPT= CFLAGS= CPPFLAGS= LDFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= prefix= bindir= includedir= libdir= mandir= INSTALL= STRIP= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
 
 # Tests and benchmarks have makefiles of their own, which are read when something else is asked for than these.
 here := all python wheel examples demo test setup manual install uninstall deb clean help
