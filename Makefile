@@ -113,7 +113,7 @@ endif
 # Changes when the flags do, and then everything is compiled again: a line for the compiler, one for its options, one
 # for the libraries and the hardening.
 options := $(strip $(OPT) $(CPPFLAGS) $(CFLAGS))
-found   := $(strip readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd) $(pcre2) $(HARD_CFLAGS) $(loops))
+found   := $(strip readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd) $(pcre2) $(HARD_CFLAGS) $(loops) $(SMALL_LOOPS))
 ifneq ($(strip $(CC)) $(options) $(found),$(shell cat $(BUILD)/flags 2>/dev/null))
 $(BUILD)/flags: force
 endif
@@ -153,6 +153,23 @@ $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
 
+# A loop for each program of theirs, written by a program of this build. HOSTCC is the compiler of this machine where CC
+# compiles for another one.
+loops_src := $(foreach d,base engine array cpu lang vm,$(wildcard lib/$(d)/*.c)) src/optimizers/loops.c src/optimizers/paths.c
+$(BUILD)/no_loops.c:
+	@mkdir -p $(@D)
+	@printf '%s\n' '#include "vm/kernel.h"' 'const rule_loop rule_loops[] = {{0}};' 'const int rule_nloops = 0;' > $@
+ifeq ($(HOSTCC),)
+$(BUILD)/loops: $(call obj,$(loops_src)) $(BUILD)/num_powers.o $(BUILD)/no_loops.o
+	$(link) -lm -ldl -pthread
+else
+$(BUILD)/loops: $(loops_src) force
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/host CC='$(HOSTCC)' HOSTCC= $(BUILD)/host/loops && cp -u $(BUILD)/host/loops $@
+endif
+$(BUILD)/rule_loops.c: $(BUILD)/loops $(rules) src/optimizers
+	@$< $(rules) $@
+$(BUILD)/rule_loops.o: ALL_CFLAGS += $(loops) $(SMALL_LOOPS) -fno-trapping-math -fno-math-errno
+
 # The merges of the tool, in the same way.
 merges := $(wildcard src/merges/*.kvu)
 $(BUILD)/merge_texts.c: $(merges) src/merges scripts/embed
@@ -184,11 +201,11 @@ $(BUILD)/text_%.c: cli/launch/texts/%.txt scripts/embed
 
 # Sources that were made above.
 $(BUILD)/%.o: $(BUILD)/%.c
-	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 tool_obj := $(call obj,$(tool_src)) $(pages) $(completions) $(launch_texts)
 
-lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o
+lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o $(BUILD)/rule_loops.o
 
 # The commands of the linker. Programs that load plugins link the shared library, so that a plugin uses the
 # same one; others have the static one among their prerequisites.
@@ -403,7 +420,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile tests/tests.mk tests/bench/bench.mk | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= AR= OPT= CFLAGS= CPPFLAGS= LDFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= prefix= bindir= includedir= libdir= mandir= INSTALL= STRIP= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
+	@echo '  options: BUILD= CC= HOSTCC= AR= OPT= CFLAGS= CPPFLAGS= LDFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= prefix= bindir= includedir= libdir= mandir= INSTALL= STRIP= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
 
 # Tests and benchmarks have makefiles of their own, which are read when something else is asked for than these.
 here := all python wheel examples demo test setup manual install uninstall deb clean help
@@ -415,6 +432,6 @@ endif
 absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
 $(absolute): $(CURDIR)/%: % ;
 
--include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) $(wildcard src/python/*.c) examples/sum.c examples/average.c))
+-include $(patsubst %.o,%.d,$(call obj,$(lib_src) src/optimizers/loops.c src/optimizers/paths.c $(tool_src) $(dist_src) $(gpu_src) $(wildcard src/python/*.c) examples/sum.c examples/average.c)) $(BUILD)/rule_loops.d
 .PHONY: $(here) libraries force
 .SECONDARY:

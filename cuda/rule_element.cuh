@@ -9,6 +9,14 @@
 #define KV_OF_F64(function) function
 #define KV_OF_I64(function) function##i
 
+/* x of one dtype as another. */
+#define KV_CONVERT(to, from, x) kv_convert<to, from>::run(x)
+
+/* Constants, from the words that come with a job. */
+#define KV_K_F32(word, at, lane) ((float)k[word])
+#define KV_K_F64(word, at, lane) (k[word])
+#define KV_K_I64(word, at, lane) kv_integer(k[word])
+
 /* ---- Random numbers of rules ---- */
 
 KV_DEVICE float kv_normal_float(kv_u64 seed, kv_u64 draw, kv_u64 element)

@@ -70,11 +70,20 @@ typedef void kernel_sum(const kernel_terms *terms, int count, int64_t n);
 typedef void kernel_spread(void *to, const void *x, int bytes, int64_t skip, int64_t n,
                            int64_t row);
 
-/* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
- * those behind the last array are any that can be read; more: NULL, or what is added to array 1 as
- * it is read; numbers[i]: the constants of each of the count instructions. */
-typedef void kernel_whole(float *const *arrays, const float *more, const float *const *numbers,
-                          int count, int64_t n);
+/* All instructions of a program on n elements of its arrays, with the constants of its pool; more:
+ * NULL, or what is added to array 1, of float32, as it is read. */
+typedef void kernel_whole(void *const *arrays, const float *more, const uint64_t *pool, int64_t n);
+
+/* The programs that have such a loop (rule_loop.h), by the hash of each (prog_hash), in its order;
+ * one loop for each table of kernels. */
+typedef struct rule_loop {
+    uint64_t hash;
+    kernel_whole *run[3];
+    bool adds; /* more may be there */
+} rule_loop;
+
+extern const rule_loop rule_loops[];
+extern const int rule_nloops;
 
 /* to[i] = noise_normal(seed, draw, from + i) of noise.h, for n elements. */
 typedef void kernel_normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int64_t n);
@@ -97,7 +106,7 @@ typedef struct kernel_table {
     kernel_spread *spread;
     kernel_normals *normals;
     kernel_uniforms *uniforms;
-    kernel_whole *const *whole; /* by number in whole_list.h */
+    int loop; /* which of a rule_loop is for the same processors */
 
     /* The float32 kernel that reads its operands `which`, as bits, from arrays of bfloat16; or
      * NULL. */

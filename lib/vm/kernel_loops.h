@@ -280,10 +280,6 @@ static void spread(void *to, const void *x, int bytes, int64_t skip, int64_t n, 
         spread_doubles(to, x, skip, n, row);
 }
 
-/* ---- Whole programs -------------------------------------------------------------------------- */
-
-#include "vm/kernel_whole.h"
-
 #undef HAS_V
 #define HAS_V(...) __VA_ARGS__
 #define ENTRY_F32(name, loop, f, w, i, ...)  HAS_##f([name] = loop##_f32, )
@@ -303,7 +299,7 @@ const kernel_table KERNEL_TABLE = {
     spread,
     normals,
     uniforms,
-    whole_loops,
+    KERNEL_VECTOR / 32,
     narrow_loop,
 };
 

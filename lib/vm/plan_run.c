@@ -446,7 +446,8 @@ bool plan_splits(const plan *p, const int64_t *rows)
 /* Returns true if the program of a pass can read the input as a sum of two arrays. */
 static bool adds_terms(const plan_pass *pass)
 {
-    return pass->elements->whole && plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
+    return pass->elements->whole && pass->elements->whole->adds &&
+           plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
 }
 
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)

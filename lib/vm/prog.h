@@ -101,7 +101,7 @@ struct prog {
     int32_t block;             /* elements */
     int32_t reg_bytes;         /* of a register: block times the widest type in use */
     bool narrows;              /* needs a buffer beside the registers */
-    kernel_whole *whole;       /* one loop for all instructions, or NULL */
+    const rule_loop *whole;    /* one loop for all instructions, or NULL */
     bool single;               /* one instruction on whole arrays alone: no blocks */
     const inst *insts;         /* first the nfills that fill, run once */
     const uint64_t *pool;      /* constants, each instruction's in its type; numbers as they were */
@@ -165,10 +165,11 @@ void prog_match(const prog_builder *b, tile *t, int32_t i);
 
 /* ---- Runs ---- */
 
-/* The loop of prog.whole. */
-kernel_whole *prog_whole(const prog *p);
+/* What identifies a program but for its constants, and the loop of prog.whole, or NULL. */
+uint64_t prog_hash(const prog *p);
+const rule_loop *prog_whole(const prog *p);
 
-/* Runs that loop. more: NULL, or n numbers: the program reads array 1 as its sum with them. */
+/* Runs that loop; more: of kernel_whole, where prog.whole adds. */
 void prog_run_whole(const prog *p, const uint64_t *pool, void *const *arrays, const float *more,
                     int64_t n);
 

@@ -92,13 +92,16 @@ void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
 
 static void declare_constants(buf *out, const prog *p, const inst *in)
 {
-    const char *form = in->type == PROG_I64   ? "    const kv_i64 k%lld = kv_integer(k[%lld]);\n"
-                       : in->type == PROG_F32 ? "    const float k%lld = (float)k[%lld];\n"
-                                              : "    const double k%lld = k[%lld];\n";
+    const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
+                       : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
+                                              : "double k%lld = KV_K_F64";
     for (int i = 0; i < KERNEL_CONSTANTS; i++) {
         const char name[] = {'k', (char)('0' + i), '\0'};
-        if (mentions(kernel_forms[in->kernel].expression, name))
-            buf_printf(out, form, word_of(p, in, i), word_of(p, in, i));
+        if (!mentions(kernel_forms[in->kernel].expression, name))
+            continue;
+        buf_add(out, "    const ");
+        buf_printf(out, type, word_of(p, in, i));
+        buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
     }
 }
 
@@ -154,7 +157,7 @@ static void write_name(writer *w, const inst *in, const char *name, size_t n, co
 static int convert(writer *w, kv_dtype to, kv_dtype from, int value)
 {
     int made = declare(w, to);
-    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d);\n", dtypes[to].tag, dtypes[from].tag, value);
+    buf_printf(w->out, "KV_CONVERT(%s, %s, v%d);\n", dtypes[to].tag, dtypes[from].tag, value);
     return made;
 }
 
@@ -202,8 +205,7 @@ static void write_narrow(writer *w, const inst *in)
     const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
     int a = operand(w, in->a, (kv_dtype)in->from);
     int made = declare(w, (kv_dtype)in->from);
-    buf_printf(w->out, "kv_convert<%s, %s>::run(kv_convert<%s, %s>::run(v%d));\n", from, to, to,
-               from, a);
+    buf_printf(w->out, "KV_CONVERT(%s, %s, KV_CONVERT(%s, %s, v%d));\n", from, to, to, from, a);
     finish(w, in->dst, (kv_dtype)in->from, made);
 }
 

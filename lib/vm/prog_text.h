@@ -1,5 +1,5 @@
-/* Programs as text for devices: C++ with the definitions of cuda/kernel_element.cuh, whose names
- * begin with kv_.
+/* Programs as text: C++ for devices with the definitions of cuda/rule_element.cuh, and C with those
+ * of vm/rule_loop.h. Their names begin with kv_.
  *
  * Each instruction becomes one variable, which later instructions read, so registers and stores
  * keep their order without a thought. What the elements of a slot are is the caller's. Constants
@@ -7,8 +7,8 @@
  * changes with every update makes no other text.
  *
  * Worked example, a0 = a0*1 + a1*2 in float32:
- *     const float k0 = (float)k[0];
- *     const float k1 = (float)k[1];
+ *     const float k0 = KV_K_F32(0, 4, 0);
+ *     const float k1 = KV_K_F32(1, 4, 1);
  * and
  *     const float v0 = …;
  *     const float v1 = …;

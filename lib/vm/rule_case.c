@@ -86,8 +86,13 @@ host rule_case_param(const rule_run *r, int param)
     const rule_binding *b = r->binding;
     rule_case *c = r->note;
     host x = b->values[param];
-    if (!c || c->failed || !b->varies || !b->varies[param])
+    bool varies = b->varies && b->varies[param];
+    if (!c || c->failed || !(varies || host_is_number(x)))
         return x;
+    if (!varies) {
+        x.varies = CASE_FIXED | (uint32_t)add_value(c, x);
+        return x;
+    }
     case_param made = {(int16_t)param, add_value(c, x)};
     if (mem_grow(&c->params, &c->params_cap, c->nparams + 1, sizeof made, NULL))
         c->failed = true;
@@ -100,6 +105,8 @@ host rule_case_param(const rule_run *r, int param)
 /* The place of a value that stands there, or of a literal. */
 static int16_t place_of(rule_case *c, host x)
 {
+    if (x.varies & CASE_FIXED)
+        return (int16_t)(x.varies - CASE_FIXED);
     if (x.varies) {
         c->reads |= x.varies < CASE_INPUTS ? 1u << x.varies : 0;
         return (int16_t)x.varies;
@@ -122,8 +129,8 @@ static void add_step(rule_case *c, case_step x)
 /* The place of x as a float. */
 static int16_t float_of(rule_case *c, host x)
 {
-    if (!x.varies || x.kind == HOST_FLOAT)
-        return place_of(c, x.varies ? x : host_float(host_number(x)));
+    if (!rule_case_varies(x) || x.kind == HOST_FLOAT)
+        return place_of(c, x.kind == HOST_FLOAT ? x : host_float(host_number(x)));
     int16_t from = place_of(c, x), to = add_value(c, host_float(0));
     add_step(c, (case_step){.what = CASE_FLOAT, .to = to, .of = {from}});
     return to;
@@ -154,10 +161,14 @@ static bool makes_text(case_what what, int op, const host *args)
 void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n, host *out)
 {
     rule_case *c = r->note;
-    bool varies = false;
+    bool varies = false, fixed = false;
     out->varies = 0;
-    for (int i = 0; i < n; i++)
-        varies |= args[i].varies != 0;
+    for (int i = 0; i < n; i++) {
+        varies |= rule_case_varies(args[i]);
+        fixed |= args[i].varies != 0;
+    }
+    if (c && !r->rc && !varies && fixed && host_is_number(*out))
+        out->varies = CASE_FIXED | (uint32_t)add_value(c, *out);
     if (!c || r->rc || !varies)
         return;
     c->failed |= n > CASE_OPERANDS || makes_text(what, op, args);
@@ -173,7 +184,7 @@ void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n
 
 void rule_case_branch(rule_run *r, host x)
 {
-    if (r->note && !r->rc && x.varies)
+    if (r->note && !r->rc && rule_case_varies(x))
         add_step(r->note, (case_step){.what = CASE_BRANCH,
                                       .op = host_truth(x),
                                       .of = {place_of(r->note, x)}});
@@ -183,7 +194,7 @@ prog_value rule_case_give(rule_run *r, host x, prog_value v)
 {
     rule_case *c = r->note;
     prog_number k = {0};
-    if (!c || c->failed || r->rc || v < 0 || !x.varies)
+    if (!c || c->failed || r->rc || v < 0 || !x.varies || (r->exponent && !rule_case_varies(x)))
         return v;
     prog_value_known(r->b, v, &k.number, &k.integer);
     prog_type type = prog_value_type(r->b, v);
@@ -206,10 +217,10 @@ static void keep_update(rule_case *c, rule_update *u)
 {
     for (int i = 0; i < PLAN_MAX_STATES; i++) {
         host *x = &u->numbers[i];
-        if (x->varies && mem_grow(&c->results, &c->results_cap, c->nresults + 1,
-                                  sizeof *c->results, NULL) == KV_OK)
+        if (rule_case_varies(*x) && mem_grow(&c->results, &c->results_cap, c->nresults + 1,
+                                             sizeof *c->results, NULL) == KV_OK)
             c->results[c->nresults++] = (case_result){(int16_t)i, place_of(c, *x)};
-        else if (x->varies)
+        else if (rule_case_varies(*x))
             c->failed = true;
         x->varies = 0;
     }

@@ -34,6 +34,11 @@ enum {
     CASE_INPUTS = CASE_STATE + PLAN_MAX_STATES
 };
 
+/* In host.varies, beside the place of the value: it is computed of parameters that do not vary, so
+ * no step computes it. It is a number of the program all the same: were it a literal, 1 or a power
+ * of 2 would make another program, and each of those would need a loop (rule_loop.h). */
+#define CASE_FIXED (1u << 16)
+
 /* More values than a rule that a person would write has. */
 enum { CASE_VALUES = 256, CASE_OPERANDS = 6 };
 
@@ -98,6 +103,11 @@ rule_case *rule_case_end(rule_run *r, int rc);
 
 /* What the push brings as input `which`. */
 host rule_case_input(const rule_run *r, int which);
+
+static inline bool rule_case_varies(host x)
+{
+    return x.varies && !(x.varies & CASE_FIXED);
+}
 
 /* The value of a parameter of the binding. */
 host rule_case_param(const rule_run *r, int param);

@@ -101,7 +101,10 @@ static rule_operand compare_others(rule_run *r, const ast *node, rule_operand x,
 
 static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
 {
-    rule_operand x = rule_element(r, node->kid[0], type), y = rule_element(r, node->kid[1], type);
+    rule_operand x = rule_element(r, node->kid[0], type);
+    r->exponent += node->op == OP_POW;
+    rule_operand y = rule_element(r, node->kid[1], type);
+    r->exponent -= node->op == OP_POW;
     bool compares = node->op >= OP_EQ && node->op <= OP_GE;
     if (!r->rc && compares && (x.other || y.other))
         return compare_others(r, node, x, y, type);

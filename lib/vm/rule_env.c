@@ -8,7 +8,7 @@
 
 /* Of updaters; a merge has its own (vm/merge.h). */
 static const rule_given_name given[] = {
-    {"stored", RULE_NAME_STORED, true, PLAN_STORED}, /* loaded in this order (vm/whole_list.h) */
+    {"stored", RULE_NAME_STORED, true, PLAN_STORED}, /* loaded in this order */
     {"input", RULE_NAME_GIVEN, true, PLAN_INPUT},
     {"key", RULE_NAME_GIVEN, false, -1},
     {"name", RULE_NAME_GIVEN, false, -1},

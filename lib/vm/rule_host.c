@@ -34,7 +34,7 @@ static host *evaluate_all(rule_run *r, const ast *node)
 /* A text is made anew for each push that another one may be of. */
 static void note_text(const rule_run *r, host x)
 {
-    if (r->note && x.varies)
+    if (r->note && rule_case_varies(x))
         r->note->failed = true;
 }
 

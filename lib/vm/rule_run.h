@@ -26,6 +26,7 @@ typedef struct rule_run {
     kv_dtype dtype, stored_dtype;
     prog_type type; /* T: what element lines compute in */
     bool plans;     /* a plan is made */
+    int exponent;   /* above 0 in an exponent: fixed numbers are literals, for a square */
     rule_case *note; /* what later pushes need, or NULL (rule_case.h) */
     prog_builder *b;
     const ast *node; /* the operation of elements that is being made */

@@ -1,0 +1,79 @@
+/* The head of the loops that src/optimizers/loops.c writes into the build folder: one for all
+ * instructions of a program, for each program of the optimizers, found by prog_hash. Such a loop
+ * reads and writes every array once, and its divisions and roots run while it waits for memory;
+ * block by block, one instruction after the other, they do not.
+ *
+ * The statements are those that GPUs get (prog_text.h); cuda/rule_element.cuh has the same names.
+ * A loop is compiled for what the processor can do, as kernels are.
+ */
+#ifndef VM_RULE_LOOP_H
+#define VM_RULE_LOOP_H
+
+#include <math.h>
+
+#include "base/compiler.h"
+#include "vm/arith.h"
+#include "vm/curve.h"
+#include "vm/kernel.h"
+
+#define KV_OF_F32(function) function##f
+#define KV_OF_F64(function) function
+
+#define KV_CONVERT(to, from, x) to##_of_##from(x)
+#define kv_t_f32_of_kv_t_f64    (float)
+#define kv_t_f64_of_kv_t_f32    (double)
+
+/* Constants, from the pool of the program. */
+#define KV_K_F32(word, at, lane) (((const float *)(const void *)(pool + (at)))[lane])
+#define KV_K_F64(word, at, lane) (((const double *)(const void *)(pool + (at)))[lane])
+
+/* first: the element of array 1, which the statements call x1; 0: they do not. */
+#define LOOP_ELEMENTS(first, ...)                                                                  \
+    NO_CARRY for (int64_t i = 0; i < n; i++)                                                       \
+    {                                                                                              \
+        const float x1 = first;                                                                    \
+        (void)x1;                                                                                  \
+        __VA_ARGS__                                                                                \
+    }
+
+/* The numbers are copied, since no store to an array can change a copy. */
+#define LOOP_FOR(function, target, first, heads, ...)                                              \
+    target static void function(void *const *array, const float *more, const uint64_t *pool,       \
+                                int64_t n)                                                         \
+    {                                                                                              \
+        heads;                                                                                     \
+        (void)pool, (void)more;                                                                    \
+        LOOP_ELEMENTS(first, __VA_ARGS__)                                                          \
+    }
+#define LOOP_SUM_FOR(function, target, first, heads, ...)                                          \
+    target static void function(void *const *array, const float *more, const uint64_t *pool,       \
+                                int64_t n)                                                         \
+    {                                                                                              \
+        heads;                                                                                     \
+        (void)pool;                                                                                \
+        if (more)                                                                                  \
+            LOOP_ELEMENTS(first + more[i], __VA_ARGS__)                                            \
+        else                                                                                       \
+            LOOP_ELEMENTS(first, __VA_ARGS__)                                                      \
+    }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__clang__)
+#define LOOP_AVX512 "avx512f,avx512bw,avx512dq,avx512vl"
+#else
+#define LOOP_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
+#endif
+#define LOOP_EACH(one, name, ...)                                                                  \
+    one(name##_plain, , __VA_ARGS__)                                                               \
+        one(name##_avx2, __attribute__((target("avx2"))), __VA_ARGS__)                             \
+            one(name##_avx512, __attribute__((target(LOOP_AVX512))), __VA_ARGS__)
+#define LOOP_ENTRY(name, hash, adds) {hash, {name##_plain, name##_avx2, name##_avx512}, adds},
+#else
+#define LOOP_EACH(one, name, ...)    one(name##_plain, , __VA_ARGS__)
+#define LOOP_ENTRY(name, hash, adds) {hash, {name##_plain}, adds},
+#endif
+
+#define LOOP(name, ...)     LOOP_EACH(LOOP_FOR, name, __VA_ARGS__)
+#define LOOP_SUM(name, ...) LOOP_EACH(LOOP_SUM_FOR, name, __VA_ARGS__)
+
+#endif
