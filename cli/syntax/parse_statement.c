@@ -442,8 +442,7 @@ static ast *word_statement(parser *p)
     token t = *parse_peek(p);
     uint32_t end = parse_dashed_end(p, t.pos);
     const char *text = p->lx.src->text + t.pos;
-    const command *c = command_find(text, end - t.pos);
-    bool help = c && strcmp(c->name, "help") == 0;
+    bool help = end - t.pos == 4 && memcmp(text, "help", 4) == 0;
     ast *node = help ? help_on_sign(p, t.pos, end) : NULL;
     if (!node && !p->e->code)
         node = assignment(p);
@@ -452,6 +451,7 @@ static ast *word_statement(parser *p)
     node = parse_control(p, &known);
     if (known)
         return node;
+    const command *c = command_find(text, end - t.pos);
     char next = parse_char(p, end);
     bool called = next == '(' && c && reads_brackets(c);
     if (next == '?')
