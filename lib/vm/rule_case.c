@@ -194,7 +194,8 @@ prog_value rule_case_give(rule_run *r, host x, prog_value v)
 {
     rule_case *c = r->note;
     prog_number k = {0};
-    if (!c || c->failed || r->rc || v < 0 || !x.varies || (r->exponent && !rule_case_varies(x)))
+    bool literal = !rule_case_varies(x) && (r->exponent || r->by_rows || !x.varies);
+    if (!c || c->failed || r->rc || v < 0 || literal)
         return v;
     prog_value_known(r->b, v, &k.number, &k.integer);
     prog_type type = prog_value_type(r->b, v);

@@ -88,7 +88,7 @@ bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice
 
 void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg)
 {
-    for (int i = 0; u->plan && i < u->plan->npasses; i++)
+    for (int i = 0; u->plan && !u->plan->by_rows && i < u->plan->npasses; i++)
         for (const plan_pass *pass = &u->plan->pass[i]; pass; pass = pass->lean)
             if (pass->elements)
                 visit(arg, pass->elements,
