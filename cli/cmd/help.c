@@ -294,7 +294,8 @@ static const struct concern {
     {" straggler slow ",
      "if rank() == 2 { sleep 1 }; time pull w is long on the ranks that wait for the slow one;\n  "
      "kvctl jobs, attach JOB -c rounds and explain push name it"},
-    {" hang deadlock debug timeout stuck ", "kvctl jobs, attach JOB; rounds; launch --timeout 60"},
+    {" hang deadlock debug timeout stuck ", "kvctl jobs; attach -c rounds names the rank R;\n  "
+     "attach JOB --rank R -c 'print e' reads its variables; launch --timeout 60"},
     {" kill killed stop cancel ",
      "Ctrl-C or SIGTERM ends a launch with all its ranks; a killed rank: help restart"},
     {" port ports firewall hostfile ",

@@ -98,6 +98,11 @@ teardown()
     assert_failure 2
     run kvctl attach -c 'print name, max(loss)'
     assert_output 'run 12.0'
+    for word in where status; do
+        run kvctl attach -c "$word"
+        assert_failure 3
+        assert_line " hint: where a job hangs: rounds names the rank; attach --rank R -c 'print NAME' reads its variables"
+    done
     run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'
     assert_line --partial 2.
     assert_line 'rounds'
