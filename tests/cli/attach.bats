@@ -71,6 +71,11 @@ teardown()
     assert_output 1
     run kvctl attach -c 'info --cluster'
     assert_line --regexp '^2 +server '
+    kvctl help info >page
+    for word in heard open contributors stalest; do
+        [[ ${lines[0]} == *" $word"* ]]
+        grep -q "# .*$word" page || fail "help info lacks $word"
+    done
     run kvctl attach -c list
     assert_output $'3\n5\n9'
     run kvctl attach -c 'pull 3'
