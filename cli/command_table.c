@@ -262,7 +262,11 @@ const command command_table[] = {
      "set-optimizer adam; push 3 a\n"
      "info --states                       # the optimizer, and the states and count t of each key\n"
      "info > keys.csv                     # the table as CSV\n"
-     "info --cluster                      # of several machines: a row for each rank\n"
+     "info --cluster                      # of several machines: a row for each rank;\n"
+     "                                    # heard ms: since its last heartbeat; of servers:\n"
+     "                                    # open, rounds that lack a worker; contributors,\n"
+     "                                    # workers of the last round; stalest (dist_async),\n"
+     "                                    # by how many pushes a pull led the slowest one\n"
      "info --metrics                      # all stores of the session, as Prometheus reads them;\n"
      "                                    # --cluster --metrics: of several machines, all ranks",
      "list, rounds, type, save-states",

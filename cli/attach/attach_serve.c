@@ -233,6 +233,11 @@ static void guest_amend(void *arg, kv_err *e)
     const guest *g = arg;
     if (e->hint[0] == '!')
         e->hint[0] = '\0';
+    if (e->code == KV_E_NAME && (strstr(e->text, "`where`") || strstr(e->text, "`status`"))) {
+        e->hint[0] = '\0';
+        kv_err_hint(e, "where a job hangs: rounds names the rank; attach --rank R -c 'print NAME' "
+                       "reads its variables");
+    }
     if (e->code == KV_E_MEMORY && g->limit.refused) {
         e->hint[0] = '\0';
         kv_err_hint(e, "an entry of attach has %d MB", MEMORY_MB);

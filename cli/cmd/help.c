@@ -285,18 +285,30 @@ static void method_list(buf *out)
 
 /* Concerns, which have words of their own: what to try first. */
 static const struct concern {
-    const char *words; /* with a blank around each */
+    const char *words; /* with a blank around each; - for a blank, z of -ize */
     const char *answer;
 } concerns[] = {
     {" undo transactions ", "begin; ...; rollback, and rollback alone goes back to the file of -s"},
-    {" distributed mpi slurm kubernetes k8s sge ssh ", "kvctl launch -n 4 SCRIPT; help launch"},
+    {" distributed mpi slurm kubernetes k8s sge ssh cluster hosts ",
+     "kvctl launch -n 4 SCRIPT; help launch"},
     {" straggler slow ",
      "if rank() == 2 { sleep 1 }; time pull w is long on the ranks that wait for the slow one;\n  "
      "kvctl jobs, attach JOB -c rounds and explain push name it"},
-    {" hang deadlock debug timeout ", "kvctl jobs, attach JOB; rounds; launch --timeout 60"},
-    {" resume restart ", "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2"},
+    {" hang deadlock debug timeout stuck ", "kvctl jobs; attach -c rounds names the rank R;\n  "
+     "attach JOB --rank R -c 'print e' reads its variables; launch --timeout 60"},
+    {" kill killed stop cancel ",
+     "Ctrl-C or SIGTERM ends a launch with all its ranks; a killed rank: help restart"},
+    {" port ports firewall hostfile ",
+     "kvctl launch -H FILE, with lines HOST[:PORT] of ssh; Open MPI chooses the ports of ranks"},
+    {" docker container ", "kvctl launch --launcher k8s --image IMAGE; help launch"},
+    {" resume restart crash crashed fault-tolerance ",
+     "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2"},
     {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
     {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
+    {" tensorflow keras onnx ", "files that they write as npz or safetensors: help checkpoints"},
+    {" jax cupy pip conda venv virtualenv wheel install ",
+     "make install PREFIX=$VIRTUAL_ENV, make wheel for pip; help python"},
+    {" adapter adapters peft ", "kvctl merge lora, with --base CKPT: help lora"},
     {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
     {" csv category categories categorical labels onehot one-hot percent ",
      "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan, percent=true); write x f.csv"},
@@ -306,19 +318,36 @@ static const struct concern {
      "git config diff.kvctl.textconv 'kvctl --format csv stat'"},
     {" mxnet gluon ",
      "help python: import kvstore as mx; help lecture; the prompt takes kv.push(3, v) too"},
-    {" ci exit-codes ", "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no"},
+    {" ci exit-code exit-codes exit-status tolerance ",
+     "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no; all: kvctl(1)"},
     {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
-    {" json ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
-    {" checkpoint model quantized memory ", "kvctl ls, stat, check, convert: help checkpoints"},
+    {" json logging logs ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
+    {" checkpoint model quantized quantization ",
+     "kvctl ls, stat, check, convert: help checkpoints"},
+    {" memory oom out-of-memory larger-than-memory streaming ",
+     "a checkpoint may be larger than memory: none is loaded whole; help checkpoints"},
+    {" compare checksum serialize backup ",
+     "kvctl diff A B; hash FILE; save FILE: help checkpoints"},
     {" session variables discard ", "vars; -s FILE keeps a store, quit --discard not; --record"},
     {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
     {" teach lesson ", "help lecture: a lesson of an hour"},
     {" blanks npy-a ", "@\"a b.npy\", '@\"a b.npy\"' in a shell; (@w.npy) - a; help files"},
     {" gpu cuda ", "ones(2)@gpu(0); kvctl --doctor; kvctl --gpus N makes virtual ones"},
-    {" float16 bf16 bfloat16 fp16 quantise quantize ",
+    {" float16 bf16 bfloat16 fp16 fp8 float8 half-precision mixed-precision dtypes quantize ",
      "kvctl convert A B --dtype bf16, f16 or f8_e4m3; x.astype(\"bfloat16\")"},
     {" weight-decay learning-rate schedule scheduler lr_scheduler lr-scheduler momentum ",
      "set-optimizer sgd --momentum 0.9 --wd 1e-4 --lr-scheduler \"factor(step=9, factor=0.5)\""},
+    {" gradient-clipping clipping clip-gradient freeze frozen ",
+     "set-optimizer sgd --clip-gradient 1; --lr-mult KEY=0 freezes a key"},
+    {" warmup warm-up ",
+     "set-optimizer sgd --lr-scheduler \"cosine(max_update=100, warmup_steps=10)\""},
+    {" early-stopping epoch epochs ",
+     "for epoch in 0..9 { ...; if loss < 0.1 { break } }; help for"},
+    {" batch batches shuffle dataset dataloader ",
+     "x = load(\"f.csv\"); permutation(len(x)) shuffles rows; x[i:j] is a batch; help slices"},
+    {" normalize standardize ", "(x - mean(x, axis=0)) / std(x, axis=0)"},
+    {" initialize ", "init KEYS VALUES; init w normal((2, 3)); help init"},
+    {" synchronize ", "barrier, of all workers; wait, for what was queued"},
     {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
     {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
     {" slicing slices ", "x[1:3], x[:, 0], x[::-1], x[x > 0]; help language slices"},
@@ -330,13 +359,16 @@ static const struct concern {
     {" ? ", "?push, push? and help push are the same"},
     {" errors ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
     {" stdin pipe ", "x = @-; print x | sort; help language files"},
-    {" color colors ", "kvctl --color auto, always or never; help options"},
+    {" color colors colour colours ", "kvctl --color auto, always or never; help options"},
 };
 
+/* Words of several parts, as `weight decay` and weight_decay, are found as weight-decay. */
 static const char *concern_of(const char *word)
 {
     char sought[64];
-    snprintf(sought, sizeof sought, " %s ", word);
+    int n = snprintf(sought, sizeof sought, " %s ", word);
+    for (int i = 1; i < n - 1 && i < (int)sizeof sought - 1; i++)
+        sought[i] = strchr(" _", sought[i]) ? '-' : sought[i];
     for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
         if (strcasestr(concerns[i].words, sought))
             return concerns[i].answer;
@@ -360,12 +392,26 @@ static bool mention(const char *const texts[3], const char *words)
     return all;
 }
 
+/* Copies a word with z in -ise, -ising and -isation, as the tables have it. False without these. */
+static bool with_z(char made[64], const char *word)
+{
+    bool any = false;
+    snprintf(made, 64, "%s", word);
+    for (char *at = made; (at = strcasestr(at, "is")); at += 2)
+        if (at[2] && strchr("eiaEIA", at[2])) {
+            at[1] = 'z';
+            any = true;
+        }
+    return any;
+}
+
 /* Prints what to try first for a word that does not name anything; or else the commands and
  * functions whose name or help mentions it, or each of several words. Returns true if it found
  * something. A word of one or two letters is not searched for: too many texts contain it. */
 static bool search(buf *out, const char *word)
 {
     buf found = {0};
+    char other[64];
     const char *first = concern_of(word);
     if (first) {
         buf_printf(out, "%s: %s\n", word, first);
@@ -382,7 +428,7 @@ static bool search(buf *out, const char *word)
         buf_printf(out, "Nothing is called `%s`; these mention it:\n%s", word, buf_text(&found));
     out->failed |= found.failed;
     buf_release(&found);
-    return any;
+    return any || (with_z(other, word) && search(out, other));
 }
 
 /* ---- Topics: pages that are about no single command or function ---- */
@@ -516,6 +562,9 @@ static bool show_word(const session *s, buf *out, const char *word)
     if (f && merges_check(word, &(kv_err){0}) == KV_OK)
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
+    const char *concern = c || f ? concern_of(word) : NULL;
+    if (concern)
+        buf_printf(out, "In general: %s\n", concern);
     if (c || f || topic || type_show(out, word) || optimizer_show(out, word) ||
         merges_show(out, word))
         return true;
@@ -560,8 +609,9 @@ static int help_on(session *s, const ast *node, buf *text, result *out, kv_err *
     const char *word = eval_word(s, node, "a word to look up", out, e);
     if (!word)
         return e->code;
+    char other[64];
     bool found = (*word == '-' && option_help(text, word)) || show_word(s, text, word) ||
-                 search(text, word);
+                 (with_z(other, word) && show_word(s, text, other)) || search(text, word);
     if (!found && not_found(word, false, e))
         unit_at(s, node, e);
     return e->code;

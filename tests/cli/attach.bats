@@ -71,6 +71,11 @@ teardown()
     assert_output 1
     run kvctl attach -c 'info --cluster'
     assert_line --regexp '^2 +server '
+    kvctl help info >page
+    for word in heard open contributors stalest; do
+        [[ ${lines[0]} == *" $word"* ]]
+        grep -q "# .*$word" page || fail "help info lacks $word"
+    done
     run kvctl attach -c list
     assert_output $'3\n5\n9'
     run kvctl attach -c 'pull 3'
@@ -98,6 +103,11 @@ teardown()
     assert_failure 2
     run kvctl attach -c 'print name, max(loss)'
     assert_output 'run 12.0'
+    for word in where status; do
+        run kvctl attach -c "$word"
+        assert_failure 3
+        assert_line " hint: where a job hangs: rounds names the rank; attach --rank R -c 'print NAME' reads its variables"
+    done
     run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'
     assert_line --partial 2.
     assert_line 'rounds'

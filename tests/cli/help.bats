@@ -169,7 +169,9 @@ END
         safetensors huggingface lora average nan inf checkpoint resume restart hang deadlock gpu cuda mpi slurm \
         kubernetes ssh debug errors exit-codes seed random sleep stdin pipe history colors variables loops functions \
         categories text gz compression float16 bf16 shards momentum weight-decay learning-rate schedule broadcasting \
-        session tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
+        session crash slow oom shard average ema freeze adapter schedule warmup 'early stopping' 'exit code' colour exit \
+        port hostfile docker conda venv pip tensorflow jax onnx keras 'gradient clipping' killed initialise optimise \
+        tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
         run kvctl help "$word"
         assert_success
         [ "${#output}" -gt 20 ]

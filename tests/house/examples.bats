@@ -161,6 +161,16 @@ examples_of()
     [ -e crashed ]
 }
 
+# Where readme-check lets a row answer no, a value that an earlier row changed would go unseen.
+@test "examples: the rows of README.md up to the diff with a tolerance end as the page means" {
+    in_examples
+    kvctl -q -s a.safetensors -c 'push w,b [ones(2,3), full(3, 0.5)]'
+    sed -n 's/^|.*| `\(kvctl .*\)` |$/\1/p; /--rtol/q' "$top/README.md" >rows
+    grep -q -- --rtol rows
+    run bash -ec ". ./rows"
+    assert_success
+}
+
 @test "readme-check: a block that fails makes it fail" {
     printf '```sh\ntrue\nfalse\n```\n' >page.md
     BUILD=$build run "$top/scripts/readme-check" page.md
