@@ -48,28 +48,17 @@ static int set_value(const char *text, value *out, kv_err *e)
     return rc;
 }
 
-static bool is_name(const char *text)
-{
-    bool ok = lex_is_letter(*text);
-    for (; ok && *text; text++)
-        ok = lex_is_word_char(*text);
-    return ok;
-}
-
 /* NAME=VALUE; a dotted name is a setting. */
 static int apply_set(session *s, const char *text, kv_err *e)
 {
     value v;
     const char *equals = strchr(text, '=');
-    double number;
     char *name = mem_text(text, (size_t)(equals - text), e);
     int rc = name ? set_value(equals + 1, &v, e) : KV_E_MEMORY;
     if (rc == KV_OK && strchr(name, '.')) {
         rc = setting_set(s, name, v, e);
         value_release(&v);
-    } else if (rc == KV_OK &&
-               (!is_name(name) || parse_is_reserved(name) ||
-                parse_is_constant(name, strlen(name), &number))) {
+    } else if (rc == KV_OK && !parse_is_new_name(name)) {
         rc = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
         value_release(&v);
     } else if (rc == KV_OK) {

@@ -168,7 +168,8 @@ int cmd_rename(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {
-    const char *type = s->default_type;
+    const char *type = s->default_type,
+               *called = s->current >= 0 ? s->stores[s->current].name : "kv";
     const ast *name = command_option_of(call, "name"),
               *bound = command_option_of(call, "staleness");
     char number[NUM_TEXT_MAX];
@@ -178,13 +179,16 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
     number[num_int(number, most)] = '\0';
     if (rc)
         return rc;
-    if (name && session_find(s, name->u.text))
+    if (name && !(called = eval_word(s, name, "the name of a store", out, e)))
+        return e->code;
+    if (name && !parse_is_new_name(called))
+        return unit_err(s, name, e, KV_E_NAME, "a store cannot be called \"%s\"", called);
+    if (name && session_find(s, called))
         return unit_err(s, name, e, KV_E_NAME, "`%s` is a variable; a store needs another name",
-                        name->u.text);
+                        called);
     if (call->kid[0] && !(type = eval_word(s, call->kid[0], "a store type", out, e)))
         return e->code;
-    const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
-    rc = session_create(s, type, &staleness, bound != NULL, name ? name->u.text : current, e);
+    rc = session_create(s, type, &staleness, bound != NULL, called, e);
     const ast *wrong = e->option ? bound : call->kid[0];
     return rc ? unit_at(s, wrong ? wrong : call, e) : KV_OK;
 }

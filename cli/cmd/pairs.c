@@ -140,24 +140,35 @@ int pairs_fill(pairs *p, kv_key key, value array, kv_err *e)
 void pairs_warn_twice(const pairs *p, session *s, const ast *node)
 {
     char text[UNIT_TEXT];
-    buf keys = {0}, zeros = {0};
+    buf keys = {0}, made = {0};
+    int64_t each = 1; /* arrays of a key; several are a list in the list */
     if (!p->twice)
         return;
     const kv_array *a = p->arrays[p->twice];
     int ndim = kv_array_ndim(a);
+    while (each < p->n && map_same_key(&p->keys[0], &p->keys[each]))
+        each++;
     show_key(&keys, p->keys[p->first]);
     buf_add(&keys, " and ");
     show_key(&keys, p->keys[p->twice]);
-    buf_add(&zeros, ndim ? "zeros(" : "zeros(()");
+    buf_printf(&made, "%s%s", each > 1 ? "[[zeros(" : "[zeros(", ndim ? "" : "()");
     for (int i = 0; i < ndim; i++)
-        buf_printf(&zeros, "%s%lld", i ? ", " : "", (long long)kv_array_shape(a)[i]);
+        buf_printf(&made, "%s%lld", i ? ", " : "", (long long)kv_array_shape(a)[i]);
+    buf_char(&made, ')');
+    if (kv_array_ctx(a).device == KV_GPU && each > 1 &&
+        kv_array_ctx(p->arrays[each - 1]).id == each - 1)
+        buf_add(&made, "@gpu(i)");
+    else if (kv_array_ctx(a).device == KV_GPU)
+        buf_printf(&made, "@gpu(%d)", (int)kv_array_ctx(a).id);
+    buf_printf(&made, " for i in 0..%lld]", (long long)(each > 1 ? each : p->n) - 1);
+    if (each > 1)
+        buf_printf(&made, " for k in 0..%lld]", (long long)(p->n / each) - 1);
     session_warn(s, node,
                  "`%s` holds one array for the keys %s, which keeps the value of the last; "
-                 "[%s) for i in 0..%lld] makes several",
-                 unit_text(text, s->unit, node), buf_text(&keys), buf_text(&zeros),
-                 (long long)p->n - 1);
+                 "%s makes several",
+                 unit_text(text, s->unit, node), buf_text(&keys), buf_text(&made));
     buf_release(&keys);
-    buf_release(&zeros);
+    buf_release(&made);
 }
 
 bool pairs_are_held(value v, bool held)

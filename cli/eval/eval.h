@@ -143,7 +143,8 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
 
 /* ---- Parts of arrays ---- */
 
-/* Parts of arrays are copies; in NumPy they are views. What changes one in place says so, once. */
+/* Parts of arrays are copies; in NumPy they are views. What changes one in place says so, once,
+ * unless the text puts the copy back into the array. */
 
 /* The same for all arrays in the result of a call, whose arguments are n wholes. */
 void eval_mark_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts);

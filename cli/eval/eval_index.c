@@ -1,12 +1,15 @@
 /* Parts of lists and arrays: a[1], a[0:2, ...], assigning them, and changing them in place. */
 #include "eval/eval.h"
 
+#include <string.h>
+
 #include "array/slice.h"
 #include "base/stop.h"
 #include "session/containers.h"
 #include "session/unit.h"
 #include "session/value.h"
 #include "syntax/function.h"
+#include "syntax/parse_statement.h"
 
 /* ---- Copies that would be views in NumPy ---- */
 
@@ -54,9 +57,43 @@ void eval_mark_parts(session *s, const ast *node, const value *wholes, int64_t n
     }
 }
 
+/* The variable that node is, or a part of, or "". */
+static const char *variable_of(const ast *node)
+{
+    while (node->kind == AST_INDEX)
+        node = node->kid[0];
+    return node->kind == AST_NAME ? node->u.text : "";
+}
+
+/* Returns true if node or one below it is part, or reads the variable. */
+static bool reads(const ast *node, const char *name, const ast *part)
+{
+    bool found = node && (node == part ||
+                          (node->kind == AST_NAME && strcmp(node->u.text, name) == 0));
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = reads(node->kid[i], name, part);
+    return found;
+}
+
+/* Returns true if node or one below it gives the variable whole a value with part in it, as
+ * `x[0] = c` and `x[0] = f(x[0])` do: who writes so knows that part is a copy. */
+static bool puts_back(const ast *node, const char *whole, const char *name, const ast *part)
+{
+    bool found = node && node->kind == STMT_ASSIGN &&
+                 strcmp(variable_of(node->kid[0]), whole) == 0 && reads(node->kid[1], name, part);
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = puts_back(node->kid[i], whole, name, part);
+    return found;
+}
+
 static void tell(session *s, const ast *node, const char *name, array_part *p)
 {
     char part[UNIT_TEXT], whole[UNIT_TEXT];
+    const char *of = variable_of(p->whole);
+    if (*of && puts_back(p->unit->body, of, variable_of(node), p->node)) {
+        *p = (array_part){0};
+        return;
+    }
     unit_text(part, p->unit, p->node);
     unit_text(whole, p->unit, p->whole);
     session_warn_once(s, node, "%s is a copy of %s%s; %s stays as it was", name,

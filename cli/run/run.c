@@ -225,13 +225,23 @@ static bool is_variable(void *s, const char *name)
     return session_find(s, name) != NULL;
 }
 
+/* Notes which command runs, for run_place and hint_asked. */
+static void note_command(session *s, const ast *node)
+{
+    s->at = node;
+    if (command_is(node, COMMAND_EXPLAINED)) {
+        s->asked = node;
+        s->asked_in = s->unit;
+    }
+}
+
 static int run_command(session *s, const ast *node, result *r, kv_err *e)
 {
     const command *c = node->u.other;
     sink lines = {.kind = SINK_TAKES};
     if (s->guest && s->guest->check(s, node, e))
         return e->code;
-    s->at = node;
+    note_command(s, node);
     if (saves_value(node, c))
         return save_printed(s, node, r, e);
     bool caught = catches_lines(node, c);
@@ -271,6 +281,20 @@ static int run_source(session *s, const ast *node, kv_err *e)
     return rc;
 }
 
+/* A late error at a statement that asked the store for nothing. The operation is not known, and
+ * only commands up to the one that is named can have begun it. */
+static void hint_asked(const session *s, const ast *node, kv_err *e)
+{
+    char text[UNIT_TEXT];
+    int line, col;
+    const unit *u = s->asked_in;
+    if (!u || (u == s->unit && s->asked->pos >= node->pos && s->asked->end <= node->end))
+        return;
+    source_locate(&u->src, s->asked->pos, &line, &col);
+    kv_err_hint(e, "a command before this failed in the background; the last was `%s`, %s:%d",
+                unit_text(text, u, s->asked), u->src.name, line);
+}
+
 /* A failure in the background, on another machine, becomes the error of the next statement. If that
  * statement failed itself, the earlier failure is the cause and replaces its error. */
 static void take_late_error(session *s, const ast *node, kv_err *e)
@@ -284,6 +308,7 @@ static void take_late_error(session *s, const ast *node, kv_err *e)
         if (kv_check(s->stores[i].store, &late) == KV_OK)
             continue;
         *e = late;
+        hint_asked(s, node, e);
         unit_at(s, node, e);
         return;
     }
@@ -338,7 +363,7 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
         return e->code;
     if (refuse_explained(s, call, e))
         return e->code;
-    s->at = call;
+    note_command(s, call);
     int rc = ((const command *)call->u.other)->run(s, call, r, e);
     return rc ? unit_at(s, call, e) : KV_OK;
 }

@@ -172,6 +172,8 @@ typedef struct session {
     /* the run: texts, errors, recursion, the end */
     struct unit *unit;      /* the text whose statements run */
     const struct ast *at;   /* the statement or command of it that runs; NULL: none */
+    struct unit *asked_in;  /* the text of asked; NULL: there was none, or the text is gone */
+    const struct ast *asked; /* the last command on values that ran: some go on in the background */
     struct unit *units;     /* every text read so far: functions and rules refer to them */
     int depth;              /* of calls of functions */
     int source_depth;       /* of files that source files, while they are read */

@@ -102,6 +102,8 @@ void unit_drop(session *s, unit *u)
     kv_assert(s->unit != u, "%s is released while it runs", u->src.name);
     if (s->out.recorder.unit == u)
         s->out.recorder.unit = NULL;
+    if (s->asked_in == u)
+        s->asked_in = NULL;
     unlink_unit(s, u);
     arena_release(&u->nodes);
     mem_free((char *)u->src.text);

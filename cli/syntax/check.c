@@ -274,7 +274,7 @@ typedef struct names {
     map functions; /* to 0 */
     map options;  /* of all commands, which may set parameters: to 0 */
     map told;     /* of the text that is walked: to 0 */
-    bool unknown; /* a file whose name is computed may set any */
+    bool unknown; /* a file whose name is computed may set any, a store with such a name is any */
     const rule_ast *merge; /* whose names are read */
     unit *unit;
     const source *src;
@@ -297,9 +297,9 @@ static int collect_own(names *n, const ast *node)
     if (node->kind == STMT_DEF && rc == KV_OK)
         rc = add(&n->functions, node->u.text, n->e);
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
-    if (store)
+    if (store && store->kind == AST_TEXT)
         return add(&n->set, store->u.text, n->e);
-    n->unknown |= command_is(node, COMMAND_SOURCES);
+    n->unknown |= store || command_is(node, COMMAND_SOURCES);
     return rc;
 }
 
@@ -350,8 +350,7 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
 /* The children that read no variable: targets of assignments, parameters, the word of a setting. */
 static bool is_no_reader(const ast *node, uint32_t i)
 {
-    return (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1) ||
-           (node->kind == STMT_OPTION && strcmp(node->u.text, "name") == 0);
+    return (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1);
 }
 
 static bool hides(void *arg, const char *name, const char *option)

@@ -47,7 +47,7 @@ typedef enum option_kind {
     OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
     OPTION_VALUE, /* a value */
     OPTION_NEEDED, /* a value that the command does not go without */
-    OPTION_NAME,  /* the name of a variable */
+    OPTION_NAME,  /* a name as of a variable, a quoted text, $NAME or (expr) */
     OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
     OPTION_FILE,  /* a path */
     OPTION_VALUES, /* values joined by commas, or one that is a list */

@@ -50,8 +50,8 @@ void hint_variable(const source *src, const ast *call,
     for (uint32_t i = 0; i < call->n; i++) {
         const ast *word = call->kid[i];
         int line, col;
-        if (word && word->kind == STMT_OPTION)
-            word = word->n == 1 ? word->kid[0] : NULL;
+        if (word && word->kind == STMT_OPTION) /* that of `c = kv.create()` begins with its word */
+            word = word->n == 1 && word->pos < word->kid[0]->pos ? word->kid[0] : NULL;
         if (!is_bare(src, word) || !is_variable(arg, word->u.text))
             continue;
         source_locate(src, word->pos, &line, &col);

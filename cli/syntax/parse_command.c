@@ -224,12 +224,9 @@ static ast *option_value(parser *p, const command_option *o, bool of_shell)
         return one_value(p, of_shell);
     case OPTION_NAME: {
         token t = *parse_peek(p);
-        ast *node = parse_new_name(p, "the name of a variable")
-                        ? parse_node(p, AST_NAME, t.pos, t.end, 0)
-                        : NULL;
-        if (node)
-            node->u.text = parse_token_text(p, &t);
-        return node;
+        if (parse_at_operand(p, t.pos))
+            return parse_word(p, "", o->value);
+        return parse_new_name(p, "the name of a store") ? parse_text(p, t.pos, t.end) : NULL;
     }
     case OPTION_WORD:
         return parse_word(p, ".-", o->value);

@@ -181,9 +181,6 @@ static bool add_option(method_call *m, const command_option *o, const char *name
         return true;
     if (flag && given->kind != AST_BOOL)
         return parse_fail(m->p, given->pos, given->end, KV_E_USAGE, "%s is True or False", name);
-    if (o && o->kind == OPTION_NAME && given->kind != AST_NAME)
-        return parse_fail(m->p, given->pos, given->end, KV_E_USAGE,
-                          "%s needs the name of a variable", name);
     if (flag && !given->u.integer)
         return true;
     ast *node = parse_node_of(m->p, STMT_OPTION, pos, &given, !flag);
@@ -379,6 +376,7 @@ ast *parse_store_made(parser *p, ast *assign)
         return NULL;
     name->u.text = "name";
     name->kid[0] = assign->kid[0];
+    name->kid[0]->kind = AST_TEXT;
     bind_begin(&b, c);
     memcpy(b.parts, call->kid, call->n * sizeof *b.parts);
     b.n = (int)call->n;

@@ -418,6 +418,16 @@ bool parse_is_constant(const char *word, size_t n, double *value)
     return false;
 }
 
+bool parse_is_new_name(const char *text)
+{
+    double number;
+    size_t n = 0;
+    while (lex_is_word_char(text[n]))
+        n++;
+    return lex_is_letter(*text) && !text[n] && !parse_is_reserved(text) &&
+           !parse_is_constant(text, n, &number);
+}
+
 /* ---- Modules of MXNet ---- */
 
 static const char *const modules[] = {"mx",    "mxnet", "nd",     "ndarray", "np",

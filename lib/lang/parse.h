@@ -401,4 +401,7 @@ int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e);
 bool parse_is_reserved(const char *word);
 bool parse_is_constant(const char *word, size_t n, double *value);
 
+/* Returns true if a variable may be called text, which is neither of the two. */
+bool parse_is_new_name(const char *text);
+
 #endif

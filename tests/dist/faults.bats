@@ -199,6 +199,7 @@ END
     job -n 2 job.kv
     assert_failure 6
     assert_line "[0] job.kv:10:1: error[peer]: rank 1 (worker) was killed by signal 9"
+    assert_line "[0]  hint: a command before this failed in the background; the last was \`pull 3 -> x\`, job.kv:8"
     refute_output --partial "did not come"
 }
 
