@@ -29,7 +29,7 @@ int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_e
 /* There is a store. Error: usage. */
 int args_store(const kv *store, kv_err *e);
 
-/* The same, and its type has this capability (capability.h). Errors: usage, unsupported. */
+/* The same, and its type has this capability. Errors: usage, unsupported. */
 int args_can(const kv *store, uint32_t capability, kv_err *e);
 
 /* All keys and arrays are there. keys_are, arrays_are: the names of the two arguments.
@@ -43,7 +43,7 @@ int args_options(const kv_opt *opts, int n, const char *opts_are, kv_err *e);
 /* The checks of a call that moves arrays, in this order, before it takes the store's lock. */
 typedef struct entry {
     uint32_t flags;     /* that the call may have */
-    uint32_t can;       /* what its type must be able to do: capability.h; 0: nothing */
+    uint32_t can;       /* what its type must be able to do: KV_CAN_* or CAN_*; 0: nothing */
     const char *arrays; /* the name of its arrays, whose keys are "keys"; those of `more` are "outs"
                            and "okeys" */
 } entry;

@@ -1,6 +1,6 @@
 /* Parts of arrays. A part is a layout over the memory of the whole: where it begins and one stride
  * for each axis that remains. Where arrays of indices pick, their axes have places instead of
- * strides (array/pick.h): the part is a table of blocks, which lie at any place of the whole. */
+ * strides (slice.h): the part is a table of blocks, which lie at any place of the whole. */
 #include "array/slice.h"
 
 #include <stddef.h>
