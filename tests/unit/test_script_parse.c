@@ -148,7 +148,7 @@ TEST(script_parse_commands)
         {"create", "(create _)"},
         {"create local", "(create \"local\")"},
         {"create 2bit", "(create \"2bit\")"},
-        {"create $t --name b", "(create t (--name b))"},
+        {"create $t --name b", "(create t (--name \"b\"))"},
         {"pull w", "(pull (key w))"},
         {"pull 5,7 -> v", "(pull (keys 5 7) (-> v))"},
         {"pull w->v", "(pull (key w) (-> v))"},
