@@ -5,7 +5,8 @@
 #
 # OLD and NEW are two checkpoints. TOLERANCES is a file of lines `PATTERN RTOL ATOL`: a key agrees when
 # |new - old| <= ATOL + RTOL * |old| for each of its numbers, by the first line that matches it; a key that
-# no line matches must be equal bit by bit. A pattern that matches no key is an error.
+# no line matches must be equal bit by bit. A pattern that matches no key is an error. The second of the two
+# that diff compares is what RTOL is relative to, so OLD stands there.
 #
 # The exit status is that of kvctl diff: 0 they agree, 1 they differ, and any other that nothing is known of
 # the weights, because a file is missing or damaged: a gate that takes every failure for a difference cries
@@ -25,14 +26,14 @@ compare()
     set --
     while read -r pattern rtol atol || [ -n "$pattern" ]; do
         case $pattern in '' | '#'*) continue ;; esac
-        kvctl diff "$old" "$new" "$pattern" "$@" --rtol "${rtol:-0}" --atol "${atol:-0}" || worst=$?
+        kvctl diff "$new" "$old" "$pattern" "$@" --rtol "${rtol:-0}" --atol "${atol:-0}" || worst=$?
         [ $worst -le 1 ] || return $worst
         set -- "$@" --exclude "$pattern"
     done <"$list"
     # keys that no line has judged; kvctl refuses to compare none
     none='0 keys, 0 elements, 0 bytes'
     [ "$(kvctl ls "$old" "$@" 2>&1)$(kvctl ls "$new" "$@" 2>&1)" = "$none$none" ] ||
-        kvctl diff "$old" "$new" "$@" || worst=$?
+        kvctl diff "$new" "$old" "$@" || worst=$?
     return $worst
 }
 

@@ -52,6 +52,12 @@ checkpoints()
     assert_failure 1
     assert_line --regexp '^w .*differs'
     refute_line --regexp '^b '
+    # relative to the old numbers: 2 to 6 is twice as much as 2, and less than 6
+    printf 'w 0.7 0\n* 3 0\n' >tolerances
+    run gate b.safetensors c.safetensors tolerances
+    assert_failure 1
+    run gate c.safetensors b.safetensors tolerances
+    assert_success
     echo 'x* 1' >tolerances
     run gate a.safetensors b.safetensors tolerances
     assert_failure 3
@@ -75,6 +81,19 @@ checkpoints()
     assert_line --regexp "^\+b,3,0.0,0.5,0.1666666666666666.,0.2357022603955158.,0.5,2,0,0$"
     assert_line " w,6,1.0,1.0,1.0,0.0,1.0,0,0,0"
     refute_line --partial Binary
+}
+
+@test "git: numbers that only change places show, by the hash" {
+    git init -q .
+    sed -n 's/^#     \(echo .*\)/\1/p; s/^#     \(git config .*\)/\1/p' "$top/examples/git-diff.sh" >lines
+    sh lines
+    kvctl -q -s m.safetensors -c 'init w array([1, 2, 3])'
+    git add .
+    git -c user.name=user -c user.email=user@example.org commit -q -m model
+    kvctl -q -s m.safetensors -c 'push w array([3, 1, 2])'
+    run git diff
+    assert_success
+    assert_line --regexp '^-[0-9a-f]{32} +w$'
 }
 
 @test "git: kvctl diff as the command of a diff" {
