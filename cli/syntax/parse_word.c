@@ -112,6 +112,9 @@ ast *parse_redirect(parser *p, const command *c)
             kv_err_hint(p->e, "plot x > %s draws", path->u.text);
         if (t.sign == SIGN1('>') && path->op == 0) /* in quotes */
             kv_err_hint(p->e, "(a > \"%s\") in brackets compares", path->u.text);
+        else if (path->op && parse_is_new_name(path->u.text))
+            kv_err_hint(p->e, "-> %s keeps it in a variable; a file name has an ending: > %s.csv",
+                        path->u.text, path->u.text);
         return NULL;
     }
     return path ? redirect_node(p, t.pos, t.sign == SIGN1('>') ? REDIRECT_FILE : REDIRECT_APPEND,
