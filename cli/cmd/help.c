@@ -535,8 +535,10 @@ static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_e
     buf_add(&first, word);
     const char *topic = buf_text(&first);
     const help_group *g = help_group_find(topic);
-    word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
-    if (word && (g ? !g->show(text, word) && g->check(word, e) : help_words(text, topic, word, e)))
+    if (buf_check(&first, e) == KV_OK)
+        word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
+    if (!e->code && word &&
+        (g ? !g->show(text, word) && g->check(word, e) : help_words(text, topic, word, e)))
         unit_at(s, node, e);
     buf_release(&first);
     return e->code;

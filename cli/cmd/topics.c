@@ -184,6 +184,7 @@ static void put_parameters(buf *out, const char *text)
     arena nodes = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     bool read = parse_merge(&rule, &src, &nodes, &(kv_err){0}) == KV_OK;
+    out->failed |= !read; /* for want of memory: these texts are merges */
     if (read && rule_reader(rule, "base"))
         buf_add(out, "--base CKPT");
     for (int i = 0; read && i < rule->nparams; i++) {
