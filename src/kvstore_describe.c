@@ -17,7 +17,7 @@
 
 #define SHAPE_TEXT (22 * KV_MAX_NDIM + 3) /* holds every shape */
 
-/* Rows of width fields each. All zero is none. */
+/* Rows of width fields each. All zero: no rows. */
 typedef struct describe {
     arena memory; /* of texts */
     kv_field *fields;

@@ -49,7 +49,7 @@ void suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
 /* Returns true if n bytes of a word are the name. */
 bool name_is_word(const char *name, const char *word, size_t n);
 
-/* The number of the one of n names that a word is, letter by letter; -1: it is none. */
+/* The index of word among n names, compared letter by letter; -1: not among them. */
 int name_among(const char *word, const char *const *names, size_t n);
 #define NAME_AMONG(word, names) name_among(word, names, sizeof(names) / sizeof *(names))
 

@@ -49,7 +49,7 @@ typedef struct gguf_part {
     int no, count; /* both from 1 */
 } gguf_part;
 
-/* Reads a name without its folder. False: it is none of a part. */
+/* Reads a name without its folder. False: it does not name a part. */
 bool gguf_part_find(gguf_part *out, const char *name);
 
 /* Reads the other parts of the file that c holds, whose split.count is more than 1, and puts all

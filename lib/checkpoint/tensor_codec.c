@@ -136,7 +136,7 @@ static bool is_aligned(const void *data, tensor_type t)
     CHECKED(, name##_to_u64, uint64_t, type, int64_t, READ(t, s[i]), !(is_signed) || x >= 0)
 
 /* (high) / 2 + 1, doubled, is high + 1 without overflow, and exact as float64. rint rounds half to
- * even, as the processor does unless told otherwise. */
+ * even, the default of the processor. */
 #define FROM_NUMBERS(t, name, type, is_signed, low, high)                                          \
     CHECKED(CPU_CLONES, name##_from_f64, type, double, double,                                     \
             (t) == TENSOR_BOOL ? s[i] : rint(s[i]),                                                \

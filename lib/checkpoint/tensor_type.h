@@ -122,7 +122,7 @@ bool tensor_type_dtype(tensor_type t, kv_dtype *dtype);
 /* The type that a file has for arrays of a dtype. */
 tensor_type tensor_type_of(kv_dtype dtype);
 
-/* Between a type and the letter and the bytes that npy.h has for it. False: there is none.
+/* Between a type and the letter and the bytes that npy.h has for it. False: npy lacks it.
  */
 bool npz_type_find(tensor_type *out, char kind, int width);
 bool npz_type_descr(tensor_type t, char *kind, int *width);

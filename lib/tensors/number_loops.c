@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 
 /* Vectors of 32 bytes, which may begin anywhere: of wider ones GCC 12 compares each lane by itself
- * where the processor has AVX2 alone. */
+ * where AVX2 is the widest that the processor has. */
 #define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
 typedef float f32_8 VECTOR(32);
 typedef int32_t i32_8 VECTOR(32);

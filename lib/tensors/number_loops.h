@@ -56,7 +56,7 @@ void stat_range_u64(uint64_t *lowest, uint64_t *highest, const uint64_t *x, int6
 
 #define DIFF_BLOCK 1024 /* elements: what is made of two blocks of them stays in the L1 cache */
 
-/* Sums over pairs of numbers a, b. All zero is none. */
+/* Sums over pairs of numbers a, b. All zero: no pairs yet. */
 typedef struct diff_lanes {
     double differences[STAT_LANES];                           /* of (a - b)^2 */
     double a[STAT_LANES], b[STAT_LANES], product[STAT_LANES]; /* of a^2, b^2, a * b */
