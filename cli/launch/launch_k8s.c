@@ -275,7 +275,7 @@ static int make_entry(k8s_job *j, kv_err *e)
 /* ---- The objects ---- */
 
 /* text_k8s_secret: whoever may read pods and ConfigMaps need not be allowed to read Secrets.
- * text_k8s_job: pods of the operator are kept when the job has ended unless this says how long;
+ * text_k8s_job: the operator keeps the pods of a job that has ended, unless cleanPodPolicy is set;
  * launch begins a job again by itself, so the operator does not. text_k8s_pod: sshd and the mounts
  * of the operator need root. Workers are known to the others once their sshd answers. */
 
