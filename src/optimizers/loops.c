@@ -85,19 +85,19 @@ static void meet(void *arg, const prog *p, bool adds)
 {
     work *w = arg;
     uint64_t hash = prog_hash(p);
-    loop *known = w->loops;
-    while (known < w->loops + w->nloops && known->hash != hash)
-        known++;
-    if (known == w->loops + w->nloops && p->ninsts > 1) {
-        w->out.failed |= mem_grow(&w->loops, &w->cap, w->nloops + 1, sizeof *known, NULL) != KV_OK;
+    int64_t i = 0;
+    if (p->ninsts <= 1)
+        return;
+    while (i < w->nloops && w->loops[i].hash != hash)
+        i++;
+    if (i == w->nloops) {
+        w->out.failed |= mem_grow(&w->loops, &w->cap, i + 1, sizeof *w->loops, NULL) != KV_OK;
         if (w->out.failed)
             return;
-        known = &w->loops[w->nloops++];
-        *known = (loop){.hash = hash};
-        write_loop(&known->text, p);
+        w->loops[w->nloops++] = (loop){.hash = hash};
+        write_loop(&w->loops[i].text, p);
     }
-    if (p->ninsts > 1)
-        known->adds |= adds;
+    w->loops[i].adds |= adds;
 }
 
 static int compare(const void *a, const void *b)
