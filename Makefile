@@ -167,7 +167,7 @@ $(BUILD)/loops: $(loops_src) force
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/host CC='$(HOSTCC)' HOSTCC= $(BUILD)/host/loops && cp -u $(BUILD)/host/loops $@
 endif
 $(BUILD)/rule_loops.c: $(BUILD)/loops $(rules) src/optimizers
-	@ASAN_OPTIONS=detect_leaks=0 $< $(rules) $@
+	@$< $(rules) $@
 $(BUILD)/rule_loops.o: ALL_CFLAGS += $(loops) $(SMALL_LOOPS) -fno-trapping-math -fno-math-errno
 
 # The merges of the tool, in the same way.
