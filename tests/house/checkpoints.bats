@@ -83,16 +83,22 @@ checkpoints()
     refute_line --partial Binary
 }
 
+# A model w, b in a repository whose settings are made; then what is typed changes it.
+changed()
+{
+    kvctl -q -s m.safetensors -c 'init w,b [array([1, 2, 3]), zeros(3)]'
+    git add .
+    git -c user.name=user -c user.email=user@example.org commit -q -m model
+    kvctl -q -s m.safetensors -c "$1"
+    run git diff
+    assert_success
+}
+
 @test "git: numbers that only change places show, by the hash" {
     git init -q .
     sed -n 's/^#     \(echo .*\)/\1/p; s/^#     \(git config .*\)/\1/p' "$top/examples/git-diff.sh" >lines
     sh lines
-    kvctl -q -s m.safetensors -c 'init w array([1, 2, 3])'
-    git add .
-    git -c user.name=user -c user.email=user@example.org commit -q -m model
-    kvctl -q -s m.safetensors -c 'push w array([3, 1, 2])'
-    run git diff
-    assert_success
+    changed 'push w array([3, 1, 2])'
     assert_line --regexp '^-[0-9a-f]{32} +w$'
 }
 
@@ -100,12 +106,7 @@ checkpoints()
     git init -q .
     echo '*.safetensors diff=kvctl' >.gitattributes
     git config diff.kvctl.command 'f() { kvctl diff "$2" "$5" || test $? = 1; }; f'
-    kvctl -q -s m.safetensors -c 'init w,b [ones(2), zeros(3)]'
-    git add .
-    git -c user.name=user -c user.email=user@example.org commit -q -m model
-    kvctl -q -s m.safetensors -c 'push b array([0, 0, 0.5])'
-    run git diff
-    assert_success
+    changed 'push b array([0, 0, 0.5])'
     assert_line --regexp '^b +differs .* 0.5 +\(2,\)'
     refute_line --regexp '^w '
 }
