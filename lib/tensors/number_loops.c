@@ -80,6 +80,16 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
         zeros##j -= (v) == 0;                                                                      \
     } while (0)
 
+/* Takes both ranges, of n lanes each, and their zeros into s. */
+#define KEEP_RANGES(n)                                                                             \
+    double lows[2 * (n)], highs[2 * (n)];                                                          \
+    for (int j = 0; j < (n); j++) {                                                                \
+        lows[j] = low0[j], lows[j + (n)] = low1[j];                                                \
+        highs[j] = high0[j], highs[j + (n)] = high1[j];                                            \
+        s->zeros += zeros0[j] + zeros1[j];                                                         \
+    }                                                                                              \
+    keep_range(s, lows, highs, 2 * (n))
+
 /* Four numbers become one vector; of more, GCC 12 widens halves and puts them together again. */
 #define WIDE(four) __builtin_convertvector(four, f64_4)
 #define ADD_FOUR(j, four)                                                                          \
@@ -122,13 +132,7 @@ CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double ne
         ADD_FOUR(2, WIDE(AT(f32_4, x + i + 8)));
         ADD_FOUR(3, WIDE(AT(f32_4, x + i + 12)));
     }
-    double lows[16], highs[16];
-    for (int j = 0; j < 16; j++) {
-        lows[j] = j < 8 ? low0[j] : low1[j - 8];
-        highs[j] = j < 8 ? high0[j] : high1[j - 8];
-        s->zeros += j < 8 ? zeros0[j] : zeros1[j - 8];
-    }
-    keep_range(s, lows, highs, 16);
+    KEEP_RANGES(8);
     KEEP_SUMS(s);
 }
 
@@ -198,13 +202,7 @@ CPU_CLONES void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double n
         ADD_FOUR(2, v2 * scale);
         ADD_FOUR(3, v3 * scale);
     }
-    double lows[8], highs[8];
-    for (int j = 0; j < 8; j++) {
-        lows[j] = j < 4 ? low0[j] : low1[j - 4];
-        highs[j] = j < 4 ? high0[j] : high1[j - 4];
-        s->zeros += j < 4 ? zeros0[j] : zeros1[j - 4];
-    }
-    keep_range(s, lows, highs, 8);
+    KEEP_RANGES(4);
     KEEP_SUMS(s);
 }
 
