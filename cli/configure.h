@@ -1,6 +1,5 @@
 /* A session as the command line, the environment and the start file want it. */
-#ifndef CLI_CONFIGURE_H
-#define CLI_CONFIGURE_H
+#pragma once
 
 #include "options/options.h"
 #include "session/session.h"
@@ -15,5 +14,3 @@ int configure_read(session *s, const input *in, struct unit **out, kv_err *e);
 
 /* Reads what will run, and reports its first mistake. Returns the exit code; 0: there is none. */
 int configure_foresee(const options *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* The language as a whole: its commands and functions are put together here, above all rooms. */
-#ifndef LANGUAGE_H
-#define LANGUAGE_H
+#pragma once
 
 #include "syntax/command.h"
 #include "syntax/function.h"
@@ -14,5 +13,3 @@ extern const int function_count;
 
 /* Fills the registry. Must run before a text is read. */
 void language_init(void);
-
-#endif

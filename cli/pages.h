@@ -1,7 +1,6 @@
 /* Pages: entries with their prompts, and between them their outputs, pasted, typed at the prompt,
  * or compared with what they give now (--verify). */
-#ifndef PAGES_H
-#define PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ int prompt_run(session *s, bool quiet);
 /* The same in a worker of a job whose entries launch reads: until they end, the session leaves or,
  * with stops, one fails. Returns 0, or a signal that ended it. */
 int prompt_serve(session *s, const entry_source *from, bool stops);
-
-#endif

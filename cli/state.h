@@ -15,8 +15,7 @@
  * (kv_load_later), so the file stays open as long as the store: a change in place waits for the end
  * of the session.
  */
-#ifndef CLI_STATE_H
-#define CLI_STATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -143,5 +142,3 @@ void state_discard(const state *st, const session *s, bool terminal);
  * updater. Without a state file: what the store kv holds. Errors: those of kv_load, memory, and key
  * where state_save would not write it. */
 int state_preview(const state *st, session *s, kv_err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * Sizes are rounded up so that few classes of them remain. The cache is bounded; blocks beyond that
  * go back to the driver. The owner's lock covers everything.
  */
-#ifndef CUDA_CACHE_H
-#define CUDA_CACHE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ bool cache_keep(cache *c, void *block);
 
 /* Any block that is kept, which is no longer, or NULL. */
 void *cache_drop(cache *c);
-
-#endif

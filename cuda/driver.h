@@ -7,8 +7,7 @@
  * The thread is the program's, and another library may have chosen a device for it: who calls use()
  * asks before what is current, and makes that current again.
  */
-#ifndef CUDA_DRIVER_H
-#define CUDA_DRIVER_H
+#pragma once
 
 #include "array/device.h"
 #include "cuda/job.h"
@@ -81,5 +80,3 @@ int driver_compile(void **image, int64_t *bytes, const char *text, int major, in
 
 /* The table of this machine. Errors: unsupported (no driver, no device), with the reason. */
 int driver_open(const driver **out, kv_err *e);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * A device has a lock, which these functions take: any thread may call them.
  */
-#ifndef CUDA_GPU_DEVICE_H
-#define CUDA_GPU_DEVICE_H
+#pragma once
 
 #include "array/device.h"
 #include "cuda/driver.h"
@@ -47,5 +46,3 @@ int device_together(const int *ids, int n,
 /* Loads a kernel for a device. */
 int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, const char *name,
                 kv_err *e);
-
-#endif

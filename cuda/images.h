@@ -1,8 +1,5 @@
 /* The compiled kernels, which the build puts into the plugin: code for sm_80 and sm_90, and PTX for
  * later devices. */
-#ifndef CUDA_IMAGES_H
-#define CUDA_IMAGES_H
+#pragma once
 
 extern const unsigned char image_sum[], image_convert[], image_quantise[];
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The host's code, the kernels and generated rules share this header, so it includes nothing.
  */
-#ifndef CUDA_JOB_H
-#define CUDA_JOB_H
+#pragma once
 
 enum {
     JOB_TEAM = 32,
@@ -35,5 +34,3 @@ typedef struct job_list {
     const job_item *items;
     long long nitems, ntiles, tile; /* tile: its elements */
 } job_list;
-
-#endif

@@ -1,6 +1,5 @@
 /* Libraries that are opened at run time, and their functions by name. */
-#ifndef CUDA_LIBRARY_H
-#define CUDA_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@ void *library_open(const char *const *names, size_t n);
 
 /* Puts a function's address where a pointer to it is; NULL and false: it has none of that name. */
 bool library_find(void *library, const char *name, void *out);
-
-#endif

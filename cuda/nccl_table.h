@@ -4,8 +4,7 @@
  * Every function gives 0 or an error number, which text() explains. Numbers of dtypes and
  * operations are NCCL's. (NCCL documentation, version 2.28)
  */
-#ifndef CUDA_NCCL_TABLE_H
-#define CUDA_NCCL_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ typedef struct nccl {
 
 /* The table of this machine. Error: unsupported (there is no library, or an old one). */
 int nccl_open(const nccl **out, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* The text that stands before each rule: job.h, kernel_element.cuh, lib/base/philox_rounds.h,
  * lib/vm/arith.h, curve.h, noise.h and rule_element.cuh, one behind the other, which the build puts
  * into the plugin. */
-#ifndef CUDA_PRELUDE_H
-#define CUDA_PRELUDE_H
+#pragma once
 
 #define PRELUDE "%s%s%s%s%s%s%s"
 #define PRELUDE_TEXTS                                                                              \
@@ -11,5 +10,3 @@
 
 extern const char prelude_job[], prelude_kernel_element[], prelude_philox_rounds[], prelude_arith[],
     prelude_curve[], prelude_noise[], prelude_rule_element[];
-
-#endif

@@ -5,8 +5,7 @@
  * first update, so a push that clips makes them first, in arrays of their own; one that does not
  * pays nothing.
  */
-#ifndef CLIP_NORM_H
-#define CLIP_NORM_H
+#pragma once
 
 #include "core/store.h"
 
@@ -35,5 +34,3 @@ int clip_norm_check(const kv *store, kv_err *e);
 int clip_norm_begin(clip_norm *c, const kv *store, const kv_pairs *values, kv_err *e);
 
 void clip_norm_end(clip_norm *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* The begin of a public function of kvstore.h: it checks its arguments, asks what the type of the
  * store can do, and takes the store's lock. */
-#ifndef ENTRY_H
-#define ENTRY_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -89,5 +88,3 @@ int store_visit_states(kv *store, kv_states_visit why, int (*use)(void *arg, kv_
 
 /* Gives the lock back. Returns rc, or the error internal if an assertion failed meanwhile. */
 int store_leave(const kv *store, int rc, kv_err *e);
-
-#endif

@@ -49,8 +49,7 @@
  * the KVStore tutorial (000), notes on the Python API (001), the Python help with a notebook (002),
  * the Perl manual page (003) and the 2.0 base class (004).
  */
-#ifndef KVSTORE_H
-#define KVSTORE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -865,5 +864,4 @@ int kv_load_plugin(const char *path, kv_err *e);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -6,8 +6,7 @@
  * failed assertion (lib/base/kv_assert.h), the profile that is taken (profile.c, and its events
  * in lib/engine/trace.c), and in a rank of a job its links, calls under way and the stores that
  * it serves (src/distributed). Everything else hangs from a store. */
-#ifndef RUNTIME_H
-#define RUNTIME_H
+#pragma once
 
 #include "kvstore.h"
 
@@ -84,5 +83,3 @@ int plugin_open(void **handle, kv_plugin_init_fn *init, const char *path, kv_err
 
 /* The row of kv_describe's topic "mpi". Opens the library of MPI and starts nothing. */
 int plugin_describe_mpi(kv_visitor visit, void *arg, kv_err *e);
-
-#endif

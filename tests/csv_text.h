@@ -1,6 +1,5 @@
 /* A text read as the CSV file that it would be. */
-#ifndef TESTS_CSV_TEXT_H
-#define TESTS_CSV_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -16,5 +15,3 @@ static inline int csv_read_text(kv_array **out, const char *text, size_t n, cons
     fclose(f);
     return rc;
 }
-
-#endif

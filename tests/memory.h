@@ -1,8 +1,7 @@
 /* Where tests write their files: in memory where there is such a file system, since much of what is
  * tested waits until its file is on the disk. scripts/test names a folder of its own in
  * $TEST_MEMORY and removes it, whatever ended a test. */
-#ifndef TESTS_MEMORY_H
-#define TESTS_MEMORY_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,5 +20,3 @@ static inline char *memory_path(char *path, size_t n, const char *name)
         abort();
     return path;
 }
-
-#endif

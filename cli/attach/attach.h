@@ -1,7 +1,6 @@
 /* kvctl attach: a prompt on a job that runs, which reads and changes nothing. kvctl jobs: the jobs
  * of this user that run here, or whose launcher does. kvctl launch --grow: one worker more. */
-#ifndef ATTACH_ATTACH_H
-#define ATTACH_ATTACH_H
+#pragma once
 
 #include "base/buf.h"
 #include "kv_err.h"
@@ -77,5 +76,3 @@ attach_server *attach_begin(session *s);
 
 /* Waits for an entry that runs, and lets go of the session. NULL is allowed. */
 void attach_end(attach_server *a);
-
-#endif

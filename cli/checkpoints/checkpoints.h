@@ -1,7 +1,6 @@
 /* The commands on checkpoints: files of named arrays, as tools for models write them. The command
  * table describes them. */
-#ifndef CHECKPOINTS_CHECKPOINTS_H
-#define CHECKPOINTS_CHECKPOINTS_H
+#pragma once
 
 #include "base/mem.h"
 #include "cmd/commands.h"
@@ -65,5 +64,3 @@ int merge_words_check(const source *src, const ast *call, const merge_found *f, 
  * kind). */
 int merge_param_check(const source *src, const ast *option, const merge_found *f, const char *name,
                       const char *text, kv_err *e);
-
-#endif

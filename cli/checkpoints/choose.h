@@ -1,7 +1,6 @@
 /* The keys that a command on checkpoints works on, its GLOBs less those of --exclude, and the
  * names that they get by --rename. */
-#ifndef CHECKPOINTS_CHOOSE_H
-#define CHECKPOINTS_CHOOSE_H
+#pragma once
 
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_values.h"
@@ -132,5 +131,3 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
  * likely mistyped. Error: key, at it, with the first names as a hint. A note says which replaced
  * the first of several matches. */
 int renames_check(const renames *r, session *s, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* The options of commands that write a checkpoint: the types that tensors get (--dtype T,
  * --dtype GLOB=T), the metadata (--metadata NAME=TEXT), and how the output comes into its place
  * (--shard-size, --force). */
-#ifndef CHECKPOINTS_OUTPUTS_H
-#define CHECKPOINTS_OUTPUTS_H
+#pragma once
 
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoints/choose.h"
@@ -93,5 +92,3 @@ typedef const char *out_key_of(const void *keys, int64_t i, tensor_type *type);
  * command at a terminal reads what was written: to. */
 int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
                    out_key_of *key_of, const void *keys, int64_t n, result *out, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The functions of the commands; the command table describes them. */
-#ifndef CMD_COMMANDS_H
-#define CMD_COMMANDS_H
+#pragma once
 
 #include "base/map.h"
 #include "lang/ast.h"
@@ -71,5 +70,3 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
 int check_capability(const source *src, const ast *call, const map *types, kv_err *e);
 /* The optimizer, merge or word of the language that help is asked about. */
 int check_help(const source *src, const ast *call, const map *types, kv_err *e);
-
-#endif

@@ -5,8 +5,7 @@
  * trial: what the call changes is taken back (in a transaction of its own) or, where the type has
  * no transactions, the call is not made.
  */
-#ifndef CMD_EXPLAIN_H
-#define CMD_EXPLAIN_H
+#pragma once
 
 #include "eval/eval.h"
 #include "cmd/pairs.h"
@@ -42,5 +41,3 @@ int explain_end(explainer *x, kv_err *e);
 
 /* barrier and its kind, which have no keys. Returns whether the call is to be made. */
 bool explain_barrier(session *s, kv *store);
-
-#endif

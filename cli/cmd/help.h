@@ -1,6 +1,5 @@
 /* The pieces of help. */
-#ifndef CMD_HELP_H
-#define CMD_HELP_H
+#pragma once
 
 #include "syntax/function.h"
 
@@ -77,5 +76,3 @@ bool merges_show(buf *out, const char *name);
 
 /* Checks that there is a rule of that name. Error: name, with close names. */
 int merges_check(const char *word, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Keys with arrays, as the store's calls take them, and the arrays that they fill. */
-#ifndef CMD_PAIRS_H
-#define CMD_PAIRS_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
@@ -103,5 +102,3 @@ int since_pull(session *s, const ast *call, kv *store, const key_list *keys, con
 
 /* The options that go with it, before anything is done: error usage. */
 int since_check(session *s, const ast *call, kv_err *e);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Everything comes from the tables that the parser reads and from what the session holds: commands,
  * functions, settings, keys, variables, stores, updaters. */
-#ifndef COMPLETE_COMPLETE_H
-#define COMPLETE_COMPLETE_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -97,5 +96,3 @@ typedef enum wanted_files { FILES_ALL, FILES_ARRAYS, FILES_SCRIPTS, FILES_RULES 
 
 /* The files of the folder that is typed, in quotes where they need them, and its folders. */
 void offer_files(complete_request *r, wanted_files wanted);
-
-#endif

@@ -1,6 +1,5 @@
 /* Expressions: from syntax tree to value, in the scope of the running function. */
-#ifndef EVAL_EVAL_H
-#define EVAL_EVAL_H
+#pragma once
 
 #include "base/mem.h"
 #include "kv_array.h"
@@ -170,5 +169,3 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e);
 /* Calls a function. node: the call. Errors: usage (the arguments do not fit), those of its body. */
 int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
                          value *out, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The words of a command: KEYS, paths, patterns, and the values of options that repeat. */
-#ifndef EVAL_EVAL_KEYS_H
-#define EVAL_EVAL_KEYS_H
+#pragma once
 
 #include "session/result.h"
 #include "session/session.h"
@@ -35,5 +34,3 @@ const char *eval_option_word(session *s, const ast *call, const char *option, co
 const ast *eval_words_about(const words *w, const kv_err *e);
 /* Gives an error that place, or else the one of `otherwise`. Returns its code. */
 int eval_words_at(const session *s, const words *w, const ast *otherwise, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The parameters with which a rule is set: options of the command, and variables of the script that
  * the rule reads. */
-#ifndef EVAL_RULE_VARIABLES_H
-#define EVAL_RULE_VARIABLES_H
+#pragma once
 
 #include "lang/ast.h"
 #include "session/session.h"
@@ -79,5 +78,3 @@ bool optimizer_value_takes(const ast *call, const value *args, int64_t n);
  * which is tried in a store of its own. */
 int optimizer_value_call(const ast *call, const value *args, const char *const *names, int64_t n,
                          value *out, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Arrays from files: @x.csv in expressions, load() with its options, and files of named arrays as
  * the values of keys. */
-#ifndef FILES_FILES_H
-#define FILES_FILES_H
+#pragma once
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -134,5 +133,3 @@ int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *e);
 /* Closes w->f, not `to`. rc is what writing came to; returns it, or why it cannot count:
  * interrupted, which replaces the error in e, or io. */
 int watch_close(watch *w, const char *path, int rc, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The code of the functions in function_table, one file for each subject. */
-#ifndef EVAL_FUNC_H
-#define EVAL_FUNC_H
+#pragma once
 
 #include "array/reduce.h"
 #include "array/sort.h"
@@ -83,5 +82,3 @@ int64_t piece_find_last(piece p, piece what, int64_t end);
 
 /* count() and index() of a text; those of lists have the same names. */
 function_fn text_count, text_index;
-
-#endif

@@ -1,7 +1,6 @@
 /* Sockets by which a job that runs is found and looked at: their folder, the messages on them, and
  * the launcher that hands its clients over to a worker. */
-#ifndef LAUNCH_JOBS_SOCKET_H
-#define LAUNCH_JOBS_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -142,5 +141,3 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e);
 void door_look(launch_door *d, struct job *j);
 
 void door_close(launch_door *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* One attempt at a job: mpirun, what its watchers tell, and how it ends. */
-#ifndef LAUNCH_LAUNCH_ATTEMPT_H
-#define LAUNCH_LAUNCH_ATTEMPT_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -220,5 +219,3 @@ void loss_name_host(const job *j, int number, char *why, size_t size);
 
 /* They have ended with it: nobody will tell. */
 void loss_end_host(job *j, int number);
-
-#endif

@@ -1,6 +1,5 @@
 /* The words of a command that launch runs, and the same as a shell reads them. */
-#ifndef LAUNCH_LAUNCH_COMMAND_H
-#define LAUNCH_LAUNCH_COMMAND_H
+#pragma once
 
 #include "base/buf.h"
 #include "launch/launch_options.h"
@@ -91,5 +90,3 @@ void variables_take(char role);
 /* Adds the options of this launch that the one in the job gets too, and the words of the ranks;
  * before them stand `kvctl launch` and the launcher. Error: memory. */
 int inner_options(launch_command *c, const launch_options *o, kv_err *e);
-
-#endif

@@ -19,8 +19,7 @@
  * Where nobody holds these locks and nobody was left to remove the folder, as on a host that died,
  * the watchers of the next job do so.
  */
-#ifndef LAUNCH_LAUNCH_FOLDER_H
-#define LAUNCH_LAUNCH_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,5 +122,3 @@ void wire_tell(int rank, wire_kind kind, const char *text, size_t n);
 /* Takes the first cell out of the bytes that have come; what stands before it goes to log. With all
  * nothing more will come. Returns whether there was one. */
 bool wire_take(buf *bytes, wire_cell *out, buf *log, bool all);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A line of the file of hosts is HOST[:PORT] [slots=N]; # begins a comment. A host without slots
  * takes any number of ranks. Ranks go round the hosts in the order of the file. */
-#ifndef LAUNCH_LAUNCH_HOSTS_H
-#define LAUNCH_LAUNCH_HOSTS_H
+#pragma once
 
 #include "base/buf.h"
 #include "launch/launch_command.h"
@@ -56,5 +55,3 @@ int mpirun_tell_command(launch_command *c, const launch_options *o, const launch
  * the checkpoint, or 0. folder NULL: only what matters to somebody who runs the command by hand. */
 void mpirun_environment(launch_command *set, const launch_options *o, const char *folder,
                         int64_t round);
-
-#endif

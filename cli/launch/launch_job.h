@@ -3,8 +3,7 @@
  * the ranks of their host through a folder (launch_folder.h). When a rank of a job over several
  * hosts is lost, launch runs kvctl launch-tell on each of them, through mpirun again. With
  * restarts each attempt has a folder of its own. */
-#ifndef LAUNCH_LAUNCH_JOB_H
-#define LAUNCH_LAUNCH_JOB_H
+#pragma once
 
 #include <stdio.h>
 
@@ -82,5 +81,3 @@ int entry_source_next(const entry_source *from, char **text, size_t *n, int *lin
 /* The entry is done. */
 void entry_source_answer(const entry_source *from, int code);
 void entry_source_close(entry_source *from);
-
-#endif

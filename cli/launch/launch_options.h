@@ -1,6 +1,5 @@
 /* The options of kvctl launch. */
-#ifndef LAUNCH_LAUNCH_OPTIONS_H
-#define LAUNCH_LAUNCH_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ int jobs_options_parse(jobs_options *o, int argc, char **argv, kv_err *e);
 extern const char text_launch_help[], text_attach_help[], text_jobs_help[];
 extern const char text_k8s_map[], text_k8s_secret[], text_k8s_job[], text_k8s_pod[];
 extern const char text_k8s_launcher[], text_k8s_ssh[], text_k8s_ssh_config[], text_k8s_worker[];
-
-#endif

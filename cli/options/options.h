@@ -1,6 +1,5 @@
 /* The command line of kvctl: what it asks for, before anything is done. */
-#ifndef OPTIONS_OPTIONS_H
-#define OPTIONS_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ extern const shell_table options_table;
 /* Appends what -h shows, and a line for every option. */
 void options_help(buf *out);
 void options_list(buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Options of kvctl's command lines. A table says everything about each option once: reading, help,
  * the manual page, which is made from help, and the completion of the shells go by it. */
-#ifndef OPTIONS_SHELL_OPTION_H
-#define OPTIONS_SHELL_OPTION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ int shell_take_seconds(const char *spelled, const char *text, double *seconds, k
 
 /* Appends `  -s, --store FILE     keep the store in FILE`, where the help begins at column. */
 void shell_option_line(buf *out, const shell_option *o, int column);
-
-#endif

@@ -3,8 +3,7 @@
  * Nothing here starts a program or writes; a picture is a text that is appended to a buf. Numbers
  * that are not finite leave gaps, as those do that --log has no place for.
  */
-#ifndef OUT_PLOT_H
-#define OUT_PLOT_H
+#pragma once
 
 #include "base/buf.h"
 #include "session/value.h"
@@ -72,5 +71,3 @@ void plot_sparkline(buf *out, const plot *p, int columns, int rows);
 /* Appends a script with which gnuplot writes the picture to its stdout. columns, rows: of
  * PLOT_TEXT, in which heat maps have colours and nothing else has. */
 void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows);
-
-#endif

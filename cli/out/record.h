@@ -35,8 +35,7 @@
  * the shortest that read back equal; "nan", "inf" and "-inf" are texts, and so are integers beyond
  * 2^53. Bytes that are not UTF-8 become U+FFFD. Fields are only ever added; else v changes.
  */
-#ifndef OUT_RECORD_H
-#define OUT_RECORD_H
+#pragma once
 
 #include "lang/ast.h"
 #include "session/session.h"
@@ -73,5 +72,3 @@ void report_error(session *s, const kv_err *e);
 
 /* Reports all that --check found, in the order of files and places, each error once. */
 void check_report(session *s);
-
-#endif

@@ -8,8 +8,7 @@
  * Entries go to PATH.part, which becomes PATH when the session ends, so that the page before stays
  * until there is a whole new one. A session that is killed, or whose disk is full, leaves its
  * entries in PATH.part; the next one that records there begins it anew. */
-#ifndef OUT_TRANSCRIPT_H
-#define OUT_TRANSCRIPT_H
+#pragma once
 
 #include "base/buf.h"
 #include "lang/ast.h"
@@ -45,5 +44,3 @@ int transcript_done(session *s, kv_err *e);
 
 /* Writes the last entry and ends. The first error of all, once. */
 int transcript_close(session *s, kv_err *e);
-
-#endif

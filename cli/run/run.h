@@ -1,6 +1,5 @@
 /* Running statements. */
-#ifndef RUN_RUN_H
-#define RUN_RUN_H
+#pragma once
 
 #include "base/buf.h"
 #include "lang/ast.h"
@@ -46,5 +45,3 @@ int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *
 /* The same for a line of our own, whose output is appended to out, or with NULL is that of the
  * session; --dry-run runs it too. */
 int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* Lists, tuples and dicts, with the operations of Python. Dicts keep the order in which the keys
  * came. A list and a dict are objects; the box of a dict is a value_list: key, value, key, value, …
  */
-#ifndef SESSION_CONTAINERS_H
-#define SESSION_CONTAINERS_H
+#pragma once
 
 #include "base/map.h"
 #include "lang/ast.h"
@@ -138,5 +137,3 @@ const value *object_find(value v, const char *name);
 
 bool object_is_optimizer(value v);
 bool object_is_schedule(value v);
-
-#endif

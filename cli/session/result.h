@@ -1,6 +1,5 @@
 /* The results of commands: a value, a table, or a text. */
-#ifndef SESSION_RESULT_H
-#define SESSION_RESULT_H
+#pragma once
 
 #include "base/mem.h"
 #include "io/json_writer.h"
@@ -145,5 +144,3 @@ void show_index(buf *out, const kv_array *a, int64_t i);
 /* The format of a name ("numpy", "csv", …). Error: usage, with "did you mean". */
 int show_format_parse(show_format *out, const char *name, kv_err *e);
 const char *show_format_name(show_format f);
-
-#endif

@@ -1,6 +1,5 @@
 /* A session: everything that the statements of one kvctl invocation share. */
-#ifndef SESSION_SESSION_H
-#define SESSION_SESSION_H
+#pragma once
 
 #include <stdio.h>
 
@@ -347,5 +346,3 @@ int follow_assign(session *s, uint32_t number, value v, kv_err *e);
 
 /* The same for a new global: its number if a rule has awaited it, else 0. */
 int follow_new(session *s, const char *name, value v, uint32_t *number, kv_err *e);
-
-#endif

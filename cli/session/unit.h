@@ -1,6 +1,5 @@
 /* Units: texts of statements that were read and parsed, and errors with places in them. */
-#ifndef SESSION_UNIT_H
-#define SESSION_UNIT_H
+#pragma once
 
 #include "base/mem.h"
 #include "lang/ast.h"
@@ -65,5 +64,3 @@ typedef struct rule_definition {
     const rule_ast *rule;
     bool nested; /* a function defined it */
 } rule_definition;
-
-#endif

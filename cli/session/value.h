@@ -4,8 +4,7 @@
  * Lists and arrays are objects, as in Python: all who refer to one see it change (containers.h).
  * Where an array is needed, a list or tuple of numbers only ("numbers") becomes a float32 one.
  */
-#ifndef SESSION_VALUE_H
-#define SESSION_VALUE_H
+#pragma once
 
 #include "base/buf.h"
 #include "io/print.h"
@@ -193,5 +192,3 @@ bool text_append(value *text, value more, int *code, kv_err *e);
 /* Another reference, and the end of one; for value.c. */
 void text_ref(const char *text);
 void text_unref(const char *text);
-
-#endif

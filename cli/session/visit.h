@@ -10,8 +10,7 @@
  * arrays are shared until the script writes into them. While it waits in a call of a store the
  * guest copies them itself. A script without guests reads one flag for each statement.
  */
-#ifndef SESSION_VISIT_H
-#define SESSION_VISIT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,5 +75,3 @@ void visit_leave(session *guest, const session *script);
  * Errors: busy (the script came to no end of a statement within ms), memory. */
 int visit_variables(session *guest, session *script, const char *const *names, int n, int ms,
                     kv_err *e);
-
-#endif

@@ -6,8 +6,7 @@
  * whose head or body cannot be read is there all the same, and once a file cannot be read, an
  * unknown name may come from it.
  */
-#ifndef SYNTAX_CHECK_H
-#define SYNTAX_CHECK_H
+#pragma once
 
 #include "lang/parse.h"
 #include "session/session.h"
@@ -61,5 +60,3 @@ bool check_break(arena *a, ast *node, kv_err *e);
  * error where a text first reads it. Names that a part that could not be read, or a file whose name
  * is computed, may set are no errors: then nothing is said. Error: memory. */
 int check_unset(session *s, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* Commands: everything there is to know about each of them stands once, in the table of the
  * registry. The parser, help, completion and the checks before a script runs read it; the usage
  * line is made from it. */
-#ifndef SYNTAX_COMMAND_H
-#define SYNTAX_COMMAND_H
+#pragma once
 
 #include "base/map.h"
 #include "lang/ast.h"
@@ -174,5 +173,3 @@ const ast *command_option_next(const ast *call, const char *name, uint32_t *from
  * NULL.
  */
 const ast *command_redirect_of(const ast *node, bool to_variable);
-
-#endif

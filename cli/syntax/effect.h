@@ -1,7 +1,6 @@
 /* What a text may do, found in its tree before it runs: its effect on stores, and what --safe
  * refuses. */
-#ifndef SYNTAX_EFFECT_H
-#define SYNTAX_EFFECT_H
+#pragma once
 
 #include "base/map.h"
 #include "lang/ast.h"
@@ -57,5 +56,3 @@ typedef struct effect_keys {
 /* Adds what u does. Error: memory. */
 int effect_add(effect_keys *k, const unit *u, kv_err *e);
 void effect_release(effect_keys *k);
-
-#endif

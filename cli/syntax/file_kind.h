@@ -1,7 +1,6 @@
 /* The kinds of files that hold arrays, and of pictures, by the ending of a path or by the name of a
  * format. */
-#ifndef SYNTAX_FILE_KIND_H
-#define SYNTAX_FILE_KIND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ plot_target plot_target_of(const char *path);
 
 /* Checks a path that a picture is to be written, or added, to. Error: usage. */
 int plot_path_check(const char *path, bool append, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* The functions of expressions: one table of the registry (name, parameters, help, code) that the
  * evaluator, help and completion read. Element-wise operators and functions over arrays are not
  * here but in vm/expr.h; a function that appears in both is listed here for its help only. */
-#ifndef SYNTAX_FUNCTION_H
-#define SYNTAX_FUNCTION_H
+#pragma once
 
 #include "session/session.h"
 #include "session/value.h"
@@ -114,5 +113,3 @@ int function_give_several(value *out, value_kind kind, kv_array *const *a, int n
                           kv_err *e);
 /* A text, borrowed from v. Error: dtype. */
 int function_text(value v, const char *what, const char **out, kv_err *e);
-
-#endif

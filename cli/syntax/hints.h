@@ -1,7 +1,6 @@
 /* Hints for words that mean something elsewhere: a variable, a shell, kvctl's own command line,
  * Python, NumPy and PyTorch. */
-#ifndef SYNTAX_HINTS_H
-#define SYNTAX_HINTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ bool hint_function(const char *name, kv_err *e);
 /* Adds a hint to e when the name, of a variable that is not there, is one of a dtype or a module.
  * Returns whether it is. */
 bool hint_name(const char *name, kv_err *e);
-
-#endif

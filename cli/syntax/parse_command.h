@@ -1,6 +1,5 @@
 /* The parser of commands, and the words and redirects that other statements share with them. */
-#ifndef SYNTAX_PARSE_COMMAND_H
-#define SYNTAX_PARSE_COMMAND_H
+#pragma once
 
 #include "lang/parse.h"
 #include "syntax/command.h"
@@ -139,5 +138,3 @@ ast *parse_method(parser *p, const ast *store, const token *name);
 /* `kv = mx.kv.create('local')` makes a store called kv: the command for it. Any other assignment
  * stays as it is. */
 ast *parse_store_made(parser *p, ast *assign);
-
-#endif

@@ -3,8 +3,7 @@
  * Each word is one argument or the value of one option, whatever it holds: a key, a path or a word
  * stands as it is, a value is an expression. Nothing in it is split, ends the command or
  * redirects. */
-#ifndef SYNTAX_PARSE_SHELL_H
-#define SYNTAX_PARSE_SHELL_H
+#pragma once
 
 #include "base/buf.h"
 #include "lang/parse.h"
@@ -48,5 +47,3 @@ void shell_words_text(shell_words *w, buf *out);
 
 /* A block of the one statement. The parser is at the begin of that text. */
 ast *parse_shell_words(parser *p, const shell_words *w);
-
-#endif

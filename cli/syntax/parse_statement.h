@@ -1,7 +1,6 @@
 /* Statements, of which a script is made, above expressions. Both have nodes of the same type
  * (lang/ast.h), so that one walk sees all of a text. */
-#ifndef SYNTAX_PARSE_STATEMENT_H
-#define SYNTAX_PARSE_STATEMENT_H
+#pragma once
 
 #include "lang/ast.h"
 #include "lang/parse.h"
@@ -67,5 +66,3 @@ ast *parse_control(parser *p, bool *known);
 
 /* The i-th keyword, from 0, and what follows it, "" for nothing; NULL behind the last. */
 const char *statement_keyword(int i, const char **rest);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading and parsing texts of statements. */
-#ifndef SYNTAX_READ_UNIT_H
-#define SYNTAX_READ_UNIT_H
+#pragma once
 
 #include "base/mem.h"
 #include "lang/ast.h"
@@ -36,5 +35,3 @@ unit *unit_source(parser *p, const ast *path);
  * read when the statement runs, and those with a literal one, which are read before. */
 #define SOURCE_MAX_DEPTH 50
 #define SOURCE_TOO_DEEP  "files source each other deeper than 50"
-
-#endif

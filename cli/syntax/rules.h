@@ -1,6 +1,5 @@
 /* The names in rules: what optimizers take, what merges read, what hides a variable. */
-#ifndef SYNTAX_RULES_H
-#define SYNTAX_RULES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -82,5 +81,3 @@ void merge_names_suggest(const rule_ast *r, suggest *near);
  * the variable wins. */
 void own_names_warn(session *s, unit *u, const rule_ast *rule,
                     bool (*hides)(void *arg, const char *name, const char *option), void *arg);
-
-#endif

@@ -7,8 +7,7 @@
  * that a signal that comes between the look at the flag and the wait would be seen only after the
  * next key. There is one keyboard a process, so its state is global.
  */
-#ifndef TERM_KEYS_H
-#define TERM_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ void paste_expand(buf *out, const char *line);
 bool paste_any(void);
 
 void paste_forget(void);
-
-#endif

@@ -4,8 +4,7 @@
  * Once readline_load has returned true, rl points at what line.c uses: rl.redisplay() calls
  * rl_redisplay, and *rl.point is rl_point. Only line.c includes this.
  */
-#ifndef TERM_LAZY_READLINE_H
-#define TERM_LAZY_READLINE_H
+#pragma once
 
 #include <dlfcn.h>
 #include <readline/history.h>
@@ -68,5 +67,3 @@ static bool readline_load(void)
 
 #undef POINTER
 #undef TEXT
-
-#endif

@@ -4,8 +4,7 @@
  * Readline knows one user, so there is one reader a process, and what hangs from it is global.
  * Nobody outside line.c needs to know that Readline exists.
  */
-#ifndef TERM_LINE_H
-#define TERM_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ void line_lend_terminal(void);
 int line_remember(const char *entry, kv_err *e);
 
 void line_close(void);
-
-#endif

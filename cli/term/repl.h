@@ -3,8 +3,7 @@
  * An entry is one or more lines that together make complete statements. This part knows lines,
  * prompts, history and Ctrl-C; what an entry means is behind repl_ops, so that it knows no command.
  */
-#ifndef TERM_REPL_H
-#define TERM_REPL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ typedef struct repl_ops {
  * Returns 0, or SIGINT or SIGTERM when that ended it. Error: io, a file or pipe that cannot be read
  * further. */
 int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path, kv_err *e);
-
-#endif

@@ -9,8 +9,7 @@
  * Reads and waits of the system are not restarted: they fail with EINTR, and whoever gets it looks
  * here. The handlers are those of the process, so this is global state by nature.
  */
-#ifndef TERM_SIGNALS_H
-#define TERM_SIGNALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -66,5 +65,3 @@ void output_install(void);
 /* Why a write to the stream failed, as errno had it, for the calls of stdio that only say that one
  * did; 0: none did. */
 int output_reason(void);
-
-#endif

@@ -5,8 +5,7 @@
  * all three; what an option says wins over both. There is one terminal a process, so what was
  * chosen is kept here.
  */
-#ifndef TERM_TERMINAL_H
-#define TERM_TERMINAL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -140,5 +139,3 @@ int terminal_show(void (*make)(buf *out));
 /* From now on a failed assertion (base/kv_assert.h) ends the process at once: its report goes to
  * stderr and the exit code is 70. Nothing is saved, because what is in memory may be wrong. */
 void bug_ends_process(void);
-
-#endif

@@ -5,8 +5,7 @@
  * axis that is not there is an error (index). All of them can fail for memory, and end early where
  * base/stop.h says so.
  */
-#ifndef ARRAY_ARRANGE_H
-#define ARRAY_ARRANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ bool strided_copy(void *dst, const int64_t *dst_strides, const void *src,
 /* The strides of elements in row-major order without gaps. Without elements all are 0, since the
  * sizes beside a 0 may have a product beyond 64 bits. */
 void strided_rows(int64_t *strides, int ndim, const int64_t *shape);
-
-#endif

@@ -4,8 +4,7 @@
  * a plugin fills, takes lists of jobs and gives the same bits, but for
  * those of a nan that arithmetic or a conversion makes, which a GPU chooses otherwise.
  */
-#ifndef ARRAY_DEVICE_H
-#define ARRAY_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -315,5 +314,3 @@ int array_header(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
 /* Gives a host memory of that many bytes and, on a GPU, the place there: block, or where that is
  * NULL memory of its own. The contents are undefined. Errors: memory, those of a device. */
 int array_alloc(kv_array *a, int64_t bytes, void *block, kv_err *e);
-
-#endif

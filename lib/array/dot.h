@@ -1,6 +1,5 @@
 /* Products of vectors and matrices. */
-#ifndef ARRAY_DOT_H
-#define ARRAY_DOT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ const dot_kernels *dot_kernel_tables(int i);
 
 /* The fastest of them. */
 const dot_kernels *dot_kernel_best(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Work for GPUs, gathered over many arrays: a launch costs more than the work on a small array, so
  * all jobs of a list that a device does with one kernel in one stage are one launch. */
-#ifndef ARRAY_GPU_LIST_H
-#define ARRAY_GPU_LIST_H
+#pragma once
 
 #include "array/device.h"
 #include "base/mem.h"
@@ -67,5 +66,3 @@ int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
 /* Does the work of sparse_retain for a src whose elements are on a GPU; the n arrays are anywhere.
  * Only the rows that they keep leave the device. Errors: memory, those of a device. */
 int sparse_gpu_retain(gpu_list *l, kv_array *const *a, int64_t n, const kv_array *src, kv_err *e);
-
-#endif

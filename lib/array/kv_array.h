@@ -17,8 +17,7 @@
  *
  * This header is public; it is installed beside kvstore.h, which includes it.
  */
-#ifndef KV_ARRAY_H
-#define KV_ARRAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -151,5 +150,4 @@ int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -9,8 +9,7 @@
  * The caller of these functions has the turn to read or write the array, as the engine gives it.
  * Readers may be several at a time.
  */
-#ifndef ARRAY_MIRROR_H
-#define ARRAY_MIRROR_H
+#pragma once
 
 #include "array/device.h"
 
@@ -82,5 +81,3 @@ int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_e
  * only, the caller has made dst hold the rows of src. */
 bool mirror_can_copy(const kv_array *dst, const kv_array *src);
 int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e);
-
-#endif

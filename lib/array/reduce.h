@@ -7,8 +7,7 @@
  * order. The results of the blocks are added as elements are, until one is left. Along axes, the
  * elements of each result are counted by themselves.
  */
-#ifndef ARRAY_REDUCE_H
-#define ARRAY_REDUCE_H
+#pragma once
 
 #include "kv_array.h"
 
@@ -59,5 +58,3 @@ int reduce_products(void *to, const void *a, const void *b, kv_dtype dtype, int6
  * a float for floats and int64 for others. Floats add in float64 and are rounded once; the order
  * does not depend on the number of threads. Errors: index (axis), memory, interrupted. */
 int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Row ids: ascending lists of them, which are searched and united, and ids as a caller gives them,
  * in an array of any shape, in any order, some of them several times. */
-#ifndef ARRAY_ROW_IDS_H
-#define ARRAY_ROW_IDS_H
+#pragma once
 
 #include "cpu/cpu.h"
 #include "kv_array.h"
@@ -26,5 +25,3 @@ int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e);
  * Out: *ids, released with mem_free, and *count, how many they are. Error: memory. */
 int row_ids_unite(int64_t **ids, int64_t *count, const sparse_rows *src, int64_t n, int64_t rows,
                   kv_err *e);
-
-#endif

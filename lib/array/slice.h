@@ -2,8 +2,7 @@
  * count from the end, the bounds of a range are cut to the axis, and an index drops its axis. As in
  * NumPy: arrays of indices pair up, and the axes of what they pick stand where the first of them
  * stood, or in front of all when a slice lies between them. */
-#ifndef ARRAY_SLICE_H
-#define ARRAY_SLICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ int pick_join(kv_array **places, kv_array *more, kv_err *e);
 /* The index along an axis of len, whose indices lie `stride` apart, of each place: a new array.
  * Errors: memory, interrupted. */
 int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv_err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * array without axes is sorted as if it had one element. Errors: index (an axis that is not there),
  * memory, interrupted.
  */
-#ifndef ARRAY_SORT_H
-#define ARRAY_SORT_H
+#pragma once
 
 #include "kv_array.h"
 
@@ -31,5 +30,3 @@ int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int
  * own, in a's shape. first, counts and inverse may be NULL. */
 int sort_unique(kv_array **out, kv_array **first, kv_array **inverse, kv_array **counts,
                 kv_array *a, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Moving elements between arrays of any storage, and sums of row_sparse arrays. These functions
  * read and write at once: the caller has waited, or runs as an operation of the engine. */
-#ifndef ARRAY_SPARSE_H
-#define ARRAY_SPARSE_H
+#pragma once
 
 #include "array/device.h"
 
@@ -62,5 +61,3 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e);
  * kv_array_new, those of a device that the values are brought from. */
 int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx,
                kv_err *e);
-
-#endif

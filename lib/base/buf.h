@@ -4,8 +4,7 @@
  * ignores what follows, and buf_check() reports it. data is NULL or ends in a NUL that len does not
  * count.
  */
-#ifndef BASE_BUF_H
-#define BASE_BUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -60,5 +59,3 @@ void visible_line(buf *out, const char *text, size_t n);
 
 /* Appends a text of lines; ends of lines and tabs stay. */
 void visible_lines(buf *out, const char *text, size_t n);
-
-#endif

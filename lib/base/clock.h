@@ -1,6 +1,5 @@
 /* A clock that only goes forward, for durations and deadlines. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -26,5 +25,3 @@ static inline struct timespec clock_after(int64_t ns)
     int64_t at = clock_ns() + ns;
     return (struct timespec){.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
 }
-
-#endif

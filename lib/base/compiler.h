@@ -4,8 +4,7 @@
  * calls of it. The empty volatile asm counts as a side effect, so the calls stay.
  * tests/house/compiled.bats looks for the instructions.
  */
-#ifndef BASE_COMPILER_H
-#define BASE_COMPILER_H
+#pragma once
 
 /* Brings the cache line of p nearer, to read it or to write it. p need not point to anything: a
  * prefetch of an invalid address does nothing. */
@@ -43,6 +42,4 @@ static inline void prefetch_write(const void *p)
 #define NO_CARRY _Pragma("GCC ivdep")
 #else
 #define NO_CARRY
-#endif
-
 #endif

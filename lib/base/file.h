@@ -5,8 +5,7 @@
  * it, the file is not written. Links are followed, and one that leads nowhere gets its target.
  * Other hard links to the old file keep what it held: a file that is written in place could be cut.
  */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -125,5 +124,3 @@ int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
  * what is still in the buffer, so its result must be checked; it leaves fd open, and syncs nothing.
  * path is for messages. Errors: io, memory; *out is NULL then. */
 int file_around_open(FILE **out, int fd, const char *path, kv_err *e);
-
-#endif

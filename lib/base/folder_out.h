@@ -8,8 +8,7 @@
  * is first renamed to .kv-PID-N.old: a process that is killed then leaves it there, complete, and
  * nothing removes it.
  */
-#ifndef BASE_FOLDER_OUT_H
-#define BASE_FOLDER_OUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -54,5 +53,3 @@ void folder_out_abandon(folder_out *out);
  * that was opened. Errors: io (it cannot be made or opened; it is a link; another user owns it, or
  * may write into it). */
 int own_folder_open(int *fd, const char *path, kv_err *e);
-
-#endif

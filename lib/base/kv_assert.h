@@ -13,8 +13,7 @@
  *     if (!kv_assert(part < r->nparts, "round %lld has %d parts, not part %d", number, n, part))
  *         return;
  */
-#ifndef KV_ASSERT_H
-#define KV_ASSERT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -86,5 +85,3 @@ static inline int arg_given(bool given, const char *name, kv_err *e)
 {
     return given ? KV_OK : kv_err_set(e, KV_E_USAGE, "the argument `%s` is NULL", name);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * This header is public; it is installed beside kvstore.h, which includes it.
  */
-#ifndef KV_DTYPE_H
-#define KV_DTYPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +40,4 @@ int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e); /* error: dtyp
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

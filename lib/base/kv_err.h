@@ -7,8 +7,7 @@
  *
  * This header is public; it is installed beside kvstore.h, which includes it.
  */
-#ifndef KV_ERR_H
-#define KV_ERR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -104,5 +103,4 @@ void kv_err_option(kv_err *e, int i);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -4,8 +4,7 @@
  * makes a call over 100,000 small keys cost tens of nanoseconds a key. Texts are borrowed: they
  * must live as long as the entry.
  */
-#ifndef BASE_MAP_H
-#define BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ int map_reserve(map *m, int64_t n, kv_err *e);
 void map_remove(map *m, kv_key key);
 
 void map_release(map *m);
-
-#endif

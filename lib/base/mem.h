@@ -2,8 +2,7 @@
  * fail.
  *
  * Out of memory is an error like any other: the functions return NULL (or a code) and fill e. */
-#ifndef BASE_MEM_H
-#define BASE_MEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -105,5 +104,3 @@ enum { MEM_SMALL_MOST = 1536 }; /* bytes */
  * release it, but only with mem_free_small; NULL is allowed. */
 void *mem_alloc_small(int64_t bytes, kv_err *e);
 void mem_free_small(void *block);
-
-#endif

@@ -4,8 +4,7 @@
  * (Giulietti 2020, "The Schubfach way to render doubles"). Parsing rounds once, straight to the
  * width asked for.
  */
-#ifndef BASE_NUM_H
-#define BASE_NUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ double num_narrow(double x, num_width width, bool *over);
 /* Reads an integer (optional sign, digits). Returns the bytes read, 0 when there is none; *over is
  * set when it does not fit. */
 size_t num_parse_int(const char *text, size_t n, int64_t *x, bool *over);
-
-#endif

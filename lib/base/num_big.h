@@ -1,7 +1,6 @@
 /* Large natural numbers of a fixed greatest size, for the few decimal conversions where 128 bits do
  * not decide. They live on the stack and cannot fail. */
-#ifndef BASE_NUM_BIG_H
-#define BASE_NUM_BIG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ typedef struct num_format {
 } num_format;
 
 extern const num_format num_formats[4];
-
-#endif

@@ -5,8 +5,7 @@
  * Numbers are named, not drawn: the seed is the key, and the counter says which stream, which draw
  * of it and which element are meant. So they do not depend on threads, parts or the order of work.
  */
-#ifndef BASE_PHILOX_H
-#define BASE_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ double philox_normal(philox p);
 
 /* A whole number from 0 to n - 1, all alike to within n / 2^64. n = 0 stands for 2^64. */
 uint64_t philox_below(philox p, uint64_t n);
-
-#endif

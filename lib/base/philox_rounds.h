@@ -1,8 +1,7 @@
 /* The ten rounds of Philox4x32-10, and how counters name numbers. Compilers of GPUs read this file
  * too, in front of each rule (cuda/prelude.h), so it includes nothing and has its own names for the
  * types. What it is for: base/philox.h. */
-#ifndef BASE_PHILOX_ROUNDS_H
-#define BASE_PHILOX_ROUNDS_H
+#pragma once
 
 #ifdef KV_DEVICE
 #define PHILOX KV_DEVICE
@@ -56,5 +55,3 @@ PHILOX philox philox_counter(philox_stream stream, philox_bits draw, philox_bits
     x.word[3] = (unsigned)(draw >> 32 & 0xffff) | (unsigned)stream << 16;
     return x;
 }
-
-#endif

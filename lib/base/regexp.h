@@ -6,8 +6,7 @@
  * text is an error. The file is not called regex.h, since public headers make this folder one that
  * <regex.h> is looked for in.
  */
-#ifndef BASE_REGEXP_H
-#define BASE_REGEXP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ int regex_check_replacement(const regex *r, const char *to, kv_err *e);
  * regex_search. */
 int regex_replace(regex *r, const char *text, int64_t n, const char *to, int64_t most, buf *out,
                   int64_t *replaced, kv_err *e);
-
-#endif

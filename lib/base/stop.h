@@ -9,8 +9,7 @@
  * somebody else than the program, such as a client that looks at a job, has an answer of its own,
  * which lib/engine/pool.h hands to the threads that take parts of its work.
  */
-#ifndef BASE_STOP_H
-#define BASE_STOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ static inline bool stack_runs_low(void)
 /* The bytes of the stack until stack_runs_low: at least as many are behind them. SIZE_MAX on a
  * stack whose size is unknown. */
 size_t stack_room(void);
-
-#endif

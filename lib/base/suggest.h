@@ -7,8 +7,7 @@
  * a name that abbreviates the word, wd for weight_decay.
  * - and _ are the same letter.
  */
-#ifndef BASE_SUGGEST_H
-#define BASE_SUGGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ unsigned name_words_in(const char *text, const char *const *names);
 
 /* Appends n bytes of a name with this sign, - or _, for both. */
 void name_put(buf *out, const char *name, size_t n, char sign);
-
-#endif

@@ -1,6 +1,5 @@
 /* UTF-8: where characters begin and end. Invalid bytes count as one character each. */
-#ifndef BASE_UTF8_H
-#define BASE_UTF8_H
+#pragma once
 
 #include <locale.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ bool letter_ends_line(uint32_t c);
 /* The upper or lower case of c, or c itself. 0 when that is several letters, as for `ﬁ`. */
 uint32_t letter_upper(uint32_t c, locale_t unicode);
 uint32_t letter_lower(uint32_t c, locale_t unicode);
-
-#endif

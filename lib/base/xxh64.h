@@ -1,8 +1,7 @@
 /* XXH64: a checksum of 64 bits that finds damage, at the speed of memory. It does not
  * protect against somebody who constructs two texts with the same sum. The algorithm is public
  * (Yann Collet, xxHash): `xxhsum -H1` and libraries of most languages compute the same numbers. */
-#ifndef BASE_XXH64_H
-#define BASE_XXH64_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ typedef struct xxh64_parts {
 void xxh64_begin(xxh64_parts *p);
 void xxh64_add(xxh64_parts *p, const void *data, size_t n);
 uint64_t xxh64_end(xxh64_parts *p, const void *last, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* Texts of users as YAML holds them, so that a reader of YAML gets the same bytes back. Texts are
  * UTF-8: YAML has nothing else. */
-#ifndef BASE_YAML_H
-#define BASE_YAML_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void yaml_text(buf *out, int indent, const char *key, const char *text, size_t n
 
 /* Appends n bytes in base64. */
 void yaml_base64(buf *out, const char *bytes, size_t n);
-
-#endif

@@ -23,8 +23,7 @@
  * Everything that is returned is borrowed until the checkpoint is closed. Any number of threads may
  * read from an open one.
  */
-#ifndef CHECKPOINT_CHECKPOINT_H
-#define CHECKPOINT_CHECKPOINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +173,3 @@ int64_t checkpoint_later_place(const kv_array *a, uint64_t *inode);
 
 /* The tensor with this name. Also: name (there is none). */
 int checkpoint_load_name(kv_array **out, const checkpoint *c, const char *name, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The struct of a checkpoint, which the readers of formats fill while it is opened and
  * tensor_reader.c reads. Nothing else looks into a checkpoint. */
-#ifndef CHECKPOINT_CHECKPOINT_BUILD_H
-#define CHECKPOINT_CHECKPOINT_BUILD_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -145,5 +144,3 @@ int named_check(named *names, int64_t n, const char *path, kv_err *e);
  * end of the file), memory. */
 int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,
                       kv_err *e);
-
-#endif

@@ -23,8 +23,7 @@
  * stands at path stays as it is until the commit, and remains whole if that fails; whoever has it
  * open may go on reading it. See base/file.h and base/folder_out.h for links, owners and modes.
  */
-#ifndef CHECKPOINT_CHECKPOINT_WRITE_H
-#define CHECKPOINT_CHECKPOINT_WRITE_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder_files.h"
@@ -75,5 +74,3 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e);
 
 /* Drops what was written. NULL is allowed. */
 void checkpoint_out_abandon(checkpoint_out *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Hashes of bytes that come in pieces: XXH3 of 128 bits by libxxhash, quick, for finding what
  * changed; SHA-256 by libcrypto, for finding what somebody changed on purpose. */
-#ifndef CHECKPOINT_DIGEST_H
-#define CHECKPOINT_DIGEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ int digest_bytes(digest_kind kind); /* 16 or 32 */
 /* A hash as lower-case hex: two digits a byte, and a NUL. */
 #define DIGEST_TEXT (2 * DIGEST_MAX + 1)
 void digest_text(char out[DIGEST_TEXT], digest_kind kind, const unsigned char *hash);
-
-#endif

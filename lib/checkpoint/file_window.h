@@ -7,8 +7,7 @@
  * calls file_window_fault, which puts zeros there and remembers it; in others they are read into a
  * buffer.
  */
-#ifndef CHECKPOINT_FILE_WINDOW_H
-#define CHECKPOINT_FILE_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ void file_window_close(file_window *w);
  * any window is made, tells that there is such a handler. */
 bool file_window_fault(const void *address);
 void file_window_handled(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* The files of a model's folder that hold no weights: configuration, tokenizer, licence. A folder
  * that is made of another one gets copies of them, or other tools could not open it. What is
  * copied, what is not, and what changes in config.json, stands at the head of folder_files.c. */
-#ifndef CHECKPOINT_FOLDER_FILES_H
-#define CHECKPOINT_FOLDER_FILES_H
+#pragma once
 
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
@@ -31,5 +30,3 @@ const char *folder_files_dtype(tensor_type t);
 /* Copies the files into the folder `to`, which holds none of these names. name: of that, for
  * messages. unsynced: nothing waits for the disk. Errors: io, memory, interrupted. */
 int folder_files_copy(folder_files *f, int to, const char *name, bool unsynced, kv_err *e);
-
-#endif

@@ -22,8 +22,7 @@
  * metadata, and lists of up to 64 of them JSON; longer lists, vocabularies mostly, and lists of
  * lists are left out, and so are those of a split model (below).
  */
-#ifndef CHECKPOINT_GGUF_H
-#define CHECKPOINT_GGUF_H
+#pragma once
 
 #include "checkpoint/checkpoint_build.h"
 
@@ -58,5 +57,3 @@ bool gguf_part_find(gguf_part *out, const char *name);
  * split.tensors.count, a name that does not lead to the other parts. Other errors: those of the
  * files. */
 int gguf_split_read(checkpoint *c, bool whole, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* The blocks of GGUF's quantised types as numbers: what each element is, the table in gguf_blocks.c
  * says. Every operation is one rounding in float32, in the order of the reference, gguf-py's
  * dequantize, so that results have its bits. */
-#ifndef CHECKPOINT_GGUF_BLOCKS_H
-#define CHECKPOINT_GGUF_BLOCKS_H
+#pragma once
 
 #include "checkpoint/tensor_type.h"
 
@@ -12,5 +11,3 @@ bool gguf_blocks_can(tensor_type t);
 
 /* The numbers of n whole blocks of such a type, which lie at any address. */
 void gguf_blocks_decode(float *restrict out, tensor_type t, const void *restrict data, int64_t n);
-
-#endif

@@ -54,8 +54,7 @@
  * size stays. GAP: of a file that is redirected to stdin no journal is looked for; the mark is
  * seen.
  */
-#ifndef CHECKPOINT_IN_PLACE_H
-#define CHECKPOINT_IN_PLACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -121,5 +120,3 @@ void in_place_forget(const char *path);
 /* The error for a file, called name, whose first 8 bytes are IN_PLACE_MARK although it was opened
  * as above: its journal is not there. Returns KV_E_FORMAT. */
 int in_place_lost(const char *name, kv_err *e);
-
-#endif

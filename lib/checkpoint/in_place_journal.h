@@ -35,8 +35,7 @@
  * "kvjourn1", which earlier versions wrote, is read too: a record has the old bytes before the new
  * ones, and there are no sums of keys.
  */
-#ifndef CHECKPOINT_IN_PLACE_JOURNAL_H
-#define CHECKPOINT_IN_PLACE_JOURNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,5 +122,3 @@ int journal_next(journal_reader *r, journal_record *record, bool *more, bool *wh
 int journal_check(journal_reader *r, bool *whole, kv_err *e);
 
 void journal_close(journal_reader *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* The names and locks of the files around a change in place, and the messages when they cannot
  * be had. Private to in_place.c and in_place_recover.c. */
-#ifndef CHECKPOINT_IN_PLACE_NAMES_H
-#define CHECKPOINT_IN_PLACE_NAMES_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e);
  * it can. */
 void in_place_hint_lost(const in_place_names *n, kv_err *e);
 void in_place_hint_kept(const in_place_names *n, kv_err *e);
-
-#endif

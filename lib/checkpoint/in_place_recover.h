@@ -1,6 +1,5 @@
 /* Ending a change in place that was cut short. Private to in_place.c. */
-#ifndef CHECKPOINT_IN_PLACE_RECOVER_H
-#define CHECKPOINT_IN_PLACE_RECOVER_H
+#pragma once
 
 #include "checkpoint/in_place_names.h"
 #include "checkpoint/in_place_redo.h"
@@ -25,5 +24,3 @@ int in_place_end(const in_place_names *n, in_place_target *t, journal_reader *r,
 
 /* Error: io, the removal may not last. */
 int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Writing places into a file, and doing what a complete journal says. Memory is bounded, whatever
  * the size of file and journal, and taken before the first byte changes. See in_place.h. */
-#ifndef CHECKPOINT_IN_PLACE_REDO_H
-#define CHECKPOINT_IN_PLACE_REDO_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ int in_place_copy(const in_place_target *t, const char *path, journal_reader *r,
 
 /* Waits until the writes are on the disk. Error: io. */
 int in_place_sync(const in_place_target *t, kv_err *e);
-
-#endif

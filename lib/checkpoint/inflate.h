@@ -1,7 +1,6 @@
 /* Data compressed by deflate, and CRC-32: what members of zip archives have. The library that does
  * it is zlib; in a build without it every function here that can fail does, and says so. */
-#ifndef CHECKPOINT_INFLATE_H
-#define CHECKPOINT_INFLATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n);
 /* The share of a piece with this CRC-32 in the CRC-32 of a whole in which `after` bytes follow
  * it. Shares are joined by exclusive or, so pieces can be added in any order. */
 uint32_t inflate_crc_shift(uint32_t crc, int64_t after);
-
-#endif

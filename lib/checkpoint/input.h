@@ -1,7 +1,6 @@
 /* The bytes of a file that is read from any place: a regular file, a file in memory, or a stream,
  * which is kept in a temporary file without a name. Several threads may read from one. */
-#ifndef CHECKPOINT_INPUT_H
-#define CHECKPOINT_INPUT_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -65,5 +64,3 @@ int64_t byte_reader_left(const byte_reader *r);
 int byte_reader_take(byte_reader *r, void *to, int64_t n, kv_err *e);
 
 void byte_reader_release(byte_reader *r);
-
-#endif

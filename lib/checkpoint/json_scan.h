@@ -8,8 +8,7 @@
  *             rc = json_scan_skip(&s);
  *     }
  */
-#ifndef CHECKPOINT_JSON_SCAN_H
-#define CHECKPOINT_JSON_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ int json_scan_skip(json_scan *s);
 
 /* Only blanks may follow. */
 int json_scan_end(json_scan *s);
-
-#endif

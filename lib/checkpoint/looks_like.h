@@ -1,6 +1,5 @@
 /* Recognises files that are no checkpoints, and says what to do with them. */
-#ifndef CHECKPOINT_LOOKS_LIKE_H
-#define CHECKPOINT_LOOKS_LIKE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int looks_like_folder(const char *path, kv_err *e);
 /* The same for a zip archive without arrays, by its members. An error always. */
 typedef enum zip_kind { ZIP_OTHER, ZIP_TORCH, ZIP_SCRIPT, ZIP_KERAS } zip_kind;
 int looks_like_zip(const input *in, zip_kind kind, kv_err *e);
-
-#endif

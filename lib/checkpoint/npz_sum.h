@@ -1,8 +1,7 @@
 /* The checksum of a member of an npz archive, which is known to be right once all of the member has
  * been read: by one thread or by several, in any order. Its data are counted in pieces; of each the
  * first one that reads it whole computes the checksum. */
-#ifndef CHECKPOINT_NPZ_SUM_H
-#define CHECKPOINT_NPZ_SUM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ bool npz_sum_known(npz_sum *s);
 
 /* Returns true if these are the bytes of a member: its header and then data of this checksum. */
 bool npz_sum_right(const npz_sum *s, uint32_t data_crc);
-
-#endif

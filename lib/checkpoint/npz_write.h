@@ -12,8 +12,7 @@
  * Members and archives beyond 2 GB have zip64's fields. Source of the format: PKWARE's APPNOTE.TXT
  * 6.3.10, and Python's zipfile for what is left open there.
  */
-#ifndef CHECKPOINT_NPZ_WRITE_H
-#define CHECKPOINT_NPZ_WRITE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ void npz_add(npz_entry *entry, const void *data, int64_t at, int64_t n);
 
 /* Writes headers and directory to a file, once all data were added. Error: io. */
 int npz_finish(npz_out *out, int fd, const char *path, kv_err *e);
-
-#endif

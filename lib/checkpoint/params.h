@@ -22,8 +22,7 @@
  * Version 1 (0xF993FAC8) has no storage type. Before it a record began with the number of axes, and
  * sizes had 4 bytes. Source: MXNet's src/ndarray/ndarray.cc and include/mxnet/tuple.h.
  */
-#ifndef CHECKPOINT_PARAMS_H
-#define CHECKPOINT_PARAMS_H
+#pragma once
 
 #include "base/buf.h"
 #include "checkpoint/checkpoint_build.h"
@@ -54,5 +53,3 @@ int params_save(const char *path, const char *const *names, bool has_names, int6
 int params_load(const checkpoint *c,
                 int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
                 kv_err *e);
-
-#endif

@@ -8,8 +8,7 @@
  * Containers may share values, so the tree is a graph, in which a container may even hold itself.
  * Source: CPython's Lib/pickletools.py, which describes each opcode.
  */
-#ifndef CHECKPOINT_PICKLE_H
-#define CHECKPOINT_PICKLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ pickle_ref pickle_item(const pickle *p, pickle_ref r, uint32_t i);
 
 /* Returns true if r is a text with these characters. */
 bool pickle_is_text(const pickle *p, pickle_ref r, const char *text);
-
-#endif

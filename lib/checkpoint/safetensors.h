@@ -24,8 +24,7 @@
  * Files are read through checkpoint.h: the whole header is checked, that is sizes, offsets, holes,
  * names, lengths.
  */
-#ifndef CHECKPOINT_SAFETENSORS_H
-#define CHECKPOINT_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -76,5 +75,3 @@ int safetensors_write(FILE *f, const char *path, const safetensors_item *items, 
 /* Appends the same bytes to out. name is for messages. Errors: the same but io. */
 int safetensors_print(buf *out, const char *name, const safetensors_item *items, int64_t n,
                       const checkpoint_text *metadata, int64_t nmetadata, kv_err *e);
-
-#endif

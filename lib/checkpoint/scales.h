@@ -5,8 +5,7 @@
  * A pair is known by names and by the type of the codes. A weight_scale beside a weight of BF16, or
  * without a weight, is a tensor like others. The table of names is in scales.c.
  */
-#ifndef CHECKPOINT_SCALES_H
-#define CHECKPOINT_SCALES_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -58,5 +57,3 @@ bool scales_block_size(int64_t block[2], const char *model);
 /* The error for what would take them for numbers: code dtype, with their names, and a hint for a
  * command that has --raw, or for one that has not. */
 int scales_refuse(const scales *s, bool has_raw, kv_err *e);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * weight_map says in which file each tensor is, total_size how many bytes all have together. Other
  * members are skipped: their text is not metadata of the tensors. */
-#ifndef CHECKPOINT_SHARD_INDEX_H
-#define CHECKPOINT_SHARD_INDEX_H
+#pragma once
 
 #include "checkpoint/checkpoint_build.h"
 
@@ -62,5 +61,3 @@ void shard_name(char out[SHARD_NAME_MAX], int64_t i, int64_t nshards);
 /* Appends the text of the index of tensors (i: the file of each), sorted by name here. total_bytes:
  * of all tensors. */
 void shards_index(buf *out, named *entries, int64_t n, int64_t nshards, int64_t total_bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* A checkpoint of several safetensors files: the shards that an index names, or all that a folder
  * has. They are read in the order of their names. A folder without any may have a model of PyTorch,
  * pytorch_model.bin or the shards of its index. */
-#ifndef CHECKPOINT_SHARDED_H
-#define CHECKPOINT_SHARDED_H
+#pragma once
 
 #include "checkpoint/checkpoint_build.h"
 
@@ -17,5 +16,3 @@ bool sharded_named(const char *path);
  * shard_index_read and of the files; format (a folder without such files, or with several indexes).
  */
 int sharded_read(checkpoint *c, const char *path, kv_err *e);
-
-#endif

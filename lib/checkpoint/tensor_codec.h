@@ -14,8 +14,7 @@
  * or -1; elements behind it may not be written. That is, for an integer, what is out of its range,
  * and nan; for BOOL all but 0 and 1 (nothing is rounded there); for F6 and F4, nan.
  */
-#ifndef CHECKPOINT_TENSOR_CODEC_H
-#define CHECKPOINT_TENSOR_CODEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e);
 /* To the memory of an array of tensor_type_dtype(t), where only U64 from 2^63 on, and bytes that
  * are no BOOL, do not fit. */
 int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* The data of tensors, block by block, in one form whatever the file: little-endian, row-major,
  * packed. */
-#ifndef CHECKPOINT_TENSOR_READER_H
-#define CHECKPOINT_TENSOR_READER_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -33,5 +32,3 @@ void tensor_reader_ahead(tensor_reader *r, int64_t i, int64_t end);
 /* To be called when the last block has been used, and before its results are believed: a file that
  * shrank meanwhile is an error, of code io. */
 int tensor_reader_check(const tensor_reader *r, kv_err *e);
-
-#endif

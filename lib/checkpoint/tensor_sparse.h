@@ -5,8 +5,7 @@
  *                of them; then the column of each value
  *
  * Indices are int64. Source: row_sparse and csr of MXNet's include/mxnet/ndarray.h. */
-#ifndef CHECKPOINT_TENSOR_SPARSE_H
-#define CHECKPOINT_TENSOR_SPARSE_H
+#pragma once
 
 #include "checkpoint/checkpoint_build.h"
 
@@ -23,5 +22,3 @@ int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void **data,
                        int64_t at, int64_t n, kv_err *e);
 
 void tensor_sparse_release(tensor_sparse *s);
-
-#endif

@@ -9,8 +9,7 @@
  * Source: the format page of safetensors, the OCP specifications of 8-bit floating point and of
  * microscaling formats, and for quantised types the sizes of blocks in GGUF's table.
  */
-#ifndef CHECKPOINT_TENSOR_TYPE_H
-#define CHECKPOINT_TENSOR_TYPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -129,5 +128,3 @@ bool npz_type_descr(tensor_type t, char *kind, int *width);
 
 /* What to do about elements of a descr that has no type here. */
 const char *npz_type_hint(const char *descr);
-
-#endif

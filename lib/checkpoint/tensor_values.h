@@ -2,8 +2,7 @@
  * narrow codes with scales beside them (scales.h). A decoded tensor has type F32, its name and
  * shape are those of the numbers, and tensor_reader.h gives them as it gives stored ones; so
  * whatever reads tensors knows nothing of codes. */
-#ifndef CHECKPOINT_TENSOR_VALUES_H
-#define CHECKPOINT_TENSOR_VALUES_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -32,5 +31,3 @@ bool tensor_values_has_scales(const checkpoint *c);
 /* The number of a hidden tensor that is not replaced by another one of its name, or -1:
  * checkpoint_load takes it. */
 int64_t tensor_values_find_hidden(const checkpoint *c, const char *name);
-
-#endif

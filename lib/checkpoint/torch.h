@@ -8,8 +8,7 @@
  * joined by dots. Sources: PyTorch's torch/serialization.py, torch/_utils.py and
  * torch/_weights_only_unpickler.py.
  */
-#ifndef CHECKPOINT_TORCH_H
-#define CHECKPOINT_TORCH_H
+#pragma once
 
 #include "checkpoint/zip.h"
 
@@ -34,5 +33,3 @@ void torch_release(torch_archive *a);
  * memory, format (malformed, or an object that only Python can make), name (there is no such part).
  */
 int torch_read(torch_archive *a, checkpoint *c, int file, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The calls and names in PyTorch's pickles, and their arguments. */
-#ifndef CHECKPOINT_TORCH_CALLS_H
-#define CHECKPOINT_TORCH_CALLS_H
+#pragma once
 
 #include "array/kv_array.h"
 #include "base/buf.h"
@@ -68,5 +67,3 @@ int torch_dicts_of(const pickle *p, pickle_ref ref, pickle_ref out[2]);
 
 /* Appends the part of a name that a key gives; false: it gives none. */
 bool torch_key_text(const pickle *p, pickle_ref key, buf *out);
-
-#endif

@@ -28,8 +28,7 @@
  * PK 6 7, which says where. Bytes may stand before the archive; offsets count from its begin or
  * from that of the file. Source: PKWARE's APPNOTE.TXT 6.3.10.
  */
-#ifndef CHECKPOINT_ZIP_H
-#define CHECKPOINT_ZIP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,5 +76,3 @@ typedef struct zip_member {
  * interrupted. */
 int zip_read(const checkpoint *c, int file, int (*each)(void *arg, const zip_member *m, kv_err *e),
              void *arg, kv_err *e);
-
-#endif

@@ -13,8 +13,7 @@
  *             ALL: nothing, because all elements of the block follow
  *   ...       the elements, in their order
  */
-#ifndef CPU_CHANGES_H
-#define CPU_CHANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ const char *changes_decode(changes_block *out, const char *from, const char *end
 
 /* to[at[i]] = from[i], for count elements. */
 void changes_scatter(void *to, const void *from, const uint16_t *at, int64_t count, int size);
-
-#endif

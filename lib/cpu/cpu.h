@@ -10,8 +10,7 @@
  * are too large to stay in a cache and are not read soon: to write a line the ordinary way it must
  * be read first. The bits are the same.
  */
-#ifndef CPU_CPU_H
-#define CPU_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -136,5 +135,3 @@ void quantise_decode(float *dst, const void *codes, quantise_code code, float th
  * sum. */
 void quantise_sum(float *dst, const float *sum, float *const *residual, const float *const *src,
                   int64_t nsrc, quantise_code code, float threshold, int64_t n, bool far);
-
-#endif

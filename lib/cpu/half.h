@@ -2,8 +2,7 @@
  *
  * float16 and bfloat16: narrowing rounds to nearest, half to even; nan stays nan with the leading
  * bits of its payload. */
-#ifndef CPU_HALF_H
-#define CPU_HALF_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -67,5 +66,3 @@ void small_pack_4(uint8_t *restrict data, const uint8_t *restrict codes, int64_t
 
 /* The first nan of n floats, or -1. */
 int64_t small_first_nan(const float *src, int64_t n);
-
-#endif

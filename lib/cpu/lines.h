@@ -1,6 +1,5 @@
 /* Sums and copies of whole lines of the cache, shared by the files of lib/cpu. */
-#ifndef CPU_LINES_H
-#define CPU_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void lines_copy(char *dst, const char *src, int64_t bytes);
 
 /* Other threads see stores that went past the caches in order only behind this. */
 void lines_fence(void);
-
-#endif

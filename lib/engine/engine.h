@@ -10,8 +10,7 @@
  * Operations that are ready run on the thread pool, larger priorities first. An operation may end
  * some of its uses early, so that others wait for one key of a call and not for all of them.
  */
-#ifndef ENGINE_ENGINE_H
-#define ENGINE_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -139,5 +138,3 @@ int64_t engine_pending(engine_var *var);
 
 /* The group of the operation that this thread runs, or NULL. */
 const engine_group *engine_running(void);
-
-#endif

@@ -9,8 +9,7 @@
  * when there is nothing to do, then sleep: an idle process uses no processor time. They are made at
  * the first use and end with the process; a child of fork makes its own.
  */
-#ifndef ENGINE_POOL_H
-#define ENGINE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ void pool_set_rest(bool (*rest)(const int *set, int64_t us), void (*end)(void));
 
 /* Sets the flag and does not touch it again. */
 void pool_signal(pool_flag *f);
-
-#endif

@@ -4,8 +4,7 @@
  * One thread of the process is the script's: the one that called script_set last. Waits of other
  * threads do not count, such as those of the threads of the pool.
  */
-#ifndef ENGINE_SCRIPT_WAIT_H
-#define ENGINE_SCRIPT_WAIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void script_let_go(void);
 
 /* In the child of a fork. */
 void script_after_fork(void);
-
-#endif

@@ -4,8 +4,7 @@
  * At the end the events are taken from all lanes. While no profile is taken a call of a store costs
  * one relaxed load and a branch: it gets the number 0 as an operation, which records no events.
  */
-#ifndef ENGINE_TRACE_H
-#define ENGINE_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), voi
 /* The number of events that were dropped in the taking that began last, because TRACE_EVENTS were
  * there already. */
 int64_t trace_left_out(void);
-
-#endif

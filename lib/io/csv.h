@@ -9,8 +9,7 @@
  * (22,5). Without a dtype numbers become float32,
  * and integers that it does not hold are refused.
  */
-#ifndef IO_CSV_H
-#define IO_CSV_H
+#pragma once
 
 #include <stdio.h>
 
@@ -96,5 +95,3 @@ int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *
  * that its first line names. f: NULL for a file that is not there. separator: of cells; path: for
  * messages. Errors: shape, dtype, io, memory. */
 int csv_rows_fit(FILE *f, const char *path, kv_array *a, char separator, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* What stands in the cells of a table besides plain numbers: texts, which become numbers, and
  * numbers in another notation; and hints at load(), with which they are read. */
-#ifndef IO_CSV_CELL_H
-#define IO_CSV_CELL_H
+#pragma once
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -67,5 +66,3 @@ void csv_hint_text_columns(buf *list, const csv_options *o, bool onehot);
  * are none) without the one that MORE sets. */
 void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const char *more,
                    const char *behind);
-
-#endif

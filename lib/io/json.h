@@ -9,8 +9,7 @@
  * Numbers are those of RFC 8259, rounded once from their text to the dtype. Where neither the file
  * nor the caller says a dtype, whole numbers that float32 does not hold are refused, as in csv.h.
  */
-#ifndef IO_JSON_H
-#define IO_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ bool json_numbers(kv_array **out, const char *text, size_t n, kv_dtype dtype, bo
  * zero before other digits, digits on both sides of a point. 0: none, or what follows would belong
  * to it (012, 1., 2.e3). */
 size_t json_number_length(const char *text, size_t n);
-
-#endif

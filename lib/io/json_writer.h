@@ -9,8 +9,7 @@
  * Every function takes the name of the field; it is NULL for an item of a list, and for the value
  * that is the whole text. The writer puts commas. Running out of memory is remembered by the buf.
  */
-#ifndef IO_JSON_WRITER_H
-#define IO_JSON_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ buf *json_field(json_writer *w, const char *name);
  * shortest text that read as a double and rounded to the width gives x. */
 int json_int_text(char *out, int64_t x);
 int json_float_text(char *out, double x, num_width width);
-
-#endif

@@ -15,8 +15,7 @@
  * checkpoint of one tensor. Version 1.0, <, row-major is written, byte for byte what numpy.save
  * writes. bfloat16 has no descr of its own.
  */
-#ifndef IO_NPY_H
-#define IO_NPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ int npy_cut(const char *name, const char *within, int64_t missing, int64_t n, kv
 /* Appends the header that numpy.save writes, byte for byte. kind and width as above. Error: memory.
  */
 int npy_header_print(buf *out, char kind, int width, int ndim, const int64_t *shape, kv_err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* Arrays as text: as numpy prints them (versions 1.14 to 2.1), its repr, the older style of the
  * tutorials (numpy 1.13), and as mx.np of MXNet 1.9.1 does, which is numpy's with two differences:
  * it omits float32, and names a context that is no CPU. */
-#ifndef IO_PRINT_H
-#define IO_PRINT_H
+#pragma once
 
 #include "array/kv_array.h"
 #include "base/buf.h"
@@ -30,5 +29,3 @@ print_style print_style_default(void);
 
 /* Appends a without a newline at the end. Waits for what writes a. */
 int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* One element at a time, between its bytes, numbers of the host, and text. Files and printing are
  * made of these. */
-#ifndef IO_SCALAR_H
-#define IO_SCALAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
 
 /* The option of load() for a whole number that float32 does not hold: the dtype that does. */
 const char *scalar_dtype_option(const char *text, size_t n);
-
-#endif

@@ -2,8 +2,7 @@
  * arena of the text it came from, and its texts are interned there. No expression is higher than
  * AST_MAX_HEIGHT and blocks nest at most PARSE_MAX_DEPTH deep (lang/parse.h), so that all who walk
  * trees may recurse. */
-#ifndef LANG_AST_H
-#define LANG_AST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -142,5 +141,3 @@ typedef struct rule_ast {
 
 /* Adds a copy of p, in a. False: no memory. */
 bool rule_add_param(rule_ast *r, const rule_param *p, arena *a, kv_err *e);
-
-#endif

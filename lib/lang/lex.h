@@ -9,8 +9,7 @@
  * lines without one was printed there, and is a blank, too. So is a report of an error outside
  * brackets, in any text.
  */
-#ifndef LANG_LEX_H
-#define LANG_LEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -145,5 +144,3 @@ static inline bool lex_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
-
-#endif

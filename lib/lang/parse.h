@@ -9,8 +9,7 @@
  * separate values: a `-` or `+` with a blank before it and none after begins a new value, and so do
  * `(`, `[` and `@` behind a blank.
  */
-#ifndef LANG_PARSE_H
-#define LANG_PARSE_H
+#pragma once
 
 #include <string.h>
 
@@ -403,5 +402,3 @@ bool parse_is_constant(const char *word, size_t n, double *value);
 
 /* Returns true if a variable may be called text, which is neither of the two. */
 bool parse_is_new_name(const char *text);
-
-#endif

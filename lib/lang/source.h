@@ -1,7 +1,6 @@
 /* A text that is parsed, and where it came from. Places are byte offsets into it; lines and columns
  * are worked out only when a message needs them. */
-#ifndef LANG_SOURCE_H
-#define LANG_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ int source_err(const source *s, uint32_t pos, uint32_t end, kv_err *e, kv_code c
 
 /* Adds the place to an error that has none. */
 void source_at(const source *s, uint32_t pos, uint32_t end, kv_err *e);
-
-#endif

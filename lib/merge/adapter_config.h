@@ -1,6 +1,5 @@
 /* adapter_config.json, which PEFT writes beside the tensors of a low-rank adapter. */
-#ifndef MERGE_ADAPTER_CONFIG_H
-#define MERGE_ADAPTER_CONFIG_H
+#pragma once
 
 #include "kv_err.h"
 
@@ -11,5 +10,3 @@
  * more than a product: DoRA, other ranks for some keys, transposed weights, repeated layers; those
  * that are not for the base as it is, such as PiSSA's); memory. */
 int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e);
-
-#endif

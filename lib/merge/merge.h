@@ -9,8 +9,7 @@
  *
  * The bits are the same for any number of threads, and whatever files the tensors stand in.
  */
-#ifndef MERGE_MERGE_H
-#define MERGE_MERGE_H
+#pragma once
 
 #include "checkpoint/checkpoint_write.h"
 #include "kv_array.h"
@@ -61,5 +60,3 @@ int merge_check(const merge *m, kv_err *e);
  * first element is told; a number that does not fit its type); unsupported (the factors of all
  * adapters for a key are more than can be held). On failure what stands at path is as it was. */
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e);
-
-#endif

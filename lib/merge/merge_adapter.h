@@ -1,6 +1,5 @@
 /* Low-rank adapters: the two matrices, lora_A and lora_B, that an adapter has for a key. */
-#ifndef MERGE_MERGE_ADAPTER_H
-#define MERGE_MERGE_ADAPTER_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -38,5 +37,3 @@ int64_t merge_adapter_bytes(const checkpoint *adapter, merge_factors f, bool wid
 /* Reads the matrices into memory of merge_adapter_bytes. Errors: those of tensor_read. */
 int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapter, merge_factors f,
                        bool wide, kv_err *e);
-
-#endif

@@ -5,8 +5,7 @@
  * A number is the result of a reduction over all elements of a key: a sum, a largest or smallest
  * term, or a selected one (merge_select.h). One pass makes it, later ones read it.
  */
-#ifndef MERGE_MERGE_JOB_H
-#define MERGE_MERGE_JOB_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -170,5 +169,3 @@ int merge_plans_check(merge_plans *p, kv_err *e);
  * of adapters, one each, a < 0 where one lacks the key. Errors: those of merge_rule_make and
  * merge_plan_make. */
 int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, kv_err *e);
-
-#endif

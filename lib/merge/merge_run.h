@@ -6,8 +6,7 @@
  * of float32 on the way: (-3e38 + -3e38) / 2. Then the key is merged again, all of it, in float64.
  * If that does not help any element, as with 1 / 0, it is merged as before, and they are counted as
  * lost. */
-#ifndef MERGE_MERGE_RUN_H
-#define MERGE_MERGE_RUN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -77,5 +76,3 @@ void merge_batch_release(merging *r);
 
 /* Handles a piece of an active job: the callback of walk.h. arg: the merging. */
 int merge_piece_handle(void *arg, const walk_piece *p, int worker, kv_err *e);
-
-#endif

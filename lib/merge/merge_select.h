@@ -8,8 +8,7 @@
  * whatever the sample was: when the place lies outside of the range, another sweep follows over the
  * rest.
  */
-#ifndef MERGE_MERGE_SELECT_H
-#define MERGE_MERGE_SELECT_H
+#pragma once
 
 #include "base/kv_err.h"
 #include "vm/plan.h"
@@ -49,5 +48,3 @@ double merge_select_next(const merge_select *s);
  * chunk's terms. */
 int64_t merge_select_cut(const merge_select *s, int64_t chunk);
 int64_t merge_select_cut_in(const merge_select *s, const void *terms, int64_t n);
-
-#endif

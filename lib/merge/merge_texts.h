@@ -1,6 +1,5 @@
 /* The merges of src/merges, as texts by their names. */
-#ifndef MERGE_MERGE_TEXTS_H
-#define MERGE_MERGE_TEXTS_H
+#pragma once
 
 #include "base/kv_err.h"
 
@@ -17,5 +16,3 @@ const merge_text *merge_text_find(const char *name);
 
 /* Hints which merges a word that names none may have meant, or nothing. */
 void merge_text_suggest(const char *word, kv_err *e);
-
-#endif

@@ -20,8 +20,7 @@
  * Data are compressed by zstd. In a build without it every function here fails with code
  * unsupported. The same A and B give the same bytes for every number of threads.
  */
-#ifndef PATCH_PATCH_H
-#define PATCH_PATCH_H
+#pragma once
 
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
@@ -117,5 +116,3 @@ int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t
  * at path. Errors: assert (they do not join: see `wrong`); format; those of checkpoint_out_open. */
 int patch_join(const char *path, patch *const *patches, int n, const patch_options *o,
                patch_summary *made, patch_misfits *wrong, kv_err *e);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A key of the result begins with the tensor of A, or with the last patch that holds all of it, and
  * every later patch that changes it is a layer over that. */
-#ifndef PATCH_PATCH_CHAIN_H
-#define PATCH_PATCH_CHAIN_H
+#pragma once
 
 #include "checkpoint/digest.h"
 #include "patch/patch_open.h"
@@ -66,5 +65,3 @@ int patch_maker_end(patch_maker *m, const patch_chain_key *k, bool checked, kv_e
  * in the order of numbers is returned. worker: as that of pool_run. Errors also: interrupted. */
 int patch_each(int64_t n, int (*run)(void *arg, int64_t i, int worker, kv_err *e), void *arg,
                kv_err *e);
-
-#endif

@@ -41,8 +41,7 @@
  * What comes out is always compared with B's hashes. A patch that is joined to others makes nothing
  * that could be compared, so chunks have sums of their own.
  */
-#ifndef PATCH_PATCH_FORMAT_H
-#define PATCH_PATCH_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -122,5 +121,3 @@ static inline bool varint_take(varint_reader *r, int64_t *n)
     }
     return false;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The keys of a patch: what it changes, and the hashes of both sides. patch_format.h describes the
  * bytes. */
-#ifndef PATCH_PATCH_INDEX_H
-#define PATCH_PATCH_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -78,5 +77,3 @@ int patch_index_parse(patch_index *x, const void *text, int64_t n, const void *h
 
 /* Counts, without the bytes. */
 void patch_index_summarise(const patch_index *x, patch_summary *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* An open patch, for the functions that apply and join patches, and cursors over its changes. */
-#ifndef PATCH_PATCH_OPEN_H
-#define PATCH_PATCH_OPEN_H
+#pragma once
 
 #include <string.h>
 
@@ -67,5 +66,3 @@ int patch_cursor_lay(patch_cursor *c, void *block, unsigned char *marks, int64_t
 /* All blocks were asked for. Error: format (chunks are left, or fewer units than the index says
  * were in them). */
 int patch_cursor_end(patch_cursor *c, kv_err *e);
-
-#endif

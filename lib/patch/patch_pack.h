@@ -10,8 +10,7 @@
  * The chunks of a key depend only on its changes and its blocks. One thread at a time may use a
  * packer.
  */
-#ifndef PATCH_PATCH_PACK_H
-#define PATCH_PATCH_PACK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ static inline bool patch_spool_wants(const buf *out)
  * *bytes: of the file. Errors: those of checkpoint_out_open; value (the index is too large). */
 int patch_write(const char *path, const patch_index *x, patch_spool *s, const patch_options *o,
                 int64_t *bytes, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Compression by zstd. The library is optional: in a build without it every function here that can
  * fail does, and says so. */
-#ifndef PATCH_PATCH_ZSTD_H
-#define PATCH_PATCH_ZSTD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int6
 /* Decompresses one frame of n bytes. Returns 0 unless it is whole and becomes exactly `bytes`
  * bytes. */
 int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int64_t n);
-
-#endif

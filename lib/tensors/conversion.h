@@ -6,8 +6,7 @@
  * and what is out of range into an integer, nan into F6 and F4, all but 0 and 1 into BOOL. A float
  * that is too large for a float becomes what tensor_codec.h says.
  */
-#ifndef TENSORS_CONVERSION_H
-#define TENSORS_CONVERSION_H
+#pragma once
 
 #include "checkpoint/checkpoint_write.h"
 #include "tensors/losses.h"
@@ -50,5 +49,3 @@ int conversion_run(const conversion *c, const char *path, const checkpoint_out_o
  * those of the inputs and of set. */
 int conversion_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
                      bool drop, const checkpoint_text *set, int64_t nset, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The comparison of one piece of two tensors, and the sums that pieces are joined by. tensor_diff.h
  * says when two elements are equal. */
-#ifndef TENSORS_DIFF_PIECE_H
-#define TENSORS_DIFF_PIECE_H
+#pragma once
 
 #include "tensors/tensor_diff.h"
 #include "tensors/walk.h"
@@ -46,5 +45,3 @@ void diff_scaled(diff_sums *p, const diff_scales *s, const tensor_type *t, const
 
 /* Adds those of p, a later piece of the same tensors, to all. */
 void diff_join(diff_sums *all, const diff_sums *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* What an output lost: numbers of its keys that its types could not hold (tensor_loss of
  * checkpoint/tensor_codec.h), counted while it is written; and how messages name such numbers. */
-#ifndef TENSORS_LOSSES_H
-#define TENSORS_LOSSES_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -31,5 +30,3 @@ void tensor_words_number(buf *out, tensor_type type, const void *data, int64_t i
 
 /* Appends "[2, 5]", where an element of t is; "[]" of a scalar. */
 void tensor_words_place(buf *out, const tensor_info *t, int64_t element);
-
-#endif

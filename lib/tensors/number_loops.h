@@ -5,8 +5,7 @@
  * so on, in their order, whatever the vectors of the processor, so their bits are the same
  * everywhere. They are sums of deviations from a number near the mean, and of their squares.
  */
-#ifndef TENSORS_NUMBER_LOOPS_H
-#define TENSORS_NUMBER_LOOPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes);
  * zeros are 0. And the largest distance of n pairs of such integers. */
 void diff_order(int64_t *out, const void *codes, int64_t n, int bits, int bytes);
 uint64_t diff_farthest(const void *a, const void *b, int64_t n, int bits, int bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* New names by substitution: s/RE/TO/, with the regular expressions of texts. */
-#ifndef TENSORS_RENAME_H
-#define TENSORS_RENAME_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -18,5 +17,3 @@ void renaming_free(renaming *r); /* NULL is allowed */
  * it stays, else 1, or 2 where g would replace more. Errors: memory, value (a limit
  * of the search), interrupted. */
 int renaming_apply(renaming *r, const char *name, buf *out, int *matches, kv_err *e);
-
-#endif

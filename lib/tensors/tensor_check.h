@@ -1,6 +1,5 @@
 /* Looking through tensors for values that a training or a broken copy leaves behind. */
-#ifndef TENSORS_TENSOR_CHECK_H
-#define TENSORS_TENSOR_CHECK_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -18,5 +17,3 @@ typedef struct tensor_values {
 int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *numbers, int64_t n,
                      void (*progress)(void *arg, int64_t done, int64_t all), void *progress_arg,
                      kv_err *e);
-
-#endif

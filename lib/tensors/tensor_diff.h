@@ -11,8 +11,7 @@
  * bits do not depend on threads. They are float64, but for the squares of BF16 that are the same
  * on both sides, which are added by twos in float32: the cosine is off by less than 2^-24.
  */
-#ifndef TENSORS_TENSOR_DIFF_H
-#define TENSORS_TENSOR_DIFF_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -66,5 +65,3 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
  * those of another shape or dtype, then the largest in the order of the options. 0: they are
  * alike. */
 int tensor_diff_order(const tensor_difference *x, const tensor_difference *y);
-
-#endif

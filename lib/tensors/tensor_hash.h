@@ -1,6 +1,5 @@
 /* Hashes of tensors: the same wherever a tensor stands, in files of any format or in shards. */
-#ifndef TENSORS_TENSOR_HASH_H
-#define TENSORS_TENSOR_HASH_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/map.h"
@@ -49,5 +48,3 @@ typedef struct hash_list {
 int hash_list_read(hash_list *list, const char *path, kv_err *e);
 
 void hash_list_release(hash_list *list);
-
-#endif

@@ -1,7 +1,6 @@
 /* Numbers that lie in memory, into an output: in pieces on all threads, each in the type that the
  * output has for the tensor. */
-#ifndef TENSORS_TENSOR_PUT_H
-#define TENSORS_TENSOR_PUT_H
+#pragma once
 
 #include "checkpoint/checkpoint_write.h"
 #include "tensors/losses.h"
@@ -12,5 +11,3 @@
  * not complete, and the output can only be abandoned. Errors: io, memory, interrupted. */
 int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data, tensor_type from,
                int64_t n, losses *lost, int64_t *wrong, kv_err *e);
-
-#endif

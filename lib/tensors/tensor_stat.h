@@ -7,8 +7,7 @@
  * the relative error of the variance of a piece of 2^17 elements is below 2^17 * 2^-52 in the worst
  * case, and each piece that is joined adds a few 2^-53.
  */
-#ifndef TENSORS_TENSOR_STAT_H
-#define TENSORS_TENSOR_STAT_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -33,5 +32,3 @@ bool tensor_stat_can(tensor_type t);
  * those of a walk. */
 int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_t n,
                  void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e);
-
-#endif

@@ -9,8 +9,7 @@
  * of each, that is the same elements, whatever its types are. It asks between pieces whether to end
  * early, and tells its progress.
  */
-#ifndef TENSORS_WALK_H
-#define TENSORS_WALK_H
+#pragma once
 
 #include "checkpoint/tensor_reader.h"
 
@@ -69,5 +68,3 @@ typedef struct walk {
  * buffers of block_bytes instead. Errors: those of tensor_read and of piece, memory, interrupted.
  */
 int walk_run(const walk *w, kv_err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * Compilers of GPUs read this file too, as a part of each rule (cuda/rule_element.cuh), so it
  * includes nothing there and has its own names for the types. A function of
  * double has a plain name, one of float ends in f, one of 64-bit integers in i. */
-#ifndef VM_ARITH_H
-#define VM_ARITH_H
+#pragma once
 
 #ifdef KV_DEVICE
 #define ARITH KV_DEVICE
@@ -112,5 +111,3 @@ ARITH_DIVISION(float, f)
 
 ARITH_FLOAT(double, )
 ARITH_FLOAT(float, f)
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Compilers of GPUs read this file too, behind vm/arith.h.
  */
-#ifndef VM_CURVE_H
-#define VM_CURVE_H
+#pragma once
 
 #ifndef KV_DEVICE
 #include "vm/arith.h"
@@ -262,5 +261,3 @@ ARITH float curve_asinf(float x)
     float near_one = 0x1.921fb6p+0f - (2 * (root + root * terms) + 0x1.777a5cp-25f);
     return y > 0.5f ? copysignf(near_one, x) : x + x * terms;
 }
-
-#endif

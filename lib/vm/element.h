@@ -1,7 +1,6 @@
 /* The table of functions that host numbers, expressions and rules share, and the operations of
  * programs that the operators of the syntax become. */
-#ifndef VM_ELEMENT_H
-#define VM_ELEMENT_H
+#pragma once
 
 #include "lang/ast.h"
 #include "vm/program.h"
@@ -82,5 +81,3 @@ bool element_holds(kv_dtype dtype, int64_t x);
 
 /* Returns true if x is whole and fits into 64 bits; then *out is it. */
 bool element_is_whole(double x, int64_t *out);
-
-#endif

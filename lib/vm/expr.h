@@ -16,8 +16,7 @@
  * - none stands for "no bound" in clip, and nowhere else.
  * Shapes are broadcast as numpy does.
  */
-#ifndef VM_EXPR_H
-#define VM_EXPR_H
+#pragma once
 
 #include "kv_array.h"
 #include "lang/ast.h"
@@ -41,5 +40,3 @@ typedef struct expr_leaf {
  * wrong number of arguments), memory, interrupted (base/stop.h); what reading the arrays gives. */
 int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nleaves,
               const source *src, kv_err *e);
-
-#endif

@@ -6,8 +6,7 @@
  * number (dtype). Any number divided by 0 is an error too, as in Python. none equals none; any
  * other comparison with it is false; -none is none.
  */
-#ifndef VM_HOST_H
-#define VM_HOST_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -79,5 +78,3 @@ int host_format_field(buf *out, host x, const char *spec, kv_err *e);
 
 /* Appends x as print shows it: True, None, 7, 0.1; a text as it is, or quoted when repr is set. */
 void host_print(buf *out, host x, bool repr);
-
-#endif

@@ -11,8 +11,7 @@
  * The loops are compiled several times, for what the processor can do; the results are the same
  * bits (of nans only that they are nans).
  */
-#ifndef VM_KERNEL_H
-#define VM_KERNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -118,5 +117,3 @@ const kernel_table *kernel_best(void);
 
 /* The i-th table that it can use, slowest first, or NULL behind the last. */
 const kernel_table *kernel_tables(int i);
-
-#endif

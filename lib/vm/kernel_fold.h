@@ -1,6 +1,5 @@
 /* The loops of reductions, in float64: of plans by steps (vm/plan_grid.h), and of merges. */
-#ifndef VM_KERNEL_FOLD_H
-#define VM_KERNEL_FOLD_H
+#pragma once
 
 #include "vm/plan.h"
 
@@ -33,5 +32,3 @@ double kernel_fold_chunk(plan_fold fold, prog_type type, const void *x, int64_t 
 
 /* to[j] joined with x[j], for n numbers. */
 void kernel_fold_each(plan_fold fold, prog_type type, double *to, const void *x, int64_t n);
-
-#endif

@@ -12,8 +12,7 @@
  * writes arrays of that dtype. Its sums, largest, smallest and selected numbers are those of whole
  * arrays, and whoever runs it makes them: see plan_fold.
  */
-#ifndef VM_MERGE_H
-#define VM_MERGE_H
+#pragma once
 
 #include "lang/ast.h"
 #include "lang/source.h"
@@ -107,5 +106,3 @@ void merge_plan_release(merge_plan *p); /* zeroed is allowed */
 int merge_lists_write(rule_ast **out, const rule_ast *r, const source *s, merge_form form,
                       const char *const *names, const char *const *texts, int n, arena *a,
                       kv_err *e);
-
-#endif

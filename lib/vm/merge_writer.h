@@ -5,8 +5,7 @@
  * shared where a value is used twice. The first failure stays in rc: everything after it gives
  * NULL, or nothing.
  */
-#ifndef VM_MERGE_WRITER_H
-#define VM_MERGE_WRITER_H
+#pragma once
 
 #include "base/mem.h"
 #include "vm/merge.h"
@@ -127,5 +126,3 @@ const ast *merge_put_named(list_writer *w, const ast *at, const ast *is);
 
 /* Refuses a list that holds lists. */
 bool merge_are_single(list_writer *w, const ast *at, list_value list);
-
-#endif

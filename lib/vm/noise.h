@@ -15,8 +15,7 @@
  *
  * Compilers of GPUs read this file too, behind vm/curve.h.
  */
-#ifndef VM_NOISE_H
-#define VM_NOISE_H
+#pragma once
 
 #ifndef KV_DEVICE
 #include "base/philox_rounds.h"
@@ -74,5 +73,3 @@ ARITH float noise_normal(arith_bits seed, arith_bits draw, arith_bits element)
     noise_pair(second ? x.word[2] : x.word[0], second ? x.word[3] : x.word[1], &even, &odd);
     return quarter & 1 ? odd : even;
 }
-
-#endif

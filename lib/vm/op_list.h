@@ -10,8 +10,7 @@
  *
  * Comparisons, logic, isfinite and isnan stand together, since prog_build.c asks for them by range.
  */
-#ifndef VM_OP_LIST_H
-#define VM_OP_LIST_H
+#pragma once
 
 /* clang-format off */
 /* a, b, c are of one type t; comparisons, logic, isfinite and isnan give 1 or 0 in t.
@@ -103,5 +102,3 @@
     X(KERNEL_COPY,       copy,       F, _, I, 1, NONE, "a", a) \
     X(KERNEL_FILL,       fill,       F, _, I, 0, NONE, "k0", k0)
 /* clang-format on */
-
-#endif

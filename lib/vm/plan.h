@@ -20,8 +20,7 @@
  * Sums: in element order within blocks of PLAN_CHUNK consecutive elements, then the results of the
  * blocks from left to right.
  */
-#ifndef VM_PLAN_H
-#define VM_PLAN_H
+#pragma once
 
 #include "vm/prog_numbers.h"
 #include "vm/program.h"
@@ -203,5 +202,3 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
 
 /* Returns true if plan_run itself spreads the work of arrays with size elements over the pool. */
 bool plan_is_parallel(int64_t size);
-
-#endif

@@ -6,8 +6,7 @@
  * computed of such numbers is a launch too, so they stay on the device and the host waits for
  * nothing.
  */
-#ifndef VM_PLAN_GPU_H
-#define VM_PLAN_GPU_H
+#pragma once
 
 #include "array/gpu_list.h"
 #include "vm/plan.h"
@@ -36,5 +35,3 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
  * and memory it uses. Items with some rows, or whose plan works by rows, have elements. Errors:
  * memory, those of the device. */
 int plan_gpu_run(gpu_list *l, int id, const plan_gpu_item *items, int64_t n, kv_err *e);
-
-#endif

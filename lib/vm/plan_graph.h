@@ -1,7 +1,6 @@
 /* The graph that a rule becomes, before plans are made of it: what plans add to the operations of
  * programs, and how nodes are gone through. */
-#ifndef VM_PLAN_GRAPH_H
-#define VM_PLAN_GRAPH_H
+#pragma once
 
 #include "vm/plan.h"
 #include "vm/prog.h"
@@ -67,5 +66,3 @@ static inline bool plan_graph_waits(const node *n)
 {
     return n->op >= NODE_SUM;
 }
-
-#endif

@@ -16,8 +16,7 @@
  * from the first to the last; the parts depend on the extent alone, so that the number of threads
  * changes nothing.
  */
-#ifndef VM_PLAN_GRID_H
-#define VM_PLAN_GRID_H
+#pragma once
 
 #include "vm/plan_pass.h"
 #include "vm/plan_work.h"
@@ -44,5 +43,3 @@ int64_t plan_grid_bytes(const plan *p, int workers);
 
 /* All steps over the arrays of s. */
 void plan_grid_run(shared *s, char *memory);
-
-#endif

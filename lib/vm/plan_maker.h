@@ -1,8 +1,7 @@
 /* The making of plans from inside: plan_levels.c decides in which pass each node of a rule's graph
  * is computed, plan_make.c writes the programs.
  */
-#ifndef VM_PLAN_MAKER_H
-#define VM_PLAN_MAKER_H
+#pragma once
 
 #include "vm/plan_graph.h"
 #include "vm/plan_pass.h"
@@ -96,5 +95,3 @@ int plan_levels_terms(const plan_maker *m, int64_t i, int32_t level, bool *squar
 
 /* Chooses the values that an earlier pass keeps for later ones. */
 void plan_levels_keep(plan_maker *m);
-
-#endif

@@ -1,6 +1,5 @@
 /* Plans from inside, shared by plan_make.c (from graph to passes) and the files that run them. */
-#ifndef VM_PLAN_PASS_H
-#define VM_PLAN_PASS_H
+#pragma once
 
 #include "vm/plan.h"
 #include "vm/prog.h"
@@ -87,5 +86,3 @@ static inline const uint64_t *plan_pool_of(const plan_arrays *a, const prog *of)
 
 /* Where the address of the key's array behind a slot stands in a; NULL: there is none. */
 void *const *plan_array_of(const plan_arrays *a, int slot);
-
-#endif

@@ -53,8 +53,7 @@
  *         b0 += v0;
  *     }
  */
-#ifndef VM_PLAN_TEXT_H
-#define VM_PLAN_TEXT_H
+#pragma once
 
 #include "vm/plan.h"
 
@@ -105,5 +104,3 @@ void plan_text_fill(double *words, const plan *p, int kernel, const plan_arrays 
 
 /* Returns true if the words are the same for all keys. */
 bool plan_text_is_shared(const plan *p, int kernel);
-
-#endif

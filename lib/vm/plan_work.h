@@ -1,6 +1,5 @@
 /* A run of a plan from inside: its memory, and one chunk of a pass. */
-#ifndef VM_PLAN_WORK_H
-#define VM_PLAN_WORK_H
+#pragma once
 
 #include "base/mem.h"
 #include "vm/plan_pass.h"
@@ -117,5 +116,3 @@ void plan_rows_run(shared *s);
 /* The address at which the number of a row is read, or written; NULL when the row has none. k: its
  * number among the present rows, or -1: such a row keeps its states. */
 char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64_t k, size_t bytes);
-
-#endif

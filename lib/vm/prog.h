@@ -5,8 +5,7 @@
  * among the earlier ones when it is added (so that equal ones are one node); then tiles, which
  * cover the live nodes with instructions; then places for their results.
  */
-#ifndef VM_PROG_H
-#define VM_PROG_H
+#pragma once
 
 #include "vm/kernel.h"
 #include "vm/prog_numbers.h"
@@ -177,5 +176,3 @@ void prog_run_whole(const prog *p, const uint64_t *pool, void *const *arrays, co
  * registers share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused
  * loop, 4 KB 0.80, 8 KB 0.74, 16 KB 0.65. */
 #define PROG_REG_BYTES 2048
-
-#endif

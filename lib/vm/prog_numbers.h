@@ -10,8 +10,7 @@
  *
  * A number is counted from 1: 0 stands for a literal.
  */
-#ifndef VM_PROG_NUMBERS_H
-#define VM_PROG_NUMBERS_H
+#pragma once
 
 #include "vm/kernel.h"
 #include "vm/program.h"
@@ -75,5 +74,3 @@ void prog_number_put(void *to, prog_type type, prog_number x);
 
 /* Returns true if a number is not 0; a nan is not. */
 bool prog_number_truth(prog_number x, prog_type type);
-
-#endif

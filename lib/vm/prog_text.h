@@ -14,8 +14,7 @@
  *     const float v1 = …;
  *     const float v2 = (float)(v0*k0 + v1*k1);
  */
-#ifndef VM_PROG_TEXT_H
-#define VM_PROG_TEXT_H
+#pragma once
 
 #include "vm/program.h"
 
@@ -41,5 +40,3 @@ void prog_text_fill(double *words, const prog *p, const uint64_t *pool); /* NULL
 /* A dtype as a type of kernel_element.cuh, and the type of its elements. */
 const char *prog_text_tag(kv_dtype dtype);
 const char *prog_text_item(kv_dtype dtype);
-
-#endif

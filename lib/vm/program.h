@@ -6,8 +6,7 @@
  * the arrays in blocks that stay in the L1 cache. Every written operation is one IEEE rounding in
  * its type; fused instructions save passes over memory, never a rounding.
  */
-#ifndef VM_PROGRAM_H
-#define VM_PROGRAM_H
+#pragma once
 
 #include "array/kv_array.h"
 #include "base/buf.h"
@@ -108,5 +107,3 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 /* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead, unless
  * the program is one instruction, for whose arrays the processor asks by itself. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
-
-#endif

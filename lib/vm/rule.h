@@ -11,8 +11,7 @@
  * The printed text of a rule has gaps for arrays: they are known when the plan has run, which
  * leaves copies of them as they were at the place of the `print`.
  */
-#ifndef VM_RULE_H
-#define VM_RULE_H
+#pragma once
 
 #include "base/suggest.h"
 #include "lang/ast.h"
@@ -198,5 +197,3 @@ rule_cut rule_cuts(const rule_ast *r);
 
 /* The first place that reads a name, or NULL. */
 const ast *rule_reader(const rule_ast *r, const char *name);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * A rule that prints, or makes texts of inputs, is run for each push: such an update has no case.
  */
-#ifndef VM_RULE_CASE_H
-#define VM_RULE_CASE_H
+#pragma once
 
 #include "vm/rule_run.h"
 
@@ -121,5 +120,3 @@ void rule_case_branch(rule_run *r, host x);
 
 /* v, the constant that x is among elements, which varies with x. */
 prog_value rule_case_give(rule_run *r, host x, prog_value v);
-
-#endif

@@ -3,8 +3,7 @@
  * A name that holds an element anywhere in a rule holds one everywhere, so which names do is found
  * once for the whole rule, before anything runs.
  */
-#ifndef VM_RULE_ENV_H
-#define VM_RULE_ENV_H
+#pragma once
 
 #include "base/mem.h"
 #include "lang/ast.h"
@@ -68,5 +67,3 @@ bool rule_env_is_one(const rule_env *env, const ast *node);
 /* Returns true if a statement is an `if` whose condition is known only after the arrays are read:
  * both its blocks are computed, and what they give to a name is chosen between. */
 bool rule_env_is_late_if(const rule_env *env, const ast *node);
-
-#endif

@@ -6,8 +6,7 @@
  * The statements are those that GPUs get (prog_text.h); cuda/rule_element.cuh has the same names.
  * A loop is compiled for what the processor can do, as kernels are.
  */
-#ifndef VM_RULE_LOOP_H
-#define VM_RULE_LOOP_H
+#pragma once
 
 #include <math.h>
 
@@ -75,5 +74,3 @@
 
 #define LOOP(name, ...)     LOOP_EACH(LOOP_FOR, name, __VA_ARGS__)
 #define LOOP_SUM(name, ...) LOOP_EACH(LOOP_SUM_FOR, name, __VA_ARGS__)
-
-#endif

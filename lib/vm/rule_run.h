@@ -1,7 +1,6 @@
 /* One run of a rule from inside: what its files share. rule_host.c computes host values,
  * rule_element.c makes elements operations of a program, rule.c goes through the statements. */
-#ifndef VM_RULE_RUN_H
-#define VM_RULE_RUN_H
+#pragma once
 
 #include "vm/element.h"
 #include "vm/rule.h"
@@ -79,5 +78,3 @@ prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_
 
 /* How long the key is along an axis: a prog_axis. */
 host rule_length(const rule_run *r, uint8_t axis);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * This is the way of host memory; keys on a GPU take that of call_gpu.h.
  */
-#ifndef CORE_APPLY_H
-#define CORE_APPLY_H
+#pragma once
 
 #include "kv_array.h"
 #include "vm/plan.h"
@@ -70,5 +69,3 @@ void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, pla
                      int64_t from, int64_t n, const apply_work *w, int worker);
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
                 plan_arrays *a, const apply_work *w, int worker);
-
-#endif

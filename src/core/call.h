@@ -5,8 +5,7 @@
  * A call outlives the function that made it: what it needs is its own memory, which a store keeps
  * for the next call.
  */
-#ifndef CORE_CALL_H
-#define CORE_CALL_H
+#pragma once
 
 #include "array/device.h"
 #include "base/compiler.h"
@@ -291,5 +290,3 @@ int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err 
 
 /* Checks that a slot has reached a round. Error: value. */
 int call_check_round(const slot *s, int64_t round, kv_err *e);
-
-#endif

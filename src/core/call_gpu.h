@@ -11,8 +11,7 @@
  * Their arrays are copied to host memory first, and the device copies back what was written there
  * when it needs it.
  */
-#ifndef CORE_CALL_GPU_H
-#define CORE_CALL_GPU_H
+#pragma once
 
 #include "array/mirror.h"
 #include "core/call.h"
@@ -34,5 +33,3 @@ int call_gpu_prepare(call *c, kv_err *e);
  * written cannot be read then, nor pulled or updated, until something else replaces it. */
 int call_gpu_push(call *c, bool *all, kv_err *e);
 int call_gpu_pull(call *c, bool *all, kv_err *e);
-
-#endif

@@ -16,8 +16,7 @@
  * dtype, or one that a scheduled operation uses, becomes an operation as a whole. So do all while a
  * profile is taken, which shows operations.
  */
-#ifndef CORE_CALL_SMALL_H
-#define CORE_CALL_SMALL_H
+#pragma once
 
 #include "core/call.h"
 
@@ -54,5 +53,3 @@ enum { BATCH_VALUES = 64 }; /* of a key, at most */
  * whether it did; else the caller makes it one operation. Error: memory, nothing changed. */
 int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool in_place, bool *did,
                     kv_err *e);
-
-#endif

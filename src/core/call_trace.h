@@ -1,7 +1,6 @@
 /* Events of a call in a profile. A call that began when no profile was taken has
  * op.trace NULL, and tells nothing: that is one branch at each of these places. */
-#ifndef CORE_CALL_TRACE_H
-#define CORE_CALL_TRACE_H
+#pragma once
 
 #include "core/call.h"
 #include "engine/trace.h"
@@ -66,5 +65,3 @@ static inline void call_trace_devices(const call *c, int64_t begin, const char *
 /* An operation that is none of the engine's ends now. */
 void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,
                       int64_t n);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * A store with compression holds float32 keys of default storage and nothing else.
  */
-#ifndef CORE_COMPRESS_H
-#define CORE_COMPRESS_H
+#pragma once
 
 #include "base/mem.h"
 #include "core/call.h"
@@ -69,5 +68,3 @@ int compress_gpu_job(const call *c, const call_group *g, gpu_job *job, arena *me
 
 /* Else makes host memory current for it. */
 int compress_bring(const call *c, const call_group *g, kv_err *e);
-
-#endif

@@ -15,8 +15,7 @@
  * changes a file on purpose leaves them out. A tool that only writes a file anew, in whatever
  * order, keeps them.
  */
-#ifndef CORE_IMAGE_H
-#define CORE_IMAGE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -98,5 +97,3 @@ bool image_integer_key(const char *text, kv_key *key);
 
 /* The slot whose key has this text of n bytes, or -1. */
 int64_t image_slot(const slot_table *t, const char *text, size_t n, int64_t guess);
-
-#endif

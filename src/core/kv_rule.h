@@ -1,7 +1,6 @@
 /* A rule as the public interface hands it out: its text, its tree, a count of references; and the
  * optimizers of the library, which are rules by name. */
-#ifndef CORE_KV_RULE_H
-#define CORE_KV_RULE_H
+#pragma once
 
 #include "base/mem.h"
 #include "kvstore.h"
@@ -33,5 +32,3 @@ typedef struct builtin_text {
 } builtin_text;
 
 extern const builtin_text builtin_texts[];
-
-#endif

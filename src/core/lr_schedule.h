@@ -11,8 +11,7 @@
  * warmup_final_lr (base_lr where it is not given), count (the decays of the updates up to it are in
  * base_lr), last_lr (of poly and cosine: the latest rate, which stays behind max_update).
  */
-#ifndef CORE_LR_SCHEDULE_H
-#define CORE_LR_SCHEDULE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -40,5 +39,3 @@ double lr_schedule_rate(lr_schedule *s, int64_t num_update);
 
 /* Appends the schedule as a call that lr_schedule_parse reads, with all parameters. */
 void lr_schedule_print(const lr_schedule *s, buf *out);
-
-#endif

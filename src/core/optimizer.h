@@ -7,8 +7,7 @@
  *
  * optimizer.c has the parameters and marks, optimizer_step.c the steps.
  */
-#ifndef CORE_OPTIMIZER_H
-#define CORE_OPTIMIZER_H
+#pragma once
 
 #include "base/map.h"
 #include "core/kv_rule.h"
@@ -212,5 +211,3 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d);
 
 /* Releases a step, committed or not. */
 void optimizer_release_step(optimizer_step *step);
-
-#endif

@@ -8,8 +8,7 @@
  * while the store's lock is held. The order of updates is another: ascending for integer keys, the
  * order of the slots for text keys.
  */
-#ifndef CORE_SLOT_H
-#define CORE_SLOT_H
+#pragma once
 
 #include "base/map.h"
 #include "kv_array.h"
@@ -171,5 +170,3 @@ int residuals_place(residuals **r, int64_t at, kv_array ***to, kv_err *e);
 
 /* Gives everything back; NULL is allowed. */
 void residuals_free(residuals *r);
-
-#endif

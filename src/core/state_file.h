@@ -21,8 +21,7 @@
  * with the optimizer replaces the one in use. One with compression fits a store with the same; one
  * without leaves nothing owed to any key, whether the store compresses or not.
  */
-#ifndef CORE_STATE_FILE_H
-#define CORE_STATE_FILE_H
+#pragma once
 
 #include "core/image.h"
 #include "core/store.h"
@@ -42,5 +41,3 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e);
  * changed then. */
 int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbers_only,
                     updater *gone, kv_err *e);
-
-#endif

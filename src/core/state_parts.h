@@ -25,8 +25,7 @@
  *
  * All is read and compared with the store before anything of it changes.
  */
-#ifndef CORE_STATE_PARTS_H
-#define CORE_STATE_PARTS_H
+#pragma once
 
 #include "base/buf.h"
 #include "core/image.h"
@@ -75,5 +74,3 @@ void state_parts_release(state_parts *p);
 
 /* Appends a number as the table has it: "int 40". */
 void state_parts_number(buf *out, host x);
-
-#endif

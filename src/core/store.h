@@ -1,6 +1,5 @@
 /* A store: its type's operations, its keys, its updater, its open transaction. */
-#ifndef CORE_STORE_H
-#define CORE_STORE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -51,5 +50,3 @@ struct kv {
     engine_var callbacks; /* of the updater, of which one runs at a time */
     printed_to print;
 };
-
-#endif

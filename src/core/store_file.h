@@ -34,8 +34,7 @@
  * A file without any name under kvstore. is another tool's: its tensors become text keys of a store
  * of type local, in the order of the file, under their names as they are.
  */
-#ifndef CORE_STORE_FILE_H
-#define CORE_STORE_FILE_H
+#pragma once
 
 #include "core/image.h"
 #include "core/store.h"
@@ -75,5 +74,3 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e);
 int store_file_fill_states(const store_file *f, kv *store, kv_err *e);
 
 void store_file_close(store_file *f);
-
-#endif

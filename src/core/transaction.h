@@ -7,8 +7,7 @@
  * as no key is deleted or renamed, the slots themselves know the keys; before that happens the
  * transaction takes copies of them, and rollback makes the slots anew.
  */
-#ifndef CORE_TRANSACTION_H
-#define CORE_TRANSACTION_H
+#pragma once
 
 #include "core/compress.h"
 #include "core/slot.h"
@@ -49,5 +48,3 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, c
 
 /* Ends it, and keeps the present state. *gone as above. */
 void transaction_commit(transaction *t, updater *gone);
-
-#endif

@@ -4,8 +4,7 @@
  * Here is the part of a push that is not about elements: the host lines of a rule, arrays that the
  * updater needs, counts and states. push.c has the elements.
  */
-#ifndef CORE_UPDATER_H
-#define CORE_UPDATER_H
+#pragma once
 
 #include "core/apply.h"
 #include "core/call.h"
@@ -91,5 +90,3 @@ void updater_commit_batch(call *c);
 
 /* The counts that a call's batches have advanced become the updater's. */
 void updater_end_batches(call *c);
-
-#endif

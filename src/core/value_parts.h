@@ -22,8 +22,7 @@
  *
  * KEY is the key's own text, as in "3" and "fc1.weight", also when it holds a slash.
  */
-#ifndef CORE_VALUE_PARTS_H
-#define CORE_VALUE_PARTS_H
+#pragma once
 
 #include "base/mem.h"
 #include "core/compress.h"
@@ -81,5 +80,3 @@ int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path
 void residual_parts_commit(residual_parts *p, slot_table *t);
 
 void residual_parts_release(residual_parts *p);
-
-#endif

@@ -15,8 +15,7 @@
  * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches the heartbeats off.
  * KVSTORE_RUN_DIR: the launcher's folder. KVSTORE_ELASTIC, from the launcher: "all", workers may
  * go; "async", as long as all stores are of a type whose rounds are each of one worker. */
-#ifndef DISTRIBUTED_ALIVE_H
-#define DISTRIBUTED_ALIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ bool alive_is_lost(kv_err *e);
 /* Microseconds since the rank was last heard; 0 for this one and for ranks that have left; -1 for
  * those that this one exchanges no records with. */
 int64_t alive_silence(int rank, int64_t now_us);
-
-#endif

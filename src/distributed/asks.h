@@ -1,8 +1,7 @@
 /* The calls that workers make to servers. They carry plain structs and texts one behind the other.
  * All ranks run the same build, which they compare when they join.
  */
-#ifndef DISTRIBUTED_ASKS_H
-#define DISTRIBUTED_ASKS_H
+#pragma once
 
 #include "base/buf.h"
 #include "core/compress.h"
@@ -191,5 +190,3 @@ int ask_count_rows(const void *data, int64_t bytes, int64_t row, int64_t *n, kv_
  * internal (malformed). */
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
               const char *data, int64_t bytes, kv_err *e);
-
-#endif

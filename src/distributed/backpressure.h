@@ -8,8 +8,7 @@
  *
  * Environment: KVSTORE_AHEAD, bytes, 256 MB.
  */
-#ifndef DISTRIBUTED_BACKPRESSURE_H
-#define DISTRIBUTED_BACKPRESSURE_H
+#pragma once
 
 #include "distributed/worker.h"
 
@@ -33,5 +32,3 @@ typedef struct backpressure_missed {
 /* Asks the servers. They do not know of pushes that are still on the way to them. Errors: peer,
  * timeout, memory. */
 int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e);
-
-#endif

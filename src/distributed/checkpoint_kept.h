@@ -1,6 +1,5 @@
 /* The checkpoint file from which a job goes on: keys begin with its values and counts. */
-#ifndef DISTRIBUTED_CHECKPOINT_KEPT_H
-#define DISTRIBUTED_CHECKPOINT_KEPT_H
+#pragma once
 
 #include "distributed/job_checkpoint.h"
 
@@ -21,5 +20,3 @@ int checkpoint_read_states(struct worker *w, kv_err *e);
 
 /* The servers and this rank have the states of the file now. */
 void checkpoint_drop_states(struct worker *w);
-
-#endif

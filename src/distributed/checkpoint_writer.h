@@ -1,8 +1,7 @@
 /* The thread that writes checkpoint files while rounds go on. It writes an image: references to
  * arrays that nobody else changes, some of which may still be arriving, and copies of all else. It
  * writes around the page cache (base/file.h), whose work would slow down the rounds. */
-#ifndef DISTRIBUTED_CHECKPOINT_WRITER_H
-#define DISTRIBUTED_CHECKPOINT_WRITER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,5 +55,3 @@ int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, co
 
 /* Gives up all references; r is as at first. */
 void array_reuse_release(array_reuse *r);
-
-#endif

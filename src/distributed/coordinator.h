@@ -2,8 +2,7 @@
  * they live, when a barrier is complete, how many optimizers the job has set. It also keeps the
  * messages of workers to each other (states.c).
  */
-#ifndef DISTRIBUTED_COORDINATOR_H
-#define DISTRIBUTED_COORDINATOR_H
+#pragma once
 
 #include "base/map.h"
 #include "distributed/server_state.h"
@@ -62,5 +61,3 @@ void coordinator_end_waiter(server_state *s, waiter *w, const kv_err *why);
 bool coordinator_key(const server_state *s, int64_t number, kv_key *key);
 
 void coordinator_free(server_state *s);
-
-#endif

@@ -19,12 +19,9 @@
  * questions and reports, and do not count as records.
  *
  * Environment: KVSTORE_DEADLOCK, 0: a deadlock is only a warning. */
-#ifndef DISTRIBUTED_DEADLOCK_H
-#define DISTRIBUTED_DEADLOCK_H
+#pragma once
 
 #include "kv_err.h"
 
 /* On every rank, when it joins: the net does the rest. Error: memory. */
 int deadlock_open(kv_err *e);
-
-#endif

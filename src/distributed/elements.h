@@ -2,8 +2,7 @@
  * sums. They travel as they are, as rows, or as codes; a part that is too long for one record comes
  * in several.
  */
-#ifndef DISTRIBUTED_ELEMENTS_H
-#define DISTRIBUTED_ELEMENTS_H
+#pragma once
 
 #include "distributed/net.h"
 
@@ -47,5 +46,3 @@ bool elements_fit(const link_rec *r, int64_t n, int64_t all);
  * Returns the address of the codes; NULL: the record is malformed. */
 const char *elements_codes(const link_rec *r, const char *data, kv_dtype dtype, int64_t count,
                            push_codes *how);
-
-#endif

@@ -1,8 +1,7 @@
 /* The variables of the environment. They are read once, before MPI starts, because MPI changes the
  * environment while it starts, and no thread may read it meanwhile.
  */
-#ifndef DISTRIBUTED_ENVIRONMENT_H
-#define DISTRIBUTED_ENVIRONMENT_H
+#pragma once
 
 #include "kv_err.h"
 
@@ -45,5 +44,3 @@ int environment_count(variable v);
 
 /* The number that the variable holds, or the default where it holds none. */
 double environment_number(variable v, double otherwise);
-
-#endif

@@ -12,8 +12,7 @@
  * 0 has set are there, also one that a file of load-states has brought. Barriers, save-states and
  * load-states before its first push wait for nobody, since the others have passed them; the states
  * are those that the servers hold. */
-#ifndef DISTRIBUTED_GROW_H
-#define DISTRIBUTED_GROW_H
+#pragma once
 
 #include "distributed/worker.h"
 
@@ -27,5 +26,3 @@ int grow_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e);
 
 /* On a newcomer, when its store was made. Errors: internal, peer, timeout, memory. */
 int grow_begin(worker *w, kv_err *e);
-
-#endif

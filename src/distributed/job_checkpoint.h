@@ -36,8 +36,7 @@
  * "30s"; KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For it each
  * worker keeps the number of rounds that it has begun in $KVSTORE_RUN_DIR/rounds.RANK.
  */
-#ifndef DISTRIBUTED_JOB_CHECKPOINT_H
-#define DISTRIBUTED_JOB_CHECKPOINT_H
+#pragma once
 
 #include "distributed/checkpoint_writer.h"
 #include "kvstore.h"
@@ -82,5 +81,3 @@ int job_checkpoint_push(struct worker *w, const int64_t *numbers, int64_t n, kv_
 /* Called when this worker begins no further round: writes the last one, unless the file has it, and
  * waits until the file is complete. What hinders the writing is a warning. */
 void job_checkpoint_end(struct worker *w);
-
-#endif

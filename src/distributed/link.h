@@ -7,8 +7,7 @@
  *
  * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
  */
-#ifndef DISTRIBUTED_LINK_H
-#define DISTRIBUTED_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ void link_close(void);
 /* Returns true if the link goes on when a rank is gone, where the launcher has asked MPI for that:
  * this MPI has ULFM. Also before link_open. */
 bool link_outlives_ranks(void);
-
-#endif

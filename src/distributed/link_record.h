@@ -1,8 +1,7 @@
 /* Records, the messages between ranks. All have the same head. link.h sends them, net.h hands them
  * out.
  */
-#ifndef DISTRIBUTED_LINK_RECORD_H
-#define DISTRIBUTED_LINK_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -118,5 +117,3 @@ void link_print(buf *out, const link_rec *r);
 /* Sends such a line to the receiver of kv_set_log, when $KVSTORE_TRACE is 1. `way` is "to" or
  * "from" the rank. */
 void link_trace(const char *way, int rank, const link_rec *r);
-
-#endif

@@ -7,8 +7,7 @@
  * result depends on it. A key of several parts may be in two rounds while it is looked at; then the
  * parts are looked at again, and at the end the rounds of the oldest and of the newest are told.
  */
-#ifndef DISTRIBUTED_LOOK_H
-#define DISTRIBUTED_LOOK_H
+#pragma once
 
 #include "distributed/server_state.h"
 
@@ -24,5 +23,3 @@ void look_at_part(const server_state *s, int rank, const link_rec *r);
 
 int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e);
 int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e);
-
-#endif

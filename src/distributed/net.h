@@ -12,8 +12,7 @@
  * wakes it; the net's thread looks every millisecond whether a thread has driven since, and sleeps
  * for the records of others if not. What is posted meanwhile is sent within that time.
  */
-#ifndef DISTRIBUTED_NET_H
-#define DISTRIBUTED_NET_H
+#pragma once
 
 #include <string.h>
 
@@ -175,5 +174,3 @@ int net_size(void);
 
 /* Seconds until a wait is given up; 0: never. From $KVSTORE_TIMEOUT, 300. */
 double net_timeout(void);
-
-#endif

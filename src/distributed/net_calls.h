@@ -1,8 +1,7 @@
 /* The calls of a rank that wait for their replies, by the numbers of their requests, and the calls
  * of other ranks of which some records have come. The tables of net.c, which sends, waits and
  * drives. */
-#ifndef DISTRIBUTED_NET_CALLS_H
-#define DISTRIBUTED_NET_CALLS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -51,5 +50,3 @@ void net_calls_end(const link_rec *whole, const link_rec *r);
 
 /* Frees the calls of a rank, or with -1 of all ranks, of which some records have come. */
 void net_calls_drop(net_calls *t, int rank);
-
-#endif

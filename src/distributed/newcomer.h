@@ -2,8 +2,7 @@
  * (grow.h), which rank 0 sends it (mail: ASK_SEND, ASK_RECEIVE): a newcomer_counts, then for each
  * key an ask_key, as ask_put_key writes it, and a newcomer_key; then the
  * optimizer, if a file of load-states has brought it. */
-#ifndef DISTRIBUTED_NEWCOMER_H
-#define DISTRIBUTED_NEWCOMER_H
+#pragma once
 
 #include "distributed/worker.h"
 
@@ -39,5 +38,3 @@ void newcomer_push(worker *w);
 const char *newcomer_updater(const worker *w, int64_t *bytes);
 
 void newcomer_release(worker *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts that a server keeps of one store. */
-#ifndef DISTRIBUTED_PARTS_H
-#define DISTRIBUTED_PARTS_H
+#pragma once
 
 #include "distributed/server_state.h"
 
@@ -69,5 +68,3 @@ int64_t part_changes_put(const part *p, const void *elements, int64_t since, int
 
 /* Bytes of the records from element `at` on, at most. */
 int64_t part_changes_bound(const part *p, int64_t at);
-
-#endif

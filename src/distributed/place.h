@@ -12,8 +12,7 @@
  * load; the parts of a longer one go around all servers and begin there, so that keys with fewer
  * parts than there are servers do not meet on the same ones.
  */
-#ifndef DISTRIBUTED_PLACE_H
-#define DISTRIBUTED_PLACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ static inline int64_t place_first_row(const place *p, int32_t part)
         return INT64_MAX;
     return part > 0 ? place_from(p, part) / p->row : 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Error-feedback residuals of compressed pushes: each rank has one for each key. A file holds the
  * residuals of all ranks, which are collected for it and given back from it.
  */
-#ifndef DISTRIBUTED_RANK_RESIDUALS_H
-#define DISTRIBUTED_RANK_RESIDUALS_H
+#pragma once
 
 #include "core/slot.h"
 #include "distributed/worker.h"
@@ -35,5 +34,3 @@ int rank_residuals_complete(const worker *w, kv_err *e);
 /* On rank 0: adds the residuals of ranks that do not work to those of the highest rank that does: a
  * job of fewer ranks than the file, or with spares that wait, loses no gradient. Error: memory. */
 int rank_residuals_fold(const worker *w, kv_err *e);
-
-#endif

@@ -6,8 +6,7 @@
  * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
  * of the types that keep nothing. request_gpu.c copies from and to GPUs.
  */
-#ifndef DISTRIBUTED_REQUEST_H
-#define DISTRIBUTED_REQUEST_H
+#pragma once
 
 #include "array/device.h"
 #include "base/buf.h"
@@ -247,5 +246,3 @@ int request_write_outs(const request *rq, const request_item *c, int64_t at, con
                        int64_t bytes, kv_err *e);
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
                         const void *codes, int64_t n, kv_err *e);
-
-#endif

@@ -2,8 +2,7 @@
  * workers that take part have come, pulls are answered when the pushes before them were applied.
  * server.h tells the rules. rounds_push.c takes pushes, rounds.c does the rest.
  */
-#ifndef DISTRIBUTED_ROUNDS_H
-#define DISTRIBUTED_ROUNDS_H
+#pragma once
 
 #include "distributed/server_state.h"
 
@@ -40,5 +39,3 @@ void rounds_free_spare(server_state *s);
 /* Drops the pulls of a worker that is gone, and its pushes that have not come whole. Its parts are
  * looked at again: their rounds may go on without it. */
 void rounds_lose_worker(server_state *s, int rank);
-
-#endif

@@ -8,8 +8,7 @@
  * a push how many pulls: so each worker's calls on a key take effect in its program order, even if
  * their records overtake each other on the way.
  */
-#ifndef DISTRIBUTED_SERVER_H
-#define DISTRIBUTED_SERVER_H
+#pragma once
 
 #include "distributed/asks.h"
 #include "distributed/elements.h"
@@ -20,5 +19,3 @@ int server_open(kv_err *e);
 
 /* On a rank that only serves: returns when all workers have left. Errors: peer. */
 int server_run(kv_err *e);
-
-#endif

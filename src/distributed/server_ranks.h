@@ -1,6 +1,5 @@
 /* Which ranks run a worker and which run a server: every rank has both, unless some only serve. */
-#ifndef DISTRIBUTED_SERVER_RANKS_H
-#define DISTRIBUTED_SERVER_RANKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ int server_spares(void);
  * serves, else the servers. So the records that keep a job together grow with workers times
  * servers, and what a worker keeps of other ranks with the servers alone. */
 void server_peers(int *first, int *end);
-
-#endif

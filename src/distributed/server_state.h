@@ -2,8 +2,7 @@
  * the calls of workers, rounds.h the pushes and pulls; server_state.c adds up and sends replies.
  * All of it belongs to the thread that drives the net.
  */
-#ifndef DISTRIBUTED_SERVER_STATE_H
-#define DISTRIBUTED_SERVER_STATE_H
+#pragma once
 
 #include "core/store.h"
 #include "distributed/asks.h"
@@ -237,5 +236,3 @@ static inline kv_array *server_stored(const server_state *s, const part *p)
 
 /* The store to which a worker's PUSH, PULL or ADD belongs; NULL, with an error: internal. */
 server_state *server_store_of(int rank, const link_rec *r, kv_err *e);
-
-#endif

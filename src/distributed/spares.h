@@ -8,8 +8,7 @@
  * the other workers have left, the servers do, and spares that still wait with them.
  *
  * Environment: KVSTORE_SPARES, how many; from the launcher. */
-#ifndef DISTRIBUTED_SPARES_H
-#define DISTRIBUTED_SPARES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void spares_take(int rank, const link_rec *r);
 
 /* On rank 0: the spare that is to be let in next, or -1. */
 int spares_asked(void);
-
-#endif

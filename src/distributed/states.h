@@ -7,8 +7,7 @@
  * residuals of compressed pushes, travels between rank 0 and the others as messages, which the
  * coordinator keeps until the receiver asks for them.
  */
-#ifndef DISTRIBUTED_STATES_H
-#define DISTRIBUTED_STATES_H
+#pragma once
 
 #include "base/buf.h"
 #include "distributed/checkpoint_writer.h"
@@ -54,5 +53,3 @@ kv_array *states_array(const struct server_state *s, const struct part *p, int n
  * (malformed), format (an image that cannot be read), memory; nothing changed then. */
 int states_give(const struct server_state *s, const char *data, int64_t bytes, buf *out, kv_err *e);
 int states_take(struct server_state *s, const char *data, int64_t bytes, kv_err *e);
-
-#endif

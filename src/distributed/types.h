@@ -1,6 +1,5 @@
 /* The store types of the plugin, and the operations they share. */
-#ifndef DISTRIBUTED_TYPES_H
-#define DISTRIBUTED_TYPES_H
+#pragma once
 
 #include "distributed/worker.h"
 
@@ -36,5 +35,3 @@ int worker_done(void *self, kv_err *e);
 int worker_command(void *self, int head, const char *body, kv_err *e);
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
-
-#endif

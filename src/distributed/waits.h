@@ -3,8 +3,7 @@
  * and given up after the timeout of net.h: the calls that wait fail, with a sentence that names the
  * missing ranks.
  */
-#ifndef DISTRIBUTED_WAITS_H
-#define DISTRIBUTED_WAITS_H
+#pragma once
 
 #include "distributed/server_state.h"
 
@@ -20,5 +19,3 @@ void waits_lacked(ask_lack *by_worker);
 
 /* A worker that has ended makes no store: a create that waits for it is given up. */
 void waits_refuse_ended(server_state *s);
-
-#endif

@@ -3,8 +3,7 @@
  * the servers'. The slots of the store hold shapes without elements, and its updater runs only the
  * host side of rules: counts, schedules, numbers.
  */
-#ifndef DISTRIBUTED_WORKER_H
-#define DISTRIBUTED_WORKER_H
+#pragma once
 
 #include "core/store.h"
 #include "distributed/asks.h"
@@ -42,5 +41,3 @@ typedef struct worker {
 /* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
  * rows; it is filled when its turn has come. Errors: those of a pull. */
 int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The keys that a rank knows of, where they live, and the calls to servers that this takes. */
-#ifndef DISTRIBUTED_WORKER_KEYS_H
-#define DISTRIBUTED_WORKER_KEYS_H
+#pragma once
 
 #include "core/kv_rule.h"
 #include "distributed/worker.h"
@@ -40,5 +39,3 @@ int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *li
 /* Waits for keys that the first worker makes; any: or another worker, by a push. Where one of them
  * is refused, this rank may know some of the others. */
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e);
-
-#endif

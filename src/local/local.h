@@ -1,6 +1,5 @@
 /* The types of one process: local, device, nccl and teststore. */
-#ifndef LOCAL_LOCAL_H
-#define LOCAL_LOCAL_H
+#pragma once
 
 #include "kvstore.h"
 
@@ -22,5 +21,3 @@ int local_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, con
                    kv_err *e);
 int local_broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The paths of an optimizer's rule: what its parameters, the key and its states may be, so that
  * each of its programs occurs. A path is a choice for each of these, 0 being the default. */
-#ifndef OPTIMIZERS_PATHS_H
-#define OPTIMIZERS_PATHS_H
+#pragma once
 
 #include "vm/rule.h"
 
@@ -35,5 +34,3 @@ void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg)
 /* Goes from each path to those with one choice changed, as long as they have programs that the rule
  * had not before, and visits each of them once. Error: memory. */
 int rule_paths_walk(const rule_paths *p, rule_path_visit *visit, void *arg, kv_err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * memory of the arrays of kvstore/array.py, which are NumPy's. RowSparseNDArray inherits from
  * Array.
  */
-#ifndef PYTHON_PY_ARRAY_H
-#define PYTHON_PY_ARRAY_H
+#pragma once
 
 #include "py_state.h"
 
@@ -23,5 +22,3 @@ extern PyMethodDef py_array_functions[]; /* of the module */
 /* An object of a class that is Array or inherits from it; takes the reference of a, also on
  * failure. NULL with an exception. */
 PyObject *py_array_new(PyTypeObject *class, kv_array *a);
-
-#endif

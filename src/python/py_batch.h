@@ -6,8 +6,7 @@
  * nobody waits, the last `done` hands the batch to py_drain. An object is never released while the
  * store may still touch its memory.
  */
-#ifndef PYTHON_PY_BATCH_H
-#define PYTHON_PY_BATCH_H
+#pragma once
 
 #include "py_state.h"
 
@@ -61,5 +60,3 @@ bool py_batch_settle(bool (*shares)(PyObject *o, const void *arg), const void *a
 
 /* How many batches the store is not done with and nobody waits for. */
 int64_t py_batch_open(void);
-
-#endif

@@ -3,8 +3,7 @@
  * https://dmlc.github.io/dlpack: a capsule holds a DLManagedTensor, whose layout the standard
  * fixes.
  */
-#ifndef PYTHON_PY_DLPACK_H
-#define PYTHON_PY_DLPACK_H
+#pragma once
 
 #include "py_batch.h"
 
@@ -13,5 +12,3 @@ bool py_dlpack_take(PyObject *tuple, py_batch *b, kv_array **out);
 
 /* dlpack(object with the buffer protocol, dtype of the store): a capsule of its elements. */
 PyObject *py_dlpack_give(PyObject *module, PyObject *const *args, Py_ssize_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* The pairs of a call, (key, array), made of what Python passed: one key with an array or a list of
  * arrays, or a list of keys with as many of these, as MXNet takes them. */
-#ifndef PYTHON_PY_PAIRS_H
-#define PYTHON_PY_PAIRS_H
+#pragma once
 
 #include "py_batch.h"
 #include "py_small.h"
@@ -53,5 +52,3 @@ void py_pairs_let_go(py_pairs *p);
 
 /* The same, and the memory of the lists. */
 void py_pairs_release(py_pairs *p);
-
-#endif

@@ -10,8 +10,7 @@
  *     8 * n   the shape
  *     m       elements, up to a multiple of 8
  */
-#ifndef PYTHON_PY_SMALL_H
-#define PYTHON_PY_SMALL_H
+#pragma once
 
 #include "py_state.h"
 
@@ -47,5 +46,3 @@ int py_small_fill(py_small *s, const py_packed *p, kv_array **arrays, int64_t n,
 py_small py_small_take(py_small *from);
 void py_small_give(py_small *to, py_small *s);
 void py_small_release(py_small *s);
-
-#endif

@@ -9,8 +9,7 @@
  * takes the GIL only for that; a callback that may come while a lock of the library is held (the
  * log, `done` of an array) never takes it: it leaves a note, which py_drain acts on.
  */
-#ifndef PYTHON_PY_STATE_H
-#define PYTHON_PY_STATE_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -98,5 +97,3 @@ void py_note(void *arg, const char *text);
 
 /* The extension module kvstore._kvstore. */
 PyMODINIT_FUNC PyInit__kvstore(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Methods that move arrays are here, in the order and with the names that MXNet's have, because
  * what Python adds to a call of C is part of the cost of a step.
  */
-#ifndef PYTHON_PY_STORE_H
-#define PYTHON_PY_STORE_H
+#pragma once
 
 #include "py_small.h"
 
@@ -103,5 +102,3 @@ void py_updater_gone(py_store *s);
 
 /* Finds out what the updater is, after a rollback. */
 void py_updater_look(py_store *s);
-
-#endif

@@ -5,8 +5,7 @@
  * hangs says why while it hangs, and Ctrl-C ends the call. What was interrupted goes on without its
  * caller: the work owns all memory that it uses, and gives it back when it has ended.
  */
-#ifndef PYTHON_PY_WAIT_H
-#define PYTHON_PY_WAIT_H
+#pragma once
 
 #include "py_batch.h"
 #include "py_store.h"
@@ -71,5 +70,3 @@ bool py_task_run(py_task *t, bool always);
 /* Ends t: None, or NULL with the exception of the call. */
 PyObject *py_task_result(py_task *t);
 void py_task_free(py_task *t);
-
-#endif

@@ -2,8 +2,7 @@
  * the operations of the rule, each rounded by itself. Where divisions and roots take longer than
  * the memory, such a loop is the limit.
  */
-#ifndef BENCH_HAND_H
-#define BENCH_HAND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ const hand *hand_find(const char *name);
 
 /* Update t of n elements, with the pool's threads. */
 void hand_run(const hand *h, const hand_arrays *a, int64_t n, int64_t t);
-
-#endif

@@ -2,8 +2,7 @@
  * operations in the same order as the rules of src/optimizers, so that all bits are the same, in as
  * few passes over memory. They say what the processor allows where the memory is not what limits.
  */
-#ifndef BENCH_OPTIMIZER_LOOPS_H
-#define BENCH_OPTIMIZER_LOOPS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ typedef void optimizer_loop(const loops_arrays *a, int64_t t);
 
 /* The loop of an optimizer; NULL if there is none, or if the processor has no AVX-512. */
 optimizer_loop *optimizer_loop_find(const char *name);
-
-#endif

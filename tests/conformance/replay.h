@@ -1,6 +1,5 @@
 /* A recorded run and a store beside it. data/optimizers/README.md says what the records hold. */
-#ifndef CONFORMANCE_REPLAY_H
-#define CONFORMANCE_REPLAY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -88,5 +87,3 @@ void trace_run(const cJSON *one, verdict *v);
 bool refused_run(const cJSON *runs, const cJSON *better, verdict *v);
 bool noise_run(const cJSON *runs, verdict *v);
 bool quantise_run(const cJSON *runs, verdict *v);
-
-#endif

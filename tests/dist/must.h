@@ -1,6 +1,5 @@
 /* The conditions of a check that all ranks run, and the run of a list of them. */
-#ifndef TESTS_DIST_MUST_H
-#define TESTS_DIST_MUST_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -56,5 +55,3 @@ static inline void run_checks(int argc, char **argv, const check *list, size_t n
         fflush(stdout);
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Fixtures of the tests of a server alone: records that two workers send, and the answers, which
  * are looked at one by one. Each file that includes this has its own state; a test is a process of
  * its own. */
-#ifndef DIST_RECORDS_H
-#define DIST_RECORDS_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,5 +312,3 @@ static inline void give_up_store(void)
     no_more();
     CHECK(!server_stores);
 }
-
-#endif

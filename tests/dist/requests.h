@@ -2,8 +2,7 @@
  * place its keys, see each record that it sends, and give it the answers. Key i has ELEMENTS
  * elements of one axis, cut into PARTS parts whose numbers begin with 100 * i; the last part is on
  * the second server. */
-#ifndef DIST_REQUESTS_H
-#define DIST_REQUESTS_H
+#pragma once
 
 #include "records.h"
 
@@ -221,5 +220,3 @@ static inline void end_worker(kv *s)
     CHECK_OK(kv_wait(s, &e));
     kv_free(s);
 }
-
-#endif

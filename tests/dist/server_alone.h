@@ -1,7 +1,6 @@
 /* The net of one rank without others, for the tests of records.h and requests.h. Records are handed
  * to the takers by the test; what is sent is shown to it and dropped. */
-#ifndef DIST_SERVER_ALONE_H
-#define DIST_SERVER_ALONE_H
+#pragma once
 
 #include "distributed/net.h"
 
@@ -37,5 +36,3 @@ extern void *(*alone_answers)(const net_call *c, int64_t *bytes);
 
 /* How often the rank said that it cannot serve any more. */
 extern int alone_cannot_serve;
-
-#endif

@@ -25,8 +25,7 @@
  * A record of the log is a calls_head, then name, other and data without gaps. Names are paths
  * below the folder, "" is the folder itself.
  */
-#ifndef FAULTS_CALLS_H
-#define FAULTS_CALLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,6 +47,3 @@ typedef struct calls_head {
 
 /* From now on calls in folder are recorded in the new file log; NULL: no longer. */
 void calls_record(const char *folder, const char *log);
-
-
-#endif

@@ -7,8 +7,7 @@
  * which two names change places. A sync of a file is for its data alone, that of a folder for the
  * names in it alone: file systems promise more, and nothing here relies on it.
  */
-#ifndef FAULTS_DISK_H
-#define FAULTS_DISK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ int disk_choices(const disk *d, choice list[CHOICES]);
 tree disk_state(const disk *d, const choice *list, int n);
 
 __attribute__((noreturn)) void disk_stop(const char *why);
-
-#endif

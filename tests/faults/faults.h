@@ -3,8 +3,7 @@
  * A call of a kind counts between the begin of main and the end of the process, in the process that
  * was started and in its forks, not in the programs that it starts.
  */
-#ifndef FAULTS_FAULTS_H
-#define FAULTS_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ bool faults_hits(fault_kind kind, const char *path, int fd);
 void blocks_add(void *block, uint64_t bytes, void *caller);
 void blocks_drop(void *block);
 void blocks_find_leaks(fault_page *page);
-
-#endif

@@ -1,6 +1,5 @@
 /* The files below a folder, in memory. */
-#ifndef FAULTS_TREE_H
-#define FAULTS_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ const char *tree_odd(const tree *now, const tree *a, const tree *b, const char *
 const tree_file *tree_find(const tree *t, const char *path); /* or NULL */
 
 bool tree_same(const tree *a, const tree *b);
-
-#endif

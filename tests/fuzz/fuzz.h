@@ -6,8 +6,7 @@
  * them right. `make fuzz` links it with libFuzzer; replay.c, compiled by any compiler, runs all
  * targets over the files of their corpora.
  */
-#ifndef FUZZ_FUZZ_H
-#define FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ size_t fuzz_mutate_header(uint8_t *data, size_t n, size_t max, unsigned seed);
 
 /* Gives b back to libFuzzer, cut at max, and releases it. */
 size_t fuzz_give(uint8_t *data, size_t max, buf *b);
-
-#endif

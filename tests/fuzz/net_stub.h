@@ -1,7 +1,6 @@
 /* The net of a fuzz target: the product's net.c and alive.c over a link whose other end is the
  * target, in one thread and with a clock that moves when it is read. */
-#ifndef FUZZ_NET_STUB_H
-#define FUZZ_NET_STUB_H
+#pragma once
 
 #include "distributed/link.h"
 
@@ -27,5 +26,3 @@ void stub_pass(int64_t us);
 /* As if the job had just begun: nothing is on its way, no rank is lost or has left, and no store
  * was made. The target's stores are gone. */
 void stub_reset(void);
-
-#endif

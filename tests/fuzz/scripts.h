@@ -1,7 +1,6 @@
 /* Sessions for targets that run texts of the language: with --safe, in a folder with some files,
  * and with a time after which work is asked to stop, as --timeout does it. */
-#ifndef FUZZ_SCRIPTS_H
-#define FUZZ_SCRIPTS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -13,5 +12,3 @@ void scripts_end(session *s);
 
 /* Runs a text in it; what it prints goes to stdout. */
 int scripts_run(session *s, const char *text, size_t n, kv_err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* The judge of a simulated job. The ranks report to it what they do and see (job.c); it notes each
  * report that the rules of the job forbid, and check_job says at the end whether all is well. */
-#ifndef SIM_CHECK_H
-#define SIM_CHECK_H
+#pragma once
 
 #include "job.h"
 #include "kv_err.h"
@@ -53,5 +52,3 @@ bool check_job(bool deadlock);
 
 /* The mistakes, a line each; "" if there are none. */
 const char *check_report(void);
-
-#endif

@@ -5,8 +5,7 @@
  * With compression, whose codes stand for 1, 0 and -1, every worker pushes 5/8, and the sums of
  * codes are checked.
  */
-#ifndef SIM_JOB_H
-#define SIM_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,5 +114,3 @@ void job_lose_records(void);
  * what launch does. folder: for its files. Returns whether all ranks have ended well; what was
  * wrong is with check.h. */
 bool job_run(const job *j, int attempt, const char *folder, job_past *past, void (*launch)(void));
-
-#endif

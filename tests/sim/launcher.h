@@ -1,7 +1,6 @@
 /* `kvctl launch` of a simulated job, and the judge of what it says and returns. launch is the
  * product's code from launch_job on; its attempts run in the simulated world (process.h). */
-#ifndef SIM_LAUNCHER_H
-#define SIM_LAUNCHER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ void launcher_judge(bool well);
 
 /* Seconds of --timeout; 0: none. */
 int launcher_timeout(const job *j);
-
-#endif

@@ -1,7 +1,6 @@
 /* One attempt of launch at a simulated job: between launch (attempt.c) and the simulation
  * (launcher.c), which know two different things by the name `job`. */
-#ifndef SIM_LAUNCHER_OUTCOME_H
-#define SIM_LAUNCHER_OUTCOME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ const outcome *launcher_attempt(int64_t round, outcome (*launch)(void));
 
 /* Virtual milliseconds of the attempts before. */
 int64_t launcher_past_ms(void);
-
-#endif

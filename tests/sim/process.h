@@ -1,8 +1,7 @@
 /* The processes of a simulated job beside its ranks: launch and the watchers, which are the
  * product's code (redirect.h) in fibers of the world, and mpirun with its daemons and pipes, which
  * process.c makes up, and what goes wrong with them. launch runs on host 0. */
-#ifndef SIM_PROCESS_H
-#define SIM_PROCESS_H
+#pragma once
 
 #include "job.h"
 
@@ -35,5 +34,3 @@ const char *process_left(int *pid);
 
 /* For a test of the tests: an exit code of a rank is 0, whatever it was. */
 void process_forget_codes(void);
-
-#endif

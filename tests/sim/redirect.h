@@ -1,8 +1,7 @@
 /* Comes before each file of cli/launch that runs in the simulation (the Makefile includes it): what
  * these files ask of the system goes to process.c, whose functions say what is simulated. The
  * headers come first, so that their own declarations keep their names. */
-#ifndef SIM_REDIRECT_H
-#define SIM_REDIRECT_H
+#pragma once
 
 #include <fcntl.h>
 #include <poll.h>
@@ -54,5 +53,3 @@
 #define door_open sim_door_open
 #define door_look sim_door_look
 #define door_close sim_door_close
-
-#endif

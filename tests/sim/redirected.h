@@ -1,7 +1,6 @@
 /* What launch and its watchers ask of the system in the simulation (redirect.h): each function does
  * what the one without sim_ does, for the process of the fiber that calls it. */
-#ifndef SIM_REDIRECTED_H
-#define SIM_REDIRECTED_H
+#pragma once
 
 #include <poll.h>
 #include <signal.h>
@@ -49,5 +48,3 @@ void sim_door_tell_ranks(const launch_options *o);
 int sim_door_open(launch_door *d, const launch_options *o, kv_err *e);
 void sim_door_look(launch_door *d, struct job *j);
 void sim_door_close(launch_door *d);
-
-#endif

@@ -6,8 +6,7 @@
  * of one host share memory: other parameters. Each direction holds a limited number of bytes, so
  * that a slow receiver stops its senders.
  */
-#ifndef SIM_SIM_LINK_H
-#define SIM_SIM_LINK_H
+#pragma once
 
 #include "world.h"
 
@@ -50,5 +49,3 @@ bool sim_link_leaves(int rank);
 /* Bytes that ranks have sent, and the records: by rank. */
 int64_t sim_link_bytes(int rank);
 int64_t sim_link_records(int rank);
-
-#endif

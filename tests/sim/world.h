@@ -10,8 +10,7 @@
  *
  * A simulation takes one process: whoever runs many forks one for each (main.c).
  */
-#ifndef SIM_WORLD_H
-#define SIM_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -143,5 +142,3 @@ uint64_t world_sum(void);
 
 /* Steps so far: fibers that went on. */
 int64_t world_steps(void);
-
-#endif

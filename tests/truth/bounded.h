@@ -8,8 +8,7 @@
  *
  * e is infinite where nothing is known: a division by an interval that holds 0, a root of one that
  * holds numbers below 0, a result that may overflow. v is nan, and e 0, where the result is nan. */
-#ifndef TRUTH_BOUNDED_H
-#define TRUTH_BOUNDED_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -188,5 +187,3 @@ static inline bounded number(double x, kv_dtype dtype)
 {
     return narrowed(exactly(x), dtype);
 }
-
-#endif

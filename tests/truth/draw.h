@@ -1,6 +1,5 @@
 /* Random numbers of one run, by its seed and its number: any run can be repeated by itself. */
-#ifndef TRUTH_DRAW_H
-#define TRUTH_DRAW_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline double draw_normal(draws *d)
 {
     return philox_normal(draw_words(d));
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Written from the published definitions of MXNet 1.9.1's optimizers (and of AdamW, AdaBelief and
  * LANS), not from the rules of src/optimizers. Numbers that the host knows are binary64 and are
  * rounded once where they meet elements; every written operation of elements is one rounding. */
-#ifndef TRUTH_FORMULAS_H
-#define TRUTH_FORMULAS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -96,5 +95,3 @@ typedef struct truth_optimizer {
 
 extern const truth_optimizer truth_optimizers[];
 extern const int truth_noptimizers;
-
-#endif

@@ -1,8 +1,7 @@
 /* The results of Python 3.11 for random format specs: format(value, spec), or spec % value when the
  * spec begins with %. NULL: it refuses. Specs that kvctl treats otherwise are left out: d x o b of
  * whole floats, # of floats without a letter. */
-#ifndef UNIT_FORMAT_CASES_H
-#define UNIT_FORMAT_CASES_H
+#pragma once
 
 #include <math.h>
 
@@ -372,5 +371,3 @@ static const struct format_case {
 #undef I
 #undef F
 #undef X
-
-#endif

@@ -1,7 +1,6 @@
 /* What the tests of changes in place share: a file before and after a change, its journal, its
  * states, and processes that hold locks. */
-#ifndef UNIT_IN_PLACE_MODEL_H
-#define UNIT_IN_PLACE_MODEL_H
+#pragma once
 
 #include <fcntl.h>
 #include <signal.h>
@@ -232,5 +231,3 @@ static inline void let_go(pid_t pid)
 {
     CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 }
-
-#endif

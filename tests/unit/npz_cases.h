@@ -1,6 +1,5 @@
 /* The tensors in the files of tests/checkpoint/npz, which its make.py makes. */
-#ifndef UNIT_NPZ_CASES_H
-#define UNIT_NPZ_CASES_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,5 +96,3 @@ static inline char *npz_file(const char *name, size_t *n)
     CHECK_OK(file_read(path, &text, n, &e));
     return text;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Checkpoints made at random, and others made from them, for the tests of patches. */
-#ifndef UNIT_PATCH_CASES_H
-#define UNIT_PATCH_CASES_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,5 +223,3 @@ static inline int apply_all(test_folder *d, patch *const *p, int n, const model 
     patch_misfits_release(&wrong);
     return code;
 }
-
-#endif

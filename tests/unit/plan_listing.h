@@ -1,6 +1,5 @@
 /* Programs and plans as text: one instruction a line, in which a0 is an array and r0 a register. */
-#ifndef UNIT_PLAN_LISTING_H
-#define UNIT_PLAN_LISTING_H
+#pragma once
 
 #include "base/num.h"
 #include "vm/plan_pass.h"
@@ -88,5 +87,3 @@ static inline void list_plan(const plan *p, buf *out)
             list_lean(p->pass[i].lean, out);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Fixtures of the tests of stores: stores, keys, arrays of one number, calls that succeed, and a
  * folder for files. A value that is given to a call is released by it. */
-#ifndef UNIT_STORE_HELP_H
-#define UNIT_STORE_HELP_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,5 +184,3 @@ static inline void check_load_fails(const char *path, kv_code code, const char *
     CHECK_ERR(kv_load(&s, path, &e), code, text);
     CHECK(s == NULL);
 }
-
-#endif

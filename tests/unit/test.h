@@ -1,8 +1,7 @@
 /* Unit tests: TEST(area_what) { … CHECK(…) … }. Each test runs in a process of its own with a time
  * limit; a failed check prints its place and ends that process. The checks survive release builds.
  */
-#ifndef UNIT_TEST_H
-#define UNIT_TEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ uint64_t test_seed(uint64_t usual);
 
 /* Ends the test as skipped, with the reason. */
 void test_skip(const char *reason) __attribute__((noreturn));
-
-#endif

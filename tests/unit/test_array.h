@@ -1,6 +1,5 @@
 /* Arrays of numbers for tests. */
-#ifndef UNIT_TEST_ARRAY_H
-#define UNIT_TEST_ARRAY_H
+#pragma once
 
 #include <string.h>
 
@@ -54,5 +53,3 @@ static inline void array_read_all(kv_array *a, double *out)
     kv_array_unref(wide);
     kv_array_unref(a);
 }
-
-#endif

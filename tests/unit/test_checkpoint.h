@@ -1,7 +1,6 @@
 /* For the tests of the readers of checkpoints: folders with files of a few bytes, and all arrays of
  * a checkpoint. */
-#ifndef UNIT_TEST_CHECKPOINT_H
-#define UNIT_TEST_CHECKPOINT_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -133,5 +132,3 @@ static inline int load_all(kv_array **arrays, const checkpoint *c, kv_err *e)
     }
     return KV_OK;
 }
-
-#endif

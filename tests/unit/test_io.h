@@ -1,6 +1,5 @@
 /* Arrays of every dtype with difficult elements, for the tests of files and printing. */
-#ifndef UNIT_TEST_IO_H
-#define UNIT_TEST_IO_H
+#pragma once
 
 #include <math.h>
 #include <string.h>
@@ -77,5 +76,3 @@ static const struct {
 };
 
 #define NSHAPES ((int)(sizeof io_shapes / sizeof *io_shapes))
-
-#endif

@@ -7,8 +7,7 @@
  * (keys 1 ~w*) with ~ for a pattern and $ for a value, {a b} a block. A part that is not there is
  * _.
  */
-#ifndef UNIT_TEST_LANG_H
-#define UNIT_TEST_LANG_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -318,5 +317,3 @@ static inline char *lang_repeated(const char *head, const char *piece, int n, co
     buf_release(&b);
     return copy;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Merges of checkpoints in memory, for tests: a rule as text, and the merged tensors. */
-#ifndef UNIT_TEST_MERGE_H
-#define UNIT_TEST_MERGE_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,5 +105,3 @@ static inline float *merge_floats(const checkpoint *c, const char *name)
     tensor_reader_free(r);
     return x;
 }
-
-#endif

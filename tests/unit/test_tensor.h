@@ -1,6 +1,5 @@
 /* Files of tensors in memory, for the tests of what works on whole checkpoints. */
-#ifndef UNIT_TEST_TENSOR_H
-#define UNIT_TEST_TENSOR_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,5 +49,3 @@ static inline checkpoint *tensor_open(const buf *file, const char *name)
     CHECK_OK(checkpoint_open_memory(&c, file->data, file->len, name, &e));
     return c;
 }
-
-#endif

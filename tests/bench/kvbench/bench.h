@@ -12,8 +12,7 @@
  * their work; before it begins the values are theirs alone, as gradients are that they have just
  * computed.
  */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+#pragma once
 
 #include "bench_op.h"
 #include "bench_place.h"
@@ -74,5 +73,3 @@ int bench_run(double *drift, const bench_plan *p, const bench_watch *watch, kv_e
 
 /* The threads of the store and of the loops. */
 int bench_threads(void);
-
-#endif

@@ -5,8 +5,7 @@
  * Element i of array k of value v is ((i + k) % BENCH_PERIOD + 1) / 8 * (v + 1): small multiples of
  * 1/8, so that sums are exact and every result has at most BENCH_PERIOD different elements.
  */
-#ifndef BENCH_BENCH_ARRAYS_H
-#define BENCH_BENCH_ARRAYS_H
+#pragma once
 
 #include "bench_place.h"
 #include "bench_stream.h"
@@ -49,5 +48,3 @@ int bench_arrays_renew(bench_arrays *r, int nvalues, int nouts, kv_err *e);
 
 /* Bytes that programs can have without swapping; 0 when the system does not say. */
 int64_t bench_memory_available(void);
-
-#endif

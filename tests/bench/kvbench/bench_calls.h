@@ -2,8 +2,7 @@
  * that is timed has a twin of one key with BENCH_PERIOD elements on the CPU, which gets the same
  * calls: it holds every element that the large one can have, so sampled elements are compared with
  * it. */
-#ifndef BENCH_BENCH_CALLS_H
-#define BENCH_BENCH_CALLS_H
+#pragma once
 
 #include "bench_arrays.h"
 #include "bench_op.h"
@@ -39,5 +38,3 @@ int bench_calls_run(bench_calls *c, kv_err *e);
 /* Compares what the last call gave with that of the twin, which has had as many; without a pull,
  * three stored arrays. Adds the elements compared to *checked. Error: internal. */
 int bench_calls_compare(bench_calls *c, bench_calls *twin, int64_t *checked, kv_err *e);
-
-#endif

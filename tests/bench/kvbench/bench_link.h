@@ -9,8 +9,7 @@
  * woken, on a machine with fewer processors than ranks, as latency. G is that of a record that is
  * copied in and out, one behind the other.
  */
-#ifndef BENCH_BENCH_LINK_H
-#define BENCH_BENCH_LINK_H
+#pragma once
 
 #include "bench_switch.h"
 #include "kvstore.h"
@@ -32,5 +31,3 @@ typedef struct bench_link {
  * unsupported (this process is no rank of a job, or no other rank serves), memory, those of a
  * store. */
 int bench_link_run(bench_link **links, int *n, int runs, bool quick, kv_err *e);
-
-#endif

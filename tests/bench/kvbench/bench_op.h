@@ -5,8 +5,7 @@
  * what it computes, arrays are read a second time. LAMB is counted with 10 accesses an element and
  * Nadam with 6, as few as anybody counts.
  */
-#ifndef BENCH_BENCH_OP_H
-#define BENCH_BENCH_OP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -45,5 +44,3 @@ int bench_op_parse(bench_op *out, const char *text, size_t n, kv_err *e);
 
 /* "push+adam+pull" */
 void bench_op_name(char out[64], bench_op op);
-
-#endif

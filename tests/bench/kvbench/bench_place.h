@@ -8,8 +8,7 @@
  *
  * Virtual GPUs are host memory: their limits are the loops of bench_stream.h.
  */
-#ifndef BENCH_BENCH_PLACE_H
-#define BENCH_BENCH_PLACE_H
+#pragma once
 
 #include "kvstore.h"
 
@@ -59,5 +58,3 @@ void bench_copies_release(bench_copies *c);
 
 /* Copies once, and waits until all is copied. */
 int bench_copies_run(bench_copies *c, kv_err *e);
-
-#endif

@@ -11,8 +11,7 @@
  * and with streaming stores, which save that and pass by the caches. Which of them is the limit
  * depends on sizes and machine, so the caller times both.
  */
-#ifndef BENCH_BENCH_STREAM_H
-#define BENCH_BENCH_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ double stream_median(double *x, int n);
  * did. n is at most STREAM_PAIRS. */
 #define STREAM_PAIRS 1000
 double stream_ratio(const double *ours, const double *limit, int n);
-
-#endif

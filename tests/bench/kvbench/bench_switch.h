@@ -1,6 +1,5 @@
 /* The cost of a switch between threads, which jobs with more ranks than processors pay. */
-#ifndef BENCH_BENCH_SWITCH_H
-#define BENCH_BENCH_SWITCH_H
+#pragma once
 
 #include "kv_err.h"
 
@@ -13,5 +12,3 @@ typedef struct bench_switch {
 
 /* Measures it `runs` times and gives medians. Errors: memory (also of a thread). */
 int bench_switch_run(bench_switch *out, int runs, bool quick, kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* The workloads of the benchmark: which arrays there are, and what is done with them. */
-#ifndef BENCH_BENCH_WORKLOAD_H
-#define BENCH_BENCH_WORKLOAD_H
+#pragma once
 
 #include "kvstore.h"
 
@@ -44,5 +43,3 @@ int bench_one_array(bench_shapes *out, int64_t size, kv_err *e);
  * with mem_free. Error: memory. */
 int bench_workload_shapes(const bench_workload *w, int64_t size, bool quick, bench_shapes *out,
                           kv_err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* bench: the command that kvbench has beside those of kvctl. */
-#ifndef BENCH_CMD_BENCH_H
-#define BENCH_CMD_BENCH_H
+#pragma once
 
 #include "cmd/commands.h"
 
@@ -12,5 +11,3 @@ int cmd_bench_check(const source *src, const ast *call, const map *types, kv_err
 /* bench --link. Out: a row for each link of rank 0; the other workers show nothing. Errors: usage
  * (an option of workloads), value, those of bench_link_run. */
 int bench_link_show(session *s, const ast *call, int runs, bool csv, result *out, kv_err *e);
-
-#endif
