@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
 #include "cpu/cpu.h"
 

@@ -10,7 +10,6 @@
 #include "base/num.h"
 #include "core/state_file.h"
 #include "core/state_parts.h"
-#include "core/store.h"
 #include "entry.h"
 #include "runtime.h"
 #include "vm/rule.h"

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "checkpoint/params.h"
 #include "core/state_file.h"
-#include "core/store.h"
 #include "core/store_file.h"
 #include "entry.h"
 #include "kvstore.h"

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "clip_norm.h"
 #include "core/kv_rule.h"
-#include "core/store.h"
 #include "entry.h"
 #include "runtime.h"
 #include "vm/rule.h"

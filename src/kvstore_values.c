@@ -7,7 +7,6 @@
 #include "core/call.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
-#include "core/store.h"
 #include "entry.h"
 #include "runtime.h"
 

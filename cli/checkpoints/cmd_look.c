@@ -9,7 +9,6 @@
 #include "base/num.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
-#include "eval/eval.h"
 #include "session/result.h"
 #include "session/unit.h"
 #include "tensors/tensor_check.h"

@@ -8,7 +8,6 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "io/json_writer.h"
-#include "launch/launch_job.h"
 #include "launch/launch_options.h"
 #include "options/options.h"
 #include "options/shell_option.h"

@@ -17,7 +17,6 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
-#include "syntax/parse_statement.h"
 
 /* ---- Texts with fields, f"{expr!r:format}" ---- */
 

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "base/utf8.h"
 #include "checkpoint/input.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/scales.h"

@@ -4,7 +4,6 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/containers.h"
-#include "vm/host.h"
 
 /* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
 #define RANGE_MAX 100000000

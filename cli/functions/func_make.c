@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/device.h"
 #include "array/slice.h"
 #include "base/philox.h"
 #include "base/stop.h"

@@ -15,7 +15,6 @@
 #include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
-#include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
 #include "term/terminal.h"

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/xxh64.h"
-#include "checkpoint/in_place.h"
 
 #define WINDOW TARGET_WINDOW
 #define PART   TARGET_PART

@@ -2,10 +2,8 @@
  * which only the checksums are missing until all data were added. */
 #include "checkpoint/npz_write.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/kv_assert.h"

@@ -14,13 +14,11 @@
 
 #include <csv.h>
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/stop.h"
 #include "io/csv_cell.h"
 #include "io/scalar.h"
 

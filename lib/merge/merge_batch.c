@@ -2,7 +2,6 @@
  * for any of them. */
 #include <string.h>
 
-#include "base/file.h"
 #include "base/xxh64.h"
 #include "merge/merge_run.h"
 

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "vm/element.h"
 #include "vm/rule_case.h"
 
 /* ---- Statements ------------------------------------------------------------------------------ */

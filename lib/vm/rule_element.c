@@ -1,6 +1,5 @@
 /* Expressions of rules among elements: they become operations of a program, which is run later. */
 #include <math.h>
-#include <string.h>
 
 #include "vm/element.h"
 #include "vm/rule_case.h"

@@ -4,12 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/store.h"
 #include "distributed/parts.h"
-#include "distributed/server_ranks.h"
 #include "distributed/worker.h"
 #include "distributed/worker_keys.h"
 

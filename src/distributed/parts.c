@@ -6,7 +6,6 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/store.h"
 #include "cpu/changes.h"
 
 part *parts_find(const server_state *s, int64_t id)

@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/request.h"
 #include "engine/trace.h"

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "array/device.h"
 #include "cpu/changes.h"
 
 /* Writes elements into the outs in host memory. */

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "array/device.h"
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"

@@ -6,7 +6,6 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/store.h"
 #include "distributed/coordinator.h"
 #include "distributed/deadlock.h"
 #include "distributed/look.h"

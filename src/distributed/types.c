@@ -2,7 +2,6 @@
 #include "distributed/types.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "distributed/link.h"
 #include "distributed/look.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/alive.h"
@@ -15,7 +14,6 @@
 #include "distributed/grow.h"
 #include "distributed/newcomer.h"
 #include "distributed/request.h"
-#include "distributed/server.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
 #include "distributed/types.h"

@@ -7,7 +7,6 @@
 #include "array/device.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/newcomer.h"
 #include "distributed/server_ranks.h"

@@ -7,7 +7,6 @@
 #include "core/kv_rule.h"
 #include "distributed/backpressure.h"
 #include "distributed/newcomer.h"
-#include "distributed/request.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 

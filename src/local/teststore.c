@@ -9,7 +9,6 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "core/apply.h"
-#include "core/store.h"
 
 static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {

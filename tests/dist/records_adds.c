@@ -2,7 +2,6 @@
  * a key are summed here, the third by rank 1. */
 #include "requests.h"
 
-#include "engine/pool.h"
 
 /* Both ranks serve. The server of this one makes its store when both have asked for it. */
 static kv *open_sums(void)

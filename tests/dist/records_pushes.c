@@ -1,7 +1,6 @@
 /* Pushes of a worker alone: what is in their records, and how they end. */
 #include "requests.h"
 
-#include "core/store.h"
 #include "cpu/cpu.h"
 #include "distributed/worker.h"
 #include "vm/rule.h"

@@ -35,7 +35,6 @@
  * Each EVERY-th call fails (all). -n CALL with a KIND and a NAME is one run, whose output is shown.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "calls.h"
 #include "faults.h"
 
 #define LIMIT 20

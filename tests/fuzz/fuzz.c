@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/kv_assert.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/tensor_reader.h"

@@ -3,8 +3,6 @@
  * slow or full. A process that asks for its number gets one of the simulation. */
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

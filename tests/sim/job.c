@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "calls.h"
@@ -19,7 +17,6 @@
 #include "distributed/environment.h"
 #include "distributed/net.h"
 #include "kvstore.h"
-#include "launcher.h"
 #include "process.h"
 #include "rank.h"
 #include "term/terminal.h"

@@ -6,7 +6,6 @@
 #include "array/arrange.h"
 #include "array/dot.h"
 #include "array/reduce.h"
-#include "array/row_ids.h"
 #include "array/slice.h"
 #include "array/sort.h"
 #include "array/sparse.h"

@@ -1,5 +1,4 @@
 /* Calls of very many small arrays, which run in batches, beside the same pairs a few at a time. */
-#include "array/device.h"
 
 #include <string.h>
 

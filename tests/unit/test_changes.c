@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { N = CHANGES_BLOCK, ROOM = 2 + 8 * N };

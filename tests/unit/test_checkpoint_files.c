@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/tensor_reader.h"

@@ -1,11 +1,9 @@
 /* Folders of files, and the index that says which tensor is where. */
-#include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
 #include "test_checkpoint.h"
-#include "test_io.h"
 
 #define INDEX "model.safetensors.index.json"
 

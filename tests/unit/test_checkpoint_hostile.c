@@ -1,12 +1,10 @@
 /* What stands at a path while it is opened and read: files that are replaced, removed, enormous,
  * and what is no file. */
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/tensor_reader.h"
 #include "test_checkpoint.h"

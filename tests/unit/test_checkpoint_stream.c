@@ -1,5 +1,4 @@
 /* Files that come through a pipe. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/folder_out.h"
 #include "base/mem.h"
 #include "../memory.h"
 #include "test.h"

@@ -1,10 +1,8 @@
 /* Gradient compression in a store: against a plain model, over later positions, contexts, changes
  * of the setting, transactions, files, and allocations that fail. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"

@@ -7,7 +7,6 @@
 
 #include "array/arrange.h"
 #include "array/reduce.h"
-#include "base/mem.h"
 #include "base/stop.h"
 #include "test_array.h"
 

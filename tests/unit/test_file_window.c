@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "../memory.h"
-#include "base/mem.h"
 #include "test.h"
 
 #define MB ((int64_t)1 << 20)

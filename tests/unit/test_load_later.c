@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/xxh64.h"
 #include "checkpoint/safetensors.h"
-#include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"
 #include "test_io.h"

@@ -5,7 +5,6 @@
 
 #include "array/sort.h"
 #include "base/philox.h"
-#include "cpu/half.h"
 #include "merge/merge_adapter.h"
 #include "merge/merge_job.h"
 #include "test.h"

@@ -2,7 +2,6 @@
  * compute, by a runner that goes over small arrays. */
 #include "vm/merge.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * nothing outside themselves. */
 #include "checkpoint/checkpoint.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include <sys/wait.h>
 
-#include "patch/patch_index.h"
 #include "patch_cases.h"
 #include "tensors/walk.h"
 

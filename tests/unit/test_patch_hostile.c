@@ -2,7 +2,6 @@
  * with an error that names the file, and then nothing was written.
  *
  * PATCH_FUZZ=100000 TEST_SECONDS=3000 build/unit patch_damaged runs so many rounds. */
-#include "base/file.h"
 #include "patch/patch_format.h"
 #include "patch/patch_pack.h"
 #include "patch_cases.h"

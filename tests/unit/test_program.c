@@ -13,9 +13,6 @@
 #include "test.h"
 #include "vm/curve.h"
 #include "vm/kernel.h"
-#include "vm/plan_graph.h"
-#include "vm/plan_pass.h"
-#include "vm/plan_text.h"
 #include "vm/plan_work.h"
 #include "vm/prog_text.h"
 

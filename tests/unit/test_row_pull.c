@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "array/row_ids.h"
 #include "base/mem.h"
 #include "kvstore.h"

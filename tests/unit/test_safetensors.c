@@ -1,14 +1,11 @@
 /* safetensors: what is written reads back equal; headers that contradict themselves are refused. */
 #include "checkpoint/safetensors.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "test_checkpoint.h"
 #include "test_io.h"

@@ -1,10 +1,7 @@
 /* The call form, and blocks by indentation: their trees are those of commands and of braces. */
-#include "cmd/commands.h"
 #include "language.h"
 #include "session/session.h"
-#include "session/unit.h"
 #include "syntax/command.h"
-#include "syntax/parse_command.h"
 #include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
 #include "test_lang.h"

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "complete/complete.h"
-#include "eval/eval.h"
 #include "eval/eval_keys.h"
 #include "out/record.h"
 #include "run/run.h"

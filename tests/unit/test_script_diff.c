@@ -1,7 +1,6 @@
 /* Differences between texts, and what does not count. */
 #include "out/transcript.h"
 
-#include <string.h>
 
 #include "test.h"
 

@@ -8,7 +8,6 @@
 
 #include "complete/complete.h"
 #include "language.h"
-#include "session/unit.h"
 #include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
 #include "test_lang.h"

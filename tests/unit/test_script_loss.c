@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "launch/launch_attempt.h"
-#include "launch/launch_job.h"
 #include "test.h"
 
 enum { RANKS = 12 };

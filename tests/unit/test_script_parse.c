@@ -1,8 +1,6 @@
 /* Statements: commands, control, redirects, the first word that decides. */
 #include "language.h"
-#include "session/unit.h"
 #include "syntax/function.h"
-#include "syntax/parse_command.h"
 #include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
 #include "test_lang.h"

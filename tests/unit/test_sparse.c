@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "io/csv.h"
-#include "io/json.h"
 #include "io/npy.h"
 #include "io/print.h"
 #include "test.h"

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "core/slot.h"
 #include "core/state_file.h"
-#include "core/store.h"
 #include "distributed/alive.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/newcomer.h"

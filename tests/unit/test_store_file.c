@@ -1,9 +1,7 @@
 /* store_file: whole stores to files and back, files of other tools, and files that are wrong. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

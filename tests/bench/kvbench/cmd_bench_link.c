@@ -4,9 +4,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "bench_link.h"
-#include "eval/eval.h"
 #include "session/result.h"
 #include "session/unit.h"
 
