@@ -23,11 +23,6 @@ READLINE ?= auto
 MPI      ?= auto
 CUDA     ?= auto
 PYTHON   ?= auto
-ZLIB     ?= auto
-XXHASH   ?= auto
-CRYPTO   ?= auto
-ZSTD     ?= auto
-PCRE2    ?= auto
 
 OPT      ?= -O2 -g
 LOOPS    ?= -O3
@@ -76,7 +71,7 @@ PYTHON3 ?= $(or $(wildcard /usr/bin/python3),$(shell command -v python3))
 # Only words that compile look; the others must work on a bare machine.
 
 ifneq ($(filter-out setup help clean uninstall lint analyze format size,$(or $(MAKECMDGOALS),all)),)
-choices := CC CXX CFLAGS CPPFLAGS HARDENED PYTHON3 READLINE MPI CUDA PYTHON ZLIB XXHASH CRYPTO ZSTD PCRE2
+choices := CC CXX CFLAGS CPPFLAGS HARDENED PYTHON3 READLINE MPI CUDA PYTHON
 ifneq ($(shell $(foreach c,$(choices),$(c)='$($(c))') scripts/probe $(BUILD)/probes.mk || echo failed),)
 $(error scripts/probe failed)
 endif
@@ -97,7 +92,7 @@ endif
 LDLIBS_CLI += $(if $(have_readline),-ldl)
 # libcrypto and libpcre2 are loaded when they are first needed: a process that is linked with them starts 1.5 and
 # 0.07 ms later.
-LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash) $(zstd))
+LDLIBS_LIB += -lz -lxxhash -lzstd
 endif
 
 # ---- Building -------------------------------------------------------------------------------------
@@ -113,24 +108,18 @@ endif
 # Changes when the flags do, and then everything is compiled again: a line for the compiler, one for its options, one
 # for the libraries and the hardening.
 options := $(strip $(OPT) $(CPPFLAGS) $(CFLAGS))
-found   := $(strip readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd) $(pcre2) $(HARD_CFLAGS) $(loops) $(SMALL_LOOPS))
+found   := $(strip readline=$(have_readline) $(HARD_CFLAGS) $(loops) $(SMALL_LOOPS))
 ifneq ($(strip $(CC)) $(options) $(found),$(shell cat $(BUILD)/flags 2>/dev/null))
 $(BUILD)/flags: force
 endif
 $(BUILD)/flags:
 	@mkdir -p $(@D)
-	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is); Python: $(python_is)$(if $(left_out),; without $(left_out))'
+	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is); Python: $(python_is)'
 	@printf '%s\n' '$(strip $(CC))' '$(options)' '$(found)' > $@
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-
-# Libraries that one file each reaches.
-$(BUILD)/lib/checkpoint/inflate.o: ALL_CFLAGS += $(if $(zlib),-DHAVE_ZLIB)
-$(BUILD)/lib/checkpoint/digest.o: ALL_CFLAGS += $(if $(xxhash),-DHAVE_XXHASH) $(if $(crypto),-DHAVE_CRYPTO)
-$(BUILD)/lib/base/regexp.o: ALL_CFLAGS += $(if $(pcre2),-DHAVE_PCRE2)
-$(BUILD)/lib/patch/patch_zstd.o: ALL_CFLAGS += $(if $(zstd),-DHAVE_ZSTD)
 
 # The name that plugins ask for, and the folder of Debian's libraries below /usr/lib.
 $(BUILD)/src/plugin.o: ALL_CFLAGS += -DLIBRARY='"$(SONAME)"' -DMULTIARCH='"$(multiarch)"'
@@ -228,7 +217,7 @@ $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 # starts, no function is looked up between the two. A package takes the libraries that have archives from other
 # packages, which may be updated alone.
 $(tool_obj): ALL_CFLAGS += -fvisibility=hidden
-archives  = $(foreach l,csv $(zlib) $(xxhash) $(zstd),$(archive_$(l)))
+archives  = $(foreach l,csv z xxhash zstd,$(archive_$(l)))
 link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) $(relative) -rdynamic -Wl,-soname,$(SONAME) -Wl,--exclude-libs,ALL -Wl,--as-needed -o $@ \
             $(filter %.o,$^) $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
 $(BUILD)/kvctl: $(tool_obj) $(lib_obj)
@@ -420,7 +409,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile tests/tests.mk tests/bench/bench.mk | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= HOSTCC= AR= OPT= CFLAGS= CPPFLAGS= LDFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= prefix= bindir= includedir= libdir= mandir= INSTALL= STRIP= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
+	@echo '  options: BUILD= CC= HOSTCC= AR= OPT= CFLAGS= CPPFLAGS= LDFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= prefix= bindir= includedir= libdir= mandir= INSTALL= STRIP= READLINE= MPI= CUDA= PYTHON= SETUP=0'
 
 # Tests and benchmarks have makefiles of their own, which are read when something else is asked for than these.
 here := all python wheel examples demo test setup manual install uninstall deb clean help

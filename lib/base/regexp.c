@@ -2,21 +2,16 @@
  * it would make every start of a process take 0.07 ms longer. */
 #include "base/regexp.h"
 
-#include <string.h>
-
-#ifdef HAVE_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <dlfcn.h>
 #include <errno.h>
 #include <pcre2.h>
-#endif
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-
-#ifdef HAVE_PCRE2
 
 #define STEPS_MAX     1000000 /* of one search at one place of the text: some 13 ms */
 #define HEAP_KIB      65536
@@ -441,48 +436,3 @@ int regex_replace(regex *r, const char *text, int64_t n, const char *to, int64_t
         *replaced = count;
     return rc ? rc : buf_check(out, e);
 }
-
-#else
-
-int regex_new(regex **out, const char *pattern, kv_err *e)
-{
-    (void)out;
-    (void)pattern;
-    kv_err_set(e, KV_E_UNSUPPORTED,
-               "this build has no regular expressions: it was made without libpcre2");
-    return kv_err_hint(e, "install libpcre2-dev and build again"), KV_E_UNSUPPORTED;
-}
-
-void regex_free(regex *r)
-{
-    (void)r;
-}
-
-int regex_groups(const regex *r)
-{
-    (void)r;
-    return 0;
-}
-
-int regex_search(regex *r, const char *text, int64_t n, int64_t from, bool at_once, bool not_empty,
-                 int64_t *span, bool *found, kv_err *e)
-{
-    (void)r, (void)text, (void)n, (void)from, (void)at_once, (void)not_empty, (void)span;
-    *found = false;
-    return kv_err_set(e, KV_E_INTERNAL, "there are no regular expressions");
-}
-
-int regex_check_replacement(const regex *r, const char *to, kv_err *e)
-{
-    (void)r, (void)to, (void)e;
-    return KV_OK;
-}
-
-int regex_replace(regex *r, const char *text, int64_t n, const char *to, int64_t most, buf *out,
-                  int64_t *replaced, kv_err *e)
-{
-    (void)r, (void)text, (void)n, (void)to, (void)most, (void)out, (void)replaced;
-    return kv_err_set(e, KV_E_INTERNAL, "there are no regular expressions");
-}
-
-#endif

@@ -1,25 +1,18 @@
 /* The only file that knows libxxhash and libcrypto. */
 #include "checkpoint/digest.h"
 
-#include <stdbool.h>
-#include <string.h>
-#ifdef HAVE_XXHASH
-#include <xxhash.h>
-#endif
-#ifdef HAVE_CRYPTO
 #include <dlfcn.h>
 #include <openssl/evp.h>
-#endif
+#include <stdbool.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
 
 struct digest {
     digest_kind kind;
     bool failed; /* a call for the hash of now did */
-#ifdef HAVE_XXHASH
     XXH3_state_t *xxh3;
-#endif
-#ifdef HAVE_CRYPTO
     struct crypto { /* functions of libcrypto */
         EVP_MD_CTX *(*new)(void);
         void (*free)(EVP_MD_CTX *);
@@ -29,12 +22,10 @@ struct digest {
         int (*end)(EVP_MD_CTX *, unsigned char *, unsigned *);
     } crypto;
     EVP_MD_CTX *sha256;
-#endif
 };
 
 /* ---- libxxhash ------------------------------------------------------------------------------- */
 
-#ifdef HAVE_XXHASH
 static int xxh3_new(digest *d, kv_err *e)
 {
     d->xxh3 = XXH3_createState();
@@ -70,11 +61,9 @@ static bool xxh3_end(digest *d, unsigned char *out)
     memcpy(out, canonical.digest, sizeof canonical.digest);
     return true;
 }
-#endif
 
 /* ---- libcrypto ------------------------------------------------------------------------------- */
 
-#ifdef HAVE_CRYPTO
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 #define LIBCRYPTO  "libcrypto.so." TEXT(OPENSSL_SHLIB_VERSION)
@@ -125,13 +114,11 @@ static bool sha256_end(digest *d, unsigned char *out)
     unsigned n = DIGEST_MAX;
     return d->crypto.end(d->sha256, out, &n) == 1;
 }
-#endif
 
 /* ---- Both ------------------------------------------------------------------------------------ */
 
-/* Algorithms that a build lacks have no functions. */
 static const struct algorithm {
-    const char *name, *library, *package;
+    const char *name, *library;
     int bytes;
     int (*new)(digest *d, kv_err *e);
     void (*free)(digest *d);
@@ -139,30 +126,17 @@ static const struct algorithm {
     bool (*add)(digest *d, const void *data, int64_t n);
     bool (*end)(digest *d, unsigned char *out);
 } algorithms[] = {
-    [DIGEST_XXH3] = {"XXH3", "libxxhash", "libxxhash-dev", 16,
-#ifdef HAVE_XXHASH
-                     xxh3_new, xxh3_free, xxh3_begin, xxh3_add, xxh3_end
-#endif
-    },
-    [DIGEST_SHA256] = {"SHA-256", "libcrypto", "libssl-dev", 32,
-#ifdef HAVE_CRYPTO
-                       sha256_new, sha256_free, sha256_begin, sha256_add, sha256_end
-#endif
-    }};
+    [DIGEST_XXH3] = {"XXH3", "libxxhash", 16, xxh3_new, xxh3_free, xxh3_begin, xxh3_add, xxh3_end},
+    [DIGEST_SHA256] = {"SHA-256", "libcrypto", 32, sha256_new, sha256_free, sha256_begin,
+                       sha256_add, sha256_end}};
 
 int digest_new(digest **out, digest_kind kind, kv_err *e)
 {
-    const struct algorithm *a = &algorithms[kind];
-    if (!a->new) {
-        kv_err_set(e, KV_E_UNSUPPORTED, "this build has no %s: it was made without %s", a->name,
-                   a->library);
-        return kv_err_hint(e, "install %s and build again", a->package), KV_E_UNSUPPORTED;
-    }
     digest *d = mem_zalloc(1, sizeof *d, e);
     if (!d)
         return KV_E_MEMORY;
     d->kind = kind;
-    int rc = a->new(d, e);
+    int rc = algorithms[kind].new(d, e);
     if (rc)
         mem_free(d);
     else

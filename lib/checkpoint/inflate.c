@@ -1,30 +1,14 @@
 /* The only file that knows zlib. */
 #include "checkpoint/inflate.h"
 
-#include <stdbool.h>
-
-#include "base/file.h"
-
-int inflate_there(kv_err *e)
-{
-#ifdef HAVE_ZLIB
-    (void)e;
-    return KV_OK;
-#else
-    kv_err_set(e, KV_E_UNSUPPORTED, "npz needs zlib, which this build was made without");
-    kv_err_hint(e, "install zlib1g-dev and build again");
-    return KV_E_UNSUPPORTED;
-#endif
-}
-
-#ifdef HAVE_ZLIB
-
 #include <errno.h>
-#include <zlib.h>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
+#include <stdbool.h>
+#include <zlib.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
 /* Compressed bytes read at a time: little first, since opening wants a header only. */
@@ -274,68 +258,3 @@ bool gunzip_damaged(const gunzip *g)
 {
     return g->damaged;
 }
-
-#else
-
-int gunzip_new(gunzip **out, const char *path, kv_err *e)
-{
-    (void)out;
-    kv_err_set(e, KV_E_UNSUPPORTED, "\"%s\" is compressed, and this build was made without zlib",
-               path);
-    kv_err_hint(e, "zcat %s | kvctl -c 'x = @-'", path);
-    return KV_E_UNSUPPORTED;
-}
-
-void gunzip_free(gunzip *g)
-{
-    (void)g;
-}
-
-ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
-                    void *arg)
-{
-    (void)g;
-    return read(arg, to, n);
-}
-
-bool gunzip_damaged(const gunzip *g)
-{
-    return g != NULL;
-}
-
-int inflate_new(inflate_stream **out, kv_err *e)
-{
-    (void)out;
-    return inflate_there(e);
-}
-
-void inflate_free(inflate_stream *s)
-{
-    (void)s;
-}
-
-void inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name)
-{
-    (void)s, (void)in, (void)at, (void)n, (void)name;
-}
-
-int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e)
-{
-    (void)s, (void)to, (void)n;
-    *got = 0;
-    return inflate_there(e);
-}
-
-uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n)
-{
-    (void)data, (void)n;
-    return crc;
-}
-
-uint32_t inflate_crc_shift(uint32_t crc, int64_t after)
-{
-    (void)after;
-    return crc;
-}
-
-#endif

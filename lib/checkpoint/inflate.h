@@ -1,5 +1,4 @@
-/* Data compressed by deflate, and CRC-32: what members of zip archives have. The library that does
- * it is zlib; in a build without it every function here that can fail does, and says so. */
+/* Data compressed by deflate, and CRC-32: what members of zip archives have, by zlib. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +14,7 @@ typedef struct inflate_stream inflate_stream;
 /* Deflate makes no byte out of less than this: 258 bytes from two bits. */
 #define INFLATE_MOST 1032
 
-/* Errors: memory, unsupported (a build without zlib). */
+/* Errors: memory. */
 int inflate_new(inflate_stream **out, kv_err *e);
 void inflate_free(inflate_stream *s); /* NULL is allowed */
 
@@ -31,7 +30,7 @@ int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e
 
 typedef struct gunzip gunzip;
 
-/* path: for the error. Errors: memory, unsupported (a build without zlib). */
+/* path: for the error. Errors: memory. */
 int gunzip_new(gunzip **out, const char *path, kv_err *e);
 void gunzip_free(gunzip *g); /* NULL is allowed */
 
@@ -41,9 +40,6 @@ void gunzip_free(gunzip *g); /* NULL is allowed */
 ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
                     void *arg);
 bool gunzip_damaged(const gunzip *g);
-
-/* An error of code unsupported in a build without zlib. */
-int inflate_there(kv_err *e);
 
 /* The CRC-32 of n bytes behind bytes whose CRC-32 is crc; 0 of none. */
 uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n);

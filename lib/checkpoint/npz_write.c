@@ -195,9 +195,9 @@ int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_
 {
     buf lines = {0};
     int64_t at = 0;
-    int rc = inflate_there(e);
+    int rc = KV_OK;
     *out = (npz_out){.n = n};
-    if (!rc && !(out->entries = mem_zalloc(n, sizeof *out->entries, e)))
+    if (!(out->entries = mem_zalloc(n, sizeof *out->entries, e)))
         rc = KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++) {
         rc = place(out, &out->entries[i], &tensors[i], &at, path, e);

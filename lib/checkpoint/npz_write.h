@@ -41,8 +41,8 @@ bool npz_has_type(tensor_type t);
 
 /* Lays out n tensors, whose names stand there once and are UTF-8. *size: the bytes of the whole
  * file. path is for messages. Errors: dtype (a type that npz does not have; the hint names
- * --dtype), value (a name that is too long; sizes beyond 2^63), memory, unsupported (a build
- * without zlib). To be released, after a failure too. */
+ * --dtype), value (a name that is too long; sizes beyond 2^63), memory. To be released, after a
+ * failure too. */
 int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_t *size,
                 const char *path, kv_err *e);
 void npz_release(npz_out *out);

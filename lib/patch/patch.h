@@ -17,8 +17,7 @@
  * A patch holds the new bits of what changed, not differences: of several patches the later one
  * wins, and a chain of patches is one pass over A.
  *
- * Data are compressed by zstd. In a build without it every function here fails with code
- * unsupported. The same A and B give the same bytes for every number of threads.
+ * Data are compressed by zstd. The same A and B give the same bytes for every number of threads.
  */
 #pragma once
 

@@ -368,10 +368,7 @@ int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_optio
     making m = {.side = {a, b}};
     patch_index x = {0};
     int64_t bytes = 0;
-    int rc = patch_zstd_there(e);
-    if (rc)
-        return rc;
-    rc = patch_spool_init(&m.spool, e);
+    int rc = patch_spool_init(&m.spool, e);
     if (!rc && !(rc = new_workers(&m, e)) && !(rc = pair_keys(&m, e)) &&
         !(rc = make_empty(&m, e)) && !(rc = make_data(&m, o, e)) &&
         !(rc = make_index(&m, &x, e)))

@@ -145,10 +145,10 @@ static int check_mark(const patch *p, kv_err *e)
 
 int patch_open(patch **out, const char *path, kv_err *e)
 {
-    int rc = patch_zstd_there(e);
-    patch *p = rc ? NULL : mem_zalloc(1, sizeof *p, e);
+    int rc;
+    patch *p = mem_zalloc(1, sizeof *p, e);
     if (!p)
-        return rc ? rc : KV_E_MEMORY;
+        return KV_E_MEMORY;
     if (!(rc = checkpoint_open(&p->file, path, NULL, e)) && !(rc = check_mark(p, e)) &&
         !(rc = read_index(p, e)))
         rc = find_data(p, e);

@@ -1,19 +1,6 @@
 /* The only file that knows libzstd. */
 #include "patch/patch_zstd.h"
 
-int patch_zstd_there(kv_err *e)
-{
-#ifdef HAVE_ZSTD
-    (void)e;
-    return KV_OK;
-#else
-    kv_err_set(e, KV_E_UNSUPPORTED, "patches need libzstd, which this build was made without");
-    return kv_err_hint(e, "install libzstd-dev and build again"), KV_E_UNSUPPORTED;
-#endif
-}
-
-#ifdef HAVE_ZSTD
-
 #include <zstd.h>
 
 /* Stands for the library's own type; no object has this one. */
@@ -78,47 +65,3 @@ int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int
     size_t got = ZSTD_decompressDCtx((ZSTD_DCtx *)u, to, (size_t)bytes, data, (size_t)n);
     return !ZSTD_isError(got) && got == (size_t)bytes;
 }
-
-#else
-
-int zstd_packer_new(zstd_packer **out, kv_err *e)
-{
-    *out = 0;
-    return patch_zstd_there(e);
-}
-
-void zstd_packer_free(zstd_packer *p)
-{
-    (void)p;
-}
-
-int zstd_unpacker_new(zstd_unpacker **out, kv_err *e)
-{
-    *out = 0;
-    return patch_zstd_there(e);
-}
-
-void zstd_unpacker_free(zstd_unpacker *u)
-{
-    (void)u;
-}
-
-int64_t zstd_bound(int64_t n)
-{
-    return n;
-}
-
-int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int64_t n, int level,
-                  int checked)
-{
-    (void)p, (void)to, (void)room, (void)data, (void)n, (void)level, (void)checked;
-    return 0;
-}
-
-int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int64_t n)
-{
-    (void)u, (void)to, (void)bytes, (void)data, (void)n;
-    return 0;
-}
-
-#endif

@@ -1,19 +1,15 @@
-/* Compression by zstd. The library is optional: in a build without it every function here that can
- * fail does, and says so. */
+/* Compression by zstd. */
 #pragma once
 
 #include <stdint.h>
 
 #include "kv_err.h"
 
-/* An error of code unsupported in a build without libzstd. */
-int patch_zstd_there(kv_err *e);
-
 /* The state with which one thread compresses or decompresses. */
 typedef struct zstd_packer zstd_packer;
 typedef struct zstd_unpacker zstd_unpacker;
 
-/* Errors: memory, unsupported. */
+/* Errors: memory. */
 int zstd_packer_new(zstd_packer **out, kv_err *e);
 void zstd_packer_free(zstd_packer *p); /* NULL is allowed */
 int zstd_unpacker_new(zstd_unpacker **out, kv_err *e);

@@ -132,7 +132,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
     kv_err e = {0};
     checkpoint *c = NULL;
     buf parts[MOST] = {0}, header = {0}, out = {0};
-    if (fuzz_next(&seed, 8) == 0 || patch_zstd_there(&e) ||
+    if (fuzz_next(&seed, 8) == 0 ||
         checkpoint_open_memory(&c, data, n, "p", &e))
         return fuzz_mutate_header(data, n, max, seed);
     int64_t count = checkpoint_count(c) < MOST ? checkpoint_count(c) : MOST, at = 0;

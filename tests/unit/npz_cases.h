@@ -49,13 +49,6 @@ static const npz_case npz_fortran[] = {
 #define NSHAPED  (sizeof npz_shapes / sizeof *npz_shapes)
 #define NFORTRAN (sizeof npz_fortran / sizeof *npz_fortran)
 
-static inline void npz_needs_zlib(void)
-{
-    kv_err e = {0};
-    if (inflate_there(&e))
-        test_skip(e.text);
-}
-
 /* The bytes of element i of every array of this type, as make.py computes them. */
 static inline void npz_element(char *to, tensor_type t, int64_t i)
 {

@@ -41,14 +41,6 @@ static inline int64_t random_below(int64_t n)
     return (int64_t)(random_next() % (uint64_t)n);
 }
 
-/* Ends the test in a build without the library. */
-static inline void patch_needs_zstd(void)
-{
-    kv_err e = {0};
-    if (patch_zstd_there(&e))
-        test_skip(e.text);
-}
-
 static inline int64_t model_bytes(const model *m, int i)
 {
     const tensor_info *t = &m->tensors[i];

@@ -82,7 +82,6 @@ static void same_file(const char *name, const npz_case *cases, size_t n, int64_t
 
 TEST(npz_stored)
 {
-    npz_needs_zlib();
     same_file("types.npz", npz_types, NTYPES, 0);
     same_file("shapes.npz", npz_shapes, NSHAPED, 0);
     same_file("behind.npz", npz_shapes, NSHAPED, 0);
@@ -93,7 +92,6 @@ TEST(npz_stored)
 
 TEST(npz_deflated)
 {
-    npz_needs_zlib();
     same_file("deflated.npz", npz_types, NTYPES, 0);
     same_file("deflated.npz", npz_shapes, NSHAPED, NTYPES);
     same_file("stream-deflated.npz", npz_shapes, NSHAPED, 0);
@@ -101,7 +99,6 @@ TEST(npz_deflated)
 
 TEST(npz_forms)
 {
-    npz_needs_zlib();
     same_file("swapped.npz", npz_types, NTYPES, 0);
     same_file("swapped-deflated.npz", npz_types, NTYPES, 0);
     same_file("fortran.npz", npz_fortran, NFORTRAN, 0);
@@ -134,7 +131,6 @@ TEST(npz_single)
 /* Bytes before an archive that does not count them. */
 TEST(npz_behind_bytes)
 {
-    npz_needs_zlib();
     kv_err e = {0};
     image m = file_image("shapes.npz");
     checkpoint *c = NULL;
@@ -364,7 +360,6 @@ TEST(npz_columns)
 
 TEST(npz_columns_in_archives)
 {
-    npz_needs_zlib();
     check_columns("<f4", 4, 2, (int64_t[]){300, 700}, 1);
     check_columns("<f4", 4, 2, (int64_t[]){300, 700}, 2);
     /* inflated in several blocks */
@@ -394,7 +389,6 @@ static image large_image(maker *m, bool deflated)
 
 TEST(npz_checksum)
 {
-    npz_needs_zlib();
     static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
     for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
         kv_err e = {0};
@@ -442,7 +436,6 @@ static void *share(void *arg)
 
 TEST(npz_checksum_of_threads)
 {
-    npz_needs_zlib();
     for (int k = 0; k < 40; k++) {
         kv_err e = {0};
         maker m = {0};
@@ -489,7 +482,6 @@ static size_t record(image m, const char *signature, int k)
 
 TEST(npz_lies)
 {
-    npz_needs_zlib();
     static const struct {
         const char *record;
         int k, at, bytes;
@@ -560,7 +552,6 @@ TEST(npz_lies)
 /* A directory that names one member very often, so that a small archive would mean much work. */
 TEST(npz_repeated)
 {
-    npz_needs_zlib();
     maker m = {0};
     size_t n;
     char *bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3, &n);
@@ -577,7 +568,6 @@ TEST(npz_repeated)
 
 TEST(npz_cut)
 {
-    npz_needs_zlib();
     image m = file_image("shapes.npz");
     for (size_t n = 4; n < m.n; n++)
         refused((image){m.data, n}, KV_E_FORMAT,
@@ -595,7 +585,6 @@ TEST(npz_cut)
 
 TEST(npz_members)
 {
-    npz_needs_zlib();
     size_t n;
     char *file = npy(SCALAR, "abcd", 4, &n);
     maker m = {0};
@@ -654,7 +643,6 @@ TEST(npz_members)
 /* Sizes that deflated data do not have. */
 TEST(npz_bombs)
 {
-    npz_needs_zlib();
     kv_err e = {0};
     checkpoint *c = NULL;
     kv_array *a = NULL;
@@ -716,7 +704,6 @@ static int note(void *arg, const char *key, const char *file, const char *findin
 
 TEST(npz_findings)
 {
-    npz_needs_zlib();
     kv_err e = {0};
     checkpoint *c = NULL;
     char all[1000] = "", path[64];
@@ -754,7 +741,6 @@ TEST(npz_findings)
 /* Members without numbers are listed, and refused by their names. */
 TEST(npz_odd)
 {
-    npz_needs_zlib();
     static const struct {
         const char *dict, *type, *hint;
     } cases[] = {
@@ -842,7 +828,6 @@ static bool survives(const char *data, size_t n)
 
 TEST(npz_every_byte)
 {
-    npz_needs_zlib();
     static const char *const names[] = {"shapes.npz", "fortran-deflated.npz", "zip64.npz",
                                         "behind.npz", "matrix.npy"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -863,7 +848,6 @@ TEST(npz_every_byte)
 
 TEST(npz_mutations)
 {
-    npz_needs_zlib();
     uint64_t state = 2024;
     int good = 0;
     image m[] = {file_image("deflated.npz"), file_image("swapped.npz"), file_image("stream.npz")};
@@ -887,7 +871,6 @@ TEST(npz_mutations)
 
 TEST(npz_no_memory)
 {
-    npz_needs_zlib();
     static const char *const names[] = {"fortran-deflated.npz", "swapped.npz", "zip64.npz"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         image m = file_image(names[k]);

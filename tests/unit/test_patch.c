@@ -42,7 +42,6 @@ static void copy_model(model *b, const model *a)
 TEST(patch_every_type)
 {
     static const int64_t shares[] = {1, 2, 7, 9, 50, 100, 3000};
-    patch_needs_zstd();
     for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
         model a = {0}, b = {0};
         model_types(&a, s % 2 ? 300 * 256 : WALK_PIECE + 256 * 40);
@@ -57,7 +56,6 @@ TEST(patch_every_type)
  * element alone, and values that differ in their bits alone. */
 TEST(patch_edges)
 {
-    patch_needs_zstd();
     model a = {0}, b = {0};
     model_add(&a, "none", TENSOR_F32, 0);
     model_add(&a, "one", TENSOR_BF16, 1);
@@ -84,7 +82,6 @@ TEST(patch_edges)
 
 TEST(patch_at_random)
 {
-    patch_needs_zstd();
     for (int round = 0; round < 25; round++) {
         model a = {0}, b = {0};
         random_state = (uint64_t)round;
@@ -100,7 +97,6 @@ TEST(patch_at_random)
 TEST(patch_chains)
 {
     enum { N = 5 };
-    patch_needs_zstd();
     for (int round = 0; round < 12; round++) {
         kv_err e = {0};
         patch_misfits wrong = {0};
@@ -137,7 +133,6 @@ TEST(patch_chains)
 TEST(patch_links)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     test_folder d = folder_new();
     model a = {0}, b = {0}, c = {0};
     patch_misfits wrong = {0};
@@ -194,7 +189,6 @@ TEST(patch_links)
 TEST(patch_in_place)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     for (int round = 0; round < 10; round++) {
         const patch_options o = {.unsynced = true};
         patch_place place = PATCH_BESIDE;
@@ -240,7 +234,6 @@ TEST(patch_in_place_anew)
                  {300000, 300000, true, PATCH_IN_PLACE},
                  {300000, 20, false, PATCH_IN_PLACE},
                  {60000, 60000, false, PATCH_IN_PLACE}};
-    patch_needs_zstd();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const patch_options o = {.unsynced = true};
         kv_err e = {0};
@@ -296,7 +289,6 @@ static buf bytes_of(test_folder *d, const char *name)
 TEST(patch_same_bytes)
 {
     static const char *const threads[] = {"1", "2", "5"};
-    patch_needs_zstd();
     test_folder d = folder_new();
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
@@ -408,7 +400,6 @@ static void change_weights(model *b, const model *fresh, int way)
 TEST(patch_size)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     test_folder d = folder_new();
     for (int way = 0; way < NSHARES * 2; way++) {
         patch_summary made;
@@ -442,7 +433,6 @@ TEST(patch_of_equal_is_tiny)
 {
     kv_err e = {0};
     patch_summary made;
-    patch_needs_zstd();
     test_folder d = folder_new();
     model a = {0};
     model_types(&a, 4096);
@@ -461,7 +451,6 @@ TEST(patch_of_equal_is_tiny)
 TEST(patch_without_memory)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     setenv("KVSTORE_THREADS", "1", 1);
     test_folder d = folder_new();
     model a = {0}, b = {0};

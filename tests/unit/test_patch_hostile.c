@@ -151,7 +151,6 @@ static void index_of(patch_index *x, const model *a, const char *name, patch_sta
 TEST(patch_lying_chunks)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     test_folder d = folder_new();
     model a = {0};
     patch_index x = {0};
@@ -243,7 +242,6 @@ TEST(patch_lying_index)
 TEST(patch_key_bomb)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     test_folder d = folder_new();
     model m = {0};
     patch_index x = {0};
@@ -264,7 +262,6 @@ TEST(patch_key_bomb)
 TEST(patch_index_bomb)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     test_folder d = folder_new();
     model m = {0};
     static const int64_t sizes[] = {-1, 3, (int64_t)1 << 40, PATCH_INDEX_MAX, 1 << 20};
@@ -293,7 +290,6 @@ TEST(patch_index_bomb)
 TEST(patch_damaged)
 {
     kv_err e = {0};
-    patch_needs_zstd();
     const char *asked = getenv("PATCH_FUZZ");
     int rounds = asked ? atoi(asked) : 3000, made = 0;
     test_folder d = folder_new();
