@@ -138,6 +138,9 @@ $(BUILD)/lib/merge/%.o $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(loops) -fno-tr
 # The optimizers of the library: each text once for every name behind `updater`. The folder is newer
 # when one was removed.
 rules := $(wildcard src/optimizers/*.kvu)
+merges := $(wildcard src/merges/*.kvu)
+# The merges whose programs have loops of their own: of the longest programs, those that most people use.
+looped := $(rules) $(addprefix src/merges/,dare_ties.kvu slerp.kvu ties.kvu)
 $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
@@ -155,12 +158,11 @@ else
 $(BUILD)/loops: $(loops_src) force
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/host CC='$(HOSTCC)' HOSTCC= $(BUILD)/host/loops && cp -u $(BUILD)/host/loops $@
 endif
-$(BUILD)/rule_loops.c: $(BUILD)/loops $(rules) src/optimizers
-	@$< $(rules) $@
+$(BUILD)/rule_loops.c: $(BUILD)/loops $(looped) src/optimizers
+	@$< $(looped) $@
 $(BUILD)/rule_loops.o: ALL_CFLAGS += $(loops) $(SMALL_LOOPS) -fno-trapping-math -fno-math-errno
 
 # The merges of the tool, in the same way.
-merges := $(wildcard src/merges/*.kvu)
 $(BUILD)/merge_texts.c: $(merges) src/merges scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --merges $(merges) > $@

@@ -121,11 +121,12 @@ typedef struct range_scan {
         return equal;                                                                              \
     }                                                                                              \
                                                                                                    \
-    /* The key at a place of n sorted ones. *before: how many are smaller. Each round looks at     \
-     * the keys of one bin of the last. */                                                         \
-    static uint64_t pick_##suffix(const U *key, int64_t n, int64_t place, int64_t *before)         \
+    /* The key at a place of the sorted ones from least to most, among n. *before: how many of     \
+     * them are smaller. Each round looks at the keys of one bin of the last. */                   \
+    static uint64_t pick_##suffix(const U *key, int64_t n, int64_t place, uint64_t least,          \
+                                  uint64_t most, int64_t *before)                                  \
     {                                                                                              \
-        U low = 0, high = (U)-1;                                                                   \
+        U low = (U)least, high = (U)most;                                                          \
         int64_t under = 0;                                                                         \
         while (low < high) {                                                                       \
             uint32_t bins[BINS] = {0};                                                             \
@@ -156,9 +157,10 @@ LOOPS(f32, float, uint32_t, int32_t, 32)
 LOOPS(f64, double, uint64_t, int64_t, 64)
 
 static uint64_t pick(const merge_select *s, const void *keys, int64_t n, int64_t place,
-                     int64_t *before)
+                     uint64_t least, uint64_t most, int64_t *before)
 {
-    return s->wide ? pick_f64(keys, n, place, before) : pick_f32(keys, n, place, before);
+    return s->wide ? pick_f64(keys, n, place, least, most, before)
+                   : pick_f32(keys, n, place, least, most, before);
 }
 
 static int64_t count_equal(const merge_select *s, const void *keys, int64_t from, int64_t n)
@@ -166,6 +168,8 @@ static int64_t count_equal(const merge_select *s, const void *keys, int64_t from
     return s->wide ? equal_f64((const uint64_t *)keys + from, n, s->key)
                    : equal_f32((const uint32_t *)keys + from, n, s->key);
 }
+
+typedef int64_t scan_fn(range_scan *r, uint32_t *key, const float *x, int64_t n);
 
 #if defined(__x86_64__)
 /* scan_f32 and keep_f32 in one: the keys inside leave the vector as they are made. */
@@ -201,16 +205,71 @@ __attribute__((target("avx512f,popcnt"))) static int64_t scan_512(range_scan *r,
     return r->any ? kept : 0;
 }
 
-static bool has_avx512(void)
+static int64_t sum_of(const int32_t lanes[8])
 {
-    return __builtin_cpu_supports("avx512f");
+    int64_t sum = 0;
+    for (int l = 0; l < 8; l++)
+        sum += lanes[l];
+    return sum;
+}
+
+/* The same for whole vectors. AVX2 compares signed numbers: the first bit of a key is turned. Few
+ * keys are inside, so 64 are looked at together. */
+__attribute__((target("avx2"))) static int64_t scan_256(range_scan *r, uint32_t *key,
+                                                        const float *x, int64_t n)
+{
+    const __m256i sign = _mm256_set1_epi32(INT32_MIN), most = _mm256_set1_epi32(INT32_MAX);
+    __m256i low = sign ^ _mm256_set1_epi32((int)r->low);
+    __m256i high = sign ^ _mm256_set1_epi32((int)r->high);
+    __m256i first = sign ^ _mm256_set1_epi32((int)r->first);
+    __m256i last = sign ^ _mm256_set1_epi32((int)(r->first + r->span));
+    __m256i below = _mm256_setzero_si256(), nlow = below, nhigh = below, nnans = below;
+    uint8_t inside[MERGE_CHUNK / 8 + 8] = {0};
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256 y = _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_setzero_ps());
+        __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q));
+        __m256i u = _mm256_castps_si256(y);
+        u ^= _mm256_srai_epi32(u, 31) & most;
+        u = _mm256_blendv_epi8(u, most, nan);
+        below = _mm256_sub_epi32(below, _mm256_cmpgt_epi32(low, u));
+        nlow = _mm256_sub_epi32(nlow, _mm256_cmpeq_epi32(u, low));
+        nhigh = _mm256_sub_epi32(nhigh, _mm256_cmpeq_epi32(u, high));
+        nnans = _mm256_sub_epi32(nnans, nan);
+        __m256i outside = _mm256_cmpgt_epi32(first, u) | _mm256_cmpgt_epi32(u, last);
+        inside[i / 8] = (uint8_t)~_mm256_movemask_ps(_mm256_castsi256_ps(outside));
+        _mm256_storeu_si256((void *)(key + i), u ^ sign);
+    }
+    int32_t counts[4][8];
+    _mm256_storeu_si256((void *)counts[0], below);
+    _mm256_storeu_si256((void *)counts[1], nlow);
+    _mm256_storeu_si256((void *)counts[2], nhigh);
+    _mm256_storeu_si256((void *)counts[3], nnans);
+    r->below = sum_of(counts[0]);
+    r->nlow = sum_of(counts[1]);
+    r->nhigh = sum_of(counts[2]);
+    r->nnans = sum_of(counts[3]);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n && r->any; i += 64) {
+        uint64_t left;
+        memcpy(&left, inside + i / 8, sizeof left);
+        for (; left; left &= left - 1)
+            key[kept++] = key[i + __builtin_ctzll(left)];
+    }
+    return kept;
+}
+
+/* The one of both that serves n terms; NULL: neither. */
+static scan_fn *scan_vectors(int64_t n)
+{
+    if (__builtin_cpu_supports("avx512f"))
+        return scan_512;
+    return n % 8 == 0 && __builtin_cpu_supports("avx2") ? scan_256 : NULL;
 }
 #else
-#define scan_512(r, key, x, n) 0
-
-static bool has_avx512(void)
+static scan_fn *scan_vectors(int64_t n)
 {
-    return false;
+    (void)n;
+    return NULL;
 }
 #endif
 
@@ -226,8 +285,9 @@ static int64_t scan_chunk(const merge_select *s, range_scan *r, chunk_keys *keys
                           int64_t n)
 {
     uint8_t inside[MERGE_CHUNK + 8];
-    if (!s->wide && has_avx512())
-        return scan_512(r, keys->u32, terms, n);
+    scan_fn *scan = s->wide ? NULL : scan_vectors(n);
+    if (scan)
+        return scan(r, keys->u32, terms, n);
     if (s->wide)
         scan_f64(r, keys->u64, inside, terms, n);
     else
@@ -304,7 +364,7 @@ void merge_select_sample(merge_select *s, void *terms, int64_t n)
 {
     range_scan r = {.span = most_key(s), .any = true};
     chunk_keys keys;
-    int64_t bytes = s->wide ? 8 : 4, before;
+    int64_t bytes = s->wide ? 8 : 4, before = 0;
     for (int64_t i = 0; i < n; i += MERGE_CHUNK) {
         int64_t k = n - i < MERGE_CHUNK ? n - i : MERGE_CHUNK;
         scan_chunk(s, &r, &keys, (char *)terms + i * bytes, k);
@@ -313,8 +373,9 @@ void merge_select_sample(merge_select *s, void *terms, int64_t n)
     double share = ((double)s->place + 0.5) / (double)s->n, at = share * (double)n;
     double width = DEVIATIONS * sqrt(share * (1 - share) * (double)n) + 2;
     int64_t from = (int64_t)floor(at - width), to = (int64_t)ceil(at + width);
-    s->low = from < 0 ? 0 : pick(s, terms, n, from, &before);
-    s->high = to >= n ? most_key(s) : pick(s, terms, n, to, &before);
+    uint64_t most = most_key(s);
+    s->low = from < 0 ? 0 : pick(s, terms, n, from, 0, most, &before);
+    s->high = to >= n ? most : pick(s, terms, n, to - before, s->low, most, &before);
     from = from < 0 ? 0 : from;
     to = to >= n ? n : to;
     s->expected = (int64_t)((double)(to - from) / (double)n * (double)s->n);
@@ -425,7 +486,7 @@ static void take(merge_select *s)
     if (place < s->nlow) {
         s->key = s->low;
     } else if (place < s->nlow + s->nkept) {
-        s->key = pick(s, s->kept, s->nkept, place - s->nlow, &smaller);
+        s->key = pick(s, s->kept, s->nkept, place - s->nlow, s->low, s->high, &smaller);
         before += s->nlow + smaller;
         equal = count_equal(s, s->kept, 0, s->nkept);
     } else {

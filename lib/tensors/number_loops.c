@@ -312,76 +312,84 @@ double stat_total(const double lanes[STAT_LANES])
 ADD(diff_add_f32, float, FOUR_f32)
 ADD(diff_add_f64, double, FOUR_f64)
 
-/* Vectors of 64 bytes for what follows. */
-typedef double f64_8 VECTOR(64);
-typedef int64_t i64_8 VECTOR(64);
-
-#define LOAD_f32(p) __builtin_convertvector(AT(f32_8, p), f64_8)
-#define LOAD_f64(p) AT(f64_8, p)
-
 /* ---- Words that are the same ----------------------------------------------------------------- */
 
-typedef int64_t any_i64_8 __attribute__((vector_size(64), aligned(1), may_alias));
-typedef int32_t any_i32_8 __attribute__((vector_size(32), aligned(1), may_alias));
-typedef int8_t i8_8 VECTOR(8);
+typedef int64_t any_i64_4 __attribute__((vector_size(32), aligned(1), may_alias));
+
+/* Four words: those that are the same stay, and `differ` gets bits at the place of the others. */
+#define SAME_WORDS(place)                                                                          \
+    do {                                                                                           \
+        i64_4 x = AT(any_i64_4, (const char *)a + 8 * (place));                                    \
+        i64_4 equal = x == AT(any_i64_4, (const char *)b + 8 * (place));                           \
+        x &= equal;                                                                                \
+        memcpy((char *)same + 8 * (place), &x, sizeof x);                                          \
+        differ |= bits & ~equal;                                                                   \
+    } while (0)
 
 CPU_CLONES int64_t diff_words(void *same, uint16_t *others, const void *a, const void *b, int64_t n)
 {
     int64_t found = 0;
     for (int64_t i = 0; i < n; i += 8) {
-        i64_8 x = AT(any_i64_8, (const char *)a + 8 * i);
-        i64_8 equal = x == AT(any_i64_8, (const char *)b + 8 * i);
-        i8_8 differ = __builtin_convertvector(~equal, i8_8);
-        uint64_t left;
-        x &= equal;
-        memcpy((char *)same + 8 * i, &x, sizeof x);
-        memcpy(&left, &differ, sizeof left);
-        for (left &= UINT64_C(0x0101010101010101); left; left &= left - 1)
-            others[found++] = (uint16_t)(i + __builtin_ctzll(left) / 8);
+        i64_4 bits = {1, 2, 4, 8}, differ = {0};
+        SAME_WORDS(i);
+        bits <<= 4;
+        SAME_WORDS(i + 4);
+        int64_t left = differ[0] | differ[1] | differ[2] | differ[3];
+        for (; left; left &= left - 1)
+            others[found++] = (uint16_t)(i + __builtin_ctzll((uint64_t)left));
     }
     return found;
 }
 
-/* The lanes as one sum, in a fixed order. */
-static double total(const double *x)
-{
-    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-}
+/* ---- Squares --------------------------------------------------------------------------------- */
+
+/* The lanes of four sums as one, in a fixed order. */
+#define TAKE_TOTAL(total)                                                                          \
+    f64_4 four = (sum0 + sum2) + (sum1 + sum3);                                                    \
+    double total = (four[0] + four[2]) + (four[1] + four[3])
+
+#define ADD_SQUARES(j, load, p)                                                                    \
+    do {                                                                                           \
+        f64_4 v = load(p);                                                                         \
+        sum##j += v * v;                                                                           \
+    } while (0)
 
 #define SQUARES(name, T, load)                                                                     \
     CPU_CLONES double name(const T *x, int64_t n)                                                  \
     {                                                                                              \
-        f64_8 sum0 = {0}, sum1 = {0};                                                              \
+        f64_4 sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};                                      \
         for (int64_t i = 0; i < n; i += STAT_LANES) {                                              \
-            f64_8 v = load(x + i), w = load(x + i + 8);                                            \
-            sum0 += v * v;                                                                         \
-            sum1 += w * w;                                                                         \
+            ADD_SQUARES(0, load, x + i);                                                           \
+            ADD_SQUARES(1, load, x + i + 4);                                                       \
+            ADD_SQUARES(2, load, x + i + 8);                                                       \
+            ADD_SQUARES(3, load, x + i + 12);                                                      \
         }                                                                                          \
-        double lanes[8];                                                                           \
-        sum0 += sum1;                                                                              \
-        memcpy(lanes, &sum0, sizeof lanes);                                                        \
-        return total(lanes);                                                                       \
+        TAKE_TOTAL(total);                                                                         \
+        return total;                                                                              \
     }
 
-SQUARES(diff_squares_f32, float, LOAD_f32)
-SQUARES(diff_squares_f64, double, LOAD_f64)
+SQUARES(diff_squares_f32, float, FOUR_f32)
+SQUARES(diff_squares_f64, double, FOUR_f64)
 
-#define TWO_SQUARES(two)                                                                           \
-    (UPPER(f32_8, two) * UPPER(f32_8, two) + LOWER(f32_8, two) * LOWER(f32_8, two))
+/* Of the codes in four words, two in each. */
+#define ADD_TWO_SQUARES(j, p)                                                                      \
+    do {                                                                                           \
+        i32_4 w = AT(any_i32_4, p);                                                                \
+        sum##j += WIDE(UPPER(f32_4, w) * UPPER(f32_4, w) + LOWER(f32_4, w) * LOWER(f32_4, w));     \
+    } while (0)
 
 CPU_CLONES double diff_squares_bf16(const void *codes, int64_t n)
 {
-    f64_8 sum0 = {0}, sum1 = {0};
-    for (int64_t i = 0; i < n; i += 32) {
-        i32_8 x = AT(any_i32_8, (const char *)codes + 2 * i);
-        i32_8 y = AT(any_i32_8, (const char *)codes + 2 * i + 32);
-        sum0 += __builtin_convertvector(TWO_SQUARES(x), f64_8);
-        sum1 += __builtin_convertvector(TWO_SQUARES(y), f64_8);
+    const char *x = codes;
+    f64_4 sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
+    for (int64_t i = 0; i < n; i += 32, x += 64) {
+        ADD_TWO_SQUARES(0, x);
+        ADD_TWO_SQUARES(1, x + 16);
+        ADD_TWO_SQUARES(2, x + 32);
+        ADD_TWO_SQUARES(3, x + 48);
     }
-    double lanes[8];
-    sum0 += sum1;
-    memcpy(lanes, &sum0, sizeof lanes);
-    return total(lanes);
+    TAKE_TOTAL(total);
+    return total;
 }
 
 /* ---- Tolerances ------------------------------------------------------------------------------ */

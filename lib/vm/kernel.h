@@ -74,7 +74,7 @@ typedef void kernel_spread(void *to, const void *x, int bytes, int64_t skip, int
 typedef void kernel_whole(void *const *arrays, const float *more, const uint64_t *pool, int64_t n);
 
 /* The programs that have such a loop (rule_loop.h), by the hash of each (prog_hash), in its order;
- * one loop for each table of kernels. */
+ * one loop for each table of kernels, or NULL. */
 typedef struct rule_loop {
     uint64_t hash;
     kernel_whole *run[3];

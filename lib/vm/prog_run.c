@@ -37,8 +37,9 @@ const rule_loop *prog_whole(const prog *p)
         else
             high = middle;
     }
-    bool found = low < rule_nloops && rule_loops[low].hash == hash;
-    return found ? &rule_loops[low] : NULL;
+    const rule_loop *at = &rule_loops[low];
+    bool found = low < rule_nloops && at->hash == hash && at->run[p->kernels->loop];
+    return found ? at : NULL;
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------ */

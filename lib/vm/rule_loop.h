@@ -22,16 +22,24 @@
 #define kv_t_f32_of_kv_t_f64    (float)
 #define kv_t_f64_of_kv_t_f32    (double)
 
+typedef uint16_t kv_u16;
+
+static inline float kv_t_f32_of_kv_t_bf16(kv_u16 code)
+{
+    const curve_bitsf x = {.bits = (unsigned)code << 16};
+    return x.number;
+}
+
 /* Constants, from the pool of the program. */
 #define KV_K_F32(word, at, lane) (((const float *)(const void *)(pool + (at)))[lane])
 #define KV_K_F64(word, at, lane) (((const double *)(const void *)(pool + (at)))[lane])
 
-/* first: the element of array 1, which the statements call x1; 0: they do not. */
+/* first: the element of array 1, which the statements call first_x; 0: they do not. */
 #define LOOP_ELEMENTS(first, ...)                                                                  \
     NO_CARRY for (int64_t i = 0; i < n; i++)                                                       \
     {                                                                                              \
-        const float x1 = first;                                                                    \
-        (void)x1;                                                                                  \
+        const float first_x = first;                                                               \
+        (void)first_x;                                                                             \
         __VA_ARGS__                                                                                \
     }
 
@@ -62,15 +70,23 @@
 #else
 #define LOOP_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
 #endif
+#define LOOP_WIDER(one, name, ...)                                                                 \
+    one(name##_avx2, __attribute__((target("avx2"))), __VA_ARGS__)                                 \
+        one(name##_avx512, __attribute__((target(LOOP_AVX512))), __VA_ARGS__)
 #define LOOP_EACH(one, name, ...)                                                                  \
-    one(name##_plain, , __VA_ARGS__)                                                               \
-        one(name##_avx2, __attribute__((target("avx2"))), __VA_ARGS__)                             \
-            one(name##_avx512, __attribute__((target(LOOP_AVX512))), __VA_ARGS__)
-#define LOOP_ENTRY(name, hash, adds) {hash, {name##_plain, name##_avx2, name##_avx512}, adds},
+    one(name##_plain, , __VA_ARGS__) LOOP_WIDER(one, name, __VA_ARGS__)
+#define LOOP_RUN(name)      name##_plain, name##_avx2, name##_avx512
+#define LOOP_RUN_WIDE(name) NULL, name##_avx2, name##_avx512
 #else
-#define LOOP_EACH(one, name, ...)    one(name##_plain, , __VA_ARGS__)
-#define LOOP_ENTRY(name, hash, adds) {hash, {name##_plain}, adds},
+#define LOOP_EACH(one, name, ...) one(name##_plain, , __VA_ARGS__)
+#define LOOP_WIDER                LOOP_EACH
+#define LOOP_RUN(name)            name##_plain
+#define LOOP_RUN_WIDE             LOOP_RUN
 #endif
 
-#define LOOP(name, ...)     LOOP_EACH(LOOP_FOR, name, __VA_ARGS__)
-#define LOOP_SUM(name, ...) LOOP_EACH(LOOP_SUM_FOR, name, __VA_ARGS__)
+#define LOOP(name, ...)             LOOP_EACH(LOOP_FOR, name, __VA_ARGS__)
+#define LOOP_SUM(name, ...)         LOOP_EACH(LOOP_SUM_FOR, name, __VA_ARGS__)
+#define LOOP_WIDE(name, ...)        LOOP_WIDER(LOOP_FOR, name, __VA_ARGS__)
+#define LOOP_ENTRY(name, hash)      {hash, {LOOP_RUN(name)}, false},
+#define LOOP_SUM_ENTRY(name, hash)  {hash, {LOOP_RUN(name)}, true},
+#define LOOP_WIDE_ENTRY(name, hash) {hash, {LOOP_RUN_WIDE(name)}, false},

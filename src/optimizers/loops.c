@@ -1,5 +1,6 @@
-/* Writes the loops of all programs that the optimizers have, as C: loops FILE.kvu … OUT.c. A
- * program of one instruction has a kernel, and needs no other loop. */
+/* Writes the loops of all programs that the optimizers have, and of the longest of some merges, as
+ * C: loops FILE.kvu … OUT.c. A program of one instruction has a kernel, and needs no other loop.
+ * Those of merges are not for processors without AVX2: there room counts for more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,13 @@
 
 typedef struct loop {
     uint64_t hash;
-    bool adds;
+    bool adds, any; /* any: for all processors */
     buf text;
 } loop;
 
 typedef struct work {
     buf out;
+    bool merge; /* the rule is one */
     loop *loops;
     int64_t nloops, cap;
 } work;
@@ -42,15 +44,19 @@ static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
 {
     writer *w = arg;
     const char *item = prog_text_item(dtype);
-    buf_printf(out, "x%d", slot);
+    bool first = slot == 1 && dtype == KV_FLOAT32 && w->p->slot_bytes[slot] != 0;
+    if (first)
+        buf_add(out, "first_x");
+    else
+        buf_printf(out, "x%d", slot);
     if (w->p->slot_bytes[slot] == 0) {
         buf_printf(&w->heads, "    const %s x%d = *(const %s *)array[%d];\n", item, slot, item,
                    slot);
         return;
     }
     declare_array(w, slot, dtype);
-    w->first |= slot == 1 && dtype == KV_FLOAT32;
-    if (slot != 1 || dtype != KV_FLOAT32)
+    w->first |= first;
+    if (!first)
         buf_printf(&w->loads, "            const %s x%d = p%d[i];\n", item, slot, slot);
 }
 
@@ -98,6 +104,7 @@ static void meet(void *arg, const prog *p, bool adds)
         write_loop(&w->loops[i].text, p);
     }
     w->loops[i].adds |= adds;
+    w->loops[i].any |= !w->merge;
 }
 
 static int compare(const void *a, const void *b)
@@ -113,10 +120,16 @@ static int add_rule(work *w, const char *name, kv_err *e)
     size_t n;
     int rc = file_read(name, &text, &n, e);
     rc = rc ? rc : rule_paths_read(&p, text, e);
+    w->merge = p.merge;
     rc = rc ? rc : rule_paths_walk(&p, meet, w, e);
     rule_paths_release(&p);
     mem_free(text);
     return rc;
+}
+
+static const char *kind_of(const loop *l)
+{
+    return l->adds ? "LOOP_SUM" : l->any ? "LOOP" : "LOOP_WIDE";
 }
 
 static int write_all(work *w, const char *name, kv_err *e)
@@ -125,15 +138,15 @@ static int write_all(work *w, const char *name, kv_err *e)
     if (w->nloops > 0)
         qsort(w->loops, (size_t)w->nloops, sizeof *w->loops, compare);
     for (loop *l = w->loops; l < w->loops + w->nloops; l++) {
-        buf_printf(&w->out, "\n%s(loop_%d, ", l->adds ? "LOOP_SUM" : "LOOP", (int)(l - w->loops));
+        buf_printf(&w->out, "\n%s(loop_%d, ", kind_of(l), (int)(l - w->loops));
         buf_add(&w->out, buf_text(&l->text));
         w->out.failed |= l->text.failed;
         buf_release(&l->text);
     }
     buf_add(&w->out, "\nconst rule_loop rule_loops[] = {\n");
     for (const loop *l = w->loops; l < w->loops + w->nloops; l++)
-        buf_printf(&w->out, "    LOOP_ENTRY(loop_%d, 0x%016llxu, %d)\n", (int)(l - w->loops),
-                   (unsigned long long)l->hash, l->adds);
+        buf_printf(&w->out, "    %s_ENTRY(loop_%d, 0x%016llxu)\n", kind_of(l), (int)(l - w->loops),
+                   (unsigned long long)l->hash);
     buf_printf(&w->out, "};\nconst int rule_nloops = %d;\n", (int)w->nloops);
     int rc = buf_check(&w->out, e);
     rc = rc ? rc : file_out_open(&out, name, e);

@@ -5,10 +5,16 @@
 #include <string.h>
 
 #include "lang/parse.h"
+#include "vm/merge.h"
 #include "vm/plan_pass.h"
+#include "vm/prog.h"
 
-/* Choices behind those of parameters. */
+/* Choices behind those of parameters; and those of merges, whose parameters keep their defaults. */
 enum { OF_NAME, OF_WD, OF_NUMBERS, OF_HAVE, OF_INPUT, OF_STORED, OF_KEY };
+enum { OF_MODELS, OF_WEIGHTS, OF_BF16, OF_MERGE };
+
+/* Programs of merges with fewer instructions take no longer block by block than memory does. */
+enum { MERGE_INSTRUCTIONS = 5 };
 
 /* Programs depend on numbers that are 0, 1 or a power of 2, and the others are alike. */
 static const char *const common[] = {"0", "1", "3", "4", "0.3", "true", "false", "none"};
@@ -26,6 +32,11 @@ static void add_texts(rule_paths *p, const ast *of)
 int rule_paths_read(rule_paths *p, const char *text, kv_err *e)
 {
     *p = (rule_paths){.src = {"rule", text, (uint32_t)strlen(text), 1, 1, NULL}};
+    if (parse_merge(&p->rule, &p->src, &p->memory, NULL) == KV_OK) {
+        p->merge = true;
+        p->nchoices = OF_MERGE;
+        return KV_OK;
+    }
     int rc = parse_rule(&p->rule, &p->src, &p->memory, e);
     rc = rc ? rc : rule_check(p->rule, &p->src, &p->memory, e);
     if (rc)
@@ -46,12 +57,37 @@ void rule_paths_release(rule_paths *p)
 
 int rule_paths_count(const rule_paths *p, int i)
 {
+    if (p->merge)
+        return 2;
     int which = i - rule_nvalues(p->rule);
     return which < 0 || which == OF_NAME ? p->ntexts + 1 : which == OF_NUMBERS ? 3 : 2;
 }
 
+/* The plan of a large key, of two models or more. */
+static bool merge_path(rule_update *u, const rule_paths *p, const uint8_t *choice)
+{
+    double weights[MERGE_MODELS], scales[MERGE_MODELS] = {0};
+    merge_form form = {.models = 2 + choice[OF_MODELS], .base = true};
+    merge_given given = {
+        .key = "weight", .weights = weights, .lora_scales = scales, .size = 5000, .row = 5};
+    merge_plan x = {0};
+    merge_rule *rule = NULL;
+    for (int i = 0; i < MERGE_MODELS; i++)
+        weights[i] = choice[OF_WEIGHTS] ? 0.3 + 0.01 * i : 1;
+    memset(given.bf16, choice[OF_BF16], sizeof given.bf16);
+    bool made = !merge_rule_make(&rule, p->rule, &p->src, form, NULL, NULL, 0, NULL) &&
+                !merge_plan_make(&x, rule, &given, NULL);
+    *u = (rule_update){.plan = x.plan};
+    x.plan = NULL;
+    merge_plan_release(&x);
+    merge_rule_free(rule);
+    return made;
+}
+
 bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice)
 {
+    if (p->merge)
+        return merge_path(u, p, choice);
     const char *names[PATH_CHOICES] = {0}, *texts[PATH_CHOICES];
     host values[PATH_CHOICES], numbers[PLAN_MAX_STATES];
     int n = rule_nvalues(p->rule), listed = p->rule->nparams;
@@ -86,11 +122,13 @@ bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice
     return made;
 }
 
-void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg)
+void rule_path_programs(const rule_update *u, const rule_paths *p, rule_path_visit *visit,
+                        void *arg)
 {
+    int least = p->merge ? MERGE_INSTRUCTIONS : 1;
     for (int i = 0; u->plan && !u->plan->by_rows && i < u->plan->npasses; i++)
         for (const plan_pass *pass = &u->plan->pass[i]; pass; pass = pass->lean)
-            if (pass->elements)
+            if (pass->elements && pass->elements->ninsts >= least)
                 visit(arg, pass->elements,
                       plan_splits(u->plan, NULL) && pass->nslots > 1 &&
                           pass->slot[1] == PLAN_INPUT);
@@ -134,7 +172,7 @@ static void take(walk *w, const rule_paths *p, const path *x)
     if (w->rc || !rule_path_update(&u, p, x->choice))
         return;
     w->fresh = false;
-    rule_path_programs(&u, meet, w);
+    rule_path_programs(&u, p, meet, w);
     rule_update_release(&u);
     if (!w->fresh || w->rc)
         return;

@@ -1,5 +1,6 @@
 /* The paths of an optimizer's rule: what its parameters, the key and its states may be, so that
- * each of its programs occurs. A path is a choice for each of these, 0 being the default. */
+ * each of its programs occurs. A path is a choice for each of these, 0 being the default. Of a
+ * merge: two or three models, of float32 or bfloat16, with weights of 1 or others. */
 #pragma once
 
 #include "vm/rule.h"
@@ -10,6 +11,7 @@ typedef struct rule_paths {
     source src;
     arena memory;
     rule_ast *rule;
+    bool merge; /* the rule is one, and parsed only */
     const char
         *texts[PATH_TEXTS]; /* for parameters and the name: numbers, truths, the rule's own */
     int ntexts, nchoices;
@@ -29,7 +31,8 @@ bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice
  * block: that asks the memory ahead. adds: it may run with two arrays for the input. */
 typedef void rule_path_visit(void *arg, const struct prog *p, bool adds);
 
-void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg);
+void rule_path_programs(const rule_update *u, const rule_paths *p, rule_path_visit *visit,
+                        void *arg);
 
 /* Goes from each path to those with one choice changed, as long as they have programs that the rule
  * had not before, and visits each of them once. Error: memory. */

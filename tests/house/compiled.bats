@@ -21,3 +21,23 @@ setup_file()
         [ "$made" -ge "$asked" ] || fail "$file asks $asked times, and its object $made times"
     done <"$BATS_TEST_TMPDIR/files"
 }
+
+# GCC 12 takes apart vectors wider than those of the processor: it compares each lane by itself, adds
+# through general registers, and copies through the stack.
+@test "compiled: loops of vectors are made of whole vectors on AVX2" {
+    local file
+    cd "$top"
+    for file in lib/cpu/gather lib/patch/patch_make lib/tensors/number_loops; do
+        objdump -d "$build/$file.o" | awk -v file="$file" '
+            /^[0-9a-f]+ <.*>:$/ { name = $2 }
+            name ~ /avx2>/ { met[name] += 0 }
+            /%ymm/ { met[name]++ }
+            /vpinsrq/ { apart[name]++ }
+            END {
+                for (n in met)
+                    if (n ~ /avx2>/ && (!met[n] || apart[n]))
+                        print file ": " n, met[n], "vectors,", apart[n] + 0, "put together"
+            }' >>"$BATS_TEST_TMPDIR/apart"
+    done
+    [ ! -s "$BATS_TEST_TMPDIR/apart" ] || fail "$(cat "$BATS_TEST_TMPDIR/apart")"
+}
