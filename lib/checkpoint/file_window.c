@@ -98,6 +98,14 @@ static void judge(file_window *w)
     w->small = count_faults() - w->faults > 8 + w->bytes / ((int64_t)384 << 10);
 }
 
+/* A hole of a file in memory, such as one in /dev/shm, takes memory when it is mapped and looked
+ * at, and a signal ends the look where there is none left; reading it takes none. */
+static bool has_holes(int fd)
+{
+    struct stat about;
+    return fstat(fd, &about) == 0 && about.st_blocks * 512 < about.st_size;
+}
+
 static int take_slot(void)
 {
     for (int i = 0; i < SLOTS; i++) {
@@ -180,7 +188,7 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
             unmap(w);
         }
         if (w->fd != fd)
-            w->small = false;
+            w->small = has_holes(fd);
         w->fd = fd;
         w->name = name;
         int64_t piece = least(least(size - at, most), BUFFER_BYTES);

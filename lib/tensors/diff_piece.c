@@ -205,18 +205,31 @@ static void find_most(diff_sums *p, const blocks *x, double most)
     }
 }
 
-/* Numbers that are all finite. */
-static void add_finite(diff_sums *p, diff_lanes *lanes, blocks *x)
+/* Adds the numbers to the lanes if all are finite. Whether those of float32 are shows in the sums:
+ * their squares do not overflow in float64. */
+static bool add_lanes(diff_lanes *lanes, blocks *x, double *most)
 {
     int64_t m = x->n * x->width, padded = (m + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
     size_t size = x->wide ? sizeof(double) : sizeof(float);
+    if (x->wide && !(stat_finite_f64(x->a.f64, m) && stat_finite_f64(x->b.f64, m)))
+        return false;
     memset((char *)&x->a + (size_t)m * size, 0, (size_t)(padded - m) * size);
     memset((char *)&x->b + (size_t)m * size, 0, (size_t)(padded - m) * size);
-    double most = x->wide ? diff_add_f64(lanes, x->a.f64, x->b.f64, padded)
-                          : diff_add_f32(lanes, x->a.f32, x->b.f32, padded);
+    diff_lanes before = *lanes;
+    *most = x->wide ? diff_add_f64(lanes, x->a.f64, x->b.f64, padded)
+                    : diff_add_f32(lanes, x->a.f32, x->b.f32, padded);
+    bool finite = x->wide || isfinite(stat_total(lanes->a) + stat_total(lanes->b));
+    if (!finite)
+        *lanes = before;
+    return finite;
+}
+
+/* Numbers that are all finite; the largest of their differences is `most`. */
+static void add_finite(diff_sums *p, const blocks *x, double most)
+{
     uint64_t far = x->ulps ? farthest(x->t[0], x->data[0], x->data[1], x->n) : 0;
     p->ulps = far > p->ulps ? far : p->ulps;
-    p->finite += m;
+    p->finite += x->n * x->width;
     if (p->where < 0 || most > p->most)
         find_most(p, x, most);
 }
@@ -343,7 +356,8 @@ static int64_t count_mixed(const diff_options *o, const blocks *x)
 
 static void add_numbers(diff_sums *p, diff_lanes *lanes, const diff_options *o, blocks *x)
 {
-    int64_t m = x->n * x->width, unequal;
+    int64_t unequal;
+    double most;
     if (x->wide) {
         tensor_decode_f64(x->a.f64, x->t[0], x->data[0], x->n);
         tensor_decode_f64(x->b.f64, x->t[1], x->data[1], x->n);
@@ -351,10 +365,9 @@ static void add_numbers(diff_sums *p, diff_lanes *lanes, const diff_options *o, 
         tensor_decode_f32(x->a.f32, x->t[0], x->data[0], x->n);
         tensor_decode_f32(x->b.f32, x->t[1], x->data[1], x->n);
     }
-    bool finite = x->wide ? stat_finite_f64(x->a.f64, m) && stat_finite_f64(x->b.f64, m)
-                          : stat_finite_f32(x->a.f32, m) && stat_finite_f32(x->b.f32, m);
+    bool finite = add_lanes(lanes, x, &most);
     if (finite)
-        add_finite(p, lanes, x);
+        add_finite(p, x, most);
     else
         add_each(p, x);
     if (o->tolerance && is_mixed(x->t)) {

@@ -1,8 +1,13 @@
-/* Loops of vectors that the compiler knows, once each for AVX-512, AVX2 and any x86-64. */
+/* Loops of vectors that the compiler knows, once each for AVX-512, AVX2 and any x86-64. Those that
+ * widen float32 are once for AVX2 by hand and once for any processor: GCC 12 widens by twos,
+ * through memory, and compares and selects where the processor has a minimum. */
 #include "tensors/number_loops.h"
 
 #include <math.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/compiler.h"
 
@@ -73,10 +78,10 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
 }
 
 /* The range of the lanes j, and which of them are zeros. */
-#define RANGE_OF(bits, type, j, v)                                                                 \
+#define RANGE_OF(least, most, j, v)                                                                \
     do {                                                                                           \
-        low##j = SELECT(bits, type, (v) < low##j, v, low##j);                                      \
-        high##j = SELECT(bits, type, (v) > high##j, v, high##j);                                   \
+        low##j = least(v, low##j);                                                                 \
+        high##j = most(v, high##j);                                                                \
         zeros##j -= (v) == 0;                                                                      \
     } while (0)
 
@@ -90,8 +95,32 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
     }                                                                                              \
     keep_range(s, lows, highs, 2 * (n))
 
-/* Four numbers become one vector; of more, GCC 12 widens halves and puts them together again. */
-#define WIDE(four) __builtin_convertvector(four, f64_4)
+/* What a processor has one instruction for, which the compiler does not find: four numbers become
+ * one vector, and of two, the first if it is the lesser, or the greater, else the second. */
+#define WIDE_ANY(four)     __builtin_convertvector(four, f64_4)
+#define LEAST_32_ANY(x, y) SELECT(i32_8, f32_8, (x) < (y), x, y)
+#define MOST_32_ANY(x, y)  SELECT(i32_8, f32_8, (x) > (y), x, y)
+#define LEAST_64_ANY(x, y) SELECT(i64_4, f64_4, (x) < (y), x, y)
+#define MOST_64_ANY(x, y)  SELECT(i64_4, f64_4, (x) > (y), x, y)
+
+/* Defines a function by what its body is with such instructions, ANY or AVX2. */
+#ifdef __x86_64__
+#define WIDE_AVX2(four)     ((f64_4)_mm256_cvtps_pd((__m128)(four)))
+#define LEAST_32_AVX2(x, y) ((f32_8)_mm256_min_ps((__m256)(x), (__m256)(y)))
+#define MOST_32_AVX2(x, y)  ((f32_8)_mm256_max_ps((__m256)(x), (__m256)(y)))
+#define LEAST_64_AVX2(x, y) ((f64_4)_mm256_min_pd((__m256d)(x), (__m256d)(y)))
+#define MOST_64_AVX2(x, y)  ((f64_4)_mm256_max_pd((__m256d)(x), (__m256d)(y)))
+#define TWICE(type, name, parameters, arguments, body)                                             \
+    static type name##_any parameters body(ANY)                                                    \
+    __attribute__((target("avx2"))) static type name##_avx2 parameters body(AVX2)                  \
+    type name parameters                                                                           \
+    {                                                                                              \
+        return (__builtin_cpu_supports("avx2") ? name##_avx2 : name##_any)arguments;               \
+    }
+#else
+#define TWICE(type, name, parameters, arguments, body) type name parameters body(ANY)
+#endif
+
 #define ADD_FOUR(j, four)                                                                          \
     do {                                                                                           \
         f64_4 d = (four)-near;                                                                     \
@@ -118,93 +147,74 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
         KEEP((s)->squares, 3, squares3);                                                           \
     } while (0)
 
-CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near)
-{
-    TAKE_SUMS(s);
-    f32_8 low0 = AT(f32_8, x), low1 = AT(f32_8, x + 8), high0 = low0, high1 = low1;
-    i32_8 zeros0 = {0}, zeros1 = {0};
-    for (int64_t i = 0; i < n; i += 16) {
-        f32_8 v = AT(f32_8, x + i), w = AT(f32_8, x + i + 8);
-        RANGE_OF(i32_8, f32_8, 0, v);
-        RANGE_OF(i32_8, f32_8, 1, w);
-        ADD_FOUR(0, WIDE(AT(f32_4, x + i)));
-        ADD_FOUR(1, WIDE(AT(f32_4, x + i + 4)));
-        ADD_FOUR(2, WIDE(AT(f32_4, x + i + 8)));
-        ADD_FOUR(3, WIDE(AT(f32_4, x + i + 12)));
+#define ADD_F32(use)                                                                               \
+    {                                                                                              \
+        TAKE_SUMS(s);                                                                              \
+        f32_8 low0 = AT(f32_8, x), low1 = AT(f32_8, x + 8), high0 = low0, high1 = low1;            \
+        i32_8 zeros0 = {0}, zeros1 = {0};                                                          \
+        for (int64_t i = 0; i < n; i += 16) {                                                      \
+            f32_8 v = AT(f32_8, x + i), w = AT(f32_8, x + i + 8);                                  \
+            RANGE_OF(LEAST_32_##use, MOST_32_##use, 0, v);                                         \
+            RANGE_OF(LEAST_32_##use, MOST_32_##use, 1, w);                                         \
+            ADD_FOUR(0, WIDE_##use(AT(f32_4, x + i)));                                             \
+            ADD_FOUR(1, WIDE_##use(AT(f32_4, x + i + 4)));                                         \
+            ADD_FOUR(2, WIDE_##use(AT(f32_4, x + i + 8)));                                         \
+            ADD_FOUR(3, WIDE_##use(AT(f32_4, x + i + 12)));                                        \
+        }                                                                                          \
+        KEEP_RANGES(8);                                                                            \
+        KEEP_SUMS(s);                                                                              \
     }
-    KEEP_RANGES(8);
-    KEEP_SUMS(s);
-}
+
+TWICE(void, stat_add_f32, (stat_lanes *s, const float *x, int64_t n, double near), (s, x, n, near),
+      ADD_F32)
 
 /* Two codes in each 32 bits: the upper one is a float32 without the lower, which is one when it is
  * shifted up. So no lanes change their places. */
 typedef int32_t i32_4 VECTOR(16);
 typedef int32_t any_i32_4 __attribute__((vector_size(16), aligned(1), may_alias));
-#define UPPER(type, two) ((type)((two) & (int32_t)0xffff0000))
-#define LOWER(type, two) ((type)((two) << 16))
+#define UPPER(two) ((f32_4)((two) & (int32_t)0xffff0000))
+#define LOWER(two) ((f32_4)((two) << 16))
 
-#define ADD_BF16(wide)                                                                             \
-    do {                                                                                           \
+#define ADD_BF16(use)                                                                              \
+    {                                                                                              \
         TAKE_SUMS(s);                                                                              \
         for (int64_t i = 0; i < n; i += 16) {                                                      \
             i32_4 a = AT(any_i32_4, (const char *)codes + 2 * i);                                  \
             i32_4 b = AT(any_i32_4, (const char *)codes + 2 * i + 16);                             \
-            ADD_FOUR(0, wide(LOWER(f32_4, a)));                                                    \
-            ADD_FOUR(1, wide(UPPER(f32_4, a)));                                                    \
-            ADD_FOUR(2, wide(LOWER(f32_4, b)));                                                    \
-            ADD_FOUR(3, wide(UPPER(f32_4, b)));                                                    \
+            ADD_FOUR(0, WIDE_##use(LOWER(a)));                                                     \
+            ADD_FOUR(1, WIDE_##use(UPPER(a)));                                                     \
+            ADD_FOUR(2, WIDE_##use(LOWER(b)));                                                     \
+            ADD_FOUR(3, WIDE_##use(UPPER(b)));                                                     \
         }                                                                                          \
         KEEP_SUMS(s);                                                                              \
-    } while (0)
-
-static void add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
-{
-    ADD_BF16(WIDE);
-}
-
-#ifdef __x86_64__
-#include <immintrin.h>
-
-/* GCC 12 widens four float32 that are not in memory by twos, hence by hand: a third quicker. */
-#define WIDE_AVX2(four) ((f64_4)_mm256_cvtps_pd((__m128)(four)))
-__attribute__((target("avx2"))) static void add_bf16_avx2(stat_lanes *s, const void *codes,
-                                                          int64_t n, double near)
-{
-    ADD_BF16(WIDE_AVX2);
-}
-#endif
-
-void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
-{
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) {
-        add_bf16_avx2(s, codes, n, near);
-        return;
     }
-#endif
-    add_bf16(s, codes, n, near);
-}
 
-CPU_CLONES void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale)
-{
-    TAKE_SUMS(s);
-    f64_4 low0 = AT(f64_4, x), low1 = AT(f64_4, x + 4), high0 = low0, high1 = low1;
-    i64_4 zeros0 = {0}, zeros1 = {0};
-    for (int64_t i = 0; i < n; i += 16) {
-        f64_4 v0 = AT(f64_4, x + i), v1 = AT(f64_4, x + i + 4);
-        f64_4 v2 = AT(f64_4, x + i + 8), v3 = AT(f64_4, x + i + 12);
-        RANGE_OF(i64_4, f64_4, 0, v0);
-        RANGE_OF(i64_4, f64_4, 1, v1);
-        RANGE_OF(i64_4, f64_4, 0, v2);
-        RANGE_OF(i64_4, f64_4, 1, v3);
-        ADD_FOUR(0, v0 * scale);
-        ADD_FOUR(1, v1 * scale);
-        ADD_FOUR(2, v2 * scale);
-        ADD_FOUR(3, v3 * scale);
+TWICE(void, stat_add_bf16, (stat_lanes *s, const void *codes, int64_t n, double near),
+      (s, codes, n, near), ADD_BF16)
+
+#define ADD_F64(use)                                                                               \
+    {                                                                                              \
+        TAKE_SUMS(s);                                                                              \
+        f64_4 low0 = AT(f64_4, x), low1 = AT(f64_4, x + 4), high0 = low0, high1 = low1;            \
+        i64_4 zeros0 = {0}, zeros1 = {0};                                                          \
+        for (int64_t i = 0; i < n; i += 16) {                                                      \
+            f64_4 v0 = AT(f64_4, x + i), v1 = AT(f64_4, x + i + 4);                                \
+            f64_4 v2 = AT(f64_4, x + i + 8), v3 = AT(f64_4, x + i + 12);                           \
+            RANGE_OF(LEAST_64_##use, MOST_64_##use, 0, v0);                                        \
+            RANGE_OF(LEAST_64_##use, MOST_64_##use, 1, v1);                                        \
+            RANGE_OF(LEAST_64_##use, MOST_64_##use, 0, v2);                                        \
+            RANGE_OF(LEAST_64_##use, MOST_64_##use, 1, v3);                                        \
+            ADD_FOUR(0, v0 *scale);                                                                \
+            ADD_FOUR(1, v1 *scale);                                                                \
+            ADD_FOUR(2, v2 *scale);                                                                \
+            ADD_FOUR(3, v3 *scale);                                                                \
+        }                                                                                          \
+        KEEP_RANGES(4);                                                                            \
+        KEEP_SUMS(s);                                                                              \
     }
-    KEEP_RANGES(4);
-    KEEP_SUMS(s);
-}
+
+TWICE(void, stat_add_f64, (stat_lanes *s, const double *x, int64_t n, double near, double scale),
+      (s, x, n, near, scale), ADD_F64)
 
 /* ---- Codes of BF16 --------------------------------------------------------------------------- */
 
@@ -269,21 +279,17 @@ double stat_total(const double lanes[STAT_LANES])
 
 /* ---- Differences ----------------------------------------------------------------------------- */
 
-#define FOUR_f32(p) __builtin_convertvector(AT(f32_4, p), f64_4)
-#define FOUR_f64(p) AT(f64_4, p)
-
-/* |x|, and the larger of two vectors of numbers. */
+#define SAME(four)   (four)
 #define MAGNITUDE(x) ((f64_4)((i64_4)(x)&INT64_MAX))
-#define LARGER(x, y) ((f64_4)((((x) > (y)) & (i64_4)(x)) | (~((x) > (y)) & (i64_4)(y))))
 
 /* Four lanes: those from `from` on. */
-#define ADD_LANES(load, from)                                                                      \
+#define ADD_LANES(quad, wide, most_of, from)                                                       \
     do {                                                                                           \
         f64_4 differences = AT(f64_4, s->differences + (from)), aa = AT(f64_4, s->a + (from));     \
         f64_4 bb = AT(f64_4, s->b + (from)), product = AT(f64_4, s->product + (from));             \
         for (int64_t i = from; i < n; i += STAT_LANES) {                                           \
-            f64_4 x = load(a + i), y = load(b + i), d = x - y, size = MAGNITUDE(d);                \
-            most = LARGER(size, most);                                                             \
+            f64_4 x = wide(AT(quad, a + i)), y = wide(AT(quad, b + i)), d = x - y;                 \
+            most = most_of(MAGNITUDE(d), most);                                                    \
             differences += d * d;                                                                  \
             aa += x * x;                                                                           \
             bb += y * y;                                                                           \
@@ -295,22 +301,25 @@ double stat_total(const double lanes[STAT_LANES])
         memcpy(s->product + (from), &product, sizeof product);                                     \
     } while (0)
 
-#define ADD(name, T, load)                                                                         \
-    CPU_CLONES double name(diff_lanes *s, const T *a, const T *b, int64_t n)                       \
+#define DIFF_ADD(quad, wide, most_of)                                                              \
     {                                                                                              \
         f64_4 most = {0};                                                                          \
         double found = 0;                                                                          \
-        ADD_LANES(load, 0);                                                                        \
-        ADD_LANES(load, 4);                                                                        \
-        ADD_LANES(load, 8);                                                                        \
-        ADD_LANES(load, 12);                                                                       \
+        ADD_LANES(quad, wide, most_of, 0);                                                         \
+        ADD_LANES(quad, wide, most_of, 4);                                                         \
+        ADD_LANES(quad, wide, most_of, 8);                                                         \
+        ADD_LANES(quad, wide, most_of, 12);                                                        \
         for (int j = 0; j < 4; j++)                                                                \
             found = most[j] > found ? most[j] : found;                                             \
         return found;                                                                              \
     }
+#define DIFF_ADD_F32(use) DIFF_ADD(f32_4, WIDE_##use, MOST_64_##use)
+#define DIFF_ADD_F64(use) DIFF_ADD(f64_4, SAME, MOST_64_##use)
 
-ADD(diff_add_f32, float, FOUR_f32)
-ADD(diff_add_f64, double, FOUR_f64)
+TWICE(double, diff_add_f32, (diff_lanes *s, const float *a, const float *b, int64_t n),
+      (s, a, b, n), DIFF_ADD_F32)
+TWICE(double, diff_add_f64, (diff_lanes *s, const double *a, const double *b, int64_t n),
+      (s, a, b, n), DIFF_ADD_F64)
 
 /* ---- Words that are the same ----------------------------------------------------------------- */
 
@@ -343,54 +352,40 @@ CPU_CLONES int64_t diff_words(void *same, uint16_t *others, const void *a, const
 
 /* ---- Squares --------------------------------------------------------------------------------- */
 
-/* The lanes of four sums as one, in a fixed order. */
-#define TAKE_TOTAL(total)                                                                          \
-    f64_4 four = (sum0 + sum2) + (sum1 + sum3);                                                    \
-    double total = (four[0] + four[2]) + (four[1] + four[3])
+/* The sum of 16 lanes, which are added up in a fixed order. */
+static double total(f64_4 sum0, f64_4 sum1, f64_4 sum2, f64_4 sum3)
+{
+    f64_4 x = (sum0 + sum2) + (sum1 + sum3);
+    return (x[0] + x[2]) + (x[1] + x[3]);
+}
 
-#define ADD_SQUARES(j, load, p)                                                                    \
-    do {                                                                                           \
-        f64_4 v = load(p);                                                                         \
-        sum##j += v * v;                                                                           \
-    } while (0)
-
-#define SQUARES(name, T, load)                                                                     \
-    CPU_CLONES double name(const T *x, int64_t n)                                                  \
+/* Adds up squares(0), which are of the lanes 0 to 3, and so on, of `step` elements at a time. */
+#define ADD_SQUARES(step, squares)                                                                 \
     {                                                                                              \
         f64_4 sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};                                      \
-        for (int64_t i = 0; i < n; i += STAT_LANES) {                                              \
-            ADD_SQUARES(0, load, x + i);                                                           \
-            ADD_SQUARES(1, load, x + i + 4);                                                       \
-            ADD_SQUARES(2, load, x + i + 8);                                                       \
-            ADD_SQUARES(3, load, x + i + 12);                                                      \
+        for (int64_t i = 0; i < n; i += (step)) {                                                  \
+            sum0 += squares(0);                                                                    \
+            sum1 += squares(1);                                                                    \
+            sum2 += squares(2);                                                                    \
+            sum3 += squares(3);                                                                    \
         }                                                                                          \
-        TAKE_TOTAL(total);                                                                         \
-        return total;                                                                              \
+        return total(sum0, sum1, sum2, sum3);                                                      \
     }
+#define SQUARE(v)         ((v) * (v))
+#define F64_SQUARES(j)    SQUARE(AT(f64_4, x + i + 4 * (j)))
+#define F32_ANY(j)        SQUARE(WIDE_ANY(AT(f32_4, x + i + 4 * (j))))
+#define F32_AVX2(j)       SQUARE(WIDE_AVX2(AT(f32_4, x + i + 4 * (j))))
+#define TWO_CODES(j)      AT(any_i32_4, (const char *)codes + 2 * i + 16 * (j))
+#define TWO_SQUARES(two)  (SQUARE(UPPER(two)) + SQUARE(LOWER(two)))
+#define BF16_ANY(j)       WIDE_ANY(TWO_SQUARES(TWO_CODES(j)))
+#define BF16_AVX2(j)      WIDE_AVX2(TWO_SQUARES(TWO_CODES(j)))
+#define SQUARES_F32(use)  ADD_SQUARES(16, F32_##use)
+#define SQUARES_F64(use)  ADD_SQUARES(16, F64_SQUARES)
+#define SQUARES_BF16(use) ADD_SQUARES(32, BF16_##use)
 
-SQUARES(diff_squares_f32, float, FOUR_f32)
-SQUARES(diff_squares_f64, double, FOUR_f64)
-
-/* Of the codes in four words, two in each. */
-#define ADD_TWO_SQUARES(j, p)                                                                      \
-    do {                                                                                           \
-        i32_4 w = AT(any_i32_4, p);                                                                \
-        sum##j += WIDE(UPPER(f32_4, w) * UPPER(f32_4, w) + LOWER(f32_4, w) * LOWER(f32_4, w));     \
-    } while (0)
-
-CPU_CLONES double diff_squares_bf16(const void *codes, int64_t n)
-{
-    const char *x = codes;
-    f64_4 sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
-    for (int64_t i = 0; i < n; i += 32, x += 64) {
-        ADD_TWO_SQUARES(0, x);
-        ADD_TWO_SQUARES(1, x + 16);
-        ADD_TWO_SQUARES(2, x + 32);
-        ADD_TWO_SQUARES(3, x + 48);
-    }
-    TAKE_TOTAL(total);
-    return total;
-}
+TWICE(double, diff_squares_f32, (const float *x, int64_t n), (x, n), SQUARES_F32)
+TWICE(double, diff_squares_f64, (const double *x, int64_t n), (x, n), SQUARES_F64)
+TWICE(double, diff_squares_bf16, (const void *codes, int64_t n), (codes, n), SQUARES_BF16)
 
 /* ---- Tolerances ------------------------------------------------------------------------------ */
 
@@ -408,15 +403,24 @@ BEYOND(diff_beyond_f64, double)
 
 /* ---- Bits ------------------------------------------------------------------------------------ */
 
+/* Counted in the type of the elements as far as that can count: to widen each result to 64 bits
+ * takes longer than to compare. */
+enum { COUNTED = 128 };
+
 #define UNEQUAL(name, T)                                                                           \
     CPU_CLONES static int64_t name(const char *a, const char *b, int64_t n)                        \
     {                                                                                              \
         int64_t unequal = 0;                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            T x, y;                                                                                \
-            memcpy(&x, a + i * (int64_t)sizeof x, sizeof x);                                       \
-            memcpy(&y, b + i * (int64_t)sizeof y, sizeof y);                                       \
-            unequal += x != y;                                                                     \
+        for (int64_t from = 0; from < n; from += COUNTED) {                                        \
+            int64_t to = n - from < COUNTED ? n : from + COUNTED;                                  \
+            T found = 0;                                                                           \
+            for (int64_t i = from; i < to; i++) {                                                  \
+                T x, y;                                                                            \
+                memcpy(&x, a + i * (int64_t)sizeof x, sizeof x);                                   \
+                memcpy(&y, b + i * (int64_t)sizeof y, sizeof y);                                   \
+                found = (T)(found + (x != y));                                                     \
+            }                                                                                      \
+            unequal += (int64_t)found;                                                             \
         }                                                                                          \
         return unequal;                                                                            \
     }
@@ -436,7 +440,7 @@ int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes)
 
 /* The integer of a code, in a type as wide or wider. */
 #define ORDERED(code, wide)                                                                        \
-    ((code) & sign ? -(wide)((code) & (sign - 1)) : (wide)((code) & (sign - 1)))
+    ((code)&sign ? -(wide)((code) & (sign - 1)) : (wide)((code) & (sign - 1)))
 
 #define ORDER(name, T, wide, distance)                                                             \
     CPU_CLONES static void order_##name(int64_t *out, const char *codes, int64_t n, int bits)      \

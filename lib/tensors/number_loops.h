@@ -61,7 +61,8 @@ typedef struct diff_lanes {
     double a[STAT_LANES], b[STAT_LANES], product[STAT_LANES]; /* of a^2, b^2, a * b */
 } diff_lanes;
 
-/* Adds n pairs of finite numbers, a multiple of STAT_LANES; returns the largest |a - b|. */
+/* Adds n pairs of finite numbers, a multiple of STAT_LANES; returns the largest |a - b|. Of float32
+ * a or b is not finite behind it when a number is not. */
 double diff_add_f32(diff_lanes *s, const float *a, const float *b, int64_t n);
 double diff_add_f64(diff_lanes *s, const double *a, const double *b, int64_t n);
 

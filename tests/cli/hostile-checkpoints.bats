@@ -204,3 +204,14 @@ plain()
     [ "$status" -lt 10 ]
     rm huge.safetensors
 }
+
+# A hole that is mapped takes memory from /dev/shm, and none left is a signal: lib/checkpoint/file_window.c.
+@test "hostile checkpoints: a file with holes in memory does not grow when it is read" {
+    local in=${TEST_MEMORY:-$BATS_TEST_TMPDIR}/holes.safetensors blocks
+    safetensors "$in" '{"a":{"dtype":"F32","shape":[4194304],"data_offsets":[0,16777216]}}' 0
+    truncate -s $((8 + 67 + 16777216)) "$in"
+    blocks=$(stat -c %b "$in")
+    kvctl hash "$in" && kvctl stat "$in" && kvctl check "$in" || true
+    assert_equal "$(stat -c %b "$in")" "$blocks"
+    rm "$in"
+}

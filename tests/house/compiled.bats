@@ -41,3 +41,15 @@ setup_file()
     done
     [ ! -s "$BATS_TEST_TMPDIR/apart" ] || fail "$(cat "$BATS_TEST_TMPDIR/apart")"
 }
+
+# What costs a third to a half of the time where it is not so: lib/tensors/number_loops.c, lib/checkpoint/digest.c.
+@test "compiled: for AVX2, statistics widen four numbers at once, and hashes use whole registers" {
+    local name
+    "${CC:-cc}" --version | grep -qi clang && skip "clang's own"
+    for name in stat_add_f32 stat_add_bf16 diff_add_f32 diff_squares_f32 diff_squares_bf16; do
+        objdump -d --disassemble="${name}_avx2" "$build/lib/tensors/number_loops.o" >"$BATS_TEST_TMPDIR/code"
+        grep -q 'vcvtps2pd .*,%ymm' "$BATS_TEST_TMPDIR/code" || fail "$name widens by twos"
+        ! grep -q vmovhps "$BATS_TEST_TMPDIR/code" || fail "$name widens through memory"
+    done
+    objdump -d --disassemble=xxh3_update_avx2 "$build/lib/checkpoint/digest.o" | grep -q 'vpmuludq .*%ymm'
+}
