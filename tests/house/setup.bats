@@ -158,7 +158,7 @@ lacks()
 @test "make: a built tree has nothing to do, says so at once, and -n and -q say the same" {
     local opt
     opt=$(sed -n 2p "$build/flags")
-    make -s -C "$top" BUILD="$build" OPT="$opt"
+    make_here
     make -q -C "$top" BUILD="$build" OPT="$opt"
     run env -u MAKELEVEL -u MAKEFLAGS make -n --no-print-directory -C "$top" BUILD="$build" OPT="$opt"
     assert_output "make: Nothing to be done for 'all'."
