@@ -167,8 +167,14 @@ fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name, SEED=1)
 	@scripts/setup fuzz || true
 	@MAKE='$(MAKE)' JOBS='$(JOBS)' SEED='$(SEED)' tests/fuzz/run '$(or $(T),60)' $(ONLY)
 
-# The programs that the suites run.
-tests: all examples $(BUILD)/kvbench $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
+# The programs that the suites run. With SUITES those of suites that have a line here, and all where one has none.
+programs := examples $(BUILD)/kvbench $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
+needs_unit    := $(BUILD)/unit
+needs_sim     := $(SIM_TESTS)
+needs_jobs    := all $(DIST_TESTS)
+needs_device  := all $(GPU_TESTS)
+needs_toolkit := all $(GPU_TESTS)
+tests: all $(sort $(foreach s,$(or $(SUITES),every),$(or $(needs_$(s)),$(programs))))
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -228,7 +234,7 @@ valgrind: all ## the golden sessions under valgrind
 
 SEED ?= 1
 truth_gpus := $(if $(have_cxx),$(addprefix $(BUILD)/,device/kvstore_cuda.so gpu_conformance gpu_order gpu_rules))
-truth: all $(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress) $(truth_gpus) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
+truth: all $(truth_gpus) $(if $(filter gpus,$(ONLY)),,$(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress)) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/truth/run $(or $(N),100000) $(SEED) $(ONLY)
 
 sim: $(BUILD)/kvsim ## N=10000 random jobs of ranks that stall and die, in one process each (SEED=1)

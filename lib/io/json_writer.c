@@ -22,17 +22,22 @@ static void put_escape(buf *out, uint32_t c)
 void json_quoted(buf *out, const char *text, bool ascii)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    static const char most[] = " !#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`"
+                               "abcdefghijklmnopqrstuvwxyz{|}~";
     size_t n = strlen(text);
     buf_char(out, '"');
     for (size_t i = 0; i < n;) {
+        size_t plain = strspn(text + i, most);
+        buf_put(out, text + i, plain);
+        if ((i += plain) == n)
+            break;
         bool ok;
         size_t size = utf8_length(text + i, n - i, &ok);
         const char *escape = strchr(from, text[i]);
         char hidden[VISIBLE_MAX];
         if (escape)
             buf_printf(out, "\\%c", to[escape - from]);
-        else if (ascii ? text[i] < ' ' || text[i] > '~'
-                       : ok && visible_escape(hidden, text + i, n - i, &size))
+        else if (ascii || (ok && visible_escape(hidden, text + i, n - i, &size)))
             put_escape(out, ok ? utf8_number(text + i, size) : 0xfffd);
         else if (!ok)
             buf_add(out, "\xEF\xBF\xBD");

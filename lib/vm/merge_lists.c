@@ -36,11 +36,11 @@ static void write_set(list_writer *w, const ast *node)
 {
     const list_meaning *m = writer_find(w, node->u.text);
     if (is_given_list(w, node->u.text)) {
-        REFUSE(w, node, KV_E_USAGE, "`%s` is given and keeps its value", node->u.text);
+        REJECT(w, node, KV_E_USAGE, "`%s` is given and keeps its value", node->u.text);
         return;
     }
     if (m && m->loop) {
-        REFUSE(w, node, KV_E_USAGE, "`%s` is the name of an item here", node->u.text);
+        REJECT(w, node, KV_E_USAGE, "`%s` is the name of an item here", node->u.text);
         return;
     }
     list_value is = merge_value(w, node->kid[0]);
@@ -51,7 +51,7 @@ static void write_set(list_writer *w, const ast *node)
     } else if (!is.node) {
         write_set_list(w, node, is);
     } else if (m) {
-        REFUSE(w, node, KV_E_USAGE, "`%s` is a list, and this is none", node->u.text);
+        REJECT(w, node, KV_E_USAGE, "`%s` is a list, and this is none", node->u.text);
     } else {
         writer_put_set(w, node, node->u.text, is.node);
         writer_note(w, node->u.text, is.node);
@@ -141,13 +141,13 @@ static void write_statement(list_writer *w, const ast *node)
         return;
     }
     case RULE_STATE:
-        REFUSE(w, node, KV_E_USAGE, "a merge runs once, and keeps no states");
+        REJECT(w, node, KV_E_USAGE, "a merge runs once, and keeps no states");
         return;
     case RULE_PRINT:
-        REFUSE(w, node, KV_E_USAGE, "a merge prints nothing");
+        REJECT(w, node, KV_E_USAGE, "a merge prints nothing");
         return;
     default: /* RULE_ROWS, RULE_SKIP */
-        REFUSE(w, node, KV_E_USAGE, "merges have no `%s`",
+        REJECT(w, node, KV_E_USAGE, "merges have no `%s`",
                node->kind == RULE_ROWS ? "rows present" : "skip");
     }
 }

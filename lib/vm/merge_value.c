@@ -22,7 +22,7 @@ list_value merge_list(list_writer *w, const ast *node)
 {
     list_value v = merge_value(w, node);
     if (!w->rc && v.node) {
-        REFUSE(w, node, KV_E_USAGE, "a list belongs here, and this is none");
+        REJECT(w, node, KV_E_USAGE, "a list belongs here, and this is none");
         kv_err_hint(w->e, "lists are `models`, `weights` and what is made of them");
     }
     return v;
@@ -40,11 +40,11 @@ void merge_bind(list_writer *w, const ast *target, list_value is)
         return;
     }
     if (target->kind != AST_TUPLE) {
-        REFUSE(w, target, KV_E_USAGE, "a loop of a merge gives names to items");
+        REJECT(w, target, KV_E_USAGE, "a loop of a merge gives names to items");
         return;
     }
     if (is.node || is.n != (int)target->n) {
-        REFUSE(w, target, KV_E_USAGE, "an item is %s, and here are %u names",
+        REJECT(w, target, KV_E_USAGE, "an item is %s, and here are %u names",
                is.node ? "one value" : "a list of another length", target->n);
         kv_err_hint(w->e, "for m, w in zip(models, weights)");
         return;
@@ -59,7 +59,7 @@ static bool is_taken(list_writer *w, const ast *condition)
     host x = host_none();
     const ast *written = merge_one(w, condition->kid[0]);
     if (!w->rc && !writer_knows(w, written, &x)) {
-        REFUSE(w, condition->kid[0], KV_E_USAGE,
+        REJECT(w, condition->kid[0], KV_E_USAGE,
                "which items a list has must be known before it is written out");
         kv_err_hint(w->e, "where(condition, a, b) chooses element by element");
     }
@@ -132,19 +132,19 @@ static list_value write_index(list_writer *w, const ast *node)
         return nothing;
     const ast *at = node->kid[1];
     if (node->n != 2) {
-        REFUSE(w, node, KV_E_USAGE, "a list has one index");
+        REJECT(w, node, KV_E_USAGE, "a list has one index");
         return nothing;
     }
     if (at->kind == AST_SLICE) {
         if (at->n > 2 && at->kid[2])
-            REFUSE(w, at->kid[2], KV_E_USAGE, "slices of a merge have no step");
+            REJECT(w, at->kid[2], KV_E_USAGE, "slices of a merge have no step");
         int from = slice_bound(w, at->kid[0], list.n, 0);
         int to = slice_bound(w, at->kid[1], list.n, list.n);
         return (list_value){.items = list.items + from, .n = to > from ? to - from : 0};
     }
     int64_t i = writer_integer(w, merge_one(w, at), at);
     if (!w->rc && (i < -list.n || i >= list.n))
-        REFUSE(w, node, KV_E_VALUE, "there is no item %lld in a list of %d", (long long)i, list.n);
+        REJECT(w, node, KV_E_VALUE, "there is no item %lld in a list of %d", (long long)i, list.n);
     return w->rc ? nothing : list.items[i < 0 ? i + list.n : i];
 }
 
@@ -256,7 +256,7 @@ static list_value list_trimmed(list_writer *w, const ast *call, list_value list)
 {
     int64_t k = writer_integer(w, merge_one(w, call->kid[1]), call->kid[1]);
     if (!w->rc && (k < 0 || k > list.n || 2 * k >= list.n))
-        REFUSE(w, call, KV_E_VALUE, "%lld of each side of %d items leave none", (long long)k,
+        REJECT(w, call, KV_E_VALUE, "%lld of each side of %d items leave none", (long long)k,
                list.n);
     list_value sorted = w->rc ? nothing : sort_items(w, call, list);
     return w->rc ? nothing : value_of_node(average(w, call, sorted.items + k, list.n - 2 * (int)k));
@@ -302,9 +302,9 @@ static list_value write_zip(list_writer *w, const ast *call)
     int n = lists.n > 0 && !w->rc ? lists.items[0].n : 0;
     for (int i = 0; i < lists.n && !w->rc; i++) {
         if (lists.items[i].node)
-            REFUSE(w, call->kid[i], KV_E_USAGE, "zip takes lists, and this is none");
+            REJECT(w, call->kid[i], KV_E_USAGE, "zip takes lists, and this is none");
         else if (lists.items[i].n != n)
-            REFUSE(w, call, KV_E_USAGE, "zip takes lists of one length, not of %d and %d", n,
+            REJECT(w, call, KV_E_USAGE, "zip takes lists of one length, not of %d and %d", n,
                    lists.items[i].n);
     }
     list_value out = writer_list(w, n);
@@ -321,7 +321,7 @@ static list_value write_range(list_writer *w, const ast *call)
 {
     int64_t n = writer_integer(w, merge_one(w, call->kid[0]), call->kid[0]);
     if (!w->rc && (n < 0 || n > RANGE_MOST))
-        REFUSE(w, call, KV_E_VALUE, "range takes 0 to %d, not %lld", RANGE_MOST,
+        REJECT(w, call, KV_E_VALUE, "range takes 0 to %d, not %lld", RANGE_MOST,
                (long long)n);
     list_value out = w->rc ? nothing : writer_list(w, (int)n);
     for (int i = 0; i < out.n && !w->rc; i++)
@@ -336,7 +336,7 @@ static void refuse_call_of_list(list_writer *w, const ast *node, list_value firs
     if (element_find(name) || strcmp(name, "dot") == 0) {
         writer_refuse_list(w, node->kid[0], first);
     } else if (!w->rc) {
-        REFUSE(w, node, KV_E_USAGE, "a merge knows no function `%s`", name);
+        REJECT(w, node, KV_E_USAGE, "a merge knows no function `%s`", name);
         kv_err_hint(w->e, "help rules lists those that it knows");
     }
 }
@@ -346,7 +346,7 @@ static list_value write_call_of_ones(list_writer *w, const ast *node, const list
 {
     const ast *kids[64];
     if (node->n > 64) {
-        REFUSE(w, node, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
+        REJECT(w, node, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
         return nothing;
     }
     for (uint32_t i = 0; i < node->n && !w->rc; i++) {
@@ -384,12 +384,12 @@ static list_value write_call(list_writer *w, const ast *node)
         if (first.node && !only) /* of an array, or numbers */
             break;
         if (first.node)
-            REFUSE(w, node->kid[0], KV_E_USAGE, "%s takes a list, and this is none", name);
+            REJECT(w, node->kid[0], KV_E_USAGE, "%s takes a list, and this is none", name);
         else if (node->n != functions[i].n)
-            REFUSE(w, node, KV_E_USAGE, "%s of a list takes %u argument%s, not %u", name,
+            REJECT(w, node, KV_E_USAGE, "%s of a list takes %u argument%s, not %u", name,
                    functions[i].n, functions[i].n == 1 ? "" : "s", node->n);
         else if (first.n < functions[i].least)
-            REFUSE(w, node, KV_E_VALUE, "%s of an empty list", name);
+            REJECT(w, node, KV_E_VALUE, "%s of an empty list", name);
         if (w->rc || (functions[i].single && !merge_are_single(w, node->kid[0], first)))
             return nothing;
         return functions[i].make(w, node, first);
@@ -426,7 +426,7 @@ static list_value write_choice(list_writer *w, const ast *node)
     host x = host_none();
     const ast *condition = merge_one(w, node->kid[0]);
     if (!w->rc && !writer_knows(w, condition, &x)) {
-        REFUSE(w, node, KV_E_USAGE, "this choice is known only when the rule runs");
+        REJECT(w, node, KV_E_USAGE, "this choice is known only when the rule runs");
         kv_err_hint(w->e, "where(condition, a, b)");
     }
     return w->rc ? nothing : merge_value(w, node->kid[host_truth(x) ? 1 : 2]);

@@ -25,7 +25,7 @@ void *writer_keep(list_writer *w, size_t bytes)
 ast *writer_make_like(list_writer *w, const ast *like, const ast *const *kids, uint32_t n)
 {
     if (!w->rc && ++w->nodes > NODES_MOST)
-        REFUSE(w, like, KV_E_VALUE, "written out for %d models the rule is too large",
+        REJECT(w, like, KV_E_VALUE, "written out for %d models the rule is too large",
                w->form.models);
     ast *node = writer_keep(w, sizeof *node + n * sizeof *kids);
     int height = 0;
@@ -39,7 +39,7 @@ ast *writer_make_like(list_writer *w, const ast *like, const ast *const *kids, u
             height = kids[i]->height + 1;
     }
     if (height > AST_MAX_HEIGHT)
-        REFUSE(w, like, KV_E_VALUE,
+        REJECT(w, like, KV_E_VALUE,
                "written out, more than %d operators stand one inside the other", AST_MAX_HEIGHT);
     node->height = (uint16_t)height;
     return w->rc ? NULL : node;
@@ -128,7 +128,7 @@ void writer_refuse_list(list_writer *w, const ast *node, list_value list)
 {
     if (w->rc)
         return;
-    REFUSE(w, node, KV_E_USAGE, "a list of %d stands where one value belongs", list.n);
+    REJECT(w, node, KV_E_USAGE, "a list of %d stands where one value belongs", list.n);
     kv_err_hint(w->e, "sum(list), list[0], [2 * x for x in list]");
 }
 
@@ -207,11 +207,11 @@ int64_t writer_integer(list_writer *w, const ast *written, const ast *at)
     host x = host_none();
     bool known = written && writer_knows(w, written, &x);
     if (!w->rc && !known) {
-        REFUSE(w, at, KV_E_USAGE, "this must be known before lists are written out");
+        REJECT(w, at, KV_E_USAGE, "this must be known before lists are written out");
         kv_err_hint(w->e, "a number, a parameter, or what follows from len(models)");
     }
     if (!w->rc && x.kind != HOST_INT)
-        REFUSE(w, at, KV_E_USAGE, "this is no integer");
+        REJECT(w, at, KV_E_USAGE, "this is no integer");
     return w->rc ? 0 : x.u.integer;
 }
 

@@ -60,7 +60,7 @@ typedef struct list_writer {
     kv_err *e;
 } list_writer;
 
-#define REFUSE(w, node, code, ...)                                                                 \
+#define REJECT(w, node, code, ...)                                                                 \
     ((w)->rc = source_err((w)->src, (node)->pos, (node)->end, (w)->e, code, __VA_ARGS__))
 
 void *writer_keep(list_writer *w, size_t bytes); /* memory that lives as long as the rule */

@@ -25,7 +25,7 @@ while max(e) == 0 {
   pull 9 -> e
   pull 3 -> w
   loss.append(sum(w))
-  !sleep 0.02
+  !sleep 0.1
 }
 END
 }

@@ -36,6 +36,13 @@ load_library()
     skip "there is no $1: make setup"
 }
 
+# make_here WORD…: makes them in the build folder, with its flags. Files of tests run beside each other, so it waits for
+# another make there.
+make_here()
+{
+    flock "$build/flags" make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" "$@"
+}
+
 # Puts a program NAME with BODY first on the path.
 fake()
 {

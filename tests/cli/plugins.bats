@@ -39,8 +39,7 @@ sanitizers()
 # Builds examples/average.so and puts it here.
 average()
 {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        examples
+    make_here examples
     cp "$build/examples/average.so" .
 }
 

@@ -3,8 +3,7 @@
 load ../cli/help
 
 @test "bench: the table, from small inputs" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        "$build/kvbench" "$build/bench/pairs" "$build/bench/peer"
+    make_here "$build/kvbench" "$build/bench/pairs" "$build/bench/peer"
     BUILD=$build run "$top/scripts/bench" --smoke
     assert_success
     refute_output --partial "failed"
@@ -13,8 +12,7 @@ load ../cli/help
 }
 
 @test "bench: a command that fails ends it" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        "$build/bench/pairs"
+    make_here "$build/bench/pairs"
     run "$build/bench/pairs" 2 false --- true
     assert_failure 1
     assert_output "pairs: false failed"
@@ -26,8 +24,7 @@ load ../cli/help
 }
 
 @test "bench-rows: calls of a store whose rows are what they should be" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        "$build/bench_rows"
+    make_here "$build/bench_rows"
     run "$build/bench_rows" 40000 10 2 1 16
     assert_success
     for width in 1 16; do
@@ -39,7 +36,7 @@ load ../cli/help
 }
 
 @test "bench-scale: grows in bytes and in keys" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" "$build/kvbench"
+    make_here "$build/kvbench"
     BUILD=$build run "$top/tests/bench/scale" --quick
     assert_success
     [ "${#lines[@]}" -eq 9 ]
@@ -53,8 +50,7 @@ load ../cli/help
 
 @test "bench-growth: a row for each job, and curves" {
     [ -e "$build/kvstore_mpi.so" ] && command -v mpirun >/dev/null || skip "built without MPI"
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        "$build/growth_mpi"
+    make_here "$build/growth_mpi"
     BUILD=$build run "$top/tests/bench/growth" --quick "$PWD/growth"
     assert_success
     run cut -d, -f1-5 growth/growth.csv
@@ -68,8 +64,7 @@ load ../cli/help
 }
 
 @test "bench-small: calls of many keys and of one, whose sums are what they should be" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        "$build/bench_small"
+    make_here "$build/bench_small"
     run "$build/bench_small" --quick
     assert_success
     for what in "push of 2" "pull to 2" "push of 2, arrays all over the memory" "pull to 2, arrays all over the memory"; do

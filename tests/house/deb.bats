@@ -14,7 +14,7 @@ setup_file()
     fi
     # a package of any level holds the same; the usual one takes ten seconds
     export SOURCE_DATE_EPOCH=1700000000 DPKG_DEB_COMPRESSOR_LEVEL=1
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" deb \
+    make_here deb \
         >"$BATS_FILE_TMPDIR/log" 2>&1 || { cat "$BATS_FILE_TMPDIR/log"; return 1; }
     DEB=$(sed -n 's/^ *\(.*\.deb\)$/\1/p' "$BATS_FILE_TMPDIR/log")
     case $DEB in /*) ;; *) DEB=$top/$DEB ;; esac
@@ -87,7 +87,7 @@ Architecture: $(dpkg --print-architecture)"
 @test "deb: the same sources give the same package" {
     cp "$DEB" first.deb
     sleep 1.1 # time stamps have seconds
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" deb
+    make_here deb
     cmp first.deb "$DEB"
 }
 

@@ -128,7 +128,7 @@ examples_of()
 @test "README: every block can be pasted as it stands" {
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
     [ -e "$build/python" ] && /usr/bin/python3 -c 'import numpy' || skip "built without Python, or there is no NumPy"
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" examples
+    make_here examples
     BUILD=$build run timeout 300 "$top/scripts/readme-check"
     assert_success
     assert_output --regexp '^README: [1-9][0-9]+ lines for the shell and [1-9][0-9]+ entries ran as the page says$'

@@ -9,7 +9,7 @@ setup_file()
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     build=${KVCTL_BUILD:-$top/build}
     export STAGE=$BATS_FILE_TMPDIR/stage
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
+    make_here \
         DESTDIR="$STAGE" PREFIX=/opt/kv install >"$BATS_FILE_TMPDIR/log" 2>&1 ||
         { cat "$BATS_FILE_TMPDIR/log"; return 1; }
 }
@@ -122,7 +122,7 @@ END
     printf '#!/bin/sh\necho "$0" >>"%s/calls"\nexec install "$@"\n' "$PWD" >bin/my-install
     printf '#!/bin/sh\necho "$0" >>"%s/calls"\nexec strip "$@"\n' "$PWD" >bin/my-strip
     chmod +x bin/*
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" DESTDIR="$PWD/d" prefix=/p bindir=/b includedir=/i libdir=/l \
+    make_here DESTDIR="$PWD/d" prefix=/p bindir=/b includedir=/i libdir=/l \
         mandir=/m datarootdir=/r PYTHONDIR=/y INSTALL="$PWD/bin/my-install" STRIP="$PWD/bin/my-strip" install
     local file
     for file in b/kvctl i/kvstore/kvstore.h l/libkvstore.a l/pkgconfig/kvstore.pc m/man1/kvctl.1 r/bash-completion/completions/kvctl; do
@@ -139,7 +139,7 @@ END
 }
 
 @test "install: a ~ that the shell left in PREFIX is the home folder" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
+    make_here \
         HOME="$PWD/home" PREFIX='~/kv' install
     run head -n 3 home/kv/lib/pkgconfig/kvstore.pc
     assert_output "prefix=$PWD/home/kv
