@@ -174,6 +174,7 @@ const command command_table[] = {
      cmd_set_optimizer,
      "an optimizer with its states: sgd, adam, lamb, ... or a rule of the script",
      "set-optimizer sgd --learning-rate 0.1 --momentum 0.9\n"
+     "set-optimizer adam learning_rate=0.1 wd=0.01  # the same as --NAME VALUE, in every command\n"
      "n = 4; set-optimizer sgd --learning-rate 0.1/n # numbers are computed, texts are words\n"
      "set-optimizer adam --lr-scheduler factor(step=100, factor=0.5) --learning-rate none\n"
      "set-optimizer sgd --wd 0.01 --names 3=fc_weight,5=fc_bias --lr-mult 5=2\n"
