@@ -347,7 +347,7 @@ const command command_table[] = {
      {{ARG_PATH, "A", false}, {ARG_PATH, "B", false}, {ARG_PATHS, "GLOB...", true}},
      {{"rtol", OPTION_VALUE, "R"}, {"atol", OPTION_VALUE, "A"}, {"ulps", OPTION_INT, "N"},
       {"rename", OPTION_RAWS, "s/RE/TO/"}, EXCLUDE, FLAG("brief"), {"top", OPTION_INT, "N"},
-      {"sort", OPTION_WORD, "max|rms|rel"}, FLAG("fold"), FLAG("raw")},
+      {"sort", OPTION_WORD, "max_abs|rms|rel|ulps|equal|cosine|key"}, FLAG("fold"), FLAG("raw")},
      COMMAND_GIVES,
      cmd_diff,
      "the keys in which two checkpoints differ, the worst first: names, shapes, dtypes, numbers",
