@@ -100,7 +100,8 @@ const command command_table[] = {
      cmd_row_sparse_pull,
      "some rows of a row_sparse key: show them among zeros, or put them somewhere",
      "init 4,6 [row_sparse(ones(3,2))]*2\n"
-     "row-sparse-pull 4 [2, 0, 2]                   # in any order, also several times\n"
+     "row-sparse-pull 4 [2, 0, 2]                   # in any order, also several times; of a\n"
+     "                                              # large matrix only the rows, with ids\n"
      "row-sparse-pull 4 --row-ids [1] -> r          # a row_sparse array of one row\n"
      "row-sparse-pull 4 --row-ids [0, 2] --out r    # fill a variable\n"
      "row-sparse-pull 4 --row-ids [[1, 0], [2]] --ctx gpu(0..1) -> w  # a list of ids for each\n"
