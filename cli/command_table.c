@@ -100,7 +100,8 @@ const command command_table[] = {
      cmd_row_sparse_pull,
      "some rows of a row_sparse key: show them among zeros, or put them somewhere",
      "init 4,6 [row_sparse(ones(3,2))]*2\n"
-     "row-sparse-pull 4 [2, 0, 2]                   # in any order, also several times\n"
+     "row-sparse-pull 4 [2, 0, 2]                   # in any order, also several times; of a\n"
+     "                                              # large matrix only the rows, with ids\n"
      "row-sparse-pull 4 --row-ids [1] -> r          # a row_sparse array of one row\n"
      "row-sparse-pull 4 --row-ids [0, 2] --out r    # fill a variable\n"
      "row-sparse-pull 4 --row-ids [[1, 0], [2]] --ctx gpu(0..1) -> w  # a list of ids for each\n"
@@ -174,6 +175,7 @@ const command command_table[] = {
      cmd_set_optimizer,
      "an optimizer with its states: sgd, adam, lamb, ... or a rule of the script",
      "set-optimizer sgd --learning-rate 0.1 --momentum 0.9\n"
+     "set-optimizer adam learning_rate=0.1 wd=0.01  # the same as --NAME VALUE, in every command\n"
      "n = 4; set-optimizer sgd --learning-rate 0.1/n # numbers are computed, texts are words\n"
      "set-optimizer adam --lr-scheduler factor(step=100, factor=0.5) --learning-rate none\n"
      "set-optimizer sgd --wd 0.01 --names 3=fc_weight,5=fc_bias --lr-mult 5=2\n"
@@ -346,7 +348,7 @@ const command command_table[] = {
      {{ARG_PATH, "A", false}, {ARG_PATH, "B", false}, {ARG_PATHS, "GLOB...", true}},
      {{"rtol", OPTION_VALUE, "R"}, {"atol", OPTION_VALUE, "A"}, {"ulps", OPTION_INT, "N"},
       {"rename", OPTION_RAWS, "s/RE/TO/"}, EXCLUDE, FLAG("brief"), {"top", OPTION_INT, "N"},
-      {"sort", OPTION_WORD, "max|rms|rel"}, FLAG("fold"), FLAG("raw")},
+      {"sort", OPTION_WORD, "max_abs|rms|rel|ulps|equal|cosine|key"}, FLAG("fold"), FLAG("raw")},
      COMMAND_GIVES,
      cmd_diff,
      "the keys in which two checkpoints differ, the worst first: names, shapes, dtypes, numbers",

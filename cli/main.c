@@ -322,6 +322,8 @@ static int run(session *s, options *o)
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
     visit_park(s, true);
+    if (s->visit)
+        visit_begin(s, NULL);
     s->at = NULL;
     int rc = leave(s, o, &st, go_on, go_on && terminal && !served, pending);
     kv_set_script(NULL, NULL, false);

@@ -375,9 +375,17 @@ static void wait_for_answer(attached *a)
     buf_release(&text);
 }
 
+static int list_jobs(const jobs_options *o, kv_err *e);
+
 static void send_entry(attached *a, const char *text, size_t n)
 {
     buf entry = {0};
+    kv_err e = {0};
+    if (!a->json && n >= 5 && memcmp(text, "where", 5) == 0 && strspn(text + 5, " \r\n") >= n - 5) {
+        if (list_jobs(&(jobs_options){.job = a->job}, &e))
+            report(a, &e);
+        return;
+    }
     if (a->json)
         buf_printf(&entry, "%lld\n", (long long)a->records);
     buf_put(&entry, text, n);
@@ -435,8 +443,8 @@ static int run_prompt(attached *a, kv_err *e)
     repl_ops ops = {.complete = entry_complete,
                     .run = entry_run,
                     .prompt = entry_prompt,
-                    .banner = "kvctl attach: reads only; rounds, info, list, pull, stat, plot, "
-                              "explain, profile; Ctrl-D leaves"};
+                    .banner = "kvctl attach: reads only; rounds, where, info, list, pull, stat, "
+                              "plot, explain, profile; Ctrl-D leaves"};
     histfile_path(&history, NULL);
     int ended = repl_run(&ops, a, false, buf_text(&history), e);
     buf_release(&history);
@@ -544,6 +552,52 @@ static int add_job(rows *table, const job_entry *x, kv_err *e)
     return add_text(table, x, "script", e);
 }
 
+/* ---- Where the ranks of a job are ---- */
+
+static const rows_column rank_columns[] = {{"rank", "rank"}, {"role", "role"}, {"pid", "pid"},
+                                           {"file", "file"}, {"line", "line"},
+                                           {"seconds", "seconds"}, {"statement", "statement"}};
+
+/* A worker that the launcher does not lead to has its words for that as its statement. */
+static int add_rank(rows *table, const job_list *list, const job_entry *job, int rank, int pid,
+                    bool server, kv_err *e)
+{
+    kv_err why = {0};
+    job_entry x = {.told = {0}};
+    int number, rc, fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
+    if (fd >= 0) {
+        ask(fd, &x.told);
+        close(fd);
+    } else if (!server) {
+        buf_printf(&x.told, "statement (%s)\n", why.text);
+    }
+    if ((rc = buf_check(&x.told, e)) == KV_OK &&
+        (rc = rows_add(table, value_int(rank), e)) == KV_OK &&
+        (rc = rows_add_text(table, server ? "server" : "worker", e)) == KV_OK &&
+        (rc = rows_add_known(table, pid > 0, value_int(pid), e)) == KV_OK &&
+        (rc = add_text(table, &x, "file", e)) == KV_OK &&
+        (rc = add_number(table, &x, "line", e)) == KV_OK &&
+        (rc = add_number(table, &x, "seconds", e)) == KV_OK)
+        rc = add_text(table, &x, "statement", e);
+    buf_release(&x.told);
+    return rc;
+}
+
+static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv_err *e)
+{
+    int n, rank = 0, rc = KV_OK;
+    const char *pids = attach_job_field(job, "pids", &n), *end = pids + n;
+    int servers = atoi(attach_job_field(job, "servers", &n)), all = 0;
+    if (pids == end) /* a worker tells of the job, whose launcher runs on another host */
+        return add_rank(table, list, job, atoi(attach_job_field(job, "rank", &n)), 0, false, e);
+    for (const char *at = pids; at < end; at++)
+        all += *at == ' ';
+    for (char *next; pids < end && rc == KV_OK; pids = next, rank++)
+        rc = add_rank(table, list, job, rank, (int)strtol(pids, &next, 10),
+                      rank > all - servers, e);
+    return rc;
+}
+
 static void put_text(json_writer *w, const job_entry *x, const char *name)
 {
     int n;
@@ -597,14 +651,18 @@ static void put_hosts(json_writer *w, const job_entry *x)
     buf_release(&one);
 }
 
-static int print_json(const job_list *list, kv_err *e)
+/* ranks: of the one job that is shown; or NULL. */
+static int print_json(const job_list *list, const char *job, const rows *ranks, kv_err *e)
 {
+    int rc = KV_OK;
     buf text = {0};
     json_writer w = {.out = &text};
     json_begin(&w, NULL, '{');
     json_begin(&w, "jobs", '[');
     for (int64_t i = 0; i < list->n; i++) {
         const job_entry *x = &list->items[i];
+        if (job && strcmp(x->name, job) != 0)
+            continue;
         json_begin(&w, NULL, '{');
         json_text(&w, "name", x->name);
         put_number(&w, x, "pid");
@@ -615,11 +673,13 @@ static int print_json(const job_list *list, kv_err *e)
         put_number(&w, x, "rounds");
         put_hosts(&w, x);
         put_text(&w, x, "script");
+        if (job && rc == KV_OK)
+            rc = record_rows(&w, "ranks", ranks, e);
         json_end(&w, '}');
     }
     json_end(&w, ']');
     json_end(&w, '}');
-    int rc = buf_check(&text, e);
+    rc = rc ? rc : buf_check(&text, e);
     if (rc == KV_OK)
         puts(buf_text(&text));
     buf_release(&text);
@@ -635,11 +695,19 @@ static int list_jobs(const jobs_options *o, kv_err *e)
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     job_list list;
     buf text = {0};
+    const char *job = NULL;
     int rc = attach_jobs(&list, e);
+    if (o->job)
+        table = (rows){rank_columns, sizeof rank_columns / sizeof *rank_columns, NULL, 0, 0};
+    if (rc == KV_OK && o->job)
+        rc = attach_jobs_choose(&list, o->job, &job, e);
     for (int64_t i = 0; i < list.n && rc == KV_OK; i++)
-        rc = add_job(&table, &list.items[i], e);
+        if (!job)
+            rc = add_job(&table, &list.items[i], e);
+        else if (strcmp(list.items[i].name, job) == 0)
+            rc = add_ranks(&table, &list, &list.items[i], e);
     if (rc == KV_OK && o->json)
-        rc = print_json(&list, e);
+        rc = print_json(&list, job, &table, e);
     else if (rc == KV_OK && list.n == 0 && !o->quiet)
         terminal_say("kvctl: no job of yours runs here");
     else if (rc == KV_OK && (rc = rows_print(&text, &table, e)) == KV_OK)

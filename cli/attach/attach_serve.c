@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -235,8 +236,8 @@ static void guest_amend(void *arg, kv_err *e)
         e->hint[0] = '\0';
     if (e->code == KV_E_NAME && (strstr(e->text, "`where`") || strstr(e->text, "`status`"))) {
         e->hint[0] = '\0';
-        kv_err_hint(e, "where a job hangs: rounds names the rank; attach --rank R -c 'print NAME' "
-                       "reads its variables");
+        kv_err_hint(e, "kvctl jobs NAME shows the line of each rank; rounds names the one that a "
+                       "round lacks");
     }
     if (e->code == KV_E_MEMORY && g->limit.refused) {
         e->hint[0] = '\0';
@@ -480,6 +481,22 @@ static void add_rounds(const guest *g, buf *out)
         buf_printf(out, "rounds %lld\n", (long long)round);
 }
 
+/* Adds where the script is, for `kvctl jobs JOB`, and for how many seconds; nothing before its
+ * first statement and behind its last. The script's thread may be anywhere. */
+static void add_place(const session *script, buf *out)
+{
+    const visit *v = script->visit;
+    char text[UNIT_TEXT];
+    int line, col;
+    visit_lock(script); /* no text is freed */
+    if (v->at) {
+        source_locate(&v->in->src, v->at->pos, &line, &col);
+        buf_printf(out, "file %s\nline %d\nstatement %s\nseconds %lld\n", v->in->src.name, line,
+                   unit_text(text, v->in, v->at), (long long)(clock_ms() - v->since) / 1000);
+    }
+    visit_unlock(script);
+}
+
 /* ---- Sockets ---- */
 
 enum { CLIENTS = 16, SECONDS = 2 /* for the rest of a message */ };
@@ -536,6 +553,7 @@ static void tell(const attach_server *a, int fd)
     if (a->listed >= 0)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
                    a->from, a->guest.ranks - a->servers, a->servers);
+    add_place(a->guest.script, &text);
     add_rounds(&a->guest, &text);
     if (!text.failed)
         jobs_say(fd, JOBS_TOLD, buf_text(&text));

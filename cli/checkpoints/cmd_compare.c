@@ -181,9 +181,9 @@ int cmd_hash(session *s, const ast *call, result *out, kv_err *e)
 typedef struct both {
     checkpoint *files[2];
     tensor_difference *pairs;
-    const char **names; /* of each pair: that of B, which is A's after --rename */
     int64_t n;
     int64_t nsame;
+    bool by_key;
 } both;
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -223,24 +223,30 @@ static int read_count(session *s, const ast *call, const char *option, int32_t l
                                   (int)least);
 }
 
-static int read_sort(session *s, const ast *call, diff_options *o, result *out, kv_err *e)
+enum { BY_KEY = DIFF_BY_COSINE + 1 };
+
+static int read_sort(session *s, const ast *call, diff_options *o, bool *by_key, result *out,
+                     kv_err *e)
 {
-    static const char *const names[] = {
-        [DIFF_BY_MAX] = "max", [DIFF_BY_RMS] = "rms", [DIFF_BY_REL] = "rel"};
+    static const char *const names[] = {"max_abs", "rms", "rel", "ulps", "equal", "cosine", "key",
+                                        "max", "abs", "relative", "name"};
+    static const int meant[] = {DIFF_BY_MAX, DIFF_BY_MAX, DIFF_BY_REL, BY_KEY}; /* by the others */
     const ast *at = command_option_of(call, "sort");
-    const char *name = at ? eval_word(s, at, "max, rms or rel", out, e) : "max";
+    const char *name = at ? eval_word(s, at, "a column", out, e) : "max_abs";
     if (!name)
         return e->code;
     int i = NAME_AMONG(name, names);
-    if (i >= 0) {
-        o->sort = i;
-        return KV_OK;
-    }
-    return unit_err(s, at, e, KV_E_USAGE, "--sort takes max, rms or rel");
+    if (i < 0)
+        return unit_err(s, at, e, KV_E_USAGE,
+                        "--sort takes a column: max_abs, rms, rel, ulps, equal, cosine or key");
+    i = i > BY_KEY ? meant[i - BY_KEY - 1] : i;
+    *by_key = i == BY_KEY;
+    o->sort = *by_key ? DIFF_BY_MAX : i;
+    return KV_OK;
 }
 
-static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, result *out,
-                        kv_err *e)
+static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, bool *by_key,
+                        result *out, kv_err *e)
 {
     int32_t ulps = 0;
     bool has_top;
@@ -252,10 +258,13 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
-    int rc = read_sort(s, call, o, out, e);
-    if (rc == KV_OK && o->brief && command_option_of(call, "fold"))
-        rc = unit_err(s, command_option_of(call, "fold"), e, KV_E_USAGE,
-                      "--brief shows names, and --fold numbers: give one");
+    int rc = read_sort(s, call, o, by_key, out, e);
+    const char *other = command_option_of(call, "fold")               ? "fold"
+                        : command_option_of(call, "sort") && !*by_key ? "sort"
+                                                                      : NULL;
+    if (rc == KV_OK && o->brief && other)
+        rc = unit_err(s, command_option_of(call, other), e, KV_E_USAGE,
+                      "--brief shows names, and --%s is about numbers: give one", other);
     return rc;
 }
 
@@ -290,8 +299,7 @@ static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, ma
                             name);
         if (map_put(known, (kv_key){.name = name}, x->n, e))
             return e->code;
-        x->names[x->n] = name;
-        x->pairs[x->n++] = (tensor_difference){.a = i, .b = -1};
+        x->pairs[x->n++] = (tensor_difference){.a = i, .b = -1, .name = name};
     }
     return checkpoint_count(a) > 0 ? renames_check(rules, s, e) : KV_OK;
 }
@@ -305,8 +313,7 @@ static void add_keys_of_b(both *x, choice *chosen, const map *known)
         if (pair >= 0) {
             x->pairs[pair].b = i;
         } else if (choose_takes(chosen, name)) {
-            x->names[x->n] = name;
-            x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i};
+            x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
         }
     }
 }
@@ -319,8 +326,7 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
     map known = {0};
     int rc = renames_read(s, call, out, &rules, e);
     x->pairs = mem_alloc(most, sizeof *x->pairs, e);
-    x->names = mem_alloc(most, sizeof *x->names, e);
-    if (rc == KV_OK && (!x->pairs || !x->names))
+    if (rc == KV_OK && !x->pairs)
         rc = KV_E_MEMORY;
     rc = rc ? rc : add_keys_of_a(s, x, chosen, &rules, &known, out, e);
     if (rc == KV_OK) {
@@ -393,6 +399,12 @@ static int by_order(const void *x, const void *y)
     return order ? order : a < b ? -1 : a > b;
 }
 
+static int by_key(const void *x, const void *y)
+{
+    return strcmp((*(const tensor_difference *const *)x)->name,
+                  (*(const tensor_difference *const *)y)->name);
+}
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* Beyond the integers of the language: as a text. */
@@ -439,8 +451,7 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
 
 /* Keeps the first of the keys that differ alike and whose names differ only in their numbers, and
  * counts the others: count[i] are those of sorted[i]. */
-static int fold_rows(const both *x, const tensor_difference **sorted, int64_t *count, int64_t *n,
-                     kv_err *e)
+static int fold_rows(const tensor_difference **sorted, int64_t *count, int64_t *n, kv_err *e)
 {
     map known = {0};
     arena texts = {0};
@@ -451,7 +462,7 @@ static int fold_rows(const both *x, const tensor_difference **sorted, int64_t *c
     for (int64_t i = 0; i < all && rc == KV_OK; i++) {
         buf_clear(&name);
         buf_printf(&name, "%d ", (int)sorted[i]->state);
-        fold_name(&name, x->names[sorted[i] - x->pairs]);
+        fold_name(&name, sorted[i]->name);
         int64_t at = map_get(&known, (kv_key){.name = buf_text(&name)});
         const char *kept = at < 0 ? arena_text(&texts, buf_text(&name), name.len, e) : NULL;
         if (at < 0 && (rc = buf_check(&name, e)) == KV_OK &&
@@ -479,11 +490,11 @@ static int add_rows(rows *table, const both *x, bool brief, bool folded, int32_t
         if (x->pairs[i].state != DIFF_SAME)
             sorted[n++] = &x->pairs[i];
     if (n)
-        qsort(sorted, (size_t)n, sizeof *sorted, by_order);
+        qsort(sorted, (size_t)n, sizeof *sorted, x->by_key ? by_key : by_order);
     if (rc == KV_OK && folded)
-        rc = fold_rows(x, sorted, count, &n, e);
+        rc = fold_rows(sorted, count, &n, e);
     for (int64_t i = 0; i < n && (top == 0 || i < top) && rc == KV_OK; i++) {
-        rc = rows_add_key(table, (kv_key){.name = x->names[sorted[i] - x->pairs]}, e);
+        rc = rows_add_key(table, (kv_key){.name = sorted[i]->name}, e);
         if (rc == KV_OK && !brief)
             rc = add_row(table, x, sorted[i], e);
         if (rc == KV_OK && folded)
@@ -508,7 +519,7 @@ static int tell_left_out(session *s, const both *x, result *out, kv_err *e)
     }
     if (keys == 1)
         session_note(s, "rms, rel and cosine of %s leave out %lld pair%s with nan or inf",
-                     x->names[first - x->pairs], (long long)first->left_out,
+                     first->name, (long long)first->left_out,
                      first->left_out == 1 ? "" : "s");
     else if (keys > 1)
         session_note(s, "rms, rel and cosine of %lld keys leave out pairs with nan or inf", keys);
@@ -527,7 +538,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     both x = {0};
     int32_t top = 0;
     buf text = {0};
-    int rc = read_options(s, call, &o, &top, out, e);
+    int rc = read_options(s, call, &o, &top, &x.by_key, out, e);
     bool folded = command_option_of(call, "fold") != NULL;
     rows table = {columns, sizeof columns / sizeof *columns - !folded, NULL, 0, 0};
     if (o.brief)
@@ -552,7 +563,6 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
                            (long long)(x.n - x.nsame), (long long)x.n);
     mem_free(x.pairs);
-    mem_free(x.names);
     checkpoint_close(x.files[0]);
     checkpoint_close(x.files[1]);
     return result_table(out, &text, &table, rc, e);

@@ -121,8 +121,7 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
     if (!topic || !word)
         return KV_OK;
     buf found = {0};
-    const help_group *g = help_group_find(topic);
-    int rc = g ? g->check(word, e) : help_words(&found, topic, word, e);
+    int rc = help_words(&found, topic, word, e);
     buf_release(&found);
     return rc ? at(src, call->kid[1], e) : KV_OK;
 }

@@ -304,7 +304,8 @@ static const struct concern {
      "kvctl launch -H FILE, with lines HOST[:PORT] of ssh; Open MPI chooses the ports of ranks"},
     {" docker container ", "kvctl launch --launcher k8s --image IMAGE; help launch"},
     {" resume restart crash crashed fault-tolerance ",
-     "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2"},
+     "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2;\n  "
+     "without launch a script goes on from its store: kvctl -s FILE SCRIPT"},
     {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
     {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
     {" tensorflow keras onnx ", "files that they write as npz or safetensors: help checkpoints"},
@@ -498,13 +499,19 @@ static int not_found(const char *word, bool json, kv_err *e)
     return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything"), KV_E_NAME;
 }
 
-static const help_group groups[] = {
+/* Words that a second one may follow, the name of one page. */
+static const struct help_group {
+    const char *name, *what; /* of an error about the second word: "the name of a merge" */
+    bool (*show)(buf *out, const char *word);
+    int (*check)(const char *word, kv_err *e);
+} groups[] = {
     {"optimizer", "the name of an optimizer", optimizer_show, optimizer_check},
     {"merge", "the name of a merge", merges_show, merges_check},
     {"language", "a word of the language", language_section, language_check},
 };
 
-const help_group *help_group_find(const char *name)
+/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
+static const struct help_group *group_of(const char *name)
 {
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strcasecmp(groups[i].name, name) == 0)
@@ -514,13 +521,14 @@ const help_group *help_group_find(const char *name)
 
 int help_words(buf *out, const char *first, const char *second, kv_err *e)
 {
+    const struct help_group *g = group_of(first);
     char both[160];
     snprintf(both, sizeof both, "%s %s", first, second);
     const char *words[] = {first, second};
-    bool found = search(out, both);
+    bool found = (g && g->show(out, second)) || ((!g || strlen(second) > 2) && search(out, both));
     for (int i = 0; i < 2 && !found; i++)
         found = concern_of(words[i]) && search(out, words[i]);
-    return found ? KV_OK : not_found(both, false, e);
+    return found ? KV_OK : g ? g->check(second, e) : not_found(both, false, e);
 }
 
 /* Two words: optimizer adam, or two that are searched for together. */
@@ -533,11 +541,10 @@ static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_e
         return e->code;
     buf_add(&first, word);
     const char *topic = buf_text(&first);
-    const help_group *g = help_group_find(topic);
+    const struct help_group *g = group_of(topic);
     if (buf_check(&first, e) == KV_OK)
         word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
-    if (!e->code && word &&
-        (g ? !g->show(text, word) && g->check(word, e) : help_words(text, topic, word, e)))
+    if (!e->code && word && help_words(text, topic, word, e))
         unit_at(s, node, e);
     buf_release(&first);
     return e->code;

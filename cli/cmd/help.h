@@ -7,18 +7,10 @@
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[],
     lecture_text[], python_text[];
 
-/* ---- help.c: words that a second one may follow, the name of one page ---- */
+/* ---- help.c ---- */
 
-typedef struct help_group {
-    const char *name, *what; /* of an error about the second word: "the name of a merge" */
-    bool (*show)(buf *out, const char *word);
-    int (*check)(const char *word, kv_err *e);
-} help_group;
-
-/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
-const help_group *help_group_find(const char *name);
-
-/* Appends what mentions both words. Error: name (nothing does). */
+/* Appends what two words name, such as `optimizer adam`, or what mentions both. Error: name
+ * (nothing does). */
 int help_words(buf *out, const char *first, const char *second, kv_err *e);
 
 /* ---- topics.c: lines of lists and usages ---- */

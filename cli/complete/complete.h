@@ -68,8 +68,8 @@ void offer_all(complete_request *r, const char *const *words); /* a NULL ends th
 /* A word that the language wants in quotes: with them, unless one is open already. */
 void offer_text(complete_request *r, const char *word);
 
-/* --warm-up for a parameter warm_up; all of the rule in a text; those of a merge of the library, or
- * in a file. */
+/* --warm-up for a parameter warm_up, warm_up= where no dash is typed; all of the rule in a text;
+ * those of a merge of the library, or in a file. */
 void offer_parameter(complete_request *r, const char *name);
 void offer_parameters_of(complete_request *r, const char *text, bool merge);
 void offer_merge_parameters(complete_request *r, const char *path);

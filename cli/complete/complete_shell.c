@@ -363,12 +363,12 @@ static void complete_line(request *r, int from, const shell_table *t)
     }
 }
 
-/* The options of attach, and the jobs that run here. */
-static void complete_attach(request *r)
+/* The options of attach or jobs, and the jobs that run here. */
+static void complete_job(request *r, const shell_table *table)
 {
     line_state l;
     job_list list;
-    read_line(&l, r, 1, &attach_table, true);
+    read_line(&l, r, 1, table, true);
     if (l.plain == 0 && r->words[r->n - 1][0] != '-' && !l.open) {
         if (attach_jobs(&list, &(kv_err){0}) == KV_OK)
             for (int64_t i = 0; i < list.n; i++)
@@ -376,7 +376,7 @@ static void complete_attach(request *r)
         attach_jobs_release(&list);
         return;
     }
-    complete_line(r, 1, &attach_table);
+    complete_line(r, 1, table);
 }
 
 static void complete(request *r)
@@ -389,12 +389,11 @@ static void complete(request *r)
         return;
     }
     if (r->n > 1 && strcmp(r->words[0], "attach") == 0) {
-        complete_attach(r);
+        complete_job(r, &attach_table);
         return;
     }
     if (r->n > 1 && strcmp(r->words[0], "jobs") == 0) {
-        if (r->words[r->n - 1][0] == '-')
-            complete_line(r, 1, &jobs_table);
+        complete_job(r, &jobs_table);
         return;
     }
     for (int i = 0; r->n == 1 && i < PROCESS_WORDS_OF_USERS; i++)

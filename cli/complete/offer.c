@@ -28,8 +28,10 @@
 void offer_parameter(complete_request *r, const char *name)
 {
     buf word = {0};
-    buf_add(&word, "--");
-    name_put(&word, name, strlen(name), '-');
+    bool dashed = *r->typed == '-';
+    buf_add(&word, dashed ? "--" : "");
+    name_put(&word, name, strlen(name), dashed ? '-' : '_');
+    buf_add(&word, dashed ? "" : "=");
     offer_word(r, buf_text(&word));
     buf_release(&word);
 }

@@ -429,6 +429,9 @@ static void tell(int fd, const launch_door *d, const job *j)
                d->name, (int)getpid(), (long long)d->since, count_workers(j), j->o->servers,
                state_of(j));
     put_hosts(&text, j);
+    buf_add(&text, "\npids");
+    for (int i = 0; i < j->n; i++)
+        buf_printf(&text, " %d", (int)j->ranks[i].pid);
     buf_printf(&text, "\nscript %s\n", buf_text(&words));
     if (!words.failed && !text.failed)
         jobs_say(fd, JOBS_TOLD, buf_text(&text));

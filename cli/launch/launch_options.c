@@ -506,8 +506,10 @@ int jobs_options_parse(jobs_options *o, int argc, char **argv, kv_err *e)
 {
     *o = (jobs_options){0};
     for (int i = 0; i < argc && !e->code; i++) {
-        if (argv[i][0] != '-' || !argv[i][1])
-            kv_err_set(e, KV_E_USAGE, "jobs takes no words, and here is \"%s\"", argv[i]);
+        if (argv[i][0] != '-' && !o->job)
+            o->job = argv[i];
+        else if (argv[i][0] != '-' || !argv[i][1])
+            kv_err_set(e, KV_E_USAGE, "jobs takes one job, and here is \"%s\"", argv[i]);
         else if (!shell_option_read(&jobs_table, o, argc - i, argv + i, e) && !e->code)
             kv_err_set(e, KV_E_USAGE, "jobs: there is no option %s", argv[i]);
     }

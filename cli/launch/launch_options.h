@@ -110,6 +110,7 @@ typedef struct attach_options {
 } attach_options;
 
 typedef struct jobs_options {
+    const char *job; /* whose ranks are shown; NULL: all jobs are */
     bool help, json;
     bool quiet; /* no line when there is no job */
 } jobs_options;

@@ -111,7 +111,7 @@ static int put_values(json_writer *w, const result *r, kv_err *e)
     return rc;
 }
 
-static int put_entries(json_writer *w, const char *name, const rows *table, kv_err *e)
+int record_rows(json_writer *w, const char *name, const rows *table, kv_err *e)
 {
     int rc = KV_OK;
     json_begin(w, name ? name : "entries", '[');
@@ -230,7 +230,7 @@ static int put_given(json_writer *w, const ast *node, const result *r, bool ok, 
         return put_value(w, "value", r->shown ? r->v : value_none(), e);
     int rc = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;
     if (rc || r->entries.columns)
-        return rc ? rc : put_entries(w, r->entries_name, &r->entries, e);
+        return rc ? rc : record_rows(w, r->entries_name, &r->entries, e);
     if (r->as_json && r->shown) {
         size_t n = strlen(r->v.u.text);
         buf_put(json_field(w, "value"), r->v.u.text, n - 1); /* without its newline */

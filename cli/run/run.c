@@ -705,6 +705,8 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
         bool hears = expect_follows(s, block, i, text);
         const sink *sinks = s->out.sinks;
         visit_look(s);
+        if (s->visit)
+            visit_begin(s, node);
         if (session_interrupted(s, e))
             return unit_at(s, node, e);
         if (text) {

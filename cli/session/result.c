@@ -62,7 +62,11 @@ static void float_text(buf *out, double x)
 static void cell_text(buf *out, const rows *r, int64_t i)
 {
     const value *v = &r->cells[i];
-    if (v->kind == VALUE_TEXT && strcmp(r->columns[i % r->ncolumns].name, "key") == 0)
+    const char *name = r->columns[i % r->ncolumns].name;
+    bool many = v->kind == VALUE_TEXT || (v->kind == VALUE_INT && v->u.integer > 10000000);
+    if (many && strcmp(name, "ulps") == 0)
+        buf_add(out, ">1e7");
+    else if (v->kind == VALUE_TEXT && strcmp(name, "key") == 0)
         show_key(out, (kv_key){0, v->u.text});
     else if (v->kind == VALUE_NONE)
         buf_char(out, '-');

@@ -38,7 +38,7 @@ int rows_add_key(rows *r, kv_key key, kv_err *e);
 
 /* Appends the rows as text: columns as wide as their widest cell, two blanks apart. The heads are
  * only there when there are rows. none is shown as "-". A text in a column called "key" is shown as
- * a key is written. */
+ * a key is written, a large number in one called "ulps" as >1e7. */
 int rows_print(buf *out, const rows *r, kv_err *e);
 
 /* Appends the rows as CSV, below a line of the names that the columns have in JSON. none is an

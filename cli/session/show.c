@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/num.h"
 #include "base/stop.h"
@@ -318,8 +319,27 @@ static int show_keyed_json(buf *out, const result *r, kv_err *e)
     return rc;
 }
 
-/* v as a default array; other values stay as they are. */
-static int to_dense(value *out, value v, kv_err *e)
+/* "rows [ 3 17]:" and these rows, as a text. */
+static int rows_text(session *s, value *out, kv_array *a, kv_err *e)
+{
+    kv_array *part[2];
+    buf text = {0};
+    int rc = sparse_parts(&part[0], &part[1], a, e);
+    if (rc)
+        return rc;
+    for (int i = 0; i < 2; i++) {
+        value v = value_none();
+        buf_add(&text, i ? ":\n" : "rows ");
+        int made = value_array(&v, part[i], e);
+        rc = rc ? rc : made ? made : show_value(s, &text, v, false, e);
+        value_release(&v);
+    }
+    return value_text_take(out, &text, rc, e);
+}
+
+/* v as a default array; other values stay as they are. Of one that would be shortened only the rows
+ * that it holds, which could all be among those left out. */
+static int to_dense(session *s, value *out, value v, kv_err *e)
 {
     kv_array *a;
     *out = value_none();
@@ -327,6 +347,9 @@ static int to_dense(value *out, value v, kv_err *e)
         *out = value_ref(v);
         return KV_OK;
     }
+    if (s->out.format < SHOW_CSV && kv_array_nrows(v.u.box->array) > 0 &&
+        kv_array_size(v.u.box->array) > s->out.style.threshold)
+        return rows_text(s, out, v.u.box->array, e);
     int rc = kv_array_to_dense(&a, v.u.box->array, e);
     return rc ? rc : value_array(out, a, e);
 }
@@ -338,10 +361,10 @@ static int show_dense(session *s, buf *out, const result *r, kv_err *e)
     int rc;
     all.dense = false;
     if (!r->keys) {
-        rc = to_dense(&all.v, r->v, e);
+        rc = to_dense(s, &all.v, r->v, e);
     } else if ((rc = value_list_new(&all.v, VALUE_LIST, r->nkeys, e)) == KV_OK) {
         for (int64_t i = 0; i < r->nkeys && rc == KV_OK; i++)
-            rc = to_dense(&all.v.u.list->items[i], r->v.u.list->items[i], e);
+            rc = to_dense(s, &all.v.u.list->items[i], r->v.u.list->items[i], e);
     } else {
         return rc;
     }

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "session/session.h"
+#include "session/visit.h"
 
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
 {
@@ -100,6 +101,8 @@ void unit_drop(session *s, unit *u)
     if (!u || u->kept)
         return;
     kv_assert(s->unit != u, "%s is released while it runs", u->src.name);
+    if (s->visit && s->visit->in == u)
+        visit_begin(s, NULL);
     if (s->out.recorder.unit == u)
         s->out.recorder.unit = NULL;
     if (s->asked_in == u)

@@ -1,6 +1,7 @@
 /* One lock, which nobody holds while a store works or waits. */
 #include "session/visit.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 void visit_init(visit *v)
@@ -21,6 +22,15 @@ void visit_park(const session *s, bool parked)
     visit_lock(s);
     if (s->visit)
         s->visit->parked = parked;
+    visit_unlock(s);
+}
+
+void visit_begin(session *s, const ast *node)
+{
+    visit_lock(s);
+    s->visit->at = node;
+    s->visit->in = s->unit;
+    s->visit->since = clock_ms();
     visit_unlock(s);
 }
 

@@ -8,7 +8,8 @@
  * Variables belong to the script's thread. The guest names those that it wants, and the script's
  * thread copies them between two of its statements, and while it waits for a command of the shell;
  * arrays are shared until the script writes into them. While it waits in a call of a store the
- * guest copies them itself. A script without guests reads one flag for each statement.
+ * guest copies them itself. Where the script is can be read at any time. A script that nobody can
+ * look at reads one pointer for each statement.
  */
 #pragma once
 
@@ -31,6 +32,9 @@ typedef struct visit {
     bool parked;           /* the script's thread runs no statement now: the guest may copy them */
     kv_err error;
     bool profiles;         /* a guest takes the profile of the process */
+    const struct ast *at;  /* the statement that began last; NULL: none */
+    const struct unit *in; /* its text */
+    int64_t since;         /* as clock_ms */
 } visit;
 
 void visit_init(visit *v);
@@ -46,6 +50,9 @@ static inline void visit_look(session *s)
     if (s->visit && atomic_load_explicit(&s->visit->wanted, memory_order_acquire))
         visit_serve(s);
 }
+
+/* A statement begins; NULL: none does, at the end of the script. There is a visit. */
+void visit_begin(session *s, const struct ast *node);
 
 /* The script's thread runs no statement from here to there, such as while it waits for an entry:
  * until then the guest's thread reads the variables itself. Nothing without a visit. */

@@ -34,6 +34,33 @@ const command *command_find_method(const char *name)
     return command_find(name, strlen(name));
 }
 
+const char *command_params(const command *c)
+{
+    const char *open = c->method ? strchr(c->method, '(') : NULL;
+    const char *colon = open ? strchr(open, ':') : NULL;
+    return colon ? colon + 2 : open ? open + 1 : "";
+}
+
+const char *command_param_at(const char *params, int i, size_t *n)
+{
+    for (; i > 0 && *params; i--) {
+        params += strcspn(params, ",)");
+        params += strspn(params, ",) ");
+    }
+    *n = strcspn(params, ",=)"); /* a default stands behind = */
+    return *n > 0 ? params : NULL;
+}
+
+int command_param_find(const char *params, const char *name, size_t n)
+{
+    size_t length;
+    const char *param;
+    for (int i = 0; (param = command_param_at(params, i, &length)); i++)
+        if (length == n && memcmp(param, name, n) == 0)
+            return i;
+    return -1;
+}
+
 bool command_takes_paths(const command *c)
 {
     arg_kind first = c->args[0].kind;

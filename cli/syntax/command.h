@@ -132,6 +132,12 @@ const command_option *command_option_find(const command *c, const char *name, si
  * there is none. */
 const command *command_find_method(const char *name);
 
+/* The parameters of its method, "key, value, priority=0)"; "" where MXNet has none. Of them the
+ * name of number i, n bytes (NULL behind the last), and the number of a name, or -1. */
+const char *command_params(const command *c);
+const char *command_param_at(const char *params, int i, size_t *n);
+int command_param_find(const char *params, const char *name, size_t n);
+
 /* Returns true if the first argument of a command is a path. */
 bool command_takes_paths(const command *c);
 

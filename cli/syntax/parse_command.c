@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
 #include "syntax/check.h"
@@ -110,9 +112,9 @@ static bool is_text_word(parser *p)
 
 static bool is_param_char(const parser *p, uint32_t pos)
 {
-    char c = parse_char(p, pos);
-    return lex_is_word_char(c) ||
-           (c && strchr(PARAM_WORD, c) && !(c == '-' && parse_char(p, pos + 1) == '>'));
+    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    return lex_is_word_char(c) || (c && strchr(PARAM_WORD, c) && !(c == '-' && next == '>') &&
+                                   !(c == ',' && lex_is_blank(next)));
 }
 
 /* A schedule, written as a call, or pairs such as 0=fc_weight: text up to the next blank outside
@@ -149,9 +151,12 @@ static uint32_t numbers_end(parser *p)
 {
     uint32_t pos = parse_here(p), end = pos;
     bool comma = false;
-    while (parse_char(p, end) &&
-           (lex_is_word_char(parse_char(p, end)) || strchr("+-.,", parse_char(p, end))))
-        comma |= parse_char(p, end++) == ',';
+    for (char c; (c = parse_char(p, end)) && (lex_is_word_char(c) || strchr("+-.,", c)); end++) {
+        char next = parse_char(p, end + 1);
+        if (c == ',' && !lex_is_digit(next) && next != '-' && next != '.')
+            break;
+        comma |= c == ',';
+    }
     return comma ? end : pos;
 }
 
@@ -299,6 +304,46 @@ static bool parse_at_option(parser *p)
             parse_option_end(p, t->pos) == p->lx.src->len);
 }
 
+/* The bytes of NAME where NAME= stands at text, which no comparison follows; else 0. */
+static uint32_t assigned_name(const char *text)
+{
+    uint32_t n = 0, end;
+    while (lex_is_letter(*text) && (lex_is_word_char(text[n]) || text[n] == '-'))
+        n++;
+    for (end = n; lex_is_blank(text[end]);)
+        end++;
+    return n < 64 && text[end] == '=' && text[end + 1] != '=' ? n : 0;
+}
+
+/* Returns true if the word is a number or a truth behind its =, and not the name of a file: one of
+ * a merge is a parameter then, as in density=0.5, while epoch=3.ckpt is a path. */
+static bool is_param_word(const parser *p, uint32_t pos, uint32_t n)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%.*s", (int)(p->lx.limit - pos), p->lx.src->text + pos);
+    path[strcspn(path, " \t\r\n;|>}")] = '\0';
+    const char *x = path + n + (path[n] == '=');
+    bool number = *x && !x[strspn(x, "0123456789.e+-")];
+    return (number || strcmp(x, "true") == 0 || strcmp(x, "false") == 0) && access(path, F_OK) != 0;
+}
+
+named_kind parse_named(const parser *p, const command *c, const command_arg *a, uint32_t pos)
+{
+    const char *word = p->lx.src->text + pos;
+    uint32_t n = assigned_name(word);
+    if (n == 0 || a->kind >= ARG_HEREDOC)
+        return NAMED_NOT;
+    if (command_option_find(c, word, n))
+        return NAMED_OPTION;
+    if (command_takes_paths(c))
+        return c->flags & COMMAND_PARAMS && is_param_word(p, pos, n) ? NAMED_OPTION : NAMED_NOT;
+    if (a->kind != ARG_END && (command_param_find(command_params(c), word, n) == a - c->args ||
+                               (strlen(a->name) == n && strncasecmp(a->name, word, n) == 0)))
+        return NAMED_ARGUMENT;
+    bool unknown = c->options[0].name && (a->kind == ARG_VALUES || a->kind == ARG_END);
+    return c->flags & COMMAND_PARAMS || unknown ? NAMED_OPTION : NAMED_NOT;
+}
+
 static ast *unknown_option(parser *p, const command *c, const token *t, const char *name)
 {
     const char *names[COMMAND_MAX_OPTIONS + 1] = {0};
@@ -323,9 +368,13 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
 ast *parse_option(parser *p, binding *b, const uint32_t *word)
 {
     const command *c = b->c;
-    token t = parse_take(p);
+    token t = *parse_peek(p);
+    const char *at = p->lx.src->text + t.pos;
+    bool dashed = *at == '-';
     buf name = {0};
-    name_put(&name, p->lx.src->text + t.pos + 2, t.end - t.pos - 2, '-');
+    t.end = dashed ? t.end : t.pos + assigned_name(at);
+    parse_seek(p, t.end);
+    name_put(&name, at + 2 * dashed, t.end - t.pos - 2 * dashed, '-');
     const char *known = buf_check(&name, p->e) ? NULL : parse_intern(p, buf_text(&name), name.len);
     buf_release(&name);
     if (!known)
@@ -337,7 +386,7 @@ ast *parse_option(parser *p, binding *b, const uint32_t *word)
     bool flag = o && o->kind == OPTION_FLAG;
     bool ends = word ? *word == NOWHERE
                      : parse_at_end(p) || (takes_any(o) && parse_at_option(p));
-    if (flag && assigned)
+    if (flag && assigned && !parse_accept_word(p, "true") && !parse_accept_word(p, "True"))
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s takes no value", known);
     if (o && !flag && ends)
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", known, known,
@@ -372,35 +421,12 @@ static ast *hint_usage(parser *p, const command *c)
 
 /* ---- Arguments ---- */
 
-/* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
-static int assigned_name(const char *text)
-{
-    int n = 0;
-    while (lex_is_word_char(text[n]) || text[n] == '-')
-        n++;
-    return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
-}
-
-/* Adds the hint at an option, or at a parameter of a rule, which stands here as NAME=VALUE. Returns
- * whether the command may have one of that name. */
-static bool hint_assigned(const char *word, const command *c, kv_err *e)
-{
-    int n = assigned_name(word);
-    const command_option *o = n > 0 ? command_option_find(c, word, (size_t)n) : NULL;
-    bool rate = n == 2 && memcmp(word, "lr", 2) == 0; /* what a rule calls it in its text */
-    if (n == 0 || (!o && !(c->flags & COMMAND_PARAMS)))
-        return false;
-    kv_err_hint(e, "options begin with --: --%.*s%s", rate && !o ? 13 : n,
-                rate && !o ? "learning-rate" : word, o && o->kind == OPTION_FLAG ? "" : " VALUE");
-    return true;
-}
-
 /* Returns true if a blank separates the next argument from the one before it; else an error. */
-static bool stands_apart(parser *p, const command *c)
+static bool stands_apart(parser *p)
 {
     const token *t = parse_peek(p);
-    const char *text = p->lx.src->text, *word = text + t->pos;
-    if (t->blank_before || t->kind == TOK_BAD)
+    bool assigns = parse_is_sign(p, SIGN1('='));
+    if ((t->blank_before && !assigns) || t->kind == TOK_BAD)
         return true;
     if (parse_expects(p, EXPECT_NOTHING, 0))
         return false;
@@ -409,12 +435,9 @@ static bool stands_apart(parser *p, const command *c)
         kv_err_hint(p->e, "a list and a call have brackets: [5, 6], ones(2,3)");
         return false;
     }
-    if (parse_is_sign(p, SIGN1('='))) {
+    if (assigns) {
         parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "no `=` stands between two arguments");
-        while (word > text && (lex_is_word_char(word[-1]) || word[-1] == '-'))
-            word--;
-        if (!hint_assigned(word, c, p->e))
-            kv_err_hint(p->e, "a blank separates them");
+        kv_err_hint(p->e, "a blank separates them");
         return false;
     }
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
@@ -435,11 +458,12 @@ static ast *several(parser *p, const command *c, const command_arg *a, const ast
         ok = parse_append(p, &list, before->kid[i]);
     do {
         bool comma = commas && list.n > 0 && parse_accept(p, SIGN1(','));
-        ok = ok && (list.n == 0 || comma || stands_apart(p, c));
+        ok = ok && (list.n == 0 || comma || stands_apart(p));
         ok = ok && parse_append(p, &list,
                                 a->kind == ARG_VALUES ? parse_value(p)
                                                       : parse_path_word(p, a->name));
-    } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
+    } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p) &&
+             parse_named(p, c, a, parse_peek(p)->pos) != NAMED_OPTION);
     return ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
 }
 
@@ -607,11 +631,13 @@ ast *parse_too_many(parser *p, const command *c)
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
     bool equals = *word == '=' && word[1] != '=';
+    if (*word == '(' && c->flags & COMMAND_PARAMS)
+        kv_err_hint(p->e, "%s NAME learning_rate=0.1: no brackets", c->name);
     if (equals && strcmp(c->name, "assert") == 0)
         kv_err_hint(p->e, "`==` compares");
     if ((equals || assigned_name(word) > 0) && strcmp(c->name, "print") == 0)
         kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
-    return hint_assigned(word, c, p->e) ? NULL : hint_usage(p, c);
+    return hint_usage(p, c);
 }
 
 bool parse_one_each(parser *p, const command *c, const ast *before, const ast *values)
@@ -705,7 +731,7 @@ static bool more_paths(parser *p, binding *b)
     ast **last = &b->parts[b->nargs - 1];
     b->given--; /* for completion: the word at the cursor is one of this argument */
     b->begins = parse_peek(p)->pos;
-    ast *all = stands_apart(p, b->c)
+    ast *all = stands_apart(p)
                    ? several(p, b->c, &b->c->args[b->nargs - 1], *last, false)
                    : NULL;
     if (!all)
@@ -726,14 +752,15 @@ static bool next_argument(parser *p, binding *b)
     bool behind_keys = before && c->args[b->given - 1].kind == ARG_KEYS;
     if (bind_wants_value(b)) {
         static const command_arg values = {ARG_VALUES, "", false};
-        ast *all = stands_apart(p, c) ? several(p, c, &values, NULL, false) : NULL;
+        ast *all = stands_apart(p) ? several(p, c, &values, NULL, false) : NULL;
         return all && bind_value(b, p, all->n == 1 ? all->kid[0] : all);
     }
     if (b->given == b->nargs)
         return parse_too_many(p, c);
     if (behind_keys && is_lone_sign(p))
         return sign_behind_keys(p, c, before);
-    if (before && !stands_apart(p, c))
+    bool set = before && c->flags & COMMAND_SETS && parse_accept(p, SIGN1('='));
+    if (before && !set && !stands_apart(p))
         return false;
     b->begins = parse_peek(p)->pos;
     ast *one = argument(p, c, &c->args[b->given], before);
@@ -764,28 +791,52 @@ static bool asks_about_option(parser *p, const binding *b)
            strncmp(word, "--json", 6) != 0;
 }
 
+/* Returns true where NAME=VALUE is next and not an argument; goes to the value of one that is. */
+static bool at_named_option(parser *p, const binding *b)
+{
+    token t = *parse_peek(p);
+    bool apart = t.blank_before || parse_char(p, t.pos - 1) == ',';
+    named_kind kind = t.kind == TOK_NAME && apart
+                          ? parse_named(p, b->c, &b->c->args[b->given], t.pos)
+                          : NAMED_NOT;
+    if (kind == NAMED_ARGUMENT) {
+        parse_seek(p, t.pos + assigned_name(p->lx.src->text + t.pos));
+        parse_take(p);
+        parse_peek(p);
+        p->tok.blank_before = true;
+    }
+    return kind == NAMED_OPTION;
+}
+
 /* Reads up to the end of the command. *other: a node that stands for all of it, or NULL. */
 static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
 {
     const command *c = b->c;
     for (bool last = false; !last && !parse_at_end(p);) {
-        bool redirect = parse_at_redirect(p) && !parse_at_option(p);
-        if (!redirect && (!parse_at_option(p) || asks_about_option(p, b))) {
+        bool redirect = parse_at_redirect(p) && !parse_at_option(p), named = false;
+        if (!redirect && (!parse_at_option(p) || asks_about_option(p, b)) &&
+            !(named = at_named_option(p, b))) {
             if (!parse_peek(p)->blank_before && parse_expects(p, EXPECT_NOTHING, 0))
+                return false;
+            if (b->given == b->nargs && c->flags & COMMAND_PARAMS && !command_takes_paths(c) &&
+                parse_expects(p, EXPECT_OPTION, parse_dashed_end(p, parse_peek(p)->pos)))
                 return false;
             if (!next_argument(p, b))
                 return false;
             continue;
         }
-        if (!redirect && is_help_option(p))
+        if (!redirect && !named && is_help_option(p))
             return (*other = parse_help_option(p, c, pos)) != NULL;
-        if (!redirect && parse_expects(p, EXPECT_OPTION, parse_option_end(p, parse_peek(p)->pos)))
+        if (!redirect && !named &&
+            parse_expects(p, EXPECT_OPTION, parse_option_end(p, parse_peek(p)->pos)))
             return false;
         ast *extra = redirect ? next_redirect(p, c, &last) : parse_option(p, b, NULL);
         if (!extra || !parse_add_once(p, b, extra))
             return false;
         b->in_option = false;
         b->begins = NOWHERE;
+        if (named)
+            parse_accept(p, SIGN1(',')); /* as in a call */
     }
     return true;
 }
@@ -801,6 +852,10 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
     if (option) {
         parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
                    option->value);
+        for (int i = b->nargs; i < b->n; i++) /* --output */
+            if (b->parts[i]->kind == STMT_OPTION &&
+                strncmp(b->parts[i]->u.text, option->name, strlen(option->name)) == 0)
+                kv_err_hint(p->e, "--%s, not --%s", option->name, b->parts[i]->u.text);
         return hint_usage(p, c);
     }
     if ((node = bind_node(b, p, pos)) && c->args[0].kind == ARG_SOURCE)

@@ -55,10 +55,15 @@ ast *parse_command(parser *p, const command *c, uint32_t pos);
 
 /* Its steps, which words of the shell (parse_shell.h) take one by one. */
 
-/* The option that is next: STMT_OPTION with its value, if it has one. A parameter of a rule that is
- * not known yet may have two: an expression, and a word. word: NULL, or where the word of the shell
- * begins that is the value; NOWHERE: there is none. */
+/* The option that is next, --NAME or NAME=: STMT_OPTION with its value, if it has one. A parameter
+ * of a rule that is not known yet may have two: an expression, and a word. word: NULL, or where the
+ * word of the shell begins that is the value; NOWHERE: there is none. */
 ast *parse_option(parser *p, binding *b, const uint32_t *word);
+
+/* What NAME=VALUE at pos is: an option or a parameter, as --NAME VALUE, also one that the command
+ * does not have; or the argument a, which is next, by the name that MXNet or the usage gives it. */
+typedef enum named_kind { NAMED_NOT, NAMED_OPTION, NAMED_ARGUMENT } named_kind;
+named_kind parse_named(const parser *p, const command *c, const command_arg *a, uint32_t pos);
 
 /* Ends a word of the shell, which is read as if in brackets. False with an error when something is
  * left of it. */

@@ -23,29 +23,6 @@ typedef struct method_call {
 
 /* ---- Parameters by name ---- */
 
-/* The i-th parameter's name, n bytes of it; NULL behind the last. */
-static const char *param_at(const method_call *m, int i, size_t *n)
-{
-    const char *at = m->params;
-    for (; i > 0 && *at; i--) {
-        at += strcspn(at, ",)");
-        at += strspn(at, ",) ");
-    }
-    *n = strcspn(at, ",=)"); /* a default stands behind = */
-    return *n > 0 ? at : NULL;
-}
-
-/* The position of a parameter, or -1. */
-static int find_param(const method_call *m, const char *name)
-{
-    size_t n;
-    const char *param;
-    for (int i = 0; (param = param_at(m, i, &n)); i++)
-        if (strlen(name) == n && memcmp(param, name, n) == 0)
-            return i;
-    return -1;
-}
-
 static ast *fail(method_call *m, uint32_t pos, uint32_t end, const char *what, size_t n,
                  const char *why)
 {
@@ -209,7 +186,7 @@ static bool no_argument(method_call *m, const char *name, const ast *at)
 /* The value of a parameter by its name; at: where the name stands. */
 static bool by_name(method_call *m, const char *name, const ast *at)
 {
-    int i = find_param(m, name);
+    int i = command_param_find(m->params, name, strlen(name));
     if (i >= 0 && i < m->b.nargs)
         return read_arg(m, i);
     const command_option *o = command_option_find(m->b.c, name, strlen(name));
@@ -276,7 +253,7 @@ static bool by_position(method_call *m, int i)
     token t = *parse_peek(m->p);
     if (i < m->b.nargs)
         return read_arg(m, i);
-    const char *param = param_at(m, i, &n);
+    const char *param = command_param_at(m->params, i, &n);
     char name[64] = "";
     if (!param || n >= sizeof name)
         return fail(m, t.pos, t.end, "", 0, "takes fewer arguments");
@@ -316,7 +293,8 @@ static bool is_whole(method_call *m, const token *name)
     const command_arg *arg = bind_missing(&m->b, &option);
     const char *what = option ? option->name : arg ? arg->name : NULL;
     size_t n = what ? strlen(what) : 0, of_param;
-    const char *param = arg ? param_at(m, (int)(arg - m->b.c->args), &of_param) : NULL;
+    const char *param =
+        arg ? command_param_at(m->params, (int)(arg - m->b.c->args), &of_param) : NULL;
     if (param)
         what = param, n = of_param;
     return !what || fail(m, name->pos, name->end, what, n, "needs ");
@@ -339,7 +317,7 @@ ast *parse_method(parser *p, const ast *store, const token *name)
     bind_begin(&m.b, c);
     const char *method = m.b.c->method, *open = method ? strchr(method, '(') : NULL;
     const char *colon = open ? strchr(open, ':') : NULL;
-    m.params = colon ? colon + 2 : open ? open + 1 : "";
+    m.params = command_params(c);
     m.dictionary = colon ? open + 1 : NULL;
     if (brackets && (!parse_open(p, &b) || !arguments(&m) || !parse_close(p, &b))) {
         parse_cursor_in_call(p, &b, text, true, (uint32_t)m.position + 1);

@@ -49,12 +49,13 @@ int shell_words_add(shell_words *w, const char *word, bool literal, kv_err *e)
     bool dashed = !literal && word[0] == '-' && word[1] == '-' && word[2] &&
                   !shell_words_asks(w, word);
     bool option = dashed && (!w->open || w->open == &param);
+    bool open = w->open != NULL;
     size_t n = strcspn(word, "=");
     if (mem_grow(&w->items, &w->cap, w->n + 1, sizeof *w->items, e))
         return KV_E_MEMORY;
     const command_option *o = option && !word[n] ? option_of(w, word, n) : NULL;
     w->open = o && o->kind != OPTION_FLAG ? o : NULL;
-    w->items[w->n++] = (shell_word){word, option, 0};
+    w->items[w->n++] = (shell_word){word, option, !literal && !open, 0};
     return KV_OK;
 }
 
@@ -173,14 +174,15 @@ static bool read_argument(parser *p, binding *b, ast_list *more, const shell_wor
 static bool read_option(parser *p, binding *b, const shell_words *all, int64_t *i)
 {
     const shell_word *w = &all->items[*i], *next = *i + 1 < all->n ? w + 1 : NULL;
-    size_t n = strcspn(w->text, "="), name = 2;
-    const command_option *o = option_of(all, w->text, n);
-    while (lex_is_letter(w->text[2]) && (lex_is_word_char(w->text[name]) || w->text[name] == '-'))
+    size_t n = strcspn(w->text, "="), dashes = w->option ? 2 : 0, name = dashes;
+    const command_option *o = w->text[n] ? NULL : option_of(all, w->text, n);
+    while (lex_is_letter(w->text[dashes]) &&
+           (lex_is_word_char(w->text[name]) || w->text[name] == '-'))
         name++;
-    if (name < n || name == 2)
+    if (name < n || name == dashes)
         return parse_fail(p, w->pos, w->pos + (uint32_t)strlen(w->text), KV_E_USAGE,
                           "\"%.64s\" is no option", w->text);
-    bool more = !w->text[n] && next && !next->option && o && o->kind != OPTION_FLAG;
+    bool more = next && !next->option && o && o->kind != OPTION_FLAG;
     uint32_t begin = w->text[n] ? w->pos + (uint32_t)n + 1 : more ? next->pos : NOWHERE;
     if (more)
         see(p, w, &all->items[++*i]);
@@ -197,12 +199,21 @@ ast *parse_shell_words(parser *p, const shell_words *w)
     bind_begin(&b, w->c);
     parse_seek(p, (uint32_t)strlen(w->c->name));
     for (int64_t i = 0; i < w->n && ok && !node; i++) {
-        const shell_word *one = &w->items[i];
+        shell_word *one = &w->items[i];
         see(p, one, one);
+        const command_arg *at = &w->c->args[b.given - (more.n > 0)];
+        named_kind named = one->plain ? parse_named(p, w->c, at, one->pos) : NAMED_NOT;
+        if (named == NAMED_ARGUMENT) {
+            one->pos += (uint32_t)strcspn(one->text, "=") + 1;
+            one->text += strcspn(one->text, "=") + 1;
+            see(p, one, one);
+        }
         if (one->option && strcmp(one->text, "--help") == 0)
             ok = (node = parse_help_option(p, w->c, 0)) != NULL;
+        else if (one->option || named == NAMED_OPTION)
+            ok = read_option(p, &b, w, &i);
         else
-            ok = one->option ? read_option(p, &b, w, &i) : read_argument(p, &b, &more, one);
+            ok = read_argument(p, &b, &more, one);
     }
     if (ok && !node && more.n > 0) {
         ast *all = parse_node_of(p, AST_LIST, more.items[0]->pos, more.items, more.n);

@@ -12,6 +12,7 @@
 typedef struct shell_word {
     const char *text; /* borrowed */
     bool option;      /* --name or --name=value */
+    bool plain;       /* it may be name=value: not behind -- and not the value of an option */
     uint32_t pos;     /* where it begins in the text of the unit */
 } shell_word;
 

@@ -16,11 +16,13 @@ const char *parse_new_name(parser *p, const char *wanted)
     const char *name = parse_token_text(p, &t);
     if (!name)
         return NULL;
-    if (parse_is_reserved(name))
-        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a word of the language", name),
-                NULL);
-    if (parse_is_constant(name, strlen(name), &number))
-        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a constant", name), NULL);
+    bool reserved = parse_is_reserved(name);
+    if (reserved || parse_is_constant(name, strlen(name), &number)) {
+        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a %s", name,
+                   reserved ? "word of the language" : "constant");
+        kv_err_hint(p->e, "it has a meaning of its own, so it names nothing else: take %s_", name);
+        return NULL;
+    }
     parse_take(p);
     parse_made(p, name);
     return name;

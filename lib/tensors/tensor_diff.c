@@ -169,10 +169,13 @@ static void end_pair(const diffs *d, int64_t i)
     out->rel = p->finite ? sqrt(p->differences) / d->scales[i].differences / norm : NAN;
     out->rel = p->finite && p->differences == 0 ? 0 : out->rel;
     out->cosine = cosine_of(p);
-    out->size = d->o->sort == DIFF_BY_RMS   ? out->rms
-                : d->o->sort == DIFF_BY_REL ? out->rel
-                : out->is_integer           ? (double)out->max_int
-                                            : out->max_abs;
+    const double sizes[] = {[DIFF_BY_MAX] = out->is_integer ? (double)out->max_int : out->max_abs,
+                            [DIFF_BY_RMS] = out->rms,
+                            [DIFF_BY_REL] = out->rel,
+                            [DIFF_BY_ULPS] = (double)out->ulps,
+                            [DIFF_BY_EQUAL] = 1 - out->equal,
+                            [DIFF_BY_COSINE] = 1 - out->cosine};
+    out->size = sizes[d->o->sort];
     if (!out->has_numbers || isnan(out->size) || !isfinite(out->max_abs))
         out->size = INFINITY;
 }
@@ -189,7 +192,8 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
     d.sums = mem_alloc(n, sizeof *d.sums, e);
     d.scales = mem_alloc(n, sizeof *d.scales, e);
     for (int64_t i = 0; i < n && d.sums; i++) {
-        pairs[i] = (tensor_difference){.a = pairs[i].a, .b = pairs[i].b, .where = -1};
+        const tensor_difference p = pairs[i];
+        pairs[i] = (tensor_difference){.a = p.a, .b = p.b, .name = p.name, .where = -1};
         pairs[i].state = state_of(&d, i);
         d.sums[i] = DIFF_SUMS_NONE;
     }

@@ -30,11 +30,13 @@ typedef struct diff_options {
     bool has_ulps;
     uint64_t ulps;
     bool brief; /* only the states are asked for */
-    enum { DIFF_BY_MAX, DIFF_BY_RMS, DIFF_BY_REL } sort;
+    enum { DIFF_BY_MAX, DIFF_BY_RMS, DIFF_BY_REL, DIFF_BY_ULPS, DIFF_BY_EQUAL,
+           DIFF_BY_COSINE } sort;
 } diff_options;
 
 typedef struct tensor_difference {
     int64_t a, b; /* in: the numbers of the tensors; -1: there is none */
+    const char *name; /* in: that of the key, for the caller */
     diff_state state;
     /* The rest is there with DIFF_VALUES, unless brief was asked for. */
     double equal;  /* the share of equal elements, 0 to 1 */

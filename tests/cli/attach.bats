@@ -103,11 +103,9 @@ teardown()
     assert_failure 2
     run kvctl attach -c 'print name, max(loss)'
     assert_output 'run 12.0'
-    for word in where status; do
-        run kvctl attach -c "$word"
-        assert_failure 3
-        assert_line " hint: where a job hangs: rounds names the rank; attach --rank R -c 'print NAME' reads its variables"
-    done
+    run kvctl attach -c status
+    assert_failure 3
+    assert_line ' hint: kvctl jobs NAME shows the line of each rank; rounds names the one that a round lacks'
     run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'
     assert_line --partial 2.
     assert_line 'rounds'
@@ -382,6 +380,42 @@ END
     assert_output ''
 }
 
+# A rank in a loop that never ends answers no entry about its variables, and one that waits is in a
+# call: both places are known all the same.
+@test "attach: where each rank is, also one that is busy" {
+    export KVCTL_JOBS=$PWD/jobs
+    cat >busy.kv <<'END'
+create dist_sync
+init w zeros(2)
+def spin(x) {
+    y = x
+    while rank() == 1 and len(glob("end")) == 0 { y += 1 }
+}
+spin(0)
+push w ones(2); pull w
+END
+    timeout 120 kvctl launch -n 2 -s 1 --name busy busy.kv >said 2>&1 3>&- &
+    job=$!
+    for _ in $(seq 300); do
+        [ "$(kvctl jobs busy 2>/dev/null | awk '$5 == 8 && $6 >= 1')" ] && break
+        sleep 0.1
+    done
+    run kvctl jobs busy
+    assert_line --regexp '^0     worker  [0-9]+ +busy.kv  8     [0-9]+ +pull w$'
+    assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
+    assert_line --regexp '^2     server  [0-9]+ +-        -     -  +-$'
+    run kvctl attach -c where
+    assert_success
+    assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
+    kvctl jobs busy --json >ranks
+    jq -e '.jobs[0].ranks | .[0].statement == "pull w" and .[0].seconds >= 1 and .[1].line == 5 and
+        .[2].role == "server" and .[2].file == null' ranks
+    for pid in $(jq '.jobs[0].ranks[].pid' ranks); do
+        grep -q kvctl "/proc/$pid/cmdline"
+    done
+    end_job
+}
+
 @test "attach: several jobs, names, and what is wrong with words" {
     setup_job
     begin_job -n 1 --name one train.kv
@@ -415,7 +449,11 @@ END
     [ "$status" -eq 2 ]
     assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
     run kvctl jobs x
-    assert_line 'kvctl: jobs takes no words, and here is "x"'
+    [ "$status" -eq 3 ]
+    assert_output $'kvctl: no job of yours is called x here\n hint: jobs that run here: one, two'
+    run kvctl jobs one two
+    assert_line 'kvctl: jobs takes one job, and here is "two"'
+    kvctl jobs two --json | jq -e '.jobs | map(.name) == ["two"] and (.[0].ranks | length) == 1'
     kvctl --json jobs | jq -e --arg host "$(hostname)" '.jobs | map(.name) == ["one", "two"] and
         all(.began | test("^20[0-9-]+T[0-9:]+Z$")) and all(.workers == 1 and .servers == 0) and
         all(.state == "runs" and .hosts == [$host] and .script == "train.kv") and

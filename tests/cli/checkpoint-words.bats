@@ -182,3 +182,30 @@ b.safetensors: z: all of its elements are 0" ]
     run -1 kvctl -c 'check a.safetensors b.safetensors > c.csv'
     [ "$(cat c.csv)" = $'checkpoint,key,file,finding\nb.safetensors,z,b.safetensors,all of its elements are 0' ]
 }
+
+@test "NAME=VALUE is an option, a parameter or an argument, and a path stays one" {
+    model
+    kvctl -s s.kvs init w 'ones(2)'
+    kvctl -s s.kvs set-optimizer optimizer=adam learning_rate=0.1 wd=0.01
+    kvctl -s s.kvs push key=w value='ones(2)' priority=1
+    assert_equal "$(kvctl -s s.kvs info --states | head -1)" 'optimizer adam, num_update 1, learning_rate 0.1'
+    kvctl -s d.kvs create type=device
+    assert_equal "$(kvctl -s d.kvs type)" device
+    cp m.safetensors epoch=3.safetensors
+    kvctl merge ties epoch=3.safetensors m.safetensors base=m.safetensors density=0.5 out=t.safetensors dtype=bf16
+    kvctl ls t.safetensors long=true | grep -q BF16
+    cp m.safetensors density=5
+    run -2 kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors force=false
+    assert_line --partial '--force takes no value'
+    kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors # a file
+    run -3 kvctl ls m.safetensors -- long=true
+    assert_line --partial 'no name matches "long=true"'
+    run -2 kvctl -s s.kvs set-optimizer adam lr=0.1
+    assert_line ' hint: did you mean learning_rate?'
+    run -2 kvctl -s s.kvs push w 'ones(2)' priorty=1
+    assert_line ' hint: did you mean --priority?'
+    run -2 kvctl merge ties m.safetensors --base m.safetensors densty=0.5 --out u.safetensors
+    assert_line ' hint: did you mean density?'
+    run -2 kvctl merge average m.safetensors --output u.safetensors
+    assert_line ' hint: --out, not --output'
+}

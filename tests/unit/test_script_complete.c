@@ -185,6 +185,8 @@ TEST(script_complete_words_of_commands)
         {"set-optimizer adam --be 1 --lr", "--lr-mult|--lr-scheduler"},
         {"set-optimizer adam --lr-scheduler f", "factor("},
         {"set-optimizer --up", "--update"},
+        {"set-optimizer adam be", "begin_num_update=|beta1=|beta2="},
+        {"set-optimizer adam wd=0.1 lr", "lr_mult=|lr_scheduler="},
         {"set-updater { sto", "stored"},
         {"set-updater { stored += flo", "floor("},
         {"set-updater { stored += is", "isfinite(|isnan("},
