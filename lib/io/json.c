@@ -319,7 +319,7 @@ static int read_shape(reader *r, const int64_t parts[PLACES], int64_t nrows, int
                                : "data of shape %s do not fit \"shape\" %s",
                     kv_shape_text(found, sizeof found, r->ndim, r->shape),
                     kv_shape_text(said, sizeof said, ndim, shape));
-    else
+    else if (ndim > 0)
         memcpy(r->shape, shape, sizeof *shape * (size_t)ndim);
     r->ndim = ndim;
     mem_free(shape);
