@@ -319,7 +319,7 @@ static int read_shape(reader *r, const int64_t parts[PLACES], int64_t nrows, int
                                : "data of shape %s do not fit \"shape\" %s",
                     kv_shape_text(found, sizeof found, r->ndim, r->shape),
                     kv_shape_text(said, sizeof said, ndim, shape));
-    else
+    else if (ndim > 0)
         memcpy(r->shape, shape, sizeof *shape * (size_t)ndim);
     r->ndim = ndim;
     mem_free(shape);
@@ -331,6 +331,8 @@ static int read_shape(reader *r, const int64_t parts[PLACES], int64_t nrows, int
 /* Makes the array of the elements that were read. */
 static int make_dense(kv_array **out, reader *r)
 {
+    if (r->n == 0)
+        return kv_array_new_raw(out, r->dtype, r->ndim, r->shape, (kv_ctx){0}, r->e);
     mem_shrink(&r->data, &r->cap, r->n, (size_t)kv_dtype_bytes(r->dtype));
     int rc = kv_array_wrap(out, r->data, r->dtype, r->ndim, r->shape, (kv_ctx){0}, mem_free,
                            r->data, r->e);

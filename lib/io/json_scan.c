@@ -242,7 +242,7 @@ size_t json_number_length(const char *text, size_t n)
         if (!skip_digits(&p, end))
             return 0;
     }
-    return p < end && strchr("+-.eE", *p) ? 0 : (size_t)(p - text);
+    return p < end && *p && strchr("+-.eE", *p) ? 0 : (size_t)(p - text);
 }
 
 int json_scan_whole(json_scan *s, int64_t *x)
