@@ -66,9 +66,14 @@ TEST(patch_edges)
     model_add(&a, "far", TENSOR_BF16, 20 * WALK_PIECE);
     model_add(&a, "last", TENSOR_I64, WALK_PIECE + 1);
     model_add(&a, "bits", TENSOR_F32, 6);
+    model_add(&a, "gaps", TENSOR_BF16, 900);
     memcpy(a.data[5], (uint32_t[]){0, 0x80000000, 0x7fc00000, 0x7fc00001, 0xffc00000, 1}, 24);
     copy_model(&b, &a);
     memcpy(b.data[5], (uint32_t[]){0x80000000, 0, 0x7fc00001, 0x7fc00000, 0x7fc00000, 1}, 24);
+    for (int i = 0, at = 7; i < 24; i++) { /* few gaps of 255 and more, which do not fit a byte */
+        ((uint16_t *)b.data[6])[at] ^= 1;
+        at += i < 20 ? 1 : 235 + i;
+    }
     ((uint16_t *)b.data[1])[0] ^= 1;
     ((uint8_t *)b.data[2])[0] ^= 0x10;
     ((uint16_t *)b.data[3])[3] ^= 1;
