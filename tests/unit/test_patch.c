@@ -235,17 +235,20 @@ TEST(patch_in_place)
     }
 }
 
-/* A file that changes nearly everywhere is written anew, unless another name of it would keep A. */
+/* A file that changes in its header is written anew; so is one that changes nearly everywhere, unless
+ * another name of it would keep A. */
 TEST(patch_in_place_anew)
 {
     static const struct {
         int64_t elements, changes;
         bool has_link;
+        const char *step; /* of B's header; A has "1" */
         patch_place place;
-    } cases[] = {{300000, 300000, false, PATCH_BESIDE},
-                 {300000, 300000, true, PATCH_IN_PLACE},
-                 {300000, 20, false, PATCH_IN_PLACE},
-                 {60000, 60000, false, PATCH_IN_PLACE}};
+    } cases[] = {{300000, 300000, false, "1", PATCH_BESIDE},
+                 {300000, 300000, true, "1", PATCH_IN_PLACE},
+                 {300000, 20, false, "1", PATCH_IN_PLACE},
+                 {300000, 20, false, "2", PATCH_BESIDE},
+                 {60000, 60000, false, "1", PATCH_IN_PLACE}};
     patch_needs_zstd();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const patch_options o = {.unsynced = true};
@@ -256,6 +259,9 @@ TEST(patch_in_place_anew)
         test_folder d = folder_new();
         model_add(&a, "x", TENSOR_F32, cases[i].elements);
         copy_model(&b, &a);
+        a.ntexts = b.ntexts = 1;
+        a.texts[0] = (checkpoint_text){"step", "1"};
+        b.texts[0] = (checkpoint_text){"step", cases[i].step};
         for (int64_t k = 0; k < cases[i].changes; k++)
             ((uint32_t *)b.data[0])[k] ^= 1;
         model_open(&a, "a");
@@ -463,7 +469,8 @@ TEST(patch_of_equal_is_tiny)
 
 /* ---- Memory that runs out -------------------------------------------------------------------- */
 
-/* One allocation after the other fails: what is made is whole or not there. */
+/* One allocation after the other fails, with those that follow or without them: what is made is
+ * whole or not there. */
 TEST(patch_without_memory)
 {
     kv_err e = {0};
@@ -479,7 +486,8 @@ TEST(patch_without_memory)
     model_open(&b, "b");
     p[0] = patch_between(&d, "p", &a, &b);
     p[1] = patch_between(&d, "q", &b, &a);
-    for (int what = 0; what < 4; what++) {
+    for (int way = 0; way < 8; way++) {
+        int what = way / 2;
         static const char *const outs[] = {"made", "joined", "out.safetensors", NULL};
         int code = KV_E_MEMORY;
         for (int64_t n = 1; code; n++) {
@@ -489,7 +497,9 @@ TEST(patch_without_memory)
             char path[5000], from[5000];
             snprintf(path, sizeof path, "%s", outs[what] ? folder_file(&d, outs[what]) : "");
             snprintf(from, sizeof from, "%s", folder_file(&d, "p"));
-            mem_fail_at(n);
+            if (n == 1)
+                unlink(path); /* of the way before */
+            mem_fail_at(way % 2 ? -n : n);
             code = what == 0   ? patch_make(path, a.c, b.c, NULL, NULL, &e)
                    : what == 1 ? patch_join(path, p, 2, NULL, NULL, &wrong, &e)
                    : what == 2 ? patch_apply(path, p, 1, a.c, NULL, NULL, &wrong, &e)
