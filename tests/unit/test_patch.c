@@ -508,6 +508,7 @@ TEST(patch_without_memory)
             patch_misfits_release(&wrong);
             patch_close(q);
             CHECK_INT(code ? code : KV_E_MEMORY, KV_E_MEMORY);
+            CHECK_INT(e.code, code);
             if (*path)
                 CHECK_INT(access(path, F_OK) == 0, code == KV_OK);
             CHECK(n < 5000);
