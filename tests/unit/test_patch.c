@@ -67,6 +67,7 @@ TEST(patch_edges)
     model_add(&a, "last", TENSOR_I64, WALK_PIECE + 1);
     model_add(&a, "bits", TENSOR_F32, 6);
     model_add(&a, "gaps", TENSOR_BF16, 900);
+    model_add(&a, "first", TENSOR_I64, WALK_PIECE + 1);
     memcpy(a.data[5], (uint32_t[]){0, 0x80000000, 0x7fc00000, 0x7fc00001, 0xffc00000, 1}, 24);
     copy_model(&b, &a);
     memcpy(b.data[5], (uint32_t[]){0x80000000, 0, 0x7fc00001, 0x7fc00000, 0x7fc00000, 1}, 24);
@@ -81,6 +82,7 @@ TEST(patch_edges)
     ((uint16_t *)b.data[3])[3 + 255 + 256 + 1] ^= 1;
     ((uint16_t *)b.data[3])[19 * WALK_PIECE] ^= 1;
     ((uint64_t *)b.data[4])[WALK_PIECE] ^= 1;
+    ((uint64_t *)b.data[7])[0] ^= 1; /* the last piece, of one element, stays */
     check_both_ways(&a, &b);
     model_add(&a, "x", TENSOR_F32, 0);
     model_add(&b, "y", TENSOR_F32, 0);
