@@ -237,8 +237,8 @@ TEST(patch_in_place)
     }
 }
 
-/* A file that changes in its header is written anew; so is one that changes nearly everywhere, unless
- * another name of it would keep A. */
+/* A file that changes in its header is written anew; so is one that changes nearly everywhere,
+ * unless another name of it would keep A. */
 TEST(patch_in_place_anew)
 {
     static const struct {
