@@ -349,6 +349,17 @@ class Updaters(StoreCase):
         kv.push("w", ones())
         self.assertEqual(seen, [("w", mx.NDArray, SHAPE)])
 
+    def test_an_exception_that_takes_no_note(self):
+        class Refuses(Exception):
+            def add_note(self, note):
+                raise TypeError
+
+        def update(key, input, stored):
+            raise Refuses
+        self.kv._set_updater(update)
+        with self.assertRaises(Refuses):
+            self.kv.push(3, ones())
+
     def test_large_values_run_elsewhere_and_are_waited_for(self):
         big, threads = np.ones(1 << 20, "float32"), set()
 
