@@ -355,10 +355,14 @@ class Updaters(StoreCase):
                 raise TypeError
 
         def update(key, input, stored):
-            raise Refuses
+            stored[:] = 99
+            if key == 3:
+                raise Refuses
+        self.kv.init(4, ones())
         self.kv._set_updater(update)
         with self.assertRaises(Refuses):
-            self.kv.push(3, ones())
+            self.kv.push([3, 4], [ones(), ones()])
+        self.assertEqual([self.value(k)[0, 0] for k in (3, 4)], [2, 99])
 
     def test_large_values_run_elsewhere_and_are_waited_for(self):
         big, threads = np.ones(1 << 20, "float32"), set()
