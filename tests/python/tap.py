@@ -1,4 +1,5 @@
-"""Runs the unittest classes of test_*.py in this folder, all or those named, and prints TAP."""
+"""Runs the unittest classes of test_*.py in this folder, all or those named, and prints TAP. After -x the first
+failure ends it."""
 import importlib
 import pathlib
 import sys
@@ -51,6 +52,8 @@ def named(suite, words):
 
 
 def main(words):
+    first = words[:1] == ["-x"]
+    words = words[first:]
     loader, suite = unittest.TestLoader(), unittest.TestSuite()
     for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
         suite.addTests(loader.loadTestsFromModule(importlib.import_module(path.stem)))
@@ -62,6 +65,8 @@ def main(words):
         if len(result.failures) > before and result.number == count:  # only parts of it failed
             result.line(False, test)
         failed += len(result.failures) > before
+        if failed and first:
+            break
     print(f"1..{result.number}")
     return 1 if failed else 0
 

@@ -313,6 +313,15 @@ class Ours(unittest.TestCase):
         with self.assertRaises(mx.KVError):
             mx.nd.zeros((2, -1))
 
+    def test_copies_into_rows(self):
+        dense = mx.nd.array([[1, 2], [0, 0]])
+        a, b = (mx.nd.zeros((2, 2)).tostype("row_sparse") for _ in range(2))
+        self.assertIs(dense.copyto(a), a)
+        self.assertIs(a.copyto(b), b)
+        for x in a, b:
+            self.assertEqual(x.asnumpy().tolist(), [[1, 2], [0, 0]])
+        self.assertRaises((mx.KVError, ValueError), mx.nd.ones(3).copyto, a)
+
     def test_how_they_are_shown(self):
         self.assertEqual(repr(mx.nd.ones((1, 3), mx.cpu(1))), "\n[[1. 1. 1.]]\n<NDArray 1x3 @cpu(1)>")
         self.assertEqual(str(mx.nd.ones(2)), "\n[1. 1.]\n<NDArray 2 @cpu(0)>")

@@ -349,6 +349,21 @@ class Updaters(StoreCase):
         kv.push("w", ones())
         self.assertEqual(seen, [("w", mx.NDArray, SHAPE)])
 
+    def test_an_exception_that_takes_no_note(self):
+        class Refuses(Exception):
+            def add_note(self, note):
+                raise TypeError
+
+        def update(key, input, stored):
+            stored[:] = 99
+            if key == 3:
+                raise Refuses
+        self.kv.init(4, ones())
+        self.kv._set_updater(update)
+        with self.assertRaises(Refuses):
+            self.kv.push([3, 4], [ones(), ones()])
+        self.assertEqual([self.value(k)[0, 0] for k in (3, 4)], [2, 99])
+
     def test_large_values_run_elsewhere_and_are_waited_for(self):
         big, threads = np.ones(1 << 20, "float32"), set()
 

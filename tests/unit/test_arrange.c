@@ -67,6 +67,8 @@ TEST(arrange_reshapes)
     a = counting(KV_FLOAT32, 1, (int64_t[]){0});
     CHECK_OK(arrange_reshape(&r, a, 2, (int64_t[]){0, 5}, &e));
     check_text(r, "(0, 5)");
+    CHECK_OK(arrange_reshape(&r, a, 3, (int64_t[]){INT64_MAX, 2, 0}, &e));
+    check_text(r, "(9223372036854775807, 2, 0)");
     CHECK_ERR(arrange_reshape(&r, a, 0, NULL, &e), KV_E_SHAPE,
               "an array of shape (0,) cannot have the shape ()");
     kv_array_unref(a);

@@ -24,7 +24,16 @@ typedef struct merge_case {
     tensor_type type; /* of floating keys; TENSOR_TYPE_END: their own */
     const char *names[4], *texts[4];
     int nparams;
+    int64_t *told; /* NULL, or becomes {least all, done, all} of the progress */
 } merge_case;
+
+static inline void merge_progress(void *arg, int64_t done, int64_t all)
+{
+    int64_t *told = arg;
+    told[0] = told[0] && told[0] < all ? told[0] : all;
+    told[1] = done;
+    told[2] = all;
+}
 
 /* Merges to out.safetensors, and opens that. fail_at: of mem_fail_at, for the merge alone; *failed:
  * there was such an allocation. */
@@ -58,7 +67,9 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
                .adapters = c->adapters,
                .lora_scales = c->scales,
                .keys = keys,
-               .nkeys = n};
+               .nkeys = n,
+               .progress = c->told ? merge_progress : NULL,
+               .progress_arg = c->told};
     checkpoint_out_options unsynced = {.unsynced = true};
     char folder[200];
     CHECK(getcwd(folder, sizeof folder) && strstr(folder, "/kvstore-unit-")); /* enter_folder */

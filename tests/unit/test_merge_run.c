@@ -99,6 +99,50 @@ TEST(merge_run_largest)
     leave_folder("out.safetensors", NULL);
 }
 
+/* Selections in one pass, more than there are inputs: each has terms of its own. */
+TEST(merge_run_largest_of_many)
+{
+    enum { N = 4 };
+    enter_folder();
+    buf files[2];
+    float *x[2], *terms[N], *sorted[N];
+    int64_t told[3] = {0};
+    make_files(files, x, 2, 1);
+    float *y = merged(&(merge_case){.rule = "{ k = floor(0.2 * size(base))\n"
+                                            "merged = largest(models[0], k) + largest(base, k) + "
+                                            "largest(models[0] - base, k) + "
+                                            "largest(models[0] + base, k) }",
+                                    .files = files,
+                                    .nmodels = 1,
+                                    .base = &files[1],
+                                    .type = TENSOR_TYPE_END,
+                                    .told = told});
+    CHECK(told[1] > 0 && told[1] % (2 * SIZE * sizeof(float)) == 0); /* both inputs in each pass */
+    CHECK(told[0] == told[1] && told[1] == told[2]);
+    for (int m = 0; m < N; m++) {
+        terms[m] = malloc(SIZE * sizeof(float));
+        sorted[m] = malloc(SIZE * sizeof(float));
+        for (int i = 0; i < SIZE; i++) {
+            terms[m][i] = m < 2 ? x[m][i] : m == 2 ? x[0][i] - x[1][i] : x[0][i] + x[1][i];
+            sorted[m][i] = fabsf(terms[m][i]);
+        }
+        qsort(sorted[m], SIZE, sizeof(float), by_size);
+    }
+    for (int i = 0; i < SIZE; i++) {
+        float all = 0;
+        for (int m = 0; m < N; m++)
+            all += fabsf(terms[m][i]) < sorted[m][SIZE - (int64_t)(0.2 * SIZE)] ? 0 : terms[m][i];
+        CHECK(y[i] == all);
+    }
+    for (int m = 0; m < N; m++) {
+        free(terms[m]);
+        free(sorted[m]);
+    }
+    free(y);
+    release_files(files, x, 2);
+    leave_folder("out.safetensors", NULL);
+}
+
 /* ---- Operations ------------------------------------------------------------------------------ */
 
 /* What loops of programs compute, of three models. */

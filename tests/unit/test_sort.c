@@ -112,6 +112,36 @@ static int always(void)
     return 1;
 }
 
+TEST(sort_order_of_memory)
+{
+    const float x[] = {2, -1, 0.0F, -0.0F, 2, -1};
+    const double y[] = {3, INFINITY, -2, 3};
+    int64_t room[64];
+    CHECK(sort_order_bytes(6) <= (int64_t)sizeof room);
+    const int64_t *at = sort_order(room, x, KV_FLOAT32, 6);
+    for (int i = 0; i < 6; i++)
+        CHECK_INT(at[i], ((int[]){1, 5, 2, 3, 0, 4})[i]);
+    at = sort_order(room, y, KV_FLOAT64, 4);
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(at[i], ((int[]){2, 0, 3, 1})[i]);
+}
+
+/* An element beside inf, and inf beside inf: the distance times 0 would be nan. */
+TEST(sort_quantiles_of_inf)
+{
+    kv_err e = {0};
+    kv_array *a = NULL, *q = NULL;
+    void *data = NULL;
+    double x[4];
+    CHECK_OK(kv_array_new(&a, KV_FLOAT64, 1, (int64_t[]){4}, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    memcpy(data, (double[]){INFINITY, 1, INFINITY, 2}, sizeof x);
+    CHECK_OK(sort_quantiles(&q, a, (double[]){0, 1. / 3, 5. / 6, 1}, 4, 0, &e));
+    array_read_all(q, x);
+    CHECK(x[0] == 1 && x[1] == 2 && x[2] == INFINITY && x[3] == INFINITY);
+    kv_array_unref(a);
+}
+
 TEST(sort_and_scan_stop)
 {
     kv_err e = {0};
