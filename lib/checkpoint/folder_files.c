@@ -23,7 +23,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/torch_calls.h"
 
 #define FILE_MAX   ((off_t)256000000)

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/looks_like.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

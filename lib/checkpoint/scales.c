@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 
 /* Bytes of a name in a message. */
 #define SHOWN_BYTES 80

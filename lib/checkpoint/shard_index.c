@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 #include "io/json_writer.h"
 
 #define INDEX_MAX   100000000 /* bytes: as much as the header of a file may have */

@@ -1,13 +1,16 @@
-/* JSON files of arrays, read in one pass by the scanner of json_scan.h: the numbers of a list
- * become elements as they come, and the length that the first list of each depth has is the shape.
- * Of an object the first pass finds where its parts stand, since the dtype may come behind the
- * data.
+/* JSON files of arrays. All but plain lists of numbers (json_numbers.c) goes through cJSON, which
+ * reads the text into a tree; a walk over the tree finds the shape, a second one fills the array.
+ * The tree has no places, so an error counts the values before the one that is wrong and finds it
+ * again in the text.
  *
- * The scanner says where a text is wrong; the words for it are made here, with line and column.
+ * cJSON allocates through its own hooks, which belong to the whole process and are left alone, so
+ * the memory of the tree does not come from base/mem.h.
  */
 #include "io/json.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,60 +20,33 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "io/json_scan.h"
 #include "io/scalar.h"
-
-typedef struct reader {
-    const char *name;
-    int line; /* of the text's begin */
-    kv_err *e;
-    json_scan scan;
-    kv_err why; /* of the scanner */
-    buf text;   /* a text that was read */
-    kv_dtype dtype;
-    bool default_dtype;         /* float32, since no dtype was given */
-    int ndim;                   /* -1 before the first element or empty list */
-    int64_t shape[KV_MAX_NDIM]; /* -1: no list of that depth has ended */
-    char *data;                 /* n elements of dtype; room for cap */
-    int64_t n, cap;
-} reader;
 
 /* ---- Places ----------------------------------------------------------------------------- */
 
+typedef struct source {
+    const char *name, *text;
+    size_t n;
+    int line; /* of the text's begin */
+    kv_err *e;
+} source;
+
 #define PLACE_TEXT 512
 
-static bool has_mark(const char *text, int64_t n)
-{
-    return n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
-}
-
 /* "x.json:3:17" for the byte at `at`. */
-static const char *place(char out[PLACE_TEXT], const reader *r, int64_t at)
+static const char *place(char out[PLACE_TEXT], const source *s, size_t at)
 {
-    const char *text = r->scan.text;
-    int64_t line = r->line, start = has_mark(text, r->scan.n) ? 3 : 0;
-    for (int64_t i = start; i < at; i++) {
-        if (text[i] == '\n') {
+    int64_t line = s->line;
+    size_t start = s->n >= 3 && memcmp(s->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    for (size_t i = start; i < at; i++) {
+        if (s->text[i] == '\n') {
             line++;
             start = i + 1;
         }
     }
-    int64_t col = at > start ? utf8_count(text + start, (size_t)(at - start)) + 1 : 1;
-    snprintf(out, PLACE_TEXT, "%s:%lld:%lld", r->name, (long long)line, (long long)col);
+    int64_t col = at > start ? utf8_count(s->text + start, at - start) + 1 : 1;
+    snprintf(out, PLACE_TEXT, "%s:%lld:%lld", s->name, (long long)line, (long long)col);
     return out;
-}
-
-/* Refuses the text for its byte `at`. Returns format. */
-__attribute__((format(printf, 3, 4))) static int refuse(const reader *r, int64_t at,
-                                                        const char *fmt, ...)
-{
-    char where[PLACE_TEXT];
-    kv_err why = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    kv_err_vset(&why, KV_E_FORMAT, fmt, ap);
-    va_end(ap);
-    return kv_err_set(r->e, KV_E_FORMAT, "%s: %s", place(where, r, at), why.text);
 }
 
 static bool is_blank(char c)
@@ -78,341 +54,521 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether the text that begins with the quote at `at` has no end. */
-static bool is_open(const json_scan *s, int64_t at)
+/* The end of a number or a word that begins at `at`. */
+static size_t token_end(const source *s, size_t at)
 {
-    for (int64_t i = at + 1; i < s->n; i += 1 + (s->text[i] == '\\'))
-        if (s->text[i] == '"')
-            return false;
-    return true;
+    while (at < s->n && !is_blank(s->text[at]) && s->text[at] != ',' && s->text[at] != ']' &&
+           s->text[at] != '}')
+        at++;
+    return at;
 }
 
-/* Says why the scanner could not go on, from what stands where it stopped. */
-static int scan_error(const reader *r)
+/* Moves *at from the quote that begins a string to the one that ends it; false without one. */
+static bool skip_string(const source *s, size_t *at)
 {
-    const json_scan *s = &r->scan;
-    int64_t at = s->at, left = s->n - at, end = at;
-    if (r->why.code != KV_E_FORMAT)
-        return kv_err_set(r->e, r->why.code, "%s", r->why.text);
-    if (left <= 0)
-        return refuse(r, s->n, "the text ends too early");
-    const char *text = s->text + at;
-    unsigned char c = (unsigned char)*text;
-    if (c == '\0')
-        return refuse(r, at, "a NUL byte");
-    if (c < ' ')
-        return refuse(r, at, "the byte \\x%02x cannot stand here", c);
-    if ((c == '[' || c == '{') && s->depth == s->max_depth)
-        return refuse(r, at, "lists are nested deeper than %d", KV_MAX_NDIM);
-    if (c == '"' && is_open(s, at))
-        return refuse(r, at, "a quote is not closed");
-    if (left >= 6 && memcmp(text, "\\u0000", 6) == 0)
-        return refuse(r, at, "a text with a NUL");
-    while (end < s->n && end < at + 40 && !is_blank(s->text[end]) && !strchr(",]}", s->text[end]))
-        end++;
-    if ((c == '-' || (c >= '0' && c <= '9')) && json_number_length(text, (size_t)left) == 0)
-        return refuse(r, at, "%.*s is not a number of JSON", (int)(end - at), text);
-    bool ok;
-    int size = (int)utf8_length(text, (size_t)left, &ok);
-    return ok ? refuse(r, at, "\"%.*s\" cannot stand here", size, text)
-              : refuse(r, at, "the byte \\x%02x is not UTF-8", c);
+    for (size_t i = *at + 1; i < s->n; i++) {
+        if (s->text[i] == '"') {
+            *at = i;
+            return true;
+        }
+        i += s->text[i] == '\\';
+    }
+    return false;
+}
+
+/* The begin of value number `count`, from place `at` on, in a text that cJSON has read: every list,
+ * object, number, text and word counts, in the order of the text, from 0. */
+static size_t find_value_from(const source *s, size_t at, int64_t count)
+{
+    while (at < s->n) {
+        char c = s->text[at];
+        size_t begin = at;
+        bool is_value = true;
+        if (c == '"') {
+            skip_string(s, &at);
+            size_t next = ++at;
+            while (next < s->n && is_blank(s->text[next]))
+                next++;
+            is_value = !(next < s->n && s->text[next] == ':');
+        } else if (c == '[' || c == '{') {
+            at++;
+        } else if (c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
+            at = token_end(s, at);
+        } else {
+            is_value = false;
+            at++;
+        }
+        if (is_value && count-- == 0)
+            return begin;
+    }
+    return s->n;
+}
+
+static size_t find_value(const source *s, int64_t count)
+{
+    return find_value_from(s, 0, count);
+}
+
+/* Refuses the text for its byte `at`. Returns format. */
+__attribute__((format(printf, 3, 4))) static int refuse(const source *s, size_t at, const char *fmt,
+                                                        ...)
+{
+    char where[PLACE_TEXT];
+    kv_err why = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    kv_err_vset(&why, KV_E_FORMAT, fmt, ap);
+    va_end(ap);
+    return kv_err_set(s->e, KV_E_FORMAT, "%s: %s", place(where, s, at), why.text);
+}
+
+/* ---- The shape -------------------------------------------------------------------------- */
+
+/* A walk over the tree. `seen` is the number of the newest value visited, for find_value. */
+typedef struct walk {
+    const source *s;
+    int64_t seen;
+    kv_dtype dtype;
+    bool default_dtype; /* float32, since no dtype was given */
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    char *data;
+    int64_t n;     /* elements so far */
+    int64_t found; /* a value that was looked for, and its place: the next one lies behind it */
+    size_t found_at;
+} walk;
+
+static const char *kind(const cJSON *v)
+{
+    return cJSON_IsArray(v)    ? "a list"
+           : cJSON_IsObject(v) ? "an object"
+           : cJSON_IsNull(v)   ? "null"
+           : cJSON_IsString(v) ? "a text"
+                               : "a number";
+}
+
+static int64_t list_size(const cJSON *list)
+{
+    int64_t n = 0;
+    for (const cJSON *v = list->child; v; v = v->next)
+        n++;
+    return n;
+}
+
+/* The shape that the first item of each list gives. `before`: values in front of data. */
+static int find_shape(walk *w, const cJSON *data, int64_t before)
+{
+    w->ndim = 0;
+    for (; cJSON_IsArray(data); data = data->child, before++) {
+        if (w->ndim == KV_MAX_NDIM)
+            return refuse(w->s, find_value(w->s, before), "lists are nested deeper than %d",
+                          KV_MAX_NDIM);
+        w->shape[w->ndim++] = list_size(data);
+        if (!data->child)
+            break;
+    }
+    return KV_OK;
 }
 
 /* ---- The elements ----------------------------------------------------------------------- */
 
-/* A value by its first byte. */
-static const char *kind(char c)
+/* The text of the newest value, a number or a word. */
+static const char *value_text(walk *w, size_t *n)
 {
-    return c == '['   ? "a list"
-           : c == '{' ? "an object"
-           : c == 'n' ? "null"
-           : c == '"' ? "a text"
-                      : "a number";
+    const source *s = w->s;
+    w->found_at = find_value_from(s, w->found_at, w->seen - w->found);
+    w->found = w->seen;
+    *n = token_end(s, w->found_at) - w->found_at;
+    return s->text + w->found_at;
 }
 
-/* Says why the value at `at`, which is text (n bytes), cannot be an element. */
-static int value_error(const reader *r, int64_t at, scalar_fit fit, const char *text, size_t n)
+/* The same of the newest value v, which may be a text. */
+static const char *element_text(walk *w, const cJSON *v, size_t *n)
 {
-    char where[PLACE_TEXT], c = r->scan.text[at];
-    place(where, r, at);
-    if (c != '"' && fit == SCALAR_NO_NUMBER)
-        return kv_err_set(r->e, KV_E_FORMAT, "%s: %s is not a number", where, kind(c));
-    int rc = scalar_error(r->e, where, fit, r->dtype, text, n);
+    if (!cJSON_IsString(v))
+        return value_text(w, n);
+    *n = strlen(v->valuestring);
+    return v->valuestring;
+}
+
+/* Says why the newest value cannot be an element. */
+static int value_error(walk *w, const cJSON *v, scalar_fit fit)
+{
+    char text[PLACE_TEXT];
+    size_t at = find_value(w->s, w->seen);
+    place(text, w->s, at);
+    if (!cJSON_IsString(v) && fit == SCALAR_NO_NUMBER)
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is not a number", text, kind(v));
+    size_t n;
+    const char *value = element_text(w, v, &n);
+    int rc = scalar_error(w->s->e, text, fit, w->dtype, value, n);
     if (fit == SCALAR_ROUNDED)
-        kv_err_hint(r->e, "load(\"%s\", %s)", strcmp(r->name, "stdin") == 0 ? "-" : r->name,
-                    scalar_dtype_option(text, n));
+        kv_err_hint(w->s->e, "load(\"%s\", %s)",
+                    strcmp(w->s->name, "stdin") == 0 ? "-" : w->s->name,
+                    scalar_dtype_option(value, n));
     return rc;
 }
 
-/* Takes the value that stands here in lists of this depth, which begins with c and is not one. */
-static int read_element(reader *r, int depth, char c)
+static scalar_fit fill_element(walk *w, const cJSON *v)
 {
-    json_scan *s = &r->scan;
-    int64_t at = s->at;
-    if (c == '"' ? json_scan_text(s, &r->text) : json_scan_skip(s))
-        return scan_error(r);
-    const char *text = c == '"' ? buf_text(&r->text) : s->text + at;
-    size_t n = c == '"' ? r->text.len : (size_t)(s->at - at);
-    if (r->ndim < 0)
-        r->ndim = depth;
-    if (depth != r->ndim)
-        return refuse(r, at, "%s where the lists before have a list", kind(c));
-    if (r->n == r->cap &&
-        mem_grow(&r->data, &r->cap, r->n + 1, (size_t)kv_dtype_bytes(r->dtype), r->e))
-        return KV_E_MEMORY;
-    scalar_fit fit = scalar_parse(r->dtype, r->data, r->n, text, n);
-    if (fit == SCALAR_FITS && r->default_dtype &&
-        !scalar_keeps_integer((float *)r->data + r->n, text, n))
-        fit = SCALAR_ROUNDED;
-    r->n++;
-    return fit == SCALAR_FITS ? KV_OK : value_error(r, at, fit, text, n);
+    if (cJSON_IsBool(v))
+        return scalar_set(w->dtype, w->data, w->n, cJSON_IsTrue(v));
+    if (!cJSON_IsNumber(v) && !cJSON_IsString(v))
+        return SCALAR_NO_NUMBER;
+    size_t n; /* from the text: cJSON has rounded it to a double */
+    const char *text = element_text(w, v, &n);
+    scalar_fit fit = scalar_parse(w->dtype, w->data, w->n, text, n);
+    bool kept = fit != SCALAR_FITS || !w->default_dtype ||
+                scalar_keeps_integer((float *)w->data + w->n, text, n);
+    return kept ? fit : SCALAR_ROUNDED;
 }
 
-/* Takes the value that stands here: an element, or a list, which has as many items as the first one
- * of its depth. */
-static int read_value(reader *r, int depth)
+static int unequal(walk *w, const cJSON *list, int64_t at, int axis)
 {
-    json_scan *s = &r->scan;
-    char c = json_scan_peek(s);
-    int64_t at = s->at, n = 0;
-    if (c != '[')
-        return read_element(r, depth, c);
-    if (depth == r->ndim)
-        return refuse(r, at, "a list where the lists before have a number");
-    int failed, rc = json_scan_open(s, '[');
-    while (json_scan_item(s, ']', &rc)) {
-        n++;
-        if ((failed = read_value(r, depth + 1)))
-            return failed;
+    return refuse(w->s, find_value(w->s, at), "lists of unequal length: %lld here, %lld before",
+                  (long long)list_size(list), (long long)w->shape[axis]);
+}
+
+/* Fills the elements of data, which must be lists of shape[axis], shape[axis + 1], …. */
+static int fill(walk *w, const cJSON *data, int axis)
+{
+    int64_t here = ++w->seen, n = 0;
+    bool is_list = cJSON_IsArray(data);
+    if (is_list != (axis < w->ndim))
+        return refuse(w->s, find_value(w->s, here), "%s where the lists before have %s", kind(data),
+                      is_list ? "a number" : "a list");
+    if (!is_list) {
+        scalar_fit fit = fill_element(w, data);
+        w->n++;
+        return fit == SCALAR_FITS ? KV_OK : value_error(w, data, fit);
     }
-    if (rc)
-        return scan_error(r);
-    if (r->ndim < 0)
-        r->ndim = depth + 1;
-    if (r->shape[depth] < 0)
-        r->shape[depth] = n;
-    return n == r->shape[depth] ? KV_OK
-                                : refuse(r, at, "lists of unequal length: %lld here, %lld before",
-                                         (long long)n, (long long)r->shape[depth]);
+    for (const cJSON *v = data->child; v; v = v->next) {
+        if (n++ == w->shape[axis])
+            return unequal(w, data, here, axis);
+        int rc = fill(w, v, axis + 1);
+        if (rc)
+            return rc;
+    }
+    return n == w->shape[axis] ? KV_OK : unequal(w, data, here, axis);
 }
 
 /* ---- Objects ---------------------------------------------------------------------------- */
 
-/* The parts of an array's object: where their values begin, 0: it is missing; and the object. */
-enum { DTYPE, SHAPE, STYPE, ROW_IDS, DATA, OBJECT, PLACES };
-static const char *const part_names[] = {"dtype", "shape", "stype", "row_ids", "data"};
+/* The parts of an array's object, and how many values stand before each. */
+typedef struct parts {
+    const cJSON *dtype, *shape, *stype, *row_ids, *data;
+    int64_t dtype_at, shape_at, stype_at, row_ids_at, data_at;
+} parts;
 
-/* Takes an object, which is the rest of the text. */
-static int find_parts(reader *r, int64_t parts[PLACES])
+static int64_t count_values(const cJSON *v)
 {
-    json_scan *s = &r->scan;
-    int rc = json_scan_open(s, '{');
-    while (json_scan_item(s, '}', &rc)) {
-        int i = 0;
-        if ((rc = json_scan_name(s, &r->text)))
-            break;
-        json_scan_peek(s);
-        while (i < OBJECT && strcmp(buf_text(&r->text), part_names[i]) != 0)
+    int64_t n = 1;
+    for (const cJSON *child = v->child; child; child = child->next)
+        n += count_values(child);
+    return n;
+}
+
+enum { NPARTS = 5 };
+
+static int find_parts(parts *p, const source *s, const cJSON *object)
+{
+    const struct {
+        const char *name;
+        const cJSON **value;
+        int64_t *at;
+    } members[] = {{"dtype", &p->dtype, &p->dtype_at},
+                   {"shape", &p->shape, &p->shape_at},
+                   {"stype", &p->stype, &p->stype_at},
+                   {"row_ids", &p->row_ids, &p->row_ids_at},
+                   {"data", &p->data, &p->data_at}};
+    int64_t at = 1;
+    *p = (parts){0};
+    for (const cJSON *v = object->child; v; v = v->next) {
+        size_t i = 0;
+        while (i < NPARTS && strcmp(v->string, members[i].name) != 0)
             i++;
-        if (i == OBJECT)
-            return refuse(r, s->at,
+        if (i < NPARTS && *members[i].value)
+            return refuse(s, find_value(s, at), "\"%.40s\" stands here twice", v->string);
+        if (i == NPARTS)
+            return refuse(s, find_value(s, at),
                           "\"%.40s\" is not a part of an array; those are dtype, shape, "
                           "stype, row_ids, data",
-                          buf_text(&r->text));
-        if (parts[i])
-            return refuse(r, s->at, "\"%.40s\" stands here twice", part_names[i]);
-        parts[i] = s->at;
-        rc = json_scan_skip(s);
+                          v->string);
+        *members[i].value = v;
+        *members[i].at = at;
+        at += count_values(v);
     }
-    if (rc || json_scan_end(s))
-        return scan_error(r);
-    return parts[DATA] ? KV_OK : refuse(r, parts[OBJECT], "the object has no \"data\"");
+    if (!p->data)
+        return refuse(s, find_value(s, 0), "the object has no \"data\"");
+    return KV_OK;
 }
 
-/* The part at `at` as a text; NULL: it is something else. */
-static const char *part_text(reader *r, int64_t at)
-{
-    r->scan.at = at;
-    return r->scan.text[at] == '"' && json_scan_text(&r->scan, &r->text) == KV_OK
-               ? buf_text(&r->text)
-               : NULL;
-}
-
-static int read_dtype(reader *r, int64_t at, bool has_dtype)
+static int read_dtype(walk *w, const parts *p, bool has_dtype)
 {
     kv_dtype dtype;
-    if (!at)
+    if (!p->dtype)
         return KV_OK;
-    const char *name = part_text(r, at);
-    if (!name)
-        return refuse(r, at, "there is no dtype %s", kind(r->scan.text[at]));
-    if (kv_dtype_parse(&dtype, name, NULL))
-        return refuse(r, at, "there is no dtype \"%.40s\"", name);
+    if (!cJSON_IsString(p->dtype) || kv_dtype_parse(&dtype, p->dtype->valuestring, NULL))
+        return refuse(w->s, find_value(w->s, p->dtype_at), "there is no dtype %s%.40s%s",
+                      cJSON_IsString(p->dtype) ? "\"" : "",
+                      cJSON_IsString(p->dtype) ? p->dtype->valuestring : kind(p->dtype),
+                      cJSON_IsString(p->dtype) ? "\"" : "");
     if (!has_dtype)
-        r->dtype = dtype;
-    r->default_dtype = false;
+        w->dtype = dtype;
+    w->default_dtype = false;
     return KV_OK;
-}
-
-static int read_stype(reader *r, const int64_t parts[PLACES], bool *sparse)
-{
-    const char *name = parts[STYPE] ? part_text(r, parts[STYPE]) : "default";
-    *sparse = name && strcmp(name, "row_sparse") == 0;
-    if (!*sparse && (!name || strcmp(name, "default") != 0))
-        return refuse(r, parts[STYPE], "\"stype\" is \"default\" or \"row_sparse\"");
-    if (parts[ROW_IDS] && !*sparse)
-        return refuse(r, parts[ROW_IDS], "\"row_ids\" belong to \"stype\":\"row_sparse\"");
-    if (*sparse && (!parts[ROW_IDS] || !parts[SHAPE]))
-        return refuse(r, parts[OBJECT], "a row_sparse array has \"shape\" and \"row_ids\"");
-    return KV_OK;
-}
-
-/* Reads the list of whole numbers from 0 on at `at`, which are up to 2^53; *ok: it is one. */
-static int read_wholes(reader *r, int64_t at, int64_t **out, int64_t *n, bool *ok)
-{
-    json_scan *s = &r->scan;
-    int64_t cap = 0;
-    int rc = KV_OK;
-    s->at = at;
-    *ok = s->text[at] == '[' && json_scan_open(s, '[') == KV_OK;
-    while (*ok && json_scan_item(s, ']', &rc)) {
-        char c = json_scan_peek(s);
-        int64_t begin = s->at;
-        if ((rc = mem_grow(out, &cap, *n + 1, sizeof **out, r->e)))
-            return rc;
-        json_scan_skip(s);
-        *ok = c >= '0' && c <= '9' &&
-              scalar_parse(KV_INT64, *out, *n, s->text + begin, (size_t)(s->at - begin)) ==
-                  SCALAR_FITS &&
-              (*out)[(*n)++] <= INT64_C(1) << 53;
-    }
-    return rc ? scan_error(r) : KV_OK;
 }
 
 /* Compares the shape that the object says with the one that its data have, and takes it. Lists
  * below an axis of size 0 cannot be written, so the data end there. nrows: of a row_sparse array
  * how many rows the data are; *first is how many the array has. Else -1. */
-static int read_shape(reader *r, const int64_t parts[PLACES], int64_t nrows, int64_t *first)
+static int read_shape(walk *w, const parts *p, int64_t nrows, int64_t *first)
 {
+    int64_t shape[KV_MAX_NDIM] = {0};
+    int ndim = 0;
     char said[160], found[160];
-    int64_t n = 0, *shape = NULL;
-    bool ok = true;
-    int rc = parts[SHAPE] ? read_wholes(r, parts[SHAPE], &shape, &n, &ok) : KV_OK;
-    if (!rc && (!ok || n > KV_MAX_NDIM))
-        rc = refuse(r, parts[SHAPE], "\"shape\" is a list of up to %d sizes", KV_MAX_NDIM);
-    if (rc || !parts[SHAPE]) {
-        mem_free(shape);
-        return rc;
+    for (const cJSON *v = p->shape ? p->shape->child : NULL; v; v = v->next) {
+        double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        if (!cJSON_IsArray(p->shape) || ndim == KV_MAX_NDIM || x != floor(x) || x < 0 ||
+            x > 0x1p53) {
+            ndim = -1;
+            break;
+        }
+        shape[ndim++] = (int64_t)x;
     }
-    int ndim = (int)n, same = 0, ends = 0;
-    *first = ndim > 0 ? shape[0] : 0;
+    if (!p->shape)
+        return KV_OK;
+    if (!cJSON_IsArray(p->shape) || ndim < 0)
+        return refuse(w->s, find_value(w->s, p->shape_at), "\"shape\" is a list of up to %d sizes",
+                      KV_MAX_NDIM);
+    *first = shape[0];
     if (nrows >= 0 && ndim > 0)
         shape[0] = nrows;
+    int same = 0, ends = 0;
     while (ends < ndim && shape[ends] != 0)
         ends++;
     int axes = ends < ndim ? ends + 1 : ndim; /* the axes that the data show */
-    while (same < axes && same < r->ndim && shape[same] == r->shape[same])
+    while (same < axes && same < w->ndim && shape[same] == w->shape[same])
         same++;
-    if (same != axes || r->ndim != axes)
-        rc = refuse(r, parts[DATA],
-                    nrows >= 0 ? "data of shape %s are not the rows of \"row_ids\", which have %s"
-                               : "data of shape %s do not fit \"shape\" %s",
-                    kv_shape_text(found, sizeof found, r->ndim, r->shape),
-                    kv_shape_text(said, sizeof said, ndim, shape));
-    else if (ndim > 0)
-        memcpy(r->shape, shape, sizeof *shape * (size_t)ndim);
-    r->ndim = ndim;
-    mem_free(shape);
-    return rc;
+    bool fits = same == axes && w->ndim == axes;
+    if (!fits && nrows >= 0)
+        return refuse(w->s, find_value(w->s, p->data_at),
+                      "data of shape %s are not the rows of \"row_ids\", which have %s",
+                      kv_shape_text(found, sizeof found, w->ndim, w->shape),
+                      kv_shape_text(said, sizeof said, ndim, shape));
+    if (!fits)
+        return refuse(w->s, find_value(w->s, p->data_at),
+                      "data of shape %s do not fit \"shape\" %s",
+                      kv_shape_text(found, sizeof found, w->ndim, w->shape),
+                      kv_shape_text(said, sizeof said, ndim, shape));
+    memcpy(w->shape, shape, sizeof *shape * (size_t)ndim);
+    w->ndim = ndim;
+    return KV_OK;
 }
 
 /* ---- Reading ---------------------------------------------------------------------------- */
 
-/* Makes the array of the elements that were read. */
-static int make_dense(kv_array **out, reader *r)
+/* Looks at the brackets in front of `at`: where the first one too many opens, or s->n. *open: how
+ * many are open at the end of the text. A text that is not closed begins at *quote, else s->n. */
+static size_t too_deep(const source *s, size_t at, int64_t *open, size_t *quote)
 {
-    if (r->n == 0)
-        return kv_array_new_raw(out, r->dtype, r->ndim, r->shape, (kv_ctx){0}, r->e);
-    mem_shrink(&r->data, &r->cap, r->n, (size_t)kv_dtype_bytes(r->dtype));
-    int rc = kv_array_wrap(out, r->data, r->dtype, r->ndim, r->shape, (kv_ctx){0}, mem_free,
-                           r->data, r->e);
-    if (!rc)
-        r->data = NULL;
-    return rc;
+    size_t deep = s->n;
+    *open = 0;
+    *quote = s->n;
+    for (size_t i = 0; i < s->n; i++) {
+        char c = s->text[i];
+        *open += (c == '[' || c == '{') - (c == ']' || c == '}');
+        if (*open > KV_MAX_NDIM && i <= at && deep == s->n)
+            deep = i;
+        if (c == '"' && !skip_string(s, &i)) {
+            *quote = i;
+            break;
+        }
+    }
+    return deep;
 }
 
-static int make_sparse(kv_array **out, reader *r, int64_t ids_at, int64_t rows, const int64_t *ids,
-                       int64_t n)
+static int refuse_control(const source *s, size_t at)
 {
+    return refuse(s, at, "the byte \\x%02x cannot stand here", (unsigned char)s->text[at]);
+}
+
+/* Says where and why cJSON could not read the text; it stopped at `at`, or at the last byte when it
+ * missed something behind it. */
+static int parse_error(const source *s, size_t at)
+{
+    int64_t open;
+    size_t quote, deep = too_deep(s, at, &open, &quote);
+    if (deep < s->n)
+        return refuse(s, deep, "lists are nested deeper than %d", KV_MAX_NDIM);
+    if (quote <= at)
+        return refuse(s, quote, "a quote is not closed");
+    while (at < s->n && is_blank(s->text[at]))
+        at++;
+    if (at >= s->n || (at == s->n - 1 && open > 0))
+        return refuse(s, s->n, "the text ends too early");
+    if ((unsigned char)s->text[at] < ' ')
+        return refuse_control(s, at);
+    bool ok;
+    int size = (int)utf8_length(s->text + at, s->n - at, &ok);
+    if (!ok)
+        return refuse(s, at, "the byte \\x%02x is not UTF-8", (unsigned)(unsigned char)s->text[at]);
+    return refuse(s, at, "\"%.*s\" cannot stand here", size, s->text + at);
+}
+
+/* Refuses what cJSON reads and RFC 8259 does not know: numbers such as 012, 1. and -.5, and control
+ * characters for blanks. */
+static int check_grammar(const source *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        unsigned char c = (unsigned char)s->text[i];
+        if (c < ' ' && !is_blank((char)c))
+            return refuse_control(s, i);
+        if (c == '"')
+            skip_string(s, &i);
+        if (c != '-' && (c < '0' || c > '9'))
+            continue;
+        size_t n = json_number_length(s->text + i, s->n - i), end = token_end(s, i);
+        if (n == 0)
+            return refuse(s, i, "%.*s is not a number of JSON", end - i < 40 ? (int)(end - i) : 40,
+                          s->text + i);
+        i += n - 1;
+    }
+    return KV_OK;
+}
+
+static int read_stype(const source *s, const parts *p, bool *sparse)
+{
+    const char *name = cJSON_IsString(p->stype) ? p->stype->valuestring : "";
+    *sparse = p->stype && strcmp(name, "row_sparse") == 0;
+    if (p->stype && !*sparse && strcmp(name, "default") != 0)
+        return refuse(s, find_value(s, p->stype_at), "\"stype\" is \"default\" or \"row_sparse\"");
+    if (p->row_ids && !*sparse)
+        return refuse(s, find_value(s, p->row_ids_at),
+                      "\"row_ids\" belong to \"stype\":\"row_sparse\"");
+    if (*sparse && (!p->row_ids || !p->shape))
+        return refuse(s, find_value(s, 0), "a row_sparse array has \"shape\" and \"row_ids\"");
+    return KV_OK;
+}
+
+/* Whole numbers; whether they are ids of the array is looked at when it is made. */
+static int read_ids(const source *s, const parts *p, int64_t **ids, int64_t *n)
+{
+    *n = cJSON_IsArray(p->row_ids) ? list_size(p->row_ids) : 0;
+    *ids = mem_alloc(*n, sizeof **ids, s->e);
+    if (!*ids)
+        return KV_E_MEMORY;
+    int64_t i = 0;
+    bool ok = cJSON_IsArray(p->row_ids);
+    for (const cJSON *v = p->row_ids->child; v && ok; v = v->next) {
+        double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        ok = x == floor(x) && x >= 0 && x <= 0x1p53;
+        (*ids)[i++] = ok ? (int64_t)x : 0;
+    }
+    if (ok)
+        return KV_OK;
+    return refuse(s, find_value(s, p->row_ids_at),
+                  "\"row_ids\" is a list of whole numbers from 0 on");
+}
+
+static int new_sparse(kv_array **out, const walk *w, const parts *p, int64_t rows,
+                      const int64_t *ids, int64_t n)
+{
+    int64_t shape[KV_MAX_NDIM];
     kv_err why = {0};
+    memcpy(shape, w->shape, sizeof shape);
+    shape[0] = rows;
+    int rc = kv_array_new_sparse(out, w->dtype, w->ndim, shape, n, ids, (kv_ctx){0}, &why);
+    if (rc == KV_E_INDEX || rc == KV_E_VALUE || rc == KV_E_SHAPE)
+        return refuse(w->s, find_value(w->s, p->row_ids_at), "%s", why.text);
+    return rc ? kv_err_set(w->s->e, (kv_code)rc, "%s", why.text) : KV_OK;
+}
+
+/* Makes the array from the tree. */
+static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool has_dtype,
+                     kv_dtype dtype)
+{
+    walk w = {.s = s, .dtype = has_dtype ? dtype : KV_FLOAT32, .default_dtype = !has_dtype};
+    parts p = {.data = tree};
+    bool sparse = false;
+    int64_t first = 0, nrows = -1, *ids = NULL;
+    int rc = cJSON_IsObject(tree) ? find_parts(&p, s, tree) : KV_OK;
+    if (!rc)
+        rc = read_stype(s, &p, &sparse);
+    if (!rc && sparse)
+        rc = read_ids(s, &p, &ids, &nrows);
+    if (!rc)
+        rc = read_dtype(&w, &p, has_dtype);
+    if (!rc)
+        rc = find_shape(&w, p.data, p.data_at);
+    int axes = w.ndim;
+    if (!rc)
+        rc = read_shape(&w, &p, nrows, &first);
     kv_array *a = NULL;
     void *data;
-    r->shape[0] = rows;
-    int rc = kv_array_new_sparse(&a, r->dtype, r->ndim, r->shape, n, ids, (kv_ctx){0}, &why);
-    if (rc == KV_E_INDEX || rc == KV_E_VALUE || rc == KV_E_SHAPE)
-        return refuse(r, ids_at, "%s", why.text);
-    if (rc)
-        return kv_err_set(r->e, (kv_code)rc, "%s", why.text);
-    if (!(rc = kv_array_write_rows(a, &data, r->e)) && r->n > 0)
-        memcpy(data, r->data, (size_t)(r->n * kv_dtype_bytes(r->dtype)));
+    if (!rc)
+        rc = sparse ? new_sparse(&a, &w, &p, first, ids, nrows)
+                    : kv_array_new_raw(&a, w.dtype, w.ndim, w.shape, (kv_ctx){0}, s->e);
+    mem_free(ids);
+    if (!rc)
+        rc = sparse ? kv_array_write_rows(a, &data, s->e) : kv_array_write(a, &data, s->e);
+    if (!rc) {
+        w.data = data;
+        w.seen = p.data_at - 1;
+        w.ndim = axes;
+        rc = fill(&w, p.data, 0);
+    }
     return array_give(rc, out, a);
 }
 
-static int read_object(kv_array **out, reader *r, bool has_dtype)
+/* The escape \u0000, behind which cJSON loses the rest of a text; NULL when there is none. */
+static const char *find_nul_escape(const char *text, size_t n)
 {
-    int64_t parts[PLACES] = {[OBJECT] = r->scan.at}, first = 0, n = 0, *ids = NULL;
-    bool sparse = false, ok = true;
-    r->scan.max_depth++; /* the object's own */
-    int rc = find_parts(r, parts);
-    r->scan.max_depth--;
-    if (!rc)
-        rc = read_stype(r, parts, &sparse);
-    if (!rc && sparse)
-        rc = read_wholes(r, parts[ROW_IDS], &ids, &n, &ok);
-    if (!rc && !ok)
-        rc = refuse(r, parts[ROW_IDS], "\"row_ids\" is a list of whole numbers from 0 on");
-    if (!rc)
-        rc = read_dtype(r, parts[DTYPE], has_dtype);
-    r->scan.at = parts[DATA];
-    r->scan.depth = 0;
-    if (!rc)
-        rc = read_value(r, 0);
-    if (!rc)
-        rc = read_shape(r, parts, sparse ? n : -1, &first);
-    if (!rc)
-        rc = sparse ? make_sparse(out, r, parts[ROW_IDS], first, ids, n) : make_dense(out, r);
-    mem_free(ids);
-    return rc;
-}
-
-static int read_list(kv_array **out, reader *r)
-{
-    int rc = read_value(r, 0);
-    if (!rc && json_scan_end(&r->scan))
-        rc = scan_error(r);
-    return rc ? rc : make_dense(out, r);
+    static const char escape[] = "\\u0000";
+    const char *at = text, *end = text + n;
+    while ((at = memmem(at, (size_t)(end - at), escape, sizeof escape - 1))) {
+        const char *begin = at;
+        while (begin > text && begin[-1] == '\\')
+            begin--;
+        if ((at - begin) % 2 == 0)
+            return at;
+        at++;
+    }
+    return NULL;
 }
 
 /* Reads text that begins at a line of its file. */
 static int read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
                      bool has_dtype, kv_dtype dtype, kv_err *e)
 {
-    reader r = {.name = name,
-                .line = line,
-                .e = e,
-                .scan = {.path = name, .text = text, .n = (int64_t)n, .max_depth = KV_MAX_NDIM},
-                .dtype = has_dtype ? dtype : KV_FLOAT32,
-                .default_dtype = !has_dtype,
-                .ndim = -1};
-    if (n == 0)
-        return kv_err_set(e, KV_E_FORMAT, "%s: the file is empty", name);
-    r.scan.e = &r.why;
-    r.scan.at = has_mark(text, r.scan.n) ? 3 : 0;
-    for (int i = 0; i < KV_MAX_NDIM; i++)
-        r.shape[i] = -1;
-    int rc = json_scan_peek(&r.scan) == '{' ? read_object(out, &r, has_dtype) : read_list(out, &r);
-    buf_release(&r.text);
-    mem_free(r.data);
+    source s = {name, text, n, line, e};
+    /* cJSON takes every control character for a blank. */
+    const char *nul = n ? memchr(text, '\0', n) : NULL;
+    if (nul)
+        return refuse(&s, (size_t)(nul - text), "a NUL byte");
+    if (json_numbers(out, text, n, has_dtype ? dtype : KV_FLOAT32, !has_dtype))
+        return KV_OK;
+    if ((nul = find_nul_escape(text, n)))
+        return refuse(&s, (size_t)(nul - text), "a text with a NUL");
+    const char *end = text;
+    /* cJSON does not say whether it ran out of memory; malloc does. */
+    errno = 0;
+    cJSON *tree = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    if (!tree && errno == ENOMEM)
+        return kv_err_set(e, KV_E_MEMORY, "%s: out of memory", name);
+    size_t at = end ? (size_t)(end - text) : 0;
+    int rc = KV_OK;
+    if (tree) {
+        while (at < n && is_blank(text[at]))
+            at++;
+        rc = at < n ? parse_error(&s, at) : check_grammar(&s);
+    } else {
+        rc = n == 0 ? kv_err_set(e, KV_E_FORMAT, "%s: the file is empty", name)
+                    : parse_error(&s, at);
+    }
+    if (!rc)
+        rc = read_tree(out, &s, tree, has_dtype, dtype);
+    cJSON_Delete(tree);
     return rc;
 }
 
@@ -426,14 +582,15 @@ int json_read_lines(const char *text, size_t n, const char *name, bool has_dtype
                     int (*visit)(void *arg, kv_array *a, kv_err *e), void *arg, kv_err *e)
 {
     int rc = KV_OK;
-    size_t at = has_mark(text, (int64_t)n) ? 3 : 0;
+    size_t at = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     for (int line = 1; at < n && !rc; line++) {
         const char *end = memchr(text + at, '\n', n - at);
         size_t size = end ? (size_t)(end - text) - at : n - at, i = 0;
         kv_array *a;
         while (i < size && is_blank(text[at + i]))
             i++;
-        if (i < size && !(rc = read_line(&a, text + at, size, name, line, has_dtype, dtype, e)))
+        if (i < size &&
+            !(rc = read_line(&a, text + at, size, name, line, has_dtype, dtype, e)))
             rc = visit(arg, a, e);
         at += size + 1;
     }

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 
 #define CONFIG_NAME "adapter_config.json"
 #define DEPTH_MAX   32 /* levels of nesting of a value that is skipped */

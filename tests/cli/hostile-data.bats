@@ -87,7 +87,7 @@ times()
     assert_line --index 0 's.kv:1:6: error[key]: the key "a\xffb" is not UTF-8'
     refused 5 '<cmd>:1:7: error[format]: x.csv:2:2: "a\xff" is not a number' 'print @x.csv'
     refused 5 '<cmd>:1:7: error[format]: x.json:1:4: the byte \xff is not UTF-8' 'print @x.json'
-    refused 5 '<cmd>:1:7: error[format]: y.json:1:5: the byte \xff is not UTF-8' 'print @y.json'
+    refused 5 '<cmd>:1:7: error[format]: y.json:1:4: "\xff" is not a number' 'print @y.json'
 }
 
 @test "hostile: control characters in a message cannot reach the terminal" {
@@ -168,7 +168,7 @@ expect <<END\n\u009b\nEND' >"$name.kv"
     refused 5 '<cmd>:1:7: error[format]: x.json:1:33: lists are nested deeper than 32' 'print @x.json'
     refused 5 '<cmd>:1:7: error[format]: closed.json:1:33: lists are nested deeper than 32' \
         'print @closed.json'
-    refused 5 '<cmd>:1:7: error[format]: object.json:1:265: lists are nested deeper than 32' \
+    refused 5 '<cmd>:1:7: error[format]: object.json:1:257: lists are nested deeper than 32' \
         'print @object.json'
     refused 5 '<cmd>:1:7: error[format]: x.ndjson:2:33: lists are nested deeper than 32' \
         'print @x.ndjson'

@@ -239,10 +239,6 @@ TEST(patch_in_place_anew)
         bool has_link;
         const char *step; /* of B's header; A has "1" */
         patch_place place;
-    } cases[] = {{300000, 300000, false, PATCH_BESIDE},
-                 {300000, 300000, true, PATCH_IN_PLACE},
-                 {300000, 20, false, PATCH_IN_PLACE},
-                 {60000, 60000, false, PATCH_IN_PLACE}};
     } cases[] = {{300000, 300000, false, "1", PATCH_BESIDE},
                  {300000, 300000, true, "1", PATCH_IN_PLACE},
                  {300000, 20, false, "1", PATCH_IN_PLACE},

@@ -1,5 +1,5 @@
 /* The scanner of JSON. */
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "io/json.h"
 
 #define NUMBER_DIGITS 15
 
@@ -128,14 +129,14 @@ static int unescape_number(json_scan *s, buf *out)
         return refuse(s, "a text with a NUL");
     if (x < 0)
         return refuse(s, "\\u needs four hexadecimal digits");
+    s->at += 6;
     if (x >= 0xD800 && x < 0xE000) {
-        low = hex4(s, s->at + 6);
+        low = hex4(s, s->at);
         if (x >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
             return refuse(s, "half of a pair of surrogates");
         s->at += 6;
         x = 0x10000 + ((x - 0xD800) << 10) + (low - 0xDC00);
     }
-    s->at += 6;
     buf_put(out, utf8, utf8_put(utf8, (uint32_t)x));
     return KV_OK;
 }
@@ -145,10 +146,8 @@ static int unescape(json_scan *s, buf *out)
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     char c = s->at + 1 < s->n ? s->text[s->at + 1] : '\0';
     const char *found = c ? strchr(from, c) : NULL;
-    if (s->at + 1 >= s->n) {
-        s->at = s->n;
-        return KV_OK; /* json_scan_text says that it does not end */
-    }
+    if (s->at + 1 >= s->n)
+        return cut(s, "within a text");
     if (c == 'u')
         return unescape_number(s, out);
     if (!found) {
@@ -189,61 +188,25 @@ int json_scan_text(json_scan *s, buf *out)
     buf_clear(out);
     if (json_scan_peek(s) != '"')
         return refuse_byte(s);
-    int64_t begin = s->at++;
+    s->at++;
     while (!rc && s->at < s->n && s->text[s->at] != '"')
         rc = s->text[s->at] == '\\' ? unescape(s, out) : plain_run(s, out);
-    if (rc)
-        return rc;
-    if (s->at >= s->n) {
-        s->at = begin;
-        return cut(s, "within a text");
-    }
+    if (!rc && s->at >= s->n)
+        rc = cut(s, "within a text");
     s->at++;
-    return buf_check(out, s->e);
+    return rc ? rc : buf_check(out, s->e);
 }
 
 int json_scan_name(json_scan *s, buf *out)
 {
     int rc = json_scan_text(s, out);
-    if (rc || json_scan_peek(s) != ':')
-        return rc ? rc : refuse_byte(s);
+    if (!rc && json_scan_peek(s) != ':')
+        rc = refuse_byte(s);
     s->at++;
-    return KV_OK;
+    return rc;
 }
 
 /* ---- Other values ---------------------------------------------------------------------------- */
-
-static bool digit_at(const char *p, const char *end)
-{
-    return p < end && *p >= '0' && *p <= '9';
-}
-
-/* Moves *p past digits; false when there is none. */
-static bool skip_digits(const char **p, const char *end)
-{
-    bool any = digit_at(*p, end);
-    while (digit_at(*p, end))
-        ++*p;
-    return any;
-}
-
-size_t json_number_length(const char *text, size_t n)
-{
-    const char *p = text, *end = text + n;
-    p += p < end && *p == '-';
-    bool zero = p < end && *p == '0';
-    if (!skip_digits(&p, end) || (zero && digit_at(text + (*text == '-') + 1, end)))
-        return 0;
-    if (p < end && *p == '.' && (p++, !skip_digits(&p, end)))
-        return 0;
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        p++;
-        p += p < end && (*p == '-' || *p == '+');
-        if (!skip_digits(&p, end))
-            return 0;
-    }
-    return p < end && *p && strchr("+-.eE", *p) ? 0 : (size_t)(p - text);
-}
 
 int json_scan_whole(json_scan *s, int64_t *x)
 {

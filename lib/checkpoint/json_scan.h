@@ -11,7 +11,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -25,8 +24,8 @@ typedef struct json_scan {
     const char *what; /* the text is, in messages; NULL: "header" */
     int max_depth; /* of brackets */
     kv_err *e;
-    int64_t at; /* the next byte, or that of the mistake */
     /* The scanner's own: */
+    int64_t at;
     int depth;
     int64_t items; /* so far, to ask whether to end early */
     bool fresh; /* the last bracket has no item yet */
@@ -60,8 +59,3 @@ int json_scan_skip(json_scan *s);
 
 /* Only blanks may follow. */
 int json_scan_end(json_scan *s);
-
-/* The length of the number that text (n bytes) begins with, as RFC 8259 has it: no sign but -, no
- * zero before other digits, digits on both sides of a point. 0: none, or what follows would belong
- * to it (012, 1., 2.e3). */
-size_t json_number_length(const char *text, size_t n);
