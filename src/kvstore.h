@@ -61,7 +61,7 @@
 extern "C" {
 #endif
 
-#define KV_VERSION "0.1.0"
+#define KV_VERSION "0.2.0"
 
 /* The version of the library in use, which may differ from KV_VERSION of the header. */
 const char *kv_version(void);
