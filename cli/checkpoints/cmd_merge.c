@@ -439,6 +439,17 @@ static int at_word(merging *m, kv_err *e)
     return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
 }
 
+/* Warns of adapters whose scale nobody gave. */
+static void warn_of_scales(const merging *m)
+{
+    bool given = rule_params_has(&m->params, "scale") || !rule_reader(m->found.rule, "lora_scale");
+    for (int64_t i = 0; i < m->models.n && m->scales && !given; i++)
+        if (m->scales[m->models.n + i] == 0) /* no rank: no configuration */
+            session_warn(m->s, m->models.items[i].at,
+                         "%s has no adapter_config.json, so its scale is 1: give alpha / r, such "
+                         "as --scale 2", m->models.items[i].text);
+}
+
 static const char *key_of(const void *keys, int64_t i, tensor_type *type)
 {
     const merge_key *k = (const merge_key *)keys + i;
@@ -478,15 +489,17 @@ static int merge_all(merging *m, kv_err *e)
                  .progress = progress_bytes};
     if (merge_check(&all, e))
         return at_word(m, e);
+    warn_of_scales(m);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
     if (out_losses_begin(&m->lost, m->call, m->nkeys, e))
         return e->code;
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
-    for (int64_t i = 0; i < m->models.n && !folder; i++)
+    for (int64_t i = 0; i < m->models.n && !folder && !m->scales; i++) /* none of adapters */
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
     const decoded values = count_decoded(m);
     m->beside.unquantised = values.scaled > 0; /* other codes are refused */
+    m->beside.folded = m->scales != NULL;
     folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
     if (m->widens && !m->beside.dtype)
         m->beside.dtype = folder_files_dtype(TENSOR_BF16);
