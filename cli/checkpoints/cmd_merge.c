@@ -478,6 +478,7 @@ static int merge_all(merging *m, kv_err *e)
                  .nmodels = (int)m->models.n,
                  .base = m->base_file,
                  .weights = m->weights,
+                 .keeps_first = command_option_of(m->call, "keep-first") != NULL,
                  .adapters = m->scales != NULL,
                  .lora_scales = m->scales,
                  .lora_ranks = m->scales ? m->scales + m->models.n : NULL,

@@ -215,3 +215,16 @@ lora()
         [ "$stderr" = '' ]
     done
 }
+
+@test "keys of integers that differ: --keep-first takes those of the first model, or of the base" {
+    kvctl -q -c 'init w,n [ones(2), array([3, 5], dtype="int64")]; save a.safetensors'
+    kvctl -q -c 'init w,n [ones(2)*3, array([4, 5], dtype="int64")]; save b.safetensors'
+    run -3 --separate-stderr kvctl merge average a.safetensors b.safetensors --out m.safetensors
+    [[ $stderr == *'hint: keys of integers must be equal; --keep-first takes those of a.safetensors, --exclude leaves keys out'* ]]
+    kvctl merge average a.safetensors b.safetensors --out m.safetensors --keep-first
+    run -0 kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
+    [ "$output" = '[2. 2.] [3 5]' ]
+    kvctl merge task_arithmetic a.safetensors --base b.safetensors --out m.safetensors --keep-first
+    run -0 kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
+    [ "$output" = '[1. 1.] [4 5]' ]
+}
