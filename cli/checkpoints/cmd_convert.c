@@ -133,22 +133,6 @@ static bool gets_type(void *types, const tensor_info *codes)
     return type_rules_touch(types, codes->name);
 }
 
-/* Notes that the output holds more of a training than its model, such as states of an optimizer. */
-static void tell_training(const plan *p)
-{
-    for (int64_t i = 0; i < p->nkeys; i++) {
-        const checkpoint *c = p->files[p->keys[i].input];
-        const char *names, *model, *key = checkpoint_at(c, p->keys[i].at)->name;
-        checkpoint_others(c, &names, &model);
-        size_t n = model ? strlen(model) : 0;
-        if (!model || (strncmp(key, model, n) == 0 && key[n] == '.'))
-            continue;
-        session_note(p->s, "tensors beside the model are kept too, such as %.80s: %s#%s reads the "
-                     "model only", key, checkpoint_name(c), model);
-        return;
-    }
-}
-
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
@@ -172,7 +156,9 @@ static int choose_all(plan *p, kv_err *e)
         return e->code;
     if (p->nkeys > 0 && renames_check(&p->names, p->s, e))
         return e->code;
-    tell_training(p);
+    for (int64_t i = 0; i < p->nkeys; i++)
+        if (choose_tell_training(p->s, p->files[p->keys[i].input], p->keys[i].at))
+            break;
     return type_rules_check(p->s, &p->types, e);
 }
 

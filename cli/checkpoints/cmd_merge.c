@@ -355,11 +355,14 @@ static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
     int64_t n = checkpoint_count(from);
+    bool noted = false;
     int rc = mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(from, i);
-        if (choose_takes(&m->chosen, t->name))
-            m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
+        if (!choose_takes(&m->chosen, t->name))
+            continue;
+        m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
+        noted = noted || choose_tell_training(m->s, from, i);
     }
     if (rc || (rc = check_patterns(m, e)) ||
         (rc = choose_check_some(m->s, &m->chosen, e)))

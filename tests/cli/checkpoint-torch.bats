@@ -71,6 +71,8 @@ files()
     [[ $stderr == *$'\nnote: tensors beside the model are kept too, such as optimizer.state.0.step: train.pt#model reads the model only' ]]
     run -0 --separate-stderr kvctl convert train.pt m.safetensors 'model.*'
     [[ $stderr != *beside* ]]
+    run -0 --separate-stderr kvctl merge average train.pt train.pt --out m.safetensors
+    [ "$(grep -c 'note: tensors beside the model are kept too, such as optimizer.state.0.step: train.pt#model' <<<"$stderr")" = 1 ]
     run -2 --separate-stderr kvctl convert train.pt m.safetensors --drop optimizer
     [[ $stderr == *" hint: --exclude 'optimizer*' leaves keys out, --drop-metadata the metadata"* ]]
 }
