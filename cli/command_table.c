@@ -307,7 +307,8 @@ const command command_table[] = {
     {"merge",
      {{ARG_MERGE, "RULE", false}, {ARG_PATHS, "CKPT... [GLOB...]", false}},
      {{"out", OPTION_OUTPUT, "OUT"}, {"base", OPTION_PATH, "CKPT"},
-      {"weights", OPTION_VALUES, "0.5,0.3,..."}, EXCLUDE, DTYPE, OUTPUT},
+      {"weights", OPTION_VALUES, "0.5,0.3,..."}, EXCLUDE, DTYPE, FLAG("keep-first"),
+      OUTPUT},
      COMMAND_PARAMS,
      cmd_merge,
      "one checkpoint of several, by a readable rule: average, slerp, ties, lora, one of your own",
@@ -333,7 +334,7 @@ const command command_table[] = {
      .fails = "io, format, key, dtype"},
     {"check",
      {{ARG_PATH, "CKPT...", false}, {ARG_PATHS, "GLOB...", true}},
-     {{"like", OPTION_PATH, "OTHER"}, FLAG("all")},
+     {{"like", OPTION_PATH, "OTHER"}, EXCLUDE, FLAG("allow-zeros"), FLAG("all")},
      COMMAND_GIVES,
      cmd_check,
      "what is wrong with a checkpoint: faults of its files, NaN, Inf, keys that are all zero",
@@ -341,7 +342,8 @@ const command command_table[] = {
      "check m.safetensors --like m.safetensors # nothing: it is whole, and names and shapes agree\n"
      "init 11 zeros(2); save z.safetensors\n"
      "check m.safetensors z.safetensors 3 5    # of several files and of these keys\n"
-     "expect-error assert { check z.safetensors } # a line a finding",
+     "expect-error assert { check z.safetensors } # a line a finding\n"
+     "check z.safetensors --allow-zeros        # new biases, and lora_B, may be all zero",
      "ls, hash, stat, checkpoints",
      .fails = "assert, io, format"},
     {"diff",

@@ -202,6 +202,18 @@ int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
     return KV_OK;
 }
 
+bool choose_tell_training(session *s, const checkpoint *c, int64_t i)
+{
+    const char *names, *model, *key = checkpoint_at(c, i)->name;
+    checkpoint_others(c, &names, &model);
+    size_t n = model ? strlen(model) : 0;
+    if (!model || (strncmp(key, model, n) == 0 && key[n] == '.'))
+        return false;
+    session_note(s, "tensors beside the model are kept too, such as %.80s: %s#%s reads the model "
+                 "only", key, checkpoint_name(c), model);
+    return true;
+}
+
 /* ---- Several files --------------------------------------------------------------------------- */
 
 bool choose_ends_as_file(const char *text)

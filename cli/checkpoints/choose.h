@@ -102,6 +102,10 @@ int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_
  * PyTorch are left out because they are not tensors. */
 int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e);
 
+/* Notes that tensor i, which is kept, stands beside the model of a training: states of its
+ * optimizer. Returns false where it does not. */
+bool choose_tell_training(session *s, const checkpoint *c, int64_t i);
+
 /* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
  * is set. Errors have the place of the argument. */
 int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e);

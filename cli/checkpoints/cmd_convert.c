@@ -156,6 +156,9 @@ static int choose_all(plan *p, kv_err *e)
         return e->code;
     if (p->nkeys > 0 && renames_check(&p->names, p->s, e))
         return e->code;
+    for (int64_t i = 0; i < p->nkeys; i++)
+        if (choose_tell_training(p->s, p->files[p->keys[i].input], p->keys[i].at))
+            break;
     return type_rules_check(p->s, &p->types, e);
 }
 
@@ -168,18 +171,50 @@ static const char *key_of(const void *keys, int64_t i, tensor_type *type)
     return k->name;
 }
 
-/* What --dry-run shows: the keys, by their old and new names. */
-static int list_names(const plan *p, kv_err *e)
+static const char *name_before(const plan *p, int64_t i)
 {
-    static const rows_column columns[] = {{"key", "key"}, {"becomes", "becomes"}};
-    rows table = {columns, 2, NULL, 0, 0};
+    return checkpoint_at(p->files[p->keys[i].input], p->keys[i].at)->name;
+}
+
+/* The type that key i has in its file: of codes theirs, not that of the numbers. */
+static const char *type_before(const plan *p, int64_t i)
+{
+    const checkpoint *c = p->files[p->keys[i].input];
+    const tensor_info *codes = tensor_values_codes(c, p->keys[i].at);
+    return tensor_info_type(codes ? codes : checkpoint_at(c, p->keys[i].at));
+}
+
+/* What --dry-run shows: the keys whose name or dtype changes, with a column for names and two for
+ * dtypes where one changes. */
+static int list_changes(const plan *p, kv_err *e)
+{
+    static const rows_column all[] = {
+        {"key", "key"}, {"becomes", "becomes"}, {"from", "from"}, {"to", "to"}};
+    static const rows_column types[] = {{"key", "key"}, {"from", "from"}, {"to", "to"}};
+    bool renamed = false, retyped = false;
+    for (int64_t i = 0; i < p->nkeys; i++) {
+        renamed |= strcmp(name_before(p, i), p->keys[i].name) != 0;
+        retyped |= strcmp(type_before(p, i), tensor_type_name(p->keys[i].type)) != 0;
+    }
+    bool names = renamed || !retyped;
+    rows table = {names ? all : types, 1 + names + 2 * retyped, NULL, 0, 0};
+    int64_t same = 0;
     int rc = KV_OK;
     for (int64_t i = 0; i < p->nkeys && !rc; i++) {
-        const conversion_key *k = &p->keys[i];
-        rc = rows_add_text(&table, checkpoint_at(p->files[k->input], k->at)->name, e);
-        if (!rc)
-            rc = rows_add_text(&table, k->name, e);
+        const char *name = p->keys[i].name, *type = tensor_type_name(p->keys[i].type);
+        if (strcmp(name_before(p, i), name) == 0 && strcmp(type_before(p, i), type) == 0) {
+            same++;
+            continue;
+        }
+        rc = rows_add_text(&table, name_before(p, i), e);
+        if (!rc && names)
+            rc = rows_add_text(&table, name, e);
+        if (!rc && retyped && !(rc = rows_add_text(&table, type_before(p, i), e)))
+            rc = rows_add_text(&table, type, e);
     }
+    if (!rc && same > 0)
+        session_note(p->s, "%lld of %lld keys keep%s name and dtype", (long long)same,
+                     (long long)p->nkeys, same == 1 ? "s" : "");
     return result_table(p->out, &(buf){0}, &table, rc, e);
 }
 
@@ -230,7 +265,7 @@ static int convert_all(plan *p, kv_err *e)
     if (out_losses_begin(&p->lost, p->call, p->nkeys, e))
         return e->code;
     if (session_would(p->s, "write", p->to.text))
-        return list_names(p, e);
+        return list_changes(p, e);
     const checkpoint *folder = NULL;
     for (int64_t i = p->inputs.n - 1; i >= 0; i--)
         folder = folder_files_has(p->files[i]) ? p->files[i] : folder;

@@ -486,6 +486,7 @@ typedef struct findings {
     buf *lines;
     int64_t n;
     const char *path; /* of the checkpoint, for what concerns no single file */
+    bool allows_zeros;
 } findings;
 
 static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
@@ -574,7 +575,8 @@ static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
         (rc = add_faults(f, t, file, v->infs, n, units, "Inf", v->first_inf, e)) ||
         (rc = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", -1, e)))
         return rc;
-    return v->zero ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
+    bool finding = v->zero && !f->allows_zeros;
+    return finding ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
 }
 
 /* A key that cannot be read; the sentence begins with the name of its file. */
@@ -724,7 +726,7 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
     checkpoint *c = NULL, *other = NULL;
     bool *takes = NULL;
     buf text = {0};
-    findings f = {&out->entries, &text, 0, ""};
+    findings f = {&out->entries, &text, 0, "", command_option_of(call, "allow-zeros") != NULL};
     out->entries = (rows){columns, 3, NULL, 0, 0};
     int rc = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
     if (rc == KV_OK && (rc = open_checked(s, call, &f, path, &c, e)) == KV_OK &&

@@ -355,11 +355,14 @@ static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
     int64_t n = checkpoint_count(from);
+    bool noted = false;
     int rc = mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(from, i);
-        if (choose_takes(&m->chosen, t->name))
-            m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
+        if (!choose_takes(&m->chosen, t->name))
+            continue;
+        m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
+        noted = noted || choose_tell_training(m->s, from, i);
     }
     if (rc || (rc = check_patterns(m, e)) ||
         (rc = choose_check_some(m->s, &m->chosen, e)))
@@ -439,6 +442,17 @@ static int at_word(merging *m, kv_err *e)
     return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
 }
 
+/* Warns of adapters whose scale nobody gave. */
+static void warn_of_scales(const merging *m)
+{
+    bool given = rule_params_has(&m->params, "scale") || !rule_reader(m->found.rule, "lora_scale");
+    for (int64_t i = 0; i < m->models.n && m->scales && !given; i++)
+        if (m->scales[m->models.n + i] == 0) /* no rank: no configuration */
+            session_warn(m->s, m->models.items[i].at,
+                         "%s has no adapter_config.json, so its scale is 1: give alpha / r, such "
+                         "as --scale 2", m->models.items[i].text);
+}
+
 static const char *key_of(const void *keys, int64_t i, tensor_type *type)
 {
     const merge_key *k = (const merge_key *)keys + i;
@@ -467,6 +481,7 @@ static int merge_all(merging *m, kv_err *e)
                  .nmodels = (int)m->models.n,
                  .base = m->base_file,
                  .weights = m->weights,
+                 .keeps_first = command_option_of(m->call, "keep-first") != NULL,
                  .adapters = m->scales != NULL,
                  .lora_scales = m->scales,
                  .lora_ranks = m->scales ? m->scales + m->models.n : NULL,
@@ -478,15 +493,17 @@ static int merge_all(merging *m, kv_err *e)
                  .progress = progress_bytes};
     if (merge_check(&all, e))
         return at_word(m, e);
+    warn_of_scales(m);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
     if (out_losses_begin(&m->lost, m->call, m->nkeys, e))
         return e->code;
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
-    for (int64_t i = 0; i < m->models.n && !folder; i++)
+    for (int64_t i = 0; i < m->models.n && !folder && !m->scales; i++) /* none of adapters */
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
     const decoded values = count_decoded(m);
     m->beside.unquantised = values.scaled > 0; /* other codes are refused */
+    m->beside.folded = m->scales != NULL;
     folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
     if (m->widens && !m->beside.dtype)
         m->beside.dtype = folder_files_dtype(TENSOR_BF16);

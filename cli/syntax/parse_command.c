@@ -358,6 +358,9 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
     if (strcmp(name, "include") == 0 && command_option_find(c, "exclude", strlen("exclude")))
         kv_err_hint(p->e, "patterns behind the files choose keys: %s … 'model.*'", c->name);
+    if (strcmp(name, "drop") == 0 &&
+        command_option_find(c, "drop-metadata", strlen("drop-metadata")))
+        kv_err_hint(p->e, "--exclude 'optimizer*' leaves keys out, --drop-metadata the metadata");
     suggest_hint(p->e, word, names, n);
     if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
         kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");

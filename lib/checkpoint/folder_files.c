@@ -120,7 +120,8 @@ static int look_at(folder_files *f, int from, const char *name, kv_err *e)
         return KV_OK;
     bool takes = there && S_ISREG(about.st_mode) && about.st_size <= FILE_MAX &&
                  fits(wanted, sizeof wanted / sizeof *wanted, name) &&
-                 !fits(unwanted, sizeof unwanted / sizeof *unwanted, name);
+                 !fits(unwanted, sizeof unwanted / sizeof *unwanted, name) &&
+                 !(f->folded && strcmp(name, "adapter_config.json") == 0);
     return add_name(f, takes, name, there && S_ISDIR(about.st_mode), e);
 }
 

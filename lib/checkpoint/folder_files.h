@@ -6,11 +6,12 @@
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 
-/* A copy. Begins zeroed but for the first two; to be released. */
+/* A copy. Begins zeroed but for the first four; to be released. */
 typedef struct folder_files {
     const checkpoint *from; /* opened by the path of its folder */
     const char *dtype; /* (optional) what config.json says of the floats now, as PyTorch names it */
     bool unquantised;  /* no codes with scales are left: quantization_config goes */
+    bool folded;       /* adapters were folded in: adapter_config.json stays behind */
     /* Out: names, sorted, config.json and tokenizer.json before others. Weights that were read and
      * hidden files are in neither. */
     const char **copied, **left;

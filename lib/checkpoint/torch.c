@@ -530,7 +530,8 @@ static int visit_items(reading *r, pickle_ref ref, int depth, int64_t *index, kv
 static int look_at_part(reading *r, pickle_ref key, int64_t tensors, int64_t objects, kv_err *e)
 {
     const pickle_node *node = pickle_at(&r->p, key);
-    bool model = pickle_is_text(&r->p, key, "model") || pickle_is_text(&r->p, key, "state_dict");
+    bool model = pickle_is_text(&r->p, key, "model") || pickle_is_text(&r->p, key, "state_dict") ||
+                 pickle_is_text(&r->p, key, "model_state_dict");
     if (r->c->ntensors == tensors || r->nobjects > objects || node->kind != PICKLE_TEXT ||
         (r->readable && (r->model || !model)))
         return KV_OK;
@@ -802,6 +803,9 @@ static int read_tree(reading *r, kv_err *e)
         return rc;
     if (r->nobjects)
         return c->ntensors = tensors, refuse_objects(r, e);
+    /* as PyTorch's writer of safetensors says it; transformers refuses files without */
+    if ((rc = checkpoint_add_text(c, "format", "pt", e)))
+        return rc;
     if (r->model && !c->part && (c->nothers || c->ntensors > tensors)) {
         c->model = arena_text(&c->memory, r->readable, strlen(r->readable), e);
         return c->model ? KV_OK : KV_E_MEMORY;

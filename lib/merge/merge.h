@@ -32,6 +32,7 @@ typedef struct merge {
     int nmodels;
     checkpoint *base;      /* or NULL */
     const double *weights; /* one a model; NULL: 1 each */
+    bool keeps_first; /* keys of integers and BOOL may differ: those of the base, or of model 0 */
     /* The models are low-rank adapters: of key K.weight they hold K.lora_A.weight (r, in) and
      * K.lora_B.weight (out, r), both or none, with `base_model.model.` before the name or not. */
     bool adapters;

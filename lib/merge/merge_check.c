@@ -260,7 +260,9 @@ int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t
         return file_bad(e, KV_E_KEY, checkpoint_name(first), "there is no \"%.80s\"",
                         m->keys[key].name);
     j->like = checkpoint_at(first, at);
-    j->kind = is_float(j->like->type) ? MERGE_JOB_RULE : MERGE_JOB_EQUAL;
+    j->kind = is_float(j->like->type) ? MERGE_JOB_RULE
+              : m->keeps_first        ? MERGE_JOB_COPY
+                                      : MERGE_JOB_EQUAL;
     j->wide = j->type == TENSOR_F64;
     j->width = j->wide ? 8 : 4;
     int rc = check_goal(j, first, e);

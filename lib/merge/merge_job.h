@@ -26,7 +26,7 @@
 typedef enum merge_job_kind {
     MERGE_JOB_RULE,  /* the rule computes it */
     MERGE_JOB_EQUAL, /* of integers or BOOL: must be equal in all inputs, and is copied */
-    MERGE_JOB_COPY   /* no adapter has it: the key of the base, converted */
+    MERGE_JOB_COPY   /* the first one's, converted: no adapter has it, or integers may differ */
 } merge_job_kind;
 
 typedef struct merge_job {

@@ -57,7 +57,9 @@ static int refuse_difference(const merging *r, const merge_job *j, int input, in
     buf_release(&place);
     buf_release(&one);
     buf_release(&two);
-    return kv_err_hint(e, "keys of integers must be equal; --exclude leaves keys out"), KV_E_VALUE;
+    return kv_err_hint(e, "keys of integers must be equal; --keep-first takes those of %.120s, "
+                          "--exclude leaves keys out", checkpoint_name(merge_first(r->m))),
+           KV_E_VALUE;
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

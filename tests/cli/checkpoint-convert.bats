@@ -133,14 +133,19 @@ begun()
     assert_line 'note: `s/\.|m/_/` replaced only the first match in 3 of 3 names; with g behind it, it replaces all'
 }
 
-@test "--dry-run lists old and new names" {
+@test "--dry-run lists the names and dtypes that change" {
     kvctl -c 'init m.0.w,m.1.w,head [ones(1)]*3; save m.safetensors'
     run --separate-stderr kvctl --dry-run convert m.safetensors n.safetensors --exclude head \
         --rename 's/^m\.(?P<n>\d+)/layer\g<n>/' --rename 's/w/\g<0>eight/'
     assert_success
     assert_output $'key    becomes\nm.0.w  layer0.weight\nm.1.w  layer1.weight'
-    run kvctl --dry-run --json convert m.safetensors n.safetensors head
-    assert_output --partial '"entries":[{"key":"head","becomes":"head"}]'
+    run --separate-stderr kvctl --dry-run convert m.safetensors n.safetensors --rename 's/head/tail/'
+    assert_output $'key   becomes\nhead  tail'
+    [[ $stderr == *'note: 2 of 3 keys keep name and dtype' ]]
+    run --separate-stderr kvctl --dry-run convert m.safetensors n.safetensors --dtype 'm.*=bf16'
+    assert_output $'key    from  to\nm.0.w  F32   BF16\nm.1.w  F32   BF16'
+    run kvctl --dry-run --json convert m.safetensors n.safetensors --dtype head=f16 --rename s/m.0/x/
+    assert_output --partial '"entries":[{"key":"m.0.w","becomes":"x.w","from":"F32","to":"F32"},{"key":"head","becomes":"head","from":"F32","to":"F16"}]'
     [ ! -e n.safetensors ]
     run kvctl convert m.safetensors n.safetensors --rename 's/^((\w|\d|\.)+)+!/x/'
     assert_failure 3

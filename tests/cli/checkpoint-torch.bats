@@ -50,3 +50,45 @@ files()
     run -0 kvctl -c 'init w zeros(2); push w @other.bin#w; pull w'
     [ "$output" = '[1. 1.]' ]
 }
+
+@test "a safetensors file that was made of one says format pt, as PyTorch's writer does" {
+    files
+    run -0 kvctl convert train.pt#model m.safetensors
+    [[ $(head -c 200 m.safetensors) == *'"__metadata__":{"format":"pt"}'* ]]
+    run -0 kvctl merge average train.pt#model train.pt#model --out m.safetensors
+    [[ $(head -c 200 m.safetensors) == *'"__metadata__":{"format":"pt"}'* ]]
+    kvctl convert train.pt#model m.safetensors --metadata format=np
+    [[ $(head -c 200 m.safetensors) == *'"__metadata__":{"format":"np"}'* ]]
+    kvctl convert train.pt#model m.safetensors --drop-metadata
+    [[ $(head -c 200 m.safetensors) != *__metadata__* ]]
+    run -0 --separate-stderr kvctl convert train.pt#model m.params
+    [ "$stderr" = '' ]
+}
+
+@test "tensors of an optimizer are kept with a note" {
+    files
+    run -0 --separate-stderr kvctl convert train.pt m.safetensors --weights-only
+    [[ $stderr == *$'\nnote: tensors beside the model are kept too, such as optimizer.state.0.step: train.pt#model reads the model only' ]]
+    run -0 --separate-stderr kvctl convert train.pt m.safetensors 'model.*'
+    [[ $stderr != *beside* ]]
+    run -0 --separate-stderr kvctl merge average train.pt train.pt --out m.safetensors
+    [ "$(grep -c 'note: tensors beside the model are kept too, such as optimizer.state.0.step: train.pt#model' <<<"$stderr")" = 1 ]
+    run -2 --separate-stderr kvctl convert train.pt m.safetensors --drop optimizer
+    [[ $stderr == *" hint: --exclude 'optimizer*' leaves keys out, --drop-metadata the metadata"* ]]
+}
+
+@test "ls names the part of the model where it is called model_state_dict" {
+    command -v python3 >/dev/null || skip "no python3"
+    files
+    python3 - <<'END'
+import zipfile
+with zipfile.ZipFile('train.pt') as z, zipfile.ZipFile('named.pt', 'w') as to:
+    for name in z.namelist():
+        text = z.read(name)
+        to.writestr(name, text.replace(b'X\5\0\0\0model', b'X\x10\0\0\0model_state_dict'))
+END
+    run -0 kvctl ls named.pt
+    [[ ${lines[-1]} == *'; named.pt#model_state_dict reads the tensors of model_state_dict only' ]]
+    run -0 --separate-stderr kvctl convert named.pt m.safetensors
+    [[ $stderr == *'named.pt#model_state_dict reads the model only' ]]
+}

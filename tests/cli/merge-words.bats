@@ -177,3 +177,54 @@ END
     run -3 kvctl help merge tise
     assert_line --partial 'did you mean ties?'
 }
+
+# A base of one key, and the folder lora/ as PEFT writes it.
+lora()
+{
+    kvctl -q -c 'init l.weight ones(2,2); save base.safetensors'
+    mkdir lora
+    kvctl -q -c 'init base_model.model.l.lora_A.weight,base_model.model.l.lora_B.weight [ones(1,2), ones(2,1)]
+                 save lora/adapter_model.safetensors'
+    echo '{"peft_type": "LORA", "r": 1, "lora_alpha": 2}' >lora/adapter_config.json
+    echo '# an adapter' >lora/README.md
+}
+
+@test "lora: a folded model gets no files of the adapter, or it would be taken for one" {
+    lora
+    run -0 --separate-stderr kvctl merge lora lora --base base.safetensors --out one/
+    [ "$stderr" = '' ]
+    [ "$(ls one)" = model.safetensors ]
+    mkdir base
+    mv base.safetensors base/model.safetensors
+    echo '{}' >base/config.json
+    cp lora/adapter_config.json base/
+    run -0 --separate-stderr kvctl merge lora lora --base base --out two/
+    [ "$stderr" = 'note: copied 1 file of base/ (config.json), not adapter_config.json' ]
+    [ "$(ls two | tr '\n' ' ')" = 'config.json model.safetensors ' ]
+    kvctl convert lora three/ --dtype f16 # an adapter stays one
+    [ -e three/adapter_config.json ]
+}
+
+@test "lora: a warning says that no scale was given" {
+    lora
+    rm lora/adapter_config.json
+    for adapter in lora lora/adapter_model.safetensors; do
+        run -0 --separate-stderr kvctl merge lora "$adapter" --base base.safetensors --out m.safetensors
+        [ "$stderr" = "<cmd>:1: warning: $adapter has no adapter_config.json, so its scale is 1: give alpha / r, such as --scale 2" ]
+        run -0 --separate-stderr kvctl merge lora "$adapter" --base base.safetensors --out m.safetensors --scale 2
+        [ "$stderr" = '' ]
+    done
+}
+
+@test "keys of integers that differ: --keep-first takes those of the first model, or of the base" {
+    kvctl -q -c 'init w,n [ones(2), array([3, 5], dtype="int64")]; save a.safetensors'
+    kvctl -q -c 'init w,n [ones(2)*3, array([4, 5], dtype="int64")]; save b.safetensors'
+    run -3 --separate-stderr kvctl merge average a.safetensors b.safetensors --out m.safetensors
+    [[ $stderr == *'hint: keys of integers must be equal; --keep-first takes those of a.safetensors, --exclude leaves keys out'* ]]
+    kvctl merge average a.safetensors b.safetensors --out m.safetensors --keep-first
+    run -0 kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
+    [ "$output" = '[2. 2.] [3 5]' ]
+    kvctl merge task_arithmetic a.safetensors --base b.safetensors --out m.safetensors --keep-first
+    run -0 kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
+    [ "$output" = '[1. 1.] [4 5]' ]
+}
