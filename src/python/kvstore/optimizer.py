@@ -551,3 +551,7 @@ def create(name, **params):
 
 
 __all__ = ["Optimizer", "Updater", "create", "get_updater", "ccSGD", *_OWN]
+
+
+def __dir__():
+    return __all__
