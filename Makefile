@@ -394,6 +394,8 @@ install: all manual ## install into $(DESTDIR)$(prefix)
 	$(INSTALL) -m 644 cli/completions/kvctl.bash $(DESTDIR)$(bashdir)/kvctl
 	$(INSTALL) -m 644 cli/completions/kvctl.zsh $(DESTDIR)$(zshdir)/_kvctl
 	$(INSTALL) -m 644 cli/completions/kvctl.fish $(DESTDIR)$(fishdir)
+	$(if $(have_python),@$(PYTHON3) -c 'import sys; sys.exit(sys.argv[1] in sys.path)' '$(PYTHONDIR)' && \
+	    echo '  Python does not look there by itself: export PYTHONPATH=$(PYTHONDIR)' || :)
 
 uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(includedir)/kvstore $(if $(PYTHONDIR),$(DESTDIR)$(PYTHONDIR)/kvstore)

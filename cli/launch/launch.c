@@ -74,6 +74,8 @@ static int check_program(const launch_options *o, kv_err *e)
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "launch: `%s` is a program, and kvctl runs in every rank",
                o->words[0]);
+    if (python && slash)
+        kv_err_hint(e, "KVCTL_PYTHON=%s kvctl launch -n WORKERS --python FILE", o->words[0]);
     return kv_err_hint(e, python ? "kvctl launch -n WORKERS --python FILE runs one of Python"
                                  : "leave it out: kvctl launch -n WORKERS FILE"),
            KV_E_USAGE;
@@ -160,8 +162,9 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
     if (!o->checkpoint)
         return KV_OK;
     if (!o->every)
-        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every: rounds, "
-                                         "50, or seconds, 30s");
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --checkpoint needs --checkpoint-every: rounds, "
+                          "50, or seconds, 30s");
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
     if (o->by == LAUNCH_K8S) /* it lies in the pods */

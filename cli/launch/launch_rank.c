@@ -6,6 +6,7 @@
  * ends badly. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,9 +36,9 @@ typedef struct watch {
     bool is_over;  /* the job is */
     bool stopped;  /* it was when the rank ended */
     bool told_lost;
-    bool python;            /* the words are python3's */
-    bool elastic;           /* workers may be gone */
-    long gone_at, missed_at; /* bytes of these files that were read */
+    bool python;              /* the words are python3's */
+    bool elastic;             /* workers may be gone */
+    long gone_at, missed_at;  /* bytes of these files that were read */
     int64_t beat_ms, next_ms; /* between two heartbeats, and when the next one is due */
 } watch;
 
@@ -284,6 +285,46 @@ static bool is_server(int number)
     return size && servers && number >= atoi(size) - atoi(servers);
 }
 
+/* Returns true if a Python says that it finds no module kvstore. */
+static bool lacks_module(const char *python)
+{
+    enum { LACKS = 3 };
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp(python, python, "-c",
+               "from importlib.util import find_spec as f; exit(0 if f('kvstore') else 3)",
+               (char *)NULL);
+        _exit(EXIT_UNSUPPORTED); /* as the program will, which says so */
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == LACKS;
+}
+
+/* Shows a Python that lacks the module the one that was installed with this program, as make
+ * install PREFIX=… does in a folder where Python does not look. */
+static void show_module(const char *python)
+{
+    char self[4096], pattern[4096 + 64];
+    const char *before = getenv("PYTHONPATH");
+    glob_t found = {0};
+    buf path = {0};
+    if (launch_self(self, &(kv_err){0}))
+        return;
+    *strrchr(self, '/') = '\0';
+    snprintf(pattern, sizeof pattern, "%s/../lib/python3*/*-packages/kvstore", self);
+    if (glob(pattern, 0, NULL, &found) == 0 && lacks_module(python)) {
+        buf_printf(&path, "%s%s%s", before ? before : "", before && *before ? ":" : "",
+                   found.gl_pathv[0]);
+        if (!path.failed) {
+            *strrchr(buf_text(&path), '/') = '\0';
+            setenv("PYTHONPATH", buf_text(&path), 1);
+        }
+    }
+    globfree(&found);
+    buf_release(&path);
+}
+
 /* launch-rank WORD...: the words of a worker; behind --python they are those of python3. A server
  * runs `kvctl serve` instead. */
 int launch_rank(int argc, char **argv)
@@ -304,6 +345,9 @@ int launch_rank(int argc, char **argv)
                .beat_ms = read_beat_ms(),
                .elastic = getenv("KVSTORE_ELASTIC") != NULL};
     char *python = getenv("KVCTL_PYTHON"); /* as variables_take has left it */
+    python = python && *python ? python : python3;
+    if (w.python)
+        show_module(python);
     sigset_t watched;
     static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(&watched);
@@ -315,7 +359,7 @@ int launch_rank(int argc, char **argv)
     if (serves)
         argv = server;
     else if (w.python)
-        argv[0] = python && *python ? python : python3; /* it was "--python" */
+        argv[0] = python; /* it was "--python" */
     else
         *--argv = self; /* it was "launch-rank" */
     return w.signals < 0 ? EXIT_FAILED : run(&w, argv);

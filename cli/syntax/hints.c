@@ -255,7 +255,7 @@ bool hint_name(const char *name, kv_err *e)
         kv_err_hint(e, "%s", undo);
     else if (strcmp(name, "newaxis") == 0)
         kv_err_hint(e, "none is a new axis: x[:, none]");
-    else if (strcmp(name, "random") == 0) /* np.random.seed(3) */
+    else if (strcmp(name, "random") == 0)
         kv_err_hint(e, "%s", random);
     else if (strcmp(name, "int") == 0 || strcmp(name, "float") == 0 || strcmp(name, "bool") == 0)
         kv_err_hint(e, "`%s` is a function: %s(…); a dtype is a text: \"%s\"", name, name,
@@ -271,7 +271,7 @@ static const word_hint functions[] = {
     {"absolute", "abs(x)"}, {"add", "x + y"}, {"amax", "max(x)"}, {"amin", "min(x)"},
     {"asarray", "array(x)"}, {"assert_allclose", "assert allclose(a, b)"}, {"avg", "mean(x)"},
     {"cast", "x.astype(\"float16\")"}, {"cat", "concat(a, b) joins arrays"},
-    {"cbrt", "x ** (1 / 3)"}, {"count_nonzero", "sum(x != 0)"},
+    {"cbrt", "x ** (1 / 3)"}, {"choice", "x[randint(3, high=9)]"}, {"count_nonzero", "sum(x != 0)"},
     {"cross", "the vector product is not a function here"}, {"cuda", "x@gpu(0) is on a device"},
     {"divide", "x / y"}, {"einsum", "a @ b, sum(a * b, axis=0), transpose(a)"},
     {"expm1", "exp(x) - 1"}, {"fill", "x[:] = 0"}, {"filter", "[x for x in l if x > 0]"},

@@ -431,7 +431,7 @@ bool parse_is_new_name(const char *text)
 /* ---- Modules of MXNet ---- */
 
 static const char *const modules[] = {"mx",    "mxnet", "nd",     "ndarray", "np",
-                                      "numpy", "npx",   "sparse", "linalg"};
+                                      "numpy", "npx",   "sparse", "linalg", "random"};
 
 /* Modules whose names variables have, too: they are modules only before what they hold. */
 static const char *const class_modules[] = {"optimizer", "lr_scheduler", "contrib", "Optimizer"};

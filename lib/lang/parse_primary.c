@@ -213,6 +213,77 @@ static bool names_no_axis(parser *p, const ast *node)
     return true;
 }
 
+/* ---- Functions that have another name, or order of arguments, in MXNet and NumPy ---- */
+
+/* The function that is meant by a name behind a module. */
+static const char *name_of_module(const char *module, const char *text)
+{
+    static const struct {
+        const char *module, *theirs, *ours; /* the module is any where it is "" */
+    } names[] = {
+        {"optimizer", "create", "create_optimizer"}, /* `create` makes a store */
+        {"", "row_sparse_array", "row_sparse"},
+        {"", "random_uniform", "uniform"},
+        {"", "random_normal", "normal"},
+        {"", "random_randint", "randint"},
+        {"random", "rand", "uniform"},
+        {"random", "random", "uniform"},
+        {"random", "randn", "normal"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i].theirs) == 0 &&
+            (!*names[i].module || strcmp(module, names[i].module) == 0))
+            return names[i].ours;
+    return text;
+}
+
+/* row_sparse_array((data, ids), shape) has its first two arguments in a tuple. */
+static ast *spread_rows(parser *p, ast *node)
+{
+    ast_list args = {0};
+    const ast *pair = node->n ? node->kid[0] : NULL;
+    if (!pair || pair->kind != AST_TUPLE || pair->n != 2)
+        return node;
+    bool ok = parse_append(p, &args, pair->kid[0]) && parse_append(p, &args, pair->kid[1]);
+    for (uint32_t i = 1; i < node->n && ok; i++)
+        ok = parse_append(p, &args, node->kid[i]);
+    ast *made = ok ? parse_node_of(p, AST_CALL, node->pos, args.items, args.n) : NULL;
+    if (made)
+        made->u.text = node->u.text;
+    return made;
+}
+
+/* Random functions take the shape first here, and behind their two numbers there: arguments by
+ * position get their names, unless the shape is first there, too. randint(9) of NumPy has only its
+ * upper end. */
+static ast *name_numbers(parser *p, ast *node, bool shape_first)
+{
+    bool normal = strcmp(node->u.text, "normal") == 0, ends = strcmp(node->u.text, "randint") == 0;
+    const char *const names[] = {normal ? "loc" : "low", normal ? "scale" : "high", "shape",
+                                 "dtype", "ctx"};
+    if (!normal && !ends && strcmp(node->u.text, "uniform") != 0)
+        return node;
+    for (uint32_t i = 0, plain = 0; i < node->n; i++) {
+        ast *kid = node->kid[i];
+        if (kid->kind == AST_ARG) {
+            if (strcmp(kid->u.text, "size") == 0)
+                kid->u.text = "shape";
+        } else if (!shape_first && i == plain && plain < 5) {
+            ast *named = parse_node_of(p, AST_ARG, kid->pos, &kid, 1);
+            if (!named)
+                return NULL;
+            named->end = kid->end;
+            named->u.text = names[plain++];
+            node->kid[i] = named;
+        }
+        ends = ends && (node->kid[i]->kind != AST_ARG || strcmp(node->kid[i]->u.text, "high") != 0);
+    }
+    if (ends && node->n > 0 && node->kid[0]->kind == AST_ARG &&
+        strcmp(node->kid[0]->u.text, "low") == 0)
+        node->kid[0]->u.text = "high";
+    return node;
+}
+
 static ast *name(parser *p)
 {
     const char *module = NULL, *one;
@@ -237,9 +308,9 @@ static ast *name(parser *p)
     bool of_nd = module && strncmp(module, "nd", 2) == 0;
     if (of_nd && differs_in_nd(p, text, &t))
         return NULL;
-    /* MXNet has both names for it, and `create` alone makes a store */
-    if (module && strcmp(module, "optimizer") == 0 && strcmp(text, "create") == 0)
-        text = "create_optimizer";
+    const char *theirs = text;
+    if (module)
+        text = name_of_module(module, theirs);
     if (strcmp(text, "lambda") == 0 &&
         (parse_peek(p)->kind == TOK_NAME || parse_is_sign(p, SIGN1(':')))) {
         parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no lambda");
@@ -248,7 +319,14 @@ static ast *name(parser *p)
     }
     if (follows(p, '(')) {
         ast *node = call(p, text, t.pos, NULL);
-        return node && module && names_no_axis(p, node) ? NULL : node;
+        if (!node || !module)
+            return node;
+        bool of_random = strcmp(module, "random") == 0;
+        if (strcmp(theirs, "row_sparse_array") == 0)
+            return spread_rows(p, node);
+        if (of_random || strncmp(theirs, "random_", 7) == 0)
+            return name_numbers(p, node, of_random && text != theirs);
+        return names_no_axis(p, node) ? NULL : node;
     }
     if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {
         parse_fail(p, t.pos, t.end, KV_E_USAGE,

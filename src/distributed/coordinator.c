@@ -227,7 +227,7 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
     if (ready)
         server_reply_buf(w->rank, w->request, &reply, &e);
     if (ready && w->epoch > 0 && w->epoch == c->epoch && w->text != c->text)
-        runtime_log("rank %d sets another optimizer than rank 0, whose counts", w->rank);
+        runtime_log("rank %d sets another optimizer than rank 0: that of rank 0 is used", w->rank);
     buf_release(&reply);
     return ready;
 }

@@ -193,6 +193,8 @@ kvctl-other"
         run kvctl launch $words
         assert_equal "$status ${lines[0]}" "$code kvctl: $text"
     done
+    run kvctl launch -n 2 venv/bin/python job.py
+    assert_line " hint: KVCTL_PYTHON=venv/bin/python kvctl launch -n WORKERS --python FILE"
 }
 
 @test "launch: without mpirun" {

@@ -322,7 +322,7 @@ END
     assert_success
     assert_line '[0] [-2. -2.]'
     assert_line '[2] [-8. -8.]'
-    assert_line '[0] warning: rank 1 sets another optimizer than rank 0, whose counts'
-    assert_line '[0] warning: rank 2 sets another optimizer than rank 0, whose counts'
+    assert_line '[0] warning: rank 1 sets another optimizer than rank 0: that of rank 0 is used'
+    assert_line '[0] warning: rank 2 sets another optimizer than rank 0: that of rank 0 is used'
     [ "$(grep -c warning <<<"$output")" = 2 ]
 }

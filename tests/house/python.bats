@@ -84,12 +84,23 @@ print(len(mx.open("a.safetensors")), len(mx.checkpoint.diff("a.safetensors", "a.
 
 @test "install: the module finds the installed library" {
     needs_module
-    make_here PREFIX="$PWD/stage" install
+    run make_here PREFIX="$PWD/stage" install
+    assert_success
+    assert_line --regexp "^  Python does not look there by itself: export PYTHONPATH=$PWD/stage/lib/python3.*-packages\$"
     folder=$(/usr/bin/python3 "$top/scripts/wheel" --folder "$PWD/stage")
     run env PYTHONPATH="$folder" /usr/bin/python3 -c "$program; print(open('/proc/self/maps').read())"
     assert_success
     assert_output --partial "[-1. -1. -1.] $folder/kvstore/__init__.py"
     assert_output --partial "$PWD/stage/lib/libkvstore.so.0"
+    # launch shows it to a Python that has none, and to no other
+    if [ -e "$build/kvstore_mpi.so" ]; then
+        printf '%s\n' 'import kvstore, os, sys' 'print(kvstore.__file__, os.environ.get("PYTHONPATH"))' >job.py
+        mkdir -p own/kvstore && : >own/kvstore/__init__.py
+        run env -u PYTHONPATH KVCTL_PYTHON=/usr/bin/python3 stage/bin/kvctl launch -n 1 --python job.py
+        assert_line "[0] $folder/kvstore/__init__.py $PWD/stage/bin/../lib${folder#"$PWD/stage/lib"}"
+        run env PYTHONPATH="$PWD/own" KVCTL_PYTHON=/usr/bin/python3 stage/bin/kvctl launch -n 1 --python job.py
+        assert_line "[0] $PWD/own/kvstore/__init__.py $PWD/own"
+    fi
     make -s -C "$top" BUILD="$build" PREFIX="$PWD/stage" uninstall
     [ ! -e "$folder/kvstore" ]
 }

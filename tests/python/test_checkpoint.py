@@ -2,7 +2,9 @@
 import os
 import pathlib
 import pickle
+import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -10,7 +12,7 @@ import numpy as np
 
 import kvstore as mx
 from case import Case
-from kvstore import adopt, checkpoint
+from kvstore import adopt, checkpoint, tool
 
 
 class Checkpoints(Case):
@@ -149,6 +151,38 @@ class Checkpoints(Case):
         with self.assertRaisesRegex(AttributeError, "did you mean merge?"):
             checkpoint.merg
 
+    def test_patch_and_apply(self):
+        first, both, out = (os.path.join(self.folder.name, n) for n in ("1.patch", "all.patch", "out.safetensors"))
+        row = checkpoint.patch(self.a, pathlib.Path(self.b), out=first)
+        self.assertEqual([row[n] for n in ("changed", "new", "gone", "same", "elements")], [3, 0, 0, 1, 10])
+        second = os.path.join(self.folder.name, "2.patch")
+        checkpoint.patch([self.b, self.a], out=second)
+        checkpoint.patch(first, second, out=both, chain=True)
+        self.assertEqual(checkpoint.apply(first, self.a, out=pathlib.Path(out))["w"].tolist(), mx.open(self.b)["w"].tolist())
+        self.assertEqual(checkpoint.diff(out, self.b), [])
+        checkpoint.apply([both], self.a, out=out, force=True)
+        self.assertEqual(checkpoint.diff(out, self.a), [])
+        self.assertEqual(checkpoint.apply(first, out, in_place=True)["number"], 5)
+        self.assertEqual(checkpoint.diff(out, self.b), [])
+        self.assertIn("was made from", self.fails("assert", checkpoint.apply, first, self.b, out=out).text)
+        self.fails("usage", checkpoint.apply, first, self.a)
+
+    def test_every_command_on_checkpoints_is_a_function(self):
+        page = subprocess.run([tool.path(), "help", "checkpoints"], capture_output=True, text=True).stdout
+        commands = re.findall(r"^    (\w+) ", page.partition("## Commands")[2].partition("##")[0], re.M)
+        self.assertGreater(len(commands), 8)
+        # a store is saved by kv.save
+        self.assertEqual(set(commands) - {"save"} - set(checkpoint.__all__), set())
+
+    def test_a_module_shows_what_it_has(self):
+        for module in (mx.checkpoint, mx.nd, mx.nd.sparse, mx.random, mx.np, mx.npx, mx.kv, mx.optimizer, mx.lr_scheduler):
+            self.assertEqual(dir(module), sorted(module.__all__), module.__name__)
+            for name in module.__all__:
+                getattr(module, name)
+        self.assertEqual([n for n in dir(mx) if n in ("os", "sys", "atexit", "tool")], [])
+        for name in dir(mx):
+            getattr(mx, name)
+
     def test_errors(self):
         self.assertIn("No such file", str(self.fails("io", mx.open, os.path.join(self.folder.name, "none"))))
         e = self.fails("usage", checkpoint.merge, "averag", self.a, self.b, out=self.b)
@@ -160,7 +194,6 @@ class Checkpoints(Case):
 
     def test_without_the_tool(self):
         from unittest import mock
-        from kvstore import tool
         self.addCleanup(tool.path.cache_clear)
         other = os.path.join(os.path.dirname(self.a), "kvctl")
         with open(other, "w") as f:

@@ -30,6 +30,21 @@ def step(kv, key=0, by=1.0):
 
 
 class Constructors(Case):
+    def test_states_of_an_updater_as_bytes(self):
+        for dump in (False, True):
+            one = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=0.5))
+            v, w, g = mx.nd.ones(2), mx.nd.ones(2), mx.nd.array([1, 2])
+            one(0, g, w)
+            other = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=0.125 if dump else 0.5))
+            other.set_states(one.get_states(dump))
+            self.assertEqual([s.tolist() for s in other.states[0]], [s.tolist() for s in one.states[0]])
+            self.assertEqual(other.optimizer.lr, 0.5)
+            v[:] = w
+            one(0, g, w)
+            if dump:  # the number of updates is the optimizer's
+                other(0, g, v)
+                self.assertEqual(v.tolist(), w.tolist())
+
     def test_mxnets_parameters_in_its_order(self):
         self.assertEqual(opt.Adam(0.1, 0.8).beta1, 0.8)
         self.assertEqual(opt.Ftrl(0.5).lamda1, 0.5)

@@ -88,3 +88,7 @@ def __getattr__(name):
     if name in _ELSEWHERE:
         raise AttributeError(_elsewhere(name))
     raise nd._make.missing("kvstore", name, __all__, "its parts are " + ", ".join(__all__))
+
+
+def __dir__():
+    return [*__all__, "open", "opt", "device", "current_device", "base", "context", "__version__"]

@@ -182,6 +182,21 @@ def merge(rule: str, *models: Union[Path, list[Path]], out: Path, **options: Any
     return Checkpoint(out)
 
 
+def patch(*paths: Union[Path, list[Path]], out: Path, chain: bool = False) -> dict[str, int]:
+    """Writes a small file that turns the first of two checkpoints into the second; chain: the paths are patches, and it does
+    the work of all. Gives how many keys are changed, new, gone and the same, how many elements differ, and the bytes."""
+    return dict(_rows(tool.run("patch", *_paths(paths), "--out", _one(out), *tool.options({"chain": chain})))[0])
+
+
+def apply(*paths: Union[Path, list[Path]], out: Union[Path, None] = None, **options: Any) -> Checkpoint:
+    """Patches, one or several, over the checkpoint that they were made from, the last path. Writes the result to out, or
+    over the checkpoint where in_place is True, and gives it. A checkpoint that they were not made from is a KVError whose
+    code is assert."""
+    words = _paths(paths)
+    tool.run("apply", *words, *tool.options({"out": out and _one(out), **options}))
+    return Checkpoint(words[-1] if out is None else out)
+
+
 class Svg(str):
     """A picture; notebooks show it."""
 
@@ -210,8 +225,12 @@ def plot(*values: Any, kind: str = "line") -> Svg:
             return Svg(f.read())
 
 
-_FUNCTIONS = ["open", "ls", "diff", "hash", "stat", "check", "convert", "merge", "plot"]
+__all__ = ["open", "ls", "diff", "hash", "stat", "check", "convert", "merge", "patch", "apply", "plot", "Checkpoint", "Svg"]
 
 
 def __getattr__(name):
-    raise _make.missing("kvstore.checkpoint", name, _FUNCTIONS, f"it has {', '.join(_FUNCTIONS)}; kvctl has more commands: kvctl help checkpoints")
+    raise _make.missing("kvstore.checkpoint", name, __all__, f"it has {', '.join(__all__)}; kvctl has more commands: kvctl help checkpoints")
+
+
+def __dir__():
+    return __all__

@@ -16,3 +16,7 @@ def num_workers() -> int:
 
 
 __all__ = ["KVStore", "KVStoreBase", "TestStore", "Horovod", "BytePS", "KVError", "create", "load", "rank", "num_workers", "register"]
+
+
+def __dir__():
+    return __all__

@@ -280,3 +280,10 @@ class CosineScheduler(_Falling):
 
     def _curve(self, fall, done):
         return fall * (1 + math.cos(math.pi * done / self.max_steps)) / 2
+
+
+__all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]
+
+
+def __dir__():
+    return __all__

@@ -14,3 +14,7 @@ __all__ = ["NDArray", "RowSparseNDArray", "row_sparse_array", "sparse", "waitall
 
 def __getattr__(name):
     raise _make.missing("kvstore.nd", name, __all__, "NumPy's functions work on its arrays, too")
+
+
+def __dir__():
+    return __all__

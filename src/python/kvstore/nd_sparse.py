@@ -1,6 +1,7 @@
 """mx.nd.sparse: row_sparse arrays. The store has no csr ones."""
 import numpy
 
+from . import _make
 from .adopt import dtype_name
 from .array import NDArray, RowSparseNDArray, copy_of, plain, row_sparse
 from .errors import KVError
@@ -40,3 +41,11 @@ def retain(data, indices):
 
 
 __all__ = ["RowSparseNDArray", "row_sparse_array", "zeros", "array", "retain"]
+
+
+def __dir__():
+    return __all__
+
+
+def __getattr__(name):
+    raise _make.missing("kvstore.nd.sparse", name, __all__, f"it has {', '.join(__all__)}; the store has no csr arrays")

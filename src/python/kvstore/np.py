@@ -10,3 +10,7 @@ __all__ = ["ndarray", "random", *_make.functions(ndarray)]
 
 def __getattr__(name):
     raise _make.missing("kvstore.np", name, __all__, f"it makes arrays ({', '.join(__all__[2:])}), on which NumPy's functions work")
+
+
+def __dir__():
+    return __all__

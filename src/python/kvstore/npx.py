@@ -12,3 +12,7 @@ def reset_np():
 
 
 __all__ = ["set_np", "reset_np", "waitall", "cpu", "gpu", "cpu_pinned", "current_context", "num_gpus"]
+
+
+def __dir__():
+    return __all__

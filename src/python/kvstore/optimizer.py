@@ -7,6 +7,7 @@ its rule.
 import difflib
 import json
 import os
+import pickle
 import re
 import tempfile
 import warnings
@@ -491,6 +492,18 @@ class Updater:
             self.states[index] = self.optimizer.create_state(index, weight)
         self.optimizer.update(index, weight, grad, self.states[index])
 
+    def get_states(self, dump_optimizer=False):
+        """The states as bytes, a pickle; dump_optimizer: the optimizer, too."""
+        return pickle.dumps((self.states, self.optimizer) if dump_optimizer else self.states)
+
+    def set_states(self, states):
+        """Goes on from the bytes of get_states. A pickle is a program: only those of a source that is trusted."""
+        loaded = pickle.loads(states)
+        if isinstance(loaded, tuple):
+            self.states, self.optimizer = loaded
+        else:
+            self.states = loaded
+
 
 def get_updater(optimizer):
     """A function(index, grad, weight) that makes steps of an optimizer."""
@@ -551,3 +564,7 @@ def create(name, **params):
 
 
 __all__ = ["Optimizer", "Updater", "create", "get_updater", "ccSGD", *_OWN]
+
+
+def __dir__():
+    return __all__

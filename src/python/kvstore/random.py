@@ -2,6 +2,7 @@
 (Philox), which begins from the system; a seed gives the same numbers on every rank. They are not those of MXNet."""
 import numpy
 
+from . import _make
 from .adopt import dtype_name
 from .array import NDArray, convert, of, plain
 from .context import current, pair
@@ -117,3 +118,14 @@ class np:
     def rand(*size):
         """Numbers from 0 up to, not including, 1, the shape first."""
         return uniform(0, 1, size).as_np_ndarray()
+
+
+__all__ = ["seed", "uniform", "normal", "randn", "randint", "exponential", "poisson", "gamma", "shuffle", "multinomial"]
+
+
+def __dir__():
+    return __all__
+
+
+def __getattr__(name):
+    raise _make.missing("kvstore.random", name, __all__, f"it has {', '.join(__all__)}")
