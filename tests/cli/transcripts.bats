@@ -2,6 +2,8 @@
 
 load help
 
+bats_require_minimum_version 1.5.0
+
 @test "verify: a page that holds says nothing" {
     printf 'kv> print 1 + 1\n2\n' >page
     run kvctl --verify page
