@@ -468,7 +468,7 @@ const command command_table[] = {
      .see = "write"},
     {"plot",
      {{ARG_VALUES, "EXPR...", false}},
-     {FLAG("heat"), FLAG("hist"), FLAG("log"), {"title", OPTION_WORD, "T"},
+     {FLAG("heat"), FLAG("hist"), FLAG("histogram"), FLAG("log"), {"title", OPTION_WORD, "T"},
       {"xlabel", OPTION_WORD, "T"}, {"ylabel", OPTION_WORD, "T"}, {"bins", OPTION_INT, "N"}},
      COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS,
      cmd_plot,

@@ -159,6 +159,7 @@ typedef struct verifier {
     const char *at, *end; /* the rest of the page */
     int line;             /* the number of the line at `at` */
     bool fences;          /* the page has some */
+    bool python;          /* its prompts are those of Python, `>>> ` */
     char fence;           /* the character of the one that is open, or 0 */
     size_t fence_length;
     size_t indent; /* blanks in front of it */
@@ -191,8 +192,21 @@ static size_t indentation(const verifier *v)
 
 static size_t prompt_here(const verifier *v, bool more)
 {
-    size_t skip = indentation(v);
-    return lex_prompt(v->at + skip, line_length(v) - skip, more);
+    size_t skip = indentation(v), n = line_length(v) - skip;
+    return v->python ? lex_python_prompt(v->at + skip, n, more) : lex_prompt(v->at + skip, n, more);
+}
+
+/* Returns true if no line has a prompt of kvctl. Where one has, `>>> ` is a prompt of Python, in a
+ * fence for python3. */
+static bool is_python_page(const char *text, size_t n)
+{
+    bool found = false;
+    for (size_t line; n > 0 && !found; text += line, n -= line) {
+        line = line_bytes(text, n);
+        size_t skip = blanks_at(text, line);
+        found = lex_prompt(text + skip, line - skip, false) > 0;
+    }
+    return !found;
 }
 
 /* Goes past a line, which the updated page keeps. */
@@ -479,8 +493,8 @@ static int write_back(const char *path, const buf *text, kv_err *e)
 static int verdict(const verifier *v, bool update, kv_err *e)
 {
     if (v->entries == 0)
-        return kv_err_set(e, KV_E_EXPECT, "%s holds no line that begins with `kv> `%s", v->path,
-                          v->fences ? " between its fences" : "");
+        return kv_err_set(e, KV_E_EXPECT, "%s holds no line that begins with `kv> ` or `>>> `%s",
+                          v->path, v->fences ? " between its fences" : "");
     if (update) {
         session_note(v->s, "%s: %d of %d entries changed", v->path, v->wrong, v->entries);
         return v->wrong > 0 ? write_back(v->path, &v->updated, e) : KV_OK;
@@ -501,6 +515,7 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
         return rc;
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
     v.fences = has_fences(text, n);
+    v.python = is_python_page(text, n);
     s->out.remembers = true;
     while (v.at < v.end && rc == KV_OK) {
         if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))

@@ -204,7 +204,7 @@ static int other_kind(const state *st, const char *title, kv_err *e)
     *e = (kv_err){0};
     kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
     return kv_err_hint(
-               e, strpbrk(st->path, " \"'") ? "@\"%s\" reads its array" : "@%s reads its array",
+               e, strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
                st->path),
            KV_E_FORMAT;
 }

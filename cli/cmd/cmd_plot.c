@@ -248,7 +248,8 @@ static void note_gaps(session *s, const plot *p)
 int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *values = call->kid[0], *to = command_redirect_of(call, false);
-    bool heat = command_option_of(call, "heat"), hist = command_option_of(call, "hist");
+    bool heat = command_option_of(call, "heat");
+    bool hist = command_option_of(call, "hist") || command_option_of(call, "histogram");
     plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");

@@ -178,7 +178,12 @@ static int eval_args(session *s, const ast *node, value_stack *l, const char **n
         const ast *arg = node->kid[i];
         value v;
         names[i] = arg->kind == AST_ARG ? arg->u.text : NULL;
-        int rc = eval(s, arg->kind == AST_ARG ? arg->kid[0] : arg, &v, e);
+        arg = arg->kind == AST_ARG ? arg->kid[0] : arg;
+        int rc = eval(s, arg, &v, e);
+        if (rc == KV_E_NAME && function_is_dtype_word(arg)) { /* astype(f16) */
+            *e = (kv_err){0};
+            rc = value_text(&v, arg->u.text, e);
+        }
         if (rc || (rc = value_stack_add(l, v, e)))
             return rc;
     }

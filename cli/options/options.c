@@ -51,6 +51,9 @@ static int check_script(const char *path, kv_err *e)
     if (!store && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "\"%s\" is a file of arrays, not a script", path);
+    if (strpbrk(path, " @'\"$#")) /* a name that needs quotes, of the shell or of the language */
+        return kv_err_hint(e, "kvctl ls FILE lists its keys, kvctl stat FILE their numbers"),
+               KV_E_USAGE;
     if (store || kind == FILE_SAFETENSORS)
         return kv_err_hint(e, "kvctl -s %s -c info lists them", path), KV_E_USAGE;
     return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path), KV_E_USAGE;
@@ -172,7 +175,8 @@ static const shell_option own_options[] = {
      COUNT(gpus, 0, 65536)},
     {0, "type", "TYPE", "type of a store that is used before create (local)", TEXT(type)},
     {0, "format", "F", "numpy, repr, legacy, mxnet, csv, raw or json", TEXT(format)},
-    {0, "verify", "FILE", "run the `kv> ` lines of a page, compare what follows", TEXTS(verify)},
+    {0, "verify", "FILE", "run the `kv> ` or `>>> ` lines of a page, compare what follows",
+     TEXTS(verify)},
     {0, "update", NULL, "with --verify: rewrite the page with what comes out", FLAG(update)},
     {0, "record", "FILE", "write a transcript that --verify accepts", TEXT(record)},
     {0, "trace", NULL, "print each command to stderr before it runs", FLAG(trace)},
@@ -326,6 +330,11 @@ static int neither(const char *word, kv_err *e)
     if (strstr(" cat dump inspect keys show ", word) && *word != ' ')
         return kv_err_hint(e, "kvctl ls FILE lists the keys, kvctl stat FILE their numbers"),
                KV_E_USAGE;
+    if (strcmp(word, "hist") == 0 || strcmp(word, "histogram") == 0)
+        return kv_err_hint(e, "kvctl plot --hist @FILE draws how many of its values lie where"),
+               KV_E_USAGE;
+    if (*word == '@' && !strpbrk(word + 1, " @'\"$#"))
+        return kv_err_hint(e, "kvctl -c 'print %s' shows a file", word), KV_E_USAGE;
     if (strcmp(word, "undo") == 0 && hint_name(word, e))
         return KV_E_USAGE;
     if (is_process_word(word, strlen(word)))

@@ -423,7 +423,9 @@ static int read_names(names *n, const ast *node)
             return rc;
     }
     for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        if (!is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
+        if (!((node->kind == AST_CALL || node->kind == AST_ARG) &&
+              function_is_dtype_word(node->kid[i])) &&
+            !is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
             rc = read_names(n, node->kid[i]);
     return rc;
 }

@@ -432,6 +432,12 @@ int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e)
     return kv_dtype_parse(out, v.u.text, e);
 }
 
+bool function_is_dtype_word(const ast *arg)
+{
+    kv_dtype dtype;
+    return arg && arg->kind == AST_NAME && kv_dtype_parse(&dtype, arg->u.text, NULL) == KV_OK;
+}
+
 int function_ctx(value v, kv_ctx *out, kv_err *e)
 {
     *out = (kv_ctx){KV_CPU, 0};

@@ -92,6 +92,9 @@ int function_integers(const value *v, int64_t n, const char *what, int *count,
 int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e);
 /* dtype from a text such as "float16", the default when v is none. */
 int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e);
+/* Returns true if an argument is a word that names a dtype, float16 or f16. A variable of that name
+ * goes first. */
+bool function_is_dtype_word(const struct ast *arg);
 /* cpu(0) when v is none. Error: dtype when v is no context. */
 int function_ctx(value v, kv_ctx *out, kv_err *e);
 /* A whole number; also that of an array of one element. Errors: dtype, value. `what` names it in

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/kv_dtype.h"
 #include "base/suggest.h"
 #include "lang/lex.h"
 #include "syntax/parse_statement.h"
@@ -69,6 +68,8 @@ void hint_variable(const source *src, const ast *call,
 static const word_hint shell_hints[] = {
     {"cd", "kvctl stays in its folder; !cd DIR && COMMAND runs one in another"},
     {"dump", "ls FILE lists the keys of a file, stat FILE their numbers"},
+    {"hist", "plot --hist @FILE draws how many of its values lie where"},
+    {"histogram", "plot --hist @FILE draws how many of its values lie where"},
     {"inspect", "ls FILE lists the keys of a file, stat FILE their numbers"},
     {"man", "help COMMAND is the page of a command"},
     {"nvidia", "!nvidia-smi runs it in a shell, and doctor says which GPUs can be used"},
@@ -245,14 +246,17 @@ static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
                              "randint((2, 3), high=9) and permutation(9) draw random numbers; "
                              "seed=N repeats them, and kvctl --seed N all of a session";
 
+static const char hist[] = "plot --hist x draws one; sum(x > 1) counts";
+
 static const char undo[] = "rollback takes back all since begin, or since -s opened its file; "
                            "without both nothing is kept to go back to";
 
 bool hint_name(const char *name, kv_err *e)
 {
-    kv_dtype dtype;
     if (strcmp(name, "undo") == 0)
         kv_err_hint(e, "%s", undo);
+    else if (strcmp(name, "hist") == 0 || strcmp(name, "histogram") == 0)
+        kv_err_hint(e, "%s", hist);
     else if (strcmp(name, "newaxis") == 0)
         kv_err_hint(e, "none is a new axis: x[:, none]");
     else if (strcmp(name, "random") == 0)
@@ -260,8 +264,6 @@ bool hint_name(const char *name, kv_err *e)
     else if (strcmp(name, "int") == 0 || strcmp(name, "float") == 0 || strcmp(name, "bool") == 0)
         kv_err_hint(e, "`%s` is a function: %s(…); a dtype is a text: \"%s\"", name, name,
                     *name == 'i' ? "int64" : *name == 'f' ? "float32" : name);
-    else if (kv_dtype_parse(&dtype, name, &(kv_err){0}) == KV_OK)
-        kv_err_hint(e, "a dtype is a text: \"%s\"", name);
     else
         return hint_module(name, e);
     return true;
@@ -276,7 +278,8 @@ static const word_hint functions[] = {
     {"divide", "x / y"}, {"einsum", "a @ b, sum(a * b, axis=0), transpose(a)"},
     {"expm1", "exp(x) - 1"}, {"fill", "x[:] = 0"}, {"filter", "[x for x in l if x > 0]"},
     {"genfromtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
-    {"histogram", "plot x --hist draws one; sum(x > 1) counts"},
+    {"hist", hist},
+    {"histogram", hist},
     {"input", "args holds the words behind the script's name; @- reads stdin"},
     {"inv", "linear algebra ends at a @ b and norm(x) here"},
     {"isclose", "abs(a - b) <= 1e-8 + 1e-5 * abs(b)"},
@@ -290,7 +293,12 @@ static const word_hint functions[] = {
     {"matmul", "a @ b, or dot(a, b)"},
     {"meshgrid", "reshape(y, (3, 1)) + x: axes of size 1 are repeated; broadcast_to(x, (3, 2))"},
     {"mod", "x % y"}, {"multiply", "x * y"}, {"nan_to_num", "where(isnan(x), 0, x)"},
-    {"nanmean", "mean(x[isfinite(x)])"}, {"nansum", "sum(where(isnan(x), 0, x))"},
+    {"nanmax", "max(where(isnan(x), -inf, x)); with axis=0 too"},
+    {"nanmean", "mean(x[isnan(x) == 0]); by an axis sum(where(isnan(x), 0, x), axis=0) / "
+                "sum(isnan(x) == 0, axis=0)"},
+    {"nanmin", "min(where(isnan(x), inf, x)); with axis=0 too"},
+    {"nanstd", "std(x[isnan(x) == 0]); [std(c[isnan(c) == 0]) for c in x.T] of the columns"},
+    {"nansum", "sum(where(isnan(x), 0, x)); with axis=0 too"},
     {"numpy", "an array is NumPy's kind already: leave it out"},
     {"open", "load(\"a.csv\") reads a file; a > a.csv writes one"}, {"permute", "transpose(x)"},
     {"pow", "x ** y"}, {"power", "x ** y"}, {"rand", random}, {"randn", random}, {"random", random},

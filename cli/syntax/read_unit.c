@@ -216,8 +216,22 @@ static void hint_file(checker *c, const ast *node)
         begin--;
     if (*begin == '.')
         return; /* of a call or an index */
-    if (file_kind_of(path) != FILE_UNKNOWN || file_is_checkpoint(path))
-        kv_err_hint(c->e, "`@` reads a file: @%.*s", (int)(end - begin), begin);
+    if (file_kind_of(path) == FILE_UNKNOWN && !file_is_checkpoint(path))
+        return;
+    bool at = *begin == '@'; /* behind a value it is a product or a device */
+    const char *before = begin;
+    while (before > text && before[-1] == ' ')
+        before--;
+    begin += at;
+    int n = (int)(end - begin);
+    if ((before - text >= 4 && memcmp(before - 4, "hist", 4) == 0) ||
+        (before - text >= 9 && memcmp(before - 9, "histogram", 9) == 0))
+        kv_err_hint(c->e, "plot --hist @%.*s", n, begin);
+    else if (at)
+        kv_err_hint(c->e, "print @%.*s shows the file; a @ (@%.*s) multiplies by it", n, begin, n,
+                    begin);
+    else
+        kv_err_hint(c->e, "`@` reads a file: @%.*s", n, begin);
 }
 
 static bool is_variable(void *arg, const char *name)

@@ -36,7 +36,8 @@ typedef enum kv_dtype {
 const char *kv_dtype_name(kv_dtype dtype);          /* "float32" */
 int64_t kv_dtype_bytes(kv_dtype dtype);             /* of one element */
 bool kv_dtype_is_float(kv_dtype dtype);
-int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e); /* error: dtype */
+/* Of its name, or of a short one, f32 and bf16, of any case. Error: dtype. */
+int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e);
 
 #ifdef __cplusplus
 }

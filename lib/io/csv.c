@@ -83,9 +83,10 @@ typedef struct reader {
     csv_labels *labels; /* of each chosen column, where some are texts */
     bool keeps_empty;   /* a text may be missing */
     bool marked, emptied; /* a cell was one of missing=; one was empty, and is filled */
-    buf number;         /* a number in the usual notation */
-    int64_t semicolons; /* in the first line, less commas */
-    bool other_notation; /* the first row has a number in another notation */
+    buf number;           /* a number in the usual notation */
+    int64_t semicolons;   /* in the first line, less commas */
+    bool comma_points;    /* 1,5;2 stands in the first lines */
+    bool other_notation;  /* the first row has a number in another notation */
 } reader;
 
 #define PLACE_TEXT 512
@@ -120,6 +121,9 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
     place(text, r, r->line, r->col);
     if (n == 0) {
         kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
+        if (kv_dtype_is_float(r->dtype))
+            csv_hint_load(r->given, r->path, e, "missing=nan",
+                          " reads it as nan; missing=0 fills it");
         return csv_hint_load(r->given, r->path, e, "missing=0", " fills it"), KV_E_FORMAT;
     }
     if (memchr(cell, '\0', n))
@@ -203,11 +207,12 @@ static void hint_sign(const reader *r)
                   (char[]){'s', 'e', 'p', '=', '"', r->sign, '"', '\0'}, "");
 }
 
-/* Hints at another separator, if the first line has more semicolons than commas. */
+/* Hints at another separator, if semicolons seem to part the cells. */
 static void hint_separator(reader *r)
 {
-    if (r->semicolons > 0 && r->o.separator == ',')
-        csv_hint_load(r->given, r->path, r->e, "sep=\";\"", "");
+    if ((r->semicolons > 0 || r->comma_points) && r->o.separator == ',')
+        csv_hint_load(r->given, r->path, r->e,
+                      r->comma_points ? "sep=\";\", decimal=\",\"" : "sep=\";\"", "");
 }
 
 /* Hints at what makes codes of column i of texts, and at the columns of numbers, if there are. */
@@ -252,9 +257,9 @@ static int word_error(reader *r)
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
     hint_comment(r, r->e);
+    hint_separator(r);
     if (r->semicolons <= 0 && r->sign)
         hint_sign(r);
-    hint_separator(r);
     if (r->stands_for_none)
         csv_hint_load(r->given, r->path, r->e, "missing=nan", " reads it as nan");
     if (r->notation)
@@ -804,6 +809,8 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
         at += read_first_line(r, text + at, n - at);
     for (size_t i = at; first && i < n && text[i] != '\n'; i++)
         r->semicolons += (text[i] == ';') - (text[i] == ',');
+    if (first)
+        r->comma_points = csv_has_comma_points(text + at, n - at);
     while (at < n && !r->rc) {
         size_t size = n - at < PIECE ? n - at : PIECE, cell = csv_get_buffer_size(&r->parser);
         /* libcsv grows its buffer by this much: by its own size, or a cell of n bytes would be
@@ -824,6 +831,8 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
             else
                 r->rc = kv_err_set(r->e, KV_E_MEMORY, "%s: out of memory for a cell",
                                    place(where, r, r->line, r->col + 1));
+            if (r->rc == KV_E_FORMAT)
+                hint_separator(r); /* "a";"b" */
         }
         at += size;
     }

@@ -1,6 +1,7 @@
 /* Texts and their numbers, and numbers in another notation. */
 #include "io/csv_cell.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,6 +255,25 @@ static void add_missing(buf *b, const csv_options *o)
     for (int64_t i = 0; o->missing && i < o->nmissing; i++)
         buf_printf(b, "%s\"%s\"", i ? ", " : "[", o->missing[i]);
     buf_add(b, o->missing ? o->nmissing ? "]" : "[]" : "");
+}
+
+bool csv_has_comma_points(const char *text, size_t n)
+{
+    bool found = false;
+    for (int line = 0; line < 2 && !found; line++) {
+        bool parted = false, comma = false;
+        size_t i = 0;
+        for (; i < n && text[i] != '\n'; i++) {
+            parted |= text[i] == ';';
+            comma |= text[i] == ',' && i > 0 && i + 1 < n && isdigit((unsigned char)text[i - 1]) &&
+                     isdigit((unsigned char)text[i + 1]);
+        }
+        found = parted && comma;
+        i += i < n;
+        text += i;
+        n -= i;
+    }
+    return found;
 }
 
 void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const char *more,

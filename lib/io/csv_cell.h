@@ -62,6 +62,9 @@ void csv_hint_column(buf *list, const char *name, size_t n, int64_t number);
 /* Adds the columns of o whose texts become codes, or columns of 0 and 1. */
 void csv_hint_text_columns(buf *list, const csv_options *o, bool onehot);
 
+/* Returns true if one of the first two lines of n bytes has both `;` and a comma between digits. */
+bool csv_has_comma_points(const char *text, size_t n);
+
 /* Adds the hint `load("PATH", OPTIONS, MORE)BEHIND` to e. OPTIONS are the given ones (NULL: there
  * are none) without the one that MORE sets. */
 void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const char *more,

@@ -364,6 +364,33 @@ static uint32_t tensor_end(const parser *p, uint32_t pos)
     return pos;
 }
 
+/* The name of a tensor at pos, behind `@path#` from `from` on; in quotes when it has other signs.
+ */
+static ast *tensor_name(parser *p, uint32_t from, uint32_t pos)
+{
+    uint32_t end = tensor_end(p, pos);
+    char c = parse_char(p, end);
+    if (end == pos && (c == '"' || c == '\'')) {
+        parse_seek(p, pos);
+        ast *quoted = parse_quoted(p);
+        if (!quoted || quoted->kind == AST_TEXT)
+            return quoted;
+    }
+    if (end == pos) /* also before $NAME: load(FILE, name=NAME) takes any text */
+        return parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
+    if (c == '#') {
+        const char *text = p->lx.src->text + pos;
+        parse_fail(p, end, end + 1, KV_E_SYNTAX, "the name of a tensor with `#` stands in quotes");
+        return kv_err_hint(p->e, "%.*s\"%.*s\"", (int)(pos - from), p->lx.src->text + from,
+                           (int)strcspn(text, " \t\n\"',;()[]{}"), text),
+               NULL;
+    }
+    ast *node = parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end);
+    if (node)
+        parse_seek(p, end);
+    return node;
+}
+
 /* @path, with #name behind it for one tensor of a file that holds several. */
 static ast *file(parser *p)
 {
@@ -373,12 +400,8 @@ static ast *file(parser *p)
     if (!(kids[0] = parse_path(p)))
         return NULL;
     if (parse_char(p, p->last) == '#') {
-        uint32_t pos = p->last + 1, end = tensor_end(p, pos);
-        if (end == pos)
-            return parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
-        if (!(kids[1] = parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end)))
+        if (!(kids[1] = tensor_name(p, sign.pos, p->last + 1)))
             return NULL;
-        parse_seek(p, end);
         n = 2;
     }
     ast *node = parse_node_of(p, AST_FILE, sign.pos, kids, n);

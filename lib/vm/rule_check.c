@@ -16,6 +16,7 @@ typedef struct checker {
     bool rows;             /* behind `rows present`, on some path */
     bool late;             /* in a block of which it is known late whether it runs */
     const ast *late_skip;  /* a `skip` there, or NULL */
+    const char *sets;      /* the name that the statement gives a value, or NULL */
     const ast *kept_early; /* what a state is given that such a `skip` could not undo, or NULL */
     kv_err *e;
 } checker;
@@ -34,6 +35,11 @@ static int has_no_value(checker *c, const ast *node)
     if (c->rule->is_def)
         kv_err_hint(c->e,
                     "give it one above; `state shared %s = 0` keeps a number from update to update",
+                    name);
+    if (!c->rule->is_merge && c->sets && strcmp(c->sets, name) == 0)
+        kv_err_hint(c->e,
+                    "`state %s` above makes it an array that stays from update to update, "
+                    "of zeros at first",
                     name);
     return kv_err_hint(c->e, "give it one above, on every path that leads here"), KV_E_USAGE;
 }
@@ -271,14 +277,20 @@ static int check_late(checker *c, const ast *node, const char *what)
 
 static int check_set(checker *c, const ast *node)
 {
+    c->sets = node->u.text;
     int rc = check_whole(c, node->kid[0]);
+    c->sets = NULL;
     if (rc)
         return rc;
     rule_name *n = rule_env_find(&c->env, node->u.text);
     if (n->kind == RULE_NAME_PARAM)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is a parameter and keeps its value", n->text);
-    if (n->kind == RULE_NAME_GIVEN)
-        return REFUSE(c, node, KV_E_USAGE, "`%s` is given and keeps its value", n->text);
+    if (n->kind == RULE_NAME_GIVEN) {
+        REFUSE(c, node, KV_E_USAGE, "`%s` is given and keeps its value", n->text);
+        if (!c->rule->is_merge && strcmp(n->text, "t") == 0)
+            kv_err_hint(c->e, "it counts the updates of the key already, with this one");
+        return KV_E_USAGE;
+    }
     if (n->kind == RULE_NAME_STATE && !n->known)
         return has_no_value(c, node);
     bool number = n->kind == RULE_NAME_STATE && !n->element;

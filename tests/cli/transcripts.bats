@@ -2,6 +2,8 @@
 
 load help
 
+bats_require_minimum_version 1.5.0
+
 @test "verify: a page that holds says nothing" {
     printf 'kv> print 1 + 1\n2\n' >page
     run kvctl --verify page
@@ -149,6 +151,31 @@ END
     assert_line --partial "1 of 2 entries of two prints something else"
 }
 
+@test "verify: a page with prompts of Python, unless kvctl has some of its own there" {
+    cat >page.md <<'END'
+```
+>>> a = 1 + 1
+>>> for i in range(2):
+...     print(a + i)
+2
+3
+>>> a
+2
+```
+END
+    run -0 kvctl --verify page.md
+    assert_output ""
+    sed 's/^3$/4/' page.md >wrong.md
+    run -1 kvctl --verify wrong.md
+    assert_line --index 0 "wrong.md:3: the output differs (- the page, + this run)"
+    assert_line --partial "1 of 3 entries"
+    run -0 kvctl --verify wrong.md --update
+    assert_equal "$(cat wrong.md)" "$(cat page.md)"
+    printf '```\nkv> print 1\n1\n```\n\n```python\n>>> import sys\n```\n' >both.md
+    run -0 kvctl --verify both.md
+    assert_output ""
+}
+
 @test "verify: what is no page" {
     run kvctl --verify missing
     assert_failure 5
@@ -156,11 +183,11 @@ END
     echo text >none
     run kvctl --verify none
     assert_failure 1
-    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> `'
+    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> `'
     printf 'kv> print 1\n1\n```\ntext\n```\n' >none
     run kvctl --verify none
     assert_failure 1
-    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` between its fences'
+    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> ` between its fences'
     run kvctl --verify none -c 'print 1'
     assert_failure 2
     assert_output "kvctl: error[usage]: --verify and commands to run do not go together"

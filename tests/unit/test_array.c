@@ -84,6 +84,10 @@ TEST(array_dtypes)
     CHECK_TEXT(kv_dtype_name(d), name);                                                            \
     CHECK_INT(kv_dtype_bytes(d), bytes);
     KV_DTYPE_MAP(CHECK_DTYPE)
+    CHECK_OK(kv_dtype_parse(&d, "bf16", &e));
+    CHECK_INT(d, KV_BFLOAT16);
+    CHECK_OK(kv_dtype_parse(&d, "I64", &e));
+    CHECK_INT(d, KV_INT64);
     CHECK_ERR(kv_dtype_parse(&d, "float", &e), KV_E_DTYPE, "there is no dtype \"float\"");
     static const char *const others[][2] = {{"torch.float16", "did you mean float16?"},
                                             {"np.half", "did you mean float16?"}};

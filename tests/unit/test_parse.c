@@ -480,6 +480,8 @@ TEST(parse_errors_of_files)
         {"@*", KV_E_SYNTAX, "1:2-3", "`*` stands where a file name is needed", NULL},
         {"@\n", KV_E_SYNTAX, "1:2-3", "the statement ends where a file name is needed", NULL},
         {"@a.st#", KV_E_SYNTAX, "1:6-7", "`#` needs the name of a tensor", NULL},
+        {"@a.st#x#y", KV_E_SYNTAX, "1:8-9", "the name of a tensor with `#` stands in quotes",
+         "@a.st#\"x#y\""},
         {"@\"a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL},
         {"@(a", KV_E_SYNTAX, "1:2-3", "the `(` that opens here is not closed", NULL},
         {"@$", KV_E_SYNTAX, "1:2-3", "`$` needs the name of a variable", NULL},

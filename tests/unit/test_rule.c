@@ -84,6 +84,10 @@ TEST(rule_check_names)
     CHECK_TEXT(refusal("{ stored += a; a = 1 }"),
                "1:13-14 usage: `a` has no value here (give it one above, on every path that leads "
                "here)");
+    CHECK_TEXT(refusal("{ m = 0.9 * m + input; stored -= m }"),
+               "1:13-14 usage: `m` has no value here (`state m` above makes it an array that stays "
+               "from update to update, of zeros at first)");
+    CHECK_TEXT(refusal("{ state m; m = 0.9 * m + input; stored -= m }"), "");
     CHECK_TEXT(refusal("{ stored += lr * input }"), "");
 }
 
@@ -160,6 +164,9 @@ TEST(rule_check_writes)
                "1:1-14 usage: the rule never writes `stored` (for example: stored += input)");
     CHECK_TEXT(refusal("{ input = 1; stored += input }"),
                "1:3-12 usage: `input` is given and keeps its value");
+    CHECK_TEXT(refusal("{ t += 1; stored += input }"),
+               "1:3-9 usage: `t` is given and keeps its value (it counts the updates of the key "
+               "already, with this one)");
     CHECK_TEXT(refusal("updater s(f = 1) { f += 1; stored += input }"),
                "1:20-26 usage: `f` is a parameter and keeps its value");
 }
