@@ -4,7 +4,8 @@
  * block by block, one instruction after the other, they do not.
  *
  * The statements are those that GPUs get (prog_text.h); cuda/rule_element.cuh has the same names.
- * A loop is compiled for what the processor can do, as kernels are.
+ * A loop is compiled for what the processor can do, as kernels are; on x86-64 not for those without
+ * AVX2, which run its program block by block.
  */
 #pragma once
 
@@ -70,23 +71,14 @@ static inline float kv_t_f32_of_kv_t_bf16(kv_u16 code)
 #else
 #define LOOP_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
 #endif
-#define LOOP_WIDER(one, name, ...)                                                                 \
+#define LOOP_EACH(one, name, ...)                                                                  \
     one(name##_avx2, __attribute__((target("avx2"))), __VA_ARGS__)                                 \
         one(name##_avx512, __attribute__((target(LOOP_AVX512))), __VA_ARGS__)
-#define LOOP_EACH(one, name, ...)                                                                  \
-    one(name##_plain, , __VA_ARGS__) LOOP_WIDER(one, name, __VA_ARGS__)
-#define LOOP_RUN(name)      name##_plain, name##_avx2, name##_avx512
-#define LOOP_RUN_WIDE(name) NULL, name##_avx2, name##_avx512
+#define LOOP_ENTRY(name, hash, adds) {hash, {NULL, name##_avx2, name##_avx512}, adds},
 #else
-#define LOOP_EACH(one, name, ...) one(name##_plain, , __VA_ARGS__)
-#define LOOP_WIDER                LOOP_EACH
-#define LOOP_RUN(name)            name##_plain
-#define LOOP_RUN_WIDE             LOOP_RUN
+#define LOOP_EACH(one, name, ...)    one(name##_plain, , __VA_ARGS__)
+#define LOOP_ENTRY(name, hash, adds) {hash, {name##_plain}, adds},
 #endif
 
-#define LOOP(name, ...)             LOOP_EACH(LOOP_FOR, name, __VA_ARGS__)
-#define LOOP_SUM(name, ...)         LOOP_EACH(LOOP_SUM_FOR, name, __VA_ARGS__)
-#define LOOP_WIDE(name, ...)        LOOP_WIDER(LOOP_FOR, name, __VA_ARGS__)
-#define LOOP_ENTRY(name, hash)      {hash, {LOOP_RUN(name)}, false},
-#define LOOP_SUM_ENTRY(name, hash)  {hash, {LOOP_RUN(name)}, true},
-#define LOOP_WIDE_ENTRY(name, hash) {hash, {LOOP_RUN_WIDE(name)}, false},
+#define LOOP(name, ...)     LOOP_EACH(LOOP_FOR, name, __VA_ARGS__)
+#define LOOP_SUM(name, ...) LOOP_EACH(LOOP_SUM_FOR, name, __VA_ARGS__)

@@ -1,6 +1,6 @@
 /* Writes the loops of all programs that the optimizers have, and of the longest of some merges, as
  * C: loops FILE.kvu … OUT.c. A program of one instruction has a kernel, and needs no other loop.
- * Those of merges are not for processors without AVX2: there room counts for more. */
+ * On x86-64 they are for AVX2 and wider: elsewhere room counts for more, and blocks do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,12 @@
 
 typedef struct loop {
     uint64_t hash;
-    bool adds, any; /* any: for all processors */
+    bool adds;
     buf text;
 } loop;
 
 typedef struct work {
     buf out;
-    bool merge; /* the rule is one */
     loop *loops;
     int64_t nloops, cap;
 } work;
@@ -104,7 +103,6 @@ static void meet(void *arg, const prog *p, bool adds)
         write_loop(&w->loops[i].text, p);
     }
     w->loops[i].adds |= adds;
-    w->loops[i].any |= !w->merge;
 }
 
 static int compare(const void *a, const void *b)
@@ -120,16 +118,10 @@ static int add_rule(work *w, const char *name, kv_err *e)
     size_t n;
     int rc = file_read(name, &text, &n, e);
     rc = rc ? rc : rule_paths_read(&p, text, e);
-    w->merge = p.merge;
     rc = rc ? rc : rule_paths_walk(&p, meet, w, e);
     rule_paths_release(&p);
     mem_free(text);
     return rc;
-}
-
-static const char *kind_of(const loop *l)
-{
-    return l->adds ? "LOOP_SUM" : l->any ? "LOOP" : "LOOP_WIDE";
 }
 
 static int write_all(work *w, const char *name, kv_err *e)
@@ -138,15 +130,15 @@ static int write_all(work *w, const char *name, kv_err *e)
     if (w->nloops > 0)
         qsort(w->loops, (size_t)w->nloops, sizeof *w->loops, compare);
     for (loop *l = w->loops; l < w->loops + w->nloops; l++) {
-        buf_printf(&w->out, "\n%s(loop_%d, ", kind_of(l), (int)(l - w->loops));
+        buf_printf(&w->out, "\n%s(loop_%d, ", l->adds ? "LOOP_SUM" : "LOOP", (int)(l - w->loops));
         buf_add(&w->out, buf_text(&l->text));
         w->out.failed |= l->text.failed;
         buf_release(&l->text);
     }
     buf_add(&w->out, "\nconst rule_loop rule_loops[] = {\n");
     for (const loop *l = w->loops; l < w->loops + w->nloops; l++)
-        buf_printf(&w->out, "    %s_ENTRY(loop_%d, 0x%016llxu)\n", kind_of(l), (int)(l - w->loops),
-                   (unsigned long long)l->hash);
+        buf_printf(&w->out, "    LOOP_ENTRY(loop_%d, 0x%016llxu, %d)\n", (int)(l - w->loops),
+                   (unsigned long long)l->hash, l->adds);
     buf_printf(&w->out, "};\nconst int rule_nloops = %d;\n", (int)w->nloops);
     int rc = buf_check(&w->out, e);
     rc = rc ? rc : file_out_open(&out, name, e);

@@ -149,10 +149,10 @@ lacks()
     # -nostdinc: the compiler finds no header
     run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc
     assert_failure
-    assert_line 'missing: the headers of libcsv cJSON. "make setup" installs them.'
+    assert_line 'missing: the headers of libcsv cJSON zlib libxxhash OpenSSL libzstd PCRE2. "make setup" installs them.'
     refute_output --partial 'CC'
     run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc READLINE=1
-    assert_line 'missing: the headers of libcsv cJSON readline. "make setup" installs them.'
+    assert_line 'missing: the headers of libcsv cJSON zlib libxxhash OpenSSL libzstd PCRE2 readline. "make setup" installs them.'
 }
 
 @test "make: a built tree has nothing to do, says so at once, and -n and -q say the same" {
@@ -183,7 +183,7 @@ lacks()
         make -s -C "$folder" -o build/rule_loops.c MPI=0 CUDA=0 PYTHON=0 PARTS=lib/io build/libkvstore.a
     done
     cmp one/build/libkvstore.a two/deeper/build/libkvstore.a
-    (cd two/deeper && "$build/loops" src/optimizers/*.kvu loops.c)
+    (cd two/deeper && "$build/loops" src/optimizers/*.kvu src/merges/{dare_ties,slerp,ties}.kvu loops.c)
     cmp two/deeper/loops.c "$build/rule_loops.c"
 }
 
