@@ -208,8 +208,8 @@ TEST(script_complete_words_of_commands)
         {"merge ties a --de", "--density"},
         {"merge dare-ties a --s", "--scale|--seed|--shard-size|--strict"},
         {"merge ties a --density 0.5 --", "--base|--density|--drop-metadata|--dtype|"
-                                          "--exclude|--force|--metadata|--normalize|--out|"
-                                          "--raw|--scale|--shard-size|..."},
+                                          "--exclude|--force|--keep-first|--metadata|"
+                                          "--normalize|--out|--raw|--scale|..."},
         {"merge ties a --weights le", "learning_rate|len("},
         {"merge ties a --dtype BF", "BF16"},
         {"merge { merged = mo", "models"},

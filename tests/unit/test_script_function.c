@@ -232,7 +232,8 @@ TEST(function_constructor_errors)
     check_error("ones(2, ctx=1)", KV_E_DTYPE, "ctx is a context such as gpu(1), not an integer",
                 "");
     check_error("zeros(2, dtype=\"float17\")", KV_E_DTYPE, "there is no dtype \"float17\"",
-                "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
+                "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool, and f32 f64 f16 "
+                "bf16 i8 u8 i32 i64");
     check_error("full(2, 300, dtype=\"int8\")", KV_E_VALUE,
                 "300 does not fit into int8: it holds -128 to 127", "");
     check_error("full(2, 1e39)", KV_E_VALUE, "1e+39 does not fit into float32", "");
