@@ -21,6 +21,7 @@
 #include "syntax/file_kind.h"
 #include "syntax/parse_statement.h"
 #include "syntax/rules.h"
+#include "vm/rule.h"
 
 /* ---- Checks of words ---- */
 
@@ -580,6 +581,30 @@ static void note_unused(session *s, kv *store, const rule_params *p)
         kv_describe(store, "rule", compare_rates, &g, &(kv_err){0});
 }
 
+/* Notes a parameter of every optimizer that acts by a name which the rule does not read, such as a
+ * schedule where a rule takes its own `learning_rate` for the rate. */
+static void note_unread(session *s, const rule_text *r, const rule_params *p)
+{
+    static const char *const read_by[][3] = {{"lr_scheduler", "lr", "base_lr"},
+                                             {"lr_mult", "lr", "lr"},
+                                             {"rescale_grad", "rescale_grad", "rescale_grad"},
+                                             {"clip_gradient", "clip_gradient", "clip_gradient"}};
+    const given_rates g = {.s = s};
+    char why[160];
+    for (int i = 0; i < p->n; i++)
+        for (size_t j = 0; j < sizeof read_by / sizeof *read_by; j++) {
+            const char *const *names = read_by[j];
+            const kv_opt *o = &p->opts[i];
+            if (!name_is_word(names[0], o->name, strlen(o->name)) ||
+                strcmp(o->value, "none") == 0 || rule_lists(r->rule, names[0]) ||
+                rule_reader(r->rule, names[1]) || rule_reader(r->rule, names[2]))
+                continue;
+            snprintf(why, sizeof why, "%.64s does not read `%s`",
+                     r->rule->nnames ? r->rule->names[0] : "{ … }", names[1]);
+            note_rate(&g, o, why);
+        }
+}
+
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */
 static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, kv_err *e)
 {
@@ -599,6 +624,7 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     if (rc == KV_OK) {
         follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
         note_unused(s, store, p);
+        note_unread(s, r, p);
         rule_variables_warn(s, r, p);
     }
     follow_release(&f);
