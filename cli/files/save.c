@@ -436,6 +436,24 @@ typedef struct order {
     const kv_key *key; /* of a value that is no list, or NULL */
 } order;
 
+/* Refuses one array without a name in place of a file of several that have names. */
+static int check_keys(const char *path, const parts *p, kv_err *e)
+{
+    checkpoint *c = NULL;
+    if (p->keys || p->n != 1 || file_kind_of(path) != FILE_SAFETENSORS ||
+        checkpoint_open(&c, path, NULL, &(kv_err){0}))
+        return KV_OK;
+    int64_t n = checkpoint_count(c);
+    checkpoint_close(c);
+    if (n < 2)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE,
+               "\"%s\" holds %lld keys, which one array without a name would replace", path,
+               (long long)n);
+    return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first"),
+           KV_E_VALUE;
+}
+
 static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
 {
     parts p = {.append = o.append};
@@ -443,7 +461,8 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
     if (rc == KV_OK && (rc = make_parts(s, &p, path, r, e)) == KV_OK) {
         p.keys = r->keys ? r->keys : o.key;
         p.store = s->current < 0 ? NULL : s->stores[s->current].store;
-        rc = write_file(s, w, path, &p, o.lock, e);
+        rc = check_keys(path, &p, e);
+        rc = rc ? rc : write_file(s, w, path, &p, o.lock, e);
     }
     parts_release(&p);
     return rc;
