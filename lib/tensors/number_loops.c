@@ -352,14 +352,8 @@ CPU_CLONES int64_t diff_words(void *same, uint16_t *others, const void *a, const
 
 /* ---- Squares --------------------------------------------------------------------------------- */
 
-/* The sum of 16 lanes, which are added up in a fixed order. */
-static double total(f64_4 sum0, f64_4 sum1, f64_4 sum2, f64_4 sum3)
-{
-    f64_4 x = (sum0 + sum2) + (sum1 + sum3);
-    return (x[0] + x[2]) + (x[1] + x[3]);
-}
-
-/* Adds up squares(0), which are of the lanes 0 to 3, and so on, of `step` elements at a time. */
+/* Adds up squares(0), which are of the lanes 0 to 3, and so on, of `step` elements at a time; then
+ * the lanes, in a fixed order. */
 #define ADD_SQUARES(step, squares)                                                                 \
     {                                                                                              \
         f64_4 sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};                                      \
@@ -369,7 +363,8 @@ static double total(f64_4 sum0, f64_4 sum1, f64_4 sum2, f64_4 sum3)
             sum2 += squares(2);                                                                    \
             sum3 += squares(3);                                                                    \
         }                                                                                          \
-        return total(sum0, sum1, sum2, sum3);                                                      \
+        f64_4 four = (sum0 + sum2) + (sum1 + sum3);                                                \
+        return (four[0] + four[2]) + (four[1] + four[3]);                                          \
     }
 #define SQUARE(v)         ((v) * (v))
 #define F64_SQUARES(j)    SQUARE(AT(f64_4, x + i + 4 * (j)))
