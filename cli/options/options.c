@@ -175,7 +175,7 @@ static const shell_option own_options[] = {
      COUNT(gpus, 0, 65536)},
     {0, "type", "TYPE", "type of a store that is used before create (local)", TEXT(type)},
     {0, "format", "F", "numpy, repr, legacy, mxnet, csv, raw or json", TEXT(format)},
-    {0, "verify", "FILE", "run the `kv> ` or `>>> ` lines of a page, compare what follows",
+    {0, "verify", "FILE", "run the `kv> ` or `>>> ` lines of a page, compare the rest",
      TEXTS(verify)},
     {0, "update", NULL, "with --verify: rewrite the page with what comes out", FLAG(update)},
     {0, "record", "FILE", "write a transcript that --verify accepts", TEXT(record)},

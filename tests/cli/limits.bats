@@ -184,7 +184,8 @@ stops()
     claims lora.safetensors 32000000 \
         "$factors"'"l.lora_B.weight":{"dtype":"F32","shape":[2,2000000],"data_offsets":[16000000,32000000]}}'
     stops 4 'error[unsupported]: "l.weight": lora_A and lora_B of all adapters are too large to be held' \
-        merge lora lora.safetensors lora.safetensors lora.safetensors --base base.safetensors --out o.safetensors
+        merge lora lora.safetensors lora.safetensors lora.safetensors --scale 1 --base base.safetensors \
+        --out o.safetensors
     local name
     name=$(repeated 500 0123456789)
     claims long.safetensors 4 "{\"$name\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
