@@ -574,7 +574,6 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
         else if (to == NEW_OUTS)
             rc = result_outs(store, &keys, &p, &outs, out, e);
     }
-    int64_t before = !single && !s->out.quiet ? kv_num_keys(store) : INT64_MAX;
     if (rc == KV_OK) {
         explainer x;
         rc = explain_begin(&x, s, command_name(call), store, &keys, &p,
@@ -588,10 +587,8 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
         }
         rc = explain_end(&x, e);
     }
-    if (rc == KV_OK) {
-        pairs_note_new(s, command_name(call), store, before);
+    if (rc == KV_OK)
         tell_change(s, command_name(call), &keys, store);
-    }
     if (rc == KV_OK && (into || to == IN_PLACE))
         warn_ignored(s, into ? into : call->kid[1], ignored);
     pairs_release(&outs);

@@ -3,7 +3,6 @@
 
 #include <fnmatch.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buf.h"
 #include "base/map.h"
@@ -614,42 +613,6 @@ void pairs_suggest(kv *store, kv_err *e)
     if (is_file)
         kv_err_hint(e, "ls %s lists the keys of the file, stat %s their numbers", e->key_name,
                     e->key_name);
-}
-
-/* Returns true if two names differ in more than their digits, as w1 and w10 do not. */
-static bool differ_in_letters(const char *a, const char *b)
-{
-    const char digits[] = "0123456789";
-    for (a += strspn(a, digits), b += strspn(b, digits); *a && *a == *b;
-         a += strspn(a, digits), b += strspn(b, digits)) {
-        a++;
-        b++;
-    }
-    return *a != *b;
-}
-
-static bool is_slip(const char *name, const char *old)
-{
-    suggest near = {.word = name};
-    if (strcasecmp(name, old) == 0)
-        return true;
-    suggest_add(&near, old);
-    bool abbreviated = near.n && near.distance[0] == 0 && strlen(name) != strlen(old);
-    return near.n && !abbreviated && strlen(name) > 3 && differ_in_letters(name, old);
-}
-
-void pairs_note_new(session *s, const char *what, kv *store, int64_t from)
-{
-    enum { COMPARED = 1000 }; /* a larger store has names that a program made */
-    int64_t n = kv_num_keys(store);
-    for (int64_t i = from; i < n && n <= COMPARED && !s->out.quiet; i++) {
-        const char *name = name_at(store, i), *old = NULL;
-        for (int64_t j = 0; j < from && name; j++)
-            if ((old = name_at(store, j)) && is_slip(name, old)) {
-                session_note(s, "%s made the new key %s; there was %s", what, name, old);
-                break;
-            }
-    }
 }
 
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)

@@ -53,10 +53,6 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
  * close, else those that begin with it. */
 void pairs_suggest(kv *store, kv_err *e);
 
-/* Notes of the keys from number `from` on, which a push made, those that look like a slip of the
- * pen: of another key, and not because of its digits. */
-void pairs_note_new(session *s, const char *what, kv *store, int64_t from);
-
 /* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
 
