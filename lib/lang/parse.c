@@ -397,6 +397,8 @@ bool parse_is_reserved(const char *word)
         "if", "elif", "else", "for", "in", "while", "repeat", "def", "return", "break",
         "continue", "and", "or", "not", "true", "false", "none", "True", "False", "None",
     };
+    if (!word[0] || !word[1]) /* most names of variables have one letter, and none of these has */
+        return false;
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (*word == *reserved[i] && strcmp(word, reserved[i]) == 0)
             return true;

@@ -51,7 +51,7 @@ static void write_set(list_writer *w, const ast *node)
     } else if (!is.node) {
         write_set_list(w, node, is);
     } else if (m) {
-        REJECT(w, node, KV_E_USAGE, "`%s` is a list, and this is none", node->u.text);
+        REJECT(w, node, KV_E_USAGE, "`%s` is a list, and this is not one", node->u.text);
     } else {
         writer_put_set(w, node, node->u.text, is.node);
         writer_note(w, node->u.text, is.node);

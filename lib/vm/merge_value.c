@@ -22,7 +22,7 @@ list_value merge_list(list_writer *w, const ast *node)
 {
     list_value v = merge_value(w, node);
     if (!w->rc && v.node) {
-        REJECT(w, node, KV_E_USAGE, "a list belongs here, and this is none");
+        REJECT(w, node, KV_E_USAGE, "a list belongs here, and this is not one");
         kv_err_hint(w->e, "lists are `models`, `weights` and what is made of them");
     }
     return v;
@@ -144,7 +144,7 @@ static list_value write_index(list_writer *w, const ast *node)
     }
     int64_t i = writer_integer(w, merge_one(w, at), at);
     if (!w->rc && (i < -list.n || i >= list.n))
-        REJECT(w, node, KV_E_VALUE, "there is no item %lld in a list of %d", (long long)i, list.n);
+        REJECT(w, node, KV_E_VALUE, "a list of %d has no item %lld", list.n, (long long)i);
     return w->rc ? nothing : list.items[i < 0 ? i + list.n : i];
 }
 
@@ -302,7 +302,7 @@ static list_value write_zip(list_writer *w, const ast *call)
     int n = lists.n > 0 && !w->rc ? lists.items[0].n : 0;
     for (int i = 0; i < lists.n && !w->rc; i++) {
         if (lists.items[i].node)
-            REJECT(w, call->kid[i], KV_E_USAGE, "zip takes lists, and this is none");
+            REJECT(w, call->kid[i], KV_E_USAGE, "zip takes lists, and this is not one");
         else if (lists.items[i].n != n)
             REJECT(w, call, KV_E_USAGE, "zip takes lists of one length, not of %d and %d", n,
                    lists.items[i].n);
@@ -384,7 +384,7 @@ static list_value write_call(list_writer *w, const ast *node)
         if (first.node && !only) /* of an array, or numbers */
             break;
         if (first.node)
-            REJECT(w, node->kid[0], KV_E_USAGE, "%s takes a list, and this is none", name);
+            REJECT(w, node->kid[0], KV_E_USAGE, "%s takes a list, and this is not one", name);
         else if (node->n != functions[i].n)
             REJECT(w, node, KV_E_USAGE, "%s of a list takes %u argument%s, not %u", name,
                    functions[i].n, functions[i].n == 1 ? "" : "s", node->n);

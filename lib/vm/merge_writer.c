@@ -211,7 +211,7 @@ int64_t writer_integer(list_writer *w, const ast *written, const ast *at)
         kv_err_hint(w->e, "a number, a parameter, or what follows from len(models)");
     }
     if (!w->rc && x.kind != HOST_INT)
-        REJECT(w, at, KV_E_USAGE, "this is no integer");
+        REJECT(w, at, KV_E_USAGE, "this is not an integer");
     return w->rc ? 0 : x.u.integer;
 }
 

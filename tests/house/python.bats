@@ -35,7 +35,9 @@ print(mx.__version__, kv["w"].asnumpy(), mx.__file__)'
     fresh/bin/pip -q install --no-index --disable-pip-version-check "$wheel"
     run env -u PYTHONPATH fresh/bin/python -c "$program"
     assert_success
-    assert_output --regexp '^[0-9]+\.[0-9]+\.[0-9]+ \[-1\. -1\. -1\.\] .*/fresh/lib/python3\.[0-9]+/site-packages/kvstore/__init__\.py$'
+    local version
+    version=$(sed -n 's/^#define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")
+    assert_output --regexp '^'"${version//./\\.}"' \[-1\. -1\. -1\.\] .*/fresh/lib/python3\.[0-9]+/site-packages/kvstore/__init__\.py$'
     # its own library, and nothing of this build
     run env -u PYTHONPATH fresh/bin/python -c 'import kvstore; print(open("/proc/self/maps").read())'
     assert_output --partial /fresh/lib/

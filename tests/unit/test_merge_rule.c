@@ -256,7 +256,7 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = mean(base, axis=0) }", 2),
                "1:23-29 usage: functions of rules take no named arguments (mean(x) of a merge is "
                "one number for the whole array)");
-    CHECK_TEXT(of("{ merged = models[2] }", 2), "1:12-21 value: there is no item 2 in a list of 2");
+    CHECK_TEXT(of("{ merged = models[2] }", 2), "1:12-21 value: a list of 2 has no item 2");
     CHECK_TEXT(of("{ x = sum(models) }", 2), "1:1-20 usage: the rule never writes `merged` (for "
                                              "example: merged = sum(models) / len(models))");
     CHECK_TEXT(of("{ merged = c * base }", 2), "1:12-13 usage: a rule knows no name `c` here (it "
@@ -272,7 +272,7 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = matmul(base, base) }", 2),
                "1:12-30 usage: matmul of a merge is of lora_B and lora_A of one model");
     CHECK_TEXT(of("{ merged = sum([m for m in base]) }", 2),
-               "1:28-32 usage: a list belongs here, and this is none (lists are `models`, "
+               "1:28-32 usage: a list belongs here, and this is not one (lists are `models`, "
                "`weights` and what is made of them)");
     CHECK_TEXT(of("{ merged = sum([a for a, b in models]) }", 2),
                "1:23-27 usage: an item is one value, and here are 2 names (for m, w in zip(models, "
@@ -295,13 +295,13 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = sum(zip(models, [1])) }", 2),
                "1:16-32 usage: zip takes lists of one length, not of 2 and 1");
     CHECK_TEXT(of("{ merged = median(base) }", 2),
-               "1:19-23 usage: median takes a list, and this is none");
+               "1:19-23 usage: median takes a list, and this is not one");
     CHECK_TEXT(of("{ merged = median(models, 2) }", 2),
                "1:12-29 usage: median of a list takes 1 argument, not 2");
     CHECK_TEXT(of("{ merged = trimmed_mean(models, 1) }", 2),
                "1:12-35 value: 1 of each side of 2 items leave none");
     CHECK_TEXT(of("{ merged = lora_A[0] * base }", 2),
-               "1:12-18 usage: a list belongs here, and this is none (lists are `models`, "
+               "1:12-18 usage: a list belongs here, and this is not one (lists are `models`, "
                "`weights` and what is made of them)");
     CHECK_TEXT(of("{ x = lora_A; merged = base }", 2),
                "1:7-13 usage: `lora_A` is a list of adapters, and these are models");
@@ -342,7 +342,7 @@ TEST(merge_refusals_of_lists)
     CHECK_TEXT(of("{ merged = sum([base for i in range(-1)]) }", 2),
                "1:31-40 value: range takes 0 to 100000, not -1");
     CHECK_TEXT(of("{ l = [1, 2]; l = 3; merged = base }", 2),
-               "1:15-20 usage: `l` is a list, and this is none");
+               "1:15-20 usage: `l` is a list, and this is not one");
     CHECK_TEXT(of("{ merged = sum([models]) }", 2),
                "1:16-24 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
                "[2 * x for x in list])");
@@ -359,9 +359,9 @@ TEST(merge_refusals_of_lists)
                "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
                "[2 * x for x in list])");
     CHECK_TEXT(of("{ merged = sum([x for x in zip(base)]) }", 2),
-               "1:32-36 usage: zip takes lists, and this is none");
+               "1:32-36 usage: zip takes lists, and this is not one");
     CHECK_TEXT(of("{ merged = trimmed_mean(models, 0.5) }", 2),
-               "1:33-36 usage: this is no integer");
+               "1:33-36 usage: this is not an integer");
     CHECK_TEXT(of("{ for m[0] in models { merged = base } }", 2),
                "1:7-11 usage: a loop of a merge gives names to items");
     CHECK_TEXT(of("{ merged = mean([]) }", 2), "1:12-20 value: mean of an empty list");
