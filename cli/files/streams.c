@@ -62,7 +62,7 @@ static int look_ahead(datafile *d, kv_err *e)
     ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
     d->to = got > 0 ? (size_t)got : 0;
     return d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0
-               ? gunzip_new(&d->unpacks, d->name, e)
+               ? gunzip_new(&d->unpacks, e)
                : KV_OK;
 }
 

@@ -204,9 +204,8 @@ struct gunzip {
     unsigned char piece[MOST_BYTES];
 };
 
-int gunzip_new(gunzip **out, const char *path, kv_err *e)
+int gunzip_new(gunzip **out, kv_err *e)
 {
-    (void)path;
     gunzip *g = mem_zalloc(1, sizeof *g, e);
     if (!g)
         return KV_E_MEMORY;

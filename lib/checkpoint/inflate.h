@@ -30,8 +30,8 @@ int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e
 
 typedef struct gunzip gunzip;
 
-/* path: for the error. Errors: memory. */
-int gunzip_new(gunzip **out, const char *path, kv_err *e);
+/* Error: memory. */
+int gunzip_new(gunzip **out, kv_err *e);
 void gunzip_free(gunzip *g); /* NULL is allowed */
 
 /* Unpacks n bytes at most of what `read` gives, a function like read(2). Returns as that does: 0 at
