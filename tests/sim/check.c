@@ -207,7 +207,7 @@ void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a)
     }
     bool first = all ? j->rounds <= j->leaves[0] : own <= j->leaves[0]; /* worker 0 pushed it */
     bool counted = kv_array_dtype(a) == KV_FLOAT64 && (!j->assigns || first);
-    int64_t seen[MOST_WORKERS];
+    int64_t seen[MOST_WORKERS], previous = -1; /* the digits of the element before */
     memcpy(seen, check.seen[rank][key], sizeof seen);
     for (int64_t i = 0; i < kv_array_size(a); i++) {
         double x = element(a, data, i);
@@ -215,6 +215,9 @@ void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a)
             x -= (double)i * 0x1p24; /* what the element began with */
         int64_t digits = x >= 0 && x < 0x1p24 ? (int64_t)x : -1;
         bool fine = digits >= 0 && (double)digits == x;
+        if (fine && digits == previous && !j->sparse[key] && !j->compresses)
+            continue; /* it may be what that one may be */
+        previous = digits;
         if (j->compresses) {
             fine = fits_codes(rank, key, own, all, x);
             digits = fine ? 0 : digits;
