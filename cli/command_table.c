@@ -357,7 +357,7 @@ const command command_table[] = {
      "save m.safetensors; diff m.safetensors m.safetensors   # nothing: they are equal\n"
      "diff m.safetensors m.safetensors --rtol 1e-3           # |a - b| <= atol + rtol * |b|\n"
      "diff m.safetensors m.safetensors --sort rel --fold # by |a - b| / |b|; layers: the worst\n"
-     "diff m.safetensors m.safetensors --atol 0        # kvctl --json: .about.nonfinite\n"
+     "diff m.safetensors m.safetensors --atol 0        # kvctl --json: .entries[].key\n"
      "diff m.safetensors m.safetensors --rename s/^0*// --brief # the names alone",
      "stat, ls, checkpoints",
      .fails = "io, format, key, assert, value"},

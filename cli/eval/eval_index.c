@@ -193,7 +193,10 @@ static int array_index(array_range *r, value v, kv_err *e)
     if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
         return eval_ids(v, &r->ids, e);
     r->is_index = true;
-    return function_int(v, "an index", &r->index, e);
+    int rc = function_int(v, "an index", &r->index, e);
+    if (rc && v.kind == VALUE_TEXT)
+        kv_err_hint(e, "load(\"x.csv\", cols=[\"price\"]) reads columns of a table by name");
+    return rc;
 }
 
 static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)

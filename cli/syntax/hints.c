@@ -277,7 +277,7 @@ static const word_hint functions[] = {
     {"count_nonzero", "sum(x != 0)"},
     {"cross", "the vector product is not a function here"}, {"cuda", "x@gpu(0) is on a device"},
     {"divide", "x / y"}, {"einsum", "a @ b, sum(a * b, axis=0), transpose(a)"},
-    {"expm1", "exp(x) - 1"}, {"fill", "x[:] = 0"}, {"filter", "[x for x in l if x > 0]"},
+    {"exists", "\"a\" in keys()"}, {"expm1", "exp(x) - 1"}, {"fill", "x[:] = 0"}, {"filter", "[x for x in l if x > 0]"},
     {"genfromtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
     {"hist", hist},
     {"histogram", hist},

@@ -253,6 +253,9 @@ static token lex_number(const lexer *lx, token t, kv_err *e)
                 (int)utf8_cut(text, end - t.pos, SHOWN_MAX), text);
         if (memchr(text, '_', end - t.pos) || (n == 1 && *text == '0'))
             kv_err_hint(e, "numbers are decimal and without a _: 255, 1000000");
+        else if ((end - t.pos == n + 1 && text[n] == 's') ||
+                 (end - t.pos == n + 2 && memcmp(text + n, "ms", 2) == 0))
+            kv_err_hint(e, "times are seconds, without a unit: 0.001");
         return t;
     }
     if (whole)
