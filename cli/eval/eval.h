@@ -122,6 +122,7 @@ int eval_keys(session *s, const ast *node, key_list *out, kv_err *e);
 /* Adds the keys of a store that match a pattern, NULL for all, in the order of updates. */
 int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e);
 void key_list_release(key_list *l);
+#define own_key_list OWN(key_list_release) key_list
 
 /* ---- Trees of operators ---- */
 

@@ -46,6 +46,7 @@ int rows_print(buf *out, const rows *r, kv_err *e);
 int rows_csv(buf *out, const rows *r, char separator, kv_err *e);
 
 void rows_release(rows *r);
+#define own_rows OWN(rows_release) rows
 
 /* A field of a row that kv_describe gives, by its name: its text, or ""; its number, or 0. */
 const char *field_text(const kv_field *fields, int n, const char *name);

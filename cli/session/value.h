@@ -106,6 +106,7 @@ static inline void value_release(value *v)
         value_drop(*v);
     *v = (value){.kind = VALUE_NONE};
 }
+#define own_value OWN(value_release) value
 
 /* "an array", "a list", "an integer": for messages. */
 const char *value_kind_name(value v);

@@ -10,9 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "engine/engine.h"
 #include "kv_array.h"
+
+/* own_array *a: a reference that is given back at the end of its block (base/mem.h). */
+static inline void array_release(kv_array **a)
+{
+    kv_array_unref(*a);
+}
+#define own_array OWN(array_release) kv_array
 
 /* Checks that there is such a context. gpu(i) is the host's memory while virtual GPUs are on and i
  * is one of them; else a GPU of this machine, whose arrays have their elements in host memory too,

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kv_err.h"
+#include "mem.h"
 
 typedef struct buf {
     char *data;
@@ -39,6 +39,7 @@ int buf_check(const buf *b, kv_err *e);
 
 void buf_clear(buf *b);   /* empty again, keeps its memory */
 void buf_release(buf *b); /* gives the memory back */
+#define own_buf OWN(buf_release) buf
 
 /* Text that may reach a terminal: names and contents of files must not move its cursor, change its
  * state or the order of what it shows. Control characters (C0, DEL, C1), embeddings, overrides and

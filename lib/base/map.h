@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kv_err.h"
+#include "mem.h"
 
 /* Integers and texts are different keys, also where a text is a number. Here, so that it is inlined
  * in the loops over the keys of a call. */
@@ -46,3 +46,4 @@ int map_reserve(map *m, int64_t n, kv_err *e);
 void map_remove(map *m, kv_key key);
 
 void map_release(map *m);
+#define own_map OWN(map_release) map

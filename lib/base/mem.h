@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "kv_err.h"
 
@@ -52,6 +53,20 @@ char *mem_text(const char *text, size_t n, kv_err *e);
 /* Releases a block of any function above; NULL is allowed. */
 void mem_free(void *block);
 
+/* A variable declared with OWN(f) is released at the end of its block, however that is left: f gets
+ * its address. The header of a type has a word for it, such as own_buf. To give away what such a
+ * variable holds, set it to NULL or {0} afterwards. */
+#define OWN(release) __attribute__((cleanup(release)))
+
+/* own_mem int64_t *ids = mem_alloc(…); */
+#define own_mem OWN(mem_release)
+static inline void mem_release(void *address)
+{
+    void *block;
+    memcpy(&block, address, sizeof block);
+    mem_free(block);
+}
+
 /* A limit of what a thread that works for somebody else may hold: bytes that it took and did not
  * release. What would go beyond it is refused as if there were no memory. */
 typedef struct mem_limit {
@@ -95,6 +110,7 @@ char *arena_text(arena *a, const char *text, size_t n, kv_err *e);
 
 /* Gives everything back and leaves an empty arena. */
 void arena_release(arena *a);
+#define own_arena OWN(arena_release) arena
 
 /* Small blocks, aligned like all array data and side by side: a program that has very many of one
  * size, and walks over them in the order in which it made them, reads memory without gaps. */

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "array/kv_array.h"
+#include "base/mem.h"
 #include "checkpoint/tensor_type.h"
 
 typedef struct checkpoint checkpoint;
@@ -118,6 +119,12 @@ int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const voi
 
 /* NULL is allowed. Arrays of checkpoint_load_later may keep the files open. */
 void checkpoint_close(checkpoint *c);
+
+static inline void checkpoint_release(checkpoint **c)
+{
+    checkpoint_close(*c);
+}
+#define own_checkpoint OWN(checkpoint_release) checkpoint
 
 /* The name it was opened by, for messages. */
 const char *checkpoint_name(const checkpoint *c);
