@@ -171,7 +171,9 @@ static void transpose(product *p)
 static product product_of(void *to, const void *a, const void *b, int64_t n, int64_t depth,
                           int64_t m, kv_dtype dtype)
 {
-    const dot_kernels *kernels = dot_kernel_best();
+    const dot_kernels *kernels = dot_kernel_tables(0);
+    for (int i = 1; dot_kernel_tables(i); i++)
+        kernels = dot_kernel_tables(i); /* the last one is the fastest */
     int64_t bytes = kv_dtype_bytes(dtype);
     product p = {.a = {a, depth, 1},
                  .b = {b, m, 1},
@@ -385,11 +387,3 @@ const dot_kernels *dot_kernel_tables(int i)
     return i == 0 ? &plain : NULL;
 }
 #endif
-
-const dot_kernels *dot_kernel_best(void)
-{
-    const dot_kernels *best = dot_kernel_tables(0);
-    for (int i = 1; dot_kernel_tables(i); i++)
-        best = dot_kernel_tables(i);
-    return best;
-}

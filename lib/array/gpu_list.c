@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "array/mirror.h"
-#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 

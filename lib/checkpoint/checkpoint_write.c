@@ -19,10 +19,10 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/in_place.h"
-#include "checkpoint/npz_write.h"
+#include "checkpoint/npz.h"
 #include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/shard_index.h"
+#include "checkpoint/sharded.h"
 
 typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_PARAMS, OUT_FOLDER } out_kind;
 

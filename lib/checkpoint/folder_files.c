@@ -24,7 +24,7 @@
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/json_scan.h"
-#include "checkpoint/torch_calls.h"
+#include "checkpoint/pickle.h"
 
 #define FILE_MAX   ((off_t)256000000)
 #define PIECE      ((int64_t)1 << 20)

@@ -19,7 +19,107 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "engine/script_wait.h"
+
+/* ---- The waits of the script ----------------------------------------------------------------- */
+
+/* The state of the one wait of the script's thread, under a lock: who reads the place holds it, so
+ * that the script stays where it is meanwhile. */
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t threads; /* that have been the script's */
+    uint64_t owner;   /* the one that is; 0: none; atomic */
+    bool slices;
+    script_place place;
+    void *arg;
+    const int *set; /* of the wait that runs, or NULL */
+    int depth;      /* waits within waits */
+    uint64_t waits; /* so far */
+} script = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The number of this thread among the threads that were the script's. */
+static _Thread_local uint64_t my_number;
+
+void script_set(script_place place, void *arg, bool slices)
+{
+    pthread_mutex_lock(&script.lock);
+    if (place) {
+        my_number = my_number ? my_number : ++script.threads;
+        script.place = place;
+        script.arg = arg;
+        script.slices = slices;
+        script.set = NULL;
+        script.depth = 0;
+        __atomic_store_n(&script.owner, my_number, __ATOMIC_RELAXED);
+    } else if (my_number && script.owner == my_number) {
+        script.place = NULL;
+        script.set = NULL;
+        __atomic_store_n(&script.owner, 0, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&script.lock);
+}
+
+static bool is_script(bool slice)
+{
+    return my_number && __atomic_load_n(&script.owner, __ATOMIC_RELAXED) == my_number &&
+           (!slice || script.slices);
+}
+
+void script_wait_begins(const int *set, bool slice)
+{
+    if (!is_script(slice))
+        return;
+    pthread_mutex_lock(&script.lock);
+    if (script.owner == my_number && script.depth++ == 0) {
+        script.set = set;
+        script.waits++;
+    }
+    pthread_mutex_unlock(&script.lock);
+}
+
+void script_wait_ends(bool slice)
+{
+    if (!is_script(slice))
+        return;
+    pthread_mutex_lock(&script.lock);
+    if (script.owner == my_number && script.depth > 0 && --script.depth == 0)
+        script.set = NULL;
+    pthread_mutex_unlock(&script.lock);
+}
+
+uint64_t script_waits(char *place, size_t room)
+{
+    pthread_mutex_lock(&script.lock);
+    bool waits = script.owner && script.set && !__atomic_load_n(script.set, __ATOMIC_ACQUIRE) &&
+                 (!place || script.place(script.arg, place, room));
+    uint64_t number = waits ? script.waits : 0;
+    pthread_mutex_unlock(&script.lock);
+    return number;
+}
+
+bool script_hold(void)
+{
+    pthread_mutex_lock(&script.lock);
+    if (script.owner && script.set)
+        return true;
+    pthread_mutex_unlock(&script.lock);
+    return false;
+}
+
+void script_let_go(void)
+{
+    pthread_mutex_unlock(&script.lock);
+}
+
+/* In the child of a fork. */
+static void script_after_fork(void)
+{
+    pthread_mutex_init(&script.lock, NULL);
+    script.owner = 0;
+    script.set = NULL;
+}
+
+/* ---- The pool -------------------------------------------------------------------------------- */
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
 

@@ -16,7 +16,7 @@
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "engine/pool.h"
-#include "patch/patch_chain.h"
+#include "patch/patch_open.h"
 #include "tensors/walk.h"
 
 typedef struct applying {

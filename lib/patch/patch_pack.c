@@ -14,11 +14,70 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "patch/patch_format.h"
-#include "patch/patch_zstd.h"
+
+/* ---- zstd ------------------------------------------------------------------------------------ */
+
+/* The only file that knows libzstd. */
+
+int zstd_packer_new(zstd_packer **out, kv_err *e)
+{
+    *out = ZSTD_createCCtx();
+    return *out ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for libzstd");
+}
+
+void zstd_packer_free(zstd_packer *p)
+{
+    ZSTD_freeCCtx(p);
+}
+
+int zstd_unpacker_new(zstd_unpacker **out, kv_err *e)
+{
+    *out = ZSTD_createDCtx();
+    return *out ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for libzstd");
+}
+
+void zstd_unpacker_free(zstd_unpacker *u)
+{
+    ZSTD_freeDCtx(u);
+}
+
+int64_t zstd_bound(int64_t n)
+{
+    return (int64_t)ZSTD_compressBound((size_t)n);
+}
+
+int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int64_t n, int level,
+                  int checked)
+{
+    ZSTD_CCtx_reset(p, ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(p, ZSTD_c_compressionLevel, level);
+    if (level == ZSTD_QUICK) { /* short repetitions are chance, and cost most of the time */
+        ZSTD_CCtx_setParameter(p, ZSTD_c_compressionLevel, 1);
+        ZSTD_CCtx_setParameter(p, ZSTD_c_strategy, ZSTD_fast);
+        ZSTD_CCtx_setParameter(p, ZSTD_c_minMatch, 7);
+    }
+    ZSTD_CCtx_setParameter(p, ZSTD_c_checksumFlag, checked);
+    size_t bytes = ZSTD_compress2(p, to, (size_t)room, data, (size_t)n);
+    return ZSTD_isError(bytes) ? 0 : (int64_t)bytes;
+}
+
+/* The frame is all that there is: its own length is compared first, because the library would go on
+ * with frames behind it. */
+int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int64_t n)
+{
+    size_t frame = ZSTD_findFrameCompressedSize(data, (size_t)n);
+    if (ZSTD_isError(frame) || frame != (size_t)n)
+        return 0;
+    size_t got = ZSTD_decompressDCtx(u, to, (size_t)bytes, data, (size_t)n);
+    return !ZSTD_isError(got) && got == (size_t)bytes;
+}
+
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 #define QUICK ZSTD_QUICK
 #define BEST  9
@@ -380,7 +439,8 @@ int patch_pack_end(patch_pack *p, kv_err *e)
     return flush(p, p->n, e);
 }
 
-int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e)
+/* Compresses n bytes as the index of a patch is, behind their number. */
+static int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e)
 {
     int64_t room = zstd_bound(n), bytes = 0;
     buf_put(out, (const char *)&n, sizeof n);

@@ -2,7 +2,7 @@
  *
  * A first loop over a piece, of few operations that vector registers have for every width, tells
  * whether any element is not zero, and whether any is NaN or Inf; most pieces need no more. */
-#include "tensors/tensor_check.h"
+#include "tensors/tensor_stat.h"
 
 #include <string.h>
 
