@@ -396,19 +396,6 @@ static void give_piece(void *arg, int64_t part, int worker)
     give_items(j, j->room + at * j->items->bytes, j->lines * j->n + at, at_most(j->n - at, RUN));
 }
 
-static void sort_long(sort_job *j)
-{
-    int64_t pieces = (j->n + RUN - 1) / RUN;
-    pool_run(pieces, sort_run, j);
-    for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
-        pool_run(pieces, merge_piece, j);
-        char *swap = j->room;
-        j->room = j->other;
-        j->other = swap;
-    }
-    pool_run(pieces, give_piece, j);
-}
-
 static int sort_all(sort_job *j, int64_t lines, kv_err *e)
 {
     bool is_long = j->n > RUN;
@@ -424,7 +411,15 @@ static int sort_all(sort_job *j, int64_t lines, kv_err *e)
         pool_run((lines + j->each - 1) / j->each, sort_lines, j);
     for (int64_t i = 0; i < lines && is_long && !j->stopped; i++) {
         j->lines = i;
-        sort_long(j);
+        int64_t pieces = (j->n + RUN - 1) / RUN;
+        pool_run(pieces, sort_run, j);
+        for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
+            pool_run(pieces, merge_piece, j);
+            char *swap = j->room;
+            j->room = j->other;
+            j->other = swap;
+        }
+        pool_run(pieces, give_piece, j);
     }
     mem_free_data(room);
     return j->stopped ? stop_error(e) : KV_OK;
@@ -446,22 +441,6 @@ static int axis_last(kv_array **out, kv_array *a, int axis, kv_err *e)
             order[k++] = i;
     order[k] = axis;
     return arrange_transpose(out, a, order, ndim, e);
-}
-
-/* The last axis to where it was; takes the caller's reference of a. */
-static int axis_back(kv_array **out, kv_array *a, int axis, kv_err *e)
-{
-    int ndim = kv_array_ndim(a);
-    int64_t order[KV_MAX_NDIM];
-    if (axis == ndim - 1) {
-        *out = a;
-        return KV_OK;
-    }
-    for (int i = 0; i < ndim; i++)
-        order[i] = i < axis ? i : i == axis ? ndim - 1 : i - 1;
-    int rc = arrange_transpose(out, a, order, ndim, e);
-    kv_array_unref(a);
-    return rc;
 }
 
 /* Along the last axis. */
@@ -505,7 +484,18 @@ int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool d
         return rc;
     rc = sort_last(&made, lines, what, down, e);
     kv_array_unref(lines);
-    return rc ? rc : axis_back(out, made, (int)axis, e);
+    if (rc)
+        return rc;
+    if (axis == ndim - 1) {
+        *out = made;
+        return KV_OK;
+    }
+    int64_t order[KV_MAX_NDIM]; /* the last axis goes to where it was */
+    for (int i = 0; i < ndim; i++)
+        order[i] = i < axis ? i : i == axis ? ndim - 1 : i - 1;
+    rc = arrange_transpose(out, made, order, ndim, e);
+    kv_array_unref(made);
+    return rc;
 }
 
 /* ---- Quantiles ---- */

@@ -46,25 +46,21 @@ static double exact_limit(kv_dtype dtype)
     return 0;
 }
 
-static int float_error(double x, kv_dtype dtype, kv_err *e)
-{
-    char number[NUM_TEXT_MAX];
-    num_plain(number, x, NUM_BINARY64);
-    if (x != trunc(x) || isinf(x))
-        return kv_err_set(e, KV_E_DTYPE, "a row id is a whole number, not %s", number);
-    kv_err_set(e, KV_E_DTYPE, "the row id %s is too large for %s, which is exact up to %lld",
-               number, kv_dtype_name(dtype), (long long)exact_limit(dtype));
-    kv_err_hint(e, "int64 holds every row id");
-    return KV_E_DTYPE;
-}
-
 static int from_floats(int64_t *out, const double *x, int64_t n, kv_dtype dtype, kv_err *e)
 {
     double limit = exact_limit(dtype);
     for (int64_t i = 0; i < n; i++) {
-        if (!(fabs(x[i]) <= limit) || x[i] != trunc(x[i]))
-            return float_error(x[i], dtype, e);
-        out[i] = (int64_t)x[i];
+        if (fabs(x[i]) <= limit && x[i] == trunc(x[i])) {
+            out[i] = (int64_t)x[i];
+            continue;
+        }
+        char number[NUM_TEXT_MAX];
+        num_plain(number, x[i], NUM_BINARY64);
+        if (x[i] != trunc(x[i]) || isinf(x[i]))
+            return kv_err_set(e, KV_E_DTYPE, "a row id is a whole number, not %s", number);
+        kv_err_set(e, KV_E_DTYPE, "the row id %s is too large for %s, which is exact up to %lld",
+                   number, kv_dtype_name(dtype), (long long)exact_limit(dtype));
+        return kv_err_hint(e, "int64 holds every row id"), KV_E_DTYPE;
     }
     return KV_OK;
 }
@@ -143,12 +139,6 @@ static int by_id(const void *a, const void *b)
 
 /* ---- Marks: a bit for each row says whether it is among the ids ---- */
 
-static void mark(uint64_t *marks, const int64_t *ids, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        marks[ids[i] / 64] |= (uint64_t)1 << (ids[i] % 64);
-}
-
 static int64_t count_marks(const uint64_t *marks, int64_t words)
 {
     int64_t n = 0;
@@ -174,7 +164,8 @@ static int sort_by_marks(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
     if (!marks)
         return KV_E_MEMORY;
     int64_t given = *n;
-    mark(marks, ids, given);
+    for (int64_t i = 0; i < given; i++)
+        marks[ids[i] / 64] |= (uint64_t)1 << (ids[i] % 64);
     *n = list_marks(ids, marks, words, 0);
     kv_assert(*n <= given, "%lld ids are sorted into %lld", (long long)given, (long long)*n);
     mem_free(marks);
@@ -464,15 +455,6 @@ const int64_t *kv_array_row_ids(kv_array *a)
 
 /* ---- Moving ---------------------------------------------------------------------------------- */
 
-/* The number of rows from number k on that lie side by side in a default array. */
-static int64_t run_length(const int64_t *ids, int64_t k, int64_t n)
-{
-    int64_t i = k + 1;
-    while (i < n && ids[i] == ids[i - 1] + 1)
-        i++;
-    return i - k;
-}
-
 void sparse_move(kv_array *dst, const kv_array *src)
 {
     int64_t row = sparse_row(src), to = kv_dtype_bytes(dst->dtype);
@@ -483,7 +465,11 @@ void sparse_move(kv_array *dst, const kv_array *src)
     }
     memset(dst->data, 0, (size_t)(dst->size * to));
     for (int64_t k = 0, n; k < src->nrows; k += n) {
-        n = run_length(src->rows, k, src->nrows);
+        /* These rows lie side by side in a default array. */
+        int64_t i = k + 1;
+        while (i < src->nrows && src->rows[i] == src->rows[i - 1] + 1)
+            i++;
+        n = i - k;
         convert_elements((char *)dst->data + src->rows[k] * row * to, dst->dtype,
                          (const char *)src->data + k * row * from, src->dtype, n * row);
     }

@@ -299,8 +299,12 @@ struct in_place {
     in_place_target target; /* the file or its clone; memory is taken before anything changes */
 };
 
-static void release(in_place *j)
+void in_place_abandon(in_place *j)
 {
+    if (!j)
+        return;
+    if (j->has_temp)
+        unlink(j->names.temp);
     journal_release(&j->journal);
     in_place_target_release(&j->target);
     if (j->file >= 0)
@@ -309,15 +313,6 @@ static void release(in_place *j)
         close(j->temp);
     mem_free(j->given);
     mem_free(j);
-}
-
-void in_place_abandon(in_place *j)
-{
-    if (!j)
-        return;
-    if (j->has_temp)
-        unlink(j->names.temp);
-    release(j);
 }
 
 void in_place_unsynced(in_place *j)
@@ -339,18 +334,6 @@ static int open_file(in_place *j, kv_err *e)
     return KV_OK;
 }
 
-/* In a folder where everybody may make files another user may have made this one, to read what is
- * written into it. */
-static int check_temp(const in_place *j, kv_err *e)
-{
-    struct stat made;
-    bool ours = fstat(j->temp, &made) == 0 && S_ISREG(made.st_mode) &&
-                (made.st_uid == geteuid() || made.st_uid == j->about.st_uid || made.st_uid == 0);
-    return ours ? KV_OK
-                : kv_err_set(e, KV_E_IO, "cannot change \"%s\": \"%s\" belongs to another user",
-                             j->names.given, j->names.temp);
-}
-
 /* Makes the journal under its temporary name, and locks it against other writers. */
 static int open_temp(in_place *j, kv_err *e)
 {
@@ -361,8 +344,13 @@ static int open_temp(in_place *j, kv_err *e)
         j->temp = open(n->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (j->temp < 0)
             return file_error(e, "write", n->temp, errno);
-        if ((rc = check_temp(j, e)))
-            return rc;
+        /* In a folder where everybody may make files another user may have made this one, to read
+         * what is written into it. */
+        struct stat made;
+        if (fstat(j->temp, &made) != 0 || !S_ISREG(made.st_mode) ||
+            (made.st_uid != geteuid() && made.st_uid != j->about.st_uid && made.st_uid != 0))
+            return kv_err_set(e, KV_E_IO, "cannot change \"%s\": \"%s\" belongs to another user",
+                              j->names.given, n->temp);
         lock_result got = in_place_lock_whole(j->temp);
         bool named = false;
         if (got != LOCK_HELD && (rc = in_place_look(j->temp, n->temp, &named, e)))
@@ -377,17 +365,6 @@ static int open_temp(in_place *j, kv_err *e)
             rc = in_place_wait(&p, &over, e);
     }
     return rc ? rc : in_place_changing(n, e);
-}
-
-/* The journal holds parts of the file: whoever may read or write that may do so with the journal,
- * which others need to end the change. */
-static void give_to_owner(const in_place *j)
-{
-    struct stat made;
-    if (fstat(j->temp, &made) == 0 &&
-        ((made.st_uid == j->about.st_uid && made.st_gid == j->about.st_gid) ||
-         fchown(j->temp, j->about.st_uid, j->about.st_gid) == 0))
-        (void)fchmod(j->temp, j->about.st_mode & 0666);
 }
 
 static int end_earlier_change(const in_place_names *n, kv_err *e)
@@ -430,25 +407,28 @@ static int look_at_file(in_place *j, kv_err *e)
     return KV_OK;
 }
 
-/* Makes the temporary file a copy of the file that shares its blocks, where the file system can
- * (XFS, btrfs, bcachefs). It shall take the place of the file, so that has no other name, and its
- * owner may be given to it. */
-static bool clone(in_place *j)
-{
-    return j->about.st_nlink == 1 &&
-           file_take_owner(j->temp, &j->about, "file", j->names.given, NULL) == KV_OK &&
-           fchmod(j->temp, j->about.st_mode & 07777) == 0 && ioctl(j->temp, FICLONE, j->file) == 0;
-}
-
 /* Where the places will go. */
 static int begin(in_place *j, kv_err *e)
 {
-    j->cloned = clone(j);
+    /* Where the file system can (XFS, btrfs, bcachefs), the temporary file becomes a copy of the
+     * file that shares its blocks. It shall take the place of the file, so that has no other name,
+     * and its owner may be given to it. */
+    j->cloned = j->about.st_nlink == 1 &&
+                file_take_owner(j->temp, &j->about, "file", j->names.given, NULL) == KV_OK &&
+                fchmod(j->temp, j->about.st_mode & 07777) == 0 &&
+                ioctl(j->temp, FICLONE, j->file) == 0;
     j->target.fd = j->cloned ? j->temp : j->file;
     j->target.name = j->names.given;
     j->target.bytes = j->about.st_size;
-    if (!j->cloned)
-        give_to_owner(j);
+    if (!j->cloned) {
+        /* The journal holds parts of the file: whoever may read or write that may do so with the
+         * journal, which others need to end the change. */
+        struct stat made;
+        if (fstat(j->temp, &made) == 0 &&
+            ((made.st_uid == j->about.st_uid && made.st_gid == j->about.st_gid) ||
+             fchown(j->temp, j->about.st_uid, j->about.st_gid) == 0))
+            (void)fchmod(j->temp, j->about.st_mode & 0666);
+    }
     return in_place_target_begin(&j->target, e);
 }
 

@@ -210,12 +210,6 @@ static int64_t take_number(journal_reader *r, bool *whole)
     return 0;
 }
 
-/* Returns true if nothing but the sum of the header follows the last block. */
-static bool ends_well(const journal_reader *r)
-{
-    return r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;
-}
-
 /* The next n bytes of the block. */
 static const char *take_bytes(journal_reader *r, int64_t n, bool *whole)
 {
@@ -268,8 +262,8 @@ static int journal_next(journal_reader *r, journal_record *record, bool *more, b
 {
     int rc = KV_OK;
     *more = false;
-    if (*whole && r->left == 0)
-        *whole = ends_well(r);
+    if (*whole && r->left == 0) /* nothing but the sum of the header follows the last block */
+        *whole = r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;
     if (!*whole || r->left == 0)
         return KV_OK;
     if (r->left_in_block == 0) {
@@ -499,20 +493,6 @@ const char *in_place_base(const in_place_names *n, const char *path)
     return path + n->folder;
 }
 
-/* Beside a file whose name has no room for an ending stands a sum of the name. */
-static void name_journal(in_place_names *n)
-{
-    const char *base = in_place_base(n, n->file);
-    size_t bytes = strlen(base);
-    memcpy(n->journal, n->file, (size_t)n->folder);
-    if (bytes + 1 + strlen(JOURNAL_ENDING TEMP_ENDING) <= NAME_MOST)
-        snprintf(n->journal + n->folder, bytes + 32, ".%s" JOURNAL_ENDING, base);
-    else
-        snprintf(n->journal + n->folder, 48, ".%016llx" JOURNAL_ENDING,
-                 (unsigned long long)xxh64(base, bytes));
-    snprintf(n->temp, sizeof n->temp, "%s" TEMP_ENDING, n->journal);
-}
-
 int in_place_names_of(in_place_names *n, const char *path, kv_err *e)
 {
     char first;
@@ -528,7 +508,16 @@ int in_place_names_of(in_place_names *n, const char *path, kv_err *e)
     }
     const char *slash = strrchr(n->file, '/');
     n->folder = slash ? (int)(slash - n->file) + 1 : 0;
-    name_journal(n);
+    /* Beside a file whose name has no room for an ending stands a sum of the name. */
+    const char *base = in_place_base(n, n->file);
+    size_t bytes = strlen(base);
+    memcpy(n->journal, n->file, (size_t)n->folder);
+    if (bytes + 1 + strlen(JOURNAL_ENDING TEMP_ENDING) <= NAME_MOST)
+        snprintf(n->journal + n->folder, bytes + 32, ".%s" JOURNAL_ENDING, base);
+    else
+        snprintf(n->journal + n->folder, 48, ".%016llx" JOURNAL_ENDING,
+                 (unsigned long long)xxh64(base, bytes));
+    snprintf(n->temp, sizeof n->temp, "%s" TEMP_ENDING, n->journal);
     return KV_OK;
 }
 

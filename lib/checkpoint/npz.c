@@ -78,11 +78,12 @@ typedef struct reading {
 } reading;
 
 /* A fault of this member; for a file of one array, an error. */
-static int refuse(const reading *r, kv_code code, const char *text, const char *hint, kv_err *e)
+static int refuse(const reading *r, const char *text, const char *hint, kv_err *e)
 {
     const char *path = r->c->files[r->file].name;
-    code = *r->title ? checkpoint_fault(r->c, code, r->key, r->file, e, "%s%s", r->title, text)
-                     : file_bad(e, code, path, "%s", text);
+    int code = *r->title ? checkpoint_fault(r->c, KV_E_FORMAT, r->key, r->file, e, "%s%s", r->title,
+                                            text)
+                         : file_bad(e, KV_E_FORMAT, path, "%s", text);
     if (code)
         kv_err_hint(e, "%s", hint);
     return code;
@@ -96,7 +97,7 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     *right = false;
     int rc = npy_header_read(&r->h, &(npy_source){take, s, "npy"}, &why);
     if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
-        return refuse(r, KV_E_FORMAT, checkpoint_without_name(why.text, "npy"), why.hint, e);
+        return refuse(r, checkpoint_without_name(why.text, "npy"), why.hint, e);
     if (rc) {
         kv_err_set(e, rc, "%s", why.text);
         return rc;
@@ -110,7 +111,7 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
         r->t.odd = r->h.descr;
     } else if (!npz_type_find(&r->t.type, r->h.kind, r->h.width)) {
         snprintf(text, sizeof text, "elements of descr '%s' are not read", r->h.descr);
-        return refuse(r, KV_E_FORMAT, text, npz_type_hint(r->h.descr), e);
+        return refuse(r, text, npz_type_hint(r->h.descr), e);
     }
     r->t.elements = tensor_elements(r->h.ndim, r->h.shape);
     r->t.bytes = tensor_type_bytes(r->t.type, r->t.elements);
@@ -118,7 +119,7 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
         char shape[160];
         snprintf(text, sizeof text, "shape %s is too large: more than 2^63 bytes",
                  kv_shape_text(shape, sizeof shape, r->h.ndim, r->h.shape));
-        return refuse(r, KV_E_FORMAT, text, "", e);
+        return refuse(r, text, "", e);
     }
     if (r->t.odd)
         return KV_OK;
@@ -161,7 +162,7 @@ static int add(archive *a, reading *r, const zip_member *m, const source *s, kv_
     npz_sum *sum = &c->sums[c->nsums];
     npz_sum_init(sum, m->crc, s->bytes.data, r->h.bytes, r->t.bytes);
     if (r->t.bytes == 0 && !npz_sum_right(sum, 0))
-        return refuse(r, KV_E_FORMAT, NPZ_SUM_WRONG, "", e);
+        return refuse(r, NPZ_SUM_WRONG, "", e);
     r->t.form |= m->deflated ? TENSOR_DEFLATED : 0u;
     r->t.offset = m->begin + (m->deflated ? 0 : r->h.bytes);
     r->t.stored_bytes = m->deflated ? m->stored : r->t.bytes;
@@ -187,7 +188,7 @@ static int check_size(const reading *r, const zip_member *m, bool *right, kv_err
         return KV_OK;
     snprintf(text, sizeof text, "%lld bytes: its header has %lld and asks for %lld more",
              (long long)m->bytes, (long long)r->h.bytes, (long long)r->t.bytes);
-    return refuse(r, KV_E_FORMAT, text, "", e);
+    return refuse(r, text, "", e);
 }
 
 static int read_npy(archive *a, const zip_member *m, kv_err *e)
@@ -364,20 +365,15 @@ static void put_name(buf *out, const checkpoint_entry *t)
     buf_add(out, ENDING);
 }
 
-/* The npy header of a tensor. */
-static int put_npy(buf *out, const checkpoint_entry *t, kv_err *e)
-{
-    char kind = 0;
-    int width = 0;
-    npz_type_descr(t->type, &kind, &width);
-    return npy_header_print(out, kind, width, t->ndim, t->shape, e);
-}
-
 /* Appends all that stands before the data of a member, but for the checksum of the whole. */
 static int put_local(buf *out, npz_entry *t, const checkpoint_entry *of, kv_err *e)
 {
     buf npy = {0};
-    int rc = put_npy(&npy, of, e);
+    /* The npy header of a tensor. */
+    char kind = 0;
+    int width = 0;
+    npz_type_descr(of->type, &kind, &width);
+    int rc = npy_header_print(&npy, kind, width, of->ndim, of->shape, e);
     uint64_t bytes = npy.len + (uint64_t)t->bytes;
     if (!rc) {
         t->npy = (int64_t)npy.len;
@@ -454,15 +450,6 @@ static void put_end(buf *out, int64_t n, int64_t at, int64_t bytes)
 
 /* ---- Layout ---------------------------------------------------------------------------------- */
 
-static int refuse_type(const checkpoint_entry *t, const char *path, kv_err *e)
-{
-    file_bad(e, KV_E_DTYPE, path, "tensor \"%.*s\" is %s, which npz has not", SHOWN(t->name),
-             tensor_type_name(t->type));
-    if (tensor_type_kind(t->type) != TENSOR_KIND_QUANTISED)
-        kv_err_hint(e, "--dtype F32 converts it, and F16 where its range is enough");
-    return KV_E_DTYPE;
-}
-
 /* Places one member at *at, and moves that behind it. */
 static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t *at,
                  const char *path, kv_err *e)
@@ -472,8 +459,13 @@ static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t
         return file_bad(e, KV_E_VALUE, path,
                         "the name \"%.*s\" has %zu bytes, and a member's has at most %d",
                         SHOWN(of->name), strlen(of->name) + strlen(ENDING), MEMBER_NAME_MAX);
-    if (!npz_has_type(of->type))
-        return refuse_type(of, path, e);
+    if (!npz_has_type(of->type)) {
+        file_bad(e, KV_E_DTYPE, path, "tensor \"%.*s\" is %s, which npz has not", SHOWN(of->name),
+                 tensor_type_name(of->type));
+        if (tensor_type_kind(of->type) != TENSOR_KIND_QUANTISED)
+            kv_err_hint(e, "--dtype F32 converts it, and F16 where its range is enough");
+        return KV_E_DTYPE;
+    }
     t->bytes = tensor_bytes(of->type, of->ndim, of->shape);
     if (t->bytes < 0 || t->bytes > INT64_MAX / 2 - *at)
         return file_bad(e, KV_E_VALUE, path, "tensor \"%.*s\" is too large", SHOWN(of->name));

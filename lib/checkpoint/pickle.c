@@ -288,13 +288,6 @@ static int remember(machine *m, uint64_t i)
     return KV_OK;
 }
 
-static int recall(machine *m, uint64_t i)
-{
-    if (i >= (uint64_t)m->nmemo || m->memo[i] == MARK)
-        return wrong(m, "a value that the memo lacks");
-    return push(m, m->memo[i]);
-}
-
 /* ---- Opcodes --------------------------------------------------------------------------------- */
 
 static int push_int(machine *m, int64_t i)
@@ -353,7 +346,9 @@ static int run_numbered(machine *m, unsigned char op, uint64_t x)
         return push_text(m, PICKLE_BYTES, x);
     case 'h': /* BINGET */
     case 'j': /* LONG_BINGET */
-        return recall(m, x);
+        if (x >= (uint64_t)m->nmemo || m->memo[x] == MARK)
+            return wrong(m, "a value that the memo lacks");
+        return push(m, m->memo[x]);
     case 'q': /* BINPUT */
     case 'r': /* LONG_BINPUT */
         return remember(m, x);

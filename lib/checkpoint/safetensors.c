@@ -416,16 +416,6 @@ static int lay_out(const char *path, safetensors_entry *entries, int64_t n, int6
                 : KV_OK;
 }
 
-static void put_tensor(json_writer *header, const safetensors_entry *t)
-{
-    const int64_t offsets[] = {t->begin, t->begin + t->bytes};
-    json_begin(header, t->name, '{');
-    json_text(header, "dtype", tensor_type_name(t->type));
-    json_ints(header, "shape", t->ndim, t->shape);
-    json_ints(header, "data_offsets", 2, offsets);
-    json_end(header, '}');
-}
-
 static int put_header(buf *out, const char *path, safetensors_entry *entries, int64_t n,
                       const checkpoint_text *metadata, int64_t nmetadata, kv_err *e)
 {
@@ -439,8 +429,14 @@ static int put_header(buf *out, const char *path, safetensors_entry *entries, in
         json_text(&header, metadata[i].name, metadata[i].text);
     if (nmetadata)
         json_end(&header, '}');
-    for (int64_t i = 0; i < n; i++)
-        put_tensor(&header, &entries[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t offsets[] = {entries[i].begin, entries[i].begin + entries[i].bytes};
+        json_begin(&header, entries[i].name, '{');
+        json_text(&header, "dtype", tensor_type_name(entries[i].type));
+        json_ints(&header, "shape", entries[i].ndim, entries[i].shape);
+        json_ints(&header, "data_offsets", 2, offsets);
+        json_end(&header, '}');
+    }
     json_end(&header, '}');
     buf_repeat(out, ' ', (int64_t)(-(out->len - before) % 8));
     if (buf_check(out, e))

@@ -48,26 +48,6 @@ typedef struct reading {
 
 /* ---- The members ----------------------------------------------------------------------------- */
 
-/* Says what is wrong with the name of a file, or returns NULL. */
-static const char *refuse_name(const char *name)
-{
-    if (!*name)
-        return "an empty text";
-    return strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0
-               ? "a name that leaves the folder"
-               : NULL;
-}
-
-/* A name of a shard in the arena; neighbours mostly have the same. */
-static const char *keep_shard(reading *r, kv_err *e)
-{
-    const shard_index *x = r->x;
-    const char *word = buf_text(&r->word);
-    if (x->ntensors > 0 && strcmp(x->uses[x->ntensors - 1].name, word) == 0)
-        return x->uses[x->ntensors - 1].name;
-    return arena_text(&r->x->memory, word, r->word.len, e);
-}
-
 static int add(reading *r, kv_err *e)
 {
     shard_index *x = r->x;
@@ -79,7 +59,10 @@ static int add(reading *r, kv_err *e)
     if (rc || (rc = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
         return rc;
     const char *name = arena_text(&x->memory, buf_text(&r->name), r->name.len, e);
-    const char *shard = keep_shard(r, e);
+    const char *word = buf_text(&r->word); /* neighbours mostly have the same */
+    const char *shard = n > 0 && strcmp(x->uses[n - 1].name, word) == 0
+                            ? x->uses[n - 1].name
+                            : arena_text(&x->memory, word, r->word.len, e);
     if (!name || !shard)
         return KV_E_MEMORY;
     x->tensors[n] = (named){name, 0};
@@ -102,8 +85,13 @@ static int read_map(reading *r, kv_err *e)
             break;
         if (json_scan_peek(&r->scan) != '"')
             rc = json_scan_skip(&r->scan);
-        else if (!(rc = json_scan_text(&r->scan, &r->word)))
-            wrong = refuse_name(buf_text(&r->word));
+        else if (!(rc = json_scan_text(&r->scan, &r->word))) {
+            const char *file = buf_text(&r->word);
+            wrong = !*file ? "an empty text"
+                    : strchr(file, '/') || strcmp(file, ".") == 0 || strcmp(file, "..") == 0
+                        ? "a name that leaves the folder"
+                        : NULL;
+        }
         if (!rc && wrong)
             rc = checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
                                      "the file of tensor \"%.*s\" is %s",
@@ -167,25 +155,6 @@ static int number_shards(shard_index *x, kv_err *e)
     return KV_OK;
 }
 
-/* Sorts the tensors. Of several with one name one stays. */
-static int sort_tensors(const reading *r, kv_err *e)
-{
-    shard_index *x = r->x;
-    int64_t n = 0;
-    int rc = KV_OK;
-    named_sort(x->tensors, x->ntensors);
-    for (int64_t i = 0; i < x->ntensors && !rc; i++) {
-        if (n == 0 || strcmp(x->tensors[i].name, x->tensors[n - 1].name) != 0)
-            x->tensors[n++] = x->tensors[i];
-        else
-            rc = checkpoint_fault_at(r->c, KV_E_FORMAT, x->tensors[i].name, r->path, e,
-                                     "tensor \"%.*s\" stands there twice",
-                                     SHOWN(x->tensors[i].name));
-    }
-    x->ntensors = n;
-    return rc;
-}
-
 /* ---- The file -------------------------------------------------------------------------------- */
 
 static int read_text(reading *r, const input *in, kv_err *e)
@@ -229,7 +198,18 @@ static int shard_index_read(shard_index *x, const checkpoint *c, const char *pat
     buf_release(&r.word);
     if (rc || (rc = number_shards(x, e)))
         return rc;
-    return sort_tensors(&r, e);
+    int64_t n = 0;
+    named_sort(x->tensors, x->ntensors);
+    for (int64_t i = 0; i < x->ntensors && !rc; i++) {
+        if (n == 0 || strcmp(x->tensors[i].name, x->tensors[n - 1].name) != 0)
+            x->tensors[n++] = x->tensors[i];
+        else /* one of them stays */
+            rc = checkpoint_fault_at(c, KV_E_FORMAT, x->tensors[i].name, path, e,
+                                     "tensor \"%.*s\" stands there twice",
+                                     SHOWN(x->tensors[i].name));
+    }
+    x->ntensors = n;
+    return rc;
 }
 
 static void shard_index_release(shard_index *x)
@@ -416,21 +396,6 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The first name of each split model stays, and others. */
-static void join_parts(names *gguf)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < gguf->n; i++) {
-        gguf_part a, b;
-        if (n > 0 && gguf_part_find(&a, gguf->list[n - 1]) && gguf_part_find(&b, gguf->list[i]) &&
-            a.prefix == b.prefix && a.count == b.count &&
-            memcmp(gguf->list[n - 1], gguf->list[i], a.prefix) == 0)
-            continue;
-        gguf->list[n++] = gguf->list[i];
-    }
-    gguf->n = n;
-}
-
 static void sort_names(names *of)
 {
     if (of->n > 0)
@@ -465,7 +430,17 @@ static int list_folder(listing *l, const char *path, kv_err *e)
     sort_names(&l->files);
     sort_names(&l->indexes);
     sort_names(&l->gguf);
-    join_parts(&l->gguf);
+    /* The first name of each split model stays, and others. */
+    int64_t n = 0;
+    for (int64_t i = 0; i < l->gguf.n; i++) {
+        gguf_part a, b;
+        if (n > 0 && gguf_part_find(&a, l->gguf.list[n - 1]) &&
+            gguf_part_find(&b, l->gguf.list[i]) && a.prefix == b.prefix && a.count == b.count &&
+            memcmp(l->gguf.list[n - 1], l->gguf.list[i], a.prefix) == 0)
+            continue;
+        l->gguf.list[n++] = l->gguf.list[i];
+    }
+    l->gguf.n = n;
     return rc;
 }
 
@@ -616,19 +591,6 @@ static int compare_tensors(indexed *d, kv_err *e)
     return rc;
 }
 
-/* Tensors of the index that no shard has, of shards that could be read. */
-static int compare_index(indexed *d, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < d->x.ntensors && !rc; i++) {
-        const named *told = &d->x.tensors[i];
-        if (!d->found[i] && d->shards[told->i].whole)
-            rc = disagree(d, told->name, e, "is not in %.*s, which the index says",
-                          SHOWN(d->x.shards[told->i]));
-    }
-    return rc;
-}
-
 /* Drops the tensors of shards that the index does not name for them, where it names another. */
 static void drop_seconds(indexed *d)
 {
@@ -701,7 +663,14 @@ static int find_oddities(indexed *d, kv_err *e)
 static int compare(indexed *d, kv_err *e)
 {
     int rc = compare_tensors(d, e);
-    if (!rc && !(rc = compare_index(d, e))) {
+    /* Tensors of the index that no shard has, of shards that could be read. */
+    for (int64_t i = 0; i < d->x.ntensors && !rc; i++) {
+        const named *told = &d->x.tensors[i];
+        if (!d->found[i] && d->shards[told->i].whole)
+            rc = disagree(d, told->name, e, "is not in %.*s, which the index says",
+                          SHOWN(d->x.shards[told->i]));
+    }
+    if (!rc) {
         drop_seconds(d);
         if (d->s.c->options.found)
             rc = find_oddities(d, e);
@@ -773,27 +742,6 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
     return KV_E_FORMAT;
 }
 
-static int nothing_there(shards *s, const listing *l, kv_err *e)
-{
-    int rc = looks_like_folder(s->c->name, e);
-    if (rc)
-        return rc;
-    file_bad(e, KV_E_FORMAT, s->c->name,
-             "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
-    if (l->other)
-        kv_err_hint(e, "name the file: %s", path_of(s, l->other));
-    return KV_E_FORMAT;
-}
-
-static int read_all(shards *s, const listing *l, kv_err *e)
-{
-    int rc = KV_OK;
-    bool whole;
-    for (int64_t i = 0; i < l->files.n && !rc; i++)
-        rc = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
-    return rc;
-}
-
 /* A model of PyTorch as Hugging Face's tools wrote it before safetensors. */
 static int read_torch(shards *s, bool indexed_too, kv_err *e)
 {
@@ -827,12 +775,24 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
         gguf_part part;
         if (l->torch_index || l->torch)
             return read_torch(s, l->torch_index, e);
-        if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0]))
-            return nothing_there(s, l, e);
+        if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0])) {
+            int rc = looks_like_folder(s->c->name, e);
+            if (rc)
+                return rc;
+            file_bad(e, KV_E_FORMAT, s->c->name,
+                     "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
+            if (l->other)
+                kv_err_hint(e, "name the file: %s", path_of(s, l->other));
+            return KV_E_FORMAT;
+        }
         int rc = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
         return rc || s->c->split.count <= 1 ? rc : gguf_split_read(s->c, readable, e);
     }
-    return read_all(s, l, e);
+    int rc = KV_OK;
+    bool whole;
+    for (int64_t i = 0; i < l->files.n && !rc; i++)
+        rc = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
+    return rc;
 }
 
 static int read_folder(checkpoint *c, const char *path, kv_err *e)

@@ -69,12 +69,12 @@ static int wrong(const sparse_reading *g, const char *what, int64_t number, int6
                     what, (long long)number, (long long)index);
 }
 
-/* Checks n indices from `begin` in the file on, which are first <= x < end and rise by `rise` at
- * least. */
+/* Checks n indices from `begin` in the file on, which are 0 <= x < end and rise by `rise` at least;
+ * -1: they may fall. */
 static int check_indices(const sparse_reading *g, const char *what, int64_t begin, int64_t n,
-                         int64_t first, int64_t end, int64_t rise, kv_err *e)
+                         int64_t end, int64_t rise, kv_err *e)
 {
-    int64_t *x = g->room->indices;
+    int64_t *x = g->room->indices, first = 0;
     int rc = KV_OK;
     for (int64_t i = 0, some; i < n && !rc; i += some) {
         some = n - i < SOME ? n - i : SOME;
@@ -96,14 +96,14 @@ static int check_all(const sparse_reading *g, kv_err *e)
     if (t->first == 0)
         return KV_OK;
     if (!is_csr(t))
-        return check_indices(g, "row", g->at, t->first, 0, t->shape[0], 1, e);
-    int rc = check_indices(g, "the start of row", g->starts, n, 0, t->first + 1, 0, e);
+        return check_indices(g, "row", g->at, t->first, t->shape[0], 1, e);
+    int rc = check_indices(g, "the start of row", g->starts, n, t->first + 1, 0, e);
     if (!rc && !(rc = read_numbers(g, ends, g->starts, 0, 1, e)) &&
         !(rc = read_numbers(g, ends + 1, g->starts, n - 1, 1, e)) &&
         (ends[0] != 0 || ends[1] != t->first))
         return ends[0] ? wrong(g, "the start of row", 0, ends[0], e)
                        : wrong(g, "the end of row", n - 2, ends[1], e);
-    return rc ? rc : check_indices(g, "column", g->at, t->first, 0, t->shape[1], -1, e);
+    return rc ? rc : check_indices(g, "column", g->at, t->first, t->shape[1], -1, e);
 }
 
 /* The number of the first stored row that is not before `row`. */
@@ -215,11 +215,6 @@ static int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void 
     memset(s->room->block, 0, (size_t)n);
     *data = s->room->block;
     return is_csr(t) ? fill_csr(&g, at / g.width, n / g.width, e) : fill_rows(&g, at, n, e);
-}
-
-static void tensor_sparse_release(tensor_sparse *s)
-{
-    mem_free(s->room);
 }
 
 /* ---- Readers --------------------------------------------------------------------------------- */
@@ -562,7 +557,7 @@ void tensor_reader_free(tensor_reader *r)
     rows_release(&r->rows);
     mem_free(r->turned);
     mem_free(r->swapped);
-    tensor_sparse_release(&r->sparse);
+    mem_free(r->sparse.room);
     mem_free(r->decoded.numbers);
     mem_free(r->decoded.matrix);
     tensor_reader_free(r->scales);

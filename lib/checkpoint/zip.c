@@ -366,20 +366,6 @@ static int by_begin(const void *x, const void *y)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-/* Members that share bytes: a small archive could be of any size. */
-static int check_overlap(archive *a, kv_err *e)
-{
-    if (a->nranges)
-        qsort(a->ranges, (size_t)a->nranges, sizeof *a->ranges, by_begin);
-    for (int64_t i = 1; i < a->nranges; i++) {
-        if (a->ranges[i].begin < a->ranges[i - 1].end)
-            return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                    "members overlap at byte %lld",
-                                    (long long)a->ranges[i].begin);
-    }
-    return KV_OK;
-}
-
 static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
 {
     int rc = read_end(a, e);
@@ -391,7 +377,16 @@ static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
         rc = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
                               "%lld bytes of the zip directory belong to no member",
                               (long long)(a->end - a->at));
-    return rc ? rc : check_overlap(a, e);
+    if (a->nranges)
+        qsort(a->ranges, (size_t)a->nranges, sizeof *a->ranges, by_begin);
+    for (int64_t i = 1; i < a->nranges && !rc; i++) {
+        /* Members that share bytes: a small archive could be of any size. */
+        if (a->ranges[i].begin < a->ranges[i - 1].end)
+            return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
+                                    "members overlap at byte %lld",
+                                    (long long)a->ranges[i].begin);
+    }
+    return rc;
 }
 
 int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e)

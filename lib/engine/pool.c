@@ -111,14 +111,6 @@ void script_let_go(void)
     pthread_mutex_unlock(&script.lock);
 }
 
-/* In the child of a fork. */
-static void script_after_fork(void)
-{
-    pthread_mutex_init(&script.lock, NULL);
-    script.owner = 0;
-    script.set = NULL;
-}
-
 /* ---- The pool -------------------------------------------------------------------------------- */
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
@@ -205,7 +197,9 @@ static void in_child(void)
     pool.threads = pool.sleeping = pool.waiting = 0;
     atomic_store(&pool.resting, 0);
     free_places();
-    script_after_fork();
+    pthread_mutex_init(&script.lock, NULL);
+    script.owner = 0;
+    script.set = NULL;
 }
 
 static void find_size(void)
@@ -367,16 +361,6 @@ static pool_task *next_task(void)
     return refused ? NULL : pool.queue;
 }
 
-/* A task more urgent than the part that would come next; without the lock. */
-static void run_urgent(int32_t than)
-{
-    pthread_mutex_lock(&pool.lock);
-    pool_task *t = next_task() && pool.queue->priority > than ? pop() : NULL;
-    pthread_mutex_unlock(&pool.lock);
-    if (t)
-        run_task(t);
-}
-
 /* Takes parts until there are none; without the lock. */
 static void work(job *j)
 {
@@ -384,36 +368,26 @@ static void work(job *j)
     priority = j->priority;
     for (int64_t part; (part = atomic_fetch_add(&j->next, 1)) < j->nparts;) {
         j->run(j->arg, part, place);
-        if (atomic_load_explicit(&pool.top, memory_order_relaxed) > j->priority)
-            run_urgent(j->priority);
+        if (atomic_load_explicit(&pool.top, memory_order_relaxed) > j->priority) {
+            /* A task more urgent than the part that would come next; without the lock. */
+            pthread_mutex_lock(&pool.lock);
+            pool_task *t = next_task() && pool.queue->priority > j->priority ? pop() : NULL;
+            pthread_mutex_unlock(&pool.lock);
+            if (t)
+                run_task(t);
+        }
     }
     priority = mine;
-}
-
-/* Takes parts of a job of another thread; without the lock. */
-static void help(job *j)
-{
-    stop_answer stop = stop_ask_here(j->stop);
-    mem_limit *limit = mem_limit_here(NULL);
-    work(j);
-    mem_limit_here(limit);
-    stop_ask_here(stop);
-}
-
-/* The most urgent job with parts left. */
-static job *open_job(void)
-{
-    job *best = NULL;
-    for (job *j = pool.jobs; j; j = j->below)
-        if (atomic_load(&j->next) < j->nparts && (!best || j->priority > best->priority))
-            best = j;
-    return best;
 }
 
 /* Does one thing, if there is one and a place for it; says whether it did. */
 static bool run_one(void)
 {
-    job *j = open_job();
+    /* The most urgent job with parts left. */
+    job *j = NULL;
+    for (job *x = pool.jobs; x; x = x->below)
+        if (atomic_load(&x->next) < x->nparts && (!j || x->priority > j->priority))
+            j = x;
     pool_task *t = next_task();
     if (j && t && j->priority >= t->priority)
         t = NULL;
@@ -427,8 +401,14 @@ static bool run_one(void)
     pthread_mutex_unlock(&pool.lock);
     if (t)
         run_task(t);
-    else
-        help(j);
+    else {
+        /* Takes parts of a job of another thread; without the lock. */
+        stop_answer stop = stop_ask_here(j->stop);
+        mem_limit *limit = mem_limit_here(NULL);
+        work(j);
+        mem_limit_here(limit);
+        stop_ask_here(stop);
+    }
     pthread_mutex_lock(&pool.lock);
     int helpers = t ? 0 : atomic_fetch_sub(&j->helpers, 1);
     kv_assert(t || helpers > 0, "a thread leaves a job that has %d helpers", helpers);

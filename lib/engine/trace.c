@@ -77,15 +77,6 @@ static bool copy_keys(lane *l, trace_event *ev)
     return keys != NULL;
 }
 
-static void keep(lane *l, trace_event *ev)
-{
-    if (copy_keys(l, ev) &&
-        mem_grow(&l->events, &l->cap, l->n + 1, sizeof *l->events, NULL) == KV_OK)
-        l->events[l->n++] = *ev;
-    else
-        l->lost++;
-}
-
 void trace_add(const trace_event *event)
 {
     if (!trace_on())
@@ -98,8 +89,13 @@ void trace_add(const trace_event *event)
         event->op >= __atomic_load_n(&trace.first, __ATOMIC_RELAXED)) {
         trace_event ev = *event;
         ev.thread = thread;
-        if (__atomic_add_fetch(&trace.events, 1, __ATOMIC_RELAXED) <= TRACE_EVENTS)
-            keep(l, &ev);
+        if (__atomic_add_fetch(&trace.events, 1, __ATOMIC_RELAXED) <= TRACE_EVENTS) {
+            if (copy_keys(l, &ev) &&
+                mem_grow(&l->events, &l->cap, l->n + 1, sizeof *l->events, NULL) == KV_OK)
+                l->events[l->n++] = ev;
+            else
+                l->lost++;
+        }
     }
     unlock_lane(l);
 }

@@ -120,15 +120,6 @@ static bool item(lists *l)
     return l->depth == l->ndim && l->depth > 0 && number(l);
 }
 
-/* A list has ended. */
-static bool end_list(lists *l)
-{
-    int64_t *shape = &l->shape[--l->depth], count = l->count[l->depth];
-    if (*shape < 0)
-        *shape = count;
-    return *shape == count;
-}
-
 /* All of the text. Between items stands a comma, behind the last one of a list its end. */
 static bool read_lists(lists *l)
 {
@@ -141,7 +132,10 @@ static bool read_lists(lists *l)
             continue; /* the first item of a list needs no comma */
         skip_blanks(l);
         while (accept(l, ']')) {
-            if (!end_list(l))
+            int64_t *shape = &l->shape[--l->depth], count = l->count[l->depth];
+            if (*shape < 0)
+                *shape = count;
+            if (*shape != count)
                 return false;
             skip_blanks(l);
             if (l->depth == 0)

@@ -312,20 +312,6 @@ static int new_workers(making *m, kv_err *e)
     return rc;
 }
 
-static void release(making *m)
-{
-    for (int i = 0; m->workers && i < m->nworkers; i++) {
-        digest_free(m->workers[i].d[0]);
-        digest_free(m->workers[i].d[1]);
-        buf_release(&m->workers[i].line);
-        patch_pack_free(m->workers[i].pack);
-    }
-    mem_free(m->workers);
-    mem_free(m->visits);
-    mem_free(m->pairs);
-    patch_spool_release(&m->spool);
-}
-
 static patch_state state_of(const making *m, const pair *p)
 {
     if (p->at[1] < 0)
@@ -374,7 +360,16 @@ int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_optio
         made->bytes = bytes;
     }
     patch_index_release(&x);
-    release(&m);
+    for (int i = 0; m.workers && i < m.nworkers; i++) {
+        digest_free(m.workers[i].d[0]);
+        digest_free(m.workers[i].d[1]);
+        buf_release(&m.workers[i].line);
+        patch_pack_free(m.workers[i].pack);
+    }
+    mem_free(m.workers);
+    mem_free(m.visits);
+    mem_free(m.pairs);
+    patch_spool_release(&m.spool);
     return rc;
 }
 
@@ -444,9 +439,14 @@ static int index_keys(joining *j, kv_err *e)
 
 /* ---- Joining: data --------------------------------------------------------------------------- */
 
-/* Hands the marked units of a block to the packer; returns their number. */
-static int64_t collect(joiner *w, int unit, int64_t first, int64_t units)
+static int join_block(joiner *w, const patch_chain_key *k, patch_key *out, int64_t first,
+                      int64_t units, kv_err *e)
 {
+    int unit = patch_unit(out->now.type);
+    int rc = patch_maker_changes(&w->maker, k, first, units, e);
+    if (rc || (rc = patch_pack_room(w->pack, units, e)))
+        return rc;
+    /* The marked units of the block go to the packer. */
     int64_t *at = patch_pack_at(w->pack), n = 0;
     char *values = patch_pack_values(w->pack);
     const unsigned char *marks = w->maker.marks;
@@ -461,17 +461,6 @@ static int64_t collect(joiner *w, int unit, int64_t first, int64_t units)
         memcpy(values + n * unit, w->maker.block + i * unit, (size_t)unit);
         at[n++] = first + i;
     }
-    return n;
-}
-
-static int join_block(joiner *w, const patch_chain_key *k, patch_key *out, int64_t first,
-                      int64_t units, kv_err *e)
-{
-    int unit = patch_unit(out->now.type);
-    int rc = patch_maker_changes(&w->maker, k, first, units, e);
-    if (rc || (rc = patch_pack_room(w->pack, units, e)))
-        return rc;
-    int64_t n = collect(w, unit, first, units);
     out->changes += n;
     if (patch_key_is_whole(out))
         return patch_pack_whole(w->pack, first, units, w->maker.block, e);
@@ -515,19 +504,6 @@ static int new_joiners(joining *j, kv_err *e)
     return rc;
 }
 
-static void release_joining(joining *j)
-{
-    for (int i = 0; j->workers && i < j->nworkers; i++) {
-        if (j->workers[i].maker.chain)
-            patch_maker_release(&j->workers[i].maker);
-        patch_pack_free(j->workers[i].pack);
-    }
-    mem_free(j->workers);
-    patch_index_release(&j->index);
-    patch_spool_release(&j->spool);
-    patch_chain_release(&j->chain);
-}
-
 int patch_join(const char *path, patch *const *patches, int n, const patch_options *o,
                patch_summary *made, patch_misfits *wrong, kv_err *e)
 {
@@ -543,6 +519,14 @@ int patch_join(const char *path, patch *const *patches, int n, const patch_optio
         patch_index_summarise(&j.index, made);
         made->bytes = bytes;
     }
-    release_joining(&j);
+    for (int i = 0; j.workers && i < j.nworkers; i++) {
+        if (j.workers[i].maker.chain)
+            patch_maker_release(&j.workers[i].maker);
+        patch_pack_free(j.workers[i].pack);
+    }
+    mem_free(j.workers);
+    patch_index_release(&j.index);
+    patch_spool_release(&j.spool);
+    patch_chain_release(&j.chain);
     return rc;
 }

@@ -271,17 +271,6 @@ int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err
 
 /* Reading chunks. */
 
-static void patch_cursor_release(patch_cursor *c)
-{
-    tensor_reader_free(c->r);
-    zstd_unpacker_free(c->zstd);
-    mem_free(c->gaps);
-    mem_free(c->values);
-    c->r = NULL;
-    c->zstd = NULL;
-    c->gaps = c->values = NULL;
-}
-
 static int damaged_key(const patch_cursor *c, const char *what, kv_err *e)
 {
     return file_bad(e, KV_E_FORMAT, patch_name(c->p), "a damaged patch: in \"%.*s\" %s",
@@ -657,8 +646,12 @@ int patch_maker_init(patch_maker *m, const patch_chain *c, kv_err *e)
 
 void patch_maker_release(patch_maker *m)
 {
-    for (int i = 0; m->cursors && i < m->chain->n; i++)
-        patch_cursor_release(&m->cursors[i]);
+    for (int i = 0; m->cursors && i < m->chain->n; i++) {
+        tensor_reader_free(m->cursors[i].r);
+        zstd_unpacker_free(m->cursors[i].zstd);
+        mem_free(m->cursors[i].gaps);
+        mem_free(m->cursors[i].values);
+    }
     mem_free(m->cursors);
     mem_free(m->block);
     mem_free(m->marks);

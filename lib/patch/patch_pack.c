@@ -151,11 +151,6 @@ static double entropy(const unsigned char *data, int64_t n)
     return bits / 8 * (double)n / (double)all;
 }
 
-static bool all_same(const unsigned char *data, int64_t n)
-{
-    return n > 0 && memcmp(data, data + 1, (size_t)n - 1) == 0;
-}
-
 /* Compresses a stream into p->frame; 0: it does not become smaller. The best search is tried where
  * the quick one finds more than the entropy of single bytes: then there are repetitions. */
 static int64_t compress(patch_pack *p, const unsigned char *data, int64_t n, bool best)
@@ -177,7 +172,7 @@ static int64_t compress(patch_pack *p, const unsigned char *data, int64_t n, boo
 static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t n, bool best,
                       kv_err *e)
 {
-    if (all_same(data, n)) {
+    if (n > 0 && memcmp(data, data + 1, (size_t)n - 1) == 0) {
         buf_char(to, 2);
         buf_char(to, (char)data[0]);
         return KV_OK;
@@ -231,11 +226,11 @@ static int64_t sample(patch_pack *p, const void *values, int64_t n, kv_err *e, i
 }
 
 /* The values of a chunk, in the smaller of the two ways. */
-static int put_values(patch_pack *p, buf *to, const void *values, int64_t n, kv_err *e)
+static int put_values(patch_pack *p, const void *values, int64_t n, kv_err *e)
 {
     int rc;
     if (p->unit == 1)
-        return put_stream(p, to, values, n, false, e);
+        return put_stream(p, &p->body, values, n, false, e);
     buf_clear(&p->streams);
     buf_char(&p->streams, 0);
     if ((rc = put_planes(p, &p->streams, values, n, p->unit, p->unit, e)))
@@ -249,7 +244,7 @@ static int put_values(patch_pack *p, buf *to, const void *values, int64_t n, kv_
         return rc ? rc : KV_E_MEMORY;
     size_t together = p->streams.len - apart;
     bool smaller = together > 0 && together < apart;
-    buf_put(to, p->streams.data + (smaller ? apart : 0), smaller ? together : apart);
+    buf_put(&p->body, p->streams.data + (smaller ? apart : 0), smaller ? together : apart);
     return KV_OK;
 }
 
@@ -327,23 +322,24 @@ static int put_places(patch_pack *p, buf *to, int64_t *at, const void *values, i
     open_chunk(p, 0, at[0] - end, n);
     int rc = put_gaps(p, at, n, e);
     if (!rc)
-        rc = put_values(p, &p->body, values, n, e);
+        rc = put_values(p, values, n, e);
     return rc ? rc : close_chunk(p, to, e);
 }
 
 static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, int64_t n,
-                     int64_t end, kv_err *e)
+                     kv_err *e)
 {
-    open_chunk(p, 1, first - end, n);
-    int rc = put_values(p, &p->body, values, n, e);
+    open_chunk(p, 1, first - p->end, n);
+    int rc = put_values(p, values, n, e);
     return rc ? rc : close_chunk(p, to, e);
 }
 
-/* The changes from `from` to `to`, in chunks. */
-static int put_changes(patch_pack *p, buf *out, int64_t from, int64_t to, int64_t end, kv_err *e)
+/* The first `to` changes, in chunks. */
+static int put_changes(patch_pack *p, buf *out, int64_t to, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = from; i < to && !rc; i += PATCH_CHUNK) {
+    int64_t end = p->end;
+    for (int64_t i = 0; i < to && !rc; i += PATCH_CHUNK) {
         int64_t n = to - i < PATCH_CHUNK ? to - i : PATCH_CHUNK;
         rc = put_places(p, out, p->at + i, p->values + i * p->unit, n, end, e);
         end = p->at[i + n - 1] + 1;
@@ -354,7 +350,7 @@ static int put_changes(patch_pack *p, buf *out, int64_t from, int64_t to, int64_
 /* Puts the first n changes to the output and drops them. */
 static int flush(patch_pack *p, int64_t n, kv_err *e)
 {
-    int rc = put_changes(p, &p->out, 0, n, p->end, e);
+    int rc = put_changes(p, &p->out, n, e);
     if (rc || n == 0)
         return rc;
     p->end = p->at[n - 1] + 1;
@@ -371,10 +367,10 @@ static int put_block(patch_pack *p, int64_t first, int64_t units, const void *bl
     int64_t end = p->at[p->n - 1] + 1;
     bool all = p->n == units;
     buf_clear(&p->other);
-    if ((rc = put_range(p, &p->other, block, first, units, p->end, e)))
+    if ((rc = put_range(p, &p->other, block, first, units, e)))
         return rc;
     size_t whole = p->other.len;
-    if (!all && (rc = put_changes(p, &p->other, 0, p->n, p->end, e)))
+    if (!all && (rc = put_changes(p, &p->other, p->n, e)))
         return rc;
     size_t changes = p->other.len - whole;
     bool parts = !all && changes < whole;
@@ -429,7 +425,7 @@ int patch_pack_whole(patch_pack *p, int64_t first, int64_t units, const void *bl
 {
     int rc = flush(p, p->n, e);
     if (!rc)
-        rc = put_range(p, &p->out, block, first, units, p->end, e);
+        rc = put_range(p, &p->out, block, first, units, e);
     p->end = first + units;
     return rc;
 }
@@ -512,24 +508,6 @@ typedef struct writing {
     char *piece;
 } writing;
 
-static int make_index(writing *w, const char *path, kv_err *e)
-{
-    buf text = {0};
-    patch_pack *p = NULL;
-    patch_index_print(w->x, &text, &w->hashes);
-    int rc = buf_check(&text, e);
-    if (!rc)
-        rc = buf_check(&w->hashes, e);
-    if (!rc && (int64_t)text.len > PATCH_INDEX_MAX)
-        rc = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
-                      (long long)(PATCH_INDEX_MAX >> 20));
-    if (!rc && !(rc = patch_pack_new(&p, e)))
-        rc = patch_pack_index(p, &w->index, text.data, (int64_t)text.len, e);
-    patch_pack_free(p);
-    buf_release(&text);
-    return rc;
-}
-
 /* The sizes of the tensors: index, hashes, data. */
 static int lay_out(writing *w, kv_err *e)
 {
@@ -600,7 +578,19 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     writing w = {.x = x, .s = s};
     if (s->n > 0)
         qsort(s->parts, (size_t)s->n, sizeof *s->parts, by_key);
-    int rc = make_index(&w, path, e);
+    buf text = {0};
+    patch_pack *p = NULL;
+    patch_index_print(w.x, &text, &w.hashes);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = buf_check(&w.hashes, e);
+    if (!rc && (int64_t)text.len > PATCH_INDEX_MAX)
+        rc = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
+                      (long long)(PATCH_INDEX_MAX >> 20));
+    if (!rc && !(rc = patch_pack_new(&p, e)))
+        rc = patch_pack_index(p, &w.index, text.data, (int64_t)text.len, e);
+    patch_pack_free(p);
+    buf_release(&text);
     if (!rc && !(rc = lay_out(&w, e)))
         rc = write_file(&w, path, o, e);
     struct stat about;

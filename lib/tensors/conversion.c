@@ -194,19 +194,6 @@ static int walk_some(run *r, kv_err *e)
     return rc;
 }
 
-/* Memory for the pieces that are converted. */
-static int make_room(run *r, kv_err *e)
-{
-    for (int64_t i = 0; i < r->c->nkeys; i++) {
-        int64_t bytes = tensor_type_bytes(r->c->keys[i].type, WALK_PIECE);
-        r->all += info_of(r->c, i)->bytes;
-        if (r->c->keys[i].type != info_of(r->c, i)->type && bytes > r->room)
-            r->room = bytes;
-    }
-    r->memory = mem_alloc_data(r->room * pool_workers(), e);
-    return r->memory ? KV_OK : KV_E_MEMORY;
-}
-
 static int open_out(run *r, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
     const conversion *c = r->c;
@@ -227,7 +214,15 @@ int conversion_run(const conversion *c, const char *path, const checkpoint_out_o
                    kv_err *e)
 {
     run r = {.c = c};
-    int rc = make_room(&r, e);
+    /* Memory for the pieces that are converted. */
+    for (int64_t i = 0; i < r.c->nkeys; i++) {
+        int64_t bytes = tensor_type_bytes(r.c->keys[i].type, WALK_PIECE);
+        r.all += info_of(r.c, i)->bytes;
+        if (r.c->keys[i].type != info_of(r.c, i)->type && bytes > r.room)
+            r.room = bytes;
+    }
+    r.memory = mem_alloc_data(r.room * pool_workers(), e);
+    int rc = r.memory ? KV_OK : KV_E_MEMORY;
     if (rc == KV_OK)
         rc = open_out(&r, path, o, e);
     while (rc == KV_OK && r.first < c->nkeys)

@@ -180,19 +180,6 @@ static bool passes(const diff_options *o, const blocks *x, int64_t k)
            (x->ulps && o->has_ulps && apart(x, k) <= o->ulps);
 }
 
-/* How many elements are not equal, one by one. */
-static int64_t count_unequal(const diff_options *o, const blocks *x)
-{
-    int64_t unequal = 0;
-    for (int64_t i = 0; i < x->n; i++) {
-        bool pass = true;
-        for (int64_t k = i * x->width; k < (i + 1) * x->width; k++)
-            pass &= passes(o, x, k);
-        unequal += !pass;
-    }
-    return unequal;
-}
-
 static void find_order(blocks *x)
 {
     if (!x->ulps)
@@ -272,7 +259,15 @@ static int64_t count_beyond(const diff_options *o, blocks *x, bool finite)
         return beyond;
     if (finite && o->has_ulps)
         find_order(x); /* else add_each has done so */
-    return count_unequal(o, x);
+    /* How many elements are not equal, one by one. */
+    int64_t unequal = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        bool pass = true;
+        for (int64_t k = i * x->width; k < (i + 1) * x->width; k++)
+            pass &= passes(o, x, k);
+        unequal += !pass;
+    }
+    return unequal;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -749,14 +744,6 @@ static int walk_pairs(diffs *d, int64_t n, pass which,
     return rc;
 }
 
-/* Rounding may lead beyond 1. Of equal numbers it is 1, unless a * b leaves the range. */
-static double cosine_of(const diff_sums *p)
-{
-    double both = p->a * p->b;
-    double x = isnormal(both) ? p->product / sqrt(both) : p->product / sqrt(p->a) / sqrt(p->b);
-    return x > 1 ? 1 : x < -1 ? -1 : x;
-}
-
 static void end_pair(const diffs *d, int64_t i)
 {
     tensor_difference *out = &d->pairs[i];
@@ -783,7 +770,10 @@ static void end_pair(const diffs *d, int64_t i)
     double norm = sqrt(p->b) / d->scales[i].b;
     out->rel = p->finite ? sqrt(p->differences) / d->scales[i].differences / norm : NAN;
     out->rel = p->finite && p->differences == 0 ? 0 : out->rel;
-    out->cosine = cosine_of(p);
+    /* Rounding may lead beyond 1. Of equal numbers it is 1, unless a * b leaves the range. */
+    double both = p->a * p->b;
+    double x = isnormal(both) ? p->product / sqrt(both) : p->product / sqrt(p->a) / sqrt(p->b);
+    out->cosine = x > 1 ? 1 : x < -1 ? -1 : x;
     const double sizes[] = {[DIFF_BY_MAX] = out->is_integer ? (double)out->max_int : out->max_abs,
                             [DIFF_BY_RMS] = out->rms,
                             [DIFF_BY_REL] = out->rel,

@@ -195,28 +195,10 @@ static int read_name(reading *r, size_t i, kv_err *e)
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-static int add(reading *r, kv_err *e)
+static int read_line(reading *r, kv_err *e)
 {
     hash_list *list = r->list;
     listed_hash one = {0};
-    int bytes = digest_bytes(list->kind);
-    for (int i = 0; i < bytes; i++)
-        one.bytes[i] =
-            (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
-    if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
-        return refuse(r, "a name that stands in an earlier line, too", e);
-    int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
-    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
-    if (!one.name)
-        return KV_E_MEMORY;
-    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
-    if (rc == KV_OK)
-        list->items[list->n++] = one;
-    return rc;
-}
-
-static int read_line(reading *r, kv_err *e)
-{
     size_t digits = 0, blanks = 0;
     while (digits < r->n && digit_of(r->line[digits]) >= 0)
         digits++;
@@ -226,11 +208,26 @@ static int read_line(reading *r, kv_err *e)
     if ((digits != 32 && !sha256) || blanks < 2)
         return refuse(r, "no hash of 32 or 64 hexadecimal digits, two blanks and a name", e);
     digest_kind kind = sha256 ? DIGEST_SHA256 : DIGEST_XXH3;
-    if (r->list->n > 0 && kind != r->list->kind)
+    if (list->n > 0 && kind != list->kind)
         return refuse(r, "a hash of another kind than in the lines before", e);
-    r->list->kind = kind;
+    list->kind = kind;
     int rc = read_name(r, digits + blanks, e);
-    return rc ? rc : add(r, e);
+    if (rc)
+        return rc;
+    int bytes = digest_bytes(kind);
+    for (int i = 0; i < bytes; i++)
+        one.bytes[i] =
+            (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
+    if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
+        return refuse(r, "a name that stands in an earlier line, too", e);
+    rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
+    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
+    if (!one.name)
+        return KV_E_MEMORY;
+    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
+    if (rc == KV_OK)
+        list->items[list->n++] = one;
+    return rc;
 }
 
 int hash_list_read(hash_list *list, const char *path, kv_err *e)

@@ -342,9 +342,11 @@ static int64_t runners(run *r)
     return n;
 }
 
-/* Tensors that are only listed cannot be walked over. */
-static int check_numbers(const walk *w, kv_err *e)
+int walk_run(const walk *w, kv_err *e)
 {
+    run r = {.w = w, .failed = INT64_MAX};
+    kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
+    /* Tensors that are only listed cannot be walked over. */
     int rc = KV_OK;
     for (int64_t i = 0; i < w->ntensors && rc == KV_OK; i++)
         for (int k = 0; k < w->ninputs && rc == KV_OK; k++)
@@ -352,14 +354,6 @@ static int check_numbers(const walk *w, kv_err *e)
                 rc = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
     if (rc)
         kv_err_hint(e, "--exclude leaves keys out");
-    return rc;
-}
-
-int walk_run(const walk *w, kv_err *e)
-{
-    run r = {.w = w, .failed = INT64_MAX};
-    kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
-    int rc = check_numbers(w, e);
     if (w->result_bytes && !(r.results = mem_zalloc(w->ntensors, sizeof *r.results, e)))
         rc = KV_E_MEMORY;
     if (rc == KV_OK && (rc = cut(&r, e)) == KV_OK) {
