@@ -230,13 +230,6 @@ static int check(const kv_array *a, const kv_array *b, kv_err *e)
     return KV_E_SHAPE;
 }
 
-static kv_dtype wide_dtype(kv_dtype dtype)
-{
-    if (dtype == KV_FLOAT64)
-        return KV_FLOAT64;
-    return kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT64;
-}
-
 /* a, b and the result in the type that the products are added in. */
 static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
 {
@@ -286,7 +279,9 @@ static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, k
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e)
 {
     kv_array *left = NULL, *right = NULL, *made = NULL;
-    kv_dtype wide = wide_dtype(dtype);
+    kv_dtype wide = dtype == KV_FLOAT64        ? KV_FLOAT64
+                    : kv_dtype_is_float(dtype) ? KV_FLOAT32
+                                               : KV_INT64;
     kv_ctx ctx = kv_array_ctx(a);
     int64_t shape[2];
     int ndim = 0, rc = check(a, b, e);

@@ -105,18 +105,6 @@ static int take_range(part *p, search *s, const array_range *r, kv_err *e)
     return add_axis(p, span.n, span.n > 1 ? span.step * stride : 0, e);
 }
 
-/* The axes that ranges take, without those of `...`. */
-static int count_axes(const array_range *ranges, int n)
-{
-    int axes = 0;
-    for (int i = 0; i < n; i++) {
-        const kv_array *ids = ranges[i].ids;
-        bool mask = ids && kv_array_dtype(ids) == KV_BOOL;
-        axes += ranges[i].is_new || ranges[i].is_rest ? 0 : mask ? kv_array_ndim(ids) : 1;
-    }
-    return axes;
-}
-
 /* Puts the axes of the places at p->first. */
 static int insert_places(part *p, kv_err *e)
 {
@@ -138,8 +126,13 @@ static int find_part(part *p, const kv_array *a, const array_range *ranges, int 
 {
     search s = {.shape = kv_array_shape(a), .ndim = kv_array_ndim(a)};
     const array_range whole = {0};
-    int axes = count_axes(ranges, n), rc = KV_OK;
+    int axes = 0, rc = KV_OK; /* that ranges take, without those of `...` */
     *p = (part){0};
+    for (int i = 0; i < n; i++) {
+        const kv_array *ids = ranges[i].ids;
+        bool mask = ids && kv_array_dtype(ids) == KV_BOOL;
+        axes += ranges[i].is_new || ranges[i].is_rest ? 0 : mask ? kv_array_ndim(ids) : 1;
+    }
     if (axes > s.ndim)
         return kv_err_set(e, KV_E_INDEX, "%d %s for an array with %d ax%cs", axes,
                           axes == 1 ? "index" : "indices", s.ndim, s.ndim == 1 ? 'i' : 'e');

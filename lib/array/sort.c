@@ -251,15 +251,7 @@ static void give_pairs(void *to, const void *items, int64_t n, bool down)
 
 /* ---- The choice ---- */
 
-/* The dtype that elements of a dtype are sorted in: float32, float64, int32 or int64. */
-static kv_dtype sort_dtype(kv_dtype dtype)
-{
-    if (dtype == KV_FLOAT64 || dtype == KV_INT64)
-        return dtype;
-    return kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT32;
-}
-
-/* For elements of sort_dtype. Indices of float32 and int32 are below 2^32. */
+/* For the dtypes that elements are sorted in. Indices of float32 and int32 are below 2^32. */
 static const sort_items *sort_items_of(kv_dtype dtype, bool indices)
 {
     static const sort_items values[] = {
@@ -448,7 +440,9 @@ static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_
 {
     int ndim = kv_array_ndim(a);
     int64_t n = ndim ? kv_array_shape(a)[ndim - 1] : 1;
-    kv_dtype dtype = kv_array_dtype(a), wide = sort_dtype(dtype);
+    kv_dtype dtype = kv_array_dtype(a), wide = dtype;
+    if (dtype != KV_FLOAT64 && dtype != KV_INT64)
+        wide = kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT32;
     bool indices = what == SORT_INDICES;
     kv_array *made = NULL;
     const void *from;

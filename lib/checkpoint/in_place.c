@@ -578,20 +578,14 @@ static int change(in_place *j, kv_err *e)
     return rc;
 }
 
-/* The clone, whose places are written, becomes the file. */
-static int change_clone(in_place *j, kv_err *e)
-{
-    int rc = stop_check(e);
-    return rc || (rc = in_place_target_flush(&j->target, e)) ? rc : name_temp(j, j->names.file, e);
-}
-
 int in_place_commit(in_place *j, kv_err *e)
 {
     int rc = j->cloned ? KV_OK : journal_end(&j->journal, e);
     if (!rc && j->end > 0 && !(rc = take_file(j, e))) {
-        if (j->cloned)
-            rc = change_clone(j, e);
-        else if (!(rc = reserve(j, e)))
+        if (j->cloned) { /* the clone, whose places are written, becomes the file */
+            if (!(rc = stop_check(e)) && !(rc = in_place_target_flush(&j->target, e)))
+                rc = name_temp(j, j->names.file, e);
+        } else if (!(rc = reserve(j, e)))
             rc = change(j, e);
     }
     in_place_abandon(j);

@@ -681,20 +681,6 @@ static int compare(indexed *d, kv_err *e)
                     (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
 }
 
-/* Reads what an index names, which has been read. */
-static int read_named(indexed *d, kv_err *e)
-{
-    d->shards = mem_zalloc(d->x.nshards, sizeof *d->shards, e);
-    d->found = mem_zalloc(d->x.ntensors, sizeof *d->found, e);
-    d->own = mem_zalloc(d->x.ntensors, sizeof *d->own, e);
-    if (!d->shards || !d->found || !d->own)
-        return KV_E_MEMORY;
-    int rc = find_shards(d, e);
-    if (!rc && !(rc = read_shards(d, e)))
-        rc = compare(d, e);
-    return rc;
-}
-
 /* *readable: false when the index is none, which a finding then tells. */
 static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e)
 {
@@ -703,9 +689,14 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
     buf_put(&d.s.folder, path, (size_t)(checkpoint_base(path) - path));
     int rc = buf_check(&d.s.folder, e);
     *readable = true;
-    if (!rc && (rc = shard_index_read(&d.x, c, path, &why)) == KV_OK)
-        rc = read_named(&d, e);
-    else if (rc == KV_E_FORMAT && c->options.found) {
+    if (!rc && (rc = shard_index_read(&d.x, c, path, &why)) == KV_OK) {
+        d.shards = mem_zalloc(d.x.nshards, sizeof *d.shards, e);
+        d.found = mem_zalloc(d.x.ntensors, sizeof *d.found, e);
+        d.own = mem_zalloc(d.x.ntensors, sizeof *d.own, e);
+        rc = d.shards && d.found && d.own ? find_shards(&d, e) : KV_E_MEMORY;
+        if (!rc && !(rc = read_shards(&d, e)))
+            rc = compare(&d, e);
+    } else if (rc == KV_E_FORMAT && c->options.found) {
         *readable = false;
         rc = checkpoint_fault_at(c, rc, NULL, path, e, "%s",
                                  checkpoint_without_name(why.text, path));

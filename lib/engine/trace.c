@@ -117,24 +117,6 @@ int trace_start(kv_err *e)
     return on ? kv_err_set(e, KV_E_VALUE, "a profile is being taken already") : KV_OK;
 }
 
-/* Visits the events of a lane, where visit is not NULL, and empties it. */
-static int take_events(lane *l, int64_t *lost,
-                       int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg,
-                       kv_err *e)
-{
-    int rc = KV_OK;
-    lock_lane(l);
-    for (int64_t i = 0; i < l->n && visit && !rc; i++)
-        rc = visit(arg, &l->events[i], e);
-    mem_free(l->events);
-    arena_release(&l->keys);
-    *lost += l->lost;
-    l->events = NULL;
-    l->n = l->cap = l->lost = 0;
-    unlock_lane(l);
-    return rc;
-}
-
 int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg, kv_err *e)
 {
     int rc = KV_OK;
@@ -146,8 +128,16 @@ int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), voi
     }
     __atomic_store_n(&trace_is_on, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < LANES; i++) {
-        int code = take_events(&trace.lanes[i], &lost, rc ? NULL : visit, arg, e);
-        rc = rc ? rc : code;
+        lane *l = &trace.lanes[i];
+        lock_lane(l);
+        for (int64_t k = 0; k < l->n && visit && !rc; k++)
+            rc = visit(arg, &l->events[k], e);
+        mem_free(l->events);
+        arena_release(&l->keys);
+        lost += l->lost;
+        l->events = NULL;
+        l->n = l->cap = l->lost = 0;
+        unlock_lane(l);
     }
     pthread_mutex_unlock(&trace.lock);
     if (!rc && lost)

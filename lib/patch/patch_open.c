@@ -101,22 +101,10 @@ static int read_index(patch *p, kv_err *e)
 /* Bytes of the smallest chunk of a range: its length, kind, place, number, and a stream of two. */
 #define CHUNK_LEAST 6
 
-/* Data that a patch says to be large take some bytes in it: a small file that lies cannot fill a
- * disk. */
-static int check_size(const patch *p, const patch_key *k, kv_err *e)
-{
-    int64_t bytes = k->data < 0 ? 0 : checkpoint_at(p->file, p->data[k->data])->bytes;
-    if (k->data < 0 || k->changes / PATCH_RANGE <= bytes / CHUNK_LEAST)
-        return KV_OK;
-    return file_bad(e, KV_E_FORMAT, patch_name(p),
-                    "a damaged patch: in \"%.*s\" changes are missing", PATCH_SHOWN(k->name));
-}
-
 /* Finds the tensors of data. */
 static int find_data(patch *p, kv_err *e)
 {
     char name[24];
-    int rc = KV_OK;
     if (checkpoint_count(p->file) != p->index.ndata + 2)
         return damaged(p, "its index does not fit its tensors", e);
     if (!(p->data = mem_alloc(p->index.ndata, sizeof *p->data, e)))
@@ -127,9 +115,17 @@ static int find_data(patch *p, kv_err *e)
         if (p->data[i] < 0 || checkpoint_at(p->file, p->data[i])->type != TENSOR_U8)
             return damaged(p, "its index does not fit its tensors", e);
     }
-    for (int64_t i = 0; i < p->index.nkeys && !rc; i++)
-        rc = check_size(p, &p->index.keys[i], e);
-    return rc;
+    for (int64_t i = 0; i < p->index.nkeys; i++) {
+        const patch_key *k = &p->index.keys[i];
+        int64_t bytes = k->data < 0 ? 0 : checkpoint_at(p->file, p->data[k->data])->bytes;
+        /* Data that a patch says to be large take some bytes in it: a small file that lies cannot
+         * fill a disk. */
+        if (k->data >= 0 && k->changes / PATCH_RANGE > bytes / CHUNK_LEAST)
+            return file_bad(e, KV_E_FORMAT, patch_name(p),
+                            "a damaged patch: in \"%.*s\" changes are missing",
+                            PATCH_SHOWN(k->name));
+    }
+    return KV_OK;
 }
 
 static int check_mark(const patch *p, kv_err *e)

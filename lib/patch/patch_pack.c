@@ -315,17 +315,6 @@ static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
     return rc;
 }
 
-/* A chunk of n changes, which follows the unit before `end`. */
-static int put_places(patch_pack *p, buf *to, int64_t *at, const void *values, int64_t n,
-                      int64_t end, kv_err *e)
-{
-    open_chunk(p, 0, at[0] - end, n);
-    int rc = put_gaps(p, at, n, e);
-    if (!rc)
-        rc = put_values(p, values, n, e);
-    return rc ? rc : close_chunk(p, to, e);
-}
-
 static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, int64_t n,
                      kv_err *e)
 {
@@ -338,10 +327,13 @@ static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, 
 static int put_changes(patch_pack *p, buf *out, int64_t to, kv_err *e)
 {
     int rc = KV_OK;
-    int64_t end = p->end;
+    int64_t end = p->end; /* the unit behind the chunk before */
     for (int64_t i = 0; i < to && !rc; i += PATCH_CHUNK) {
         int64_t n = to - i < PATCH_CHUNK ? to - i : PATCH_CHUNK;
-        rc = put_places(p, out, p->at + i, p->values + i * p->unit, n, end, e);
+        open_chunk(p, 0, p->at[i] - end, n);
+        if (!(rc = put_gaps(p, p->at + i, n, e)) &&
+            !(rc = put_values(p, p->values + i * p->unit, n, e)))
+            rc = close_chunk(p, out, e);
         end = p->at[i + n - 1] + 1;
     }
     return rc;

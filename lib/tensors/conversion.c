@@ -458,23 +458,6 @@ typedef struct putting {
     kv_err error;            /* of that piece */
 } putting;
 
-static void note_wrong(putting *p, int64_t at)
-{
-    int64_t first = atomic_load(&p->wrong);
-    while (at < first && !atomic_compare_exchange_weak(&p->wrong, &first, at))
-        ;
-}
-
-static void note_error(putting *p, int64_t piece, const kv_err *e)
-{
-    pthread_mutex_lock(&p->lock);
-    if (piece < atomic_load(&p->failed)) {
-        atomic_store(&p->failed, piece);
-        p->error = *e;
-    }
-    pthread_mutex_unlock(&p->lock);
-}
-
 /* Does nothing behind an element that is wrong already, since only the first one is told. */
 static void put_piece(void *arg, int64_t piece, int worker)
 {
@@ -493,7 +476,10 @@ static void put_piece(void *arg, int64_t piece, int worker)
         if (wrong < 0 && p->lost && p->lost->strict)
             wrong = loss.first;
         if (wrong >= 0) {
-            note_wrong(p, at + wrong);
+            int64_t first = atomic_load(&p->wrong);
+            while (at + wrong < first &&
+                   !atomic_compare_exchange_weak(&p->wrong, &first, at + wrong))
+                ;
             return;
         }
         losses_add(p->lost, p->i, &loss);
@@ -502,8 +488,14 @@ static void put_piece(void *arg, int64_t piece, int worker)
     if (!rc)
         rc = checkpoint_out_put(p->out, p->i, tensor_type_bytes(p->to, at), data,
                                 tensor_type_bytes(p->to, n), &e);
-    if (rc)
-        note_error(p, piece, &e);
+    if (!rc)
+        return;
+    pthread_mutex_lock(&p->lock);
+    if (piece < atomic_load(&p->failed)) {
+        atomic_store(&p->failed, piece);
+        p->error = e;
+    }
+    pthread_mutex_unlock(&p->lock);
 }
 
 int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data, tensor_type from,

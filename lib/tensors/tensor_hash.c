@@ -63,35 +63,6 @@ static int hash_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
                                          : digest_end(h->d, job->hashes[p->tensor].bytes, e);
 }
 
-/* A tensor without elements has no pieces. */
-static int hash_empty(hashing *job, int64_t n, kv_err *e)
-{
-    hasher *h = &job->workers[0];
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i++) {
-        const tensor_info *t = checkpoint_at(job->c, job->numbers[i]);
-        if (t->elements == 0 && !(rc = begin(h, t, e)))
-            rc = digest_end(h->d, job->hashes[i].bytes, e);
-    }
-    return rc;
-}
-
-static int hash_data(hashing *job, int64_t n, checkpoint *c,
-                     void (*progress)(void *arg, int64_t done, int64_t all), void *progress_arg,
-                     kv_err *e)
-{
-    return walk_run(&(walk){.inputs = &c,
-                            .ninputs = 1,
-                            .at = job->numbers,
-                            .ntensors = n,
-                            .piece = hash_piece,
-                            .arg = job,
-                            .in_order = true,
-                            .progress = progress,
-                            .progress_arg = progress_arg},
-                    e);
-}
-
 int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, int64_t n,
                     digest_kind kind, void (*progress)(void *arg, int64_t done, int64_t all),
                     void *progress_arg, kv_err *e)
@@ -102,8 +73,23 @@ int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, 
     int rc = KV_OK;
     for (int i = 0; i < job.nworkers && !rc; i++)
         rc = digest_new(&job.workers[i].d, kind, e);
-    if (!rc && !(rc = hash_empty(&job, n, e)))
-        rc = hash_data(&job, n, c, progress, progress_arg, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const tensor_info *t = checkpoint_at(c, numbers[i]);
+        /* a tensor without elements has no pieces */
+        if (t->elements == 0 && !(rc = begin(&job.workers[0], t, e)))
+            rc = digest_end(job.workers[0].d, hashes[i].bytes, e);
+    }
+    const walk w = {.inputs = &c,
+                    .ninputs = 1,
+                    .at = numbers,
+                    .ntensors = n,
+                    .piece = hash_piece,
+                    .arg = &job,
+                    .in_order = true,
+                    .progress = progress,
+                    .progress_arg = progress_arg};
+    if (!rc)
+        rc = walk_run(&w, e);
     for (int i = 0; i < job.nworkers; i++) {
         digest_free(job.workers[i].d);
         buf_release(&job.workers[i].title);
