@@ -20,7 +20,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/suggest.h"
-#include "engine/script_wait.h"
+#include "engine/pool.h"
 #include "local/local.h"
 
 static _Thread_local int patience = -1;

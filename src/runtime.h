@@ -1,7 +1,7 @@
 /* The process-wide state of libkvstore: which store types there are, where warnings go, whether a
  * store of several workers was made, the number of virtual GPUs (which lib/array keeps), the
  * slabs of small blocks (lib/base/mem.h), the threads of lib/engine/pool.h, the wait of the
- * script (lib/engine/script_wait.h), who is asked whether work is to end early (lib/base/stop.h),
+ * script (lib/engine/pool.h), who is asked whether work is to end early (lib/base/stop.h),
  * the mapped windows that a handler of SIGBUS finds (lib/checkpoint/file_window.h), the first
  * failed assertion (lib/base/kv_assert.h), the profile that is taken (profile.c, and its events
  * in lib/engine/trace.c), and in a rank of a job its links, calls under way and the stores that

@@ -3,10 +3,9 @@
 #pragma once
 
 #include "checkpoint/scales.h"
-#include "checkpoint/tensor_values.h"
 #include "eval/eval_keys.h"
 #include "files/files.h"
-#include "tensors/rename.h"
+#include "tensors/conversion.h"
 
 /* ---- Keys ---- */
 
@@ -52,7 +51,7 @@ int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **k
                 kv_err *e);
 
 /* Makes n files that are one model tensors of the numbers that they mean (see
- * checkpoint/tensor_values.h, also for choose), unless the command has --raw. Errors have the place
+ * checkpoint/scales.h, also for choose), unless the command has --raw. Errors have the place
  * of the argument. */
 int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *const *files, int n,
                   tensor_values_choice *choose, void *arg, kv_err *e);

@@ -16,8 +16,6 @@
 #include "syntax/effect.h"
 #include "syntax/file_kind.h"
 #include "tensors/conversion.h"
-#include "tensors/losses.h"
-#include "tensors/tensor_put.h"
 #include "term/terminal.h"
 
 /* A conversion while its words are read and its keys are chosen. */

@@ -11,7 +11,6 @@
 #include "checkpoints/choose.h"
 #include "session/result.h"
 #include "session/unit.h"
-#include "tensors/tensor_check.h"
 #include "tensors/tensor_stat.h"
 #include "term/terminal.h"
 

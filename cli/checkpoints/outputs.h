@@ -5,7 +5,7 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoints/choose.h"
-#include "tensors/losses.h"
+#include "tensors/conversion.h"
 
 typedef struct type_rule {
     const char *glob; /* NULL: every key of floats */
@@ -81,8 +81,8 @@ int out_check_path(session *s, const word *to, kv_err *e);
 int out_options_read(session *s, const ast *call, const char *to, result *out,
                      checkpoint_out_options *o, kv_err *e);
 
-/* Begins to count what an output of n keys loses (tensors/losses.h); with --strict nothing may be
- * lost. Error: memory. The caller releases l->keys with mem_free. */
+/* Begins to count what an output of n keys loses (tensors/conversion.h); with --strict nothing may
+ * be lost. Error: memory. The caller releases l->keys with mem_free. */
 int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e);
 
 /* Key i of an output: its name there, and its type. */

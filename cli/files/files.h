@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/inflate.h"
+#include "checkpoint/zip.h"
 #include "eval/eval.h"
 #include "lang/ast.h"
 #include "session/session.h"

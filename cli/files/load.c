@@ -18,7 +18,6 @@
 #include "checkpoint/looks_like.h"
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_codec.h"
-#include "checkpoint/tensor_values.h"
 #include "eval/eval.h"
 #include "io/csv.h"
 #include "io/json.h"

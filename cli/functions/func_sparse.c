@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "base/stop.h"

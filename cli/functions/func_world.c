@@ -17,7 +17,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/tensor_values.h"
+#include "checkpoint/scales.h"
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"

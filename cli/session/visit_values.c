@@ -1,7 +1,7 @@
 /* Variables on their way from the script's thread to a guest. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/script_wait.h"
+#include "engine/pool.h"
 #include "session/visit.h"
 
 /* ---- The script's thread ---- */

@@ -215,18 +215,6 @@ static piece piece_of(const kv_array *a, int64_t axis, bool new_axis)
     return p;
 }
 
-static int unlike(const kv_array *a, const kv_array *b, bool new_axis, int64_t axis, kv_err *e)
-{
-    char one[160], two[160];
-    kv_shape_text(one, sizeof one, kv_array_ndim(a), kv_array_shape(a));
-    kv_shape_text(two, sizeof two, kv_array_ndim(b), kv_array_shape(b));
-    if (new_axis)
-        return kv_err_set(e, KV_E_SHAPE, "arrays of one shape can be stacked, not %s and %s", one,
-                          two);
-    return kv_err_set(e, KV_E_SHAPE, "arrays of shape %s and %s do not join along axis %lld", one,
-                      two, (long long)axis);
-}
-
 /* The shape of the joined arrays, which begins as the first's. */
 static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axis, bool new_axis,
                         kv_err *e)
@@ -240,8 +228,17 @@ static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axi
         piece p = fits ? piece_of(a[i], axis, new_axis) : (piece){0};
         for (int k = 0; fits && k < p.ndim; k++)
             fits = k == axis || p.shape[k] == whole->shape[k];
-        if (!fits)
-            return unlike(a[0], a[i], new_axis, axis, e);
+        if (!fits) {
+            char one[160], two[160];
+            kv_shape_text(one, sizeof one, kv_array_ndim(a[0]), kv_array_shape(a[0]));
+            kv_shape_text(two, sizeof two, kv_array_ndim(a[i]), kv_array_shape(a[i]));
+            if (new_axis)
+                return kv_err_set(e, KV_E_SHAPE,
+                                  "arrays of one shape can be stacked, not %s and %s", one, two);
+            return kv_err_set(e, KV_E_SHAPE,
+                              "arrays of shape %s and %s do not join along axis %lld", one, two,
+                              (long long)axis);
+        }
         if (__builtin_add_overflow(whole->shape[axis], p.shape[axis], &whole->shape[axis]))
             return kv_err_set(e, KV_E_SHAPE, "the joined arrays are too large");
     }

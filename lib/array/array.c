@@ -349,16 +349,6 @@ int array_fetch(kv_array *a, kv_err *e)
     return KV_OK;
 }
 
-/* Few elements, which lie behind their headers in both arrays, stay there. */
-static void swap_inside(kv_array *a, kv_array *b)
-{
-    char kept[INSIDE_BYTES];
-    size_t bytes = (size_t)kv_array_bytes(a);
-    memcpy(kept, a->data, bytes);
-    memcpy(a->data, b->data, bytes);
-    memcpy(b->data, kept, bytes);
-}
-
 void array_swap(kv_array *a, kv_array *b)
 {
     if (!kv_assert(a->memory == b->memory && a->dtype == b->dtype && a->size == b->size,
@@ -366,7 +356,12 @@ void array_swap(kv_array *a, kv_array *b)
                    (long long)b->size))
         return;
     if (a->memory == ARRAY_INSIDE) {
-        swap_inside(a, b);
+        /* Few elements, which lie behind their headers in both arrays, stay there. */
+        char kept[INSIDE_BYTES];
+        size_t bytes = (size_t)kv_array_bytes(a);
+        memcpy(kept, a->data, bytes);
+        memcpy(a->data, b->data, bytes);
+        memcpy(b->data, kept, bytes);
         return;
     }
     void *data = a->data;

@@ -121,18 +121,6 @@ static void add_panel(const product *p, char *room, char *tile, int64_t i, int64
                       b + c * depth * p->bytes, depth);
 }
 
-static void copy_out(const product *p, const char *tile, int64_t i, int64_t j, int64_t n, int64_t m)
-{
-    for (int64_t r = 0; r < n; r++) {
-        char *to = p->to + ((i + r) * p->to_row + j * p->to_column) * p->bytes;
-        const char *from = tile + r * p->columns * p->bytes;
-        for (int64_t c = 0; c < m && p->to_column != 1; c++)
-            memcpy(to + c * p->to_column * p->bytes, from + c * p->bytes, (size_t)p->bytes);
-        if (p->to_column == 1)
-            memcpy(to, from, (size_t)(m * p->bytes));
-    }
-}
-
 static void make_tile(void *arg, int64_t part, int worker)
 {
     product *p = arg;
@@ -152,26 +140,23 @@ static void make_tile(void *arg, int64_t part, int worker)
             memset(tile, 0, (size_t)(size * p->bytes));
         }
     }
-    copy_out(p, several ? total : tile, i, j, n, m);
-}
-
-/* The product of the transposed matrices, which is the transposed product. */
-static void transpose(product *p)
-{
-    product was = *p;
-    p->a = (factor){was.b.data, was.b.column, was.b.row};
-    p->b = (factor){was.a.data, was.a.column, was.a.row};
-    p->n = was.m;
-    p->m = was.n;
-    p->to_row = was.to_column;
-    p->to_column = was.to_row;
+    for (int64_t r = 0; r < n; r++) {
+        char *to = p->to + ((i + r) * p->to_row + j * p->to_column) * p->bytes;
+        const char *from = (several ? total : tile) + r * p->columns * p->bytes;
+        for (int64_t c = 0; c < m && p->to_column != 1; c++)
+            memcpy(to + c * p->to_column * p->bytes, from + c * p->bytes, (size_t)p->bytes);
+        if (p->to_column == 1)
+            memcpy(to, from, (size_t)(m * p->bytes));
+    }
 }
 
 /* A product of matrices that lie row by row, cut into tiles. */
 static product product_of(void *to, const void *a, const void *b, int64_t n, int64_t depth,
                           int64_t m, kv_dtype dtype)
 {
-    const dot_kernels *kernels = dot_kernel_best();
+    const dot_kernels *kernels = dot_kernel_tables(0);
+    for (int i = 1; dot_kernel_tables(i); i++)
+        kernels = dot_kernel_tables(i); /* the last one is the fastest */
     int64_t bytes = kv_dtype_bytes(dtype);
     product p = {.a = {a, depth, 1},
                  .b = {b, m, 1},
@@ -189,8 +174,16 @@ static product product_of(void *to, const void *a, const void *b, int64_t n, int
                  .add = dtype == KV_FLOAT32   ? add_f32
                         : dtype == KV_FLOAT64 ? add_f64
                                               : add_i64};
-    if (p.m < p.n && p.m < DOT_ROWS)
-        transpose(&p);
+    if (p.m < p.n && p.m < DOT_ROWS) {
+        /* The product of the transposed matrices, which is the transposed product. */
+        product was = p;
+        p.a = (factor){was.b.data, was.b.column, was.b.row};
+        p.b = (factor){was.a.data, was.a.column, was.a.row};
+        p.n = was.m;
+        p.m = was.n;
+        p.to_row = was.to_column;
+        p.to_column = was.to_row;
+    }
     p.across = whole(p.m, COLUMNS) / COLUMNS;
     p.tiles = whole(p.n, ROWS) / ROWS * p.across;
     p.rows = whole(at_most(p.n, ROWS), DOT_ROWS);
@@ -218,17 +211,6 @@ void dot_product(void *to, const void *a, const void *b, int64_t n, int64_t dept
     pool_run(p.tiles, make_tile, &p);
 }
 
-static int multiply_tiles(product *p, kv_err *e)
-{
-    p->stops = true;
-    p->room = mem_alloc_data(bytes_of(p), e);
-    if (!p->room)
-        return KV_E_MEMORY;
-    pool_run(p->tiles, make_tile, p);
-    mem_free_data(p->room);
-    return p->stopped ? stop_error(e) : KV_OK;
-}
-
 static int check(const kv_array *a, const kv_array *b, kv_err *e)
 {
     char one[160], two[160];
@@ -248,13 +230,6 @@ static int check(const kv_array *a, const kv_array *b, kv_err *e)
     return KV_E_SHAPE;
 }
 
-static kv_dtype wide_dtype(kv_dtype dtype)
-{
-    if (dtype == KV_FLOAT64)
-        return KV_FLOAT64;
-    return kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT64;
-}
-
 /* a, b and the result in the type that the products are added in. */
 static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
 {
@@ -272,7 +247,13 @@ static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
     if (m == 1)
         return reduce_products(to, left, right, dtype, n, depth, e);
     product p = product_of(to, left, right, n, depth, m, dtype);
-    return multiply_tiles(&p, e);
+    p.stops = true;
+    p.room = mem_alloc_data(bytes_of(&p), e);
+    if (!p.room)
+        return KV_E_MEMORY;
+    pool_run(p.tiles, make_tile, &p);
+    mem_free_data(p.room);
+    return p.stopped ? stop_error(e) : KV_OK;
 }
 
 /* a in dtype, and then in the wider one: another reference where a is so already. */
@@ -298,7 +279,9 @@ static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, k
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e)
 {
     kv_array *left = NULL, *right = NULL, *made = NULL;
-    kv_dtype wide = wide_dtype(dtype);
+    kv_dtype wide = dtype == KV_FLOAT64        ? KV_FLOAT64
+                    : kv_dtype_is_float(dtype) ? KV_FLOAT32
+                                               : KV_INT64;
     kv_ctx ctx = kv_array_ctx(a);
     int64_t shape[2];
     int ndim = 0, rc = check(a, b, e);
@@ -385,11 +368,3 @@ const dot_kernels *dot_kernel_tables(int i)
     return i == 0 ? &plain : NULL;
 }
 #endif
-
-const dot_kernels *dot_kernel_best(void)
-{
-    const dot_kernels *best = dot_kernel_tables(0);
-    for (int i = 1; dot_kernel_tables(i); i++)
-        best = dot_kernel_tables(i);
-    return best;
-}

@@ -43,6 +43,3 @@ typedef struct dot_kernels {
 
 /* The i-th table that this processor can use, slowest first, or NULL behind the last. */
 const dot_kernels *dot_kernel_tables(int i);
-
-/* The fastest of them. */
-const dot_kernels *dot_kernel_best(void);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "array/mirror.h"
-#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 
@@ -179,19 +178,6 @@ static int place_value(gpu_list *l, const kv_array *a, int id, kv_dtype dtype, c
     return rc ? rc : gpu_list_convert(l, FIRST, id, made, dtype, block, own, n, e);
 }
 
-/* For each row of the result and each source which of its rows that is, or -1. */
-static int64_t *find_sources(gpu_list *l, const int64_t *ids, int64_t count, const sparse_rows *src,
-                             int64_t n, kv_err *e)
-{
-    int64_t *at = arena_alloc(&l->memory, (size_t)(count * n + 1) * sizeof *at, e);
-    for (int64_t s = 0; s < n && at; s++)
-        for (int64_t k = 0, next = 0; k < count; k++) {
-            bool holds = next < src[s].n && src[s].ids[next] == ids[k];
-            at[k * n + s] = holds ? next++ : -1;
-        }
-    return at;
-}
-
 static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n,
                    kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
@@ -208,7 +194,13 @@ static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
     if (rc || (rc = row_ids_unite(&ids, &count, src, n, array_shape(values[0])[0], e)) ||
         (rc = sparse_new_rows(out, values[0], dtype, ctx, count, ids, e)))
         return rc;
-    at = find_sources(l, (*out)->rows, count, src, n, e);
+    /* For each row of the result and each source which of its rows that is, or -1. */
+    at = arena_alloc(&l->memory, (size_t)(count * n + 1) * sizeof *at, e);
+    for (int64_t s = 0; s < n && at; s++)
+        for (int64_t k = 0, next = 0; k < count; k++) {
+            bool holds = next < src[s].n && src[s].ids[next] == (*out)->rows[k];
+            at[k * n + s] = holds ? next++ : -1;
+        }
     if (!at || (rc = mirror_device(*out, MIRROR_WRITE, &block, e)))
         return at ? rc : KV_E_MEMORY;
     gpu_job job = {.dst = block,
@@ -251,15 +243,6 @@ int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
 
 /* ---- Some rows ---- */
 
-/* For each of n rows which of those of a it is, or -1. ids: ascending. */
-static void find_places(int64_t *at, const kv_array *a, const int64_t *ids, int64_t n)
-{
-    for (int64_t i = 0, k = 0; i < n; i++) {
-        k = row_ids_find(a->rows, k, a->nrows, ids[i]);
-        at[i] = k < a->nrows && a->rows[k] == ids[i] ? k : -1;
-    }
-}
-
 /* A job that all arrays with these rows begin with: it lacks its place. */
 static int make_gather(gpu_list *l, gpu_job *job, const kv_array *like, const kv_array *src,
                        kv_err *e)
@@ -272,7 +255,11 @@ static int make_gather(gpu_list *l, gpu_job *job, const kv_array *like, const kv
         at = arena_alloc(&l->memory, (size_t)like->nrows * sizeof *at + 1, e);
         if (!at)
             return KV_E_MEMORY;
-        find_places(at, src, like->rows, like->nrows);
+        /* For each row which of those of src it is, or -1. */
+        for (int64_t i = 0, k = 0; i < like->nrows; i++) {
+            k = row_ids_find(src->rows, k, src->nrows, like->rows[i]);
+            at[i] = k < src->nrows && src->rows[k] == like->rows[i] ? k : -1;
+        }
     }
     if (rc)
         return rc;

@@ -180,19 +180,6 @@ int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_e
                 : gpu->copy_in(id, block, a->data, bytes, e);
 }
 
-/* dst and src are on one device. */
-static int convert(const gpu_ops *gpu, int id, void *to, const kv_array *dst, const void *from,
-                   const kv_array *src, kv_err *e)
-{
-    gpu_job job = {.dst = to,
-                   .n = sparse_held(src),
-                   .src = &from,
-                   .nsrc = 1,
-                   .to = (kv_dtype)dst->dtype,
-                   .from = (kv_dtype)src->dtype};
-    return gpu->run(id, GPU_CONVERT, &job, 1, e);
-}
-
 bool mirror_can_copy(const kv_array *dst, const kv_array *src)
 {
     const array_mirror *to = mirror_of(dst), *from = mirror_of(src);
@@ -214,8 +201,16 @@ int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
         rc = mirror_device(dst, MIRROR_WRITE, &there, e);
     if (rc || bytes == 0)
         return rc;
-    if (near)
-        return convert(to->gpu, to->id, there, dst, here, src, e);
+    if (near) {
+        const void *data = here;
+        gpu_job job = {.dst = there,
+                       .n = sparse_held(src),
+                       .src = &data,
+                       .nsrc = 1,
+                       .to = (kv_dtype)dst->dtype,
+                       .from = (kv_dtype)src->dtype};
+        return to->gpu->run(to->id, GPU_CONVERT, &job, 1, e);
+    }
     if (to)
         return mirror_send(src, to->gpu, to->id, there, e);
     if (away)

@@ -41,7 +41,7 @@ int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, k
  * broadcast to the part), value. */
 int array_assign_slice(kv_array *a, const array_range *ranges, int n, kv_array *src, kv_err *e);
 
-/* ---- Indices that are arrays (pick.c) ----
+/* ---- Indices that are arrays ----
  *
  * They become offsets (places): an int64 array with the distance of each picked element from the
  * first of its axis. Offsets along several axes are added up. */

@@ -251,15 +251,7 @@ static void give_pairs(void *to, const void *items, int64_t n, bool down)
 
 /* ---- The choice ---- */
 
-/* The dtype that elements of a dtype are sorted in: float32, float64, int32 or int64. */
-static kv_dtype sort_dtype(kv_dtype dtype)
-{
-    if (dtype == KV_FLOAT64 || dtype == KV_INT64)
-        return dtype;
-    return kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT32;
-}
-
-/* For elements of sort_dtype. Indices of float32 and int32 are below 2^32. */
+/* For the dtypes that elements are sorted in. Indices of float32 and int32 are below 2^32. */
 static const sort_items *sort_items_of(kv_dtype dtype, bool indices)
 {
     static const sort_items values[] = {
@@ -396,19 +388,6 @@ static void give_piece(void *arg, int64_t part, int worker)
     give_items(j, j->room + at * j->items->bytes, j->lines * j->n + at, at_most(j->n - at, RUN));
 }
 
-static void sort_long(sort_job *j)
-{
-    int64_t pieces = (j->n + RUN - 1) / RUN;
-    pool_run(pieces, sort_run, j);
-    for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
-        pool_run(pieces, merge_piece, j);
-        char *swap = j->room;
-        j->room = j->other;
-        j->other = swap;
-    }
-    pool_run(pieces, give_piece, j);
-}
-
 static int sort_all(sort_job *j, int64_t lines, kv_err *e)
 {
     bool is_long = j->n > RUN;
@@ -424,7 +403,15 @@ static int sort_all(sort_job *j, int64_t lines, kv_err *e)
         pool_run((lines + j->each - 1) / j->each, sort_lines, j);
     for (int64_t i = 0; i < lines && is_long && !j->stopped; i++) {
         j->lines = i;
-        sort_long(j);
+        int64_t pieces = (j->n + RUN - 1) / RUN;
+        pool_run(pieces, sort_run, j);
+        for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
+            pool_run(pieces, merge_piece, j);
+            char *swap = j->room;
+            j->room = j->other;
+            j->other = swap;
+        }
+        pool_run(pieces, give_piece, j);
     }
     mem_free_data(room);
     return j->stopped ? stop_error(e) : KV_OK;
@@ -448,28 +435,14 @@ static int axis_last(kv_array **out, kv_array *a, int axis, kv_err *e)
     return arrange_transpose(out, a, order, ndim, e);
 }
 
-/* The last axis to where it was; takes the caller's reference of a. */
-static int axis_back(kv_array **out, kv_array *a, int axis, kv_err *e)
-{
-    int ndim = kv_array_ndim(a);
-    int64_t order[KV_MAX_NDIM];
-    if (axis == ndim - 1) {
-        *out = a;
-        return KV_OK;
-    }
-    for (int i = 0; i < ndim; i++)
-        order[i] = i < axis ? i : i == axis ? ndim - 1 : i - 1;
-    int rc = arrange_transpose(out, a, order, ndim, e);
-    kv_array_unref(a);
-    return rc;
-}
-
 /* Along the last axis. */
 static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_err *e)
 {
     int ndim = kv_array_ndim(a);
     int64_t n = ndim ? kv_array_shape(a)[ndim - 1] : 1;
-    kv_dtype dtype = kv_array_dtype(a), wide = sort_dtype(dtype);
+    kv_dtype dtype = kv_array_dtype(a), wide = dtype;
+    if (dtype != KV_FLOAT64 && dtype != KV_INT64)
+        wide = kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT32;
     bool indices = what == SORT_INDICES;
     kv_array *made = NULL;
     const void *from;
@@ -505,7 +478,18 @@ int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool d
         return rc;
     rc = sort_last(&made, lines, what, down, e);
     kv_array_unref(lines);
-    return rc ? rc : axis_back(out, made, (int)axis, e);
+    if (rc)
+        return rc;
+    if (axis == ndim - 1) {
+        *out = made;
+        return KV_OK;
+    }
+    int64_t order[KV_MAX_NDIM]; /* the last axis goes to where it was */
+    for (int i = 0; i < ndim; i++)
+        order[i] = i < axis ? i : i == axis ? ndim - 1 : i - 1;
+    rc = arrange_transpose(out, made, order, ndim, e);
+    kv_array_unref(made);
+    return rc;
 }
 
 /* ---- Quantiles ---- */

@@ -34,15 +34,6 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum)
                       reason ? reason : "Unknown error");
 }
 
-/* Reads a byte of every page. */
-static void touch(const char *data, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 4096)
-        (void)*(const volatile char *)(data + i);
-    if (n > 0)
-        (void)*(const volatile char *)(data + n - 1);
-}
-
 int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_t n, kv_err *e)
 {
     const char *from = data;
@@ -52,7 +43,11 @@ int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0 && errno == EFAULT && !touched) {
-            touch(from, n);
+            /* Reads a byte of every page. */
+            for (int64_t i = 0; i < n; i += 4096)
+                (void)*(const volatile char *)(from + i);
+            if (n > 0)
+                (void)*(const volatile char *)(from + n - 1);
             touched = true;
             continue;
         }

@@ -254,23 +254,6 @@ void folder_out_abandon(folder_out *out)
  * The folder is opened without following a link and checked through its handle, so that nobody can
  * replace it between the check and its use. */
 
-/* mkdir's errors are ignored: the open that follows reports them. */
-static void make(const char *path)
-{
-    buf part = {0};
-    for (const char *end = path; *end && !part.failed; end++) {
-        end += strspn(end, "/");
-        end += strcspn(end, "/");
-        buf_clear(&part);
-        buf_put(&part, path, (size_t)(end - path));
-        if (!part.failed)
-            mkdir(buf_text(&part), 0700);
-        if (!*end)
-            break;
-    }
-    buf_release(&part);
-}
-
 static int check(int fd, const char *path, kv_err *e)
 {
     struct stat about;
@@ -286,7 +269,19 @@ static int check(int fd, const char *path, kv_err *e)
 int own_folder_open(int *fd, const char *path, kv_err *e)
 {
     struct stat about;
-    make(path);
+    /* mkdir's errors are ignored: the open that follows reports them. */
+    buf part = {0};
+    for (const char *end = path; *end && !part.failed; end++) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        buf_clear(&part);
+        buf_put(&part, path, (size_t)(end - path));
+        if (!part.failed)
+            mkdir(buf_text(&part), 0700);
+        if (!*end)
+            break;
+    }
+    buf_release(&part);
     int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (opened < 0 && lstat(path, &about) == 0 && S_ISLNK(about.st_mode))
         return kv_err_set(e, KV_E_IO, "\"%s\" is a link", path);

@@ -43,17 +43,13 @@ static uint64_t hash_key(kv_key key)
     return h ? h : 1;
 }
 
-static bool holds(const map_entry *slot, uint64_t hash, const kv_key *key)
-{
-    return slot->hash == hash && map_same_key(&slot->key, key);
-}
-
 /* The slot of key, or the empty one where it belongs. There is at least one empty slot. */
 static map_entry *find(const map *m, uint64_t hash, kv_key key)
 {
     uint64_t mask = (uint64_t)m->cap - 1;
     uint64_t i = hash & mask;
-    while (m->entries[i].hash && !holds(&m->entries[i], hash, &key))
+    while (m->entries[i].hash &&
+           !(m->entries[i].hash == hash && map_same_key(&m->entries[i].key, &key)))
         i = (i + 1) & mask;
     return &m->entries[i];
 }

@@ -146,31 +146,25 @@ static void keep_spare(void *block)
     free(block);
 }
 
-/* A spare block that fits, at most a quarter too large. Where none does they are given back, so
- * that keeping never makes the most memory in use at a time more than SPARES blocks larger. */
-static void *take_spare(size_t bytes)
+static void *new_large(size_t bytes)
 {
-    void *other[SPARES], *found = NULL;
+    /* A spare block that fits, at most a quarter too large. Where none does they are given back, so
+     * that keeping never makes the most memory in use at a time more than SPARES blocks larger. */
+    void *other[SPARES], *block = NULL;
     int n = 0;
-    for (int i = 0; i < SPARES && !found; i++) {
-        void *block = atomic_exchange(&spares[i], NULL);
-        size_t has = malloc_usable_size(block);
+    for (int i = 0; i < SPARES && !block; i++) {
+        void *spare = atomic_exchange(&spares[i], NULL);
+        size_t has = malloc_usable_size(spare);
         if (has >= bytes && has - has / 4 <= bytes)
-            found = block;
+            block = spare;
         else
-            other[n++] = block;
+            other[n++] = spare;
     }
     while (n > 0)
-        if (found)
+        if (block)
             keep_spare(other[--n]);
         else
             free(other[--n]);
-    return found;
-}
-
-static void *new_large(size_t bytes)
-{
-    void *block = take_spare(bytes);
     if (block || posix_memalign(&block, LARGE_PAGE, bytes))
         return block;
     madvise(block, bytes, MADV_HUGEPAGE); /* only advice: without it all works, slower */

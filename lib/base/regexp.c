@@ -270,16 +270,6 @@ static int make_valid(regex *r, const char **text, int64_t n, kv_err *e)
     return buf_check(&r->valid, e);
 }
 
-static int too_much(int error, kv_err *e)
-{
-    if (error == PCRE2_ERROR_NOMEMORY)
-        return no_memory(e);
-    kv_err_set(e, KV_E_VALUE, "the regular expression needs more than %s on this text",
-               error == PCRE2_ERROR_MATCHLIMIT ? "a million steps" : "64 MB");
-    return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text"),
-           KV_E_VALUE;
-}
-
 /* regex_search in a text that is UTF-8. PCRE2 cannot be interrupted, so it is given some places to
  * try at a time. */
 static int search(regex *r, const char *text, int64_t n, int64_t from, uint32_t options,
@@ -302,8 +292,14 @@ static int search(regex *r, const char *text, int64_t n, int64_t from, uint32_t 
         at = last + (last == n);
         options = at > from ? options & ~(uint32_t)PCRE2_NOTEMPTY_ATSTART : options;
     }
-    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
-        return too_much(rc, e);
+    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
+        if (rc == PCRE2_ERROR_NOMEMORY)
+            return no_memory(e);
+        kv_err_set(e, KV_E_VALUE, "the regular expression needs more than %s on this text",
+                   rc == PCRE2_ERROR_MATCHLIMIT ? "a million steps" : "64 MB");
+        return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text"),
+               KV_E_VALUE;
+    }
     *found = rc >= 0;
     const size_t *ends = *found ? r->f.get_ovector_pointer(r->data) : NULL;
     for (int i = 0; *found && i < 2 * (r->groups + 1); i++)

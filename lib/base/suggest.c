@@ -128,20 +128,16 @@ void suggest_add(suggest *s, const char *name)
     s->distance[at] = d;
 }
 
-/* Writes a name as it is shown. */
-static void show_name(const suggest *s, int i, char out[WORD_MAX])
-{
-    snprintf(out, WORD_MAX, "%s", i < s->n ? s->names[i] : "");
-    for (; s->as_methods && *out; out++)
-        if (*out == '-')
-            *out = '_';
-}
-
 void suggest_done(const suggest *s, kv_err *e)
 {
     char names[SUGGEST_MAX][WORD_MAX];
-    for (int i = 0; i < SUGGEST_MAX; i++)
-        show_name(s, i, names[i]);
+    for (int i = 0; i < SUGGEST_MAX; i++) {
+        char *out = names[i];
+        snprintf(out, WORD_MAX, "%s", i < s->n ? s->names[i] : "");
+        for (; s->as_methods && *out; out++)
+            if (*out == '-')
+                *out = '_';
+    }
     if (s->n == 1)
         kv_err_hint(e, "did you mean %s?", names[0]);
     else if (s->n == 2)

@@ -271,7 +271,7 @@ void checkpoint_close(checkpoint *c)
     mem_free(c->values);
     mem_free(c->texts);
     for (int64_t i = 0; i < c->nsums; i++)
-        npz_sum_release(&c->sums[i]);
+        mem_free(atomic_load(&c->sums[i].many));
     mem_free(c->sums);
     mem_free(c->tensor_names);
     mem_free(c->text_names);

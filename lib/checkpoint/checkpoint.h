@@ -67,7 +67,7 @@ enum {
     TENSOR_STRIDED = 1 << 1, /* elements do not follow each other in the order of rows */
     TENSOR_DEFLATED = 1 << 2, /* compressed: it is quick to read from begin to end only. What is
                                  inflated has a header before the data */
-    TENSOR_DECODED = 1 << 3,  /* the file holds codes of it, see tensor_values.h */
+    TENSOR_DECODED = 1 << 3,  /* the file holds codes of it, see scales.h */
     TENSOR_ROWS = 1 << 4,     /* it holds some of its rows, and which they are; others are 0 */
     TENSOR_CSR = 1 << 5,      /* it holds some of its elements, in MXNet's csr; others are 0 */
     TENSOR_SPARSE = TENSOR_ROWS | TENSOR_CSR

@@ -2,11 +2,57 @@
  * tensor_reader.c reads. Nothing else looks into a checkpoint. */
 #pragma once
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/buf.h"
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/input.h"
-#include "checkpoint/npz_sum.h"
+#include "kv_err.h"
+
+/* The checksum of a member of an npz archive, which is known to be right once all of the member has
+ * been read: by one thread or by several, in any order. Its data are counted in pieces; of each the
+ * first one that reads it whole computes the checksum. */
+
+#define NPZ_SUM_PIECE ((int64_t)1 << 16) /* bytes of a member's data */
+
+/* The message for a damaged member. */
+#define NPZ_SUM_WRONG "damaged: its checksum is another one"
+
+typedef struct npz_sum {
+    uint32_t crc;         /* as the archive has it, of the whole member */
+    uint32_t header_crc;  /* of what stands before the data */
+    int64_t header_bytes; /* of that */
+    int64_t bytes;        /* of the data */
+    atomic_uint added;    /* checksums of pieces, added up */
+    atomic_llong left;    /* pieces that were not read yet */
+    atomic_ullong few;    /* bits of pieces that were read, where 64 are enough */
+    _Atomic(atomic_ullong *) many; /* else; from mem_alloc, by the first one that reads */
+} npz_sum;
+
+/* The piece that a reader is in. All zero: none. */
+typedef struct npz_sum_run {
+    int64_t tensor; /* its number + 1 */
+    int64_t at;     /* the next byte */
+    uint32_t crc;   /* of its piece up to there */
+    bool whole;     /* that piece was read from its begin on */
+} npz_sum_run;
+
+/* header: the bytes of the member before its data, of which it has `bytes`. */
+void npz_sum_init(npz_sum *s, uint32_t crc, const void *header, int64_t nheader, int64_t bytes);
+
+/* Takes n bytes of the data, from their byte `at` on, and sets *right to false when all have been
+ * read and the checksum is another one; then it stays false. Error: memory. */
+int npz_sum_add(npz_sum *s, npz_sum_run *run, int64_t tensor, const void *data, int64_t at,
+                int64_t n, bool *right, kv_err *e);
+
+/* Returns true once all pieces have been read. */
+bool npz_sum_known(npz_sum *s);
+
+/* Returns true if these are the bytes of a member: its header and then data of this checksum. */
+bool npz_sum_right(const npz_sum *s, uint32_t data_crc);
 
 /* A name with the number of what it names. */
 typedef struct named {
@@ -14,7 +60,7 @@ typedef struct named {
     int64_t i;
 } named;
 
-/* How codes become numbers, see tensor_values.c. */
+/* How codes become numbers, see scales.c. */
 typedef struct tensor_values {
     int64_t codes;    /* the tensor that holds them, a hidden one */
     tensor_type type; /* of the codes */
@@ -32,14 +78,6 @@ typedef struct tensor_values {
     const char *named; /* the last part of the scales' name */
 } tensor_values;
 
-/* Which code a scale belongs to, by the shapes of both: see scales.c. */
-typedef struct scales_fit {
-    tensor_values how;    /* but for what is in which checkpoint, and the global scale */
-    int scale, global;    /* of the scales that were found; global: -1, there is none */
-    int packed;           /* numbers in an element of the codes: 1 or 2 */
-    size_t stem;          /* the name of the numbers is so much of that of the codes */
-} scales_fit;
-
 /* What the metadata of a GGUF file say of it as a part of a model, see gguf.h; count is 0 where
  * they say nothing. */
 typedef struct gguf_split {
@@ -51,7 +89,7 @@ struct checkpoint {
     char *name;
     input *files;
     int64_t nfiles, files_cap;
-    tensor_info *tensors; /* behind the first ntensors stand those that tensor_values.h hides */
+    tensor_info *tensors; /* behind the first ntensors stand those that scales.h hides */
     int64_t ntensors, tensors_cap, nhidden;
     tensor_values *values;
     int64_t nvalues, values_cap;

@@ -193,12 +193,6 @@ static int read_input(checkpoint *c, input *in, int rc, kv_err *e)
     return rc;
 }
 
-static int read_file(checkpoint *c, const char *path, kv_err *e)
-{
-    input in;
-    return read_input(c, &in, input_open(&in, path, e), e);
-}
-
 /* Hands c over, unless reading it failed. */
 static int finish(checkpoint **out, checkpoint *c, int rc, kv_err *e)
 {
@@ -242,32 +236,26 @@ bool checkpoint_stands(const char *path)
     return (size_t)snprintf(copy, sizeof copy, "%s", path) < sizeof copy && cut_part(copy);
 }
 
-/* Only files of PyTorch have parts. */
-static int check_part(const checkpoint *c, kv_err *e)
-{
-    if (!c->part || c->made_names)
-        return KV_OK;
-    file_bad(e, KV_E_UNSUPPORTED, c->name, "only files of PyTorch have parts, as #%.*s",
-             SHOWN(c->part));
-    return kv_err_hint(e, "names of keys are chosen by a pattern"), KV_E_UNSUPPORTED;
-}
-
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e)
 {
     checkpoint *c = new_checkpoint(strcmp(path, "-") == 0 ? "stdin" : path, o, e);
     if (!c)
         return KV_E_MEMORY;
+    input in;
     bool is_stdin = strcmp(path, "-") == 0;
-    int rc = KV_OK;
+    int rc;
     c->part = is_stdin ? NULL : cut_part(c->name); /* behind the name, in its memory */
     path = is_stdin ? path : c->name;
     c->choose = choose_reader;
-    if ( !c->options.npy && sharded_named(path))
+    if (!c->options.npy && sharded_named(path))
         rc = sharded_read(c, path, e);
     else
-        rc = read_file(c, path, e);
-    if (!rc)
-        rc = check_part(c, e);
+        rc = read_input(c, &in, input_open(&in, path, e), e);
+    if (!rc && c->part && !c->made_names) {
+        rc = file_bad(e, KV_E_UNSUPPORTED, c->name, "only files of PyTorch have parts, as #%.*s",
+                      SHOWN(c->part));
+        kv_err_hint(e, "names of keys are chosen by a pattern");
+    }
     return finish(out, c, rc, e);
 }
 

@@ -19,10 +19,10 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/in_place.h"
-#include "checkpoint/npz_write.h"
+#include "checkpoint/npz.h"
 #include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/shard_index.h"
+#include "checkpoint/sharded.h"
 
 typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_PARAMS, OUT_FOLDER } out_kind;
 
@@ -137,13 +137,6 @@ static int reserve(int fd, const char *name, int64_t size, kv_err *e)
 /* Tells the disk to begin with a piece of the file that was most likely filled, so that the wait
  * for all of it at the end is short. */
 #define SYNC_BYTES ((int64_t)8 << 20)
-
-static void start_sync(int fd, int64_t at, int64_t n)
-{
-    int64_t piece = (at + n) / SYNC_BYTES;
-    if (piece > at / SYNC_BYTES)
-        (void)sync_file_range(fd, (piece - 1) * SYNC_BYTES, SYNC_BYTES, SYNC_FILE_RANGE_WRITE);
-}
 
 /* The file is complete. */
 static int finish_file(checkpoint_out *out, out_file *f, kv_err *e)
@@ -568,8 +561,11 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
         return rc;
     if (out->kind == OUT_NPZ)
         npz_add(&out->npz.entries[i], data, at, n);
-    if (!out->unsynced)
-        start_sync(fd, t->begin + at, n);
+    if (!out->unsynced) {
+        int64_t place = t->begin + at, piece = (place + n) / SYNC_BYTES;
+        if (piece > place / SYNC_BYTES)
+            (void)sync_file_range(fd, (piece - 1) * SYNC_BYTES, SYNC_BYTES, SYNC_FILE_RANGE_WRITE);
+    }
     /* the last to arrive finds that all others have written */
     bool last = atomic_fetch_sub(&f->left, n) == n;
     return last && out->kind == OUT_FOLDER ? finish_file(out, f, e) : KV_OK;

@@ -14,7 +14,7 @@
  *                      files of other tools: a store of type local whose keys are the tensors
  *   x.npz              a member a tensor
  *   x.params           what MXNet's nd.save writes
- *   x/                 a folder of shards and their index, see shard_index.h
+ *   x/                 a folder of shards and their index, see sharded.h
  *
  * Names stand in the order given; for the order of the data see safetensors.h. In a file of a
  * megabyte and more the data begin at a multiple of 4096 bytes, where they are written quicker.

@@ -90,14 +90,6 @@ static int64_t count_faults(void)
     return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_minflt;
 }
 
-/* A part in large pages takes one fault for each 2 MB, one in small pages one for each 64 KB. The
- * bound lies between them, since a part may be used in pieces, and the faults of other memory that
- * the thread used meanwhile count too. */
-static void judge(file_window *w)
-{
-    w->small = count_faults() - w->faults > 8 + w->bytes / ((int64_t)384 << 10);
-}
-
 /* A hole of a file in memory, such as one in /dev/shm, takes memory when it is mapped and looked
  * at, and a signal ends the look where there is none left; reading it takes none. */
 static bool has_holes(int fd)
@@ -184,7 +176,10 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
         if (rc)
             return rc;
         if (w->slot) {
-            judge(w);
+            /* A part in large pages takes one fault for each 2 MB, one in small pages one for each
+             * 64 KB. The bound lies between them, since a part may be used in pieces, and the
+             * faults of other memory that the thread used meanwhile count too. */
+            w->small = count_faults() - w->faults > 8 + w->bytes / ((int64_t)384 << 10);
             unmap(w);
         }
         if (w->fd != fd)

@@ -24,7 +24,7 @@
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/json_scan.h"
-#include "checkpoint/torch_calls.h"
+#include "checkpoint/pickle.h"
 
 #define FILE_MAX   ((off_t)256000000)
 #define PIECE      ((int64_t)1 << 20)
@@ -93,22 +93,6 @@ static bool was_read(const checkpoint *c, const char *name)
     return fnmatch("*.safetensors.index.json", name, 0) == 0;
 }
 
-static int add_name(folder_files *f, bool copied, const char *name, bool folder, kv_err *e)
-{
-    const char ***list = copied ? &f->copied : &f->left;
-    int64_t *n = copied ? &f->ncopied : &f->nleft;
-    size_t length = strlen(name);
-    int rc = mem_grow(list, copied ? &f->copied_cap : &f->left_cap, *n + 1, sizeof **list, e);
-    char *kept = rc ? NULL : arena_alloc(&f->memory, length + 2, e);
-    if (!kept)
-        return KV_E_MEMORY;
-    memcpy(kept, name, length + 1);
-    if (folder)
-        strcpy(kept + length, "/");
-    (*list)[(*n)++] = kept;
-    return KV_OK;
-}
-
 /* Sorts an entry of the folder into the lists. */
 static int look_at(folder_files *f, int from, const char *name, kv_err *e)
 {
@@ -122,7 +106,18 @@ static int look_at(folder_files *f, int from, const char *name, kv_err *e)
                  fits(wanted, sizeof wanted / sizeof *wanted, name) &&
                  !fits(unwanted, sizeof unwanted / sizeof *unwanted, name) &&
                  !(f->folded && strcmp(name, "adapter_config.json") == 0);
-    return add_name(f, takes, name, there && S_ISDIR(about.st_mode), e);
+    const char ***list = takes ? &f->copied : &f->left;
+    int64_t *n = takes ? &f->ncopied : &f->nleft;
+    size_t length = strlen(name);
+    int rc = mem_grow(list, takes ? &f->copied_cap : &f->left_cap, *n + 1, sizeof **list, e);
+    char *kept = rc ? NULL : arena_alloc(&f->memory, length + 2, e);
+    if (!kept)
+        return KV_E_MEMORY;
+    memcpy(kept, name, length + 1);
+    if (there && S_ISDIR(about.st_mode))
+        strcpy(kept + length, "/");
+    (*list)[(*n)++] = kept;
+    return KV_OK;
 }
 
 /* Other tools look for these first, and so do readers of a note that has room for two. */

@@ -1,6 +1,6 @@
 /* Blocks of GGUF's types. In the comments d, m are halves, s are small scales, and a field of n
  * bytes is name[n], in the order of the block. Sources: gguf-py's quants.py, ggml's layouts. */
-#include "checkpoint/gguf_blocks.h"
+#include "checkpoint/tensor_codec.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* The steps of a change. */
+/* A change that was cut short is ended first: its journal is written again, or dropped where the
+ * file is whole. Then what readers do, and the steps of a change. */
 #include "checkpoint/in_place.h"
 
 #include <errno.h>
@@ -17,8 +18,274 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/in_place_journal.h"
-#include "checkpoint/in_place_recover.h"
-#include "checkpoint/in_place_redo.h"
+
+/* The end of a journal that stood there. */
+typedef enum journal_fate {
+    JOURNAL_GONE, /* the change is ended, or it had not begun */
+    JOURNAL_HELD, /* somebody works with it, or reads the file */
+    JOURNAL_LEFT  /* this user cannot end it */
+} journal_fate;
+
+/* ---- Ending a change that was cut short ------------------------------------------------------ */
+
+/* Removes the journal of a file that is whole. One that stays does no harm. The file is unlocked
+ * before, so that a reader that cannot lock it and sees no journal knows that no change is at work.
+ * Error: io, the removal may not last. */
+static int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate, kv_err *e)
+{
+    (void)in_place_lock_file(file, F_UNLCK);
+    *fate = unlink(n->journal) == 0 || errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
+    return file_sync_folder(n->journal, e);
+}
+
+#define TRIES 3
+
+/* Ends a change whose journal was read to its end and fits, and removes it: the places are written,
+ * up to three times where that fails; then the file is copied. found: another process began it, so
+ * the mark may not be on the disk yet, and the sums of keys are compared. Errors: io, format; the
+ * hint says what to do about the file, which keeps its mark. */
+static int in_place_end(const in_place_names *n, in_place_target *t, journal_reader *r, bool found,
+                        journal_fate *fate, kv_err *e)
+{
+    kv_err why;
+    int rc = KV_E_IO;
+    for (int i = 0; i < TRIES && rc == KV_E_IO; i++) {
+        why = (kv_err){0};
+        rc = i > 0 || found ? in_place_put_first(t, IN_PLACE_MARK, &why) : KV_OK;
+        if (!rc)
+            rc = in_place_redo(t, r, found, &why);
+    }
+    if (rc == KV_E_IO && in_place_copy(t, n->file, r, NULL) == KV_OK)
+        rc = KV_OK;
+    if (!rc)
+        return in_place_drop_journal(n, t->fd, fate, e);
+    kv_err_set(e, (kv_code)rc, "%s", why.text);
+    if (rc == KV_E_FORMAT)
+        in_place_hint_lost(n, e);
+    else
+        in_place_hint_kept(n, e);
+    return rc;
+}
+
+/* Ends the change of a file that begins with the mark, by a journal whose sums are right. */
+static int end_change(const in_place_names *n, in_place_target *t, journal_reader *r,
+                      journal_fate *fate, kv_err *e)
+{
+    if (t->bytes != r->about.target_bytes) {
+        file_bad(e, KV_E_FORMAT, n->given,
+                 "half changed, and %lld bytes, where \"%.64s\" is of a file of %lld: the file was "
+                 "changed after a change of it was cut short",
+                 (long long)t->bytes, in_place_base(n, n->journal),
+                 (long long)r->about.target_bytes);
+        return in_place_hint_lost(n, e), KV_E_FORMAT;
+    }
+    int rc = in_place_target_begin(t, e);
+    if (!rc)
+        rc = in_place_end(n, t, r, true, fate, e);
+    in_place_target_release(t);
+    return rc;
+}
+
+/* Error: io. */
+static int is_marked(int fd, const char *name, bool *yes, kv_err *e)
+{
+    char first[8];
+    int64_t got;
+    int rc = file_read_at(fd, name, 0, first, sizeof first, &got, e);
+    *yes = !rc && got == (int64_t)sizeof first && memcmp(first, IN_PLACE_MARK, sizeof first) == 0;
+    return rc;
+}
+
+/* The journal is open as `journal`, the file as `file`, and both are locked, or cannot be. A file
+ * without the mark is whole, A or B, and needs no journal; but on the disk it may have the mark
+ * still. Where there are no locks a writer may be just about to put the mark: its journal stays. */
+static int settle(const in_place_names *n, int journal, int file, bool locked, journal_fate *fate,
+                  kv_err *e)
+{
+    struct stat about;
+    journal_reader r;
+    bool marked, whole;
+    int rc = fstat(file, &about) == 0 ? KV_OK : file_error(e, "read", n->given, errno);
+    in_place_target t = {.fd = file, .name = n->given, .bytes = about.st_size};
+    if (rc || (rc = is_marked(file, n->given, &marked, e)))
+        return rc;
+    if (!marked) {
+        rc = locked ? in_place_sync(&t, e) : KV_OK;
+        *fate = JOURNAL_LEFT;
+        return rc || !locked ? rc : in_place_drop_journal(n, file, fate, e);
+    }
+    rc = journal_open(&r, journal, in_place_base(n, n->journal), &whole, e);
+    if (!rc && whole)
+        rc = journal_check(&r, &whole, e);
+    if (!rc)
+        rc = whole ? end_change(n, &t, &r, fate, e) : in_place_damaged(n, e);
+    journal_close(&r);
+    return rc;
+}
+
+/* Opens for writing where that is allowed: some file systems lock only such files. */
+static int open_journal(const char *path)
+{
+    int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, fd = open(path, O_RDWR | flags);
+    return fd >= 0 || (errno != EACCES && errno != EROFS) ? fd : open(path, O_RDONLY | flags);
+}
+
+/* In a folder where everybody may make files, such as /tmp, a journal may be a trap: what it says
+ * is written with the rights of the reader. So it is from the reader, the owner of the file or
+ * root. */
+static bool is_trusted(const in_place_names *n, const struct stat *journal)
+{
+    struct stat file;
+    return S_ISREG(journal->st_mode) && stat(n->file, &file) == 0 &&
+           (journal->st_uid == geteuid() || journal->st_uid == file.st_uid || journal->st_uid == 0);
+}
+
+/* Ends the change whose journal stands beside the file, if there is one. Errors: io; format (the
+ * file is not the one that the journal is about, or a damaged journal left it half changed). */
+static int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
+{
+    struct stat about;
+    bool may = false;
+    int rc = KV_OK, file = -1, journal = open_journal(n->journal);
+    lock_result got = NO_LOCKS;
+    *fate = journal < 0 && errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
+    if (journal < 0)
+        return KV_OK;
+    if (fstat(journal, &about) == 0 && is_trusted(n, &about)) {
+        if ((got = in_place_lock_whole(journal)) == LOCK_HELD)
+            *fate = JOURNAL_HELD;
+        else if (!in_place_is_named(journal, n->journal))
+            *fate = JOURNAL_GONE; /* another reader was quicker */
+        else if ((file = open(n->file, O_RDWR | O_CLOEXEC)) >= 0 &&
+                 !(may = in_place_lock_file(file, F_WRLCK) != LOCK_HELD))
+            *fate = JOURNAL_HELD;
+    }
+    if (may)
+        rc = settle(n, journal, file, got == LOCKED, fate, e);
+    if (file >= 0)
+        close(file);
+    close(journal);
+    return rc;
+}
+
+/* ---- Readers --------------------------------------------------------------------------------- */
+
+/* in_place_leave: changes are left as they are, but that of the file `but`. */
+static struct {
+    bool on;
+    const char *but;
+} leave;
+
+void in_place_leave(bool on, const char *but)
+{
+    leave.on = on;
+    leave.but = but;
+}
+
+static bool is_left(const in_place_names *n)
+{
+    return leave.on && !(leave.but && file_is_same(n->file, leave.but));
+}
+
+typedef enum found {
+    FOUND_NOTHING,
+    FOUND_TEMP, /* a journal that a living writer fills: the file is not touched yet */
+    FOUND_JOURNAL
+} found;
+
+/* Removes the journal that a killed writer had not completed. */
+static found look_at_temp(const in_place_names *n)
+{
+    int fd = open_journal(n->temp);
+    if (fd < 0)
+        return errno == ENOENT ? FOUND_NOTHING : FOUND_TEMP;
+    found what = in_place_lock_whole(fd) == LOCKED ? FOUND_NOTHING : FOUND_TEMP;
+    if (what == FOUND_NOTHING && !is_left(n) && in_place_is_named(fd, n->temp))
+        unlink(n->temp);
+    close(fd);
+    return what;
+}
+
+/* A writer that ends between the two looks has removed both, or renamed one to the other. */
+static found look(const in_place_names *n)
+{
+    if (in_place_exists(n->journal))
+        return FOUND_JOURNAL;
+    found what = look_at_temp(n);
+    return in_place_exists(n->journal) ? FOUND_JOURNAL : what;
+}
+
+/* A change that this user cannot end, or that is left; without the mark it did not begin, or is as
+ * good as ended. */
+static int read_beside(int fd, const in_place_names *n, kv_err *e)
+{
+    bool marked;
+    (void)in_place_lock_file(fd, F_RDLCK);
+    int rc = is_marked(fd, n->given, &marked, e);
+    if (rc || !marked)
+        return rc;
+    return is_left(n) ? in_place_not_now(n, e) : in_place_cannot_end(n, "read", e);
+}
+
+/* A change that could not be ended in the file itself has put a new one in its place: that becomes
+ * fd. */
+static int follow(int fd, const in_place_names *n, bool *moved, kv_err *e)
+{
+    bool marked;
+    int rc = is_marked(fd, n->given, &marked, e);
+    *moved = !rc && marked && !in_place_is_named(fd, n->file);
+    if (!*moved)
+        return rc;
+    int next = open(n->file, O_RDONLY | O_CLOEXEC);
+    if (next < 0 || dup3(next, fd, O_CLOEXEC) < 0)
+        rc = file_error(e, "read", n->given, errno);
+    if (next >= 0)
+        close(next);
+    return rc;
+}
+
+int in_place_shared(int fd, const char *path, kv_err *e)
+{
+    in_place_names n;
+    in_place_patience p = {0};
+    int rc = in_place_names_of(&n, path, e);
+    for (bool over = false, seen = false, moved = false; !rc && !over;) {
+        journal_fate fate = JOURNAL_HELD;
+        bool locked = in_place_lock_file(fd, F_RDLCK) != LOCK_HELD;
+        found what = look(&n);
+        if (what == FOUND_NOTHING && seen && ((rc = follow(fd, &n, &moved, e)) || moved)) {
+            seen = false;
+            continue;
+        }
+        if (what == FOUND_NOTHING || (what == FOUND_TEMP && locked))
+            return KV_OK;
+        seen = true;
+        if (what == FOUND_JOURNAL && locked && is_left(&n)) /* no writer is at work */
+            return read_beside(fd, &n, e);
+        (void)in_place_lock_file(fd, F_UNLCK);
+        if (what == FOUND_JOURNAL && !is_left(&n))
+            rc = in_place_recover(&n, &fate, e);
+        if (!rc && fate == JOURNAL_LEFT)
+            return read_beside(fd, &n, e);
+        if (!rc && fate == JOURNAL_HELD)
+            rc = in_place_wait(&p, &over, e);
+    }
+    return rc ? rc : in_place_changing(&n, e);
+}
+
+void in_place_forget(const char *path)
+{
+    in_place_names n;
+    int fd = in_place_names_of(&n, path, NULL) == KV_OK && in_place_exists(n.journal)
+                 ? open_journal(n.journal)
+                 : -1;
+    if (fd >= 0 && in_place_lock_whole(fd) != LOCK_HELD && in_place_is_named(fd, n.journal))
+        unlink(n.journal);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* ---- The steps of a change ------------------------------------------------------------------- */
 
 struct in_place {
     in_place_names names;
@@ -32,8 +299,12 @@ struct in_place {
     in_place_target target; /* the file or its clone; memory is taken before anything changes */
 };
 
-static void release(in_place *j)
+void in_place_abandon(in_place *j)
 {
+    if (!j)
+        return;
+    if (j->has_temp)
+        unlink(j->names.temp);
     journal_release(&j->journal);
     in_place_target_release(&j->target);
     if (j->file >= 0)
@@ -42,15 +313,6 @@ static void release(in_place *j)
         close(j->temp);
     mem_free(j->given);
     mem_free(j);
-}
-
-void in_place_abandon(in_place *j)
-{
-    if (!j)
-        return;
-    if (j->has_temp)
-        unlink(j->names.temp);
-    release(j);
 }
 
 void in_place_unsynced(in_place *j)
@@ -72,18 +334,6 @@ static int open_file(in_place *j, kv_err *e)
     return KV_OK;
 }
 
-/* In a folder where everybody may make files another user may have made this one, to read what is
- * written into it. */
-static int check_temp(const in_place *j, kv_err *e)
-{
-    struct stat made;
-    bool ours = fstat(j->temp, &made) == 0 && S_ISREG(made.st_mode) &&
-                (made.st_uid == geteuid() || made.st_uid == j->about.st_uid || made.st_uid == 0);
-    return ours ? KV_OK
-                : kv_err_set(e, KV_E_IO, "cannot change \"%s\": \"%s\" belongs to another user",
-                             j->names.given, j->names.temp);
-}
-
 /* Makes the journal under its temporary name, and locks it against other writers. */
 static int open_temp(in_place *j, kv_err *e)
 {
@@ -94,8 +344,13 @@ static int open_temp(in_place *j, kv_err *e)
         j->temp = open(n->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (j->temp < 0)
             return file_error(e, "write", n->temp, errno);
-        if ((rc = check_temp(j, e)))
-            return rc;
+        /* In a folder where everybody may make files another user may have made this one, to read
+         * what is written into it. */
+        struct stat made;
+        if (fstat(j->temp, &made) != 0 || !S_ISREG(made.st_mode) ||
+            (made.st_uid != geteuid() && made.st_uid != j->about.st_uid && made.st_uid != 0))
+            return kv_err_set(e, KV_E_IO, "cannot change \"%s\": \"%s\" belongs to another user",
+                              j->names.given, n->temp);
         lock_result got = in_place_lock_whole(j->temp);
         bool named = false;
         if (got != LOCK_HELD && (rc = in_place_look(j->temp, n->temp, &named, e)))
@@ -110,17 +365,6 @@ static int open_temp(in_place *j, kv_err *e)
             rc = in_place_wait(&p, &over, e);
     }
     return rc ? rc : in_place_changing(n, e);
-}
-
-/* The journal holds parts of the file: whoever may read or write that may do so with the journal,
- * which others need to end the change. */
-static void give_to_owner(const in_place *j)
-{
-    struct stat made;
-    if (fstat(j->temp, &made) == 0 &&
-        ((made.st_uid == j->about.st_uid && made.st_gid == j->about.st_gid) ||
-         fchown(j->temp, j->about.st_uid, j->about.st_gid) == 0))
-        (void)fchmod(j->temp, j->about.st_mode & 0666);
 }
 
 static int end_earlier_change(const in_place_names *n, kv_err *e)
@@ -163,25 +407,28 @@ static int look_at_file(in_place *j, kv_err *e)
     return KV_OK;
 }
 
-/* Makes the temporary file a copy of the file that shares its blocks, where the file system can
- * (XFS, btrfs, bcachefs). It shall take the place of the file, so that has no other name, and its
- * owner may be given to it. */
-static bool clone(in_place *j)
-{
-    return j->about.st_nlink == 1 &&
-           file_take_owner(j->temp, &j->about, "file", j->names.given, NULL) == KV_OK &&
-           fchmod(j->temp, j->about.st_mode & 07777) == 0 && ioctl(j->temp, FICLONE, j->file) == 0;
-}
-
 /* Where the places will go. */
 static int begin(in_place *j, kv_err *e)
 {
-    j->cloned = clone(j);
+    /* Where the file system can (XFS, btrfs, bcachefs), the temporary file becomes a copy of the
+     * file that shares its blocks. It shall take the place of the file, so that has no other name,
+     * and its owner may be given to it. */
+    j->cloned = j->about.st_nlink == 1 &&
+                file_take_owner(j->temp, &j->about, "file", j->names.given, NULL) == KV_OK &&
+                fchmod(j->temp, j->about.st_mode & 07777) == 0 &&
+                ioctl(j->temp, FICLONE, j->file) == 0;
     j->target.fd = j->cloned ? j->temp : j->file;
     j->target.name = j->names.given;
     j->target.bytes = j->about.st_size;
-    if (!j->cloned)
-        give_to_owner(j);
+    if (!j->cloned) {
+        /* The journal holds parts of the file: whoever may read or write that may do so with the
+         * journal, which others need to end the change. */
+        struct stat made;
+        if (fstat(j->temp, &made) == 0 &&
+            ((made.st_uid == j->about.st_uid && made.st_gid == j->about.st_gid) ||
+             fchown(j->temp, j->about.st_uid, j->about.st_gid) == 0))
+            (void)fchmod(j->temp, j->about.st_mode & 0666);
+    }
     return in_place_target_begin(&j->target, e);
 }
 
@@ -331,20 +578,14 @@ static int change(in_place *j, kv_err *e)
     return rc;
 }
 
-/* The clone, whose places are written, becomes the file. */
-static int change_clone(in_place *j, kv_err *e)
-{
-    int rc = stop_check(e);
-    return rc || (rc = in_place_target_flush(&j->target, e)) ? rc : name_temp(j, j->names.file, e);
-}
-
 int in_place_commit(in_place *j, kv_err *e)
 {
     int rc = j->cloned ? KV_OK : journal_end(&j->journal, e);
     if (!rc && j->end > 0 && !(rc = take_file(j, e))) {
-        if (j->cloned)
-            rc = change_clone(j, e);
-        else if (!(rc = reserve(j, e)))
+        if (j->cloned) { /* the clone, whose places are written, becomes the file */
+            if (!(rc = stop_check(e)) && !(rc = in_place_target_flush(&j->target, e)))
+                rc = name_temp(j, j->names.file, e);
+        } else if (!(rc = reserve(j, e)))
             rc = change(j, e);
     }
     in_place_abandon(j);

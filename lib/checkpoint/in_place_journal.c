@@ -1,11 +1,22 @@
-/* Journals as bytes. */
+/* Journals as bytes; what a journal says, written; names, locks and messages. */
 #include "checkpoint/in_place_journal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "base/xxh64.h"
+#include "checkpoint/in_place.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they stand");
 
@@ -131,7 +142,8 @@ static int read_at(const journal_reader *r, int64_t at, void *to, int64_t n, boo
     return rc;
 }
 
-void journal_rewind(journal_reader *r)
+/* Begins again with the first record. */
+static void journal_rewind(journal_reader *r)
 {
     r->used = r->taken = r->left_in_block = 0;
     r->left = r->about.records;
@@ -198,12 +210,6 @@ static int64_t take_number(journal_reader *r, bool *whole)
     return 0;
 }
 
-/* Returns true if nothing but the sum of the header follows the last block. */
-static bool ends_well(const journal_reader *r)
-{
-    return r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;
-}
-
 /* The next n bytes of the block. */
 static const char *take_bytes(journal_reader *r, int64_t n, bool *whole)
 {
@@ -249,12 +255,15 @@ static void take_record(journal_reader *r, journal_record *record, bool *whole)
     r->end = *whole ? record->offset + n : 0;
 }
 
-int journal_next(journal_reader *r, journal_record *record, bool *more, bool *whole, kv_err *e)
+/* The next record; *more is false behind the last. *whole becomes false when the journal is cut or
+ * damaged, which may show only at the end: read all of it before doing anything. Error: io. */
+static int journal_next(journal_reader *r, journal_record *record, bool *more, bool *whole,
+                        kv_err *e)
 {
     int rc = KV_OK;
     *more = false;
-    if (*whole && r->left == 0)
-        *whole = ends_well(r);
+    if (*whole && r->left == 0) /* nothing but the sum of the header follows the last block */
+        *whole = r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;
     if (!*whole || r->left == 0)
         return KV_OK;
     if (r->left_in_block == 0) {
@@ -285,4 +294,381 @@ void journal_close(journal_reader *r)
 {
     mem_free(r->block);
     r->block = NULL;
+}
+
+/* ---- Writing what a journal says ------------------------------------------------------------- */
+
+#define WINDOW TARGET_WINDOW
+#define PART   TARGET_PART
+#define PAGE   TARGET_PAGE
+
+_Static_assert(JOURNAL_RECORD + PART <= WINDOW, "a record is in one window");
+
+int in_place_sync(const in_place_target *t, kv_err *e)
+{
+    return t->unsynced || file_sync(t->fd) == 0 ? KV_OK : file_error(e, "write", t->name, errno);
+}
+
+int in_place_put_first(const in_place_target *t, const char first[8], kv_err *e)
+{
+    int rc = file_write_at(t->fd, t->name, 0, first, 8, e);
+    return rc ? rc : in_place_sync(t, e);
+}
+
+/* ---- The window ------------------------------------------------------------------------------ */
+
+int in_place_target_begin(in_place_target *t, kv_err *e)
+{
+    t->data = mem_alloc(WINDOW, 1, e);
+    return t->data ? KV_OK : KV_E_MEMORY;
+}
+
+void in_place_target_release(in_place_target *t)
+{
+    mem_free(t->data);
+    t->data = NULL;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int in_place_target_flush(in_place_target *t, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0, n; t->any_changed && !rc && i < WINDOW / PAGE; i += n) {
+        for (n = 0; i + n < WINDOW / PAGE && t->is_changed[i + n]; n++)
+            t->is_changed[i + n] = false;
+        int64_t at = t->begin + i * PAGE;
+        if (n)
+            rc = file_write_at(t->fd, t->name, at, t->data + i * PAGE,
+                               least(n * PAGE, t->bytes - at), e);
+        else
+            n = 1;
+    }
+    t->any_changed = false;
+    return rc;
+}
+
+/* The window holds nothing of the file. */
+static void empty(in_place_target *t)
+{
+    memset(t->is_read, 0, sizeof t->is_read);
+    memset(t->is_changed, 0, sizeof t->is_changed);
+    t->any_changed = false;
+}
+
+int in_place_target_put(in_place_target *t, int64_t at, const char *data, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    if (at < t->begin || at + n > t->begin + WINDOW) {
+        if ((rc = in_place_target_flush(t, e)))
+            return rc;
+        empty(t);
+        t->begin = at - at % PART;
+    }
+    int64_t in = at - t->begin;
+    for (int64_t i = in / PART; !rc && i * PART < in + n; i++) {
+        int64_t from = t->begin + i * PART;
+        if (!t->is_read[i])
+            rc = file_read_at(t->fd, t->name, from, t->data + i * PART,
+                              least(PART, t->bytes - from), NULL, e);
+        t->is_read[i] = !rc;
+    }
+    if (rc)
+        return rc;
+    memcpy(t->data + in, data, (size_t)n);
+    for (int64_t i = in / PAGE; i * PAGE < in + n; i++)
+        t->is_changed[i] = true;
+    t->any_changed = true;
+    return KV_OK;
+}
+
+/* ---- A journal ------------------------------------------------------------------------------- */
+
+/* New bytes are written again wherever they stand: what a sync that failed has lost would look
+ * written. */
+static int write_places(in_place_target *t, journal_reader *r, kv_err *e)
+{
+    journal_record record;
+    bool more = true, whole = true;
+    int rc = KV_OK;
+    journal_rewind(r);
+    empty(t);
+    while (!rc && !(rc = journal_next(r, &record, &more, &whole, e)) && more)
+        if (record.now)
+            rc = in_place_target_put(t, record.offset, record.now, record.n, e);
+    if (!rc && !whole)
+        rc = file_bad(e, KV_E_IO, r->name, "the journal changed while it was read");
+    return rc ? rc : in_place_target_flush(t, e);
+}
+
+static int check_key(in_place_target *t, const journal_reader *r, const journal_record *key,
+                     kv_err *e)
+{
+    xxh64_parts sum;
+    int64_t at = 0, n = 0;
+    int rc = KV_OK;
+    xxh64_begin(&sum);
+    do {
+        xxh64_add(&sum, t->data, (size_t)n); /* the part before, which is not the last */
+        at += n;
+        n = least(WINDOW, key->n - at);
+        rc = file_read_at(t->fd, t->name, key->offset + at, t->data, n, NULL, e);
+    } while (!rc && n == WINDOW);
+    if (rc || xxh64_end(&sum, t->data, (size_t)n) == key->sum)
+        return rc;
+    return file_bad(e, KV_E_FORMAT, t->name,
+                    "half changed, and \"%.*s\" is not what \"%.80s\" makes of it: the file was "
+                    "changed after a change of it was cut short",
+                    (int)key->key_bytes, key->key, r->name);
+}
+
+static int check_keys(in_place_target *t, journal_reader *r, kv_err *e)
+{
+    journal_record record;
+    bool more = true, whole = true;
+    int rc = KV_OK;
+    journal_rewind(r);
+    empty(t); /* its memory is needed */
+    while (!rc && !(rc = journal_next(r, &record, &more, &whole, e)) && more)
+        if (!record.now)
+            rc = check_key(t, r, &record, e);
+    return rc;
+}
+
+int in_place_redo(in_place_target *t, journal_reader *r, bool check, kv_err *e)
+{
+    int rc = write_places(t, r, e);
+    if (!rc && !(rc = in_place_sync(t, e)) && check)
+        rc = check_keys(t, r, e);
+    return rc ? rc : in_place_put_first(t, r->about.first, e);
+}
+
+/* The file as it is, with its first bytes. */
+static int copy_all(const in_place_target *from, in_place_target *to, const char first[8],
+                    kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t at = 0, n; !rc && at < from->bytes; at += n) {
+        n = least(WINDOW, from->bytes - at);
+        rc = file_read_at(from->fd, from->name, at, to->data, n, NULL, e);
+        if (at == 0)
+            memcpy(to->data, first, 8);
+        if (!rc)
+            rc = file_write_at(to->fd, to->name, at, to->data, n, e);
+    }
+    return rc;
+}
+
+int in_place_copy(const in_place_target *t, const char *path, journal_reader *r, kv_err *e)
+{
+    struct stat about;
+    file_out out;
+    if (fstat(t->fd, &about) != 0 || about.st_nlink != 1)
+        return file_bad(e, KV_E_IO, t->name, "it has other names");
+    int rc = file_out_open(&out, path, e);
+    if (rc)
+        return rc;
+    in_place_target to = {.fd = fileno(out.f), .name = t->name, .bytes = t->bytes};
+    out.unsynced = t->unsynced;
+    if (!(rc = in_place_target_begin(&to, e)) && !(rc = copy_all(t, &to, r->about.first, e)) &&
+        !(rc = write_places(&to, r, e)))
+        rc = check_keys(&to, r, e);
+    in_place_target_release(&to);
+    if (!rc)
+        return file_out_commit(&out, e);
+    file_out_abandon(&out);
+    return rc;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+#define TEMP_ENDING ".tmp"
+#define NAME_MOST   255
+
+const char *in_place_base(const in_place_names *n, const char *path)
+{
+    return path + n->folder;
+}
+
+int in_place_names_of(in_place_names *n, const char *path, kv_err *e)
+{
+    char first;
+    n->given = path;
+    if (readlink(path, &first, 1) >= 0) {
+        int rc = file_follow(path, n->file, e);
+        if (rc)
+            return rc;
+    } else if (strlen(path) < sizeof n->file) {
+        strcpy(n->file, path);
+    } else {
+        return file_error(e, "read", path, ENAMETOOLONG);
+    }
+    const char *slash = strrchr(n->file, '/');
+    n->folder = slash ? (int)(slash - n->file) + 1 : 0;
+    /* Beside a file whose name has no room for an ending stands a sum of the name. */
+    const char *base = in_place_base(n, n->file);
+    size_t bytes = strlen(base);
+    memcpy(n->journal, n->file, (size_t)n->folder);
+    if (bytes + 1 + strlen(JOURNAL_ENDING TEMP_ENDING) <= NAME_MOST)
+        snprintf(n->journal + n->folder, bytes + 32, ".%s" JOURNAL_ENDING, base);
+    else
+        snprintf(n->journal + n->folder, 48, ".%016llx" JOURNAL_ENDING,
+                 (unsigned long long)xxh64(base, bytes));
+    snprintf(n->temp, sizeof n->temp, "%s" TEMP_ENDING, n->journal);
+    return KV_OK;
+}
+
+int in_place_look(int fd, const char *path, bool *named, kv_err *e)
+{
+    struct stat open_file, about;
+    bool seen = fstat(fd, &open_file) == 0 && lstat(path, &about) == 0;
+    *named = seen && open_file.st_dev == about.st_dev && open_file.st_ino == about.st_ino;
+    return seen || errno == ENOENT ? KV_OK : file_error(e, "read", path, errno);
+}
+
+bool in_place_is_named(int fd, const char *path)
+{
+    bool named;
+    return in_place_look(fd, path, &named, NULL) == KV_OK && named;
+}
+
+bool in_place_exists(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+/* ---- Locks ----------------------------------------------------------------------------------- */
+
+/* A lock by flock, which goes with the open file. */
+lock_result in_place_lock_whole(int fd)
+{
+    int rc;
+    do {
+        rc = flock(fd, LOCK_EX | LOCK_NB);
+    } while (rc != 0 && errno == EINTR);
+    return rc == 0 ? LOCKED : errno == EWOULDBLOCK ? LOCK_HELD : NO_LOCKS;
+}
+
+/* A lock on the file that is changed: F_RDLCK, F_WRLCK, F_UNLCK. It goes with the open file too,
+ * but does not conflict with flock, by which a session holds the file of its store for as long as
+ * it runs: so readers of that file and sessions do not wait for each other. */
+lock_result in_place_lock_file(int fd, short kind)
+{
+    struct flock all = {.l_type = kind, .l_whence = SEEK_SET};
+    int rc;
+    do {
+        rc = fcntl(fd, F_OFD_SETLK, &all);
+    } while (rc != 0 && errno == EINTR);
+    return rc == 0 ? LOCKED : errno == EAGAIN || errno == EACCES ? LOCK_HELD : NO_LOCKS;
+}
+
+/* Error: interrupted. *over: the time is up. */
+int in_place_wait(in_place_patience *p, bool *over, kv_err *e)
+{
+    int64_t now = clock_ms();
+    if (p->until == 0)
+        *p = (in_place_patience){now + IN_PLACE_WAIT_MS, 1};
+    *over = now >= p->until;
+    if (*over)
+        return KV_OK;
+    nanosleep(&(struct timespec){.tv_nsec = p->pause_ms * 1000000}, NULL);
+    p->pause_ms += p->pause_ms < 40;
+    return stop_check(e);
+}
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+/* The process that wrote a journal, if it lives; 0: nothing tells. */
+static int writer_of(const char *path)
+{
+    journal_reader r;
+    bool whole = false;
+    int pid = 0, fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (journal_open(&r, fd, path, &whole, NULL) == KV_OK && whole && r.about.pid > 0 &&
+        (kill(r.about.pid, 0) == 0 || errno == EPERM))
+        pid = r.about.pid;
+    journal_close(&r);
+    close(fd);
+    return pid;
+}
+
+int in_place_changing(const in_place_names *n, kv_err *e)
+{
+    char who[32] = "another process";
+    int pid = writer_of(n->journal);
+    if (pid)
+        snprintf(who, sizeof who, "process %d", pid);
+    kv_err_set(e, KV_E_BUSY, "\"%s\" is being changed in place by %s; waited %d s for it", n->given,
+               who, IN_PLACE_WAIT_MS / 1000);
+    return kv_err_hint(e, "try again when that has ended"), KV_E_BUSY;
+}
+
+int in_place_in_use(const in_place_names *n, kv_err *e)
+{
+    kv_err_set(e, KV_E_BUSY,
+               "cannot change \"%s\" in place: another process has it open; waited %d s for it",
+               n->given, IN_PLACE_WAIT_MS / 1000);
+    return kv_err_hint(e, "try again when that has ended"), KV_E_BUSY;
+}
+
+int in_place_damaged(const in_place_names *n, kv_err *e)
+{
+    file_bad(e, KV_E_FORMAT, n->given,
+             "half changed, and the journal of the change, \"%s\", is damaged",
+             in_place_base(n, n->journal));
+    return in_place_hint_lost(n, e), KV_E_FORMAT;
+}
+
+void in_place_hint_lost(const in_place_names *n, kv_err *e)
+{
+    kv_err_hint(e, "the file is lost: put a whole one in its place and remove \"%s\"", n->journal);
+}
+
+void in_place_hint_kept(const in_place_names *n, kv_err *e)
+{
+    kv_err_hint(e,
+                "\"%.60s\" is half changed, and no other program opens it: kvctl ls %.60s "
+                "ends the change, which is kept in \"%.80s\"",
+                n->given, n->given, n->journal);
+}
+
+int in_place_not_now(const in_place_names *n, kv_err *e)
+{
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "cannot read \"%s\": a change of it was cut short, and a reader that writes no "
+               "files leaves that to another",
+               n->given);
+    return kv_err_hint(e, "end the change, without --safe, with: kvctl ls %s", n->given),
+           KV_E_UNSUPPORTED;
+}
+
+int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e)
+{
+    kv_err_set(e, KV_E_IO,
+               "cannot %s \"%s\": a change of it was cut short, and this user may not end it, "
+               "which is to write the file as \"%s\" says",
+               doing, n->given, in_place_base(n, n->journal));
+    return kv_err_hint(e,
+                       "let its owner, or the user who changed it, read it once, as with: "
+                       "kvctl ls %s",
+                       n->given),
+           KV_E_IO;
+}
+
+int in_place_lost(const char *name, kv_err *e)
+{
+    file_bad(e, KV_E_FORMAT, name,
+             "half changed: a change of it in place was cut short, and the journal of the change "
+             "is not beside it");
+    return kv_err_hint(e,
+                       "the journal, .NAME%s, stands beside the name under which the file was "
+                       "changed: read it there",
+                       JOURNAL_ENDING),
+           KV_E_FORMAT;
 }

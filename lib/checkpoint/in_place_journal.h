@@ -37,6 +37,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -111,14 +112,119 @@ typedef struct journal_reader {
 /* Reads the header; *whole is false if it is cut or damaged. Errors: io, memory. */
 int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_err *e);
 
-/* Begins again with the first record. */
-void journal_rewind(journal_reader *r);
-
-/* The next record; *more is false behind the last. *whole becomes false when the journal is cut or
- * damaged, which may show only at the end: read all of it before doing anything. Error: io. */
-int journal_next(journal_reader *r, journal_record *record, bool *more, bool *whole, kv_err *e);
-
 /* Reads all of it for that; *whole is true before. Errors: io. */
 int journal_check(journal_reader *r, bool *whole, kv_err *e);
 
 void journal_close(journal_reader *r);
+
+/* ---- Writing what a journal says ------------------------------------------------------------- */
+
+/* Writing places into a file, and doing what a complete journal says. Memory is bounded, whatever
+ * the size of file and journal, and taken before the first byte changes. See in_place.h. */
+
+#define TARGET_WINDOW ((int64_t)1 << 20)
+#define TARGET_PART   ((int64_t)1 << 16)
+#define TARGET_PAGE   ((int64_t)1 << 12)
+
+/* A file that is changed. Places go through a window of it: a megabyte that begins where the first
+ * place does that is not in the one before. Parts of 64 KB are read into it when a place in them is
+ * asked for, and pages of 4 KB are written when the window moves on, neighbours together. So places
+ * that are close cost no call each, and pages without a change are not written. */
+typedef struct in_place_target {
+    int fd;           /* open for reading and writing */
+    const char *name; /* for messages, borrowed */
+    int64_t bytes;
+    bool unsynced; /* nothing waits for the disk */
+    char *data;
+    int64_t begin; /* a multiple of TARGET_PART; data holds at most a window from here on */
+    bool is_read[TARGET_WINDOW / TARGET_PART], is_changed[TARGET_WINDOW / TARGET_PAGE];
+    bool any_changed;
+} in_place_target;
+
+/* t has all above data. Error: memory. */
+int in_place_target_begin(in_place_target *t, kv_err *e);
+
+/* Puts n <= JOURNAL_RECORD bytes into place `at`; in_place_target_flush, the last of them too.
+ * Errors: io. */
+int in_place_target_put(in_place_target *t, int64_t at, const char *data, int64_t n, kv_err *e);
+int in_place_target_flush(in_place_target *t, kv_err *e);
+
+void in_place_target_release(in_place_target *t);
+
+/* Writes the first 8 bytes of the file, and waits until they are on the disk. Error: io. */
+int in_place_put_first(const in_place_target *t, const char first[8], kv_err *e);
+
+/* Writes the places and then the first bytes into a file that has the mark, and syncs both. check:
+ * before the mark goes, every key must have the sum that the journal says; else the error is of
+ * code format. The journal was read to its end before. Errors: io, format; the file may be a
+ * mixture then. */
+int in_place_redo(in_place_target *t, journal_reader *r, bool check, kv_err *e);
+
+/* The same into a copy of the file, which then stands at path, where t does: blocks of a disk that
+ * cannot be written stay behind. Another name of t would keep the mixture, and is an error. Errors:
+ * io, format, memory; t is as it was. */
+int in_place_copy(const in_place_target *t, const char *path, journal_reader *r, kv_err *e);
+
+/* Waits until the writes are on the disk. Error: io. */
+int in_place_sync(const in_place_target *t, kv_err *e);
+
+/* ---- Names and locks ------------------------------------------------------------------------- */
+
+/* The names and locks of the files around a change in place, and the messages when they cannot
+ * be had. Private to in_place.c. */
+
+#define JOURNAL_ENDING ".kv-journal"
+
+typedef struct in_place_names {
+    const char *given;   /* as the caller named the file, for messages; borrowed */
+    char file[PATH_MAX]; /* links followed */
+    char journal[PATH_MAX + 32];
+    char temp[PATH_MAX + 36]; /* where the journal is until it is complete */
+    int folder;               /* bytes of the folder's part of all three, the / included */
+} in_place_names;
+
+/* The last part of one of the three. */
+const char *in_place_base(const in_place_names *n, const char *path);
+
+/* Finds the names for the file at path, which is borrowed. Error: io. */
+int in_place_names_of(in_place_names *n, const char *path, kv_err *e);
+
+/* *named: whether the open file still stands at path. Error: io, it cannot be looked at. */
+int in_place_look(int fd, const char *path, bool *named, kv_err *e);
+
+/* Whether it surely does, and whether anything does. */
+bool in_place_is_named(int fd, const char *path);
+bool in_place_exists(const char *path);
+
+/* ---- Locks ---- */
+
+typedef enum lock_result {
+    LOCKED,
+    LOCK_HELD, /* by somebody else */
+    NO_LOCKS   /* the file system has none, or none for a file that is open for reading only */
+} lock_result;
+
+/* Lock the journal, or the file (F_RDLCK, F_WRLCK, F_UNLCK). */
+lock_result in_place_lock_whole(int fd);
+lock_result in_place_lock_file(int fd, short kind);
+
+/* Waiting for a lock: asking again and again lets Ctrl-C in. All zero begins. */
+typedef struct in_place_patience {
+    int64_t until, pause_ms;
+} in_place_patience;
+
+/* Error: interrupted. *over: the time is up. */
+int in_place_wait(in_place_patience *p, bool *over, kv_err *e);
+
+/* ---- Errors: each gives its code ---- */
+
+int in_place_changing(const in_place_names *n, kv_err *e);
+int in_place_in_use(const in_place_names *n, kv_err *e);
+int in_place_damaged(const in_place_names *n, kv_err *e);
+int in_place_not_now(const in_place_names *n, kv_err *e);
+int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e);
+
+/* What to do about an error that left the file half changed: the journal cannot end the change, or
+ * it can. */
+void in_place_hint_lost(const in_place_names *n, kv_err *e);
+void in_place_hint_kept(const in_place_names *n, kv_err *e);

@@ -97,20 +97,6 @@ int input_append(input *in, const void *data, int64_t n, kv_err *e)
     return rc;
 }
 
-/* Reads a stream to its end. */
-static int take_stream(input *in, int stream, kv_err *e)
-{
-    int64_t got = 1;
-    char *piece = mem_alloc(PIECE, 1, e);
-    int rc = piece ? KV_OK : KV_E_MEMORY;
-    while (!rc && got > 0) {
-        if (!(rc = read_some(stream, in->name, piece, PIECE, &got, e)) && got > 0)
-            rc = input_append(in, piece, got, e);
-    }
-    mem_free(piece);
-    return rc;
-}
-
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 static int open_path(input *in, const char *path, kv_err *e)
@@ -150,7 +136,15 @@ static int open_path(input *in, const char *path, kv_err *e)
         in->changed = about.st_mtim;
         return KV_OK;
     }
-    int rc = take_stream(in, fd, e);
+    /* Reads a stream to its end. */
+    int64_t got = 1;
+    char *piece = mem_alloc(PIECE, 1, e);
+    int rc = piece ? KV_OK : KV_E_MEMORY;
+    while (!rc && got > 0) {
+        if (!(rc = read_some(fd, in->name, piece, PIECE, &got, e)) && got > 0)
+            rc = input_append(in, piece, got, e);
+    }
+    mem_free(piece);
     close(fd);
     return rc;
 }

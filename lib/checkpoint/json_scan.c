@@ -121,26 +121,6 @@ static int64_t hex4(const json_scan *s, int64_t at)
     return x;
 }
 
-static int unescape_number(json_scan *s, buf *out)
-{
-    char utf8[4];
-    int64_t x = hex4(s, s->at), low;
-    if (x == 0)
-        return refuse(s, "a text with a NUL");
-    if (x < 0)
-        return refuse(s, "\\u needs four hexadecimal digits");
-    s->at += 6;
-    if (x >= 0xD800 && x < 0xE000) {
-        low = hex4(s, s->at);
-        if (x >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
-            return refuse(s, "half of a pair of surrogates");
-        s->at += 6;
-        x = 0x10000 + ((x - 0xD800) << 10) + (low - 0xDC00);
-    }
-    buf_put(out, utf8, utf8_put(utf8, (uint32_t)x));
-    return KV_OK;
-}
-
 static int unescape(json_scan *s, buf *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -148,8 +128,24 @@ static int unescape(json_scan *s, buf *out)
     const char *found = c ? strchr(from, c) : NULL;
     if (s->at + 1 >= s->n)
         return cut(s, "within a text");
-    if (c == 'u')
-        return unescape_number(s, out);
+    if (c == 'u') {
+        char utf8[4];
+        int64_t x = hex4(s, s->at), low;
+        if (x == 0)
+            return refuse(s, "a text with a NUL");
+        if (x < 0)
+            return refuse(s, "\\u needs four hexadecimal digits");
+        s->at += 6;
+        if (x >= 0xD800 && x < 0xE000) {
+            low = hex4(s, s->at);
+            if (x >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
+                return refuse(s, "half of a pair of surrogates");
+            s->at += 6;
+            x = 0x10000 + ((x - 0xD800) << 10) + (low - 0xDC00);
+        }
+        buf_put(out, utf8, utf8_put(utf8, (uint32_t)x));
+        return KV_OK;
+    }
     if (!found) {
         bool ok;
         utf8_length(s->text + s->at + 1, (size_t)(s->n - s->at - 1), &ok);

@@ -272,19 +272,6 @@ static bool is_csv(const look *l)
     return n > 0 && strpbrk(l->text, "0123456789");
 }
 
-static int look_at_json(const input *in, const look *l, kv_err *e)
-{
-    if (!contains(l, "\"weight_map\""))
-        return say(in, "a JSON text", read_are, e);
-    if (contains(l, ".bin\""))
-        return say(in, "an index of PyTorch files",
-                   "save the model as safetensors: save_pretrained(FOLDER, "
-                   "safe_serialization=True) of transformers",
-                   e);
-    return say(in, "an index of shards under another name",
-               "its name has to end in .safetensors.index.json", e);
-}
-
 /* Texts that came in the place of a file. */
 static int look_at_substitute(const input *in, const look *l, kv_err *e)
 {
@@ -305,8 +292,17 @@ static int look_at_text(const input *in, const look *l, kv_err *e)
         return rc;
     if (*word == '<')
         return say(in, "an XML text", read_are, e);
-    if (*word == '{' || *word == '[')
-        return look_at_json(in, l, e);
+    if (*word == '{' || *word == '[') {
+        if (!contains(l, "\"weight_map\""))
+            return say(in, "a JSON text", read_are, e);
+        if (contains(l, ".bin\""))
+            return say(in, "an index of PyTorch files",
+                       "save the model as safetensors: save_pretrained(FOLDER, "
+                       "safe_serialization=True) of transformers",
+                       e);
+        return say(in, "an index of shards under another name",
+                   "its name has to end in .safetensors.index.json", e);
+    }
     if (is_csv(l))
         return say(in, "a CSV text", "as one array it is read by @FILE.csv", e);
     return say(in, "a text", read_are, e);

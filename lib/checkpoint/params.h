@@ -30,7 +30,7 @@
 #define PARAMS_MAGIC "\x12\1\0\0\0\0\0\0"
 enum { PARAMS_MAGIC_BYTES = 8 };
 
-/* Sparse arrays are read as the dense ones that they mean, see tensor_sparse.h. */
+/* Sparse arrays are read as the dense ones that they mean, see tensor_reader.c. */
 checkpoint_reader params_read;
 
 /* Appends what a file of n arrays begins with. */

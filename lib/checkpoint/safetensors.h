@@ -38,7 +38,6 @@
 /* Returns true if the first n bytes of a header, SAFETENSORS_BLANKS at most, begin one: white space
  * and {, or as much white space. */
 #define SAFETENSORS_BLANKS 4096
-bool safetensors_begins(const char *header, int64_t n);
 
 /* A tensor of a file that is to be written. Names and texts are UTF-8 of any length, "" included;
  * no name stands twice, and no tensor's is "__metadata__". */

@@ -36,24 +36,43 @@ bool scales_find_codes(scales *out, scales_model m, int file, const tensor_info 
 /* Returns true if a name is that of a scale of a weight that is not there, or is not codes. */
 bool scales_is_unused(scales_model m, const char *name);
 
-/* The tensor whose name is the first n bytes of this one, then the ending; *file becomes its
- * number. NULL: there is none. */
-const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, const char *ending,
-                                  int *file);
-
 /* The same for a file that is a model by itself, and the codes only. In a file that a store wrote
  * arrays are what the store held, whatever their names. */
 bool scales_find_of(scales *out, const checkpoint *c, const tensor_info *t);
 
-/* Which code a scale belongs to, by the shapes of both. Returns false if the types and shapes are
- * not in the table in scales.c, so that nobody knows what the numbers are. */
-struct scales_fit;
-bool scales_find_fit(struct scales_fit *out, const scales *s, const int64_t block[2]);
-
-/* How many rows and columns share a scale, from the config.json of a model; 128 by 128 where that
- * does not say. Returns true if that has a quantization_config. */
-bool scales_block_size(int64_t block[2], const char *model);
-
 /* The error for what would take them for numbers: code dtype, with their names, and a hint for a
  * command that has --raw, or for one that has not. */
 int scales_refuse(const scales *s, bool has_raw, kv_err *e);
+
+/* ---- Decoding -------------------------------------------------------------------------------- */
+
+/* The numbers that a model means, where its files hold codes: blocks of GGUF's quantised types, and
+ * narrow codes with scales beside them. A decoded tensor has type F32, its name and
+ * shape are those of the numbers, and tensor_reader.h gives them as it gives stored ones; so
+ * whatever reads tensors knows nothing of codes. */
+
+/* Returns true if codes with scales are to be decoded. */
+typedef bool tensor_values_choice(void *arg, const tensor_info *codes);
+
+/* Decodes tensors of n files that are one model together, in place: scales may stand in another
+ * file than their codes. From then on the codes, their scales, and what else belongs to them are
+ * hidden: checkpoint_count and checkpoint_find do not know them. Blocks of quantised types are
+ * decoded always, codes with scales if `choose` (optional) says so. What has scales of an unclear
+ * form stays as it is, for scales_refuse. Every file has to stay open while any of them is read.
+ * Errors: value (numbers have the name of another tensor), those of reading a scale, memory. After
+ * an error the files can only be closed. */
+int tensor_values_decode(checkpoint *const *files, int n, tensor_values_choice *choose, void *arg,
+                         kv_err *e);
+
+/* Of tensor i: the stored codes, or NULL where it is not decoded; and how many tensors are hidden
+ * as its scales, which is 0 for blocks. */
+const tensor_info *tensor_values_codes(const checkpoint *c, int64_t i);
+int64_t tensor_values_scales(const checkpoint *c, int64_t i, const char **name);
+
+/* Returns true if a tensor of the file has scales, or config.json beside it says that its codes
+ * have some: F8 without a scale are then codes whose scale stands in another file. */
+bool tensor_values_has_scales(const checkpoint *c);
+
+/* The number of a hidden tensor that is not replaced by another one of its name, or -1:
+ * checkpoint_load takes it. */
+int64_t tensor_values_find_hidden(const checkpoint *c, const char *name);

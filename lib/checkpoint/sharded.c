@@ -3,17 +3,284 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/looks_like.h"
-#include "checkpoint/shard_index.h"
+#include "io/json_writer.h"
+
+/* ---- Indexes --------------------------------------------------------------------------------- */
+
+#define INDEX_MAX   100000000 /* bytes: as much as the header of a file may have */
+#define TENSORS_MAX 4000000   /* short entries would need many times their bytes in memory */
+#define DEPTH_MAX   16        /* of what is skipped */
+
+/* All zero is an empty one. */
+typedef struct shard_index {
+    named *tensors; /* sorted by name; i: the number of its shard */
+    int64_t ntensors, cap;
+    named *uses; /* the name of its shard for each tensor */
+    int64_t uses_cap;
+    const char **shards; /* their names, sorted */
+    int64_t nshards;
+    bool has_total;
+    double total; /* total_size: some tools write it as 28.0 */
+    arena memory;
+} shard_index;
+
+typedef struct reading {
+    shard_index *x;
+    const checkpoint *c;
+    const char *path;
+    json_scan scan;
+    bool mapped; /* weight_map was there */
+    buf name, word;
+} reading;
+
+/* ---- The members ----------------------------------------------------------------------------- */
+
+static int add(reading *r, kv_err *e)
+{
+    shard_index *x = r->x;
+    int64_t n = x->ntensors;
+    if (n == TENSORS_MAX)
+        return file_bad(e, KV_E_FORMAT, r->path, "more than %d tensors, which are not read",
+                        TENSORS_MAX);
+    int rc = mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e);
+    if (rc || (rc = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
+        return rc;
+    const char *name = arena_text(&x->memory, buf_text(&r->name), r->name.len, e);
+    const char *word = buf_text(&r->word); /* neighbours mostly have the same */
+    const char *shard = n > 0 && strcmp(x->uses[n - 1].name, word) == 0
+                            ? x->uses[n - 1].name
+                            : arena_text(&x->memory, word, r->word.len, e);
+    if (!name || !shard)
+        return KV_E_MEMORY;
+    x->tensors[n] = (named){name, 0};
+    x->uses[n] = (named){shard, n};
+    x->ntensors++;
+    return KV_OK;
+}
+
+static int read_map(reading *r, kv_err *e)
+{
+    if (r->mapped)
+        return file_bad(e, KV_E_FORMAT, r->path, "\"weight_map\" stands there twice");
+    if (json_scan_peek(&r->scan) != '{')
+        return file_bad(e, KV_E_FORMAT, r->path, "\"weight_map\" is not an object");
+    r->mapped = true;
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        const char *wrong = "not a text";
+        if ((rc = json_scan_name(&r->scan, &r->name)))
+            break;
+        if (json_scan_peek(&r->scan) != '"')
+            rc = json_scan_skip(&r->scan);
+        else if (!(rc = json_scan_text(&r->scan, &r->word))) {
+            const char *file = buf_text(&r->word);
+            wrong = !*file ? "an empty text"
+                    : strchr(file, '/') || strcmp(file, ".") == 0 || strcmp(file, "..") == 0
+                        ? "a name that leaves the folder"
+                        : NULL;
+        }
+        if (!rc && wrong)
+            rc = checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
+                                     "the file of tensor \"%.*s\" is %s",
+                                     SHOWN(buf_text(&r->name)), wrong);
+        else if (!rc)
+            rc = add(r, e);
+    }
+    return rc;
+}
+
+static int read_metadata(reading *r)
+{
+    if (json_scan_peek(&r->scan) != '{')
+        return json_scan_skip(&r->scan);
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        if ((rc = json_scan_name(&r->scan, &r->name)))
+            break;
+        char first = json_scan_peek(&r->scan);
+        int64_t begin = r->scan.at;
+        bool total = strcmp(buf_text(&r->name), "total_size") == 0 && first >= '0' && first <= '9';
+        if ((rc = json_scan_skip(&r->scan)) == KV_OK && total) {
+            r->x->has_total = true;
+            num_parse(r->scan.text + begin, (size_t)(r->scan.at - begin), NUM_BINARY64,
+                      &r->x->total, NULL);
+        }
+    }
+    return rc;
+}
+
+static int read_members(reading *r, kv_err *e)
+{
+    int rc = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &rc)) {
+        if ((rc = json_scan_name(&r->scan, &r->name)))
+            break;
+        const char *name = buf_text(&r->name);
+        rc = strcmp(name, "weight_map") == 0 ? read_map(r, e)
+               : strcmp(name, "metadata") == 0 ? read_metadata(r)
+                                             : json_scan_skip(&r->scan);
+    }
+    if (!rc && !r->mapped)
+        rc = file_bad(e, KV_E_FORMAT, r->path, "it has no \"weight_map\"");
+    return rc ? rc : json_scan_end(&r->scan);
+}
+
+/* ---- In order -------------------------------------------------------------------------------- */
+
+/* Numbers the shards by their names, and tells each tensor the number of its own. */
+static int number_shards(shard_index *x, kv_err *e)
+{
+    named_sort(x->uses, x->ntensors);
+    x->shards = mem_alloc(x->ntensors, sizeof *x->shards, e);
+    if (!x->shards)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < x->ntensors; i++) {
+        if (i == 0 || strcmp(x->uses[i].name, x->uses[i - 1].name) != 0)
+            x->shards[x->nshards++] = x->uses[i].name;
+        x->tensors[x->uses[i].i].i = x->nshards - 1;
+    }
+    return KV_OK;
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static int read_text(reading *r, const input *in, kv_err *e)
+{
+    if (in->size > INDEX_MAX)
+        return file_bad(e, KV_E_FORMAT, r->path, "an index of %lld bytes, at most %d are allowed",
+                        (long long)in->size, INDEX_MAX);
+    char *text = mem_alloc(in->size, 1, e);
+    if (!text)
+        return KV_E_MEMORY;
+    r->scan = (json_scan){.path = r->path,
+                          .text = text,
+                          .n = in->size,
+                          .what = "index",
+                          .max_depth = DEPTH_MAX,
+                          .e = e};
+    int rc = input_read(in, text, 0, in->size, e);
+    if (!rc)
+        rc = read_members(r, e);
+    mem_free(text);
+    return rc;
+}
+
+/* Reads the index at path. Names of files that would leave its folder, and names of tensors that
+ * stand twice, are faults of c. Other errors: io, memory, format, interrupted. To be released after
+ * a failure, too. */
+static int shard_index_read(shard_index *x, const checkpoint *c, const char *path, kv_err *e)
+{
+    reading r = {.x = x, .c = c, .path = path};
+    struct stat about;
+    input in;
+    /* opening a pipe would wait for its writer */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return file_bad(e, KV_E_IO, path, "an index has to be a regular file");
+    int rc = input_open(&in, path, e);
+    if (rc)
+        return rc;
+    rc = read_text(&r, &in, e);
+    input_close(&in);
+    buf_release(&r.name);
+    buf_release(&r.word);
+    if (rc || (rc = number_shards(x, e)))
+        return rc;
+    int64_t n = 0;
+    named_sort(x->tensors, x->ntensors);
+    for (int64_t i = 0; i < x->ntensors && !rc; i++) {
+        if (n == 0 || strcmp(x->tensors[i].name, x->tensors[n - 1].name) != 0)
+            x->tensors[n++] = x->tensors[i];
+        else /* one of them stays */
+            rc = checkpoint_fault_at(c, KV_E_FORMAT, x->tensors[i].name, path, e,
+                                     "tensor \"%.*s\" stands there twice",
+                                     SHOWN(x->tensors[i].name));
+    }
+    x->ntensors = n;
+    return rc;
+}
+
+static void shard_index_release(shard_index *x)
+{
+    mem_free(x->tensors);
+    mem_free(x->uses);
+    mem_free(x->shards);
+    arena_release(&x->memory);
+    *x = (shard_index){0};
+}
+
+/* ---- Cutting --------------------------------------------------------------------------------- */
+
+int64_t shards_split(int64_t *shard, const int64_t *bytes, int64_t n, int64_t limit)
+{
+    /* the file that is being filled gets its number when it is full, so behind larger tensors */
+    int64_t nshards = 0, filled = 0, first = 0;
+    for (int64_t i = 0; i < n; i++)
+        shard[i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (bytes[i] > limit) {
+            shard[i] = nshards++;
+            continue;
+        }
+        if (bytes[i] > limit - filled) {
+            for (int64_t j = first; j < i; j++)
+                shard[j] = shard[j] < 0 ? nshards : shard[j];
+            nshards++;
+            first = i;
+            filled = 0;
+        }
+        filled += bytes[i];
+    }
+    bool rest = false;
+    for (int64_t j = first; j < n; j++) {
+        if (shard[j] < 0) {
+            shard[j] = nshards;
+            rest = true;
+        }
+    }
+    nshards += rest;
+    return nshards ? nshards : 1;
+}
+
+void shard_name(char out[SHARD_NAME_MAX], int64_t i, int64_t nshards)
+{
+    if (nshards == 1)
+        strcpy(out, "model.safetensors");
+    else
+        snprintf(out, SHARD_NAME_MAX, "model-%05lld-of-%05lld.safetensors", (long long)i + 1,
+                 (long long)nshards);
+}
+
+/* ---- The index ------------------------------------------------------------------------------- */
+
+void shards_index(buf *out, named *entries, int64_t n, int64_t nshards, int64_t total_bytes)
+{
+    char file[SHARD_NAME_MAX];
+    named_sort(entries, n);
+    buf_printf(out, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
+               (long long)total_bytes);
+    for (int64_t i = 0; i < n; i++) {
+        shard_name(file, entries[i].i, nshards);
+        buf_add(out, i ? ",\n    " : "\n    ");
+        json_quoted(out, entries[i].name, true); /* as Python's json writes it */
+        buf_printf(out, ": \"%s\"", file);
+    }
+    buf_add(out, n ? "\n  }\n}\n" : "}\n}\n");
+}
+
+/* ---- Shards ---------------------------------------------------------------------------------- */
 
 #define TORCH_FILE "pytorch_model.bin"
 
@@ -129,21 +396,6 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The first name of each split model stays, and others. */
-static void join_parts(names *gguf)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < gguf->n; i++) {
-        gguf_part a, b;
-        if (n > 0 && gguf_part_find(&a, gguf->list[n - 1]) && gguf_part_find(&b, gguf->list[i]) &&
-            a.prefix == b.prefix && a.count == b.count &&
-            memcmp(gguf->list[n - 1], gguf->list[i], a.prefix) == 0)
-            continue;
-        gguf->list[n++] = gguf->list[i];
-    }
-    gguf->n = n;
-}
-
 static void sort_names(names *of)
 {
     if (of->n > 0)
@@ -178,7 +430,17 @@ static int list_folder(listing *l, const char *path, kv_err *e)
     sort_names(&l->files);
     sort_names(&l->indexes);
     sort_names(&l->gguf);
-    join_parts(&l->gguf);
+    /* The first name of each split model stays, and others. */
+    int64_t n = 0;
+    for (int64_t i = 0; i < l->gguf.n; i++) {
+        gguf_part a, b;
+        if (n > 0 && gguf_part_find(&a, l->gguf.list[n - 1]) &&
+            gguf_part_find(&b, l->gguf.list[i]) && a.prefix == b.prefix && a.count == b.count &&
+            memcmp(l->gguf.list[n - 1], l->gguf.list[i], a.prefix) == 0)
+            continue;
+        l->gguf.list[n++] = l->gguf.list[i];
+    }
+    l->gguf.n = n;
     return rc;
 }
 
@@ -329,19 +591,6 @@ static int compare_tensors(indexed *d, kv_err *e)
     return rc;
 }
 
-/* Tensors of the index that no shard has, of shards that could be read. */
-static int compare_index(indexed *d, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < d->x.ntensors && !rc; i++) {
-        const named *told = &d->x.tensors[i];
-        if (!d->found[i] && d->shards[told->i].whole)
-            rc = disagree(d, told->name, e, "is not in %.*s, which the index says",
-                          SHOWN(d->x.shards[told->i]));
-    }
-    return rc;
-}
-
 /* Drops the tensors of shards that the index does not name for them, where it names another. */
 static void drop_seconds(indexed *d)
 {
@@ -414,7 +663,14 @@ static int find_oddities(indexed *d, kv_err *e)
 static int compare(indexed *d, kv_err *e)
 {
     int rc = compare_tensors(d, e);
-    if (!rc && !(rc = compare_index(d, e))) {
+    /* Tensors of the index that no shard has, of shards that could be read. */
+    for (int64_t i = 0; i < d->x.ntensors && !rc; i++) {
+        const named *told = &d->x.tensors[i];
+        if (!d->found[i] && d->shards[told->i].whole)
+            rc = disagree(d, told->name, e, "is not in %.*s, which the index says",
+                          SHOWN(d->x.shards[told->i]));
+    }
+    if (!rc) {
         drop_seconds(d);
         if (d->s.c->options.found)
             rc = find_oddities(d, e);
@@ -425,20 +681,6 @@ static int compare(indexed *d, kv_err *e)
                     (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
 }
 
-/* Reads what an index names, which has been read. */
-static int read_named(indexed *d, kv_err *e)
-{
-    d->shards = mem_zalloc(d->x.nshards, sizeof *d->shards, e);
-    d->found = mem_zalloc(d->x.ntensors, sizeof *d->found, e);
-    d->own = mem_zalloc(d->x.ntensors, sizeof *d->own, e);
-    if (!d->shards || !d->found || !d->own)
-        return KV_E_MEMORY;
-    int rc = find_shards(d, e);
-    if (!rc && !(rc = read_shards(d, e)))
-        rc = compare(d, e);
-    return rc;
-}
-
 /* *readable: false when the index is none, which a finding then tells. */
 static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e)
 {
@@ -447,9 +689,14 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
     buf_put(&d.s.folder, path, (size_t)(checkpoint_base(path) - path));
     int rc = buf_check(&d.s.folder, e);
     *readable = true;
-    if (!rc && (rc = shard_index_read(&d.x, c, path, &why)) == KV_OK)
-        rc = read_named(&d, e);
-    else if (rc == KV_E_FORMAT && c->options.found) {
+    if (!rc && (rc = shard_index_read(&d.x, c, path, &why)) == KV_OK) {
+        d.shards = mem_zalloc(d.x.nshards, sizeof *d.shards, e);
+        d.found = mem_zalloc(d.x.ntensors, sizeof *d.found, e);
+        d.own = mem_zalloc(d.x.ntensors, sizeof *d.own, e);
+        rc = d.shards && d.found && d.own ? find_shards(&d, e) : KV_E_MEMORY;
+        if (!rc && !(rc = read_shards(&d, e)))
+            rc = compare(&d, e);
+    } else if (rc == KV_E_FORMAT && c->options.found) {
         *readable = false;
         rc = checkpoint_fault_at(c, rc, NULL, path, e, "%s",
                                  checkpoint_without_name(why.text, path));
@@ -486,27 +733,6 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
     return KV_E_FORMAT;
 }
 
-static int nothing_there(shards *s, const listing *l, kv_err *e)
-{
-    int rc = looks_like_folder(s->c->name, e);
-    if (rc)
-        return rc;
-    file_bad(e, KV_E_FORMAT, s->c->name,
-             "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
-    if (l->other)
-        kv_err_hint(e, "name the file: %s", path_of(s, l->other));
-    return KV_E_FORMAT;
-}
-
-static int read_all(shards *s, const listing *l, kv_err *e)
-{
-    int rc = KV_OK;
-    bool whole;
-    for (int64_t i = 0; i < l->files.n && !rc; i++)
-        rc = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
-    return rc;
-}
-
 /* A model of PyTorch as Hugging Face's tools wrote it before safetensors. */
 static int read_torch(shards *s, bool indexed_too, kv_err *e)
 {
@@ -540,12 +766,24 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
         gguf_part part;
         if (l->torch_index || l->torch)
             return read_torch(s, l->torch_index, e);
-        if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0]))
-            return nothing_there(s, l, e);
+        if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0])) {
+            int rc = looks_like_folder(s->c->name, e);
+            if (rc)
+                return rc;
+            file_bad(e, KV_E_FORMAT, s->c->name,
+                     "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
+            if (l->other)
+                kv_err_hint(e, "name the file: %s", path_of(s, l->other));
+            return KV_E_FORMAT;
+        }
         int rc = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
         return rc || s->c->split.count <= 1 ? rc : gguf_split_read(s->c, readable, e);
     }
-    return read_all(s, l, e);
+    int rc = KV_OK;
+    bool whole;
+    for (int64_t i = 0; i < l->files.n && !rc; i++)
+        rc = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
+    return rc;
 }
 
 static int read_folder(checkpoint *c, const char *path, kv_err *e)

@@ -58,3 +58,16 @@ int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e);
 /* To the memory of an array of tensor_type_dtype(t), where only U64 from 2^63 on, and bytes that
  * are no BOOL, do not fit. */
 int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n);
+
+/* ---- GGUF's blocks --------------------------------------------------------------------------- */
+
+/* The blocks of GGUF's quantised types as numbers: what each element is, the table in gguf_blocks.c
+ * says. Every operation is one rounding in float32, in the order of the reference, gguf-py's
+ * dequantize, so that results have its bits. */
+
+/* Returns true if the blocks of a type are read; those of IQ1, IQ2, IQ3, Q8_1, Q8_K and Q1_0 are
+ * not. */
+bool gguf_blocks_can(tensor_type t);
+
+/* The numbers of n whole blocks of such a type, which lie at any address. */
+void gguf_blocks_decode(float *restrict out, tensor_type t, const void *restrict data, int64_t n);

@@ -11,9 +11,10 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "checkpoint/inflate.h"
+#include "checkpoint/checkpoint_build.h"
+#include "checkpoint/pickle.h"
 #include "checkpoint/tensor_type.h"
-#include "checkpoint/torch_calls.h"
+#include "checkpoint/zip.h"
 
 #define PICKLE_BYTES_MAX ((int64_t)512 << 20)
 #define DEPTH_MAX        1000

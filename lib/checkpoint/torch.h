@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "base/mem.h"
 #include "checkpoint/zip.h"
 
 typedef struct torch_member {

@@ -1,14 +1,21 @@
 /* Directories of zip archives. Every number is checked against the file before it is used, and what
- * a member's own header says against the directory. */
+ * a member's own header says against the directory. Then deflated data, and the CRC-32 of members:
+ * this is the only file that knows zlib. */
 #include "checkpoint/zip.h"
 
+#include <errno.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "checkpoint/inflate.h"
+#include "checkpoint/checkpoint_build.h"
 
 #define TEXT_MAX    0xFFFF                              /* a name, extra fields, a comment */
 #define TAIL_MAX    (ZIP_END_BYTES + (int64_t)TEXT_MAX) /* where the end of an archive stands */
@@ -359,20 +366,6 @@ static int by_begin(const void *x, const void *y)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-/* Members that share bytes: a small archive could be of any size. */
-static int check_overlap(archive *a, kv_err *e)
-{
-    if (a->nranges)
-        qsort(a->ranges, (size_t)a->nranges, sizeof *a->ranges, by_begin);
-    for (int64_t i = 1; i < a->nranges; i++) {
-        if (a->ranges[i].begin < a->ranges[i - 1].end)
-            return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                    "members overlap at byte %lld",
-                                    (long long)a->ranges[i].begin);
-    }
-    return KV_OK;
-}
-
 static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
 {
     int rc = read_end(a, e);
@@ -384,7 +377,16 @@ static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
         rc = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
                               "%lld bytes of the zip directory belong to no member",
                               (long long)(a->end - a->at));
-    return rc ? rc : check_overlap(a, e);
+    if (a->nranges)
+        qsort(a->ranges, (size_t)a->nranges, sizeof *a->ranges, by_begin);
+    for (int64_t i = 1; i < a->nranges && !rc; i++) {
+        /* Members that share bytes: a small archive could be of any size. */
+        if (a->ranges[i].begin < a->ranges[i - 1].end)
+            return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
+                                    "members overlap at byte %lld",
+                                    (long long)a->ranges[i].begin);
+    }
+    return rc;
 }
 
 int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e)
@@ -405,4 +407,343 @@ int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e
     mem_free(a->ranges);
     mem_free(a);
     return rc;
+}
+
+/* ---- Deflated data --------------------------------------------------------------------------- */
+
+/* Compressed bytes read at a time: little first, since opening wants a header only. */
+#define FIRST_BYTES ((int64_t)2 << 10)
+#define MOST_BYTES  ((int64_t)128 << 10)
+
+struct inflate_stream {
+    z_stream z;
+    const input *in;
+    const char *name;
+    int64_t at, left; /* compressed bytes that were not read yet */
+    int64_t step;     /* read at a time */
+    bool ended;
+    unsigned char piece[MOST_BYTES];
+};
+
+/* arg: the kv_err of the call. */
+static void *z_alloc(void *arg, unsigned n, unsigned size)
+{
+    return mem_alloc(n, size, arg);
+}
+
+static void z_free(void *arg, void *block)
+{
+    (void)arg;
+    mem_free(block);
+}
+
+int inflate_new(inflate_stream **out, kv_err *e)
+{
+    inflate_stream *s = mem_alloc(1, sizeof *s, e);
+    if (!s)
+        return KV_E_MEMORY;
+    s->z = (z_stream){.zalloc = z_alloc, .zfree = z_free, .opaque = e};
+    /* Negative: no header of zlib's own before the data. */
+    if (inflateInit2(&s->z, -MAX_WBITS) != Z_OK) {
+        mem_free(s);
+        return KV_E_MEMORY;
+    }
+    *out = s;
+    return KV_OK;
+}
+
+void inflate_free(inflate_stream *s)
+{
+    if (!s)
+        return;
+    inflateEnd(&s->z);
+    mem_free(s);
+}
+
+void inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name)
+{
+    inflateReset(&s->z);
+    s->z.avail_in = 0;
+    s->in = in;
+    s->name = name;
+    s->at = at;
+    s->left = n;
+    s->step = FIRST_BYTES;
+    s->ended = false;
+}
+
+static int refill(inflate_stream *s, kv_err *e)
+{
+    int64_t n = s->left < s->step ? s->left : s->step;
+    int rc = input_read(s->in, s->piece, s->at, n, e);
+    s->z.next_in = s->piece;
+    s->z.avail_in = rc ? 0 : (unsigned)n;
+    s->at += n;
+    s->left -= n;
+    s->step = s->step * 4 < MOST_BYTES ? s->step * 4 : MOST_BYTES;
+    return rc;
+}
+
+/* Inflates what one call can; the end of the data sets ended. */
+static int step(inflate_stream *s, kv_err *e)
+{
+    int rc = s->z.avail_in || !s->left ? KV_OK : refill(s, e);
+    if (rc)
+        return rc;
+    s->z.opaque = e;
+    switch (inflate(&s->z, Z_NO_FLUSH)) {
+    case Z_STREAM_END:
+        s->ended = true;
+        return s->z.avail_in || s->left
+                   ? file_bad(e, KV_E_FORMAT, s->name, "%lld bytes behind its compressed data",
+                              (long long)(s->left + s->z.avail_in))
+                   : KV_OK;
+    case Z_OK:
+        return KV_OK;
+    case Z_BUF_ERROR:
+        return s->left ? KV_OK
+                       : file_bad(e, KV_E_FORMAT, s->name, "cut within its compressed data");
+    case Z_MEM_ERROR:
+        return KV_E_MEMORY;
+    }
+    return file_bad(e, KV_E_FORMAT, s->name, "damaged: its compressed data cannot be inflated");
+}
+
+int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t most = (int64_t)1 << 30; /* zlib counts in unsigned */
+    *got = 0;
+    while (!rc && *got < n && !s->ended) {
+        unsigned room = (unsigned)(n - *got < most ? n - *got : most);
+        s->z.next_out = (unsigned char *)to + *got;
+        s->z.avail_out = room;
+        rc = step(s, e);
+        *got += room - s->z.avail_out;
+    }
+    return rc;
+}
+
+/* ---- CRC-32 ---------------------------------------------------------------------------------- */
+
+#ifdef __x86_64__
+/* Long texts are folded by the carry-less multiplication of x86-64, some times as quick as zlib's
+ * tables. A text is a polynomial over the bits, and its CRC-32 the rest of a division by P =
+ * 0x104C11DB7. A part that k bits follow can be replaced by its product with x^k mod P, added to
+ * what stands there: the rest of the division stays. So four registers of 128 bits go through the
+ * text, each replaced by an addition to the next four, until one is left. In CRC-32 the bits of a
+ * byte are in the other order, hence the constants: x^(k + 32) and x^(k - 32) mod P for the two
+ * halves of a register, with their 33 bits reversed. Source: V. Gopal and others, Fast CRC
+ * Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009. */
+#define FOLD_LEAST 64 /* bytes */
+#define WITH_PCLMUL __attribute__((target("pclmul,sse2")))
+
+static inline __m128i load(const char *data)
+{
+    return _mm_loadu_si128((const __m128i *)data);
+}
+
+/* Replaces x, by the two constants of a distance, in a text that has `next` there. */
+WITH_PCLMUL static inline __m128i fold(__m128i x, __m128i constants, __m128i next)
+{
+    __m128i low = _mm_clmulepi64_si128(x, constants, 0x00);
+    __m128i high = _mm_clmulepi64_si128(x, constants, 0x11);
+    return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+/* Makes 16 bytes of n, a multiple of 16 and FOLD_LEAST at least, that follow bytes whose CRC-32 is
+ * crc: their CRC-32 behind bytes whose CRC-32 is 0xFFFFFFFF is that of all. */
+WITH_PCLMUL static void crc_fold(unsigned char out[16], uint32_t crc, const void *data, int64_t n)
+{
+    const __m128i by_512 = _mm_set_epi64x(0x1C6E41596, 0x154442BD4);
+    const __m128i by_128 = _mm_set_epi64x(0x0CCAA009E, 0x1751997D0);
+    const char *at = data, *end = at + n;
+    __m128i x[4];
+    for (int i = 0; i < 4; i++)
+        x[i] = load(at + 16 * i);
+    /* The CRC so far is added to the first bits. */
+    x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)~crc));
+    for (at += 64; end - at >= 64; at += 64) {
+        for (int i = 0; i < 4; i++)
+            x[i] = fold(x[i], by_512, load(at + 16 * i));
+    }
+    for (int i = 1; i < 4; i++)
+        x[i] = fold(x[i - 1], by_128, x[i]);
+    for (; at < end; at += 16)
+        x[3] = fold(x[3], by_128, load(at));
+    _mm_storeu_si128((__m128i *)out, x[3]);
+}
+#endif
+
+uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n)
+{
+    const unsigned char *from = data;
+#ifdef __x86_64__
+    if (n >= FOLD_LEAST && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse2")) {
+        unsigned char folded[16];
+        int64_t most = n - n % 16;
+        crc_fold(folded, crc, from, most);
+        crc = (uint32_t)crc32_z(UINT32_MAX, folded, sizeof folded);
+        from += most;
+        n -= most;
+    }
+#endif
+    return n ? (uint32_t)crc32_z(crc, from, (size_t)n) : crc;
+}
+
+uint32_t inflate_crc_shift(uint32_t crc, int64_t after)
+{
+    return (uint32_t)crc32_combine(crc, 0, after);
+}
+
+/* ---- Checksums of members -------------------------------------------------------------------- */
+
+static int64_t pieces_of(const npz_sum *s)
+{
+    return s->bytes / NPZ_SUM_PIECE + (s->bytes % NPZ_SUM_PIECE != 0);
+}
+
+void npz_sum_init(npz_sum *s, uint32_t crc, const void *header, int64_t nheader, int64_t bytes)
+{
+    *s = (npz_sum){.crc = crc,
+                   .header_crc = inflate_crc(0, header, nheader),
+                   .header_bytes = nheader,
+                   .bytes = bytes};
+    atomic_init(&s->left, pieces_of(s));
+}
+
+bool npz_sum_known(npz_sum *s)
+{
+    return atomic_load(&s->left) == 0;
+}
+
+bool npz_sum_right(const npz_sum *s, uint32_t data_crc)
+{
+    return (inflate_crc_shift(s->header_crc, s->bytes) ^ data_crc) == s->crc;
+}
+
+/* The word with the bit of a piece; NULL without memory. */
+static atomic_ullong *word_of(npz_sum *s, int64_t piece, kv_err *e)
+{
+    int64_t n = pieces_of(s);
+    atomic_ullong *words = atomic_load(&s->many), *none = NULL;
+    if (n <= 64)
+        return &s->few;
+    if (!words) {
+        if (!(words = mem_zalloc(n / 64 + 1, sizeof *words, e)))
+            return NULL;
+        /* Another thread may have been quicker. */
+        if (!atomic_compare_exchange_strong(&s->many, &none, words)) {
+            mem_free(words);
+            words = none;
+        }
+    }
+    return &words[piece / 64];
+}
+
+/* A piece was read whole; `after` bytes of data follow it. */
+static int end_piece(npz_sum *s, int64_t piece, uint32_t crc, int64_t after, kv_err *e)
+{
+    unsigned long long bit = 1ull << (piece % 64);
+    atomic_ullong *word = word_of(s, piece, e);
+    if (!word)
+        return KV_E_MEMORY;
+    if (atomic_fetch_or(word, bit) & bit)
+        return KV_OK;
+    atomic_fetch_xor(&s->added, inflate_crc_shift(crc, after));
+    atomic_fetch_sub(&s->left, 1); /* last: from 0 on `added` is complete */
+    return KV_OK;
+}
+
+int npz_sum_add(npz_sum *s, npz_sum_run *run, int64_t tensor, const void *data, int64_t at,
+                int64_t n, bool *right, kv_err *e)
+{
+    const char *from = data;
+    int rc = KV_OK;
+    bool known = npz_sum_known(s);
+    if (run->tensor != tensor + 1 || run->at != at)
+        *run = (npz_sum_run){tensor + 1, at, 0, at % NPZ_SUM_PIECE == 0};
+    run->at = at + n;
+    while (n > 0 && !known && !rc) {
+        int64_t piece = at / NPZ_SUM_PIECE, end = (piece + 1) * NPZ_SUM_PIECE;
+        end = end < s->bytes ? end : s->bytes;
+        int64_t part = n < end - at ? n : end - at;
+        if (run->whole)
+            run->crc = inflate_crc(run->crc, from, part);
+        at += part;
+        from += part;
+        n -= part;
+        if (at < end)
+            break;
+        if (run->whole)
+            rc = end_piece(s, piece, run->crc, s->bytes - end, e);
+        run->crc = 0;
+        run->whole = true;
+    }
+    if (rc)
+        run->tensor = 0;
+    *right = !npz_sum_known(s) || npz_sum_right(s, atomic_load(&s->added));
+    return rc;
+}
+
+/* ---- Files compressed by gzip ---------------------------------------------------------------- */
+
+struct gunzip {
+    z_stream z;
+    bool begun, damaged; /* a member has begun, and not ended */
+    unsigned char piece[MOST_BYTES];
+};
+
+int gunzip_new(gunzip **out, kv_err *e)
+{
+    gunzip *g = mem_zalloc(1, sizeof *g, e);
+    if (!g)
+        return KV_E_MEMORY;
+    g->z = (z_stream){.zalloc = z_alloc, .zfree = z_free};
+    *out = g;
+    if (inflateInit2(&g->z, 16 + MAX_WBITS) == Z_OK) /* 16: with the header of gzip */
+        return KV_OK;
+    mem_free(g);
+    *out = NULL;
+    return kv_err_set(e, KV_E_MEMORY, "out of memory");
+}
+
+void gunzip_free(gunzip *g)
+{
+    if (g)
+        inflateEnd(&g->z);
+    mem_free(g);
+}
+
+/* A file may be several members, one behind the other. */
+ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
+                    void *arg)
+{
+    n = n < MOST_BYTES ? n : MOST_BYTES;
+    g->z.next_out = (unsigned char *)to;
+    g->z.avail_out = (unsigned)n;
+    while (g->z.avail_out == n && n > 0 && !g->damaged) {
+        if (g->z.avail_in == 0) {
+            ssize_t got = read(arg, (char *)g->piece, sizeof g->piece);
+            if (got < 0 || (got == 0 && !g->begun))
+                return got;
+            g->damaged = got == 0;
+            g->z.next_in = g->piece;
+            g->z.avail_in = (unsigned)got;
+        }
+        int result = inflate(&g->z, Z_NO_FLUSH);
+        g->begun = result != Z_STREAM_END;
+        if (result == Z_STREAM_END)
+            result = inflateReset(&g->z);
+        g->damaged |= result != Z_OK && result != Z_BUF_ERROR;
+    }
+    size_t made = n - g->z.avail_out;
+    if (made == 0 && g->damaged)
+        errno = EBADMSG;
+    return made == 0 && g->damaged ? -1 : (ssize_t)made;
+}
+
+bool gunzip_damaged(const gunzip *g)
+{
+    return g->damaged;
 }

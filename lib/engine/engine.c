@@ -234,12 +234,6 @@ static void tell_waiters(engine_group *g)
     }
 }
 
-static void keep_error(engine_group *g, const kv_err *e)
-{
-    if (g && e->code && !g->error.code)
-        g->error = *e;
-}
-
 /* ---- Operations ---- */
 
 static int run(engine_op *op, kv_err *e)
@@ -260,7 +254,8 @@ void engine_complete(engine_op *op, const kv_err *e)
               (long long)op->missing);
     if (g && e->code) {
         lock();
-        keep_error(g, e);
+        if (!g->error.code)
+            g->error = *e;
         unlock();
     }
     engine_end(op->uses, op->nuses);

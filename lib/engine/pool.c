@@ -19,7 +19,99 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "engine/script_wait.h"
+
+/* ---- The waits of the script ----------------------------------------------------------------- */
+
+/* The state of the one wait of the script's thread, under a lock: who reads the place holds it, so
+ * that the script stays where it is meanwhile. */
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t threads; /* that have been the script's */
+    uint64_t owner;   /* the one that is; 0: none; atomic */
+    bool slices;
+    script_place place;
+    void *arg;
+    const int *set; /* of the wait that runs, or NULL */
+    int depth;      /* waits within waits */
+    uint64_t waits; /* so far */
+} script = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The number of this thread among the threads that were the script's. */
+static _Thread_local uint64_t my_number;
+
+void script_set(script_place place, void *arg, bool slices)
+{
+    pthread_mutex_lock(&script.lock);
+    if (place) {
+        my_number = my_number ? my_number : ++script.threads;
+        script.place = place;
+        script.arg = arg;
+        script.slices = slices;
+        script.set = NULL;
+        script.depth = 0;
+        __atomic_store_n(&script.owner, my_number, __ATOMIC_RELAXED);
+    } else if (my_number && script.owner == my_number) {
+        script.place = NULL;
+        script.set = NULL;
+        __atomic_store_n(&script.owner, 0, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&script.lock);
+}
+
+static bool is_script(bool slice)
+{
+    return my_number && __atomic_load_n(&script.owner, __ATOMIC_RELAXED) == my_number &&
+           (!slice || script.slices);
+}
+
+void script_wait_begins(const int *set, bool slice)
+{
+    if (!is_script(slice))
+        return;
+    pthread_mutex_lock(&script.lock);
+    if (script.owner == my_number && script.depth++ == 0) {
+        script.set = set;
+        script.waits++;
+    }
+    pthread_mutex_unlock(&script.lock);
+}
+
+void script_wait_ends(bool slice)
+{
+    if (!is_script(slice))
+        return;
+    pthread_mutex_lock(&script.lock);
+    if (script.owner == my_number && script.depth > 0 && --script.depth == 0)
+        script.set = NULL;
+    pthread_mutex_unlock(&script.lock);
+}
+
+uint64_t script_waits(char *place, size_t room)
+{
+    pthread_mutex_lock(&script.lock);
+    bool waits = script.owner && script.set && !__atomic_load_n(script.set, __ATOMIC_ACQUIRE) &&
+                 (!place || script.place(script.arg, place, room));
+    uint64_t number = waits ? script.waits : 0;
+    pthread_mutex_unlock(&script.lock);
+    return number;
+}
+
+bool script_hold(void)
+{
+    pthread_mutex_lock(&script.lock);
+    if (script.owner && script.set)
+        return true;
+    pthread_mutex_unlock(&script.lock);
+    return false;
+}
+
+void script_let_go(void)
+{
+    pthread_mutex_unlock(&script.lock);
+}
+
+/* ---- The pool -------------------------------------------------------------------------------- */
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
 
@@ -105,7 +197,9 @@ static void in_child(void)
     pool.threads = pool.sleeping = pool.waiting = 0;
     atomic_store(&pool.resting, 0);
     free_places();
-    script_after_fork();
+    pthread_mutex_init(&script.lock, NULL);
+    script.owner = 0;
+    script.set = NULL;
 }
 
 static void find_size(void)
@@ -267,16 +361,6 @@ static pool_task *next_task(void)
     return refused ? NULL : pool.queue;
 }
 
-/* A task more urgent than the part that would come next; without the lock. */
-static void run_urgent(int32_t than)
-{
-    pthread_mutex_lock(&pool.lock);
-    pool_task *t = next_task() && pool.queue->priority > than ? pop() : NULL;
-    pthread_mutex_unlock(&pool.lock);
-    if (t)
-        run_task(t);
-}
-
 /* Takes parts until there are none; without the lock. */
 static void work(job *j)
 {
@@ -284,36 +368,26 @@ static void work(job *j)
     priority = j->priority;
     for (int64_t part; (part = atomic_fetch_add(&j->next, 1)) < j->nparts;) {
         j->run(j->arg, part, place);
-        if (atomic_load_explicit(&pool.top, memory_order_relaxed) > j->priority)
-            run_urgent(j->priority);
+        if (atomic_load_explicit(&pool.top, memory_order_relaxed) > j->priority) {
+            /* A task more urgent than the part that would come next; without the lock. */
+            pthread_mutex_lock(&pool.lock);
+            pool_task *t = next_task() && pool.queue->priority > j->priority ? pop() : NULL;
+            pthread_mutex_unlock(&pool.lock);
+            if (t)
+                run_task(t);
+        }
     }
     priority = mine;
-}
-
-/* Takes parts of a job of another thread; without the lock. */
-static void help(job *j)
-{
-    stop_answer stop = stop_ask_here(j->stop);
-    mem_limit *limit = mem_limit_here(NULL);
-    work(j);
-    mem_limit_here(limit);
-    stop_ask_here(stop);
-}
-
-/* The most urgent job with parts left. */
-static job *open_job(void)
-{
-    job *best = NULL;
-    for (job *j = pool.jobs; j; j = j->below)
-        if (atomic_load(&j->next) < j->nparts && (!best || j->priority > best->priority))
-            best = j;
-    return best;
 }
 
 /* Does one thing, if there is one and a place for it; says whether it did. */
 static bool run_one(void)
 {
-    job *j = open_job();
+    /* The most urgent job with parts left. */
+    job *j = NULL;
+    for (job *x = pool.jobs; x; x = x->below)
+        if (atomic_load(&x->next) < x->nparts && (!j || x->priority > j->priority))
+            j = x;
     pool_task *t = next_task();
     if (j && t && j->priority >= t->priority)
         t = NULL;
@@ -327,8 +401,14 @@ static bool run_one(void)
     pthread_mutex_unlock(&pool.lock);
     if (t)
         run_task(t);
-    else
-        help(j);
+    else {
+        /* Takes parts of a job of another thread; without the lock. */
+        stop_answer stop = stop_ask_here(j->stop);
+        mem_limit *limit = mem_limit_here(NULL);
+        work(j);
+        mem_limit_here(limit);
+        stop_ask_here(stop);
+    }
     pthread_mutex_lock(&pool.lock);
     int helpers = t ? 0 : atomic_fetch_sub(&j->helpers, 1);
     kv_assert(t || helpers > 0, "a thread leaves a job that has %d helpers", helpers);

@@ -77,15 +77,6 @@ static bool copy_keys(lane *l, trace_event *ev)
     return keys != NULL;
 }
 
-static void keep(lane *l, trace_event *ev)
-{
-    if (copy_keys(l, ev) &&
-        mem_grow(&l->events, &l->cap, l->n + 1, sizeof *l->events, NULL) == KV_OK)
-        l->events[l->n++] = *ev;
-    else
-        l->lost++;
-}
-
 void trace_add(const trace_event *event)
 {
     if (!trace_on())
@@ -98,8 +89,13 @@ void trace_add(const trace_event *event)
         event->op >= __atomic_load_n(&trace.first, __ATOMIC_RELAXED)) {
         trace_event ev = *event;
         ev.thread = thread;
-        if (__atomic_add_fetch(&trace.events, 1, __ATOMIC_RELAXED) <= TRACE_EVENTS)
-            keep(l, &ev);
+        if (__atomic_add_fetch(&trace.events, 1, __ATOMIC_RELAXED) <= TRACE_EVENTS) {
+            if (copy_keys(l, &ev) &&
+                mem_grow(&l->events, &l->cap, l->n + 1, sizeof *l->events, NULL) == KV_OK)
+                l->events[l->n++] = ev;
+            else
+                l->lost++;
+        }
     }
     unlock_lane(l);
 }
@@ -121,24 +117,6 @@ int trace_start(kv_err *e)
     return on ? kv_err_set(e, KV_E_VALUE, "a profile is being taken already") : KV_OK;
 }
 
-/* Visits the events of a lane, where visit is not NULL, and empties it. */
-static int take_events(lane *l, int64_t *lost,
-                       int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg,
-                       kv_err *e)
-{
-    int rc = KV_OK;
-    lock_lane(l);
-    for (int64_t i = 0; i < l->n && visit && !rc; i++)
-        rc = visit(arg, &l->events[i], e);
-    mem_free(l->events);
-    arena_release(&l->keys);
-    *lost += l->lost;
-    l->events = NULL;
-    l->n = l->cap = l->lost = 0;
-    unlock_lane(l);
-    return rc;
-}
-
 int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg, kv_err *e)
 {
     int rc = KV_OK;
@@ -150,8 +128,16 @@ int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), voi
     }
     __atomic_store_n(&trace_is_on, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < LANES; i++) {
-        int code = take_events(&trace.lanes[i], &lost, rc ? NULL : visit, arg, e);
-        rc = rc ? rc : code;
+        lane *l = &trace.lanes[i];
+        lock_lane(l);
+        for (int64_t k = 0; k < l->n && visit && !rc; k++)
+            rc = visit(arg, &l->events[k], e);
+        mem_free(l->events);
+        arena_release(&l->keys);
+        lost += l->lost;
+        l->events = NULL;
+        l->n = l->cap = l->lost = 0;
+        unlock_lane(l);
     }
     pthread_mutex_unlock(&trace.lock);
     if (!rc && lost)

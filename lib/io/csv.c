@@ -395,24 +395,6 @@ static void keep_cell(reader *r, const char *cell, size_t n)
     r->nends = r->col + 1;
 }
 
-/* A cell of a row that is taken whole, or of the first one, which may turn out to be a header. */
-static void on_plain_cell(reader *r, const char *cell, size_t n)
-{
-    char element[8];
-    bool kept = r->chooses; /* until the columns are found */
-    scalar_fit fit = parse_cell(r, kept ? element : r->data, kept ? 0 : r->n, cell, n);
-    r->n += !kept;
-    r->col++;
-    if (r->in_header)
-        on_first_row_cell(r, fit, cell, n);
-    else if (fit == SCALAR_NO_NUMBER && n > 0 && !memchr(cell, '\0', n) && !r->word.code)
-        on_word(r, cell, n);
-    else if (fit == SCALAR_FITS && r->word.code)
-        list_column(r, r->col - 1);
-    else if (fit != SCALAR_FITS && !r->word.code)
-        r->rc = cell_error(r, fit, cell, n, r->e);
-}
-
 static void on_cell(void *field, size_t n, void *arg)
 {
     reader *r = arg;
@@ -435,8 +417,23 @@ static void on_cell(void *field, size_t n, void *arg)
         keep_cell(r, cell, n);
     if (!r->rc && r->chooses && !r->in_header)
         on_chosen_cell(r, cell, n);
-    else if (!r->rc && (r->chooses || make_room(r, 1)))
-        on_plain_cell(r, cell, n);
+    else if (!r->rc && (r->chooses || make_room(r, 1))) {
+        /* A cell of a row that is taken whole, or of the first one, which may turn out to be a
+         * header. */
+        char element[8];
+        bool kept = r->chooses; /* until the columns are found */
+        scalar_fit fit = parse_cell(r, kept ? element : r->data, kept ? 0 : r->n, cell, n);
+        r->n += !kept;
+        r->col++;
+        if (r->in_header)
+            on_first_row_cell(r, fit, cell, n);
+        else if (fit == SCALAR_NO_NUMBER && n > 0 && !memchr(cell, '\0', n) && !r->word.code)
+            on_word(r, cell, n);
+        else if (fit == SCALAR_FITS && r->word.code)
+            list_column(r, r->col - 1);
+        else if (fit != SCALAR_FITS && !r->word.code)
+            r->rc = cell_error(r, fit, cell, n, r->e);
+    }
 }
 
 /* ---- Chosen columns --------------------------------------------------------------------- */
@@ -936,21 +933,6 @@ static int reader_release(reader *r)
     return r->rc;
 }
 
-/* Ends the text and makes the array. Releases what the reader holds. */
-static int reader_finish(reader *r, kv_array **out)
-{
-    if (!reader_end(r) && r->n == 0) {
-        r->rc = kv_array_new(out, r->dtype, r->ndim, r->shape, (kv_ctx){0}, r->e);
-    } else if (!r->rc) {
-        mem_shrink(&r->data, &r->cap, r->n, (size_t)kv_dtype_bytes(r->dtype));
-        r->rc = kv_array_wrap(out, r->data, r->dtype, r->ndim, r->shape, (kv_ctx){0}, mem_free,
-                              r->data, r->e);
-        if (!r->rc)
-            r->data = NULL;
-    }
-    return reader_release(r);
-}
-
 /* Feeds all of a stream. */
 static void feed_stream(reader *r, FILE *f)
 {
@@ -974,7 +956,16 @@ int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options
     reader r;
     reader_init(&r, name, o, e);
     feed_stream(&r, f);
-    return reader_finish(&r, out);
+    if (!reader_end(&r) && r.n == 0) {
+        r.rc = kv_array_new(out, r.dtype, r.ndim, r.shape, (kv_ctx){0}, r.e);
+    } else if (!r.rc) {
+        mem_shrink(&r.data, &r.cap, r.n, (size_t)kv_dtype_bytes(r.dtype));
+        r.rc = kv_array_wrap(out, r.data, r.dtype, r.ndim, r.shape, (kv_ctx){0}, mem_free, r.data,
+                             r.e);
+        if (!r.rc)
+            r.data = NULL;
+    }
+    return reader_release(&r);
 }
 
 int csv_read_texts(FILE *f, const char *name, const csv_options *o, bool each,

@@ -246,17 +246,6 @@ static void add_sign(buf *b, const char *more, const char *option, char sign)
         buf_printf(b, sign == '\t' ? "\"\\t\"" : "\"%c\"", sign);
 }
 
-static void add_missing(buf *b, const csv_options *o)
-{
-    char number[NUM_TEXT_MAX];
-    scalar_text(number, KV_FLOAT64, &o->filler, 0);
-    if (!o->missing)
-        buf_add(b, number);
-    for (int64_t i = 0; o->missing && i < o->nmissing; i++)
-        buf_printf(b, "%s\"%s\"", i ? ", " : "[", o->missing[i]);
-    buf_add(b, o->missing ? o->nmissing ? "]" : "[]" : "");
-}
-
 bool csv_has_comma_points(const char *text, size_t n)
 {
     bool found = false;
@@ -297,8 +286,15 @@ void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const 
         buf_add(&b, o->header > 0 ? "true" : "false");
     if (o->separator != '\t' || !strstr(path, ".tsv"))
         add_sign(&b, more, "sep=", o->separator);
-    if (o->fills && begin_option(&b, more, "missing="))
-        add_missing(&b, o);
+    if (o->fills && begin_option(&b, more, "missing=")) {
+        char number[NUM_TEXT_MAX];
+        scalar_text(number, KV_FLOAT64, &o->filler, 0);
+        if (!o->missing)
+            buf_add(&b, number);
+        for (int64_t i = 0; o->missing && i < o->nmissing; i++)
+            buf_printf(&b, "%s\"%s\"", i ? ", " : "[", o->missing[i]);
+        buf_add(&b, o->missing ? o->nmissing ? "]" : "[]" : "");
+    }
     for (int onehot = 0; onehot < 2; onehot++) {
         buf list = {0};
         csv_hint_text_columns(&list, o, onehot);

@@ -11,14 +11,6 @@
 
 /* ---- Writing ---------------------------------------------------------------------------- */
 
-static void write_first_line(buf *out, kv_array *a)
-{
-    buf_add(out, "# shape=");
-    for (int i = 0; i < kv_array_ndim(a); i++)
-        buf_printf(out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
-    buf_printf(out, " dtype=%s\n", kv_dtype_name(kv_array_dtype(a)));
-}
-
 /* A file being written: rows gather in out, which goes to f when it is large. */
 typedef struct writer {
     buf *out;
@@ -48,8 +40,12 @@ static bool write_rows(writer *w, kv_array *a, const void *data, const csv_optio
     int64_t size = kv_array_size(a);
     int64_t cols = ndim > (int)first_line ? kv_array_shape(a)[ndim - 1] : 1;
     char separator = o && o->separator ? o->separator : ',';
-    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && first_line)
-        write_first_line(w->out, a);
+    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && first_line) {
+        buf_add(w->out, "# shape=");
+        for (int i = 0; i < ndim; i++)
+            buf_printf(w->out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
+        buf_printf(w->out, " dtype=%s\n", kv_dtype_name(dtype));
+    }
     for (int64_t i = 0, col = 1; i < size; i++, col++) {
         char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
         if (!p || (i % STOP_EVERY == 0 && !w->f && stop_asked()))

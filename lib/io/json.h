@@ -50,12 +50,6 @@ void json_write_storage(json_writer *to, kv_array *a);
 /* Large files are these and nothing else. They are read in one pass, straight into the memory that
  * becomes the array; every other text is left to json.c. */
 
-/* Reads text (n bytes) as an array if it is nested lists of equal length, at least one element, and
- * every number fits; keep: also keeps whole numbers, as scalar_keeps_integer says (dtype is float32
- * then). Out: true and *out, or false: it is something else, a mistake is in it, or there is no
- * memory. The array is the one that json.c would make. */
-bool json_numbers(kv_array **out, const char *text, size_t n, kv_dtype dtype, bool keep);
-
 /* The length of the number that text (n bytes) begins with, as RFC 8259 has it: no sign but -, no
  * zero before other digits, digits on both sides of a point. 0: none, or what follows would belong
  * to it (012, 1., 2.e3). */

@@ -252,24 +252,6 @@ static int read_member(reader *r, npy_header *h, bool seen[NMEMBERS])
     return rc ? rc : members[k].read(r, h);
 }
 
-static int read_dict(reader *r, npy_header *h)
-{
-    bool seen[NMEMBERS] = {false};
-    int rc = expect(r, '{');
-    while (!rc && !accept(r, '}')) {
-        rc = read_member(r, h, seen);
-        if (!rc && !accept(r, ',') && look(r) != '}')
-            rc = expect(r, ',');
-    }
-    if (!rc && look(r))
-        rc = refuse(r, "only blanks may follow the header's }");
-    for (size_t k = 0; k < NMEMBERS && !rc; k++) {
-        if (!seen[k])
-            rc = file_bad(r->e, KV_E_FORMAT, r->name, "the header has no '%s'", members[k].name);
-    }
-    return rc;
-}
-
 /* A header of ours is ASCII in every version, and messages may quote it. */
 static int check_ascii(reader *r)
 {
@@ -319,6 +301,7 @@ static int read_prefix(reader *r)
 static int read_header(reader *r, npy_header *h)
 {
     int64_t got;
+    bool seen[NMEMBERS] = {false};
     int rc = read_prefix(r);
     if (rc)
         return rc;
@@ -332,9 +315,20 @@ static int read_header(reader *r, npy_header *h)
     rc = take(r, r->text, r->n, &got);
     if (!rc && got < r->n)
         rc = npy_cut(r->name, "header", r->n - got, r->n, r->e);
-    if (!rc)
-        rc = check_ascii(r);
-    return rc ? rc : read_dict(r, h);
+    if (!rc && !(rc = check_ascii(r)))
+        rc = expect(r, '{');
+    while (!rc && !accept(r, '}')) {
+        rc = read_member(r, h, seen);
+        if (!rc && !accept(r, ',') && look(r) != '}')
+            rc = expect(r, ',');
+    }
+    if (!rc && look(r))
+        rc = refuse(r, "only blanks may follow the header's }");
+    for (size_t k = 0; k < NMEMBERS && !rc; k++) {
+        if (!seen[k])
+            rc = file_bad(r->e, KV_E_FORMAT, r->name, "the header has no '%s'", members[k].name);
+    }
+    return rc;
 }
 
 int npy_header_read(npy_header *h, const npy_source *s, kv_err *e)
@@ -349,9 +343,11 @@ int npy_header_read(npy_header *h, const npy_source *s, kv_err *e)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* The dict as Python prints it, with numpy's room for the first size to grow. */
-static void add_dict(buf *out, char kind, int width, int ndim, const int64_t *shape)
+int npy_header_print(buf *out, char kind, int width, int ndim, const int64_t *shape, kv_err *e)
 {
+    size_t begin = out->len;
+    buf_put(out, MAGIC "\x01\0\0\0", PREFIX_BYTES);
+    /* The dict as Python prints it, with numpy's room for the first size to grow. */
     char digits[NUM_TEXT_MAX];
     buf_printf(out, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
                width == 1 ? '|' : '<', kind, width);
@@ -360,13 +356,6 @@ static void add_dict(buf *out, char kind, int width, int ndim, const int64_t *sh
     buf_add(out, ndim == 1 ? ",), }" : "), }");
     if (ndim)
         buf_repeat(out, ' ', GROWTH - num_int(digits, shape[0]));
-}
-
-int npy_header_print(buf *out, char kind, int width, int ndim, const int64_t *shape, kv_err *e)
-{
-    size_t begin = out->len;
-    buf_put(out, MAGIC "\x01\0\0\0", PREFIX_BYTES);
-    add_dict(out, kind, width, ndim, shape);
     buf_repeat(out, ' ', (int64_t)(HEADER_ALIGN - 1 - (out->len - begin) % HEADER_ALIGN));
     buf_char(out, '\n');
     if (buf_check(out, e))

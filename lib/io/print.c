@@ -287,12 +287,6 @@ static void put_element(printer *p, int64_t at)
 
 /* ---- Rows and axes ---------------------------------------------------------------------- */
 
-static void drop_blanks(buf *b)
-{
-    while (b->len > 0 && b->data[b->len - 1] == ' ')
-        b->len--;
-}
-
 /* Begins a new line below the items of an axis. */
 static void new_line(printer *p, int axis)
 {
@@ -314,17 +308,10 @@ static void wrap(printer *p, size_t word, int axis)
         return;
     memcpy(text, b->data + word, n);
     b->len = word;
-    drop_blanks(b);
+    while (b->len > 0 && b->data[b->len - 1] == ' ')
+        b->len--;
     new_line(p, axis);
     buf_put(b, text, n);
-}
-
-static void put_dots(printer *p, int axis)
-{
-    size_t word = p->out->len;
-    buf_add(p->out, "...");
-    wrap(p, word, axis);
-    buf_add(p->out, p->legacy ? ", " : p->separator);
 }
 
 /* The last axis: words side by side. */
@@ -334,7 +321,10 @@ static void put_row(printer *p, int axis, int64_t at)
     bool cut = is_cut(p, axis);
     for (int64_t i = 0; i < n && goes_on(p); i++) {
         if (cut && i == edge) {
-            put_dots(p, axis);
+            size_t word = p->out->len;
+            buf_add(p->out, "...");
+            wrap(p, word, axis);
+            buf_add(p->out, p->legacy ? ", " : p->separator);
             i = edge > 0 ? n - edge : n - 1;
         }
         size_t word = p->out->len;
@@ -403,15 +393,6 @@ static void put_scalar(printer *p)
     buf_add(p->out, text);
 }
 
-static void put_array(printer *p)
-{
-    if (kv_dtype_is_float(p->dtype))
-        lay_out_floats(p);
-    else if (p->dtype != KV_BOOL)
-        visit(p, 0, 0, see_int);
-    put_axis(p, 0, 0);
-}
-
 /* The end of a repr: the dtype, unless the numbers imply it. */
 static void put_repr_end(printer *p, bool empty)
 {
@@ -447,18 +428,6 @@ static void put_mxnet_end(printer *p, bool empty, kv_ctx ctx)
     buf_char(p->out, ')');
 }
 
-/* The end, behind the numbers. */
-static void put_end(printer *p, bool empty, kv_ctx ctx)
-{
-    char text[KV_CTX_TEXT];
-    if (p->style->format == PRINT_MXNET_REPR)
-        put_mxnet_end(p, empty, ctx);
-    else if (p->style->format == PRINT_MXNET && ctx.device != KV_CPU && p->ndim > 0)
-        buf_printf(p->out, " @%s", kv_ctx_text(text, ctx));
-    else if (p->prefix > 0)
-        put_repr_end(p, empty);
-}
-
 int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
 {
     bool repr = style->format == PRINT_REPR || style->format == PRINT_LEGACY_REPR ||
@@ -490,9 +459,21 @@ int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
         buf_add(out, "[]");
     else if (p.ndim == 0 && !repr)
         put_scalar(&p);
-    else
-        put_array(&p);
-    put_end(&p, size == 0, kv_array_ctx(a));
+    else {
+        if (kv_dtype_is_float(p.dtype))
+            lay_out_floats(&p);
+        else if (p.dtype != KV_BOOL)
+            visit(&p, 0, 0, see_int);
+        put_axis(&p, 0, 0);
+    }
+    kv_ctx ctx = kv_array_ctx(a);
+    char text[KV_CTX_TEXT];
+    if (style->format == PRINT_MXNET_REPR)
+        put_mxnet_end(&p, size == 0, ctx);
+    else if (style->format == PRINT_MXNET && ctx.device != KV_CPU && p.ndim > 0)
+        buf_printf(out, " @%s", kv_ctx_text(text, ctx));
+    else if (repr)
+        put_repr_end(&p, size == 0);
     rc = buf_check(out, e);
     return !rc && p.stopped ? stop_error(e) : rc;
 }

@@ -77,18 +77,13 @@ int64_t scalar_int(kv_dtype dtype, const void *data, int64_t i)
     return 0;
 }
 
-/* The range of an integer dtype. */
-static void int_range(kv_dtype dtype, int64_t *min, int64_t *max)
-{
-    int bits = (int)kv_dtype_bytes(dtype) * 8;
-    *max = dtype == KV_BOOL ? 1 : dtype == KV_UINT8 ? 255 : (int64_t)(UINT64_MAX >> (65 - bits));
-    *min = dtype == KV_BOOL || dtype == KV_UINT8 ? 0 : -*max - 1;
-}
-
 static scalar_fit set_int(kv_dtype dtype, void *data, int64_t i, int64_t x)
 {
-    int64_t min, max;
-    int_range(dtype, &min, &max);
+    int bits = (int)kv_dtype_bytes(dtype) * 8;
+    int64_t max = dtype == KV_BOOL    ? 1
+                  : dtype == KV_UINT8 ? 255
+                                      : (int64_t)(UINT64_MAX >> (65 - bits));
+    int64_t min = dtype == KV_BOOL || dtype == KV_UINT8 ? 0 : -max - 1;
     if (x < min || x > max)
         return SCALAR_TOO_LARGE;
     switch (dtype) {

@@ -13,7 +13,7 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "kv_array.h"
-#include "tensors/losses.h"
+#include "tensors/conversion.h"
 #include "vm/merge.h"
 
 /* A key of the output. */

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "checkpoint/tensor_codec.h"
 #include "merge/merge_run.h"
-#include "tensors/losses.h"
+#include "tensors/conversion.h"
 #include "tensors/number_loops.h"
 #include "vm/kernel_fold.h"
 

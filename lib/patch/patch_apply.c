@@ -16,7 +16,7 @@
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "engine/pool.h"
-#include "patch/patch_chain.h"
+#include "patch/patch_open.h"
 #include "tensors/walk.h"
 
 typedef struct applying {
@@ -323,20 +323,6 @@ static int open_out(applying *r, const char *path, const checkpoint_out_options 
     return rc;
 }
 
-static int walk_keys(applying *r, kv_err *e)
-{
-    return walk_run(&(walk){.inputs = &r->a,
-                            .ninputs = 1,
-                            .at = r->walked,
-                            .ntensors = r->nwalked,
-                            .piece = apply_piece,
-                            .arg = r,
-                            .in_order = true,
-                            .progress = tell,
-                            .progress_arg = r},
-                    e);
-}
-
 static void release(applying *r)
 {
     for (int i = 0; r->workers && i < r->nworkers; i++)
@@ -354,23 +340,26 @@ static void release(applying *r)
     patch_chain_release(&r->chain);
 }
 
-/* The walk does not come to tensors without elements. */
-static int hash_empty(applying *r, kv_err *e)
+/* Makes all keys, hands them to where they go, and finds out whether A was the right one. */
+static int make_all(applying *r, patch_misfits *wrong, kv_err *e)
 {
+    /* The walk does not come to tensors without elements. */
     int rc = KV_OK;
     for (int64_t i = 0; i < checkpoint_count(r->a) && !rc; i++) {
         const tensor_info *t = checkpoint_at(r->a, i);
         if (t->elements == 0 && !(rc = begin_walked(r, 0, t, NULL, e)))
             rc = digest_end(r->was[0], r->hashes[i].bytes, e);
     }
-    return rc;
-}
-
-/* Makes all keys, hands them to where they go, and finds out whether A was the right one. */
-static int make_all(applying *r, patch_misfits *wrong, kv_err *e)
-{
-    int rc = hash_empty(r, e);
-    if (!rc && !(rc = walk_keys(r, e)) && !(rc = patch_each(r->nwhole, apply_whole, r, e)))
+    const walk keys = {.inputs = &r->a,
+                       .ninputs = 1,
+                       .at = r->walked,
+                       .ntensors = r->nwalked,
+                       .piece = apply_piece,
+                       .arg = r,
+                       .in_order = true,
+                       .progress = tell,
+                       .progress_arg = r};
+    if (!rc && !(rc = walk_run(&keys, e)) && !(rc = patch_each(r->nwhole, apply_whole, r, e)))
         rc = compare(r, r->hashes, wrong, e);
     return rc;
 }

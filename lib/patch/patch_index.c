@@ -227,12 +227,6 @@ static bool take_hashes(index_reader *in, patch_key *k)
     return true;
 }
 
-/* Returns true if keys of B follow those that are gone. */
-static bool in_order(const patch_index *x, const patch_key *k)
-{
-    return x->nkeys == 0 || !patch_key_in_b(k) || patch_key_in_b(&x->keys[x->nkeys - 1]);
-}
-
 static bool take_key(index_reader *in, kv_err *e)
 {
     patch_key k = {0};
@@ -243,7 +237,8 @@ static bool take_key(index_reader *in, kv_err *e)
     if (in->r.at == in->r.end || *in->r.at > PATCH_GONE)
         return wrong(in, "a key has no state");
     k.state = (patch_state)*in->r.at++;
-    if (!in_order(in->x, &k))
+    /* keys of B follow those that are gone */
+    if (in->x->nkeys > 0 && patch_key_in_b(&k) && !patch_key_in_b(&in->x->keys[in->x->nkeys - 1]))
         return wrong(in, "keys are out of order");
     if (!take_shape(in, &k.now, e) || (k.state == PATCH_REFORMED && !take_shape(in, &k.was, e)))
         return false;

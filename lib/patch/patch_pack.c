@@ -14,11 +14,70 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "patch/patch_format.h"
-#include "patch/patch_zstd.h"
+
+/* ---- zstd ------------------------------------------------------------------------------------ */
+
+/* The only file that knows libzstd. */
+
+int zstd_packer_new(zstd_packer **out, kv_err *e)
+{
+    *out = ZSTD_createCCtx();
+    return *out ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for libzstd");
+}
+
+void zstd_packer_free(zstd_packer *p)
+{
+    ZSTD_freeCCtx(p);
+}
+
+int zstd_unpacker_new(zstd_unpacker **out, kv_err *e)
+{
+    *out = ZSTD_createDCtx();
+    return *out ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for libzstd");
+}
+
+void zstd_unpacker_free(zstd_unpacker *u)
+{
+    ZSTD_freeDCtx(u);
+}
+
+int64_t zstd_bound(int64_t n)
+{
+    return (int64_t)ZSTD_compressBound((size_t)n);
+}
+
+int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int64_t n, int level,
+                  int checked)
+{
+    ZSTD_CCtx_reset(p, ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(p, ZSTD_c_compressionLevel, level);
+    if (level == ZSTD_QUICK) { /* short repetitions are chance, and cost most of the time */
+        ZSTD_CCtx_setParameter(p, ZSTD_c_compressionLevel, 1);
+        ZSTD_CCtx_setParameter(p, ZSTD_c_strategy, ZSTD_fast);
+        ZSTD_CCtx_setParameter(p, ZSTD_c_minMatch, 7);
+    }
+    ZSTD_CCtx_setParameter(p, ZSTD_c_checksumFlag, checked);
+    size_t bytes = ZSTD_compress2(p, to, (size_t)room, data, (size_t)n);
+    return ZSTD_isError(bytes) ? 0 : (int64_t)bytes;
+}
+
+/* The frame is all that there is: its own length is compared first, because the library would go on
+ * with frames behind it. */
+int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int64_t n)
+{
+    size_t frame = ZSTD_findFrameCompressedSize(data, (size_t)n);
+    if (ZSTD_isError(frame) || frame != (size_t)n)
+        return 0;
+    size_t got = ZSTD_decompressDCtx(u, to, (size_t)bytes, data, (size_t)n);
+    return !ZSTD_isError(got) && got == (size_t)bytes;
+}
+
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 #define QUICK ZSTD_QUICK
 #define BEST  9
@@ -92,11 +151,6 @@ static double entropy(const unsigned char *data, int64_t n)
     return bits / 8 * (double)n / (double)all;
 }
 
-static bool all_same(const unsigned char *data, int64_t n)
-{
-    return n > 0 && memcmp(data, data + 1, (size_t)n - 1) == 0;
-}
-
 /* Compresses a stream into p->frame; 0: it does not become smaller. The best search is tried where
  * the quick one finds more than the entropy of single bytes: then there are repetitions. */
 static int64_t compress(patch_pack *p, const unsigned char *data, int64_t n, bool best)
@@ -118,7 +172,7 @@ static int64_t compress(patch_pack *p, const unsigned char *data, int64_t n, boo
 static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t n, bool best,
                       kv_err *e)
 {
-    if (all_same(data, n)) {
+    if (n > 0 && memcmp(data, data + 1, (size_t)n - 1) == 0) {
         buf_char(to, 2);
         buf_char(to, (char)data[0]);
         return KV_OK;
@@ -172,11 +226,11 @@ static int64_t sample(patch_pack *p, const void *values, int64_t n, kv_err *e, i
 }
 
 /* The values of a chunk, in the smaller of the two ways. */
-static int put_values(patch_pack *p, buf *to, const void *values, int64_t n, kv_err *e)
+static int put_values(patch_pack *p, const void *values, int64_t n, kv_err *e)
 {
     int rc;
     if (p->unit == 1)
-        return put_stream(p, to, values, n, false, e);
+        return put_stream(p, &p->body, values, n, false, e);
     buf_clear(&p->streams);
     buf_char(&p->streams, 0);
     if ((rc = put_planes(p, &p->streams, values, n, p->unit, p->unit, e)))
@@ -190,7 +244,7 @@ static int put_values(patch_pack *p, buf *to, const void *values, int64_t n, kv_
         return rc ? rc : KV_E_MEMORY;
     size_t together = p->streams.len - apart;
     bool smaller = together > 0 && together < apart;
-    buf_put(to, p->streams.data + (smaller ? apart : 0), smaller ? together : apart);
+    buf_put(&p->body, p->streams.data + (smaller ? apart : 0), smaller ? together : apart);
     return KV_OK;
 }
 
@@ -261,32 +315,25 @@ static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
     return rc;
 }
 
-/* A chunk of n changes, which follows the unit before `end`. */
-static int put_places(patch_pack *p, buf *to, int64_t *at, const void *values, int64_t n,
-                      int64_t end, kv_err *e)
-{
-    open_chunk(p, 0, at[0] - end, n);
-    int rc = put_gaps(p, at, n, e);
-    if (!rc)
-        rc = put_values(p, &p->body, values, n, e);
-    return rc ? rc : close_chunk(p, to, e);
-}
-
 static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, int64_t n,
-                     int64_t end, kv_err *e)
+                     kv_err *e)
 {
-    open_chunk(p, 1, first - end, n);
-    int rc = put_values(p, &p->body, values, n, e);
+    open_chunk(p, 1, first - p->end, n);
+    int rc = put_values(p, values, n, e);
     return rc ? rc : close_chunk(p, to, e);
 }
 
-/* The changes from `from` to `to`, in chunks. */
-static int put_changes(patch_pack *p, buf *out, int64_t from, int64_t to, int64_t end, kv_err *e)
+/* The first `to` changes, in chunks. */
+static int put_changes(patch_pack *p, buf *out, int64_t to, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = from; i < to && !rc; i += PATCH_CHUNK) {
+    int64_t end = p->end; /* the unit behind the chunk before */
+    for (int64_t i = 0; i < to && !rc; i += PATCH_CHUNK) {
         int64_t n = to - i < PATCH_CHUNK ? to - i : PATCH_CHUNK;
-        rc = put_places(p, out, p->at + i, p->values + i * p->unit, n, end, e);
+        open_chunk(p, 0, p->at[i] - end, n);
+        if (!(rc = put_gaps(p, p->at + i, n, e)) &&
+            !(rc = put_values(p, p->values + i * p->unit, n, e)))
+            rc = close_chunk(p, out, e);
         end = p->at[i + n - 1] + 1;
     }
     return rc;
@@ -295,7 +342,7 @@ static int put_changes(patch_pack *p, buf *out, int64_t from, int64_t to, int64_
 /* Puts the first n changes to the output and drops them. */
 static int flush(patch_pack *p, int64_t n, kv_err *e)
 {
-    int rc = put_changes(p, &p->out, 0, n, p->end, e);
+    int rc = put_changes(p, &p->out, n, e);
     if (rc || n == 0)
         return rc;
     p->end = p->at[n - 1] + 1;
@@ -312,10 +359,10 @@ static int put_block(patch_pack *p, int64_t first, int64_t units, const void *bl
     int64_t end = p->at[p->n - 1] + 1;
     bool all = p->n == units;
     buf_clear(&p->other);
-    if ((rc = put_range(p, &p->other, block, first, units, p->end, e)))
+    if ((rc = put_range(p, &p->other, block, first, units, e)))
         return rc;
     size_t whole = p->other.len;
-    if (!all && (rc = put_changes(p, &p->other, 0, p->n, p->end, e)))
+    if (!all && (rc = put_changes(p, &p->other, p->n, e)))
         return rc;
     size_t changes = p->other.len - whole;
     bool parts = !all && changes < whole;
@@ -370,7 +417,7 @@ int patch_pack_whole(patch_pack *p, int64_t first, int64_t units, const void *bl
 {
     int rc = flush(p, p->n, e);
     if (!rc)
-        rc = put_range(p, &p->out, block, first, units, p->end, e);
+        rc = put_range(p, &p->out, block, first, units, e);
     p->end = first + units;
     return rc;
 }
@@ -380,7 +427,8 @@ int patch_pack_end(patch_pack *p, kv_err *e)
     return flush(p, p->n, e);
 }
 
-int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e)
+/* Compresses n bytes as the index of a patch is, behind their number. */
+static int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e)
 {
     int64_t room = zstd_bound(n), bytes = 0;
     buf_put(out, (const char *)&n, sizeof n);
@@ -452,24 +500,6 @@ typedef struct writing {
     char *piece;
 } writing;
 
-static int make_index(writing *w, const char *path, kv_err *e)
-{
-    buf text = {0};
-    patch_pack *p = NULL;
-    patch_index_print(w->x, &text, &w->hashes);
-    int rc = buf_check(&text, e);
-    if (!rc)
-        rc = buf_check(&w->hashes, e);
-    if (!rc && (int64_t)text.len > PATCH_INDEX_MAX)
-        rc = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
-                      (long long)(PATCH_INDEX_MAX >> 20));
-    if (!rc && !(rc = patch_pack_new(&p, e)))
-        rc = patch_pack_index(p, &w->index, text.data, (int64_t)text.len, e);
-    patch_pack_free(p);
-    buf_release(&text);
-    return rc;
-}
-
 /* The sizes of the tensors: index, hashes, data. */
 static int lay_out(writing *w, kv_err *e)
 {
@@ -540,7 +570,19 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     writing w = {.x = x, .s = s};
     if (s->n > 0)
         qsort(s->parts, (size_t)s->n, sizeof *s->parts, by_key);
-    int rc = make_index(&w, path, e);
+    buf text = {0};
+    patch_pack *p = NULL;
+    patch_index_print(w.x, &text, &w.hashes);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = buf_check(&w.hashes, e);
+    if (!rc && (int64_t)text.len > PATCH_INDEX_MAX)
+        rc = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
+                      (long long)(PATCH_INDEX_MAX >> 20));
+    if (!rc && !(rc = patch_pack_new(&p, e)))
+        rc = patch_pack_index(p, &w.index, text.data, (int64_t)text.len, e);
+    patch_pack_free(p);
+    buf_release(&text);
     if (!rc && !(rc = lay_out(&w, e)))
         rc = write_file(&w, path, o, e);
     struct stat about;

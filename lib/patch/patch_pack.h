@@ -17,7 +17,37 @@
 
 #include "base/buf.h"
 #include "checkpoint/input.h"
+#include "kv_err.h"
 #include "patch/patch_index.h"
+
+/* ---- zstd ------------------------------------------------------------------------------------ */
+
+/* The state with which one thread compresses or decompresses, by the library's name. */
+typedef struct ZSTD_CCtx_s zstd_packer;
+typedef struct ZSTD_DCtx_s zstd_unpacker;
+
+/* Errors: memory. */
+int zstd_packer_new(zstd_packer **out, kv_err *e);
+void zstd_packer_free(zstd_packer *p); /* NULL is allowed */
+int zstd_unpacker_new(zstd_unpacker **out, kv_err *e);
+void zstd_unpacker_free(zstd_unpacker *u); /* NULL is allowed */
+
+/* A level: single bytes are coded by how often they are there, and long repetitions are found. */
+#define ZSTD_QUICK 0
+
+/* The most bytes that n bytes become. */
+int64_t zstd_bound(int64_t n);
+
+/* Compresses n bytes into one frame of at most `room` bytes, and returns its length; 0 where it
+ * would be longer. checked: the frame ends in a checksum. */
+int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int64_t n, int level,
+                  int checked);
+
+/* Decompresses one frame of n bytes. Returns 0 unless it is whole and becomes exactly `bytes`
+ * bytes. */
+int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int64_t n);
+
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 typedef struct patch_pack patch_pack;
 
@@ -48,9 +78,6 @@ int patch_pack_end(patch_pack *p, kv_err *e);
 
 /* The chunks made so far. */
 buf *patch_pack_out(patch_pack *p);
-
-/* Compresses n bytes as the index of a patch is, behind their number. */
-int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e);
 
 /* Writing the file of a patch: data of keys come in any order, and are kept until all are there,
  * because only then their sizes are known; little of them in memory, more in a temporary file

@@ -2,15 +2,20 @@
  * several small inputs share a walk, which keeps all threads busy. */
 #include "tensors/conversion.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/regexp.h"
+#include "base/stop.h"
 #include "checkpoint/tensor_codec.h"
 #include "engine/pool.h"
-#include "tensors/losses.h"
 #include "tensors/walk.h"
 
 /* A walk ends behind so many keys, because they take memory while it runs; and files are added to
@@ -189,19 +194,6 @@ static int walk_some(run *r, kv_err *e)
     return rc;
 }
 
-/* Memory for the pieces that are converted. */
-static int make_room(run *r, kv_err *e)
-{
-    for (int64_t i = 0; i < r->c->nkeys; i++) {
-        int64_t bytes = tensor_type_bytes(r->c->keys[i].type, WALK_PIECE);
-        r->all += info_of(r->c, i)->bytes;
-        if (r->c->keys[i].type != info_of(r->c, i)->type && bytes > r->room)
-            r->room = bytes;
-    }
-    r->memory = mem_alloc_data(r->room * pool_workers(), e);
-    return r->memory ? KV_OK : KV_E_MEMORY;
-}
-
 static int open_out(run *r, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
     const conversion *c = r->c;
@@ -222,7 +214,15 @@ int conversion_run(const conversion *c, const char *path, const checkpoint_out_o
                    kv_err *e)
 {
     run r = {.c = c};
-    int rc = make_room(&r, e);
+    /* Memory for the pieces that are converted. */
+    for (int64_t i = 0; i < r.c->nkeys; i++) {
+        int64_t bytes = tensor_type_bytes(r.c->keys[i].type, WALK_PIECE);
+        r.all += info_of(r.c, i)->bytes;
+        if (r.c->keys[i].type != info_of(r.c, i)->type && bytes > r.room)
+            r.room = bytes;
+    }
+    r.memory = mem_alloc_data(r.room * pool_workers(), e);
+    int rc = r.memory ? KV_OK : KV_E_MEMORY;
     if (rc == KV_OK)
         rc = open_out(&r, path, o, e);
     while (rc == KV_OK && r.first < c->nkeys)
@@ -271,4 +271,258 @@ int conversion_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *in
     else
         *out = texts;
     return rc;
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+void losses_add(losses *l, int64_t key, const tensor_loss *loss)
+{
+    const int64_t n[LOSSES_KINDS] = {loss->inf, loss->nan, loss->saturated, loss->rounded,
+                                     loss->fraction};
+    if (!l || loss->first < 0)
+        return;
+    for (int i = 0; i < LOSSES_KINDS; i++)
+        atomic_fetch_add_explicit(&l->keys[key].count[i], n[i], memory_order_relaxed);
+}
+
+void tensor_words_number(buf *out, tensor_type type, const void *data, int64_t i)
+{
+    int64_t most = tensor_type_run(type), inner = i % most;
+    const char *at = (const char *)data + i / most * tensor_type_run_bytes(type);
+    char text[NUM_TEXT_MAX];
+    double x[4];
+    int64_t integer;
+    uint64_t large;
+    bool is_float = tensor_type_kind(type) == TENSOR_KIND_FLOAT;
+    if (is_float)
+        tensor_decode_f64(x, type, at, inner + 1);
+    if (is_float)
+        num_plain(text, x[inner], NUM_BINARY64);
+    else if (tensor_decode_i64(&integer, type, at, 1) < 0)
+        num_int(text, integer);
+    else if (tensor_decode_u64(&large, type, at, 1) < 0)
+        snprintf(text, sizeof text, "%llu", (unsigned long long)large);
+    buf_add(out, text);
+}
+
+void tensor_words_place(buf *out, const tensor_info *t, int64_t element)
+{
+    int64_t at[KV_MAX_NDIM];
+    tensor_info_index(at, t, element);
+    buf_char(out, '[');
+    for (int j = 0; j < t->ndim; j++)
+        buf_printf(out, "%s%lld", j ? ", " : "", (long long)at[j]);
+    buf_char(out, ']');
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+struct renaming {
+    regex *re;
+    buf to; /* Python's form of what was written */
+    bool all;
+    bool dollar; /* TO has $1, which other tools take for a group */
+};
+
+/* The part up to the next delimiter, which *at then stands behind; false: there is none. */
+static bool read_part(buf *out, const char **at, char delimiter)
+{
+    const char *p = *at;
+    for (; *p && *p != delimiter; p++) {
+        if (*p == '\\' && p[1] == delimiter)
+            p++;
+        else if (*p == '\\' && p[1])
+            buf_char(out, *p++);
+        buf_char(out, *p);
+    }
+    *at = p + 1;
+    return *p != 0;
+}
+
+/* TO in Python's form: & and \0, which sed and others have, are the whole match, \$ is $. Returns
+ * true if $ stands before a number. */
+static bool write_to(buf *out, const char *to)
+{
+    bool dollar = false;
+    for (; *to; to++) {
+        bool escaped = *to == '\\' && to[1];
+        dollar |= *to == '$' && strchr("0123456789", to[1 + (to[1] == '{')]) && to[1];
+        if (*to == '&' || (escaped && to[1] == '0'))
+            buf_add(out, "\\g<0>");
+        else if (escaped && to[1] != '&' && to[1] != '$')
+            buf_put(out, to, 2);
+        else
+            buf_char(out, to[escaped]);
+        to += escaped;
+    }
+    return dollar;
+}
+
+static int malformed(kv_err *e, const char *text)
+{
+    kv_err_set(e, KV_E_USAGE, "`%.64s` is no substitution", text);
+    kv_err_hint(e, "s/RE/TO/ replaces the first match of RE in each name by TO, s/RE/TO/g every "
+                   "match");
+    return KV_E_USAGE;
+}
+
+/* Reads the parts. An escape that TO ends in is refused with the others. */
+static int read_text(renaming *r, buf *re, const char *text, kv_err *e)
+{
+    char delimiter = text[0] == 's' ? text[1] : 0;
+    const char *at = text + 2;
+    buf to = {0};
+    if (delimiter <= ' ' || delimiter == '\\' || delimiter == 127 ||
+        !read_part(re, &at, delimiter) || !read_part(&to, &at, delimiter)) {
+        buf_release(&to);
+        return malformed(e, text);
+    }
+    r->dollar = write_to(&r->to, buf_text(&to));
+    int rc = buf_check(&to, e);
+    buf_release(&to);
+    r->all = strcmp(at, "g") == 0;
+    if (*at && !r->all)
+        return malformed(e, text);
+    rc = rc ? rc : buf_check(re, e);
+    return rc ? rc : buf_check(&r->to, e);
+}
+
+int renaming_new(renaming **out, const char *text, kv_err *e)
+{
+    buf re = {0};
+    kv_err why = {0};
+    renaming *r = mem_zalloc(1, sizeof *r, e);
+    if (!r)
+        return KV_E_MEMORY;
+    int rc = read_text(r, &re, text, e);
+    if (!rc && !(rc = regex_new(&r->re, buf_text(&re), &why)))
+        rc = regex_check_replacement(r->re, buf_text(&r->to), &why);
+    if (!rc && r->dollar && regex_groups(r->re) > 0) {
+        rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: $1 is not a group here", text);
+        kv_err_hint(e, "\\1 is the text of the first group, \\$1 a dollar and 1");
+    }
+    if (why.code == KV_E_VALUE)
+        rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: %s", text, why.text);
+    else if (why.code) {
+        rc = kv_err_set(e, (kv_code)why.code, "%s", why.text);
+        if (why.hint[0])
+            kv_err_hint(e, "%s", why.hint);
+    }
+    buf_release(&re);
+    if (!rc) {
+        *out = r;
+        return KV_OK;
+    }
+    renaming_free(r);
+    return rc;
+}
+
+void renaming_free(renaming *r)
+{
+    if (!r)
+        return;
+    regex_free(r->re);
+    buf_release(&r->to);
+    mem_free(r);
+}
+
+int renaming_apply(renaming *r, const char *name, buf *out, int *matches, kv_err *e)
+{
+    int64_t n = (int64_t)strlen(name), replaced = 0, first;
+    size_t from = out->len;
+    int rc = regex_replace(r->re, name, n, buf_text(&r->to), r->all ? 0 : 2, out, &replaced, e);
+    if (matches)
+        *matches = r->all ? replaced > 0 : (int)replaced;
+    if (rc || r->all || replaced < 2)
+        return rc;
+    out->len = from;
+    return regex_replace(r->re, name, n, buf_text(&r->to), 1, out, &first, e);
+}
+
+/* ---- One tensor ------------------------------------------------------------------------------ */
+
+/* Each piece is converted into memory of its thread and written from there. */
+
+enum { PIECE = 1 << 17, WIDEST = 8 }; /* elements: whole bytes of every type; bytes of the widest */
+
+typedef struct putting {
+    checkpoint_out *out;
+    int64_t i, n;
+    tensor_type to, from;
+    const char *data;
+    char *blocks;            /* one a worker, of PIECE elements; NULL: the data go as they are */
+    losses *lost;            /* or NULL */
+    _Atomic(int64_t) wrong;  /* the first found so far, or INT64_MAX */
+    _Atomic(int64_t) failed; /* the first piece that failed so far, or INT64_MAX */
+    pthread_mutex_t lock;    /* of error */
+    kv_err error;            /* of that piece */
+} putting;
+
+/* Does nothing behind an element that is wrong already, since only the first one is told. */
+static void put_piece(void *arg, int64_t piece, int worker)
+{
+    putting *p = arg;
+    kv_err e = {0};
+    int64_t at = piece * PIECE, n = p->n - at < PIECE ? p->n - at : PIECE;
+    const char *data = p->data + tensor_type_bytes(p->from, at);
+    if (atomic_load(&p->wrong) < at || atomic_load(&p->failed) < piece)
+        return;
+    int rc = stop_check(&e);
+    if (!rc && p->blocks) {
+        char *block = p->blocks + (int64_t)worker * PIECE * WIDEST;
+        tensor_loss loss = {.first = -1};
+        int64_t wrong = tensor_convert_counting(block, p->to, data, p->from, n,
+                                                p->lost ? &loss : NULL);
+        if (wrong < 0 && p->lost && p->lost->strict)
+            wrong = loss.first;
+        if (wrong >= 0) {
+            int64_t first = atomic_load(&p->wrong);
+            while (at + wrong < first &&
+                   !atomic_compare_exchange_weak(&p->wrong, &first, at + wrong))
+                ;
+            return;
+        }
+        losses_add(p->lost, p->i, &loss);
+        data = block;
+    }
+    if (!rc)
+        rc = checkpoint_out_put(p->out, p->i, tensor_type_bytes(p->to, at), data,
+                                tensor_type_bytes(p->to, n), &e);
+    if (!rc)
+        return;
+    pthread_mutex_lock(&p->lock);
+    if (piece < atomic_load(&p->failed)) {
+        atomic_store(&p->failed, piece);
+        p->error = e;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data, tensor_type from,
+               int64_t n, losses *lost, int64_t *wrong, kv_err *e)
+{
+    int64_t npieces = n / PIECE + (n % PIECE > 0);
+    putting p = {.out = out, .i = i, .n = n, .to = to, .from = from, .data = data, .lost = lost};
+    *wrong = -1;
+    if (to != from && npieces > 0) {
+        int64_t room = npieces == 1 ? n : (int64_t)pool_workers() * PIECE;
+        if (!(p.blocks = mem_alloc(room, WIDEST, e)))
+            return KV_E_MEMORY;
+    }
+    atomic_store(&p.wrong, INT64_MAX);
+    atomic_store(&p.failed, INT64_MAX);
+    pthread_mutex_init(&p.lock, NULL);
+    if (npieces == 1)
+        put_piece(&p, 0, 0);
+    else
+        pool_run(npieces, put_piece, &p);
+    pthread_mutex_destroy(&p.lock);
+    mem_free(p.blocks);
+    if (p.error.code) {
+        if (e && !e->code)
+            *e = p.error;
+        return p.error.code;
+    }
+    *wrong = p.wrong == INT64_MAX ? -1 : atomic_load(&p.wrong);
+    return KV_OK;
 }

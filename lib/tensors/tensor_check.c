@@ -2,7 +2,7 @@
  *
  * A first loop over a piece, of few operations that vector registers have for every width, tells
  * whether any element is not zero, and whether any is NaN or Inf; most pieces need no more. */
-#include "tensors/tensor_check.h"
+#include "tensors/tensor_stat.h"
 
 #include <string.h>
 
@@ -112,23 +112,6 @@ static int64_t count_bytes(const uint8_t *x, int64_t n, uint8_t wanted)
     return count;
 }
 
-/* NaN and Inf of a piece that has some. */
-static void count_special(tensor_values *v, const void *data, int64_t n, const layout *l)
-{
-    uint64_t least = l->inf ? l->inf : l->magnitude; /* that is not a number */
-    int64_t equal = 0, more = 0;
-    if (l->bytes == 1)
-        glance_8_count(data, n, l, least, &equal, &more);
-    else if (l->bytes == 2)
-        glance_16_count(data, n, l, least, &equal, &more);
-    else if (l->bytes == 4)
-        glance_32_count(data, n, l, least, &equal, &more);
-    else
-        glance_64_count(data, n, l, least, &equal, &more);
-    v->infs = l->inf ? equal : 0;
-    v->nans = l->inf ? more : equal;
-}
-
 /* The first of the n words that is NaN, or Inf; there is one. */
 static int64_t find_special(const void *data, int64_t n, const layout *l, bool nan)
 {
@@ -177,8 +160,21 @@ static tensor_values look(tensor_type t, const void *data, int64_t bytes)
                : l.bytes == 4 ? glance_32(data, n, &l)
                               : glance_64(data, n, &l);
     v.zero = !g.nonzero && t != TENSOR_F8_E8M0; /* whose 0x00 is 2^-127 */
-    if (g.special)
-        count_special(&v, data, n, &l);
+    if (g.special) {
+        /* NaN and Inf of a piece that has some. */
+        uint64_t least = l.inf ? l.inf : l.magnitude; /* that is not a number */
+        int64_t equal = 0, more = 0;
+        if (l.bytes == 1)
+            glance_8_count(data, n, &l, least, &equal, &more);
+        else if (l.bytes == 2)
+            glance_16_count(data, n, &l, least, &equal, &more);
+        else if (l.bytes == 4)
+            glance_32_count(data, n, &l, least, &equal, &more);
+        else
+            glance_64_count(data, n, &l, least, &equal, &more);
+        v.infs = l.inf ? equal : 0;
+        v.nans = l.inf ? more : equal;
+    }
     if (l.nan)
         v.nans = count_bytes(data, n, (uint8_t)l.nan);
     if (t == TENSOR_BOOL)

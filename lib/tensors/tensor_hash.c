@@ -63,35 +63,6 @@ static int hash_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
                                          : digest_end(h->d, job->hashes[p->tensor].bytes, e);
 }
 
-/* A tensor without elements has no pieces. */
-static int hash_empty(hashing *job, int64_t n, kv_err *e)
-{
-    hasher *h = &job->workers[0];
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i++) {
-        const tensor_info *t = checkpoint_at(job->c, job->numbers[i]);
-        if (t->elements == 0 && !(rc = begin(h, t, e)))
-            rc = digest_end(h->d, job->hashes[i].bytes, e);
-    }
-    return rc;
-}
-
-static int hash_data(hashing *job, int64_t n, checkpoint *c,
-                     void (*progress)(void *arg, int64_t done, int64_t all), void *progress_arg,
-                     kv_err *e)
-{
-    return walk_run(&(walk){.inputs = &c,
-                            .ninputs = 1,
-                            .at = job->numbers,
-                            .ntensors = n,
-                            .piece = hash_piece,
-                            .arg = job,
-                            .in_order = true,
-                            .progress = progress,
-                            .progress_arg = progress_arg},
-                    e);
-}
-
 int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, int64_t n,
                     digest_kind kind, void (*progress)(void *arg, int64_t done, int64_t all),
                     void *progress_arg, kv_err *e)
@@ -102,8 +73,23 @@ int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, 
     int rc = KV_OK;
     for (int i = 0; i < job.nworkers && !rc; i++)
         rc = digest_new(&job.workers[i].d, kind, e);
-    if (!rc && !(rc = hash_empty(&job, n, e)))
-        rc = hash_data(&job, n, c, progress, progress_arg, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const tensor_info *t = checkpoint_at(c, numbers[i]);
+        /* a tensor without elements has no pieces */
+        if (t->elements == 0 && !(rc = begin(&job.workers[0], t, e)))
+            rc = digest_end(job.workers[0].d, hashes[i].bytes, e);
+    }
+    const walk w = {.inputs = &c,
+                    .ninputs = 1,
+                    .at = numbers,
+                    .ntensors = n,
+                    .piece = hash_piece,
+                    .arg = &job,
+                    .in_order = true,
+                    .progress = progress,
+                    .progress_arg = progress_arg};
+    if (!rc)
+        rc = walk_run(&w, e);
     for (int i = 0; i < job.nworkers; i++) {
         digest_free(job.workers[i].d);
         buf_release(&job.workers[i].title);
@@ -195,28 +181,10 @@ static int read_name(reading *r, size_t i, kv_err *e)
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-static int add(reading *r, kv_err *e)
+static int read_line(reading *r, kv_err *e)
 {
     hash_list *list = r->list;
     listed_hash one = {0};
-    int bytes = digest_bytes(list->kind);
-    for (int i = 0; i < bytes; i++)
-        one.bytes[i] =
-            (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
-    if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
-        return refuse(r, "a name that stands in an earlier line, too", e);
-    int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
-    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
-    if (!one.name)
-        return KV_E_MEMORY;
-    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
-    if (rc == KV_OK)
-        list->items[list->n++] = one;
-    return rc;
-}
-
-static int read_line(reading *r, kv_err *e)
-{
     size_t digits = 0, blanks = 0;
     while (digits < r->n && digit_of(r->line[digits]) >= 0)
         digits++;
@@ -226,11 +194,26 @@ static int read_line(reading *r, kv_err *e)
     if ((digits != 32 && !sha256) || blanks < 2)
         return refuse(r, "no hash of 32 or 64 hexadecimal digits, two blanks and a name", e);
     digest_kind kind = sha256 ? DIGEST_SHA256 : DIGEST_XXH3;
-    if (r->list->n > 0 && kind != r->list->kind)
+    if (list->n > 0 && kind != list->kind)
         return refuse(r, "a hash of another kind than in the lines before", e);
-    r->list->kind = kind;
+    list->kind = kind;
     int rc = read_name(r, digits + blanks, e);
-    return rc ? rc : add(r, e);
+    if (rc)
+        return rc;
+    int bytes = digest_bytes(kind);
+    for (int i = 0; i < bytes; i++)
+        one.bytes[i] =
+            (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
+    if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
+        return refuse(r, "a name that stands in an earlier line, too", e);
+    rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
+    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
+    if (!one.name)
+        return KV_E_MEMORY;
+    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
+    if (rc == KV_OK)
+        list->items[list->n++] = one;
+    return rc;
 }
 
 int hash_list_read(hash_list *list, const char *path, kv_err *e)

@@ -48,20 +48,6 @@ bool tensor_stat_can(tensor_type t)
 
 /* ---- A piece --------------------------------------------------------------------------------- */
 
-static double number_at(const void *x, int64_t i, bool wide)
-{
-    return wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
-}
-
-/* The first finite element is what deviations are taken from. */
-static void find_near(adding *a, const void *x, int64_t n, bool wide)
-{
-    for (int64_t i = 0; i < n && !a->has_near; i++) {
-        a->near = number_at(x, i, wide);
-        a->has_near = isfinite(a->near);
-    }
-}
-
 /* A block of float32, or of float64 when wide: what is not finite, and what is missing in the last
  * lanes, becomes `near`, which changes neither sums nor range. */
 static void add_cleaned(adding *a, const void *x, int64_t n, bool wide)
@@ -100,21 +86,6 @@ static bool add_f32(adding *a, const float *x, int64_t n)
     if (!isfinite(squares))
         a->lanes = before;
     return isfinite(squares);
-}
-
-static void add_block(adding *a, const void *x, int64_t n, bool wide)
-{
-    if (!a->has_near)
-        find_near(a, x, n, wide);
-    bool whole = a->has_near && n % STAT_LANES == 0;
-    if (whole && wide && (whole = stat_finite_f64(x, n)))
-        stat_add_f64(&a->lanes, x, n, a->near * a->scale, a->scale);
-    else if (whole)
-        whole = add_f32(a, x, n);
-    if (whole)
-        a->p.finite += n;
-    else
-        add_cleaned(a, x, n, wide);
 }
 
 /* A block of BF16, without a copy. False: it is one to decode. */
@@ -192,7 +163,22 @@ static void add_data(adding *a, tensor_type t, const void *data, int64_t n, bool
         tensor_decode_f32(numbers.f32, t, data, n);
     if (t == TENSOR_I64 || t == TENSOR_U64)
         add_range(&a->p, t, data, n, first);
-    add_block(a, x, n, wide);
+    if (!a->has_near) {
+        /* The first finite element is what deviations are taken from. */
+        for (int64_t i = 0; i < n && !a->has_near; i++) {
+            a->near = wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
+            a->has_near = isfinite(a->near);
+        }
+    }
+    bool whole = a->has_near && n % STAT_LANES == 0;
+    if (whole && wide && (whole = stat_finite_f64(x, n)))
+        stat_add_f64(&a->lanes, x, n, a->near * a->scale, a->scale);
+    else if (whole)
+        whole = add_f32(a, x, n);
+    if (whole)
+        a->p.finite += n;
+    else
+        add_cleaned(a, x, n, wide);
 }
 
 static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
@@ -217,17 +203,6 @@ static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 
 /* ---- A tensor -------------------------------------------------------------------------------- */
 
-static void join_range(part *a, const part *b, tensor_type t)
-{
-    a->low = b->low < a->low ? b->low : a->low;
-    a->high = b->high > a->high ? b->high : a->high;
-    bool is_signed = t == TENSOR_I64;
-    if (is_signed ? (int64_t)b->low_bits < (int64_t)a->low_bits : b->low_bits < a->low_bits)
-        a->low_bits = b->low_bits;
-    if (is_signed ? (int64_t)b->high_bits > (int64_t)a->high_bits : b->high_bits > a->high_bits)
-        a->high_bits = b->high_bits;
-}
-
 static void join(part *a, const part *b, tensor_type t)
 {
     double na = (double)a->finite, nb = (double)b->finite;
@@ -235,7 +210,13 @@ static void join(part *a, const part *b, tensor_type t)
     a->zeros += b->zeros;
     a->nan += b->nan;
     a->inf += b->inf;
-    join_range(a, b, t);
+    a->low = b->low < a->low ? b->low : a->low;
+    a->high = b->high > a->high ? b->high : a->high;
+    bool is_signed = t == TENSOR_I64;
+    if (is_signed ? (int64_t)b->low_bits < (int64_t)a->low_bits : b->low_bits < a->low_bits)
+        a->low_bits = b->low_bits;
+    if (is_signed ? (int64_t)b->high_bits > (int64_t)a->high_bits : b->high_bits > a->high_bits)
+        a->high_bits = b->high_bits;
     a->finite += b->finite;
     a->sum += b->sum;
     if (b->finite == 0)
@@ -262,16 +243,6 @@ static stat_number number_of(tensor_type t, double x, uint64_t bits)
         .is_integer = true, .negative = negative, .magnitude = negative ? 0 - bits : bits};
 }
 
-/* The number with the larger magnitude, without its sign. */
-static stat_number largest(stat_number a, stat_number b)
-{
-    bool first = a.is_integer ? a.magnitude > b.magnitude : fabs(a.x) > fabs(b.x);
-    stat_number most = first ? a : b;
-    most.negative = false;
-    most.x = fabs(most.x);
-    return most;
-}
-
 static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n)
 {
     const stats *s = arg;
@@ -290,7 +261,13 @@ static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n
         return;
     out->min = number_of(t, all.low, all.low_bits);
     out->max = number_of(t, all.high, all.high_bits);
-    out->absmax = largest(out->min, out->max);
+    /* The number with the larger magnitude, without its sign. */
+    bool first = out->min.is_integer ? out->min.magnitude > out->max.magnitude
+                                     : fabs(out->min.x) > fabs(out->max.x);
+    stat_number most = first ? out->min : out->max;
+    most.negative = false;
+    most.x = fabs(most.x);
+    out->absmax = most;
     out->mean = all.sum / (double)all.finite / scale;
     out->std = sqrt(all.squares / (double)all.finite) / scale;
 }

@@ -232,14 +232,6 @@ static int64_t elements_of(const walk *w, int64_t tensor)
     return 0;
 }
 
-static int check_readers(const run *r, tensor_reader *const *readers, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int i = 0; i < r->w->ninputs && rc == KV_OK; i++)
-        rc = tensor_reader_check(readers[i], e);
-    return rc;
-}
-
 /* Tells the readers that elements of a tensor up to that one are read in order. */
 static void look_ahead(const walk *w, tensor_reader *const *readers, int64_t tensor,
                        int64_t elements)
@@ -254,8 +246,8 @@ static void look_ahead(const walk *w, tensor_reader *const *readers, int64_t ten
 }
 
 /* Handles the pieces of a part, up to the first one that fails or that is behind a failed one. */
-static int run_part(run *r, const part *from, tensor_reader *const *readers, void *result,
-                    int worker, kv_err *e)
+static void run_part(run *r, const part *from, tensor_reader *const *readers, void *result,
+                     int worker, kv_err *e)
 {
     const walk *w = r->w;
     int64_t number = from->number, end = from[1].number;
@@ -289,19 +281,11 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, voi
         }
     }
     tell(r, bytes);
-    if (rc == KV_OK && (rc = check_readers(r, readers, e)))
-        number = from->number;
+    for (int i = 0; i < w->ninputs && rc == KV_OK; i++)
+        if ((rc = tensor_reader_check(readers[i], e)))
+            number = from->number;
     if (rc)
         fail(r, number, e);
-    return rc;
-}
-
-static int open_readers(const run *r, tensor_reader **readers, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int i = 0; i < r->w->ninputs && rc == KV_OK; i++)
-        rc = tensor_reader_new(&readers[i], r->w->inputs[i], r->window_bytes, e);
-    return rc;
 }
 
 static void runner(void *arg, int64_t number, int worker)
@@ -312,7 +296,9 @@ static void runner(void *arg, int64_t number, int worker)
     int64_t i;
     (void)number;
     void *result = r->results ? mem_alloc(1, r->w->result_bytes, &e) : NULL;
-    if ((r->results && !result) || open_readers(r, readers, &e))
+    for (int k = 0; k < r->w->ninputs && e.code == KV_OK; k++)
+        tensor_reader_new(&readers[k], r->w->inputs[k], r->window_bytes, &e);
+    if (e.code)
         fail(r, -1, &e);
     while (e.code == KV_OK && (i = atomic_fetch_add(&r->next, 1)) < r->nparts)
         run_part(r, &r->parts[i], readers, result, worker, &e);
@@ -342,9 +328,11 @@ static int64_t runners(run *r)
     return n;
 }
 
-/* Tensors that are only listed cannot be walked over. */
-static int check_numbers(const walk *w, kv_err *e)
+int walk_run(const walk *w, kv_err *e)
 {
+    run r = {.w = w, .failed = INT64_MAX};
+    kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
+    /* Tensors that are only listed cannot be walked over. */
     int rc = KV_OK;
     for (int64_t i = 0; i < w->ntensors && rc == KV_OK; i++)
         for (int k = 0; k < w->ninputs && rc == KV_OK; k++)
@@ -352,14 +340,6 @@ static int check_numbers(const walk *w, kv_err *e)
                 rc = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
     if (rc)
         kv_err_hint(e, "--exclude leaves keys out");
-    return rc;
-}
-
-int walk_run(const walk *w, kv_err *e)
-{
-    run r = {.w = w, .failed = INT64_MAX};
-    kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
-    int rc = check_numbers(w, e);
     if (w->result_bytes && !(r.results = mem_zalloc(w->ntensors, sizeof *r.results, e)))
         rc = KV_E_MEMORY;
     if (rc == KV_OK && (rc = cut(&r, e)) == KV_OK) {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "array/row_ids.h"
+#include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "engine/pool.h"
 #include "vm/plan_work.h"

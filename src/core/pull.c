@@ -1,7 +1,6 @@
 /* Copies from stored arrays: whole ones, then rows. */
 #include "array/gpu_list.h"
 #include "array/mirror.h"
-#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/compiler.h"
 #include "base/kv_assert.h"

@@ -15,7 +15,6 @@
 #include "distributed/spares.h"
 #include "distributed/waits.h"
 #include "engine/pool.h"
-#include "engine/script_wait.h"
 #include "runtime.h"
 
 enum {

@@ -18,7 +18,6 @@
 #include "distributed/net_calls.h"
 #include "distributed/server_ranks.h"
 #include "engine/pool.h"
-#include "engine/script_wait.h"
 #include "runtime.h"
 
 enum {

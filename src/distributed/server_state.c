@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "array/device.h"
-#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"

@@ -11,8 +11,8 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/scales.h"
 #include "checkpoint/tensor_reader.h"
-#include "checkpoint/tensor_values.h"
 
 /* ---- What must hold -------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "patch/patch.h"
 #include "patch/patch_format.h"
-#include "patch/patch_zstd.h"
+#include "patch/patch_pack.h"
 
 /* Bytes of the checkpoint: byte k of tensor i is 16 i + k. */
 static checkpoint *checkpoint_a(void)

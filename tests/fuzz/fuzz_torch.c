@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "checkpoint/inflate.h"
 #include "checkpoint/zip.h"
 
 static void put(buf *b, uint32_t x, int bytes)

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "checkpoint/inflate.h"
 #include "checkpoint/tensor_type.h"
+#include "checkpoint/zip.h"
 #include "io/scalar.h"
 #include "test.h"
 

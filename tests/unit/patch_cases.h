@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "checkpoint/tensor_reader.h"
 #include "patch/patch.h"
-#include "patch/patch_zstd.h"
+#include "patch/patch_pack.h"
 #include "test_checkpoint.h"
 
 enum { MODEL_KEYS = 40 };

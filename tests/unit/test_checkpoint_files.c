@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "checkpoint/checkpoint_write.h"
-#include "checkpoint/gguf_blocks.h"
+#include "checkpoint/scales.h"
+#include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
-#include "checkpoint/tensor_values.h"
 #include "test_checkpoint.h"
 
 #define FILES "tests/checkpoint/"

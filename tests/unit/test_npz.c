@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "checkpoint/inflate.h"
 #include "checkpoint/tensor_reader.h"
+#include "checkpoint/zip.h"
 #include "npz_cases.h"
 #include "test_io.h"
 

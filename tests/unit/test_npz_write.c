@@ -1,5 +1,5 @@
 /* npz: what is written has the bytes that numpy.savez writes. */
-#include "checkpoint/npz_write.h"
+#include "checkpoint/npz.h"
 
 #include <fcntl.h>
 #include <stdio.h>

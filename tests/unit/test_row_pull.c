@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "array/row_ids.h"
+#include "array/sparse.h"
 #include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"

@@ -1,5 +1,5 @@
 /* Shards: cut as Hugging Face's tools cut them, with their index. */
-#include "checkpoint/shard_index.h"
+#include "checkpoint/sharded.h"
 
 #include <string.h>
 

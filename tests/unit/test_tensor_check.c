@@ -1,6 +1,6 @@
 /* Values that `check` finds: every bit pattern of the small types, and places that a loop by blocks
  * may miss. */
-#include "tensors/tensor_check.h"
+#include "tensors/tensor_stat.h"
 
 #include <math.h>
 #include <stdio.h>

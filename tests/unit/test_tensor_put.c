@@ -1,6 +1,6 @@
 /* tensor_put: what many threads write in pieces is what one conversion gives, and of several
  * elements that do not fit the first is told. */
-#include "tensors/tensor_put.h"
+#include "tensors/conversion.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Substitutions in names: s/RE/TO/ with the regular expressions of texts. */
-#include "tensors/rename.h"
+#include "tensors/conversion.h"
 
 #include "base/mem.h"
 #include "test.h"

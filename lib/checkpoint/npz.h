@@ -1,5 +1,5 @@
-/* Writing npz archives, as numpy.savez writes them: stored members in the order given, each an npy
- * file called like its tensor with .npy behind it. The same call gives the same bytes, those of
+/* npz archives are written as numpy.savez writes them: stored members in the order given, each an
+ * npy file called like its tensor with .npy behind it. The same call gives the same bytes, those of
  * numpy.savez: its time is 1980-01-01.
  *
  * Where everything stands follows from names, types and shapes, so data can be written in blocks,
