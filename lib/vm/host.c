@@ -364,21 +364,6 @@ static host ends_with(const host *args, int n)
     return host_bool(found);
 }
 
-static int check_arguments(const element_function *f, const host *args, int n, kv_err *e)
-{
-    int rc = element_check_count(f, n, e);
-    for (int i = 0; i < n && !rc; i++) {
-        char takes = f->takes;
-        if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
-            continue;
-        bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
-        if (!fits)
-            rc = kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
-                            takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
-    }
-    return rc;
-}
-
 static int call(const element_function *f, const host *args, int n, host *out, kv_err *e)
 {
     switch (f->kind) {
@@ -417,6 +402,15 @@ int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
 
 int host_apply(const element_function *f, const host *args, int n, host *out, kv_err *e)
 {
-    int rc = check_arguments(f, args, n, e);
+    int rc = element_check_count(f, n, e);
+    for (int i = 0; i < n && !rc; i++) {
+        char takes = f->takes;
+        if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
+            continue;
+        bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
+        if (!fits)
+            rc = kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
+                            takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
+    }
     return rc ? rc : call(f, args, n, out, e);
 }

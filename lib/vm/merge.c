@@ -279,12 +279,6 @@ static rule_operand cosine(rule_run *r, const ast *call, prog_type type)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* matmul(lora_B[i], lora_A[i]): the check left no other. */
-static rule_operand product(rule_run *r, const ast *call, prog_type type)
-{
-    return of_value(prog_cast(r->b, type, rule_env_find(&r->env, call->kid[0]->u.text)->at));
-}
-
 static rule_operand merge_element(rule_run *r, const ast *call, const element_function *f,
                                   prog_type type)
 {
@@ -301,8 +295,8 @@ static rule_operand merge_element(rule_run *r, const ast *call, const element_fu
         return rowrank(r, call, type);
     case FN_COSINE:
         return cosine(r, call, type);
-    default: /* FN_MATMUL */
-        return product(r, call, type);
+    default: /* FN_MATMUL, of lora_B[i] and lora_A[i]: the check left no other */
+        return of_value(prog_cast(r->b, type, rule_env_find(&r->env, call->kid[0]->u.text)->at));
     }
 }
 
@@ -315,7 +309,7 @@ static kv_dtype dtype_of(const rule_run *r, const merge_given *given, int slot)
     return is_input && given->bf16[input] ? KV_BFLOAT16 : prog_dtype(r->type);
 }
 
-static void set_given(rule_run *r, const merge_given *given)
+static int run_merge(rule_run *r, const merge_given *given)
 {
     const rule_ast *rule = r->binding->rule;
     for (int i = 0; i < rule->nparams; i++)
@@ -334,11 +328,6 @@ static void set_given(rule_run *r, const merge_given *given)
         else if (!g->element)
             n->number = host_text(given->key);
     }
-}
-
-static int run_merge(rule_run *r, const merge_given *given)
-{
-    set_given(r, given);
     rule_run_body(r);
     if (r->rc)
         return r->rc;

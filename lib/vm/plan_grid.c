@@ -58,7 +58,27 @@ static void use_buffer(plan_grid *g, int buffer, int step)
     b->last = step;
 }
 
-static void find_uses(const plan *p)
+static int64_t buffer_bytes(const plan *p, int64_t i)
+{
+    const grid_buffer *b = &p->grid->buffers[i];
+    return length(p->grid, b->extent.rows) * length(p->grid, b->extent.columns) *
+           number_bytes(p, (int)i);
+}
+
+/* The partial results of a reduction: one of each row; of each part, and of each of its columns. */
+static int64_t count_partials(const plan_total *t, int64_t rows, int64_t columns)
+{
+    return t->over == PLAN_OVER_COLUMNS
+               ? rows
+               : count_parts(rows, columns) * (t->over == PLAN_OVER_ROWS ? columns : 1);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void plan_grid_measure(plan *p)
 {
     plan_grid *g = p->grid;
     for (int64_t i = 0; i < g->nbuffers; i++)
@@ -78,19 +98,7 @@ static void find_uses(const plan *p)
     }
     for (int i = 0; i < p->nrows; i++)
         use_buffer(g, p->row[i].number, p->npasses);
-}
-
-static int64_t buffer_bytes(const plan *p, int64_t i)
-{
-    const grid_buffer *b = &p->grid->buffers[i];
-    return length(p->grid, b->extent.rows) * length(p->grid, b->extent.columns) *
-           number_bytes(p, (int)i);
-}
-
-/* A buffer has the memory of one of its size whose last user has run, if there is one. */
-static void place_buffers(const plan *p)
-{
-    plan_grid *g = p->grid;
+    /* A buffer has the memory of one of its size whose last user has run, if there is one. */
     for (int64_t i = 0; i < g->nbuffers; i++) {
         grid_buffer *b = &g->buffers[i];
         int64_t bytes = mem_aligned(buffer_bytes(p, i)), j = 0;
@@ -105,26 +113,6 @@ static void place_buffers(const plan *p)
         b->offset = taken ? g->buffer_bytes : g->buffers[j - 1].offset;
         g->buffer_bytes += taken ? bytes : 0;
     }
-}
-
-/* The partial results of a reduction: one of each row; of each part, and of each of its columns. */
-static int64_t count_partials(const plan_total *t, int64_t rows, int64_t columns)
-{
-    return t->over == PLAN_OVER_COLUMNS
-               ? rows
-               : count_parts(rows, columns) * (t->over == PLAN_OVER_ROWS ? columns : 1);
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-void plan_grid_measure(plan *p)
-{
-    plan_grid *g = p->grid;
-    find_uses(p);
-    place_buffers(p);
     for (int k = 0; k < p->npasses; k++) {
         const plan_pass *step = &p->pass[k];
         int64_t rows = length(g, step->extent.rows), columns = length(g, step->extent.columns);
@@ -200,19 +188,6 @@ static void *slot_at(const sweep *w, runner *own, char *room, int s, const piece
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
 
-static void begin_reductions(sweep *w)
-{
-    double *at = w->partials;
-    for (int i = 0; i < w->step->nsums; i++) {
-        const plan_total *t = &w->step->sum[i];
-        int64_t n = count_partials(t, w->rows, w->columns);
-        w->partial[i] = at;
-        for (int64_t j = 0; j < n; j++)
-            at[j] = kernel_fold_begin((plan_fold)t->fold);
-        at += n;
-    }
-}
-
 /* Terms of a piece go to the partial results of its rows, or of its part. */
 static void reduce_piece(const sweep *w, int i, const char *terms, const piece *p, int64_t part)
 {
@@ -282,7 +257,15 @@ static void run_part(void *arg, int64_t part, int worker)
 
 static void run_elements(sweep *w)
 {
-    begin_reductions(w);
+    double *at = w->partials;
+    for (int i = 0; i < w->step->nsums; i++) {
+        const plan_total *t = &w->step->sum[i];
+        int64_t n = count_partials(t, w->rows, w->columns);
+        w->partial[i] = at;
+        for (int64_t j = 0; j < n; j++)
+            at[j] = kernel_fold_begin((plan_fold)t->fold);
+        at += n;
+    }
     if (w->columns > 0)
         pool_run(count_parts(w->rows, w->columns), run_part, w);
     for (int i = 0; i < w->step->nsums; i++)

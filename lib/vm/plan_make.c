@@ -114,20 +114,6 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
     }
 }
 
-/* Values that later passes read. */
-static void emit_kept(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t level)
-{
-    for (int64_t i = 0; i < m->n; i++) {
-        uint8_t type = m->b->nodes[i].type;
-        if (!plan_levels_keeps(m, i, level, pass->present))
-            continue;
-        int slot = m->steps ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
-        if (m->steps)
-            m->p->number_type[m->index[i]] = type;
-        prog_store(to, pass_slot(pass, slot), prog_dtype((prog_type)type), m->emitted[i]);
-    }
-}
-
 /* Arrays of the key are written at once; by steps, a vector is a number until all steps have run,
  * since later ones may read it. */
 static void emit_stores(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t level)
@@ -163,7 +149,16 @@ static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool pre
     for (int64_t i = 0; i < m->n; i++)
         m->emitted[i] = m->needed[i] ? emit_element(m, pass, to, i, level) : -1;
     emit_sums(m, pass, to, level);
-    emit_kept(m, pass, to, level);
+    /* values that later passes read */
+    for (int64_t i = 0; i < m->n; i++) {
+        uint8_t type = m->b->nodes[i].type;
+        if (!plan_levels_keeps(m, i, level, pass->present))
+            continue;
+        int slot = m->steps ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
+        if (m->steps)
+            m->p->number_type[m->index[i]] = type;
+        prog_store(to, pass_slot(pass, slot), prog_dtype((prog_type)type), m->emitted[i]);
+    }
     emit_stores(m, pass, to, level);
     int rc = prog_finish(to, &pass->elements, m->e);
     prog_builder_free(to);
@@ -247,25 +242,7 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
     return rc;
 }
 
-static void load_rows(plan_maker *m)
-{
-    for (int64_t i = 0; i < m->n; i++) {
-        const node *n = &m->b->nodes[i];
-        if (!m->live[i] || !plan_maker_is_row_state(n))
-            continue;
-        m->p->number_type[m->index[i]] = n->type;
-        m->p->row[m->p->nrows++] = (plan_row){n->kid[0], (int16_t)m->index[i], false};
-    }
-}
-
 /* ---- All of it ------------------------------------------------------------------------------- */
-
-/* Returns true if a store writes rows that may be absent. */
-static bool is_of_every_row(const node_store *s)
-{
-    return s->slot < PLAN_ROW_STATE ? !(s->slot & PLAN_PRESENT)
-                                    : s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT;
-}
 
 static int64_t count_sums(const plan_maker *m)
 {
@@ -273,13 +250,6 @@ static int64_t count_sums(const plan_maker *m)
     for (int64_t i = 0; i < m->n; i++)
         n += m->b->nodes[i].op == NODE_SUM;
     return n;
-}
-
-/* The slots of a pass are at most so many: each node is loaded, read as a number or added up, each
- * store has one, and so has what is kept. */
-static int64_t slots_most(const plan_maker *m)
-{
-    return m->n + count_sums(m) + m->b->nstores + PLAN_MAX_KEPT;
 }
 
 /* By steps: finds the next extent behind number *at whose elements a level has a program for. The
@@ -319,7 +289,10 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
                           PLAN_MAX_PASSES / 2 - 1);
     int64_t most = m->steps ? steps_most(m) : 2 * levels, passes = most * (1 + m->leans);
-    int64_t slots = slots_most(m), sums = count_sums(m), numbers = m->numbers + m->b->nstores;
+    int64_t sums = count_sums(m), numbers = m->numbers + m->b->nstores;
+    /* of a pass at most: each node is loaded, read as a number or added up, each store has one, and
+     * so has what is kept */
+    int64_t slots = m->n + sums + m->b->nstores + PLAN_MAX_KEPT;
     int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
     int64_t bytes =
         lists + numbers +
@@ -339,8 +312,12 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
     p->by_rows = m->by_rows;
     p->most_passes = (int)most;
     p->all_passes = (int)passes;
-    for (int64_t s = 0; s < m->b->nstores; s++)
-        p->every_row |= is_of_every_row(&m->b->stores[s]);
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        int slot = m->b->stores[s].slot;
+        p->every_row |= slot < PLAN_ROW_STATE
+                            ? !(slot & PLAN_PRESENT)
+                            : slot >= PLAN_ROW_BEGIN && slot < PLAN_ROW_PRINT_PRESENT;
+    }
     *out = p;
     return KV_OK;
 }
@@ -361,18 +338,6 @@ static int new_grid(plan_maker *m, int64_t rows, int64_t columns)
     return KV_OK;
 }
 
-static void make_product(plan_maker *m, plan_pass *pass, int64_t i)
-{
-    const node *n = &m->b->nodes[i];
-    pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
-    pass->depth = m->b->nodes[n->kid[0]].extent.columns;
-    pass->extent = n->extent;
-    pass->a = (int16_t)m->index[n->kid[0]];
-    pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
-    pass->to = (int16_t)m->index[i];
-    m->p->number_type[pass->to] = n->type;
-}
-
 /* The steps of all levels. A product follows the elements that it is made of. */
 static int make_steps(plan_maker *m)
 {
@@ -381,9 +346,19 @@ static int make_steps(plan_maker *m)
     for (int32_t level = 0; level < m->levels && !rc; level++) {
         for (int at = -1; !rc && next_extent(m, level, &at);)
             rc = make_elements(m, &p->pass[p->npasses++], level, false);
-        for (int64_t i = 0; i < m->n; i++)
-            if (m->live[i] && plan_maker_is_product(&m->b->nodes[i]) && m->level[i] == level + 1)
-                make_product(m, &p->pass[p->npasses++], i);
+        for (int64_t i = 0; i < m->n; i++) {
+            const node *n = &m->b->nodes[i];
+            if (!m->live[i] || !plan_maker_is_product(n) || m->level[i] != level + 1)
+                continue;
+            plan_pass *pass = &p->pass[p->npasses++];
+            pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
+            pass->depth = m->b->nodes[n->kid[0]].extent.columns;
+            pass->extent = n->extent;
+            pass->a = (int16_t)m->index[n->kid[0]];
+            pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
+            pass->to = (int16_t)m->index[i];
+            p->number_type[pass->to] = n->type;
+        }
     }
     kv_assert(p->npasses <= p->most_passes, "%d steps of a plan with room for %d", p->npasses,
               p->most_passes);
@@ -399,7 +374,13 @@ static int make_passes(plan_maker *m)
     if (!m->makes)
         return KV_OK;
     p->nnumbers = m->numbers;
-    load_rows(m);
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!m->live[i] || !plan_maker_is_row_state(n))
+            continue;
+        p->number_type[m->index[i]] = n->type;
+        p->row[p->nrows++] = (plan_row){n->kid[0], (int16_t)m->index[i], false};
+    }
     plan_levels_settle(m);
     plan_levels_keep(m);
     for (int32_t level = 0; level < m->levels; level++) {

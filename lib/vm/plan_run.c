@@ -16,11 +16,6 @@
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static void put_number(shared *s, int i, double x)
-{
-    prog_number_put(&s->number[i], (prog_type)s->p->number_type[i], (prog_number){x});
-}
-
 /* Copies of the numbers that a pass reads, as many as a block of its program has elements. */
 static void copy_numbers(shared *s, const plan_pass *pass)
 {
@@ -32,18 +27,6 @@ static void copy_numbers(shared *s, const plan_pass *pass)
         int64_t n = s->a->size < all ? s->a->size : all;
         pass->elements->kernels->run[s->p->number_type[i]][KERNEL_FILL](
             s->copies + (int64_t)i * PROG_REG_BYTES, NULL, NULL, NULL, &s->number[i], n);
-    }
-}
-
-/* Numbers of a whole array that are printed. */
-static void write_prints(const shared *s)
-{
-    for (int i = 0; i < s->p->nrows; i++) {
-        const plan_row *m = &s->p->row[i];
-        size_t bytes = plan_work_number_bytes(s->p, m->number);
-        char *at = plan_rows_cell(s->a, m, 0, 0, bytes);
-        if (at && m->write)
-            memcpy(at, &s->number[m->number], bytes);
     }
 }
 
@@ -75,7 +58,8 @@ static void join_sums(shared *s, const plan_pass *pass)
         double sum = 0;
         for (int64_t c = 0; c < s->nblocks; c++)
             sum = add_block(sum, sum_type(s->p, &pass->sum[i]), s->blocks + i * s->nblocks, c);
-        put_number(s, pass->sum[i].number, sum);
+        prog_number_put(&s->number[pass->sum[i].number], sum_type(s->p, &pass->sum[i]),
+                        (prog_number){sum});
     }
 }
 
@@ -119,19 +103,6 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t from, int64_t n)
         sum_chunks(r, pass, from + at, at, 1, n - at);
 }
 
-static void run_group(runner *r, const plan_pass *pass, int64_t first)
-{
-    int64_t size = r->a->size, begin = first * PLAN_CHUNK;
-    int64_t n = size - begin < GROUP_SIZE ? size - begin : GROUP_SIZE;
-    if (pass->lean && r->s->lean && first * PLAN_CHUNK < plan_work_kept(r->p, size))
-        pass = pass->lean;
-    for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
-        int64_t from = begin + i, m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
-        plan_work_chunk(r, pass, (chunk){.from = from, .at = from, .n = m, .term = i});
-    }
-    sum_group(r, pass, begin, n);
-}
-
 /* A pass over a whole array, cut into parts. */
 typedef struct sweep {
     shared *s;
@@ -151,8 +122,18 @@ static void run_part(void *arg, int64_t part, int worker)
     part = w->back ? count_parts(w->s) - 1 - part : part;
     int64_t to = (part + 1) * PART_CHUNKS;
     to = to < w->s->nchunks ? to : w->s->nchunks;
-    for (int64_t first = part * PART_CHUNKS; first < to; first += GROUP)
-        run_group(r, w->pass, first);
+    for (int64_t first = part * PART_CHUNKS; first < to; first += GROUP) {
+        const plan_pass *pass = w->pass;
+        int64_t size = r->a->size, begin = first * PLAN_CHUNK;
+        int64_t n = size - begin < GROUP_SIZE ? size - begin : GROUP_SIZE;
+        if (pass->lean && r->s->lean && first * PLAN_CHUNK < plan_work_kept(r->p, size))
+            pass = pass->lean;
+        for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
+            int64_t from = begin + i, m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
+            plan_work_chunk(r, pass, (chunk){.from = from, .at = from, .n = m, .term = i});
+        }
+        sum_group(r, pass, begin, n);
+    }
 }
 
 static void sweep_array(shared *s, const plan_pass *pass)
@@ -239,36 +220,6 @@ static void list_arrays(gather *g, const runner *r, const plan_pass *pass, bool 
     }
 }
 
-/* Rows that fit the room, each array at a line of its own. */
-static int64_t count_rows(const gather *g, int64_t row)
-{
-    int64_t bytes = 0, most = GATHER / row;
-    for (int i = 0; i < g->n; i++)
-        bytes += g->list[i].bytes;
-    int64_t fit = ((int64_t)sizeof g->room - g->n * MEM_ALIGN) / (bytes > 0 ? bytes : 1);
-    return fit < most ? fit : most;
-}
-
-/* The arrays that the program runs on: rooms instead of what is listed. */
-static void place_rooms(gather *g, const plan_pass *pass)
-{
-    char *room = g->room;
-    for (int i = 0; i < g->n; i++) {
-        g->list[i].room = room;
-        room += mem_aligned(g->rows * g->list[i].bytes);
-        if (g->writes[i])
-            g->written[g->nwritten++] = g->list[i];
-    }
-    for (int s = 0; s < pass->nslots; s++) {
-        void **array = array_of(&g->arrays, pass->slot[s]);
-        for (int i = 0; array && i < g->n; i++)
-            if (g->list[i].array == *array) {
-                *array = g->list[i].room;
-                break;
-            }
-    }
-}
-
 /* Prepares for a pass over present rows. */
 static void gather_init(gather *g, const runner *r, const plan_pass *pass)
 {
@@ -284,11 +235,31 @@ static void gather_init(gather *g, const runner *r, const plan_pass *pass)
     list_arrays(g, r, pass, true);
     g->nread = g->n;
     list_arrays(g, r, pass, false);
-    int64_t rows = count_rows(g, r->a->row);
+    /* rows that fit the room, each array at a line of its own */
+    int64_t bytes = 0, most = GATHER / r->a->row;
+    for (int i = 0; i < g->n; i++)
+        bytes += g->list[i].bytes;
+    int64_t fit = ((int64_t)sizeof g->room - g->n * MEM_ALIGN) / (bytes > 0 ? bytes : 1);
+    int64_t rows = fit < most ? fit : most;
     if (rows < 2)
         return;
     g->rows = rows;
-    place_rooms(g, pass);
+    /* the arrays that the program runs on: rooms instead of what is listed */
+    char *room = g->room;
+    for (int i = 0; i < g->n; i++) {
+        g->list[i].room = room;
+        room += mem_aligned(g->rows * g->list[i].bytes);
+        if (g->writes[i])
+            g->written[g->nwritten++] = g->list[i];
+    }
+    for (int s = 0; s < pass->nslots; s++) {
+        void **array = array_of(&g->arrays, pass->slot[s]);
+        for (int i = 0; array && i < g->n; i++)
+            if (g->list[i].array == *array) {
+                *array = g->list[i].room;
+                break;
+            }
+    }
 }
 
 /* Runs the pass on n present rows from number k on, at most g->rows; more: as many follow them. */
@@ -433,7 +404,14 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
     }
     for (int i = 0; i < p->npasses; i++)
         run_pass(s, &p->pass[i]);
-    write_prints(s);
+    /* numbers of a whole array that are printed */
+    for (int i = 0; i < p->nrows; i++) {
+        const plan_row *m = &p->row[i];
+        size_t bytes = plan_work_number_bytes(p, m->number);
+        char *at = plan_rows_cell(a, m, 0, 0, bytes);
+        if (at && m->write)
+            memcpy(at, &s->number[m->number], bytes);
+    }
 }
 
 bool plan_splits(const plan *p, const int64_t *rows)
@@ -441,13 +419,6 @@ bool plan_splits(const plan *p, const int64_t *rows)
     const plan_pass *pass = &p->pass[0];
     return !p->grid && p->npasses == 1 && !p->by_rows && p->nrows == 0 && pass->nsums == 0 &&
            !(pass->present && rows);
-}
-
-/* Returns true if the program of a pass can read the input as a sum of two arrays. */
-static bool adds_terms(const plan_pass *pass)
-{
-    return pass->elements->whole && pass->elements->whole->adds &&
-           plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
 }
 
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
@@ -459,7 +430,9 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
-    bool adds = a->input_terms[0] && adds_terms(pass);
+    const rule_loop *whole = pass->elements->whole;
+    bool adds =
+        a->input_terms[0] && whole && whole->adds && plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
         int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
         chunk c = {.from = i, .at = i, .n = m};

@@ -258,24 +258,6 @@ static void declare_arrays(const writer *w, buf *out)
     buf_add(out, ";\n");
 }
 
-/* The place of element i in the arrays, `to`, and in the input, `in`, or -1. */
-static void declare_places(const writer *w, buf *out)
-{
-    if (w->form == PLAN_ROWS_PRESENT)
-        buf_add(out, "        const kv_i64 to = j->index[i / j->row] * j->row + i % j->row;\n"
-                     "        const kv_i64 in = i;\n        (void)in;\n");
-    else if (w->form == PLAN_ROWS_SPREAD)
-        buf_add(out, "        const kv_i64 to = i, place = j->index[i / j->row];\n"
-                     "        const kv_i64 in = place < 0 ? -1 : place * j->row + i % j->row;\n"
-                     "        (void)in;\n");
-}
-
-static void declare_packs(const writer *w, buf *out)
-{
-    for (int s = next_array(w, 0); s < PLAN_MAX_SLOTS; s = next_array(w, s + 1))
-        buf_printf(out, "        kv_pack<%s, N> x%d;\n", prog_text_item(w->use[s].dtype), s);
-}
-
 static void load_packs(const writer *w, buf *out, const char *whole)
 {
     bool all = w->form == PLAN_ROWS_ALL;
@@ -315,9 +297,13 @@ static void write_both(const writer *w, buf *out,
     buf_add(out, "        }\n");
 }
 
-/* Declares the members that are the same for all elements of a job. */
-static void write_members(const writer *w, buf *out)
+static void write_packs(writer *w, buf *out, const char *name)
 {
+    buf statements = {0};
+    write_statements(w, &statements);
+    buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n",
+               is_of_numbers(w->program) ? "numbers" : "elements", name);
+    /* members that are the same for all elements of a job */
     bool numbers = is_of_numbers(w->program);
     buf_printf(out, "    enum { N = %d };\n", pack_of(w));
     buf_add(out, "    const job_item *j;\n    const double *k = kv_global(j->numbers);\n");
@@ -328,19 +314,18 @@ static void write_members(const writer *w, buf *out)
     write_draws(out, w->p, w->program, "k");
     buf_add(out, buf_text(&w->heads));
     declare_arrays(w, out);
-}
-
-static void write_packs(writer *w, buf *out, const char *name)
-{
-    buf statements = {0};
-    write_statements(w, &statements);
-    buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n",
-               is_of_numbers(w->program) ? "numbers" : "elements", name);
-    write_members(w, out);
     buf_add(out, "    __device__ __forceinline__ void at(kv_i64 i, int n) const\n    {\n");
-    declare_places(w, out);
+    /* the place of element i in the arrays, `to`, and in the input, `in`, or -1 */
+    if (w->form == PLAN_ROWS_PRESENT)
+        buf_add(out, "        const kv_i64 to = j->index[i / j->row] * j->row + i % j->row;\n"
+                     "        const kv_i64 in = i;\n        (void)in;\n");
+    else if (w->form == PLAN_ROWS_SPREAD)
+        buf_add(out, "        const kv_i64 to = i, place = j->index[i / j->row];\n"
+                     "        const kv_i64 in = place < 0 ? -1 : place * j->row + i % j->row;\n"
+                     "        (void)in;\n");
     buf_add(out, "        const bool whole = packs && n == N;\n");
-    declare_packs(w, out);
+    for (int s = next_array(w, 0); s < PLAN_MAX_SLOTS; s = next_array(w, s + 1))
+        buf_printf(out, "        kv_pack<%s, N> x%d;\n", prog_text_item(w->use[s].dtype), s);
     write_both(w, out, load_packs);
     buf_add(out, "#pragma unroll\n        for (int e = 0; e < N; e++) {\n");
     buf_add(out, buf_text(&statements));
@@ -364,23 +349,6 @@ static const char *number_item(const plan *p, int i)
 static const char *sum_item(const plan *p, int i)
 {
     return p->number_type[i] == PROG_F32 ? "float" : "double";
-}
-
-static void begin_row(const writer *w, buf *out)
-{
-    static const char *const places[] = {
-        [PLAN_ROWS_ALL] = "row = r, place = r",
-        [PLAN_ROWS_SPREAD] = "row = r, place = j->index[r]",
-        [PLAN_ROWS_PRESENT] = "row = j->index[r], place = r",
-        [PLAN_ROWS_SOME] = "row = r, place = j->index[r]",
-    };
-    buf_printf(out,
-               "    for (kv_i64 r = at / %d + kv_lane(); r < (at + m) / %d; r += JOB_TEAM) {\n"
-               "    const kv_i64 %s;\n    const bool present = %s;\n    (void)present;\n",
-               PLAN_ROW_ELEMENTS, PLAN_ROW_ELEMENTS, places[w->form],
-               w->form == PLAN_ROWS_SOME ? "place >= 0" : "true");
-    for (int i = 0; i < w->p->nnumbers; i++)
-        buf_printf(out, "    %s n%d = 0;\n    (void)n%d;\n", number_item(w->p, i), i, i);
 }
 
 /* The numbers that states hold for the row: they are read before all passes, and those of present
@@ -448,13 +416,25 @@ static void write_columns(writer *w, buf *out)
 
 static void write_rows(writer *w, buf *out, const char *name)
 {
+    static const char *const places[] = {
+        [PLAN_ROWS_ALL] = "row = r, place = r",
+        [PLAN_ROWS_SPREAD] = "row = r, place = j->index[r]",
+        [PLAN_ROWS_PRESENT] = "row = j->index[r], place = r",
+        [PLAN_ROWS_SOME] = "row = r, place = j->index[r]",
+    };
     const plan *p = w->p;
     buf_printf(out,
                "/* What a rule does with rows. */\n"
                "extern \"C\" __global__ void %s(job_list l)\n{\n    KV_EACH_TILE(l, j, at, m) {\n",
                name);
     write_draws(out, p, 0, "j->numbers");
-    begin_row(w, out);
+    buf_printf(out,
+               "    for (kv_i64 r = at / %d + kv_lane(); r < (at + m) / %d; r += JOB_TEAM) {\n"
+               "    const kv_i64 %s;\n    const bool present = %s;\n    (void)present;\n",
+               PLAN_ROW_ELEMENTS, PLAN_ROW_ELEMENTS, places[w->form],
+               w->form == PLAN_ROWS_SOME ? "place >= 0" : "true");
+    for (int i = 0; i < p->nnumbers; i++)
+        buf_printf(out, "    %s n%d = 0;\n    (void)n%d;\n", number_item(p, i), i, i);
     write_states(out, p, false);
     for (w->program = 0; w->program < 2 * p->npasses; w->program++) {
         if (!prog_of(p, w->program))

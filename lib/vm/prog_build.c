@@ -248,13 +248,6 @@ static bool is_integer(const prog_builder *b, prog_value x, int64_t k)
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-/* The operation on constants, run by its kernel. */
-static prog_value fold(prog_builder *b, prog_op op, const prog_value *kid)
-{
-    prog_entry made = {.how = NUMBER_FOLD, .op = (uint8_t)op, .type = b->nodes[kid[0]].type};
-    return computed(b, made, kid, prog_op_arity(op));
-}
-
 /* Minus a constant. */
 static prog_value negated(prog_builder *b, prog_value x)
 {
@@ -389,8 +382,11 @@ prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, p
         known &= is_const(b, kid[i]);
     }
     prog_type type = prog_value_type(b, x);
-    if (known && b->kernels->run[type][op])
-        return fold(b, op, kid);
+    if (known && b->kernels->run[type][op]) {
+        /* run by its kernel */
+        prog_entry made = {.how = NUMBER_FOLD, .op = (uint8_t)op, .type = b->nodes[kid[0]].type};
+        return computed(b, made, kid, prog_op_arity(op));
+    }
     /* constants stand right, and of two arrays the older one left */
     if (commutes(op) && (is_const(b, x) || (!is_const(b, y) && y < x))) {
         kid[0] = y;

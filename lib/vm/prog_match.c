@@ -296,16 +296,6 @@ static void match_where(const node *nodes, tile *t, const node *n)
                n->kid[0], yes && no ? -1 : array, -1);
 }
 
-static void match_integer(const node *nodes, tile *t, const node *n)
-{
-    if (n->op == PROG_ADD && is_const(nodes, n->kid[1]))
-        set_constant(nodes, t, KERNEL_ADDK, n->kid[0], n->kid[1]);
-    else if (n->op == PROG_MUL && is_const(nodes, n->kid[1]))
-        set_constant(nodes, t, KERNEL_MULK, n->kid[0], n->kid[1]);
-    else if (n->op == PROG_SUB && is_const(nodes, n->kid[0]))
-        set_constant(nodes, t, KERNEL_KSUB, n->kid[1], n->kid[0]);
-}
-
 static void match_float(const node *nodes, tile *t, int32_t i)
 {
     const node *n = &nodes[i];
@@ -390,7 +380,12 @@ static void match(const prog_builder *b, tile *t, int32_t i)
     } else if (n->op == PROG_WHERE) {
         match_where(nodes, t, n);
     } else if (n->type == PROG_I64) {
-        match_integer(nodes, t, n);
+        if (n->op == PROG_ADD && is_const(nodes, n->kid[1]))
+            set_constant(nodes, t, KERNEL_ADDK, n->kid[0], n->kid[1]);
+        else if (n->op == PROG_MUL && is_const(nodes, n->kid[1]))
+            set_constant(nodes, t, KERNEL_MULK, n->kid[0], n->kid[1]);
+        else if (n->op == PROG_SUB && is_const(nodes, n->kid[0]))
+            set_constant(nodes, t, KERNEL_KSUB, n->kid[1], n->kid[0]);
     } else {
         match_float(nodes, t, i);
     }

@@ -95,18 +95,6 @@ static void count_uses(selection *s)
 
 /* ---- Tiles ----------------------------------------------------------------------------------- */
 
-/* The operands of a tile that are arrays of bfloat16, as bits, if its loop reads them so. */
-static uint8_t narrow_operands(const selection *s, const tile *t)
-{
-    int which = 0;
-    for (int j = 0; j < 3 && t->kind == INST_KERNEL && t->type == PROG_F32; j++) {
-        const node *n = t->kid[j] >= 0 ? &s->nodes[t->kid[j]] : NULL;
-        if (n && n->op == NODE_LOAD && n->dtype == KV_BFLOAT16 && !(n->flags & NODE_COPIED))
-            which |= 1 << j;
-    }
-    return s->b->kernels->narrow(t->kernel, which) ? (uint8_t)which : 0;
-}
-
 static bool is_narrow(const tile *t, int j)
 {
     return t->narrow >> j & 1;
@@ -120,7 +108,15 @@ static void make_tiles(selection *s)
             continue;
         tile *t = &s->tiles[s->ntiles++];
         prog_match(s->b, t, (int32_t)i);
-        t->narrow = narrow_operands(s, t);
+        /* the operands that are arrays of bfloat16, as bits, if the loop reads them so */
+        int which = 0;
+        for (int j = 0; j < 3 && t->kind == INST_KERNEL && t->type == PROG_F32; j++) {
+            const node *kid = t->kid[j] >= 0 ? &s->nodes[t->kid[j]] : NULL;
+            if (kid && kid->op == NODE_LOAD && kid->dtype == KV_BFLOAT16 &&
+                !(kid->flags & NODE_COPIED))
+                which |= 1 << j;
+        }
+        t->narrow = s->b->kernels->narrow(t->kernel, which) ? (uint8_t)which : 0;
         for (int j = 0; j < 3; j++)
             if (t->kid[j] >= 0 && !is_narrow(t, j))
                 s->nodes[t->kid[j]].flags |= NODE_NEEDED;
@@ -214,21 +210,6 @@ static void make_stores(selection *s)
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
-/* Registers for constants that stand where a loop wants an array. */
-static void make_fills(selection *s)
-{
-    for (int32_t i = 0; i < s->ntiles; i++) {
-        for (int j = 0; j < 3; j++) {
-            int32_t x = s->tiles[i].kid[j];
-            if (x >= 0 && s->nodes[x].op == NODE_CONST && s->where[x] == -1)
-                s->where[x] = s->nfills++;
-            if (x >= 0)
-                s->last[x] = i;
-        }
-    }
-    s->nregs = s->nfills;
-}
-
 static void release_operands(selection *s, int32_t i)
 {
     const tile *t = &s->tiles[i];
@@ -243,7 +224,17 @@ static void release_operands(selection *s, int32_t i)
 /* A loop may write over its last-used operands; a conversion must not. */
 static void assign_registers(selection *s)
 {
-    make_fills(s);
+    /* registers for constants that stand where a loop wants an array */
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        for (int j = 0; j < 3; j++) {
+            int32_t x = s->tiles[i].kid[j];
+            if (x >= 0 && s->nodes[x].op == NODE_CONST && s->where[x] == -1)
+                s->where[x] = s->nfills++;
+            if (x >= 0)
+                s->last[x] = i;
+        }
+    }
+    s->nregs = s->nfills;
     for (int32_t i = 0; i < s->ntiles; i++) {
         tile *t = &s->tiles[i];
         if (t->kind != INST_CONVERT)
@@ -302,8 +293,10 @@ static uint16_t put_constants(pool_writer *w, int type, const tile_constant *k)
     return at;
 }
 
-static void put_fills(const selection *s, prog *p, inst *out, pool_writer *w)
+static void put_insts(const selection *s, prog *p, inst *out, pool_writer *w)
 {
+    w->npool = KERNEL_CONSTANTS; /* zeros first, for those without constants */
+    memset(w->pool, 0, KERNEL_CONSTANTS * sizeof *w->pool);
     for (int64_t i = 0; i < s->b->nnodes; i++) {
         const node *n = &s->nodes[i];
         if (n->op != NODE_CONST || s->where[i] < 0)
@@ -316,13 +309,6 @@ static void put_fills(const selection *s, prog *p, inst *out, pool_writer *w)
                                   .dst = (int16_t)s->where[i],
                                   .k = put_constants(w, n->type, k)};
     }
-}
-
-static void put_insts(const selection *s, prog *p, inst *out, pool_writer *w)
-{
-    w->npool = KERNEL_CONSTANTS; /* zeros first, for those without constants */
-    memset(w->pool, 0, KERNEL_CONSTANTS * sizeof *w->pool);
-    put_fills(s, p, out, w);
     for (int32_t i = 0; i < s->ntiles; i++) {
         const tile *t = &s->tiles[i];
         inst *in = &out[s->nfills + i];
@@ -358,19 +344,6 @@ static int32_t widest(const selection *s)
             return 8;
     }
     return 4;
-}
-
-static void put_slots(const selection *s, int64_t *slot_bytes)
-{
-    memset(slot_bytes, 0, sizeof *slot_bytes * (size_t)s->nslots);
-    for (int64_t i = 0; i < s->b->nnodes; i++) {
-        const node *n = &s->nodes[i];
-        if (n->op == NODE_LOAD && n->kid[0] < s->nslots)
-            slot_bytes[n->kid[0]] = n->kid[1] == 1 ? 0 : kv_dtype_bytes((kv_dtype)n->dtype);
-    }
-    for (int64_t i = 0; i < s->b->nstores; i++)
-        if (s->b->stores[i].slot < s->nslots)
-            slot_bytes[s->b->stores[i].slot] = kv_dtype_bytes(s->b->stores[i].dtype);
 }
 
 static bool reads_numbers(const selection *s)
@@ -417,7 +390,15 @@ static int put_program(selection *s, prog **out, kv_err *e)
                 .patches = patches,
                 .slot_bytes = slot_bytes};
     put_insts(s, p, insts, &(pool_writer){.pool = pool, .patches = patches});
-    put_slots(s, slot_bytes);
+    memset(slot_bytes, 0, sizeof *slot_bytes * (size_t)s->nslots);
+    for (int64_t i = 0; i < s->b->nnodes; i++) {
+        const node *n = &s->nodes[i];
+        if (n->op == NODE_LOAD && n->kid[0] < s->nslots)
+            slot_bytes[n->kid[0]] = n->kid[1] == 1 ? 0 : kv_dtype_bytes((kv_dtype)n->dtype);
+    }
+    for (int64_t i = 0; i < s->b->nstores; i++)
+        if (s->b->stores[i].slot < s->nslots)
+            slot_bytes[s->b->stores[i].slot] = kv_dtype_bytes(s->b->stores[i].dtype);
     p->whole = prog_whole(p);
     p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !reads_numbers(s);
     *out = p;

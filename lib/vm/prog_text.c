@@ -37,11 +37,6 @@ const char *prog_text_item(kv_dtype dtype)
     return dtypes[dtype].item;
 }
 
-static kv_dtype own_dtype(const inst *in)
-{
-    return in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -169,7 +164,7 @@ static void write_kernel(writer *w, const inst *in)
                                                       [KERNEL_WIDE] = "KV_OF_F64"};
     const kernel_form *form = &kernel_forms[in->kernel];
     const int16_t places[] = {in->a, in->b, in->c};
-    kv_dtype dtype = own_dtype(in);
+    kv_dtype dtype = in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
     int operands[3] = {NONE, NONE, NONE};
     for (int i = 0; i < form->arrays; i++) {
         bool narrow = in->narrow >> i & 1;
@@ -194,33 +189,24 @@ static void write_kernel(writer *w, const inst *in)
     finish(w, in->dst, dtype, made);
 }
 
-static void write_convert(writer *w, const inst *in)
-{
-    kv_dtype to = (kv_dtype)in->to, from = (kv_dtype)in->from;
-    finish(w, in->dst, to, convert(w, to, from, operand(w, in->a, from)));
-}
-
-static void write_narrow(writer *w, const inst *in)
-{
-    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
-    int a = operand(w, in->a, (kv_dtype)in->from);
-    int made = declare(w, (kv_dtype)in->from);
-    buf_printf(w->out, "KV_CONVERT(%s, %s, KV_CONVERT(%s, %s, v%d));\n", from, to, to, from, a);
-    finish(w, in->dst, (kv_dtype)in->from, made);
-}
-
 static void write_inst(writer *w, const inst *in)
 {
+    kv_dtype to = (kv_dtype)in->to, from = (kv_dtype)in->from;
     switch ((inst_kind)in->kind) {
     case INST_KERNEL:
         write_kernel(w, in);
         return;
     case INST_CONVERT:
-        write_convert(w, in);
+        finish(w, in->dst, to, convert(w, to, from, operand(w, in->a, from)));
         return;
-    case INST_NARROW:
-        write_narrow(w, in);
+    case INST_NARROW: {
+        const char *there = dtypes[to].tag, *back = dtypes[from].tag;
+        int a = operand(w, in->a, from), made = declare(w, from);
+        buf_printf(w->out, "KV_CONVERT(%s, %s, KV_CONVERT(%s, %s, v%d));\n", back, there, there,
+                   back, a);
+        finish(w, in->dst, from, made);
         return;
+    }
     }
 }
 

@@ -47,19 +47,16 @@ static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
     buf_release(&text);
 }
 
-/* Rows and columns can only be taken for each other where there are columns at all. */
-static void need_fits(rule_run *r, const prog_value *v)
-{
-    prog_extent extent = plan_extent(r->b, v[0]);
-    for (int i = 1; i < 3; i++)
-        if (v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
-            refuse_extents(r, extent, plan_extent(r->b, v[i]));
-}
-
 prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z)
 {
-    if (r->steps && !r->rc)
-        need_fits(r, (const prog_value[]){x, y, z});
+    if (r->steps && !r->rc) {
+        /* rows and columns can only be taken for each other where there are columns at all */
+        const prog_value v[] = {x, y, z};
+        prog_extent extent = plan_extent(r->b, v[0]);
+        for (int i = 1; i < 3; i++)
+            if (v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
+                refuse_extents(r, extent, plan_extent(r->b, v[i]));
+    }
     return r->rc ? -1 : settled(r, prog_apply(r->b, op, x, y, z));
 }
 
@@ -89,15 +86,6 @@ prog_value rule_number(rule_run *r, const ast *node, prog_type type)
     return x.v;
 }
 
-/* A comparison in which a text or none stands, so no element: its answer is a number. */
-static rule_operand compare_others(rule_run *r, const ast *node, rule_operand x, rule_operand y,
-                                   prog_type type)
-{
-    host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
-    host answer = rule_host_binary(r, node, (ast_op)node->op, left, right);
-    return r->rc ? nothing : rule_from_host(r, node, answer, type);
-}
-
 static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
 {
     rule_operand x = rule_element(r, node->kid[0], type);
@@ -105,8 +93,12 @@ static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
     rule_operand y = rule_element(r, node->kid[1], type);
     r->exponent -= node->op == OP_POW;
     bool compares = node->op >= OP_EQ && node->op <= OP_GE;
-    if (!r->rc && compares && (x.other || y.other))
-        return compare_others(r, node, x, y, type);
+    if (!r->rc && compares && (x.other || y.other)) {
+        /* a text or none stands there, so no element: the answer is a number */
+        host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
+        host answer = rule_host_binary(r, node, (ast_op)node->op, left, right);
+        return r->rc ? nothing : rule_from_host(r, node, answer, type);
+    }
     rule_need_number(r, node->kid[0], x);
     rule_need_number(r, node->kid[1], y);
     if (type == PROG_I64 && node->op == OP_DIV)
@@ -167,15 +159,6 @@ static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
         return (rule_operand){.v = clip_both(r, type, x, b[0])};
     return (rule_operand){.v = rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
                                 bound(r, type, b[1], INFINITY))};
-}
-
-/* f64(e): e in binary64, rounded once to T. */
-static rule_operand element_f64(rule_run *r, const ast *node, prog_type type)
-{
-    if (type == PROG_I64)
-        return refuse_integer(r, node, "`f64`");
-    prog_value x = rule_number(r, node->kid[0], PROG_F64);
-    return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
 }
 
 host rule_length(const rule_run *r, uint8_t axis)
@@ -303,8 +286,12 @@ static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
     case FN_SIZE:
     case FN_LEN: /* known before the arrays are read */
         return rule_from_host(r, node, rule_host(r, node), type);
-    case FN_F64:
-        return element_f64(r, node, type);
+    case FN_F64: { /* in binary64, rounded once to T */
+        if (type == PROG_I64)
+            return refuse_integer(r, node, "`f64`");
+        prog_value x = rule_number(r, node->kid[0], PROG_F64);
+        return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
+    }
     case FN_NORMAL:
         return element_normal(r, node, type);
     default: /* the operations */

@@ -47,18 +47,6 @@ static void add(rule_env *env, const char *text, rule_name_kind kind, bool eleme
                                        .state = -1};
 }
 
-/* A state, which may be declared on several paths. */
-static void add_state(rule_env *env, const ast *node)
-{
-    bool element = node->op != STATE_KEY && node->op != STATE_SHARED;
-    add(env, node->u.text, RULE_NAME_STATE, element);
-    rule_name *n = rule_env_find(env, node->u.text);
-    if (n->kind == RULE_NAME_STATE && n->state < 0) {
-        n->how = node->op;
-        n->state = (int8_t)env->nstates++;
-    }
-}
-
 static int count_assignments(const ast *node)
 {
     int n = node->kind == RULE_SET || node->kind == RULE_STATE;
@@ -74,7 +62,14 @@ static bool collect(rule_env *env, const ast *node, bool late)
 {
     bool news = false;
     if (node->kind == RULE_STATE) {
-        add_state(env, node);
+        /* which may be declared on several paths */
+        bool element = node->op != STATE_KEY && node->op != STATE_SHARED;
+        add(env, node->u.text, RULE_NAME_STATE, element);
+        rule_name *n = rule_env_find(env, node->u.text);
+        if (n->kind == RULE_NAME_STATE && n->state < 0) {
+            n->how = node->op;
+            n->state = (int8_t)env->nstates++;
+        }
     } else if (node->kind == RULE_SET) {
         add(env, node->u.text, RULE_NAME_SET, false);
         rule_name *n = rule_env_find(env, node->u.text);
@@ -156,17 +151,6 @@ prog_extent rule_env_name_extent(const rule_name *n)
                          n->how == STATE_ROW ? PROG_ONE : PROG_COLUMNS};
 }
 
-static prog_extent extent_of_call(const rule_env *env, const ast *node, const element_function *f)
-{
-    prog_extent x = rule_env_extent(env, node->kid[0]);
-    if (f->kind == FN_MATMUL)
-        return (prog_extent){x.rows, rule_env_extent(env, node->kid[1]).columns};
-    if (f->kind == FN_TURNED)
-        return (prog_extent){x.columns, x.rows};
-    return (prog_extent){f->traits & FN_BY_ROW ? x.rows : PROG_ONE,
-                         f->traits & FN_BY_COLUMN ? x.columns : PROG_ONE};
-}
-
 prog_extent rule_env_extent(const rule_env *env, const ast *node)
 {
     prog_extent extent = {PROG_ONE, PROG_ONE};
@@ -177,8 +161,15 @@ prog_extent rule_env_extent(const rule_env *env, const ast *node)
         return (prog_extent){PROG_ROWS, PROG_COLUMNS};
     if (f && f->traits & FN_ASKS)
         return extent;
-    if (f && f->traits & (FN_REDUCES | FN_MATRIX) && (int)node->n >= f->min)
-        return extent_of_call(env, node, f);
+    if (f && f->traits & (FN_REDUCES | FN_MATRIX) && (int)node->n >= f->min) {
+        prog_extent x = rule_env_extent(env, node->kid[0]);
+        if (f->kind == FN_MATMUL)
+            return (prog_extent){x.rows, rule_env_extent(env, node->kid[1]).columns};
+        if (f->kind == FN_TURNED)
+            return (prog_extent){x.columns, x.rows};
+        return (prog_extent){f->traits & FN_BY_ROW ? x.rows : PROG_ONE,
+                             f->traits & FN_BY_COLUMN ? x.columns : PROG_ONE};
+    }
     /* what goes together with a matrix makes it no longer */
     for (uint32_t i = 0; i < node->n && !(extent.rows && extent.columns); i++)
         if (node->kid[i])

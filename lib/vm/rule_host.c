@@ -12,14 +12,6 @@ void rule_refuse(rule_run *r, const ast *node, int rc)
     r->rc = rc;
 }
 
-/* Python's `and` and `or`: one of the two operands. */
-static host evaluate_choice(rule_run *r, const ast *node)
-{
-    host x = rule_host(r, node->kid[0]);
-    rule_case_branch(r, x);
-    return host_truth(x) == (node->op == OP_OR) ? x : rule_host(r, node->kid[1]);
-}
-
 /* The values of all children; NULL after a failure. */
 static host *evaluate_all(rule_run *r, const ast *node)
 {
@@ -132,16 +124,6 @@ static host evaluate_call(rule_run *r, const ast *node)
     return out;
 }
 
-static host evaluate_unary(rule_run *r, const ast *node)
-{
-    host x = rule_host(r, node->kid[0]), out = host_none();
-    int rc = r->rc ? KV_OK : host_unary((ast_op)node->op, x, &out, r->e);
-    if (rc)
-        rule_refuse(r, node, rc);
-    rule_case_note(r, CASE_UNARY, (int)node->op, &x, 1, &out);
-    return out;
-}
-
 host rule_host(rule_run *r, const ast *node)
 {
     if (r->rc)
@@ -153,11 +135,21 @@ host rule_host(rule_run *r, const ast *node)
         return evaluate_pieces(r, node);
     case AST_CALL:
         return evaluate_call(r, node);
-    case AST_UNARY:
-        return evaluate_unary(r, node);
+    case AST_UNARY: {
+        host x = rule_host(r, node->kid[0]), out = host_none();
+        int rc = r->rc ? KV_OK : host_unary((ast_op)node->op, x, &out, r->e);
+        if (rc)
+            rule_refuse(r, node, rc);
+        rule_case_note(r, CASE_UNARY, (int)node->op, &x, 1, &out);
+        return out;
+    }
     case AST_BINARY:
-        if (node->op == OP_AND || node->op == OP_OR)
-            return evaluate_choice(r, node);
+        if (node->op == OP_AND || node->op == OP_OR) {
+            /* as Python's: one of the two operands */
+            host x = rule_host(r, node->kid[0]);
+            rule_case_branch(r, x);
+            return host_truth(x) == (node->op == OP_OR) ? x : rule_host(r, node->kid[1]);
+        }
         return evaluate_binary(r, node);
     default: /* literals; rule_check leaves no other kinds */
         return host_literal(node);
