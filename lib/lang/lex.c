@@ -81,22 +81,6 @@ static uint32_t past_report(const lexer *lx, uint32_t pos)
     return pos + (uint32_t)lex_report(lx->src->text + pos, lx->limit - pos);
 }
 
-/* At the begin of a line: goes past its prompt, or past a report, or in a transcript past any line
- * without a prompt. */
-static void line_margin(lexer *lx)
-{
-    uint32_t past = past_prompt(lx, lx->pos);
-    bool prompt = past > lx->pos;
-    if (prompt)
-        lx->prompted = true;
-    else if (lx->transcript)
-        past = lex_line_end(lx, lx->pos);
-    else if (!lx->in_brackets)
-        past = past_report(lx, lx->pos);
-    lx->cursor = lx->cursor && (prompt || past == lx->pos || past < lx->limit);
-    lx->pos = past;
-}
-
 /* Returns true if the first line that is no comment and no report has a prompt. */
 static bool is_transcript(const lexer *lx)
 {
@@ -152,8 +136,19 @@ int lex_indent(const lexer *lx, uint32_t pos)
 void lex_blanks(lexer *lx)
 {
     while (lx->pos < lx->limit) {
-        if (is_line_start(lx, lx->pos))
-            line_margin(lx);
+        if (is_line_start(lx, lx->pos)) {
+            /* past a prompt, or past a report, or in a transcript past any line without a prompt */
+            uint32_t past = past_prompt(lx, lx->pos);
+            bool prompt = past > lx->pos;
+            if (prompt)
+                lx->prompted = true;
+            else if (lx->transcript)
+                past = lex_line_end(lx, lx->pos);
+            else if (!lx->in_brackets)
+                past = past_report(lx, lx->pos);
+            lx->cursor = lx->cursor && (prompt || past == lx->pos || past < lx->limit);
+            lx->pos = past;
+        }
         char c = at(lx, lx->pos);
         uint32_t skip = c == '\\' ? continuation(lx, lx->pos) : 0;
         if (skip) {
@@ -472,12 +467,6 @@ static token lex_token(const lexer *lx, token t, kv_err *e)
     return lex_sign(lx, t, e);
 }
 
-static bool is_blank_after(const lexer *lx, uint32_t pos)
-{
-    char c = at(lx, pos);
-    return pos >= lx->limit || lex_is_blank(c) || c == '\n' || continuation(lx, pos);
-}
-
 token lex_next(lexer *lx)
 {
     lex_blanks(lx);
@@ -487,7 +476,8 @@ token lex_next(lexer *lx)
               "a token of kind %d at byte %u has no bytes", (int)t.kind, t.pos);
     if (t.kind != TOK_BAD)
         lx->pos = t.end;
-    t.blank_after = is_blank_after(lx, t.end);
+    char c = at(lx, t.end);
+    t.blank_after = t.end >= lx->limit || lex_is_blank(c) || c == '\n' || continuation(lx, t.end);
     return t;
 }
 

@@ -121,22 +121,6 @@ bool parse_begins_assignment(parser *p)
 
 /* ---- Comprehensions ---- */
 
-/* "COUNT gpus" behind the `for` of [E for 4 gpus]. */
-static ast *copies(parser *p, ast *body, uint32_t pos)
-{
-    ast *pair[2] = {body, parse_operand(p)};
-    bool gpus = parse_is_word(p, "gpus");
-    if (!pair[1])
-        return NULL;
-    if (!gpus && !parse_is_word(p, "cpus"))
-        return parse_unexpected(p, "`gpus` or `cpus`");
-    parse_take(p);
-    ast *node = parse_node_of(p, AST_COPIES, pos, pair, 2);
-    if (node)
-        node->op = gpus;
-    return node;
-}
-
 /* for TARGETS in LIST, of which `for` was taken. */
 static ast *for_clause(parser *p, uint32_t pos)
 {
@@ -158,8 +142,20 @@ static ast *comprehension(parser *p, ast *body, uint32_t pos)
 {
     ast_list parts = {0};
     token t = parse_take(p);
-    if (parse_peek(p)->kind == TOK_INT || parse_is_sign(p, SIGN1('$')))
-        return copies(p, body, pos);
+    if (parse_peek(p)->kind == TOK_INT || parse_is_sign(p, SIGN1('$'))) {
+        /* [E for COUNT gpus] */
+        ast *pair[2] = {body, parse_operand(p)};
+        bool gpus = parse_is_word(p, "gpus");
+        if (!pair[1])
+            return NULL;
+        if (!gpus && !parse_is_word(p, "cpus"))
+            return parse_unexpected(p, "`gpus` or `cpus`");
+        parse_take(p);
+        ast *node = parse_node_of(p, AST_COPIES, pos, pair, 2);
+        if (node)
+            node->op = gpus;
+        return node;
+    }
     bool ok = parse_append(p, &parts, body) && parse_append(p, &parts, for_clause(p, t.pos));
     while (ok) {
         t = *parse_peek(p);
@@ -239,32 +235,18 @@ static ast *parens(parser *p)
 
 /* ---- Dicts ---- */
 
-static ast *set(parser *p, const bracket *b)
-{
-    parse_fail(p, b->pos, b->pos + 1, KV_E_UNSUPPORTED, "there are no sets");
-    kv_err_hint(p->e, "a list: [1, 2]; a dict: {'a': 1, 'b': 2}");
-    return NULL;
-}
-
 /* key: value, appended to parts. */
 static bool pair(parser *p, const bracket *b, ast_list *parts)
 {
     if (!parse_append(p, parts, parse_expression(p)))
         return false;
-    if (parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1('}')) || parse_is_word(p, "for"))
-        return set(p, b);
+    if (parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1('}')) || parse_is_word(p, "for")) {
+        parse_fail(p, b->pos, b->pos + 1, KV_E_UNSUPPORTED, "there are no sets");
+        kv_err_hint(p->e, "a list: [1, 2]; a dict: {'a': 1, 'b': 2}");
+        return false;
+    }
     return parse_expect(p, SIGN1(':'), "`:` and the value of a key") &&
            parse_append(p, parts, parse_expression(p));
-}
-
-/* {key: value for …}, whose key and value were read: their pair is the body. */
-static ast *dict_comprehension(parser *p, const ast_list *parts, uint32_t pos)
-{
-    ast *body = parse_node_of(p, AST_TUPLE, parts->items[0]->pos, parts->items, 2);
-    ast *node = body ? comprehension(p, body, pos) : NULL;
-    if (node && node->kind == AST_COMP)
-        node->op = 1;
-    return node;
 }
 
 static ast *dict(parser *p)
@@ -281,7 +263,11 @@ static ast *dict(parser *p)
         if (!pair(p, &b, &parts))
             return NULL;
         if (parts.n == 2 && parse_is_word(p, "for")) {
-            node = dict_comprehension(p, &parts, b.pos);
+            /* {key: value for …}: the pair is the body */
+            ast *body = parse_node_of(p, AST_TUPLE, parts.items[0]->pos, parts.items, 2);
+            node = body ? comprehension(p, body, b.pos) : NULL;
+            if (node && node->kind == AST_COMP)
+                node->op = 1;
             break;
         }
         if (!parse_accept(p, SIGN1(',')))

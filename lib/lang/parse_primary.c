@@ -68,25 +68,6 @@ ast *parse_smallest_integer(parser *p, uint32_t pos)
     return integer(p, pos, INT64_MIN);
 }
 
-/* The number behind the minus of a literal. */
-static ast *negative(parser *p, uint32_t pos)
-{
-    tok_kind kind = parse_peek(p)->kind;
-    ast *node = parse_smallest_integer(p, pos);
-    if (node || p->e->code)
-        return node;
-    if (kind != TOK_INT && kind != TOK_FLOAT && !parse_is_word(p, "inf"))
-        return parse_unexpected(p, "a number");
-    if (!(node = kind == TOK_NAME ? constant(p) : number(p)))
-        return NULL;
-    node->pos = pos;
-    if (node->kind == AST_INT)
-        node->u.integer = -node->u.integer;
-    else
-        node->u.number = -node->u.number;
-    return node;
-}
-
 ast *parse_literal(parser *p)
 {
     token t = *parse_peek(p);
@@ -94,8 +75,22 @@ ast *parse_literal(parser *p)
         return parse_quoted(p);
     if (t.kind == TOK_INT || t.kind == TOK_FLOAT)
         return number(p);
-    if (parse_accept(p, SIGN1('-')))
-        return negative(p, t.pos);
+    if (parse_accept(p, SIGN1('-'))) {
+        tok_kind kind = parse_peek(p)->kind;
+        ast *node = parse_smallest_integer(p, t.pos);
+        if (node || p->e->code)
+            return node;
+        if (kind != TOK_INT && kind != TOK_FLOAT && !parse_is_word(p, "inf"))
+            return parse_unexpected(p, "a number");
+        if (!(node = kind == TOK_NAME ? constant(p) : number(p)))
+            return NULL;
+        node->pos = t.pos;
+        if (node->kind == AST_INT)
+            node->u.integer = -node->u.integer;
+        else
+            node->u.number = -node->u.number;
+        return node;
+    }
     ast *node = t.kind == TOK_NAME ? constant(p) : NULL;
     return node || p->e->code ? node : parse_unexpected(p, "a number, text, true, false or none");
 }

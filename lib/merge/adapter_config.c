@@ -95,29 +95,7 @@ static int take_member(json_scan *s, const char *name, config *c)
     return KV_OK;
 }
 
-static int read_members(json_scan *s, config *c)
-{
-    buf name = {0};
-    int rc = json_scan_open(s, '{');
-    while (json_scan_item(s, '}', &rc))
-        if (!(rc = json_scan_name(s, &name)))
-            rc = take_member(s, buf_text(&name), c);
-    buf_release(&name);
-    return rc ? rc : json_scan_end(s);
-}
-
 /* ---- The file -------------------------------------------------------------------------------- */
-
-/* Where the configuration of the adapter at path would stand. */
-static void put_config_path(buf *out, const char *path)
-{
-    struct stat about;
-    const char *slash = strrchr(path, '/');
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
-        buf_printf(out, path[strlen(path) - 1] == '/' ? "%s%s" : "%s/%s", path, CONFIG_NAME);
-    else
-        buf_printf(out, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, CONFIG_NAME);
-}
 
 static int scale_of(const config *c, const char *path, double *scale, double *rank, kv_err *e)
 {
@@ -154,7 +132,13 @@ static int read_config(const char *path, double *scale, double *rank, kv_err *e)
                    .what = "text",
                    .max_depth = DEPTH_MAX,
                    .e = e};
-    rc = read_members(&s, &c);
+    buf name = {0};
+    rc = json_scan_open(&s, '{');
+    while (json_scan_item(&s, '}', &rc))
+        if (!(rc = json_scan_name(&s, &name)))
+            rc = take_member(&s, buf_text(&name), &c);
+    buf_release(&name);
+    rc = rc ? rc : json_scan_end(&s);
     if (rc == KV_OK)
         rc = scale_of(&c, path, scale, rank, e);
     mem_free(text);
@@ -169,7 +153,13 @@ int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e
     *rank = 0;
     if (strcmp(path, "-") == 0)
         return KV_OK;
-    put_config_path(&config_path, path);
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        buf_printf(&config_path, path[strlen(path) - 1] == '/' ? "%s%s" : "%s/%s", path,
+                   CONFIG_NAME);
+    else
+        buf_printf(&config_path, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, CONFIG_NAME);
     int rc = buf_check(&config_path, e);
     if (rc == KV_OK && (rc = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
         rc = read_config(buf_text(&config_path), scale, rank, e);

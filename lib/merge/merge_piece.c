@@ -225,20 +225,14 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
     return rc;
 }
 
-/* The worker of a thread of the pool. There may be fewer of them than threads. */
-static merge_worker *worker_of(merging *r, int pool_worker)
-{
-    if (r->slot[pool_worker] == 0)
-        r->slot[pool_worker] = atomic_fetch_add(&r->taken, 1) + 1;
-    merge_worker *w = &r->workers[r->slot[pool_worker] - 1];
-    w->pool_worker = pool_worker;
-    return w;
-}
-
 int merge_piece_handle(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
     merging *r = arg;
     const merge_job *j = r->active[p->tensor];
-    merge_worker *w = worker_of(r, worker);
+    /* there may be fewer workers than threads of the pool */
+    if (r->slot[worker] == 0)
+        r->slot[worker] = atomic_fetch_add(&r->taken, 1) + 1;
+    merge_worker *w = &r->workers[r->slot[worker] - 1];
+    w->pool_worker = worker;
     return j->kind == MERGE_JOB_RULE ? rule_piece(r, w, j, p, e) : plain_piece(r, w, j, p, e);
 }

@@ -369,30 +369,6 @@ static int open_out(merging *r, const char *path, const checkpoint_out_options *
     return rc;
 }
 
-static int make_memory(merging *r, kv_err *e)
-{
-    r->jobs = mem_zalloc(MERGE_BATCH_KEYS, sizeof *r->jobs, e);
-    r->active = mem_alloc(MERGE_BATCH_KEYS, sizeof(merge_job *), e);
-    r->repeats = mem_alloc(MERGE_BATCH_KEYS, sizeof *r->repeats, e);
-    r->at = mem_alloc(MERGE_BATCH_KEYS * (int64_t)r->ninputs, sizeof *r->at, e);
-    r->pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r->pieces, e);
-    r->workers = mem_zalloc(pool_workers(), sizeof *r->workers, e);
-    return r->jobs && r->active && r->repeats && r->at && r->pieces && r->workers ? KV_OK
-                                                                                  : KV_E_MEMORY;
-}
-
-static void release(merging *r)
-{
-    merge_plans_free(r->plans);
-    mem_free(r->jobs);
-    mem_free(r->active);
-    mem_free(r->repeats);
-    mem_free(r->at);
-    mem_free(r->pieces);
-    mem_free(r->workers);
-    mem_free_data(r->worker_memory);
-}
-
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
     merging r = {.m = m, .passes = 1};
@@ -400,14 +376,27 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
         r.inputs[r.ninputs++] = m->models[i];
     if (m->base)
         r.inputs[r.ninputs++] = m->base;
-    int rc = make_memory(&r, e);
+    r.jobs = mem_zalloc(MERGE_BATCH_KEYS, sizeof *r.jobs, e);
+    r.active = mem_alloc(MERGE_BATCH_KEYS, sizeof(merge_job *), e);
+    r.repeats = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.repeats, e);
+    r.at = mem_alloc(MERGE_BATCH_KEYS * (int64_t)r.ninputs, sizeof *r.at, e);
+    r.pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.pieces, e);
+    r.workers = mem_zalloc(pool_workers(), sizeof *r.workers, e);
+    int rc = r.jobs && r.active && r.repeats && r.at && r.pieces && r.workers ? KV_OK : KV_E_MEMORY;
     if (!rc)
         rc = merge_plans_new(&r.plans, m, e);
     if (!rc)
         rc = open_out(&r, path, o, e);
     while (!rc && r.next < m->nkeys)
         rc = run_batch(&r, e);
-    release(&r);
+    merge_plans_free(r.plans);
+    mem_free(r.jobs);
+    mem_free(r.active);
+    mem_free(r.repeats);
+    mem_free(r.at);
+    mem_free(r.pieces);
+    mem_free(r.workers);
+    mem_free_data(r.worker_memory);
     if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);

@@ -402,16 +402,6 @@ int merge_select_begin(merge_select *s, kv_err *e)
     return KV_OK;
 }
 
-/* Appends keys; when there are too many, only counts them. */
-static int64_t keep(merge_select *s, const chunk_keys *keys, int64_t n)
-{
-    size_t bytes = s->wide ? 8 : 4;
-    int64_t at = n ? atomic_fetch_add(&s->nkept, n) : 0;
-    if (n && at + n <= s->cap)
-        memcpy((char *)s->kept + at * (int64_t)bytes, keys, (size_t)n * bytes);
-    return at;
-}
-
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n)
 {
     chunk_keys keys;
@@ -435,7 +425,11 @@ void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *
             count_f32(bins, keys.u32, inside, s->low, s->shift);
         return;
     }
-    int64_t at = keep(s, &keys, inside);
+    /* keys beyond the room are only counted */
+    size_t bytes = s->wide ? 8 : 4;
+    int64_t at = inside ? atomic_fetch_add(&s->nkept, inside) : 0;
+    if (inside && at + inside <= s->cap)
+        memcpy((char *)s->kept + at * (int64_t)bytes, &keys, (size_t)inside * bytes);
     if (s->of_chunk)
         s->of_chunk[chunk] =
             (chunk_counts){at, (uint16_t)inside, (uint16_t)r.nlow, (uint16_t)r.nhigh};
