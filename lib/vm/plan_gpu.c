@@ -52,11 +52,6 @@ typedef struct run {
     int64_t nrecent;
 } run;
 
-bool plan_gpu_possible(const plan *p, plan_input input)
-{
-    return plan_text_possible(p, input);
-}
-
 /* ---- Kernels ---- */
 
 static int compile(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int kernel,

@@ -23,9 +23,6 @@ typedef struct plan_gpu_item {
     int64_t nids;       /* and how many there are */
 } plan_gpu_item;
 
-/* Returns true if a plan can run on a GPU. */
-bool plan_gpu_possible(const plan *p, plan_input input);
-
 /* Compiles the kernels of the plan, so that running it cannot fail in this. before: NULL, or one
  * that is prepared for the same device and input. Errors: unsupported, memory. */
 int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input,

@@ -1,13 +1,29 @@
-/* Running plans by steps. */
-#include "vm/plan_grid.h"
-
+/* Plans by steps: rules that reduce in more than one way, by columns or to a largest number, or
+ * that multiply matrices.
+ *
+ * A key is a matrix of its rows. A step computes elements of one extent (program.h) in one pass
+ * over memory, with the reductions of what it computes, or it is one product or turned matrix.
+ * Values that a later step of another extent reads, and results of reductions and products, are the
+ * numbers of the plan, and lie in buffers; everything else is computed again where it is needed.
+ * Steps before it make what a step needs, and only the last ones write the key's arrays.
+ *
+ * Worked example, stored -= input / colmean(input): a step over (rows, columns) that adds up the
+ * columns of input; one over (1, columns) that divides the sums; one over (rows, columns) that
+ * writes.
+ *
+ * Reductions are made in float64 and rounded once. A sum over the elements of a row, or of a chunk
+ * of an array, is of lanes (vm/kernel_fold.h). Rows are cut into parts, whose results are added
+ * from the first to the last; the parts depend on the extent alone, so that the number of threads
+ * changes nothing.
+ */
 #include <string.h>
 
 #include "array/dot.h"
 #include "base/kv_assert.h"
 #include "engine/pool.h"
 #include "vm/kernel_fold.h"
-#include "vm/plan_graph.h"
+#include "vm/plan_maker.h"
+#include "vm/plan_work.h"
 
 /* Elements of a part of a step, and the most parts that it has. */
 enum { PART_ELEMENTS = 1 << 16, MOST_PARTS = 64 };

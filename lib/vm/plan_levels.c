@@ -335,7 +335,12 @@ void plan_levels_find(plan_maker *m)
         int32_t begin = begin_level(m, st->slot), level = m->level[st->value];
         m->store_level[s] = level > begin ? level : begin;
     }
-    plan_graph_live(m->b, m->live);
+    memset(m->live, 0, (size_t)m->n * sizeof *m->live);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        m->live[m->b->stores[s].value] = true;
+    for (int64_t i = m->n - 1; i >= 0; i--) /* what no store needs is dead */
+        for (int j = 0; m->live[i] && j < plan_graph_kids(&m->b->nodes[i]); j++)
+            m->live[m->b->nodes[i].kid[j]] = true;
     m->levels = 1;
     for (int64_t i = 0; i < m->n; i++)
         if (m->live[i] && m->level[i] >= m->levels)

@@ -1,4 +1,4 @@
-/* Plans, first half: from the graph of a rule to passes, or to steps (plan_grid.h), which are
+/* Plans, first half: from the graph of a rule to passes, or to steps (plan_grid.c), which are
  * passes over values of an extent.
  *
  * plan_levels.c decides what each pass computes; this file writes the programs: those over
@@ -10,8 +10,148 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "vm/plan_grid.h"
 #include "vm/plan_maker.h"
+
+/* ---- Extents --------------------------------------------------------------------------------- */
+
+prog_extent plan_extent(const prog_builder *b, prog_value x)
+{
+    return x < 0 ? (prog_extent){PROG_ONE, PROG_ONE} : b->nodes[x].extent;
+}
+
+static bool join_axis(uint8_t *axis, uint8_t other)
+{
+    bool fits = *axis == other || !*axis || !other;
+    *axis = *axis ? *axis : other;
+    return fits;
+}
+
+bool plan_join(prog_extent *extent, prog_extent other)
+{
+    bool rows = join_axis(&extent->rows, other.rows);
+    return join_axis(&extent->columns, other.columns) && rows;
+}
+
+static const char *axis_name(uint8_t axis)
+{
+    static const char *const names[] = {"1", "rows", "columns"};
+    return names[axis];
+}
+
+void plan_extent_text(buf *out, prog_extent extent)
+{
+    buf_printf(out, "(%s, %s)", axis_name(extent.rows), axis_name(extent.columns));
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------- */
+
+prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
+{
+    if (b->failed || x < 0 || plan_graph_same(b->nodes[x].extent, extent))
+        return x;
+    node made = {.op = NODE_SPREAD,
+                 .type = b->nodes[x].type,
+                 .extent = extent,
+                 .kid = {x, -1, -1},
+                 .k.integer = extent.rows | extent.columns << 2};
+    return prog_intern(b, &made);
+}
+
+static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over,
+                         bool present, int64_t order)
+{
+    if (b->failed || x < 0)
+        return -1;
+    node made = {.op = NODE_SUM,
+                 .type = b->nodes[x].type,
+                 .dtype = present,
+                 .extent = b->nodes[x].extent,
+                 .kid = {x, -1, -1},
+                 .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
+    if (over != PLAN_OVER_ROWS)
+        made.extent.columns = PROG_ONE;
+    if (over != PLAN_OVER_COLUMNS)
+        made.extent.rows = PROG_ONE;
+    return prog_intern(b, &made);
+}
+
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present)
+{
+    return reduce(b, x, fold, over, present, 0);
+}
+
+prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order)
+{
+    return reduce(b, x, fold, PLAN_OVER_ALL, false, order);
+}
+
+prog_value plan_sum(prog_builder *b, prog_value x, bool present)
+{
+    return plan_reduce(b, x, PLAN_SUM, PLAN_OVER_ALL, present);
+}
+
+prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y)
+{
+    if (b->failed || x < 0 || y < 0)
+        return -1;
+    node made = {.op = NODE_MATMUL,
+                 .type = b->nodes[x].type,
+                 .extent = {b->nodes[x].extent.rows, b->nodes[y].extent.columns},
+                 .kid = {x, y, -1}};
+    return prog_intern(b, &made);
+}
+
+prog_value plan_turned(prog_builder *b, prog_value x)
+{
+    if (b->failed || x < 0)
+        return -1;
+    const node of = b->nodes[x];
+    if (of.op == NODE_TURNED)
+        return of.kid[0];
+    node made = {.op = NODE_TURNED,
+                 .type = of.type,
+                 .extent = {of.extent.columns, of.extent.rows},
+                 .kid = {x, -1, -1}};
+    return prog_intern(b, &made);
+}
+
+static prog_value load_vector(prog_builder *b, int slot, prog_type type, prog_extent extent)
+{
+    prog_value x = prog_load(b, slot, prog_dtype(type), type);
+    if (x >= 0)
+        b->nodes[x].extent = extent;
+    return x;
+}
+
+prog_value plan_row_state(prog_builder *b, int state, prog_type type)
+{
+    return load_vector(b, PLAN_ROW_STATE + state, type, (prog_extent){PROG_ROWS, PROG_ONE});
+}
+
+prog_value plan_column_state(prog_builder *b, int state, prog_type type)
+{
+    return load_vector(b, PLAN_COLUMN_STATE + state, type, (prog_extent){PROG_ONE, PROG_COLUMNS});
+}
+
+/* An operation of one builder in another one, or the same; made: what its nodes are there. */
+static prog_value apply_node(prog_builder *to, const node *n, const prog_value *made)
+{
+    prog_type type = (prog_type)n->type;
+    prog_value kid[3] = {-1, -1, -1};
+    for (int i = 0; i < plan_graph_kids(n); i++)
+        kid[i] = made[n->kid[i]];
+    if (n->op == NODE_CONST)
+        return prog_const_like(to, n);
+    if (n->op == NODE_SPREAD)
+        return kid[0];
+    if (n->op == NODE_CAST)
+        return prog_cast(to, type, kid[0]);
+    if (n->op == NODE_NARROW)
+        return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
+    return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
+}
+
+/* ---- Elements and numbers -------------------------------------------------------------------- */
 
 static bool is_of_elements(const node *n)
 {
@@ -28,7 +168,7 @@ static prog_value whole_node(prog_builder *b, const node *n, const prog_value *w
 {
     if (n->op == NODE_LOAD)
         return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
-    return plan_graph_apply(b, n, whole);
+    return apply_node(b, n, whole);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -85,7 +225,7 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
                          prog_dtype(type), type);
     if (n->op == NODE_LOAD)
         return prog_load(to, pass_slot(pass, n->kid[0]), (kv_dtype)n->dtype, type);
-    return plan_graph_apply(to, n, m->emitted);
+    return apply_node(to, n, m->emitted);
 }
 
 /* A sum's terms go to a slot behind those of the numbers, unless an array holds them. */
@@ -105,12 +245,13 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->sums_input |= array == PLAN_INPUT;
         m->p->number_type[m->index[i]] = n->type;
-        pass->sum[pass->nsums++] = (plan_total){.number = (int16_t)m->index[i],
-                                                .array = array,
-                                                .squares = array >= 0 && squares,
-                                                .fold = (uint8_t)plan_graph_fold(n),
-                                                .over = (uint8_t)plan_graph_over(n),
-                                                .order = plan_graph_order(n)};
+        pass->sum[pass->nsums++] =
+            (plan_total){.number = (int16_t)m->index[i],
+                         .array = array,
+                         .squares = array >= 0 && squares,
+                         .fold = (uint8_t)(n->k.integer & 7), /* see reduce */
+                         .over = (uint8_t)(n->k.integer >> 3 & 3),
+                         .order = n->k.integer >> 5};
     }
 }
 
@@ -227,7 +368,7 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
         if (given || (m->index[i] >= 0 && m->level[i] < level))
             m->emitted[i] = prog_load(to, m->index[i], prog_dtype(type), type);
         else
-            m->emitted[i] = plan_graph_apply(to, n, m->emitted);
+            m->emitted[i] = apply_node(to, n, m->emitted);
         if (!given && m->index[i] >= 0 && m->level[i] == level) {
             prog_store(to, m->index[i], prog_dtype(type), m->emitted[i]);
             m->p->number_type[m->index[i]] = n->type;

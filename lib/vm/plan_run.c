@@ -11,7 +11,6 @@
 
 #include "cpu/cpu.h"
 #include "engine/pool.h"
-#include "vm/plan_grid.h"
 #include "vm/plan_work.h"
 
 /* ---- Numbers --------------------------------------------------------------------------------- */

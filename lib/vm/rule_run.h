@@ -1,5 +1,5 @@
-/* One run of a rule from inside: what its files share. rule_host.c computes host values,
- * rule_element.c makes elements operations of a program, rule.c goes through the statements. */
+/* One run of a rule from inside: what its files share. rule_element.c computes host
+ * values and makes elements operations of a program, rule.c goes through the statements. */
 #pragma once
 
 #include "vm/element.h"
