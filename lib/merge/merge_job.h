@@ -56,7 +56,7 @@ typedef struct merge_job {
     merge_select **select;     /* by number; NULL: it is no selection */
     bool *selected;            /* by number: its selection is done */
     int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
-    atomic_llong *lost;        /* its elements that overflowed (merge_run.h) */
+    atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
 } merge_job;
 
