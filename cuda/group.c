@@ -1,6 +1,4 @@
 /* Lists of jobs as groups of NCCL, on the streams of the devices. */
-#include "cuda/group.h"
-
 #include <pthread.h>
 #include <string.h>
 

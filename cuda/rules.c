@@ -1,7 +1,5 @@
 /* A rule is found by its text. The name of its file is a hash of all inputs of the compiler, and
  * the file begins with a hash of its other bytes, in 16 digits. */
-#include "cuda/rules.h"
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
