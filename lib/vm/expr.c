@@ -486,26 +486,11 @@ static item visit(walk *w, const ast *node)
  * some hundred blocks. */
 #define PIECE (8 * STOP_EVERY)
 
-/* The program on all elements, in pieces; moves the pointers in data on. */
-static int run_pieces(walk *w, const prog *p, kv_array *result, void **data, void *scratch)
-{
-    int64_t size = kv_array_size(result);
-    int rc = KV_OK;
-    w->arrays[0] = result;
-    for (int64_t i = 0; i < size && (i == 0 || !(rc = stop_check(w->e))); i += PIECE) {
-        int64_t n = size - i < PIECE ? size - i : PIECE;
-        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, n, scratch);
-        for (int k = 0; k <= w->narrays; k++)
-            data[k] = (char *)data[k] + n * kv_dtype_bytes(kv_array_dtype(w->arrays[k]));
-    }
-    return rc;
-}
-
-/* Runs p: result is slot 0, w's arrays are the others, each as large as the result. */
+/* Runs p in pieces: result is slot 0, w's arrays are the others, each as large as the result. */
 static int run(walk *w, const prog *p, kv_array *result)
 {
     _Alignas(MEM_ALIGN) char own[OWN_SCRATCH];
-    int64_t bytes = prog_scratch_bytes(p);
+    int64_t bytes = prog_scratch_bytes(p), size = kv_array_size(result);
     void *scratch = bytes <= OWN_SCRATCH ? own : mem_alloc_data(bytes, w->e);
     void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
@@ -514,8 +499,13 @@ static int run(walk *w, const prog *p, kv_array *result)
         rc = kv_array_read(w->arrays[i], &from, w->e);
         memcpy(&data[i], &from, sizeof from);
     }
-    if (!rc)
-        rc = run_pieces(w, p, result, data, scratch);
+    w->arrays[0] = result;
+    for (int64_t i = 0; !rc && i < size && (i == 0 || !(rc = stop_check(w->e))); i += PIECE) {
+        int64_t n = size - i < PIECE ? size - i : PIECE;
+        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, n, scratch);
+        for (int k = 0; k <= w->narrays; k++)
+            data[k] = (char *)data[k] + n * kv_dtype_bytes(kv_array_dtype(w->arrays[k]));
+    }
     if (scratch != own)
         mem_free(scratch);
     return rc;
@@ -567,13 +557,6 @@ static int compute(walk *w, const item *root, kv_ctx ctx, kv_array **out)
     return rc;
 }
 
-static kv_ctx leftmost_context(const expr_leaf *leaves)
-{
-    while (!leaves->array)
-        leaves++;
-    return kv_array_ctx(leaves->array);
-}
-
 int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nleaves,
               const source *src, kv_err *e)
 {
@@ -587,8 +570,10 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     int rc = w.b ? w.rc : KV_E_MEMORY;
     if (!rc && root.is_host)
         rc = REFUSE(&w, tree, KV_E_VALUE, "the result depends on no array");
+    while (!rc && !leaves->array) /* to the leftmost array, whose context the result gets */
+        leaves++;
     if (!rc)
-        rc = compute(&w, &root, leftmost_context(leaves), out);
+        rc = compute(&w, &root, kv_array_ctx(leaves->array), out);
     prog_builder_free(w.b);
     arena_release(&w.memory);
     return rc;

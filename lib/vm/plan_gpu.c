@@ -215,15 +215,6 @@ static gpu_launch launch_of(const run *r, int64_t item, int pass, int stage)
     return (gpu_launch){.stage = first + stage, .id = r->id};
 }
 
-/* The memory of the array of a slot; a text asks only for the slots of its pass. */
-static void *array_of(const run *r, int64_t item, const plan_pass *pass, int slot)
-{
-    if (plan_slot_kind(slot) == PLAN_TERMS)
-        return terms_of(r, item, pass, plan_slot_index(slot));
-    void *const *array = plan_array_of(r->items[item].arrays, slot);
-    return array ? *array : NULL;
-}
-
 /* The arrays of a kernel, and the numbers behind them. */
 static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass,
                       const plan_kernel *k, kv_err *e)
@@ -232,8 +223,14 @@ static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass,
     void **arrays = arena_alloc(&r->list->memory, (size_t)(n + 1) * sizeof *arrays, e);
     if (!arrays)
         return KV_E_MEMORY;
-    for (int s = 0; s < n; s++)
-        arrays[s] = array_of(r, item, pass, k->slots[s]);
+    for (int s = 0; s < n; s++) {
+        int slot = k->slots[s];
+        void *const *array = plan_array_of(r->items[item].arrays, slot);
+        arrays[s] = plan_slot_kind(slot) == PLAN_TERMS
+                        ? terms_of(r, item, pass, plan_slot_index(slot))
+                    : array ? *array
+                            : NULL;
+    }
     arrays[n] = numbers_of(r, item);
     job->more = arrays;
     job->nmore = n + 1;

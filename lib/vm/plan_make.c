@@ -163,14 +163,6 @@ bool plan_is_number(const prog_builder *b, prog_value x)
     return x >= 0 && !is_of_elements(&b->nodes[x]);
 }
 
-/* One node, whose operands have been made whole. */
-static prog_value whole_node(prog_builder *b, const node *n, const prog_value *whole)
-{
-    if (n->op == NODE_LOAD)
-        return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
-    return apply_node(b, n, whole);
-}
-
 prog_value plan_whole(prog_builder *b, prog_value x)
 {
     if (b->failed || x < 0)
@@ -183,8 +175,12 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     /* all of them, since few are of no use */
     for (prog_value i = 0; i <= x; i++) {
         node n = b->nodes[i]; /* a copy: adding nodes moves them */
-        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && !(n.kid[0] & PLAN_PRESENT));
-        whole[i] = stays ? i : whole_node(b, &n, whole);
+        bool load = n.op == NODE_LOAD;
+        bool stays = !is_of_elements(&n) || (load && !(n.kid[0] & PLAN_PRESENT));
+        whole[i] = stays ? i
+                   : load
+                       ? prog_load(b, n.kid[0] - PLAN_PRESENT, (kv_dtype)n.dtype, (prog_type)n.type)
+                       : apply_node(b, &n, whole);
     }
     x = whole[x];
     mem_free(whole);
@@ -306,25 +302,19 @@ static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool pre
     return rc;
 }
 
-/* Returns true if a lean program would differ from the other one. */
-static bool is_leaner(const plan_maker *m, int32_t level, bool present)
-{
-    bool leaner = false, squares;
-    for (int64_t i = 0; i < m->n; i++) {
-        leaner |= m->needed[i] && m->kept[i] >= 0 && m->kept_level[i] <= level;
-        if (plan_maker_sums(m, i, level, present))
-            leaner |= plan_levels_terms(m, i, level, &squares) >= 0;
-    }
-    return leaner;
-}
-
 /* Makes the lean form of a pass; pass->lean stays NULL if that would be the same. */
 static int make_lean(plan_maker *m, plan_pass *pass, plan_pass *lean, int32_t level)
 {
     int rc = KV_OK;
+    bool leaner = false, squares;
     m->lean = m->direct = true;
     plan_levels_need(m, level, pass->present);
-    if (is_leaner(m, level, pass->present)) {
+    for (int64_t i = 0; i < m->n; i++) {
+        leaner |= m->needed[i] && m->kept[i] >= 0 && m->kept_level[i] <= level;
+        if (plan_maker_sums(m, i, level, pass->present))
+            leaner |= plan_levels_terms(m, i, level, &squares) >= 0;
+    }
+    if (leaner) {
         rc = make_elements(m, lean, level, pass->present);
         pass->lean = lean;
     }

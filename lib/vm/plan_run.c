@@ -36,13 +36,6 @@ static prog_type sum_type(const plan *p, const plan_total *sum)
     return (prog_type)p->number_type[sum->number];
 }
 
-/* A sum and block i of it, which is of the sum's type. */
-static double add_block(double sum, prog_type type, const void *blocks, int64_t i)
-{
-    return type == PROG_F32 ? (float)sum + ((const float *)blocks)[i]
-                            : sum + ((const double *)blocks)[i];
-}
-
 /* Before a pass over n elements. */
 static void begin_sums(shared *s, const plan_pass *pass, int64_t n)
 {
@@ -55,10 +48,12 @@ static void join_sums(shared *s, const plan_pass *pass)
 {
     for (int i = 0; i < pass->nsums; i++) {
         double sum = 0;
+        prog_type type = sum_type(s->p, &pass->sum[i]);
+        const void *blocks = s->blocks + i * s->nblocks;
         for (int64_t c = 0; c < s->nblocks; c++)
-            sum = add_block(sum, sum_type(s->p, &pass->sum[i]), s->blocks + i * s->nblocks, c);
-        prog_number_put(&s->number[pass->sum[i].number], sum_type(s->p, &pass->sum[i]),
-                        (prog_number){sum});
+            sum = type == PROG_F32 ? (float)sum + ((const float *)blocks)[c]
+                                   : sum + ((const double *)blocks)[c];
+        prog_number_put(&s->number[pass->sum[i].number], type, (prog_number){sum});
     }
 }
 
@@ -174,19 +169,12 @@ enum { GATHER_ALONE = 512 };
  * take 1.1 to 1.2 times as long in rows of 1. */
 enum { GATHER = 512 };
 
-/* Returns true if gathered rows can take the place of a slot's, or it does not depend on them: the
- * input and what is printed have the present rows end to end. */
-static bool can_gather(int slot)
-{
-    int kind = plan_slot_kind(slot);
-    return kind == PLAN_NUMBER || (slot & PLAN_PRESENT && kind != PLAN_NORMAL);
-}
-
 /* The array of the key behind a slot that is no output of its own, or NULL. */
 static void **array_of(const plan_arrays *a, int slot)
 {
     return slot < PLAN_NORMAL ? (void **)(uintptr_t)plan_array_of(a, slot) : NULL;
 }
+
 static bool reads(const prog *p, int slot)
 {
     int place = p->nregs + slot;
@@ -227,8 +215,12 @@ static void gather_init(gather *g, const runner *r, const plan_pass *pass)
     g->rows = 0;
     g->arrays = *r->a;
     g->arrays.far = false;
-    for (int s = 0; s < pass->nslots; s++)
-        can &= can_gather(pass->slot[s]);
+    /* gathered rows can take the place of a slot's, or it does not depend on them: the input and
+     * what is printed have the present rows end to end */
+    for (int s = 0; s < pass->nslots; s++) {
+        int kind = plan_slot_kind(pass->slot[s]);
+        can &= kind == PLAN_NUMBER || (pass->slot[s] & PLAN_PRESENT && kind != PLAN_NORMAL);
+    }
     if (!can)
         return;
     list_arrays(g, r, pass, true);
@@ -368,19 +360,6 @@ static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
                       PROG_NEAR);
 }
 
-/* One pass over the array or its present rows. */
-static void run_pass(shared *s, const plan_pass *pass)
-{
-    run_numbers(s, pass, plan_work_worker(s, 0));
-    if (!pass->elements)
-        return;
-    copy_numbers(s, pass);
-    if (pass->present && s->a->rows)
-        sweep_present(s, pass);
-    else
-        sweep_array(s, pass);
-}
-
 int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
     int64_t steps = p->grid ? plan_grid_bytes(p, plan_work_workers(p, size)) : 0;
@@ -401,8 +380,17 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
         plan_rows_run(s);
         return;
     }
-    for (int i = 0; i < p->npasses; i++)
-        run_pass(s, &p->pass[i]);
+    for (int i = 0; i < p->npasses; i++) {
+        const plan_pass *pass = &p->pass[i];
+        run_numbers(s, pass, plan_work_worker(s, 0));
+        if (!pass->elements)
+            continue;
+        copy_numbers(s, pass);
+        if (pass->present && a->rows)
+            sweep_present(s, pass);
+        else
+            sweep_array(s, pass);
+    }
     /* numbers of a whole array that are printed */
     for (int i = 0; i < p->nrows; i++) {
         const plan_row *m = &p->row[i];

@@ -377,14 +377,6 @@ static void write_constants(const writer *w, buf *out)
     prog_text_constants(out, prog_of(w->p, w->program));
 }
 
-static void write_numbers(writer *w, buf *out)
-{
-    buf_add(out, "    {\n");
-    write_constants(w, out);
-    write_statements(w, out);
-    buf_add(out, "    }\n");
-}
-
 /* A block of PLAN_CHUNK terms begins at 0, and so does what blocks are added to. */
 static void write_columns(writer *w, buf *out)
 {
@@ -439,10 +431,14 @@ static void write_rows(writer *w, buf *out, const char *name)
     for (w->program = 0; w->program < 2 * p->npasses; w->program++) {
         if (!prog_of(p, w->program))
             continue;
-        if (is_of_numbers(w->program))
-            write_numbers(w, out);
-        else
+        if (!is_of_numbers(w->program)) {
             write_columns(w, out);
+            continue;
+        }
+        buf_add(out, "    {\n");
+        write_constants(w, out);
+        write_statements(w, out);
+        buf_add(out, "    }\n");
     }
     write_states(out, p, true);
     buf_printf(out, "    }\n    }\n}\nKV_KERNEL(%s)\n", name);

@@ -224,17 +224,6 @@ static void match_div(const node *nodes, tile *t, int32_t x, int32_t y)
     }
 }
 
-/* The root that is node i. */
-static void match_sqrt(const node *nodes, tile *t, int32_t i)
-{
-    root r;
-    root_of(nodes, i, &r);
-    if (r.v == nodes[i].kid[0])
-        return;
-    set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-    set_numbers(t, r.in, r.out, literal(0));
-}
-
 static void match_clip(const node *nodes, tile *t, const node *n)
 {
     if (!is_const(nodes, n->kid[1]) || !is_const(nodes, n->kid[2]))
@@ -299,6 +288,7 @@ static void match_where(const node *nodes, tile *t, const node *n)
 static void match_float(const node *nodes, tile *t, int32_t i)
 {
     const node *n = &nodes[i];
+    root r;
     switch (n->op) {
     case PROG_ADD:
         match_add(nodes, t, n->kid[0], n->kid[1], 1);
@@ -313,7 +303,10 @@ static void match_float(const node *nodes, tile *t, int32_t i)
         match_div(nodes, t, n->kid[0], n->kid[1]);
         return;
     case PROG_SQRT:
-        match_sqrt(nodes, t, i);
+        if (root_of(nodes, i, &r) && r.v != n->kid[0]) {
+            set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
+            set_numbers(t, r.in, r.out, literal(0));
+        }
         return;
     default: /* no fused loop begins with it */
         return;

@@ -335,32 +335,16 @@ static void put_insts(const selection *s, prog *p, inst *out, pool_writer *w)
               "%d instructions have %d words of constants", p->ninsts, p->npool);
 }
 
-/* The widest number that a register holds. */
-static int32_t widest(const selection *s)
-{
-    for (int32_t i = 0; i < s->ntiles; i++) {
-        const tile *t = &s->tiles[i];
-        if (t->type != PROG_F32 && t->type != KERNEL_WIDE)
-            return 8;
-    }
-    return 4;
-}
-
-static bool reads_numbers(const selection *s)
-{
-    for (int64_t i = 0; i < s->b->nnodes; i++)
-        if (s->nodes[i].op == NODE_LOAD && s->nodes[i].kid[1] == 1)
-            return true;
-    return false;
-}
-
 static int put_program(selection *s, prog **out, kv_err *e)
 {
     int64_t ninsts = s->nfills + s->ntiles, npool = KERNEL_CONSTANTS * (ninsts + 1);
     int64_t npatches = s->b->numbers ? npool : 0;
+    int32_t width = 4; /* of the widest number that a register holds */
+    bool numbers = false;
     /* the late stores read and write more arrays */
     for (int32_t i = 0; i < s->ntiles; i++) {
         const tile *t = &s->tiles[i];
+        width = t->type != PROG_F32 && t->type != KERNEL_WIDE ? 8 : width;
         int32_t from = slot_read(s, t, 0), to = t->slot;
         s->nslots = from >= s->nslots ? from + 1 : s->nslots;
         s->nslots = to >= s->nslots ? to + 1 : s->nslots;
@@ -377,7 +361,6 @@ static int put_program(selection *s, prog **out, kv_err *e)
     uint64_t *pool = (uint64_t *)(insts + ninsts);
     int64_t *slot_bytes = (int64_t *)(pool + npool);
     prog_patch *patches = (prog_patch *)(slot_bytes + s->nslots);
-    int32_t width = widest(s);
     *p = (prog){.kernels = s->b->kernels,
                 .ninsts = (int32_t)ninsts,
                 .nregs = s->nregs,
@@ -393,6 +376,7 @@ static int put_program(selection *s, prog **out, kv_err *e)
     memset(slot_bytes, 0, sizeof *slot_bytes * (size_t)s->nslots);
     for (int64_t i = 0; i < s->b->nnodes; i++) {
         const node *n = &s->nodes[i];
+        numbers |= n->op == NODE_LOAD && n->kid[1] == 1;
         if (n->op == NODE_LOAD && n->kid[0] < s->nslots)
             slot_bytes[n->kid[0]] = n->kid[1] == 1 ? 0 : kv_dtype_bytes((kv_dtype)n->dtype);
     }
@@ -400,7 +384,7 @@ static int put_program(selection *s, prog **out, kv_err *e)
         if (s->b->stores[i].slot < s->nslots)
             slot_bytes[s->b->stores[i].slot] = kv_dtype_bytes(s->b->stores[i].dtype);
     p->whole = prog_whole(p);
-    p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !reads_numbers(s);
+    p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !numbers;
     *out = p;
     return KV_OK;
 }

@@ -64,47 +64,37 @@ static long long word_of(const prog *p, const inst *in, int which)
     return (in - p->insts) * KERNEL_CONSTANTS + which;
 }
 
-/* The constants of an instruction, float32 ones as doubles. */
-static void fill_constants(double *words, const uint64_t *pool, const inst *in)
-{
-    const void *k = pool + in->k;
-    bool uses = in->kind == INST_KERNEL;
-    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
-        words[i] = 0;
-        if (uses && in->type == PROG_F32)
-            words[i] = (double)((const float *)k)[i];
-        else if (uses)
-            memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
-    }
-}
-
+/* The constants of each instruction, float32 ones as doubles. */
 void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
 {
-    pool = pool ? pool : p->pool;
-    for (int32_t i = 0; i < p->ninsts; i++)
-        fill_constants(words + (int64_t)i * KERNEL_CONSTANTS, pool, &p->insts[i]);
-}
-
-static void declare_constants(buf *out, const prog *p, const inst *in)
-{
-    const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
-                       : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
-                                              : "double k%lld = KV_K_F64";
-    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
-        const char name[] = {'k', (char)('0' + i), '\0'};
-        if (!mentions(kernel_forms[in->kernel].expression, name))
+    memset(words, 0, (size_t)prog_text_words(p) * sizeof *words);
+    for (const inst *in = p->insts; in < p->insts + p->ninsts; in++, words += KERNEL_CONSTANTS) {
+        const void *k = (pool ? pool : p->pool) + in->k;
+        if (in->kind != INST_KERNEL)
             continue;
-        buf_add(out, "    const ");
-        buf_printf(out, type, word_of(p, in, i));
-        buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
+        for (int i = 0; i < KERNEL_CONSTANTS; i++)
+            if (in->type == PROG_F32)
+                words[i] = (double)((const float *)k)[i];
+            else
+                memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
     }
 }
 
 void prog_text_constants(buf *out, const prog *p)
 {
-    for (int32_t i = 0; i < p->ninsts; i++)
-        if (p->insts[i].kind == INST_KERNEL)
-            declare_constants(out, p, &p->insts[i]);
+    for (const inst *in = p->insts; in < p->insts + p->ninsts; in++) {
+        const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
+                           : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
+                                                  : "double k%lld = KV_K_F64";
+        for (int i = 0; i < KERNEL_CONSTANTS && in->kind == INST_KERNEL; i++) {
+            const char name[] = {'k', (char)('0' + i), '\0'};
+            if (!mentions(kernel_forms[in->kernel].expression, name))
+                continue;
+            buf_add(out, "    const ");
+            buf_printf(out, type, word_of(p, in, i));
+            buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
+        }
+    }
 }
 
 /* ---- Statements ---- */

@@ -47,13 +47,6 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
     buf_release(&text);
 }
 
-/* The extent of an expression, of whose value less may be left: an array times 0 is 0. */
-static prog_extent whole_extent(const rule_run *r, const ast *node, prog_value x)
-{
-    prog_extent left = plan_extent(r->b, x);
-    return left.rows && left.columns ? left : rule_env_extent(&r->env, node);
-}
-
 static void run_set(rule_run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
@@ -67,7 +60,9 @@ static void run_set(rule_run *r, const ast *node)
     } else {
         n->at = rule_number(r, node->kid[0], r->type);
         need_fit(r, node, n, n->at);
-        n->extent = whole_extent(r, node->kid[0], n->at);
+        /* less may be left of the value: an array times 0 is 0 */
+        prog_extent left = plan_extent(r->b, n->at);
+        n->extent = left.rows && left.columns ? left : rule_env_extent(&r->env, node->kid[0]);
     }
 }
 

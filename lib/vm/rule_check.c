@@ -356,16 +356,6 @@ static int check_if(checker *c, const ast *node)
     return rc;
 }
 
-static int check_print(checker *c, const ast *node)
-{
-    for (uint32_t i = 0; i < node->n; i++) {
-        int rc = check_whole(c, node->kid[i]);
-        if (rc)
-            return rc;
-    }
-    return KV_OK;
-}
-
 static int check_state(checker *c, const ast *node)
 {
     int rc = node->n > 0 ? check_whole(c, node->kid[0]) : KV_OK;
@@ -416,7 +406,9 @@ static int check_statement(checker *c, const ast *node)
         return rc;
     case RULE_PRINT:
         rc = check_late(c, node, "`print`");
-        return rc ? rc : check_print(c, node);
+        for (uint32_t i = 0; i < node->n && !rc; i++)
+            rc = check_whole(c, node->kid[i]);
+        return rc;
     default: /* RULE_SKIP */
         c->late_skip = c->late ? node : c->late_skip;
         return KV_OK;

@@ -186,12 +186,6 @@ rule_operand rule_from_host(rule_run *r, const ast *node, host x, prog_type type
     return (rule_operand){.v = prog_cast(r->b, type, rule_case_give(r, x, v))};
 }
 
-/* A result: of an integer key it wraps to the key's dtype at once. */
-static prog_value settled(rule_run *r, prog_value v)
-{
-    return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, v) : v;
-}
-
 static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
 {
     buf text = {0};
@@ -213,7 +207,11 @@ prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_
             if (v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
                 refuse_extents(r, extent, plan_extent(r->b, v[i]));
     }
-    return r->rc ? -1 : settled(r, prog_apply(r->b, op, x, y, z));
+    if (r->rc)
+        return -1;
+    /* a result of an integer key wraps to the key's dtype at once */
+    prog_value made = prog_apply(r->b, op, x, y, z);
+    return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, made) : made;
 }
 
 /* A division or root of integers would have to leave them. */
@@ -275,17 +273,12 @@ static rule_operand element_unary(rule_run *r, const ast *node, prog_type type)
     return (rule_operand){.v = rule_apply(r, op, x.v, -1, -1)};
 }
 
-static prog_value constant(rule_run *r, prog_type type, double x)
-{
-    return prog_const(r->b, type, x);
-}
-
 /* clip(x, c): to -c .. c, but only for c > 0. */
 static prog_value clip_both(rule_run *r, prog_type type, prog_value x, rule_operand c)
 {
     if (c.other)
         return x;
-    prog_value above = rule_apply(r, PROG_GT, c.v, constant(r, type, 0), -1);
+    prog_value above = rule_apply(r, PROG_GT, c.v, prog_const(r->b, type, 0), -1);
     /* -c is not a number of an unsigned dtype, but a bound all the same */
     prog_value low = prog_apply(r->b, PROG_NEG, c.v, -1, -1);
     return rule_apply(r, PROG_WHERE, above, rule_apply(r, PROG_CLIP, x, low, c.v), x);
@@ -297,7 +290,7 @@ static prog_value bound(rule_run *r, prog_type type, rule_operand b, double none
     if (!b.other)
         return b.v;
     if (type != PROG_I64)
-        return constant(r, type, none);
+        return prog_const(r->b, type, none);
     return prog_const_int(r->b, type, none < 0 ? INT64_MIN : INT64_MAX);
 }
 
