@@ -72,13 +72,6 @@ size_t lex_margin(const char *line, size_t n)
  * colon, so that most lines need no closer look.
  */
 
-static size_t past_digits(const char *text, size_t n, size_t i)
-{
-    while (i < n && lex_is_digit(text[i]))
-        i++;
-    return i;
-}
-
 static bool begins(const char *text, size_t n, const char *word)
 {
     size_t length = strlen(word);
@@ -110,7 +103,9 @@ size_t lex_gutter(const char *line, size_t n)
     size_t blanks = 0;
     while (blanks < n && line[blanks] == ' ')
         blanks++;
-    size_t end = past_digits(line, n, blanks);
+    size_t end = blanks;
+    while (end < n && lex_is_digit(line[end]))
+        end++;
     size_t sign = end > blanks ? end + 1 : end;
     if (blanks == 0 || sign >= n || line[sign] != ':')
         return 0;
@@ -140,7 +135,10 @@ static size_t line_length(const char *text, size_t n)
     return newline ? (size_t)(newline - text) : n;
 }
 
-size_t lex_report(const char *text, size_t n)
+/* The bytes of the report of an error that the n bytes of text begin with, without its last
+ * newline, or 0: `FILE:3:8: error[key]: ...`, an excerpt of a source line, a caller, a hint, a
+ * note or a warning, and the indented lines below it. text begins a line. */
+static size_t lex_report(const char *text, size_t n)
 {
     size_t blanks = 0, end = line_length(text, n);
     if (!memchr(text, ':', end))
@@ -485,14 +483,6 @@ static token lex_quoted(const lexer *lx, token t, const lex_quote *q, kv_err *e)
     return t;
 }
 
-/* A text is characters: b"…" would be bytes. */
-static token lex_bytes(const lexer *lx, token t, const lex_quote *q, kv_err *e)
-{
-    t = bad(lx, t.pos, t.pos + q->prefix, e, KV_E_SYNTAX, "there are no texts of bytes");
-    kv_err_hint(e, "leave out the b: \"…\" is UTF-8");
-    return t;
-}
-
 /* Refuses the character of n bytes at pos when word processors and web pages put it in the place of
  * one of the keyboard. As letters of a name such quotes and blanks would go unnoticed. */
 static bool is_lookalike(const lexer *lx, uint32_t pos, uint32_t n, kv_err *e)
@@ -606,8 +596,13 @@ static token lex_token(const lexer *lx, token t, kv_err *e)
         return lex_number(lx, t, e);
     /* at most two letters stand before the quote */
     if ((is_quote(c) || is_quote(next) || is_quote(at(lx, t.pos + 2))) &&
-        lex_quote_at(lx, t.pos, &quote))
-        return quote.bytes ? lex_bytes(lx, t, &quote, e) : lex_quoted(lx, t, &quote, e);
+        lex_quote_at(lx, t.pos, &quote)) {
+        if (!quote.bytes)
+            return lex_quoted(lx, t, &quote, e);
+        t = bad(lx, t.pos, t.pos + quote.prefix, e, KV_E_SYNTAX, "there are no texts of bytes");
+        kv_err_hint(e, "leave out the b: \"…\" is UTF-8");
+        return t;
+    }
     if (lex_is_letter(c))
         return lex_name(lx, t, e);
     if (c == '-' && next == '-' && t.blank_before && lex_is_letter(at(lx, t.pos + 2)))

@@ -130,12 +130,6 @@ static ast *for_clause(parser *p, uint32_t pos)
     return parse_node_of(p, AST_FOR, pos, pair, 2);
 }
 
-static ast *only_clause(parser *p, uint32_t pos)
-{
-    ast *condition = parse_disjunction(p);
-    return condition ? parse_node_of(p, AST_ONLY, pos, &condition, 1) : NULL;
-}
-
 /* `for` clauses behind the body of a comprehension that began at pos. Gives AST_COMP or, of
  * `for 4 gpus`, AST_COPIES. */
 static ast *comprehension(parser *p, ast *body, uint32_t pos)
@@ -161,10 +155,13 @@ static ast *comprehension(parser *p, ast *body, uint32_t pos)
         t = *parse_peek(p);
         if (parse_accept_word(p, "for"))
             ok = parse_append(p, &parts, for_clause(p, t.pos));
-        else if (parse_accept_word(p, "if"))
-            ok = parse_append(p, &parts, only_clause(p, t.pos));
-        else
+        else if (parse_accept_word(p, "if")) {
+            ast *condition = parse_disjunction(p);
+            ok = parse_append(p, &parts,
+                              condition ? parse_node_of(p, AST_ONLY, t.pos, &condition, 1) : NULL);
+        } else {
             return parse_node_of(p, AST_COMP, pos, parts.items, parts.n);
+        }
     }
     return NULL;
 }

@@ -350,21 +350,14 @@ static ast *dollar(parser *p)
     return node;
 }
 
-/* The end of the name of a tensor at pos. */
-static uint32_t tensor_end(const parser *p, uint32_t pos)
-{
-    char c;
-    while ((c = parse_char(p, pos)) && (lex_is_word_char(c) || strchr("./-:", c)))
-        pos++;
-    return pos;
-}
-
 /* The name of a tensor at pos, behind `@path#` from `from` on; in quotes when it has other signs.
  */
 static ast *tensor_name(parser *p, uint32_t from, uint32_t pos)
 {
-    uint32_t end = tensor_end(p, pos);
-    char c = parse_char(p, end);
+    uint32_t end = pos;
+    char c;
+    while ((c = parse_char(p, end)) && (lex_is_word_char(c) || strchr("./-:", c)))
+        end++;
     if (end == pos && (c == '"' || c == '\'')) {
         parse_seek(p, pos);
         ast *quoted = parse_quoted(p);
@@ -550,12 +543,6 @@ static ast *device(parser *p, ast *value)
     return pair[1] ? parse_node_of(p, AST_AT, value->pos, pair, 2) : NULL;
 }
 
-static ast *not_callable(parser *p)
-{
-    const token *t = parse_peek(p);
-    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "only a name can be called");
-}
-
 ast *parse_primary(parser *p)
 {
     ast *node = parse_operand(p);
@@ -567,7 +554,7 @@ ast *parse_primary(parser *p)
         else if (at_device(p))
             node = device(p, node);
         else if (follows(p, '('))
-            return not_callable(p);
+            return parse_fail(p, p->tok.pos, p->tok.end, KV_E_SYNTAX, "only a name can be called");
         else
             break;
     }

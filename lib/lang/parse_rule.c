@@ -338,21 +338,14 @@ static bool head(parser *p, rule_ast *rule)
 
 static const char *const given[3] = {"key", "input", "stored"};
 
-/* The name as rules have it of what a def calls `name`; NULL when it stands for something else. */
-static const char *given_name(const char *const names[3], const char *name)
-{
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0)
-            return given[i];
-    return NULL;
-}
-
 /* Gives the parameters of a def their names of rules. One of these that the def uses for something
  * else would be taken for a parameter. */
 static bool rename_given(parser *p, ast *node, const char *const names[3])
 {
     bool named = node->kind == AST_NAME || node->kind == RULE_SET || node->kind == RULE_STATE;
-    const char *name = named ? given_name(names, node->u.text) : NULL;
+    const char *name = NULL;
+    for (int i = 2; i >= 0 && named; i--)
+        name = strcmp(node->u.text, names[i]) == 0 ? given[i] : name;
     for (int i = 0; i < 3 && named && !name; i++)
         if (strcmp(node->u.text, given[i]) == 0)
             return parse_fail(

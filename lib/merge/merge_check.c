@@ -23,13 +23,12 @@ struct merge_plans {
     shape_plan *shapes;
 };
 
-int merge_plans_new(merge_plans **out, const merge *m, kv_err *e)
+merge_plans *merge_plans_new(const merge *m, kv_err *e)
 {
-    *out = mem_zalloc(1, sizeof **out, e);
-    if (!*out)
-        return KV_E_MEMORY;
-    (*out)->m = m;
-    return KV_OK;
+    merge_plans *p = mem_zalloc(1, sizeof *p, e);
+    if (p)
+        p->m = m;
+    return p;
 }
 
 void merge_plans_free(merge_plans *p)
@@ -58,12 +57,6 @@ static int rule_for(merge_plans *p, int models, merge_rule **out, kv_err *e)
                              m->nparams, e);
     *out = p->rule[models];
     return rc;
-}
-
-int merge_plans_check(merge_plans *p, kv_err *e)
-{
-    merge_rule *r;
-    return rule_for(p, p->m->nmodels, &r, e);
 }
 
 int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, kv_err *e)
@@ -326,12 +319,11 @@ static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
 
 int merge_check(const merge *m, kv_err *e)
 {
-    merge_plans *plans = NULL;
+    merge_rule *r;
     int rc = check_inputs(m, e);
+    merge_plans *plans = rc ? NULL : merge_plans_new(m, e);
     if (!rc)
-        rc = merge_plans_new(&plans, m, e);
-    if (!rc)
-        rc = merge_plans_check(plans, e);
+        rc = plans ? rule_for(plans, m->nmodels, &r, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < m->nkeys && !rc; i++)
         rc = check_key(m, plans, i, e);
     if (!rc && !m->adapters)

@@ -118,14 +118,6 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
     return rc;
 }
 
-/* Random numbers follow from the seed, the text of the key, a stream, and the place of an element.
- * So neither threads nor blocks, shards or other keys change them. */
-static uint64_t draw_hash(const char *key, int64_t stream)
-{
-    uint64_t parts[] = {xxh64(key, strlen(key)), (uint64_t)stream};
-    return xxh64(parts, sizeof parts);
-}
-
 /* The selections of a job, by number. */
 static int make_selections(merging *r, merge_job *j, kv_err *e)
 {
@@ -170,8 +162,13 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
         return KV_E_MEMORY;
     for (size_t i = 0; i < n; i++)
         j->cell[i] = &j->number[i];
-    for (int i = 0; i < p->ndraws; i++)
-        j->draw[i] = draw_hash(j->like->name, p->draw[i].stream);
+    /* Random numbers follow from the seed, the text of the key, a stream, and the place of an
+     * element. So neither threads nor blocks, shards or other keys change them. */
+    for (int i = 0; i < p->ndraws; i++) {
+        uint64_t parts[] = {xxh64(j->like->name, strlen(j->like->name)),
+                            (uint64_t)p->draw[i].stream};
+        j->draw[i] = xxh64(parts, sizeof parts);
+    }
     return make_selections(r, j, e);
 }
 
@@ -710,19 +707,6 @@ static int sample_terms(merging *r, kv_err *e)
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
-/* Samples and begins the selections of passes that have not begun. */
-static int begin_walk(merging *r, kv_err *e)
-{
-    int rc = KV_OK;
-    if (r->nselects == 0)
-        return KV_OK;
-    rc = sample_terms(r, e);
-    for (int64_t i = 0; i < r->nactive && !rc; i++)
-        if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-            rc = begin_selections(r->active[i], e);
-    return rc;
-}
-
 static void tell(void *arg, int64_t done, int64_t all)
 {
     const merging *r = arg;
@@ -788,7 +772,11 @@ static int run_jobs(merging *r, kv_err *e)
             r->active[r->nactive++] = j;
     }
     while (!rc && r->nactive > 0) {
-        rc = begin_walk(r, e);
+        /* samples and begins the selections of passes that have not begun */
+        rc = r->nselects > 0 ? sample_terms(r, e) : KV_OK;
+        for (int64_t i = 0; i < r->nactive && r->nselects > 0 && !rc; i++)
+            if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
+                rc = begin_selections(r->active[i], e);
         if (!rc)
             rc = walk_active(r, e);
         if (!rc)
@@ -872,8 +860,8 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
     r.pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.pieces, e);
     r.workers = mem_zalloc(pool_workers(), sizeof *r.workers, e);
     int rc = r.jobs && r.active && r.repeats && r.at && r.pieces && r.workers ? KV_OK : KV_E_MEMORY;
-    if (!rc)
-        rc = merge_plans_new(&r.plans, m, e);
+    if (!rc && !(r.plans = merge_plans_new(m, e)))
+        rc = KV_E_MEMORY;
     if (!rc)
         rc = open_out(&r, path, o, e);
     while (!rc && r.next < m->nkeys)

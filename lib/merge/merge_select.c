@@ -533,7 +533,7 @@ void merge_select_end(merge_select *s, bool *more)
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
-static double number_of(const merge_select *s)
+double merge_select_number(const merge_select *s)
 {
     if (s->key == most_key(s))
         return NAN;
@@ -549,14 +549,9 @@ static double number_of(const merge_select *s)
     return x;
 }
 
-double merge_select_number(const merge_select *s)
-{
-    return number_of(s);
-}
-
 double merge_select_next(const merge_select *s)
 {
-    double x = number_of(s);
+    double x = merge_select_number(s);
     if (isinf(x) && x > 0)
         return NAN;
     return s->wide ? nextafter(x, INFINITY) : nextafterf((float)x, INFINITY);
@@ -569,7 +564,7 @@ int64_t merge_select_cut(const merge_select *s, int64_t chunk)
 
 int64_t merge_select_cut_in(const merge_select *s, const void *terms, int64_t n)
 {
-    double x = number_of(s);
+    double x = merge_select_number(s);
     int64_t equal = 0;
     for (int64_t i = 0; i < n; i++) {
         double y = s->wide ? ((const double *)terms)[i] : ((const float *)terms)[i];

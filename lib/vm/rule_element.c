@@ -45,7 +45,8 @@ static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
     return out;
 }
 
-host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y)
+/* x op y; none after a failure, whose place is the node. */
+static host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y)
 {
     host out = host_none();
     int rc = r->rc ? KV_OK : host_binary(op, x, y, &out, &r->memory, r->e);
