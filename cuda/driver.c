@@ -3,7 +3,6 @@
 #include "cuda/driver.h"
 
 #include <cuda.h>
-#include <dlfcn.h>
 #include <nvrtc.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -100,23 +100,17 @@ static void drop_all(device *d)
         all.d->free(block);
 }
 
-static int new_block(device *d, int64_t size, void **out)
-{
-    int rc = all.d->alloc(out, size);
-    if (rc && d->cache.kept > 0) {
-        drop_all(d);
-        rc = all.d->alloc(out, size);
-    }
-    return rc;
-}
-
 static int take_block(device *d, int64_t bytes, void **out, kv_err *e)
 {
     int64_t size = cache_round(bytes);
     *out = cache_take(&d->cache, size);
     if (*out)
         return KV_OK;
-    int code = new_block(d, size, out);
+    int code = all.d->alloc(out, size);
+    if (code && d->cache.kept > 0) {
+        drop_all(d);
+        code = all.d->alloc(out, size);
+    }
     if (code)
         return kv_err_set(e, KV_E_MEMORY, "gpu(%d) has no %lld bytes of memory: %s", d->id,
                           (long long)bytes, all.d->text(code));
@@ -564,11 +558,6 @@ static const void *put(layout *l, const void *list, int64_t words)
     return (const void *)((intptr_t)to + l->distance);
 }
 
-static int64_t tiles_of(const gpu_job *job, int64_t tile)
-{
-    return job->n / tile + (job->n % tile != 0);
-}
-
 /* Fills in the table, and how many jobs and tiles it has. */
 static void fill_table(layout *l, job_list *list, const gpu_job *jobs, int64_t n)
 {
@@ -595,7 +584,7 @@ static void fill_table(layout *l, job_list *list, const gpu_job *jobs, int64_t n
         if (j->nnumbers > 0)
             to->numbers = same_numbers(before, j) ? to[-1].numbers
                                                   : put(l, j->numbers, j->nnumbers);
-        list->ntiles += tiles_of(j, list->tile);
+        list->ntiles += j->n / list->tile + (j->n % list->tile != 0);
         list->nitems++;
         before = j;
         to++;

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "cuda/gpu_device.h"
-#include "cuda/group.h"
-#include "cuda/images.h"
-#include "cuda/rules.h"
+
+/* The compiled kernels, which the build puts into the plugin (images.c): code for sm_80 and sm_90,
+ * and PTX for later devices. */
+extern const unsigned char image_sum[], image_convert[], image_quantise[];
 
 /* Which kernel does which work, and in tiles of how many elements. */
 static const struct {

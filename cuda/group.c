@@ -1,6 +1,4 @@
 /* Lists of jobs as groups of NCCL, on the streams of the devices. */
-#include "cuda/group.h"
-
 #include <pthread.h>
 #include <string.h>
 
@@ -43,16 +41,6 @@ static int connect(const nccl *f, clique *c, kv_err *e)
     return rc ? fail(f, rc, "connect the GPUs", e) : KV_OK;
 }
 
-/* Stops the communicators of a group that failed. NCCL may have started work on some devices, which
- * would wait for the others for ever, and a thread that waits for it would hang; after most errors
- * the communicators are of no use in any case. (NCCL documentation, ncclCommAbort) */
-static void disconnect(const nccl *f, clique *c)
-{
-    for (int i = 0; i < c->n; i++)
-        f->stop(c->comms[i]);
-    c->connected = false;
-}
-
 static clique *new_clique(const int *set, int n, kv_err *e)
 {
     clique *c = mem_zalloc(1, sizeof *c, e);
@@ -87,21 +75,16 @@ typedef struct group {
     bool copies; /* or they are sums */
 } group;
 
-static nccl_dtype dtype_of(kv_dtype dtype)
+/* One job's work of one device. */
+static int give_one(const group *g, const gpu_group_job *job, int i, driver_stream *stream)
 {
     static const nccl_dtype numbers[KV_DTYPE_END] = {
         [KV_FLOAT32] = NCCL_FLOAT32, [KV_FLOAT64] = NCCL_FLOAT64,   [KV_FLOAT16] = NCCL_FLOAT16,
         [KV_UINT8] = NCCL_UINT8,     [KV_INT32] = NCCL_INT32,       [KV_INT8] = NCCL_INT8,
         [KV_INT64] = NCCL_INT64,     [KV_BFLOAT16] = NCCL_BFLOAT16, [KV_BOOL] = NCCL_UINT8,
     };
-    return numbers[dtype];
-}
-
-/* One job's work of one device. */
-static int give_one(const group *g, const gpu_group_job *job, int i, driver_stream *stream)
-{
     nccl_comm *comm = g->clique->comms[i];
-    nccl_dtype dtype = dtype_of(job->dtype);
+    nccl_dtype dtype = numbers[job->dtype];
     void *place = job->places[i];
     if (g->copies)
         return g->f->broadcast(place, place, (size_t)job->n, dtype, job->root, comm, stream);
@@ -122,8 +105,14 @@ static int give(void *arg, driver_stream *const *streams, kv_err *e)
             code = give_one(g, &g->jobs[k], i, streams[i]);
     int ended = g->f->end(); /* also after a failure: else all later work would belong to it */
     code = code ? code : ended;
-    if (code)
-        disconnect(g->f, g->clique);
+    if (code) {
+        /* NCCL may have started work on some devices, which would wait for the others for ever, and
+         * a thread that waits for it would hang; after most errors the communicators are of no use
+         * in any case. (NCCL documentation, ncclCommAbort) */
+        for (int i = 0; i < g->clique->n; i++)
+            g->f->stop(g->clique->comms[i]);
+        g->clique->connected = false;
+    }
     return code ? fail(g->f, code, g->copies ? "copy between GPUs" : "sum on several GPUs", e)
                 : KV_OK;
 }

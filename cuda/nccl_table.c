@@ -24,19 +24,14 @@ static struct {
     nccl table;
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Packages and wheels install it under its major version. */
-static void *open_library(void)
+static int fill_table(nccl *t, kv_err *e)
 {
+    /* packages and wheels install it under its major version */
     static const char *const names[] = {"libnccl.so.2", "libnccl.so",
                                         "/usr/local/cuda/lib64/libnccl.so.2",
                                         "/usr/local/cuda/lib/libnccl.so.2"};
-    return library_open(names, sizeof names / sizeof *names);
-}
-
-static int fill_table(nccl *t, kv_err *e)
-{
     int version = 0;
-    void *from = open_library();
+    void *from = library_open(names, sizeof names / sizeof *names);
     if (!from) {
         kv_err_set(e, KV_E_UNSUPPORTED, "NCCL (libnccl.so.2) cannot be loaded");
         return kv_err_hint(e, "NVIDIA's packages have it as libnccl2"), KV_E_UNSUPPORTED;

@@ -1,7 +1,5 @@
 /* A rule is found by its text. The name of its file is a hash of all inputs of the compiler, and
  * the file begins with a hash of its other bytes, in 16 digits. */
-#include "cuda/rules.h"
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -61,13 +59,6 @@ static int open_folder(void)
     }
     buf_release(&path);
     return fd;
-}
-
-/* The file of a source for a device, through the handle of the folder that was checked. */
-static void file_path(buf *path, int folder, const char *source, size_t n, const gpu_facts *f)
-{
-    buf_printf(path, "/proc/self/fd/%d/rule-%016" PRIx64 "-sm%d%d-%d.bin", folder, xxh64(source, n),
-               f->major, f->minor, device_driver()->compiler());
 }
 
 /* The image that a file holds, or NULL. */
@@ -130,8 +121,10 @@ static int make_kernel(gpu_rule *r, kv_err *e)
     buf_printf(&source, "// %s\n" PRELUDE "%s", options, PRELUDE_TEXTS, r->text);
     if (!rc)
         rc = buf_check(&source, e);
-    if (!rc && folder >= 0)
-        file_path(&path, folder, buf_text(&source), source.len, &f);
+    if (!rc && folder >= 0) /* through the handle of the folder that was checked */
+        buf_printf(&path, "/proc/self/fd/%d/rule-%016" PRIx64 "-sm%d%d-%d.bin", folder,
+                   xxh64(buf_text(&source), source.len), f.major, f.minor,
+                   device_driver()->compiler());
     void *image = !rc && path.len > 0 ? read_image(buf_text(&path), &bytes) : NULL;
     bool found =
         image && device_load(r->id, &r->kernel, image, bytes, GPU_RULE_KERNEL, &why) == KV_OK;

@@ -185,13 +185,13 @@ $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(prelude_obj)
 $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
-$(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
+$(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o
 $(BUILD)/tests/device/driver.o: ALL_CFLAGS += $(cuda_include)
-$(BUILD)/gpu_driver: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o $(BUILD)/cuda/gpu_device.o $(BUILD)/cuda/cache.o
+$(BUILD)/gpu_driver: $(BUILD)/cuda/driver.o $(BUILD)/cuda/gpu_device.o $(BUILD)/cuda/cache.o
 $(STUBS): tests/device/cuda_stub.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -w -std=gnu17 $(cuda_include) $(if $(findstring nvrtc,$@),-DNVRTC_MAJOR=$(subst .,,$(suffix $@))) -shared -fPIC -o $@ $<
-$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o $(BUILD)/cuda/library.o
+$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o
 
 gpu-dry: all $(BUILD)/device/kvstore_cuda.so ## registers, occupancy and accesses of all kernels of GPUs, from the compilers
 	@BUILD=$(BUILD) tests/device/dry

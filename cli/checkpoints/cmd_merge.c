@@ -12,7 +12,7 @@
 #include "checkpoints/outputs.h"
 #include "eval/eval.h"
 #include "eval/rule_variables.h"
-#include "merge/adapter_config.h"
+#include "merge/merge_adapter.h"
 #include "merge/merge.h"
 #include "session/session.h"
 #include "session/unit.h"

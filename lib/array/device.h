@@ -141,7 +141,7 @@ typedef struct gpu_ops {
 
     int (*run)(int id, gpu_work work, const gpu_job *jobs, int64_t n, kv_err *e);
 
-    /* Compiles the text of a rule (vm/plan_text.h), or finds it; it stays for ever. Then runs it on
+    /* Compiles the text of a rule (vm/plan_gpu.h), or finds it; it stays for ever. Then runs it on
      * each job, whose `more` are its arrays by slot. Error: unsupported (it does not compile). */
     int (*compile)(int id, const char *text, const gpu_rule **out, kv_err *e);
     int (*apply)(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t n, kv_err *e);

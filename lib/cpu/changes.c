@@ -103,13 +103,6 @@ static int64_t put_gaps(uint8_t *to, const uint16_t *at, int64_t count, int64_t 
     return n < most ? n : most;
 }
 
-static void put_bits(uint8_t *to, const uint16_t *at, int64_t count, int64_t n)
-{
-    memset(to, 0, (size_t)((n + 7) / 8));
-    for (int64_t i = 0; i < count; i++)
-        to[at[i] / 8] |= (uint8_t)(1u << at[i] % 8);
-}
-
 /* to[i] = from[at[i]] */
 static void gather(void *to, const void *from, const uint16_t *at, int64_t count, int size)
 {
@@ -149,8 +142,11 @@ int64_t changes_encode(void *to, const uint8_t *marks, uint8_t above, const void
         memcpy(out + head, elements, (size_t)(n * size));
         return head + n * size;
     }
-    if (form == FORM_BITS)
-        put_bits(places, at, count, n);
+    if (form == FORM_BITS) {
+        memset(places, 0, (size_t)((n + 7) / 8));
+        for (int64_t i = 0; i < count; i++)
+            places[at[i] / 8] |= (uint8_t)(1u << at[i] % 8);
+    }
     put_head(out, count, form);
     memcpy(out + head, places, (size_t)bytes);
     gather(out + head + bytes, elements, at, count, size);

@@ -97,36 +97,12 @@ typedef struct block {
     _Alignas(LINE) char room[BLOCK * 8]; /* its elements, of a large result */
 } block;
 
-/* The block that begins at row `first` and ends before row `end`. */
-static void begin_block(block *b, const job *j, int64_t first, int64_t end)
-{
-    const int64_t *ids = j->ids + first;
-    int64_t n = end - first, most = BLOCK / j->row;
-    most = most < 1 ? 1 : most < BLOCK_ROWS ? most : BLOCK_ROWS;
-    n = n < most ? n : most;
-    if (ids[n - 1] - ids[0] >= SPAN)
-        n = row_ids_find(ids, 0, n, ids[0] + SPAN);
-    b->first = first;
-    b->n = n;
-    b->from = ids[0];
-    b->to = ids[n - 1];
-    b->listed = false;
-}
-
 static void list_places(block *b, const job *j)
 {
     const int64_t *ids = j->ids + b->first;
     for (int64_t k = 0; k < b->n && !b->listed; k++)
         b->place[ids[k] - b->from] = (uint16_t)k;
     b->listed = true;
-}
-
-/* Returns true if source i holds all rows of the block. */
-static bool holds_all(const block *b, const job *j, int64_t i)
-{
-    const sparse_rows *s = &j->src[i];
-    return s->n - b->cursors[i] >= b->n &&
-           memcmp(s->ids + b->cursors[i], j->ids + b->first, (size_t)b->n * sizeof *s->ids) == 0;
 }
 
 /* The rows of source i from its cursor on that belong to the block: their places in b->at. Returns
@@ -150,7 +126,9 @@ static void sum_block(block *b, const job *j)
     memset(to, 0, (size_t)(b->n * j->bytes));
     for (int64_t i = 0; i < j->nsrc; i++) {
         const char *src = (const char *)j->src[i].data + b->cursors[i] * j->bytes;
-        bool all = holds_all(b, j, i);
+        const sparse_rows *s = &j->src[i];
+        bool all = s->n - b->cursors[i] >= b->n && memcmp(s->ids + b->cursors[i], j->ids + b->first,
+                                                          (size_t)b->n * sizeof *s->ids) == 0;
         int64_t n = all ? b->n : match(b, j, i);
         adds[j->dtype](to, all ? begin : b->at, src, all ? 1 : n, all ? n * j->row : j->row);
         b->cursors[i] += n;
@@ -195,7 +173,17 @@ static void run_part(void *arg, int64_t part, int worker)
     for (int64_t i = 0; i < j->nsrc; i++)
         b.cursors[i] = row_ids_find(j->src[i].ids, 0, j->src[i].n, j->ids[k]);
     for (; k < end; k += b.n) {
-        begin_block(&b, j, k, end);
+        const int64_t *ids = j->ids + k;
+        int64_t n = end - k, most = BLOCK / j->row;
+        most = most < 1 ? 1 : most < BLOCK_ROWS ? most : BLOCK_ROWS;
+        n = n < most ? n : most;
+        if (ids[n - 1] - ids[0] >= SPAN)
+            n = row_ids_find(ids, 0, n, ids[0] + SPAN);
+        b.first = k;
+        b.n = n;
+        b.from = ids[0];
+        b.to = ids[n - 1];
+        b.listed = false;
         if (half)
             sum_half_block(&b, j);
         else

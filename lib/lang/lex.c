@@ -10,6 +10,152 @@
 /* Bytes of a wrong word that a message shows. */
 #define SHOWN_MAX 60
 
+/* ---- Prompts, in a text that was pasted: see lex.h ------------------------------------------- */
+
+size_t lex_prompt(const char *text, size_t n, bool more)
+{
+    const char *end = text + n, *at = text + 2;
+    if (n < 3 || memcmp(text, more ? ".." : "kv", 2) != 0)
+        return 0;
+    if (!more && *at == '[')
+        for (at++; at < end && at[-1] != ']' && *at != '\n'; at++)
+            ;
+    if (!more && at < end && *at == ':')
+        while (at < end && !strchr("*> \n", *at))
+            at++;
+    if (!more && at < end && *at == '*')
+        at++;
+    if (at == end || *at != '>')
+        return 0;
+    at++;
+    if (at == end || *at == '\n' || *at == '\r')
+        return (size_t)(at - text);
+    return *at == ' ' ? (size_t)(at + 1 - text) : 0;
+}
+
+size_t lex_python_prompt(const char *text, size_t n, bool more)
+{
+    if (n < 3 || memcmp(text, more ? "..." : ">>>", 3) != 0)
+        return 0;
+    if (n == 3 || text[3] == '\n' || text[3] == '\r')
+        return 3;
+    return text[3] == ' ' ? 4 : 0;
+}
+
+/* The bytes of a prompt of an entry, or with more of one that goes on, and of the blanks before it,
+ * or 0. */
+static size_t any_prompt(const char *line, size_t n, bool more)
+{
+    size_t blanks = 0, found;
+    while (blanks < n && lex_is_blank(line[blanks]))
+        blanks++;
+    if (!(found = lex_prompt(line + blanks, n - blanks, more)))
+        found = lex_python_prompt(line + blanks, n - blanks, more);
+    return found ? blanks + found : 0;
+}
+
+bool lex_begins_entry(const char *line, size_t n)
+{
+    return any_prompt(line, n, false) > 0;
+}
+
+size_t lex_margin(const char *line, size_t n)
+{
+    size_t found = any_prompt(line, n, false);
+    return found ? found : any_prompt(line, n, true);
+}
+
+/* ---- Reports ----
+ *
+ * No statement begins like a line of a report: a colon with nothing but a number before it is no
+ * expression, and a place has no blank and no quote before its `: error[`. A line of any kind has a
+ * colon, so that most lines need no closer look.
+ */
+
+static bool begins(const char *text, size_t n, const char *word)
+{
+    size_t length = strlen(word);
+    return n >= length && memcmp(text, word, length) == 0;
+}
+
+/* `FILE:3:8: error[key]: ` or `kvctl: error[key]: ` */
+static bool is_first_line(const char *text, size_t n)
+{
+    static const char mark[] = ": error[";
+    size_t word = 0, numbers = 0, i;
+    while (word < n && !lex_is_blank(text[word]) && !strchr("\n\"'", text[word]))
+        word++;
+    if (word < 2 || !begins(text + word - 1, n - word + 1, mark))
+        return false;
+    for (i = word - 1; i > 0 && numbers < 2; numbers++) {
+        size_t digits = i;
+        while (digits > 0 && lex_is_digit(text[digits - 1]))
+            digits--;
+        if (digits < 2 || digits == i || text[digits - 1] != ':')
+            break;
+        i = digits - 1;
+    }
+    return numbers == 2 || (numbers == 0 && i == 5 && begins(text, n, "kvctl"));
+}
+
+size_t lex_gutter(const char *line, size_t n)
+{
+    size_t blanks = 0;
+    while (blanks < n && line[blanks] == ' ')
+        blanks++;
+    size_t end = blanks;
+    while (end < n && lex_is_digit(line[end]))
+        end++;
+    size_t sign = end > blanks ? end + 1 : end;
+    if (blanks == 0 || sign >= n || line[sign] != ':')
+        return 0;
+    if (end > blanks ? line[end] != ' ' : blanks < 6)
+        return 0;
+    return sign + 1 == n || strchr(" \r\n", line[sign + 1]) ? sign : 0;
+}
+
+/* `  in FILE:12`, a caller below an error, or `  in FILE:12, key 3`, a push whose rule failed */
+static bool is_frame(const char *line, size_t n)
+{
+    static const char mark[] = ", key ";
+    const char *key = memmem(line, n, mark, sizeof mark - 1);
+    size_t i;
+    if (key)
+        n = (size_t)(key - line);
+    while (n > 0 && strchr("\r ", line[n - 1]))
+        n--;
+    for (i = n; i > 0 && lex_is_digit(line[i - 1]);)
+        i--;
+    return begins(line, n, "  in ") && i < n && line[i - 1] == ':';
+}
+
+static size_t line_length(const char *text, size_t n)
+{
+    const char *newline = memchr(text, '\n', n);
+    return newline ? (size_t)(newline - text) : n;
+}
+
+/* The bytes of the report of an error that the n bytes of text begin with, without its last
+ * newline, or 0: `FILE:3:8: error[key]: ...`, an excerpt of a source line, a caller, a hint, a
+ * note or a warning, and the indented lines below it. text begins a line. */
+static size_t lex_report(const char *text, size_t n)
+{
+    size_t blanks = 0, end = line_length(text, n);
+    if (!memchr(text, ':', end))
+        return 0;
+    while (blanks < end && text[blanks] == ' ')
+        blanks++;
+    if (!lex_gutter(text, end) && !is_frame(text, end) && !begins(text, end, " hint: ") &&
+        !begins(text, end, "note: ") && !begins(text, end, "warning: ") &&
+        !is_first_line(text + blanks, end - blanks))
+        return 0;
+    while (end + 1 < n && text[end + 1] == ' ' && !lex_margin(text + end + 1, n - end - 1))
+        end += 1 + line_length(text + end + 1, n - end - 1);
+    return end;
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
 static char at(const lexer *lx, uint32_t pos)
 {
     return pos < lx->limit ? lx->src->text[pos] : '\0';
@@ -81,22 +227,6 @@ static uint32_t past_report(const lexer *lx, uint32_t pos)
     return pos + (uint32_t)lex_report(lx->src->text + pos, lx->limit - pos);
 }
 
-/* At the begin of a line: goes past its prompt, or past a report, or in a transcript past any line
- * without a prompt. */
-static void line_margin(lexer *lx)
-{
-    uint32_t past = past_prompt(lx, lx->pos);
-    bool prompt = past > lx->pos;
-    if (prompt)
-        lx->prompted = true;
-    else if (lx->transcript)
-        past = lex_line_end(lx, lx->pos);
-    else if (!lx->in_brackets)
-        past = past_report(lx, lx->pos);
-    lx->cursor = lx->cursor && (prompt || past == lx->pos || past < lx->limit);
-    lx->pos = past;
-}
-
 /* Returns true if the first line that is no comment and no report has a prompt. */
 static bool is_transcript(const lexer *lx)
 {
@@ -152,8 +282,19 @@ int lex_indent(const lexer *lx, uint32_t pos)
 void lex_blanks(lexer *lx)
 {
     while (lx->pos < lx->limit) {
-        if (is_line_start(lx, lx->pos))
-            line_margin(lx);
+        if (is_line_start(lx, lx->pos)) {
+            /* past a prompt, or past a report, or in a transcript past any line without a prompt */
+            uint32_t past = past_prompt(lx, lx->pos);
+            bool prompt = past > lx->pos;
+            if (prompt)
+                lx->prompted = true;
+            else if (lx->transcript)
+                past = lex_line_end(lx, lx->pos);
+            else if (!lx->in_brackets)
+                past = past_report(lx, lx->pos);
+            lx->cursor = lx->cursor && (prompt || past == lx->pos || past < lx->limit);
+            lx->pos = past;
+        }
         char c = at(lx, lx->pos);
         uint32_t skip = c == '\\' ? continuation(lx, lx->pos) : 0;
         if (skip) {
@@ -345,14 +486,6 @@ static token lex_quoted(const lexer *lx, token t, const lex_quote *q, kv_err *e)
     return t;
 }
 
-/* A text is characters: b"…" would be bytes. */
-static token lex_bytes(const lexer *lx, token t, const lex_quote *q, kv_err *e)
-{
-    t = bad(lx, t.pos, t.pos + q->prefix, e, KV_E_SYNTAX, "there are no texts of bytes");
-    kv_err_hint(e, "leave out the b: \"…\" is UTF-8");
-    return t;
-}
-
 /* Refuses the character of n bytes at pos when word processors and web pages put it in the place of
  * one of the keyboard. As letters of a name such quotes and blanks would go unnoticed. */
 static bool is_lookalike(const lexer *lx, uint32_t pos, uint32_t n, kv_err *e)
@@ -466,19 +599,18 @@ static token lex_token(const lexer *lx, token t, kv_err *e)
         return lex_number(lx, t, e);
     /* at most two letters stand before the quote */
     if ((is_quote(c) || is_quote(next) || is_quote(at(lx, t.pos + 2))) &&
-        lex_quote_at(lx, t.pos, &quote))
-        return quote.bytes ? lex_bytes(lx, t, &quote, e) : lex_quoted(lx, t, &quote, e);
+        lex_quote_at(lx, t.pos, &quote)) {
+        if (!quote.bytes)
+            return lex_quoted(lx, t, &quote, e);
+        t = bad(lx, t.pos, t.pos + quote.prefix, e, KV_E_SYNTAX, "there are no texts of bytes");
+        kv_err_hint(e, "leave out the b: \"…\" is UTF-8");
+        return t;
+    }
     if (lex_is_letter(c))
         return lex_name(lx, t, e);
     if (c == '-' && next == '-' && t.blank_before && lex_is_letter(at(lx, t.pos + 2)))
         return lex_option(lx, t);
     return lex_sign(lx, t, e);
-}
-
-static bool is_blank_after(const lexer *lx, uint32_t pos)
-{
-    char c = at(lx, pos);
-    return pos >= lx->limit || lex_is_blank(c) || c == '\n' || continuation(lx, pos);
 }
 
 token lex_next(lexer *lx)
@@ -490,7 +622,8 @@ token lex_next(lexer *lx)
               "a token of kind %d at byte %u has no bytes", (int)t.kind, t.pos);
     if (t.kind != TOK_BAD)
         lx->pos = t.end;
-    t.blank_after = is_blank_after(lx, t.end);
+    char c = at(lx, t.end);
+    t.blank_after = t.end >= lx->limit || lex_is_blank(c) || c == '\n' || continuation(lx, t.end);
     return t;
 }
 

@@ -99,11 +99,6 @@ size_t lex_margin(const char *line, size_t n);
  * continuation. */
 bool lex_begins_entry(const char *line, size_t n);
 
-/* The bytes of the report of an error that the n bytes of text begin with, without its last
- * newline, or 0: `FILE:3:8: error[key]: ...`, an excerpt of a source line, a caller, a hint, a
- * note or a warning, and the indented lines below it. text begins a line. */
-size_t lex_report(const char *text, size_t n);
-
 /* The column of the sign between the line number and the source line of an excerpt, or above and
  * below it, or 0 when the line of n bytes is no excerpt:
  *

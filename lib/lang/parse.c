@@ -152,17 +152,6 @@ bool parse_open(parser *p, bracket *b)
     return parse_deeper(p, t.pos);
 }
 
-/* Something else stands where a bracket should close: a hint where it opens, when that is on
- * another line. */
-static void hint_opening(parser *p, const bracket *b)
-{
-    int line, col;
-    source_locate(p->lx.src, b->pos, &line, &col);
-    if (p->e && line != p->e->line)
-        kv_err_hint(p->e, "the `%c` that is to be closed stands in line %d, column %d",
-                    parse_char(p, b->pos), line, col);
-}
-
 void parse_hint_point(parser *p, const token *t)
 {
     char before = t->pos > 0 ? parse_char(p, t->pos - 1) : '\0';
@@ -177,8 +166,13 @@ bool parse_close(parser *p, const bracket *b)
         token t = *parse_peek(p);
         tok_kind kind = t.kind;
         parse_unexpected(p, wanted);
-        if (kind == TOK_SIGN || kind == TOK_NAME)
-            hint_opening(p, b);
+        if (kind == TOK_SIGN || kind == TOK_NAME) {
+            int line, col;
+            source_locate(p->lx.src, b->pos, &line, &col);
+            if (p->e && line != p->e->line) /* else it is seen */
+                kv_err_hint(p->e, "the `%c` that is to be closed stands in line %d, column %d",
+                            parse_char(p, b->pos), line, col);
+        }
         parse_hint_point(p, &t);
         if (b->close != '}' && (kind == TOK_INT || kind == TOK_FLOAT || kind == TOK_STRING))
             kv_err_hint(p->e, "a comma stands between two values");
@@ -223,31 +217,6 @@ int parse_shown(const parser *p, uint32_t pos, uint32_t end)
     return (int)utf8_cut(p->lx.src->text + pos, end - pos, SHOWN_MAX);
 }
 
-/* The text ends where something is needed. */
-static ast *ends_early(parser *p, const char *wanted)
-{
-    if (!p->is_open)
-        return parse_fail(p, p->last, p->last + 1, KV_E_SYNTAX, "the text ends where %s is needed",
-                          wanted);
-    p->lx.incomplete = true;
-    return parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX,
-                      "the `%c` that opens here is not closed", parse_char(p, p->open));
-}
-
-/* Hints at what a sign of Python was probably meant to do where it has no meaning here. */
-static void hint_python(const parser *p, const token *t)
-{
-    uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;
-    if (sign == SIGN1('='))
-        kv_err_hint(p->e, "`==` compares");
-    else if (sign == SIGN1(':') && parse_char(p, t->end) == '=')
-        kv_err_hint(p->e, "an assignment has a line of its own: n = 3");
-    else if (sign == SIGN1('|'))
-        kv_err_hint(p->e, "`or` joins conditions; maximum(a, b) joins masks");
-    else if (sign == SIGN2('<', '<') || sign == SIGN2('>', '>'))
-        kv_err_hint(p->e, "x * 2**n and x // 2**n shift integers");
-}
-
 ast *parse_unexpected(parser *p, const char *wanted)
 {
     const token *t = parse_peek(p);
@@ -258,14 +227,29 @@ ast *parse_unexpected(parser *p, const char *wanted)
     }
     if (parse_expects(p, EXPECT_NOTHING, 0))
         return NULL;
-    if (t->kind == TOK_END)
-        return ends_early(p, wanted);
+    if (t->kind == TOK_END) {
+        if (!p->is_open)
+            return parse_fail(p, p->last, p->last + 1, KV_E_SYNTAX,
+                              "the text ends where %s is needed", wanted);
+        p->lx.incomplete = true;
+        return parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX,
+                          "the `%c` that opens here is not closed", parse_char(p, p->open));
+    }
     if (t->kind == TOK_NEWLINE && *text == '\n')
         return parse_fail(p, p->last, p->last + 1, KV_E_SYNTAX,
                           "the statement ends where %s is needed", wanted);
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "`%.*s` stands where %s is needed",
                parse_shown(p, t->pos, t->end), text, wanted);
-    hint_python(p, t);
+    /* what a sign of Python was probably meant to do, which has no meaning here */
+    uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;
+    if (sign == SIGN1('='))
+        kv_err_hint(p->e, "`==` compares");
+    else if (sign == SIGN1(':') && parse_char(p, t->end) == '=')
+        kv_err_hint(p->e, "an assignment has a line of its own: n = 3");
+    else if (sign == SIGN1('|'))
+        kv_err_hint(p->e, "`or` joins conditions; maximum(a, b) joins masks");
+    else if (sign == SIGN2('<', '<') || sign == SIGN2('>', '>'))
+        kv_err_hint(p->e, "x * 2**n and x // 2**n shift integers");
     return NULL;
 }
 
@@ -328,11 +312,6 @@ ast *parse_node(parser *p, int kind, uint32_t pos, uint32_t end, uint32_t nkids)
  * stack of less than a megabyte has no room for the highest trees. */
 #define LEVEL 256
 
-static bool is_too_high(int height)
-{
-    return height > 50 && (size_t)height > stack_room() / LEVEL;
-}
-
 ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t n)
 {
     ast *node = parse_node(p, kind, pos, p->last, (uint32_t)n);
@@ -345,7 +324,7 @@ ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t 
     if (height > AST_MAX_HEIGHT && kind < RULE_STATE)
         return parse_fail(p, pos, p->last, KV_E_SYNTAX,
                           "more than %d operators one inside the other", AST_MAX_HEIGHT);
-    if (kind < RULE_STATE && is_too_high(height))
+    if (kind < RULE_STATE && height > 50 && (size_t)height > stack_room() / LEVEL)
         return parse_fail(p, pos, p->last, KV_E_SYNTAX,
                           "more operators one inside the other than this small stack allows");
     if (node)

@@ -309,14 +309,6 @@ ast *parse_exprs(parser *p, bool angles_redirect);
 /* An expression that is no `a if c else b`, so that an `if` may follow; inside brackets. */
 ast *parse_disjunction(parser *p);
 
-/* (…), […] or {…}, which is next: a tuple, a list, a dict, or what stands in brackets. */
-ast *parse_display(parser *p);
-
-/* `for` clauses behind body, which is the only argument of a function: AST_COMP or, of
- * `for 4 gpus`, AST_COPIES. An error for a function that does not take in a whole list, since there
- * are no generators. */
-ast *parse_generator(parser *p, const char *function, ast *body);
-
 /* Names and items that are given values, up to `in` or `=`: AST_NAME, AST_INDEX, or an AST_TUPLE of
  * such. */
 ast *parse_targets(parser *p);

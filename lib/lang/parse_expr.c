@@ -240,7 +240,7 @@ static ast *conjunction(parser *p)
     return node;
 }
 
-static ast *disjunction(parser *p)
+ast *parse_disjunction(parser *p)
 {
     ast *node = conjunction(p);
     while (node && parse_accept_word(p, "or"))
@@ -251,7 +251,7 @@ static ast *disjunction(parser *p)
 /* `if c else b` behind a; the `if` was taken. */
 static ast *choice(parser *p, ast *chosen)
 {
-    ast *part[3] = {disjunction(p), chosen, NULL};
+    ast *part[3] = {parse_disjunction(p), chosen, NULL};
     if (!part[0] || !parse_expect_word(p, "else") || !parse_deeper(p, chosen->pos) ||
         !(part[2] = parse_expression(p)))
         return NULL;
@@ -263,7 +263,7 @@ ast *parse_expression(parser *p)
 {
     if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*')))
         return parse_starred(p);
-    ast *node = disjunction(p);
+    ast *node = parse_disjunction(p);
     if (node && parse_accept_word(p, "if"))
         node = choice(p, node);
     /* in arguments the next one begins behind a blank */
@@ -299,11 +299,6 @@ ast *parse_exprs(parser *p, bool angles_redirect)
         node = parse_expr(p, angles_redirect);
     }
     return node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
-}
-
-ast *parse_disjunction(parser *p)
-{
-    return disjunction(p);
 }
 
 ast *parse_value(parser *p)

@@ -188,14 +188,6 @@ static ast *key_value(parser *p, uint32_t pos)
     return value ? parse_node_of(p, AST_KEY_VALUE, pos, &value, 1) : NULL;
 }
 
-static ast *key_quoted(parser *p, uint32_t pos)
-{
-    ast *text = parse_operand(p);
-    if (!text || text->kind != AST_TEXT)
-        return text ? parse_node_of(p, AST_KEY_VALUE, pos, &text, 1) : NULL;
-    return key_text(p, pos, text->end, text->u.text, strlen(text->u.text));
-}
-
 /* [key, key, …] */
 static bool key_list(parser *p, ast_list *keys)
 {
@@ -221,8 +213,12 @@ static ast *key(parser *p)
     bool digit = lex_is_digit(c), named = digit && is_digit_key(p, pos);
     if ((digit && !named) || (c == '-' && lex_is_digit(next)))
         return key_number(p, pos);
-    if (lex_quote_at(&p->lx, pos, &quote))
-        return key_quoted(p, pos);
+    if (lex_quote_at(&p->lx, pos, &quote)) {
+        ast *text = parse_operand(p);
+        if (!text || text->kind != AST_TEXT)
+            return text ? parse_node_of(p, AST_KEY_VALUE, pos, &text, 1) : NULL;
+        return key_text(p, pos, text->end, text->u.text, strlen(text->u.text));
+    }
     if (c == '$' || c == '(')
         return key_value(p, pos);
     if (named || lex_is_letter(c) || c == '*' || c == '?')

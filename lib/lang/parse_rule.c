@@ -133,19 +133,6 @@ static bool in_place(parser *p, const token *name)
     return false;
 }
 
-/* `m[key] = …` of Python keeps an array for each key; a state does that here. */
-static ast *no_assignment(parser *p, const char *name)
-{
-    bool indexed = parse_is_sign(p, SIGN1('[')) && !p->merge;
-    char first = parse_char(p, parse_peek(p)->end);
-    parse_unexpected(p, "`=`");
-    if (indexed && first == ':')
-        kv_err_hint(p->e, "%s = …", name);
-    else if (indexed && lex_is_letter(first))
-        kv_err_hint(p->e, RULE_STATE_HINT, name, name, name);
-    return NULL;
-}
-
 static ast *assignment(parser *p, uint32_t pos)
 {
     token t = *parse_peek(p);
@@ -154,8 +141,17 @@ static ast *assignment(parser *p, uint32_t pos)
     if (!name || (target && !in_place(p, &t)))
         return NULL;
     int op = parse_assign_op(p);
-    if (op == PARSE_NO_ASSIGN)
-        return no_assignment(p, name);
+    if (op == PARSE_NO_ASSIGN) {
+        /* `m[key] = …` of Python keeps an array for each key; a state does that here */
+        bool indexed = parse_is_sign(p, SIGN1('[')) && !p->merge;
+        char first = parse_char(p, parse_peek(p)->end);
+        parse_unexpected(p, "`=`");
+        if (indexed && first == ':')
+            kv_err_hint(p->e, "%s = …", name);
+        else if (indexed && lex_is_letter(first))
+            kv_err_hint(p->e, RULE_STATE_HINT, name, name, name);
+        return NULL;
+    }
     parse_take(p);
     ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};
     bool named_too = p->target && op == PARSE_PLAIN && !target && pair[1] &&
@@ -246,16 +242,6 @@ static bool statement(parser *p, ast_list *list)
     return parse_append(p, list, node);
 }
 
-/* A rule has names and functions of its own. */
-static void cursor_in_rule(parse_cursor *at, uint32_t pos)
-{
-    if (at->expected == EXPECT_OPERATOR)
-        at->expected = EXPECT_NOTHING;
-    if (at->expected == EXPECT_OPERAND)
-        at->expected = EXPECT_RULE;
-    at->rule = pos;
-}
-
 /* header: where the line begins that the block belongs to. */
 static ast *block(parser *p, uint32_t header)
 {
@@ -263,8 +249,14 @@ static ast *block(parser *p, uint32_t header)
     if (p->target && parse_is_sign(p, SIGN1(':')))
         return parse_indented(p, header, statement);
     ast *node = parse_braced(p, statement);
-    if (!node && p->cursor && p->cursor->met)
-        cursor_in_rule(p->cursor, pos);
+    if (!node && p->cursor && p->cursor->met) {
+        /* a rule has names and functions of its own */
+        if (p->cursor->expected == EXPECT_OPERATOR)
+            p->cursor->expected = EXPECT_NOTHING;
+        if (p->cursor->expected == EXPECT_OPERAND)
+            p->cursor->expected = EXPECT_RULE;
+        p->cursor->rule = pos;
+    }
     return node;
 }
 
@@ -346,21 +338,14 @@ static bool head(parser *p, rule_ast *rule)
 
 static const char *const given[3] = {"key", "input", "stored"};
 
-/* The name as rules have it of what a def calls `name`; NULL when it stands for something else. */
-static const char *given_name(const char *const names[3], const char *name)
-{
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0)
-            return given[i];
-    return NULL;
-}
-
 /* Gives the parameters of a def their names of rules. One of these that the def uses for something
  * else would be taken for a parameter. */
 static bool rename_given(parser *p, ast *node, const char *const names[3])
 {
     bool named = node->kind == AST_NAME || node->kind == RULE_SET || node->kind == RULE_STATE;
-    const char *name = named ? given_name(names, node->u.text) : NULL;
+    const char *name = NULL;
+    for (int i = 2; i >= 0 && named; i--)
+        name = strcmp(node->u.text, names[i]) == 0 ? given[i] : name;
     for (int i = 0; i < 3 && named && !name; i++)
         if (strcmp(node->u.text, given[i]) == 0)
             return parse_fail(

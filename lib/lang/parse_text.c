@@ -206,15 +206,6 @@ static int conversion(parser *p)
     return -1;
 }
 
-/* `=` behind the expression of the field at pos: its text, blanks and `=` included, is a piece of
- * its own. */
-static bool field_name(parser *p, pieces *all, uint32_t pos)
-{
-    uint32_t from = pos + 1, end = parse_peek(p)->pos;
-    return parse_append(p, all->list,
-                        parse_text_node(p, p->lx.src->text + from, end - from, from, end));
-}
-
 /* {expr}, {expr=}, {expr!r} or {expr:format} at pos, a `{`. *end is set past its `}`. */
 static bool field(parser *p, pieces *all, uint32_t pos, uint32_t *end)
 {
@@ -229,7 +220,10 @@ static bool field(parser *p, pieces *all, uint32_t pos, uint32_t *end)
     if (!(kids[0] = parse_expression(p)))
         goto out;
     bool named = parse_accept(p, SIGN1('='));
-    if (named && !field_name(p, all, pos))
+    uint32_t from = pos + 1, to = parse_peek(p)->pos;
+    /* its text, blanks and `=` included, is a piece of its own */
+    if (named && !parse_append(p, all->list,
+                               parse_text_node(p, p->lx.src->text + from, to - from, from, to)))
         goto out;
     int how = conversion(p);
     if (how < 0)
@@ -298,12 +292,6 @@ static ast *join(parser *p, const ast_list *list, uint32_t pos)
     return node;
 }
 
-static bool is_text(parser *p)
-{
-    tok_kind kind = parse_peek(p)->kind;
-    return kind == TOK_STRING || kind == TOK_FSTRING;
-}
-
 ast *parse_quoted(parser *p)
 {
     ast_list list = {0};
@@ -313,7 +301,7 @@ ast *parse_quoted(parser *p)
         fields |= parse_peek(p)->kind == TOK_FSTRING;
         if (!one_text(p, &list))
             return NULL;
-    } while (!p->arguments && is_text(p));
+    } while (!p->arguments && (parse_peek(p)->kind == TOK_STRING || p->tok.kind == TOK_FSTRING));
     if (fields)
         return parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
     ast *node = list.n == 1 ? list.items[0] : join(p, &list, pos);

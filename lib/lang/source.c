@@ -4,11 +4,6 @@
 #include <limits.h>
 #include <string.h>
 
-static int is_continuation(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 /* Walks from one line begin to the next while they are at most `pos` and `line`; returns the last.
  * It begins where the walk before ended, when that is not too far. */
 static source_mark walk(const source *s, uint32_t pos, int line)
@@ -34,8 +29,8 @@ void source_locate(const source *s, uint32_t pos, int *line, int *col)
     source_mark at = walk(s, pos, INT_MAX);
     *line = at.line;
     *col = at.pos == 0 ? s->col : 1;
-    for (uint32_t i = at.pos; i < pos; i++)
-        *col += !is_continuation(s->text[i]);
+    for (uint32_t i = at.pos; i < pos; i++) /* characters of UTF-8 */
+        *col += ((unsigned char)s->text[i] & 0xc0) != 0x80;
 }
 
 bool source_find_line(const source *s, int line, uint32_t *pos)

@@ -1,4 +1,5 @@
-/* Low-rank adapters: the two matrices, lora_A and lora_B, that an adapter has for a key. */
+/* Low-rank adapters: the two matrices, lora_A and lora_B, that an adapter has for a key; and
+ * adapter_config.json, which PEFT writes beside them. */
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -37,3 +38,11 @@ int64_t merge_adapter_bytes(const checkpoint *adapter, merge_factors f, bool wid
 /* Reads the matrices into memory of merge_adapter_bytes. Errors: those of tensor_read. */
 int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapter, merge_factors f,
                        bool wide, kv_err *e);
+
+/* *scale becomes the number by which the product of B and A is multiplied: lora_alpha / r, with
+ * use_rslora lora_alpha / sqrt(r); 1 where no configuration stands in the folder path, or beside
+ * the file path, and of stdin. *rank becomes r, or 0 without a configuration. Errors: io; format
+ * (malformed; r or lora_alpha is missing); unsupported (another kind of adapter; those that are
+ * more than a product: DoRA, other ranks for some keys, transposed weights, repeated layers; those
+ * that are not for the base as it is, such as PiSSA's); memory. */
+int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e);

@@ -23,13 +23,12 @@ struct merge_plans {
     shape_plan *shapes;
 };
 
-int merge_plans_new(merge_plans **out, const merge *m, kv_err *e)
+merge_plans *merge_plans_new(const merge *m, kv_err *e)
 {
-    *out = mem_zalloc(1, sizeof **out, e);
-    if (!*out)
-        return KV_E_MEMORY;
-    (*out)->m = m;
-    return KV_OK;
+    merge_plans *p = mem_zalloc(1, sizeof *p, e);
+    if (p)
+        p->m = m;
+    return p;
 }
 
 void merge_plans_free(merge_plans *p)
@@ -60,37 +59,6 @@ static int rule_for(merge_plans *p, int models, merge_rule **out, kv_err *e)
     return rc;
 }
 
-int merge_plans_check(merge_plans *p, kv_err *e)
-{
-    merge_rule *r;
-    return rule_for(p, p->m->nmodels, &r, e);
-}
-
-static int share(merge_plans *p, const merge_plan **out, const merge_rule *r,
-                 const merge_given *given, kv_err *e)
-{
-    shape_plan *s = p->shapes;
-    while (s && (s->given.size != given->size || s->given.row != given->row ||
-                 s->given.wide != given->wide ||
-                 memcmp(s->given.bf16, given->bf16, sizeof given->bf16) != 0))
-        s = s->next;
-    if (!s) {
-        s = mem_zalloc(1, sizeof *s, e);
-        if (!s)
-            return KV_E_MEMORY;
-        int rc = merge_plan_make(&s->plan, r, given, e);
-        if (rc) {
-            mem_free(s);
-            return rc;
-        }
-        s->given = *given;
-        s->next = p->shapes;
-        p->shapes = s;
-    }
-    *out = &s->plan;
-    return KV_OK;
-}
-
 int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, kv_err *e)
 {
     const merge *m = p->m;
@@ -114,8 +82,27 @@ int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, 
     int rc = rule_for(p, n, &r, e);
     if (rc)
         return rc;
-    if (merge_rule_is_of_shape(r))
-        return share(p, &j->plan, r, &given, e);
+    if (merge_rule_is_of_shape(r)) {
+        shape_plan *s = p->shapes;
+        while (s && (s->given.size != given.size || s->given.row != given.row ||
+                     s->given.wide != given.wide ||
+                     memcmp(s->given.bf16, given.bf16, sizeof given.bf16) != 0))
+            s = s->next;
+        if (!s) {
+            s = mem_zalloc(1, sizeof *s, e);
+            if (!s)
+                return KV_E_MEMORY;
+            if ((rc = merge_plan_make(&s->plan, r, &given, e))) {
+                mem_free(s);
+                return rc;
+            }
+            s->given = given;
+            s->next = p->shapes;
+            p->shapes = s;
+        }
+        j->plan = &s->plan;
+        return KV_OK;
+    }
     j->plan = &j->own;
     return merge_plan_make(&j->own, r, &given, e);
 }
@@ -134,16 +121,6 @@ static const char *name_beyond(const checkpoint *c, const checkpoint *other)
         if (checkpoint_find(other, checkpoint_at(c, i)->name) < 0)
             return checkpoint_at(c, i)->name;
     return NULL;
-}
-
-static int refuse_name(const checkpoint *c, const char *name, const checkpoint *first, kv_err *e)
-{
-    const char *other = name_beyond(c, first);
-    int rc = file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
-                      name, checkpoint_name(first));
-    if (other)
-        kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other);
-    return rc;
 }
 
 /* Refuses models with keys that the first checkpoint lacks, unless only some keys are merged. */
@@ -222,8 +199,15 @@ static int check_goal(const merge_job *j, const checkpoint *first, kv_err *e)
 static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoint *first, kv_err *e)
 {
     int64_t at = checkpoint_find(c, j->like->name);
-    if (at < 0)
-        return refuse_name(c, j->like->name, first, e);
+    if (at < 0) {
+        const char *other = name_beyond(c, first);
+        int rc =
+            file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
+                     j->like->name, checkpoint_name(first));
+        if (other)
+            kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other);
+        return rc;
+    }
     const tensor_info *t = checkpoint_at(c, at);
     j->at[input] = at;
     if (!tensor_same_shape(t->ndim, t->shape, j->like->ndim, j->like->shape))
@@ -278,23 +262,17 @@ int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t
 /* The ranks of a piece are at most so many elements, unless one row has more. */
 #define RANKED ((int64_t)1 << 18)
 
-/* Cuts into pieces of whole rows. Types of less than a byte are packed in runs of up to 4 elements,
- * so a piece has a multiple of 4. */
-static void cut_rows(merge_job *j)
-{
-    int64_t row = merge_row_of(j->like), step = row % 4 ? 4 * row : row;
-    int64_t n = RANKED / j->plan->nranks / step;
-    j->piece = n > 0 ? n * step : step;
-    j->piece = j->piece < j->like->elements ? j->piece : j->like->elements;
-}
-
 int merge_job_cut(merge_job *j, kv_err *e)
 {
     int64_t size = j->like->elements;
     j->piece = WALK_PIECE;
     if (j->kind == MERGE_JOB_RULE && j->plan->nranks > 0 && size > 0) {
-        int64_t row = merge_row_of(j->like);
-        cut_rows(j);
+        /* Types of less than a byte are packed in runs of up to 4 elements, so a piece of whole
+         * rows has a multiple of 4. */
+        int64_t row = merge_row_of(j->like), step = row % 4 ? 4 * row : row;
+        int64_t n = RANKED / j->plan->nranks / step;
+        j->piece = n > 0 ? n * step : step;
+        j->piece = j->piece < j->like->elements ? j->piece : j->like->elements;
         if (j->piece > MERGE_RANKS_BYTES / j->width / j->plan->nranks ||
             j->plan->nranks * j->piece * j->width + sort_order_bytes(row) > MERGE_RANKS_BYTES)
             return kv_err_set(
@@ -341,12 +319,11 @@ static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
 
 int merge_check(const merge *m, kv_err *e)
 {
-    merge_plans *plans = NULL;
+    merge_rule *r;
     int rc = check_inputs(m, e);
+    merge_plans *plans = rc ? NULL : merge_plans_new(m, e);
     if (!rc)
-        rc = merge_plans_new(&plans, m, e);
-    if (!rc)
-        rc = merge_plans_check(plans, e);
+        rc = plans ? rule_for(plans, m->nmodels, &r, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < m->nkeys && !rc; i++)
         rc = check_key(m, plans, i, e);
     if (!rc && !m->adapters)

@@ -143,26 +143,6 @@ static int input_of(merge_worker *w, int i, void **at, kv_err *e)
     return KV_OK;
 }
 
-static void *draw_of(merge_worker *w, int i)
-{
-    const merge_job *j = w->job;
-    char *to = w->draws + i * BUFFER_BYTES;
-    int64_t group = w->first / KERNEL_UNIFORMS, skipped = w->first % KERNEL_UNIFORMS;
-    int64_t ngroups = (skipped + w->n + KERNEL_UNIFORMS - 1) / KERNEL_UNIFORMS;
-    if (!w->draw[i])
-        kernel_best()->uniforms(to, j->wide, (uint64_t)j->plan->draw[i].seed, j->draw[i],
-                                (uint64_t)group, ngroups);
-    return w->draw[i] = to + skipped * j->width;
-}
-
-static void *product_of(merge_worker *w, int i)
-{
-    char *to = w->products + i * BUFFER_BYTES;
-    if (!w->product[i])
-        merge_product_part(to, &w->job->product[i], w->first, w->n);
-    return w->product[i] = to;
-}
-
 static void *rank_of(const merge_worker *w, int i)
 {
     const merge_job *j = w->job;
@@ -172,16 +152,27 @@ static void *rank_of(const merge_worker *w, int i)
 /* The elements of the chunk of an array that programs read. */
 static int array_of(merge_worker *w, int slot, void **at, kv_err *e)
 {
+    const merge_job *j = w->job;
     int i = plan_slot_index(slot);
+    int64_t group = w->first / KERNEL_UNIFORMS, skipped = w->first % KERNEL_UNIFORMS;
+    int64_t ngroups = (skipped + w->n + KERNEL_UNIFORMS - 1) / KERNEL_UNIFORMS;
+    char *to;
     switch (plan_slot_kind(slot)) {
     case MERGE_RANK:
         *at = rank_of(w, i);
         return KV_OK;
     case MERGE_UNIFORM:
-        *at = draw_of(w, i);
+        to = w->draws + i * BUFFER_BYTES;
+        if (!w->draw[i])
+            kernel_best()->uniforms(to, j->wide, (uint64_t)j->plan->draw[i].seed, j->draw[i],
+                                    (uint64_t)group, ngroups);
+        *at = w->draw[i] = to + skipped * j->width;
         return KV_OK;
     case MERGE_PRODUCT:
-        *at = product_of(w, i);
+        to = w->products + i * BUFFER_BYTES;
+        if (!w->product[i])
+            merge_product_part(to, &j->product[i], w->first, w->n);
+        *at = w->product[i] = to;
         return KV_OK;
     default:
         return input_of(w, slot == MERGE_BASE ? w->room->inputs - 1 : i, at, e);

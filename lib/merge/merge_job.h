@@ -56,7 +56,7 @@ typedef struct merge_job {
     merge_select **select;     /* by number; NULL: it is no selection */
     bool *selected;            /* by number: its selection is done */
     int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
-    atomic_llong *lost;        /* its elements that overflowed (merge_run.h) */
+    atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
 } merge_job;
 
@@ -159,11 +159,8 @@ void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratc
 
 typedef struct merge_plans merge_plans;
 
-int merge_plans_new(merge_plans **out, const merge *m, kv_err *e);
+merge_plans *merge_plans_new(const merge *m, kv_err *e); /* NULL: no memory */
 void merge_plans_free(merge_plans *p); /* NULL is allowed */
-
-/* Checks the rule, whatever keys there are. Errors: those of merge_rule_make. */
-int merge_plans_check(merge_plans *p, kv_err *e);
 
 /* The plan of a job: one that lives as long as p, or its own, which the caller releases. factors:
  * of adapters, one each, a < 0 where one lacks the key. Errors: those of merge_rule_make and

@@ -5,13 +5,499 @@
  *
  * Sums: chunks of MERGE_CHUNK elements (kernel_fold.h), chunks in order within a piece, pieces in
  * order, all in float64, rounded once to the number's type.
- */
-#include "merge/merge_run.h"
-
+ *
+ * An element that is not finite, though all that it was made of is, has most often left the range
+ * of float32 on the way: (-3e38 + -3e38) / 2. Then the key is merged again, all of it, in float64.
+ * If that does not help any element, as with 1 / 0, it is merged as before, and they are counted as
+ * lost. */
+#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
 #include "base/stop.h"
+#include "base/xxh64.h"
+#include "checkpoint/tensor_codec.h"
+#include "engine/pool.h"
+#include "merge/merge_job.h"
+#include "tensors/losses.h"
+#include "tensors/number_loops.h"
 #include "vm/kernel_fold.h"
+
+/* The most keys of a batch, since each takes memory while the batch runs. */
+#define MERGE_BATCH_KEYS 1024
+
+/* The bytes of the terms that all selections of a batch keep, together. */
+#define MERGE_KEPT_BYTES ((int64_t)48 << 20)
+
+/* A key that is merged, most often again. See merge_job for the rest. */
+typedef struct merge_repeat {
+    int64_t key;
+    bool wide, last;
+    int64_t lost;
+} merge_repeat;
+
+typedef struct merging {
+    const merge *m;
+    checkpoint *inputs[MERGE_INPUTS];
+    int ninputs;
+    merge_plans *plans;
+    checkpoint_out *out;
+    int64_t next; /* the first key that no batch had yet */
+
+    /* The batch. */
+    merge_job *jobs; /* room for MERGE_BATCH_KEYS, njobs of them in use */
+    int64_t njobs;
+    arena memory; /* of the jobs */
+    merge_room room;
+    int64_t nselects;
+
+    /* The jobs that the next walk goes over: they have another pass, or a sweep of this one. */
+    merge_job **active;
+    merge_repeat *repeats; /* room for MERGE_BATCH_KEYS */
+    int64_t nactive;
+    int64_t *at, *pieces; /* of the active jobs, as walk.h wants them */
+
+    merge_worker *workers;
+    char *worker_memory;
+    int64_t worker_bytes;
+    int nworkers;
+    atomic_int taken;           /* workers that have a thread */
+    int slot[POOL_MAX_WORKERS]; /* by thread of the pool: the index of its worker plus 1; 0: none */
+
+    /* For progress. */
+    int64_t done;       /* bytes of the walks before */
+    int64_t left;       /* bytes of the keys that no batch had yet */
+    int64_t passes;     /* of the last batch, on average over its bytes, rounded up */
+    int64_t batch_left; /* bytes of the passes of the batch that are to come */
+} merging;
+
+/* ---- Batches: the next keys, each a job with its plan, and workers with room for any of them ---
+ */
+
+/* A batch ends behind so many bytes of inputs: later passes should find them in the caches. Keys
+ * with one pass count a 64th of theirs. */
+#define BATCH_BYTES ((int64_t)64 << 20)
+
+#define WORKERS_BYTES ((int64_t)128 << 20) /* of all workers together */
+
+static int64_t input_bytes(const merging *r, const merge_job *j)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < r->ninputs; i++)
+        bytes += j->at[i] >= 0 ? checkpoint_at(r->inputs[i], j->at[i])->bytes : 0;
+    return bytes;
+}
+
+static int read_factors(merging *r, merge_job *j, const merge_factors *factors, kv_err *e)
+{
+    const merge *m = r->m;
+    int64_t bytes = 0;
+    int rc = KV_OK;
+    for (int i = 0; i < m->nmodels; i++)
+        bytes += factors[i].a < 0 ? 0 : merge_adapter_bytes(m->models[i], factors[i], j->wide);
+    if (bytes > MERGE_FACTORS_BYTES)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "\"%.80s\": lora_A and lora_B of all adapters are too large to be held",
+                          j->like->name);
+    j->nproducts = 0;
+    j->product = arena_alloc(&r->memory, MERGE_MODELS * sizeof *j->product, e);
+    char *memory = arena_alloc(&r->memory, (size_t)bytes + MEM_ALIGN, e);
+    if (!j->product || !memory)
+        return KV_E_MEMORY;
+    memory += -(uintptr_t)memory % MEM_ALIGN;
+    for (int i = 0; i < m->nmodels && !rc; i++) {
+        if (factors[i].a < 0)
+            continue;
+        merge_product *to = &j->product[j->nproducts++];
+        rc = merge_adapter_read(to, memory, m->models[i], factors[i], j->wide, e);
+        memory += merge_adapter_bytes(m->models[i], factors[i], j->wide);
+    }
+    return rc;
+}
+
+/* The selections of a job, by number. */
+static int make_selections(merging *r, merge_job *j, kv_err *e)
+{
+    const plan *p = j->plan->plan;
+    for (int k = 0; k < p->npasses; k++) {
+        const plan_pass *pass = &p->pass[k];
+        for (int i = 0; i < pass->nsums; i++) {
+            const plan_total *t = &pass->sum[i];
+            j->pass_of[t->number] = (int16_t)k;
+            j->sum_of[t->number] = (int16_t)i;
+            if (t->fold < PLAN_FOLDS)
+                continue;
+            int rc = merge_select_new(&j->select[t->number], t->fold, t->order,
+                                      p->number_type[t->number] != PROG_F32, j->like->elements,
+                                      j->npieces * j->chunks, e);
+            if (rc)
+                return rc;
+            r->nselects++;
+        }
+    }
+    return KV_OK;
+}
+
+/* Allocates the arrays of a job with a plan, and makes its draws and selections. */
+static int make_rule_job(merging *r, merge_job *j, kv_err *e)
+{
+    const merge_plan *p = j->plan;
+    size_t n = (size_t)p->plan->nnumbers + 1;
+    int64_t results = j->npieces * p->plan->most_sums;
+    j->pass = -1;
+    j->number = arena_alloc(&r->memory, n * sizeof *j->number, e);
+    j->cell = arena_alloc(&r->memory, n * sizeof *j->cell, e);
+    j->select = arena_alloc(&r->memory, n * sizeof *j->select, e);
+    j->selected = arena_alloc(&r->memory, n * sizeof *j->selected, e);
+    j->pass_of = arena_alloc(&r->memory, n * sizeof *j->pass_of, e);
+    j->sum_of = arena_alloc(&r->memory, n * sizeof *j->sum_of, e);
+    j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
+    j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
+    j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
+    if (!j->number || !j->cell || !j->select || !j->selected || !j->pass_of || !j->sum_of ||
+        !j->draw || !j->lost || !j->results)
+        return KV_E_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        j->cell[i] = &j->number[i];
+    /* Random numbers follow from the seed, the text of the key, a stream, and the place of an
+     * element. So neither threads nor blocks, shards or other keys change them. */
+    for (int i = 0; i < p->ndraws; i++) {
+        uint64_t parts[] = {xxh64(j->like->name, strlen(j->like->name)),
+                            (uint64_t)p->draw[i].stream};
+        j->draw[i] = xxh64(parts, sizeof parts);
+    }
+    return make_selections(r, j, e);
+}
+
+static void release_batch(merging *r)
+{
+    for (int64_t i = 0; i < r->njobs; i++) {
+        merge_job *j = &r->jobs[i];
+        for (int k = 0; j->select && k < j->plan->plan->nnumbers; k++)
+            merge_select_free(j->select[k]);
+        merge_plan_release(&j->own);
+    }
+    r->njobs = 0;
+    r->nselects = 0;
+    arena_release(&r->memory);
+}
+
+/* Adds a key to the batch. */
+static int add_job(merging *r, const merge_repeat *as, kv_err *e)
+{
+    merge_factors factors[MERGE_MODELS];
+    merge_job *j = &r->jobs[r->njobs++];
+    int rc = merge_job_find(j, factors, r->m, as->key, e);
+    if (rc)
+        return rc;
+    j->last = as->last || j->wide;
+    j->lost_before = as->lost;
+    j->wide |= as->wide;
+    j->width = j->wide ? 8 : 4;
+    bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
+    if (rule)
+        rc = merge_plans_get(r->plans, j, factors, e);
+    if (!rc && !rule && j->kind == MERGE_JOB_RULE)
+        j->kind = MERGE_JOB_COPY; /* of no elements */
+    if (!rc)
+        rc = merge_job_cut(j, e);
+    if (!rc && rule)
+        rc = make_rule_job(r, j, e);
+    if (!rc && rule && r->m->adapters)
+        rc = read_factors(r, j, factors, e);
+    if (!rc)
+        merge_room_add(&r->room, j, r->ninputs);
+    return rc;
+}
+
+/* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
+static int fill_batch(merging *r, kv_err *e)
+{
+    int64_t bytes = 0, weighed = 0;
+    int rc = KV_OK;
+    r->room = (merge_room){0};
+    r->batch_left = 0;
+    while (!rc && r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
+           r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+        rc = add_job(r, &(merge_repeat){.key = r->next++}, e);
+        if (rc)
+            break;
+        const merge_job *j = &r->jobs[r->njobs - 1];
+        int64_t n = input_bytes(r, j), passes = j->plan ? j->plan->plan->npasses : 1;
+        bytes += n;
+        weighed += passes > 1 ? n : n / 64;
+        r->batch_left += n * passes;
+    }
+    r->left -= bytes;
+    r->passes = bytes > 0 ? (r->batch_left + bytes - 1) / bytes : 1;
+    return rc;
+}
+
+static int repeat_batch(merging *r, const merge_repeat *keys, int64_t n, int64_t *taken, kv_err *e)
+{
+    int rc = KV_OK;
+    r->room = (merge_room){0};
+    *taken = 0;
+    while (!rc && *taken < n && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+        const merge_repeat *k = &keys[(*taken)++];
+        rc = add_job(r, k, e);
+        checkpoint_out_again(r->out, k->key);
+        for (int i = 0; r->m->lost && i < LOSSES_KINDS; i++)
+            atomic_store(&r->m->lost->keys[k->key].count[i], 0);
+    }
+    return rc;
+}
+
+/* Workers for the jobs of the batch, fewer than threads where their memory would be too much. It is
+ * kept for the next batch. */
+static int make_workers(merging *r, kv_err *e)
+{
+    int64_t bytes = merge_room_bytes(&r->room), most = WORKERS_BYTES / bytes;
+    r->nworkers = pool_workers();
+    if (r->nworkers > most)
+        r->nworkers = most < 1 ? 1 : (int)most;
+    if (bytes * r->nworkers > r->worker_bytes) {
+        mem_free_data(r->worker_memory);
+        r->worker_bytes = bytes * r->nworkers;
+        r->worker_memory = mem_alloc_data(r->worker_bytes, e);
+    }
+    if (!r->worker_memory)
+        return KV_E_MEMORY;
+    for (int i = 0; i < r->nworkers; i++)
+        merge_worker_init(&r->workers[i], &r->room, r->worker_memory + i * bytes);
+    return KV_OK;
+}
+
+/* ---- Pieces: messages
+ * -------------------------------------------------------------------------------- */
+
+/* Element `first + i` does not fit the key's type: it is number i of data. */
+static int refuse_number(const merging *r, const merge_job *j, int64_t first, int64_t i,
+                         tensor_type type, const void *data, kv_err *e)
+{
+    buf place = {0}, text = {0};
+    tensor_words_place(&place, j->like, first + i);
+    tensor_words_number(&text, type, data, i);
+    file_bad(e, KV_E_VALUE, checkpoint_name(merge_first(r->m)),
+             "\"%.80s\" becomes %s at %s, which %s cannot hold", j->like->name, buf_text(&text),
+             buf_text(&place), tensor_type_name(j->type));
+    buf_release(&place);
+    buf_release(&text);
+    return KV_E_VALUE;
+}
+
+/* The end of a conversion of elements from `first` on: element `bad` did not fit, or it is -1. */
+static int end_losses(const merging *r, const merge_job *j, int64_t first, int64_t bad,
+                      const tensor_loss *loss, tensor_type type, const void *data, kv_err *e)
+{
+    losses *lost = r->m->lost;
+    bool refused = bad < 0 && lost && lost->strict && loss->first >= 0;
+    if (bad >= 0)
+        return refuse_number(r, j, first, bad, type, data, e);
+    if (refused) {
+        refuse_number(r, j, first, loss->first, type, data, e);
+        return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
+    }
+    losses_add(lost, j->key, loss);
+    return KV_OK;
+}
+
+/* Element i of two blocks is the first that differs. */
+static int refuse_difference(const merging *r, const merge_job *j, int input, int64_t first,
+                             int64_t i, const void *like, const void *other, kv_err *e)
+{
+    buf place = {0}, one = {0}, two = {0};
+    tensor_words_place(&place, j->like, first + i);
+    tensor_words_number(&one, j->like->type, like, i);
+    tensor_words_number(&two, j->like->type, other, i);
+    file_bad(e, KV_E_VALUE, checkpoint_name(r->inputs[input]),
+             "\"%.80s\" is %s at %s, in %.120s %s", j->like->name, buf_text(&two), buf_text(&place),
+             checkpoint_name(merge_first(r->m)), buf_text(&one));
+    buf_release(&place);
+    buf_release(&one);
+    buf_release(&two);
+    return kv_err_hint(e,
+                       "keys of integers must be equal; --keep-first takes those of %.120s, "
+                       "--exclude leaves keys out",
+                       checkpoint_name(merge_first(r->m))),
+           KV_E_VALUE;
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+static int put_piece(const merging *r, const merge_job *j, const walk_piece *p, const void *data,
+                     kv_err *e)
+{
+    return checkpoint_out_put(r->out, j->key, tensor_type_bytes(j->type, p->first), data,
+                              tensor_type_bytes(j->type, p->n), e);
+}
+
+static int read_block(const merge_job *j, int input, const walk_piece *p, int64_t first, int64_t n,
+                      const void **data, kv_err *e)
+{
+    tensor_type t = checkpoint_at(tensor_reader_of(p->readers[input]), j->at[input])->type;
+    return tensor_read(p->readers[input], data, j->at[input], tensor_type_bytes(t, first),
+                       tensor_type_bytes(t, n), e);
+}
+
+/* n elements of a key that must be equal in all inputs. */
+static int equal_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
+                       int64_t first, int64_t n, char *to, kv_err *e)
+{
+    const void *data, *other;
+    int64_t width = tensor_type_bytes(j->type, 1);
+    int rc = read_block(j, like, p, first, n, &data, e);
+    for (int i = 0; i < r->ninputs && !rc; i++) {
+        if (i == like || j->at[i] < 0 || (rc = read_block(j, i, p, first, n, &other, e)))
+            continue;
+        if (memcmp(data, other, (size_t)(n * width)) == 0)
+            continue;
+        const char *a = data, *b = other;
+        int64_t at = 0;
+        while (memcmp(a + at * width, b + at * width, (size_t)width) == 0)
+            at++;
+        return refuse_difference(r, j, i, first, at, data, other, e);
+    }
+    if (!rc)
+        memcpy(to, data, (size_t)(n * width));
+    return rc;
+}
+
+static int copy_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
+                      int64_t first, int64_t n, char *to, kv_err *e)
+{
+    const void *data;
+    losses *lost = r->m->lost;
+    tensor_loss loss = {.first = -1};
+    int rc = read_block(j, like, p, first, n, &data, e);
+    int64_t bad =
+        rc ? -1 : tensor_convert_counting(to, j->type, data, j->like->type, n, lost ? &loss : NULL);
+    return rc ? rc : end_losses(r, j, first, bad, &loss, j->like->type, data, e);
+}
+
+/* A piece of a key that no rule is for. */
+static int plain_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                       kv_err *e)
+{
+    int like = r->m->base ? r->m->nmodels : 0, rc = KV_OK;
+    for (int64_t at = 0; at < p->n && !rc; at += MERGE_BLOCK) {
+        int64_t n = p->n - at < MERGE_BLOCK ? p->n - at : MERGE_BLOCK;
+        char *to = w->out + tensor_type_bytes(j->type, at);
+        rc = j->kind == MERGE_JOB_EQUAL ? equal_block(r, j, like, p, p->first + at, n, to, e)
+                                        : copy_block(r, j, like, p, p->first + at, n, to, e);
+    }
+    return rc ? rc : put_piece(r, j, p, w->out, e);
+}
+
+/* The sums of the terms of a chunk are added to those of the piece, unless they were before; terms
+ * among which is selected are handed over. */
+static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums)
+{
+    const plan *p = j->plan->plan;
+    const plan_pass *pass = &p->pass[j->pass];
+    for (int i = 0; i < pass->nsums; i++) {
+        const plan_total *t = &pass->sum[i];
+        const void *terms = merge_worker_terms(w, j->pass, i);
+        prog_type type = (prog_type)p->number_type[t->number];
+        if (t->fold < PLAN_FOLDS && !j->again)
+            sums[i] =
+                kernel_fold_join(t->fold, sums[i], kernel_fold_chunk(t->fold, type, terms, w->n));
+        else if (t->fold >= PLAN_FOLDS && !j->selected[t->number])
+            merge_select_chunk(j->select[t->number], w->chunk, w->pool_worker, terms, w->n);
+    }
+}
+
+/* Rounds n numbers, the elements from `first` on of the key, to its type. */
+static int encode(const merging *r, const merge_job *j, void *to, const void *numbers,
+                  int64_t first, int64_t n, kv_err *e)
+{
+    tensor_loss loss = {.first = -1};
+    tensor_type from = j->wide ? TENSOR_F64 : TENSOR_F32;
+    int64_t bad = tensor_convert_counting(to, j->type, numbers, from, n, r->m->lost ? &loss : NULL);
+    return end_losses(r, j, first, bad, &loss, from, numbers, e);
+}
+
+/* Looks for elements of the chunk, merged at `merged`, that overflowed, and counts them: as lost,
+ * or *again becomes true, since the key is to be merged again. */
+static int check_chunk(const merging *r, merge_worker *w, const merge_job *j, const void *merged,
+                       bool *again, kv_err *e)
+{
+    bool lost[MERGE_CHUNK];
+    tensor_loss loss = {.first = -1};
+    *again = false;
+    if (j->wide ? stat_finite_f64(merged, w->n) : stat_finite_f32(merged, w->n))
+        return KV_OK;
+    int rc = merge_worker_lost(w, merged, lost, e);
+    for (int64_t i = 0; i < w->n && !rc; i++) {
+        bool is_nan =
+            j->wide ? isnan(((const double *)merged)[i]) : isnan(((const float *)merged)[i]);
+        if (lost[i] && loss.first < 0)
+            loss.first = i;
+        *(is_nan ? &loss.nan : &loss.inf) += lost[i];
+    }
+    if (rc || loss.first < 0)
+        return rc;
+    if (j->last)
+        return end_losses(r, j, w->first, -1, &loss, j->wide ? TENSOR_F64 : TENSOR_F32, merged, e);
+    *again = true;
+    if (atomic_fetch_add(j->lost, loss.nan + loss.inf) == 0)
+        checkpoint_out_wait(r->out, j->key);
+    return KV_OK;
+}
+
+/* The elements of a piece, chunk by chunk. */
+static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                       bool stores, double *sums, kv_err *e)
+{
+    bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
+    int rc = merge_worker_piece(w, j, p, e);
+    int64_t chunk = p->number * j->chunks;
+    for (int64_t at = 0; at < p->n && !rc; at += MERGE_CHUNK, chunk++) {
+        int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
+        merge_worker_chunk(w, p->first + at, n, chunk);
+        void *to = stores && direct ? w->out + at * j->width : NULL;
+        rc = merge_worker_run(w, j->pass, to, e);
+        bool again = false;
+        if (!rc && stores)
+            rc = check_chunk(r, w, j, to ? to : w->merged, &again, e);
+        if (!rc && stores && !direct && !again)
+            rc = encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e);
+        if (!rc)
+            reduce_chunk(w, j, sums);
+    }
+    return rc;
+}
+
+static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                      kv_err *e)
+{
+    const plan_pass *pass = &j->plan->plan->pass[j->pass];
+    double sums[PLAN_MAX_NUMBERS];
+    bool stores = merge_job_stores(j, j->pass) && !j->again;
+    for (int i = 0; i < pass->nsums; i++)
+        sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
+    int rc = rule_chunks(r, w, j, p, stores, sums, e);
+    if (!rc && stores)
+        rc = put_piece(r, j, p, w->out, e);
+    if (!rc && !j->again && pass->nsums > 0)
+        memcpy(j->results + p->number * pass->nsums, sums, (size_t)pass->nsums * sizeof *sums);
+    return rc;
+}
+
+static int handle_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
+{
+    merging *r = arg;
+    const merge_job *j = r->active[p->tensor];
+    /* there may be fewer workers than threads of the pool */
+    if (r->slot[worker] == 0)
+        r->slot[worker] = atomic_fetch_add(&r->taken, 1) + 1;
+    merge_worker *w = &r->workers[r->slot[worker] - 1];
+    w->pool_worker = worker;
+    return j->kind == MERGE_JOB_RULE ? rule_piece(r, w, j, p, e) : plain_piece(r, w, j, p, e);
+}
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
@@ -221,19 +707,6 @@ static int sample_terms(merging *r, kv_err *e)
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
-/* Samples and begins the selections of passes that have not begun. */
-static int begin_walk(merging *r, kv_err *e)
-{
-    int rc = KV_OK;
-    if (r->nselects == 0)
-        return KV_OK;
-    rc = sample_terms(r, e);
-    for (int64_t i = 0; i < r->nactive && !rc; i++)
-        if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-            rc = begin_selections(r->active[i], e);
-    return rc;
-}
-
 static void tell(void *arg, int64_t done, int64_t all)
 {
     const merging *r = arg;
@@ -256,7 +729,7 @@ static int walk_active(merging *r, kv_err *e)
             block = n > block ? n : block;
         }
         r->pieces[i] = j->piece;
-        bytes += merge_input_bytes(r, j);
+        bytes += input_bytes(r, j);
     }
     for (int i = 0; i < r->nworkers; i++)
         r->workers[i].copied = NULL;
@@ -269,7 +742,7 @@ static int walk_active(merging *r, kv_err *e)
               .piece_elements = r->pieces,
               .block_bytes = block,
               .most_workers = r->nworkers,
-              .piece = merge_piece_handle,
+              .piece = handle_piece,
               .arg = r,
               .progress = tell,
               .progress_arg = r};
@@ -284,7 +757,7 @@ static int walk_active(merging *r, kv_err *e)
 /* The passes of the jobs of the batch. */
 static int run_jobs(merging *r, kv_err *e)
 {
-    int rc = merge_batch_workers(r, e);
+    int rc = make_workers(r, e);
     r->nactive = 0;
     for (int64_t i = 0; i < r->njobs && !rc; i++) {
         merge_job *j = &r->jobs[i];
@@ -299,7 +772,11 @@ static int run_jobs(merging *r, kv_err *e)
             r->active[r->nactive++] = j;
     }
     while (!rc && r->nactive > 0) {
-        rc = begin_walk(r, e);
+        /* samples and begins the selections of passes that have not begun */
+        rc = r->nselects > 0 ? sample_terms(r, e) : KV_OK;
+        for (int64_t i = 0; i < r->nactive && r->nselects > 0 && !rc; i++)
+            if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
+                rc = begin_selections(r->active[i], e);
         if (!rc)
             rc = walk_active(r, e);
         if (!rc)
@@ -327,24 +804,24 @@ static int run_repeats(merging *r, int64_t n, kv_err *e)
 {
     int rc = KV_OK;
     for (int64_t taken; n > 0 && !rc; n -= taken) {
-        rc = merge_batch_repeat(r, r->repeats, n, &taken, e);
+        rc = repeat_batch(r, r->repeats, n, &taken, e);
         if (!rc)
             rc = run_jobs(r, e);
         memmove(r->repeats, r->repeats + taken, (size_t)(n - taken) * sizeof *r->repeats);
         if (!rc)
             n += find_repeats(r, r->repeats + n - taken);
-        merge_batch_release(r);
+        release_batch(r);
     }
     return rc;
 }
 
 static int run_batch(merging *r, kv_err *e)
 {
-    int rc = merge_batch_fill(r, e);
+    int rc = fill_batch(r, e);
     if (!rc)
         rc = run_jobs(r, e);
     int64_t n = rc ? 0 : find_repeats(r, r->repeats);
-    merge_batch_release(r);
+    release_batch(r);
     return rc ? rc : run_repeats(r, n, e);
 }
 
@@ -360,37 +837,13 @@ static int open_out(merging *r, const char *path, const checkpoint_out_options *
         if (rc)
             break;
         entries[i] = (checkpoint_entry){m->keys[i].name, j.type, j.like->ndim, j.like->shape};
-        r->left += merge_input_bytes(r, &j);
+        r->left += input_bytes(r, &j);
     }
     if (!rc)
         rc =
             checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o, e);
     mem_free(entries);
     return rc;
-}
-
-static int make_memory(merging *r, kv_err *e)
-{
-    r->jobs = mem_zalloc(MERGE_BATCH_KEYS, sizeof *r->jobs, e);
-    r->active = mem_alloc(MERGE_BATCH_KEYS, sizeof(merge_job *), e);
-    r->repeats = mem_alloc(MERGE_BATCH_KEYS, sizeof *r->repeats, e);
-    r->at = mem_alloc(MERGE_BATCH_KEYS * (int64_t)r->ninputs, sizeof *r->at, e);
-    r->pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r->pieces, e);
-    r->workers = mem_zalloc(pool_workers(), sizeof *r->workers, e);
-    return r->jobs && r->active && r->repeats && r->at && r->pieces && r->workers ? KV_OK
-                                                                                  : KV_E_MEMORY;
-}
-
-static void release(merging *r)
-{
-    merge_plans_free(r->plans);
-    mem_free(r->jobs);
-    mem_free(r->active);
-    mem_free(r->repeats);
-    mem_free(r->at);
-    mem_free(r->pieces);
-    mem_free(r->workers);
-    mem_free_data(r->worker_memory);
 }
 
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e)
@@ -400,14 +853,27 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
         r.inputs[r.ninputs++] = m->models[i];
     if (m->base)
         r.inputs[r.ninputs++] = m->base;
-    int rc = make_memory(&r, e);
-    if (!rc)
-        rc = merge_plans_new(&r.plans, m, e);
+    r.jobs = mem_zalloc(MERGE_BATCH_KEYS, sizeof *r.jobs, e);
+    r.active = mem_alloc(MERGE_BATCH_KEYS, sizeof(merge_job *), e);
+    r.repeats = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.repeats, e);
+    r.at = mem_alloc(MERGE_BATCH_KEYS * (int64_t)r.ninputs, sizeof *r.at, e);
+    r.pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.pieces, e);
+    r.workers = mem_zalloc(pool_workers(), sizeof *r.workers, e);
+    int rc = r.jobs && r.active && r.repeats && r.at && r.pieces && r.workers ? KV_OK : KV_E_MEMORY;
+    if (!rc && !(r.plans = merge_plans_new(m, e)))
+        rc = KV_E_MEMORY;
     if (!rc)
         rc = open_out(&r, path, o, e);
     while (!rc && r.next < m->nkeys)
         rc = run_batch(&r, e);
-    release(&r);
+    merge_plans_free(r.plans);
+    mem_free(r.jobs);
+    mem_free(r.active);
+    mem_free(r.repeats);
+    mem_free(r.at);
+    mem_free(r.pieces);
+    mem_free(r.workers);
+    mem_free_data(r.worker_memory);
     if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);

@@ -402,16 +402,6 @@ int merge_select_begin(merge_select *s, kv_err *e)
     return KV_OK;
 }
 
-/* Appends keys; when there are too many, only counts them. */
-static int64_t keep(merge_select *s, const chunk_keys *keys, int64_t n)
-{
-    size_t bytes = s->wide ? 8 : 4;
-    int64_t at = n ? atomic_fetch_add(&s->nkept, n) : 0;
-    if (n && at + n <= s->cap)
-        memcpy((char *)s->kept + at * (int64_t)bytes, keys, (size_t)n * bytes);
-    return at;
-}
-
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n)
 {
     chunk_keys keys;
@@ -435,7 +425,11 @@ void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *
             count_f32(bins, keys.u32, inside, s->low, s->shift);
         return;
     }
-    int64_t at = keep(s, &keys, inside);
+    /* keys beyond the room are only counted */
+    size_t bytes = s->wide ? 8 : 4;
+    int64_t at = inside ? atomic_fetch_add(&s->nkept, inside) : 0;
+    if (inside && at + inside <= s->cap)
+        memcpy((char *)s->kept + at * (int64_t)bytes, &keys, (size_t)inside * bytes);
     if (s->of_chunk)
         s->of_chunk[chunk] =
             (chunk_counts){at, (uint16_t)inside, (uint16_t)r.nlow, (uint16_t)r.nhigh};
@@ -539,7 +533,7 @@ void merge_select_end(merge_select *s, bool *more)
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
-static double number_of(const merge_select *s)
+double merge_select_number(const merge_select *s)
 {
     if (s->key == most_key(s))
         return NAN;
@@ -555,14 +549,9 @@ static double number_of(const merge_select *s)
     return x;
 }
 
-double merge_select_number(const merge_select *s)
-{
-    return number_of(s);
-}
-
 double merge_select_next(const merge_select *s)
 {
-    double x = number_of(s);
+    double x = merge_select_number(s);
     if (isinf(x) && x > 0)
         return NAN;
     return s->wide ? nextafter(x, INFINITY) : nextafterf((float)x, INFINITY);
@@ -575,7 +564,7 @@ int64_t merge_select_cut(const merge_select *s, int64_t chunk)
 
 int64_t merge_select_cut_in(const merge_select *s, const void *terms, int64_t n)
 {
-    double x = number_of(s);
+    double x = merge_select_number(s);
     int64_t equal = 0;
     for (int64_t i = 0; i < n; i++) {
         double y = s->wide ? ((const double *)terms)[i] : ((const float *)terms)[i];

@@ -270,15 +270,6 @@ static prog_value settled(walk *w, kv_dtype dtype, prog_value v, bool chosen)
     return chosen && kv_dtype_is_float(dtype) ? v : prog_narrow(w->b, dtype, v);
 }
 
-/* Integers divided: in binary64, which holds most of them, rounded once to float32. */
-static item divide_integers(walk *w, const ast *node, const item *kids)
-{
-    prog_value x = operand(w, node, &kids[0], KV_FLOAT64, PROG_F64, false);
-    prog_value y = operand(w, node, &kids[1], KV_FLOAT64, PROG_F64, false);
-    prog_value v = prog_cast(w->b, PROG_F32, prog_apply(w->b, PROG_DIV, x, y, -1));
-    return shaped(w, node, KV_FLOAT32, kids, 2, v);
-}
-
 static item two_operands(walk *w, const ast *node, prog_op op, const item *kids)
 {
     kv_dtype dtype = common_dtype(kids, 2);
@@ -347,8 +338,13 @@ static item binary(walk *w, const ast *node, const item *kids)
         return compare(w, node, op, kids);
     if (op == PROG_AND || op == PROG_OR)
         return logic(w, node, op, kids);
-    if (op == PROG_DIV && holds_integers(&kids[0]) && holds_integers(&kids[1]))
-        return divide_integers(w, node, kids);
+    if (op == PROG_DIV && holds_integers(&kids[0]) && holds_integers(&kids[1])) {
+        /* in binary64, which holds most integers, rounded once to float32 */
+        prog_value x = operand(w, node, &kids[0], KV_FLOAT64, PROG_F64, false);
+        prog_value y = operand(w, node, &kids[1], KV_FLOAT64, PROG_F64, false);
+        prog_value v = prog_cast(w->b, PROG_F32, prog_apply(w->b, PROG_DIV, x, y, -1));
+        return shaped(w, node, KV_FLOAT32, kids, 2, v);
+    }
     if (op == PROG_POW && holds_integers(&kids[0]) && kids[1].is_host &&
         host_is_number(kids[1].number) && host_number(kids[1].number) < 0) {
         REFUSE(w, node, KV_E_VALUE, "integers have no negative powers");
@@ -373,23 +369,6 @@ static item unary(walk *w, const ast *node, const item *kids)
     /* there is no negative bool: -True is -1 */
     kv_dtype dtype = kids[0].dtype == KV_BOOL ? KV_INT64 : kids[0].dtype;
     return node->op == OP_NEG ? one_operand(w, node, PROG_NEG, &kids[0], dtype, true) : kids[0];
-}
-
-/* sqrt, exp and log of integers: in binary64, rounded once to float32. */
-static item fraction(walk *w, const ast *node, prog_op op, const item *x)
-{
-    if (kv_dtype_is_float(x->dtype))
-        return one_operand(w, node, op, x, x->dtype, false);
-    item out = one_operand(w, node, op, x, KV_FLOAT64, true);
-    out.dtype = KV_FLOAT32;
-    out.v = prog_cast(w->b, PROG_F32, out.v);
-    return out;
-}
-
-static item test(walk *w, const ast *node, prog_op op, const item *x)
-{
-    prog_value v = operand(w, node, x, x->dtype, prog_type_of(x->dtype), false);
-    return shaped(w, node, KV_BOOL, x, 1, prog_apply(w->b, op, v, -1, -1));
 }
 
 /* A bound of clip; none is the one that never binds. */
@@ -443,19 +422,29 @@ static item where(walk *w, const ast *node, const item *kids)
 static item call(walk *w, const ast *node, const item *kids)
 {
     const element_function *f = element_called(node);
+    const item *x = &kids[0];
     int rc = element_check_count(f, (int)node->n, w->e);
     if (rc) {
         fail_at(w, node, rc);
-        return kids[0];
+        return *x;
     }
     switch (f->kind) {
     case FN_ONE:
     case FN_WHOLE:
-        return one_operand(w, node, f->op, &kids[0], kids[0].dtype, true);
-    case FN_FRACTION:
-        return fraction(w, node, f->op, &kids[0]);
-    case FN_TEST:
-        return test(w, node, f->op, &kids[0]);
+        return one_operand(w, node, f->op, x, x->dtype, true);
+    case FN_FRACTION: {
+        if (kv_dtype_is_float(x->dtype))
+            return one_operand(w, node, f->op, x, x->dtype, false);
+        /* of integers: in binary64, rounded once to float32 */
+        item out = one_operand(w, node, f->op, x, KV_FLOAT64, true);
+        out.dtype = KV_FLOAT32;
+        out.v = prog_cast(w->b, PROG_F32, out.v);
+        return out;
+    }
+    case FN_TEST: {
+        prog_value v = operand(w, node, x, x->dtype, prog_type_of(x->dtype), false);
+        return shaped(w, node, KV_BOOL, x, 1, prog_apply(w->b, f->op, v, -1, -1));
+    }
     case FN_TWO:
         return two_operands(w, node, f->op, kids);
     case FN_CLIP:
@@ -497,26 +486,11 @@ static item visit(walk *w, const ast *node)
  * some hundred blocks. */
 #define PIECE (8 * STOP_EVERY)
 
-/* The program on all elements, in pieces; moves the pointers in data on. */
-static int run_pieces(walk *w, const prog *p, kv_array *result, void **data, void *scratch)
-{
-    int64_t size = kv_array_size(result);
-    int rc = KV_OK;
-    w->arrays[0] = result;
-    for (int64_t i = 0; i < size && (i == 0 || !(rc = stop_check(w->e))); i += PIECE) {
-        int64_t n = size - i < PIECE ? size - i : PIECE;
-        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, n, scratch);
-        for (int k = 0; k <= w->narrays; k++)
-            data[k] = (char *)data[k] + n * kv_dtype_bytes(kv_array_dtype(w->arrays[k]));
-    }
-    return rc;
-}
-
-/* Runs p: result is slot 0, w's arrays are the others, each as large as the result. */
+/* Runs p in pieces: result is slot 0, w's arrays are the others, each as large as the result. */
 static int run(walk *w, const prog *p, kv_array *result)
 {
     _Alignas(MEM_ALIGN) char own[OWN_SCRATCH];
-    int64_t bytes = prog_scratch_bytes(p);
+    int64_t bytes = prog_scratch_bytes(p), size = kv_array_size(result);
     void *scratch = bytes <= OWN_SCRATCH ? own : mem_alloc_data(bytes, w->e);
     void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
@@ -525,8 +499,13 @@ static int run(walk *w, const prog *p, kv_array *result)
         rc = kv_array_read(w->arrays[i], &from, w->e);
         memcpy(&data[i], &from, sizeof from);
     }
-    if (!rc)
-        rc = run_pieces(w, p, result, data, scratch);
+    w->arrays[0] = result;
+    for (int64_t i = 0; !rc && i < size && (i == 0 || !(rc = stop_check(w->e))); i += PIECE) {
+        int64_t n = size - i < PIECE ? size - i : PIECE;
+        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, n, scratch);
+        for (int k = 0; k <= w->narrays; k++)
+            data[k] = (char *)data[k] + n * kv_dtype_bytes(kv_array_dtype(w->arrays[k]));
+    }
     if (scratch != own)
         mem_free(scratch);
     return rc;
@@ -578,13 +557,6 @@ static int compute(walk *w, const item *root, kv_ctx ctx, kv_array **out)
     return rc;
 }
 
-static kv_ctx leftmost_context(const expr_leaf *leaves)
-{
-    while (!leaves->array)
-        leaves++;
-    return kv_array_ctx(leaves->array);
-}
-
 int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nleaves,
               const source *src, kv_err *e)
 {
@@ -598,8 +570,10 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     int rc = w.b ? w.rc : KV_E_MEMORY;
     if (!rc && root.is_host)
         rc = REFUSE(&w, tree, KV_E_VALUE, "the result depends on no array");
+    while (!rc && !leaves->array) /* to the leftmost array, whose context the result gets */
+        leaves++;
     if (!rc)
-        rc = compute(&w, &root, leftmost_context(leaves), out);
+        rc = compute(&w, &root, kv_array_ctx(leaves->array), out);
     prog_builder_free(w.b);
     arena_release(&w.memory);
     return rc;

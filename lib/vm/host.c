@@ -70,17 +70,6 @@ static int check_zero(ast_op op, double x, double y, kv_err *e)
     return KV_E_VALUE; /* also where nobody asks why */
 }
 
-/* A power of floats: Python gives no inf for one that is too large, and a complex number for the
- * root of a negative one. */
-static int check_power(double a, double b, double power, kv_err *e)
-{
-    if (isfinite(a) && isfinite(b) && isinf(power))
-        return kv_err_set(e, KV_E_VALUE, "the power is too large for a float");
-    if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
-        return kv_err_set(e, KV_E_VALUE, "the root of a negative number is complex");
-    return KV_OK;
-}
-
 static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
 {
     int64_t x = 0;
@@ -283,7 +272,14 @@ int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
     if (rc)
         return rc;
     *out = float_binary(op, x, y);
-    return op == OP_POW ? check_power(x, y, *out, e) : KV_OK;
+    if (op != OP_POW || !isfinite(x) || !isfinite(y))
+        return KV_OK;
+    /* Python gives no inf, and a complex number for the root of a negative one */
+    if (isinf(*out))
+        return kv_err_set(e, KV_E_VALUE, "the power is too large for a float");
+    if (x < 0 && y != floor(y))
+        return kv_err_set(e, KV_E_VALUE, "the root of a negative number is complex");
+    return KV_OK;
 }
 
 /* ---- Functions ------------------------------------------------------------------------------- */
@@ -364,21 +360,6 @@ static host ends_with(const host *args, int n)
     return host_bool(found);
 }
 
-static int check_arguments(const element_function *f, const host *args, int n, kv_err *e)
-{
-    int rc = element_check_count(f, n, e);
-    for (int i = 0; i < n && !rc; i++) {
-        char takes = f->takes;
-        if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
-            continue;
-        bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
-        if (!fits)
-            rc = kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
-                            takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
-    }
-    return rc;
-}
-
 static int call(const element_function *f, const host *args, int n, host *out, kv_err *e)
 {
     switch (f->kind) {
@@ -417,6 +398,15 @@ int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
 
 int host_apply(const element_function *f, const host *args, int n, host *out, kv_err *e)
 {
-    int rc = check_arguments(f, args, n, e);
+    int rc = element_check_count(f, n, e);
+    for (int i = 0; i < n && !rc; i++) {
+        char takes = f->takes;
+        if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
+            continue;
+        bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
+        if (!fits)
+            rc = kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
+                            takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
+    }
     return rc ? rc : call(f, args, n, out, e);
 }

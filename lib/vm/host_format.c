@@ -445,17 +445,6 @@ static int whole_number(const directive *d, host x, int64_t *out, kv_err *e)
                       host_kind_name(x.kind));
 }
 
-static const char *prefix_of(const directive *d)
-{
-    if (!d->prefix)
-        return "";
-    return d->letter == 'x'   ? "0x"
-           : d->letter == 'X' ? "0X"
-           : d->letter == 'o' ? "0o"
-           : d->letter == 'b' ? "0b"
-                              : "";
-}
-
 static int put_integer(buf *out, const directive *d, host x, kv_err *e)
 {
     int64_t v;
@@ -477,7 +466,12 @@ static int put_integer(buf *out, const directive *d, host x, kv_err *e)
     int64_t n = (int64_t)strlen(at);
     buf_repeat(&all, '0', d->precision > n ? d->precision - n : 0);
     buf_add(&all, at);
-    put_number(out, d, v < 0, prefix_of(d), buf_text(&all));
+    const char *prefix = d->letter == 'x'   ? "0x"
+                         : d->letter == 'X' ? "0X"
+                         : d->letter == 'o' ? "0o"
+                         : d->letter == 'b' ? "0b"
+                                            : "";
+    put_number(out, d, v < 0, d->prefix ? prefix : "", buf_text(&all));
     rc = buf_check(&all, e);
     buf_release(&all);
     return rc;
@@ -494,16 +488,6 @@ static int put_any(buf *out, const directive *d, host x, bool repr, kv_err *e)
 }
 
 /* ---- Formats --------------------------------------------------------------------------------- */
-
-/* The letter of d is one of those that take a value. */
-static int put(buf *out, const directive *d, host x, kv_err *e)
-{
-    if (strchr("efgEFG", d->letter))
-        return put_float(out, d, x, e);
-    if (strchr("diuxXo", d->letter))
-        return put_integer(out, d, x, e);
-    return put_any(out, d, x, d->letter == 'r', e);
-}
 
 int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e)
 {
@@ -527,7 +511,10 @@ int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e)
             return bad_letter(&d, e);
         if (used == n)
             return kv_err_set(e, KV_E_VALUE, "the text has more %% directives than values (%d)", n);
-        int rc = put(out, &d, args[used++], e);
+        host x = args[used++];
+        int rc = strchr("efgEFG", d.letter)   ? put_float(out, &d, x, e)
+                 : strchr("diuxXo", d.letter) ? put_integer(out, &d, x, e)
+                                              : put_any(out, &d, x, d.letter == 'r', e);
         if (rc)
             return rc;
     }

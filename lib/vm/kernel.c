@@ -18,24 +18,17 @@ const kernel_form kernel_forms[KERNEL_END] = {
 #if defined(__x86_64__) && defined(__GNUC__)
 extern const kernel_table kernel_avx2, kernel_avx512;
 
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 const kernel_table *kernel_tables(int i)
 {
     if (i == 0)
         return &kernel_plain;
+    if (i > 2 || !__builtin_cpu_supports("avx2"))
+        return NULL;
     if (i == 1)
-        return has_avx2() ? &kernel_avx2 : NULL;
-    return i == 2 && has_avx2() && has_avx512() ? &kernel_avx512 : NULL;
+        return &kernel_avx2;
+    bool all = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return all ? &kernel_avx512 : NULL;
 }
 #else
 const kernel_table *kernel_tables(int i)

@@ -66,14 +66,6 @@ TABLE(few)
 TABLE(many)
 TABLE(each)
 
-static double join_lanes(plan_fold fold, const double *lane, int lanes)
-{
-    double all = lane[0];
-    for (int l = 1; l < lanes; l++)
-        all = kernel_fold_join(fold, all, lane[l]);
-    return all;
-}
-
 static double reduce(plan_fold fold, prog_type type, const void *x, int64_t n, int lanes)
 {
     double lane[MANY];
@@ -82,7 +74,10 @@ static double reduce(plan_fold fold, prog_type type, const void *x, int64_t n, i
         lane[l] = kernel_fold_begin(fold);
     (lanes == FEW ? few : many)[type][fold](lane, x, whole);
     each[type][fold](lane, (const char *)x + whole * bytes, n - whole);
-    return join_lanes(fold, lane, lanes);
+    double all = lane[0];
+    for (int l = 1; l < lanes; l++)
+        all = kernel_fold_join(fold, all, lane[l]);
+    return all;
 }
 
 double kernel_fold_row(plan_fold fold, prog_type type, const void *x, int64_t n)

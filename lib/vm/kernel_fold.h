@@ -1,4 +1,4 @@
-/* The loops of reductions, in float64: of plans by steps (vm/plan_grid.h), and of merges. */
+/* The loops of reductions, in float64: of plans by steps (vm/plan_grid.c), and of merges. */
 #pragma once
 
 #include "vm/plan.h"

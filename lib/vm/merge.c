@@ -35,38 +35,6 @@ static int refuse_absent(const rule_param *p, const source *s, merge_form form, 
     return KV_OK;
 }
 
-static int check_names(const rule_ast *r, const source *s, merge_form form, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int i = 0; i < r->nparams && !rc; i++)
-        if (!r->params[i].value)
-            rc = refuse_absent(&r->params[i], s, form, e);
-    return rc;
-}
-
-/* Returns true if a rule reads a name, or calls a function with traits. */
-static bool reads(const ast *of, const char *name, int traits)
-{
-    const element_function *f = element_called(of);
-    if ((of->kind == AST_NAME && strcmp(of->u.text, name) == 0) || (f && f->traits & traits))
-        return true;
-    for (uint32_t i = 0; i < of->n; i++)
-        if (of->kid[i] && reads(of->kid[i], name, traits))
-            return true;
-    return false;
-}
-
-static int bind(merge_rule *m, const char *const *names, const char *const *texts, int n, kv_err *e)
-{
-    const rule_ast *r = m->binding.rule;
-    host *values = arena_alloc(&m->memory, (size_t)(rule_nvalues(r) + 1) * sizeof *values, e);
-    if (!values)
-        return KV_E_MEMORY;
-    m->binding.values = values;
-    int rc = rule_bind(r, NULL, names, texts, n, values, &m->memory, e);
-    return rc ? rc : rule_check_given(&m->binding, e);
-}
-
 int merge_rule_make(merge_rule **out, const rule_ast *r, const source *s, merge_form form,
                     const char *const *names, const char *const *texts, int n, kv_err *e)
 {
@@ -78,13 +46,20 @@ int merge_rule_make(merge_rule **out, const rule_ast *r, const source *s, merge_
     int rc = merge_lists_write(&written, r, s, form, names, texts, n, &m->memory, e);
     if (!rc)
         rc = rule_check(written, s, &m->memory, e);
+    for (int i = 0; !rc && i < written->nparams; i++)
+        if (!written->params[i].value)
+            rc = refuse_absent(&written->params[i], s, form, e);
+    host *values =
+        rc ? NULL
+           : arena_alloc(&m->memory, (size_t)(rule_nvalues(written) + 1) * sizeof *values, e);
+    m->binding = (rule_binding){.rule = written, .src = s, .values = values};
     if (!rc)
-        rc = check_names(written, s, form, e);
-    m->binding = (rule_binding){.rule = written, .src = s};
+        rc =
+            values ? rule_bind(written, NULL, names, texts, n, values, &m->memory, e) : KV_E_MEMORY;
     if (!rc)
-        rc = bind(m, names, texts, n, e);
+        rc = rule_check_given(&m->binding, e);
     if (!rc) {
-        m->of_shape = !reads(written->body, "key", 0) && !form.adapters;
+        m->of_shape = !rule_reader(written, "key") && !form.adapters;
         *out = m;
     } else {
         merge_rule_free(m);
@@ -279,12 +254,6 @@ static rule_operand cosine(rule_run *r, const ast *call, prog_type type)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* matmul(lora_B[i], lora_A[i]): the check left no other. */
-static rule_operand product(rule_run *r, const ast *call, prog_type type)
-{
-    return of_value(prog_cast(r->b, type, rule_env_find(&r->env, call->kid[0]->u.text)->at));
-}
-
 static rule_operand merge_element(rule_run *r, const ast *call, const element_function *f,
                                   prog_type type)
 {
@@ -301,8 +270,8 @@ static rule_operand merge_element(rule_run *r, const ast *call, const element_fu
         return rowrank(r, call, type);
     case FN_COSINE:
         return cosine(r, call, type);
-    default: /* FN_MATMUL */
-        return product(r, call, type);
+    default: /* FN_MATMUL, of lora_B[i] and lora_A[i]: the check left no other */
+        return of_value(prog_cast(r->b, type, rule_env_find(&r->env, call->kid[0]->u.text)->at));
     }
 }
 
@@ -315,7 +284,7 @@ static kv_dtype dtype_of(const rule_run *r, const merge_given *given, int slot)
     return is_input && given->bf16[input] ? KV_BFLOAT16 : prog_dtype(r->type);
 }
 
-static void set_given(rule_run *r, const merge_given *given)
+static int run_merge(rule_run *r, const merge_given *given)
 {
     const rule_ast *rule = r->binding->rule;
     for (int i = 0; i < rule->nparams; i++)
@@ -334,11 +303,6 @@ static void set_given(rule_run *r, const merge_given *given)
         else if (!g->element)
             n->number = host_text(given->key);
     }
-}
-
-static int run_merge(rule_run *r, const merge_given *given)
-{
-    set_given(r, given);
     rule_run_body(r);
     if (r->rc)
         return r->rc;

@@ -61,7 +61,7 @@ ARITH void noise_pair(unsigned a, unsigned b, float *even, float *odd)
     *odd = sine.number;
 }
 
-/* The number of one element; loops over many are in kernel_noise.h. */
+/* The number of one element; loops over many are in kernel_loops.h. */
 ARITH float noise_normal(arith_bits seed, arith_bits draw, arith_bits element)
 {
     arith_bits block = element / NOISE_GROUP * NOISE_LANES + element % NOISE_LANES;

@@ -61,7 +61,7 @@
     X(PROG_WHERE,    where,    F, _, I, 3, NONE,     "where(a, b, c)", a != 0 ? b : c) \
     X(PROG_CLIP,     clip,     F, _, I, 3, NONE,     "clip(a, b, c)",  a > c ? c : a < b ? b : a)
 
-/* Fused loops: prog_match.c chooses them for several operations, or for one with constants. */
+/* Fused loops: prog_select.c chooses them for several operations, or for one with constants. */
 #define KERNEL_MAP(X) \
     X(KERNEL_LIN1,       lin1,       F, W, _, 1, NONE, "a*k0 + k1", a*k0 + k1) \
     X(KERNEL_LIN2,       lin2,       F, W, _, 2, NONE, "a*k0 + b*k1", a*k0 + b*k1) \

@@ -144,7 +144,7 @@ void plan_fill_pool(const plan *p, const prog_number *values, uint64_t *pool);
 
 /* The same for what plan_make cannot do, which is any reduction but sums of all elements, or of
  * those of rows alone, and products of matrices; rows and columns are those of the key. Such a plan
- * works step by step (vm/plan_grid.h) on host memory, and knows no present rows. */
+ * works step by step (vm/plan_grid.c) on host memory, and knows no present rows. */
 int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
                     kv_err *e);
 

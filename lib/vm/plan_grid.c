@@ -1,13 +1,29 @@
-/* Running plans by steps. */
-#include "vm/plan_grid.h"
-
+/* Plans by steps: rules that reduce in more than one way, by columns or to a largest number, or
+ * that multiply matrices.
+ *
+ * A key is a matrix of its rows. A step computes elements of one extent (program.h) in one pass
+ * over memory, with the reductions of what it computes, or it is one product or turned matrix.
+ * Values that a later step of another extent reads, and results of reductions and products, are the
+ * numbers of the plan, and lie in buffers; everything else is computed again where it is needed.
+ * Steps before it make what a step needs, and only the last ones write the key's arrays.
+ *
+ * Worked example, stored -= input / colmean(input): a step over (rows, columns) that adds up the
+ * columns of input; one over (1, columns) that divides the sums; one over (rows, columns) that
+ * writes.
+ *
+ * Reductions are made in float64 and rounded once. A sum over the elements of a row, or of a chunk
+ * of an array, is of lanes (vm/kernel_fold.h). Rows are cut into parts, whose results are added
+ * from the first to the last; the parts depend on the extent alone, so that the number of threads
+ * changes nothing.
+ */
 #include <string.h>
 
 #include "array/dot.h"
 #include "base/kv_assert.h"
 #include "engine/pool.h"
 #include "vm/kernel_fold.h"
-#include "vm/plan_graph.h"
+#include "vm/plan_maker.h"
+#include "vm/plan_work.h"
 
 /* Elements of a part of a step, and the most parts that it has. */
 enum { PART_ELEMENTS = 1 << 16, MOST_PARTS = 64 };
@@ -58,7 +74,27 @@ static void use_buffer(plan_grid *g, int buffer, int step)
     b->last = step;
 }
 
-static void find_uses(const plan *p)
+static int64_t buffer_bytes(const plan *p, int64_t i)
+{
+    const grid_buffer *b = &p->grid->buffers[i];
+    return length(p->grid, b->extent.rows) * length(p->grid, b->extent.columns) *
+           number_bytes(p, (int)i);
+}
+
+/* The partial results of a reduction: one of each row; of each part, and of each of its columns. */
+static int64_t count_partials(const plan_total *t, int64_t rows, int64_t columns)
+{
+    return t->over == PLAN_OVER_COLUMNS
+               ? rows
+               : count_parts(rows, columns) * (t->over == PLAN_OVER_ROWS ? columns : 1);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void plan_grid_measure(plan *p)
 {
     plan_grid *g = p->grid;
     for (int64_t i = 0; i < g->nbuffers; i++)
@@ -78,19 +114,7 @@ static void find_uses(const plan *p)
     }
     for (int i = 0; i < p->nrows; i++)
         use_buffer(g, p->row[i].number, p->npasses);
-}
-
-static int64_t buffer_bytes(const plan *p, int64_t i)
-{
-    const grid_buffer *b = &p->grid->buffers[i];
-    return length(p->grid, b->extent.rows) * length(p->grid, b->extent.columns) *
-           number_bytes(p, (int)i);
-}
-
-/* A buffer has the memory of one of its size whose last user has run, if there is one. */
-static void place_buffers(const plan *p)
-{
-    plan_grid *g = p->grid;
+    /* A buffer has the memory of one of its size whose last user has run, if there is one. */
     for (int64_t i = 0; i < g->nbuffers; i++) {
         grid_buffer *b = &g->buffers[i];
         int64_t bytes = mem_aligned(buffer_bytes(p, i)), j = 0;
@@ -105,26 +129,6 @@ static void place_buffers(const plan *p)
         b->offset = taken ? g->buffer_bytes : g->buffers[j - 1].offset;
         g->buffer_bytes += taken ? bytes : 0;
     }
-}
-
-/* The partial results of a reduction: one of each row; of each part, and of each of its columns. */
-static int64_t count_partials(const plan_total *t, int64_t rows, int64_t columns)
-{
-    return t->over == PLAN_OVER_COLUMNS
-               ? rows
-               : count_parts(rows, columns) * (t->over == PLAN_OVER_ROWS ? columns : 1);
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-void plan_grid_measure(plan *p)
-{
-    plan_grid *g = p->grid;
-    find_uses(p);
-    place_buffers(p);
     for (int k = 0; k < p->npasses; k++) {
         const plan_pass *step = &p->pass[k];
         int64_t rows = length(g, step->extent.rows), columns = length(g, step->extent.columns);
@@ -200,19 +204,6 @@ static void *slot_at(const sweep *w, runner *own, char *room, int s, const piece
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
 
-static void begin_reductions(sweep *w)
-{
-    double *at = w->partials;
-    for (int i = 0; i < w->step->nsums; i++) {
-        const plan_total *t = &w->step->sum[i];
-        int64_t n = count_partials(t, w->rows, w->columns);
-        w->partial[i] = at;
-        for (int64_t j = 0; j < n; j++)
-            at[j] = kernel_fold_begin((plan_fold)t->fold);
-        at += n;
-    }
-}
-
 /* Terms of a piece go to the partial results of its rows, or of its part. */
 static void reduce_piece(const sweep *w, int i, const char *terms, const piece *p, int64_t part)
 {
@@ -282,7 +273,15 @@ static void run_part(void *arg, int64_t part, int worker)
 
 static void run_elements(sweep *w)
 {
-    begin_reductions(w);
+    double *at = w->partials;
+    for (int i = 0; i < w->step->nsums; i++) {
+        const plan_total *t = &w->step->sum[i];
+        int64_t n = count_partials(t, w->rows, w->columns);
+        w->partial[i] = at;
+        for (int64_t j = 0; j < n; j++)
+            at[j] = kernel_fold_begin((plan_fold)t->fold);
+        at += n;
+    }
     if (w->columns > 0)
         pool_run(count_parts(w->rows, w->columns), run_part, w);
     for (int i = 0; i < w->step->nsums; i++)

@@ -52,31 +52,6 @@ static int32_t begin_level(const plan_maker *m, int slot)
     return 0;
 }
 
-static void find_levels(plan_maker *m)
-{
-    for (int64_t i = 0; i < m->n; i++) {
-        const node *n = &m->b->nodes[i];
-        bool leaf = plan_graph_kids(n) == 0;
-        m->level[i] = n->op == NODE_LOAD ? begin_level(m, n->kid[0]) : 0;
-        m->number[i] =
-            n->op == NODE_CONST || n->op == NODE_SUM || plan_maker_is_row_state(n) || !leaf;
-        m->index[i] = -1;
-        for (int j = 0; j < plan_graph_kids(n); j++) {
-            int32_t kid = n->kid[j];
-            if (m->level[kid] > m->level[i])
-                m->level[i] = m->level[kid];
-            if (n->op != NODE_SUM)
-                m->number[i] &= m->number[kid];
-        }
-        m->level[i] += plan_graph_waits(n);
-    }
-    for (int64_t s = 0; s < m->b->nstores; s++) {
-        const node_store *st = &m->b->stores[s];
-        int32_t begin = begin_level(m, st->slot), level = m->level[st->value];
-        m->store_level[s] = level > begin ? level : begin;
-    }
-}
-
 /* The extent of what a store writes. Numbers to be printed are what they are. */
 static prog_extent store_extent(const plan_maker *m, const node_store *s)
 {
@@ -213,9 +188,10 @@ int plan_levels_terms(const plan_maker *m, int64_t i, int32_t level, bool *squar
     return m->direct ? array_of(m, *squares ? terms->kid[0] : x, level) : -1;
 }
 
-/* Values that the program of a pass leaves in memory. */
-static bool need_roots(plan_maker *m, int32_t level, bool present)
+bool plan_levels_need(plan_maker *m, int32_t level, bool present)
 {
+    memset(m->needed, 0, (size_t)m->n * sizeof *m->needed);
+    /* values that the program of the pass leaves in memory */
     bool any = false, squares;
     for (int64_t s = 0; s < m->b->nstores; s++)
         if (plan_levels_stores(m, s, level, present))
@@ -228,13 +204,6 @@ static bool need_roots(plan_maker *m, int32_t level, bool present)
         if (plan_levels_keeps(m, i, level, present))
             any = m->needed[i] = true;
     }
-    return any;
-}
-
-bool plan_levels_need(plan_maker *m, int32_t level, bool present)
-{
-    memset(m->needed, 0, (size_t)m->n * sizeof *m->needed);
-    bool any = need_roots(m, level, present);
     for (int64_t i = m->n - 1; i >= 0; i--)
         for (int j = 0; m->needed[i] && j < plan_graph_kids(&m->b->nodes[i]); j++) {
             if (is_there(m, i, level))
@@ -345,8 +314,33 @@ static void delay_sums(plan_maker *m)
 
 void plan_levels_find(plan_maker *m)
 {
-    find_levels(m);
-    plan_graph_live(m->b, m->live);
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        bool leaf = plan_graph_kids(n) == 0;
+        m->level[i] = n->op == NODE_LOAD ? begin_level(m, n->kid[0]) : 0;
+        m->number[i] =
+            n->op == NODE_CONST || n->op == NODE_SUM || plan_maker_is_row_state(n) || !leaf;
+        m->index[i] = -1;
+        for (int j = 0; j < plan_graph_kids(n); j++) {
+            int32_t kid = n->kid[j];
+            if (m->level[kid] > m->level[i])
+                m->level[i] = m->level[kid];
+            if (n->op != NODE_SUM)
+                m->number[i] &= m->number[kid];
+        }
+        m->level[i] += plan_graph_waits(n);
+    }
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int32_t begin = begin_level(m, st->slot), level = m->level[st->value];
+        m->store_level[s] = level > begin ? level : begin;
+    }
+    memset(m->live, 0, (size_t)m->n * sizeof *m->live);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        m->live[m->b->stores[s].value] = true;
+    for (int64_t i = m->n - 1; i >= 0; i--) /* what no store needs is dead */
+        for (int j = 0; m->live[i] && j < plan_graph_kids(&m->b->nodes[i]); j++)
+            m->live[m->b->nodes[i].kid[j]] = true;
     m->levels = 1;
     for (int64_t i = 0; i < m->n; i++)
         if (m->live[i] && m->level[i] >= m->levels)
@@ -362,10 +356,13 @@ void plan_levels_find(plan_maker *m)
 /* To write a value and to read it takes about as long as two divisions. */
 enum { KEEP_COST = 2, MOST_COST = 1 << 20 };
 
-/* Fills m->room with what computing each node costs in pass `level`, 0 for what it does not
- * compute. */
-static void find_costs(plan_maker *m, int32_t level)
+/* Whatever costs enough and was computed before is marked first; of these, the ones that the pass
+ * still comes to are kept. */
+static void keep_for(plan_maker *m, int32_t level)
 {
+    if (!plan_levels_need(m, level, false))
+        return;
+    /* m->room: what computing each node costs in the pass, 0 for one that it does not compute */
     for (int64_t i = 0; i < m->n; i++) {
         const node *n = &m->b->nodes[i];
         int32_t cost = cost_of(n);
@@ -376,27 +373,6 @@ static void find_costs(plan_maker *m, int32_t level)
             cost += m->room[n->kid[j]];
         m->room[i] = cost < MOST_COST ? cost : MOST_COST;
     }
-}
-
-/* The first pass that computes node i, in m->kept_level; levels where none does. */
-static void find_first(plan_maker *m)
-{
-    for (int64_t i = 0; i < m->n; i++)
-        m->kept_level[i] = m->levels;
-    for (int32_t level = m->levels - 1; level >= 0; level--)
-        if (plan_levels_need(m, level, false))
-            for (int64_t i = 0; i < m->n; i++)
-                if (m->needed[i] && !is_there(m, i, level))
-                    m->kept_level[i] = level;
-}
-
-/* Whatever costs enough and was computed before is marked first; of these, the ones that the pass
- * still comes to are kept. */
-static void keep_for(plan_maker *m, int32_t level)
-{
-    if (!plan_levels_need(m, level, false))
-        return;
-    find_costs(m, level);
     for (int64_t i = 0; i < m->n; i++)
         if (m->kept[i] < 0 && m->room[i] >= KEEP_COST && m->kept_level[i] < level &&
             m->b->nodes[i].type != PROG_I64)
@@ -419,7 +395,14 @@ void plan_levels_keep(plan_maker *m)
         m->kept[i] = -1;
     if (!m->leans || m->by_rows)
         return;
-    find_first(m);
+    /* m->kept_level: the first pass that computes a node; levels where none does */
+    for (int64_t i = 0; i < m->n; i++)
+        m->kept_level[i] = m->levels;
+    for (int32_t level = m->levels - 1; level >= 0; level--)
+        if (plan_levels_need(m, level, false))
+            for (int64_t i = 0; i < m->n; i++)
+                if (m->needed[i] && !is_there(m, i, level))
+                    m->kept_level[i] = level;
     for (int32_t level = 1; level < m->levels; level++)
         keep_for(m, level);
 }

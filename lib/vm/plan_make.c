@@ -1,4 +1,4 @@
-/* Plans, first half: from the graph of a rule to passes, or to steps (plan_grid.h), which are
+/* Plans, first half: from the graph of a rule to passes, or to steps (plan_grid.c), which are
  * passes over values of an extent.
  *
  * plan_levels.c decides what each pass computes; this file writes the programs: those over
@@ -10,8 +10,148 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "vm/plan_grid.h"
 #include "vm/plan_maker.h"
+
+/* ---- Extents --------------------------------------------------------------------------------- */
+
+prog_extent plan_extent(const prog_builder *b, prog_value x)
+{
+    return x < 0 ? (prog_extent){PROG_ONE, PROG_ONE} : b->nodes[x].extent;
+}
+
+static bool join_axis(uint8_t *axis, uint8_t other)
+{
+    bool fits = *axis == other || !*axis || !other;
+    *axis = *axis ? *axis : other;
+    return fits;
+}
+
+bool plan_join(prog_extent *extent, prog_extent other)
+{
+    bool rows = join_axis(&extent->rows, other.rows);
+    return join_axis(&extent->columns, other.columns) && rows;
+}
+
+static const char *axis_name(uint8_t axis)
+{
+    static const char *const names[] = {"1", "rows", "columns"};
+    return names[axis];
+}
+
+void plan_extent_text(buf *out, prog_extent extent)
+{
+    buf_printf(out, "(%s, %s)", axis_name(extent.rows), axis_name(extent.columns));
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------- */
+
+prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
+{
+    if (b->failed || x < 0 || plan_graph_same(b->nodes[x].extent, extent))
+        return x;
+    node made = {.op = NODE_SPREAD,
+                 .type = b->nodes[x].type,
+                 .extent = extent,
+                 .kid = {x, -1, -1},
+                 .k.integer = extent.rows | extent.columns << 2};
+    return prog_intern(b, &made);
+}
+
+static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over,
+                         bool present, int64_t order)
+{
+    if (b->failed || x < 0)
+        return -1;
+    node made = {.op = NODE_SUM,
+                 .type = b->nodes[x].type,
+                 .dtype = present,
+                 .extent = b->nodes[x].extent,
+                 .kid = {x, -1, -1},
+                 .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
+    if (over != PLAN_OVER_ROWS)
+        made.extent.columns = PROG_ONE;
+    if (over != PLAN_OVER_COLUMNS)
+        made.extent.rows = PROG_ONE;
+    return prog_intern(b, &made);
+}
+
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present)
+{
+    return reduce(b, x, fold, over, present, 0);
+}
+
+prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order)
+{
+    return reduce(b, x, fold, PLAN_OVER_ALL, false, order);
+}
+
+prog_value plan_sum(prog_builder *b, prog_value x, bool present)
+{
+    return plan_reduce(b, x, PLAN_SUM, PLAN_OVER_ALL, present);
+}
+
+prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y)
+{
+    if (b->failed || x < 0 || y < 0)
+        return -1;
+    node made = {.op = NODE_MATMUL,
+                 .type = b->nodes[x].type,
+                 .extent = {b->nodes[x].extent.rows, b->nodes[y].extent.columns},
+                 .kid = {x, y, -1}};
+    return prog_intern(b, &made);
+}
+
+prog_value plan_turned(prog_builder *b, prog_value x)
+{
+    if (b->failed || x < 0)
+        return -1;
+    const node of = b->nodes[x];
+    if (of.op == NODE_TURNED)
+        return of.kid[0];
+    node made = {.op = NODE_TURNED,
+                 .type = of.type,
+                 .extent = {of.extent.columns, of.extent.rows},
+                 .kid = {x, -1, -1}};
+    return prog_intern(b, &made);
+}
+
+static prog_value load_vector(prog_builder *b, int slot, prog_type type, prog_extent extent)
+{
+    prog_value x = prog_load(b, slot, prog_dtype(type), type);
+    if (x >= 0)
+        b->nodes[x].extent = extent;
+    return x;
+}
+
+prog_value plan_row_state(prog_builder *b, int state, prog_type type)
+{
+    return load_vector(b, PLAN_ROW_STATE + state, type, (prog_extent){PROG_ROWS, PROG_ONE});
+}
+
+prog_value plan_column_state(prog_builder *b, int state, prog_type type)
+{
+    return load_vector(b, PLAN_COLUMN_STATE + state, type, (prog_extent){PROG_ONE, PROG_COLUMNS});
+}
+
+/* An operation of one builder in another one, or the same; made: what its nodes are there. */
+static prog_value apply_node(prog_builder *to, const node *n, const prog_value *made)
+{
+    prog_type type = (prog_type)n->type;
+    prog_value kid[3] = {-1, -1, -1};
+    for (int i = 0; i < plan_graph_kids(n); i++)
+        kid[i] = made[n->kid[i]];
+    if (n->op == NODE_CONST)
+        return prog_const_like(to, n);
+    if (n->op == NODE_SPREAD)
+        return kid[0];
+    if (n->op == NODE_CAST)
+        return prog_cast(to, type, kid[0]);
+    if (n->op == NODE_NARROW)
+        return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
+    return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
+}
+
+/* ---- Elements and numbers -------------------------------------------------------------------- */
 
 static bool is_of_elements(const node *n)
 {
@@ -21,14 +161,6 @@ static bool is_of_elements(const node *n)
 bool plan_is_number(const prog_builder *b, prog_value x)
 {
     return x >= 0 && !is_of_elements(&b->nodes[x]);
-}
-
-/* One node, whose operands have been made whole. */
-static prog_value whole_node(prog_builder *b, const node *n, const prog_value *whole)
-{
-    if (n->op == NODE_LOAD)
-        return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
-    return plan_graph_apply(b, n, whole);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -43,8 +175,12 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     /* all of them, since few are of no use */
     for (prog_value i = 0; i <= x; i++) {
         node n = b->nodes[i]; /* a copy: adding nodes moves them */
-        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && !(n.kid[0] & PLAN_PRESENT));
-        whole[i] = stays ? i : whole_node(b, &n, whole);
+        bool load = n.op == NODE_LOAD;
+        bool stays = !is_of_elements(&n) || (load && !(n.kid[0] & PLAN_PRESENT));
+        whole[i] = stays ? i
+                   : load
+                       ? prog_load(b, n.kid[0] - PLAN_PRESENT, (kv_dtype)n.dtype, (prog_type)n.type)
+                       : apply_node(b, &n, whole);
     }
     x = whole[x];
     mem_free(whole);
@@ -85,7 +221,7 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
                          prog_dtype(type), type);
     if (n->op == NODE_LOAD)
         return prog_load(to, pass_slot(pass, n->kid[0]), (kv_dtype)n->dtype, type);
-    return plan_graph_apply(to, n, m->emitted);
+    return apply_node(to, n, m->emitted);
 }
 
 /* A sum's terms go to a slot behind those of the numbers, unless an array holds them. */
@@ -105,26 +241,13 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->sums_input |= array == PLAN_INPUT;
         m->p->number_type[m->index[i]] = n->type;
-        pass->sum[pass->nsums++] = (plan_total){.number = (int16_t)m->index[i],
-                                                .array = array,
-                                                .squares = array >= 0 && squares,
-                                                .fold = (uint8_t)plan_graph_fold(n),
-                                                .over = (uint8_t)plan_graph_over(n),
-                                                .order = plan_graph_order(n)};
-    }
-}
-
-/* Values that later passes read. */
-static void emit_kept(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t level)
-{
-    for (int64_t i = 0; i < m->n; i++) {
-        uint8_t type = m->b->nodes[i].type;
-        if (!plan_levels_keeps(m, i, level, pass->present))
-            continue;
-        int slot = m->steps ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
-        if (m->steps)
-            m->p->number_type[m->index[i]] = type;
-        prog_store(to, pass_slot(pass, slot), prog_dtype((prog_type)type), m->emitted[i]);
+        pass->sum[pass->nsums++] =
+            (plan_total){.number = (int16_t)m->index[i],
+                         .array = array,
+                         .squares = array >= 0 && squares,
+                         .fold = (uint8_t)(n->k.integer & 7), /* see reduce */
+                         .over = (uint8_t)(n->k.integer >> 3 & 3),
+                         .order = n->k.integer >> 5};
     }
 }
 
@@ -163,32 +286,35 @@ static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool pre
     for (int64_t i = 0; i < m->n; i++)
         m->emitted[i] = m->needed[i] ? emit_element(m, pass, to, i, level) : -1;
     emit_sums(m, pass, to, level);
-    emit_kept(m, pass, to, level);
+    /* values that later passes read */
+    for (int64_t i = 0; i < m->n; i++) {
+        uint8_t type = m->b->nodes[i].type;
+        if (!plan_levels_keeps(m, i, level, pass->present))
+            continue;
+        int slot = m->steps ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
+        if (m->steps)
+            m->p->number_type[m->index[i]] = type;
+        prog_store(to, pass_slot(pass, slot), prog_dtype((prog_type)type), m->emitted[i]);
+    }
     emit_stores(m, pass, to, level);
     int rc = prog_finish(to, &pass->elements, m->e);
     prog_builder_free(to);
     return rc;
 }
 
-/* Returns true if a lean program would differ from the other one. */
-static bool is_leaner(const plan_maker *m, int32_t level, bool present)
-{
-    bool leaner = false, squares;
-    for (int64_t i = 0; i < m->n; i++) {
-        leaner |= m->needed[i] && m->kept[i] >= 0 && m->kept_level[i] <= level;
-        if (plan_maker_sums(m, i, level, present))
-            leaner |= plan_levels_terms(m, i, level, &squares) >= 0;
-    }
-    return leaner;
-}
-
 /* Makes the lean form of a pass; pass->lean stays NULL if that would be the same. */
 static int make_lean(plan_maker *m, plan_pass *pass, plan_pass *lean, int32_t level)
 {
     int rc = KV_OK;
+    bool leaner = false, squares;
     m->lean = m->direct = true;
     plan_levels_need(m, level, pass->present);
-    if (is_leaner(m, level, pass->present)) {
+    for (int64_t i = 0; i < m->n; i++) {
+        leaner |= m->needed[i] && m->kept[i] >= 0 && m->kept_level[i] <= level;
+        if (plan_maker_sums(m, i, level, pass->present))
+            leaner |= plan_levels_terms(m, i, level, &squares) >= 0;
+    }
+    if (leaner) {
         rc = make_elements(m, lean, level, pass->present);
         pass->lean = lean;
     }
@@ -232,7 +358,7 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
         if (given || (m->index[i] >= 0 && m->level[i] < level))
             m->emitted[i] = prog_load(to, m->index[i], prog_dtype(type), type);
         else
-            m->emitted[i] = plan_graph_apply(to, n, m->emitted);
+            m->emitted[i] = apply_node(to, n, m->emitted);
         if (!given && m->index[i] >= 0 && m->level[i] == level) {
             prog_store(to, m->index[i], prog_dtype(type), m->emitted[i]);
             m->p->number_type[m->index[i]] = n->type;
@@ -247,25 +373,7 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
     return rc;
 }
 
-static void load_rows(plan_maker *m)
-{
-    for (int64_t i = 0; i < m->n; i++) {
-        const node *n = &m->b->nodes[i];
-        if (!m->live[i] || !plan_maker_is_row_state(n))
-            continue;
-        m->p->number_type[m->index[i]] = n->type;
-        m->p->row[m->p->nrows++] = (plan_row){n->kid[0], (int16_t)m->index[i], false};
-    }
-}
-
 /* ---- All of it ------------------------------------------------------------------------------- */
-
-/* Returns true if a store writes rows that may be absent. */
-static bool is_of_every_row(const node_store *s)
-{
-    return s->slot < PLAN_ROW_STATE ? !(s->slot & PLAN_PRESENT)
-                                    : s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT;
-}
 
 static int64_t count_sums(const plan_maker *m)
 {
@@ -273,13 +381,6 @@ static int64_t count_sums(const plan_maker *m)
     for (int64_t i = 0; i < m->n; i++)
         n += m->b->nodes[i].op == NODE_SUM;
     return n;
-}
-
-/* The slots of a pass are at most so many: each node is loaded, read as a number or added up, each
- * store has one, and so has what is kept. */
-static int64_t slots_most(const plan_maker *m)
-{
-    return m->n + count_sums(m) + m->b->nstores + PLAN_MAX_KEPT;
 }
 
 /* By steps: finds the next extent behind number *at whose elements a level has a program for. The
@@ -319,7 +420,10 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
                           PLAN_MAX_PASSES / 2 - 1);
     int64_t most = m->steps ? steps_most(m) : 2 * levels, passes = most * (1 + m->leans);
-    int64_t slots = slots_most(m), sums = count_sums(m), numbers = m->numbers + m->b->nstores;
+    int64_t sums = count_sums(m), numbers = m->numbers + m->b->nstores;
+    /* of a pass at most: each node is loaded, read as a number or added up, each store has one, and
+     * so has what is kept */
+    int64_t slots = m->n + sums + m->b->nstores + PLAN_MAX_KEPT;
     int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
     int64_t bytes =
         lists + numbers +
@@ -339,8 +443,12 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
     p->by_rows = m->by_rows;
     p->most_passes = (int)most;
     p->all_passes = (int)passes;
-    for (int64_t s = 0; s < m->b->nstores; s++)
-        p->every_row |= is_of_every_row(&m->b->stores[s]);
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        int slot = m->b->stores[s].slot;
+        p->every_row |= slot < PLAN_ROW_STATE
+                            ? !(slot & PLAN_PRESENT)
+                            : slot >= PLAN_ROW_BEGIN && slot < PLAN_ROW_PRINT_PRESENT;
+    }
     *out = p;
     return KV_OK;
 }
@@ -361,18 +469,6 @@ static int new_grid(plan_maker *m, int64_t rows, int64_t columns)
     return KV_OK;
 }
 
-static void make_product(plan_maker *m, plan_pass *pass, int64_t i)
-{
-    const node *n = &m->b->nodes[i];
-    pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
-    pass->depth = m->b->nodes[n->kid[0]].extent.columns;
-    pass->extent = n->extent;
-    pass->a = (int16_t)m->index[n->kid[0]];
-    pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
-    pass->to = (int16_t)m->index[i];
-    m->p->number_type[pass->to] = n->type;
-}
-
 /* The steps of all levels. A product follows the elements that it is made of. */
 static int make_steps(plan_maker *m)
 {
@@ -381,9 +477,19 @@ static int make_steps(plan_maker *m)
     for (int32_t level = 0; level < m->levels && !rc; level++) {
         for (int at = -1; !rc && next_extent(m, level, &at);)
             rc = make_elements(m, &p->pass[p->npasses++], level, false);
-        for (int64_t i = 0; i < m->n; i++)
-            if (m->live[i] && plan_maker_is_product(&m->b->nodes[i]) && m->level[i] == level + 1)
-                make_product(m, &p->pass[p->npasses++], i);
+        for (int64_t i = 0; i < m->n; i++) {
+            const node *n = &m->b->nodes[i];
+            if (!m->live[i] || !plan_maker_is_product(n) || m->level[i] != level + 1)
+                continue;
+            plan_pass *pass = &p->pass[p->npasses++];
+            pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
+            pass->depth = m->b->nodes[n->kid[0]].extent.columns;
+            pass->extent = n->extent;
+            pass->a = (int16_t)m->index[n->kid[0]];
+            pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
+            pass->to = (int16_t)m->index[i];
+            p->number_type[pass->to] = n->type;
+        }
     }
     kv_assert(p->npasses <= p->most_passes, "%d steps of a plan with room for %d", p->npasses,
               p->most_passes);
@@ -399,7 +505,13 @@ static int make_passes(plan_maker *m)
     if (!m->makes)
         return KV_OK;
     p->nnumbers = m->numbers;
-    load_rows(m);
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!m->live[i] || !plan_maker_is_row_state(n))
+            continue;
+        p->number_type[m->index[i]] = n->type;
+        p->row[p->nrows++] = (plan_row){n->kid[0], (int16_t)m->index[i], false};
+    }
     plan_levels_settle(m);
     plan_levels_keep(m);
     for (int32_t level = 0; level < m->levels; level++) {

@@ -1,10 +1,50 @@
 /* The making of plans from inside: plan_levels.c decides in which pass each node of a rule's graph
- * is computed, plan_make.c writes the programs.
+ * is computed, plan_make.c makes the nodes that plans add to those of programs, and writes the
+ * programs.
  */
 #pragma once
 
-#include "vm/plan_graph.h"
 #include "vm/plan_pass.h"
+
+/* ---- The graph that a rule becomes: nodes of programs, and those that plans add -------------- */
+
+/* The number of children of a node that are nodes: a load's and a constant's are not. */
+static inline int plan_graph_kids(const node *n)
+{
+    int count = 0;
+    if (n->op == NODE_LOAD || n->op == NODE_CONST)
+        return 0;
+    while (count < 3 && n->kid[count] >= 0)
+        count++;
+    return count;
+}
+
+/* The extent of the array of the key behind a slot. */
+static inline prog_extent plan_graph_extent(int slot)
+{
+    int kind = plan_slot_kind(slot);
+    bool rows = kind == PLAN_ROW_STATE || kind == PLAN_ROW_BEGIN,
+         columns = kind == PLAN_COLUMN_STATE;
+    return (prog_extent){columns ? PROG_ONE : PROG_ROWS, rows ? PROG_ONE : PROG_COLUMNS};
+}
+
+static inline bool plan_graph_same(prog_extent a, prog_extent b)
+{
+    return a.rows == b.rows && a.columns == b.columns;
+}
+
+static inline bool plan_graph_is_one(prog_extent x)
+{
+    return !x.rows && !x.columns;
+}
+
+/* Returns true if a value needs whole arrays before it is computed: a reduction, a product. */
+static inline bool plan_graph_waits(const node *n)
+{
+    return n->op >= NODE_SUM;
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 /* The graph, with the facts about its nodes that passes are made from. */
 typedef struct plan_maker {

@@ -56,13 +56,26 @@ typedef struct plan_row {
 
 #define PLAN_MAX_ROWS (3 * PLAN_MAX_STATES + PLAN_MAX_PRINTS)
 
-typedef struct plan_grid plan_grid;
+/* Of a plan by steps: the key is a matrix of rows, and the numbers lie in buffers. */
+/* The memory of a number. */
+typedef struct grid_buffer {
+    prog_extent extent;
+    int first, last; /* steps that use it */
+    int64_t offset;
+} grid_buffer;
+
+typedef struct plan_grid {
+    int64_t rows, columns;
+    int64_t buffer_bytes, partial_bytes, most_slots, product_bytes;
+    int64_t nbuffers;
+    grid_buffer buffers[];
+} plan_grid;
 
 struct plan {
     int64_t refs;    /* atomic */
     prog **programs; /* all of them */
     int64_t nprograms, pool_words;
-    plan_grid *grid; /* its passes are steps (plan_grid.h), and have the numbers; or NULL */
+    plan_grid *grid; /* its passes are steps (plan_grid.c), and have the numbers; or NULL */
     prog_type type;
     bool by_rows;
     bool every_row; /* by rows, absent rows have something written too */
@@ -86,3 +99,6 @@ static inline const uint64_t *plan_pool_of(const plan_arrays *a, const prog *of)
 
 /* Where the address of the key's array behind a slot stands in a; NULL: there is none. */
 void *const *plan_array_of(const plan_arrays *a, int slot);
+
+/* Measures what a run by steps needs. */
+void plan_grid_measure(plan *p);

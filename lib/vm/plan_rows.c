@@ -76,19 +76,6 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
 /* The memory is asked ahead for so many elements of a long row, or groups of shorter ones. */
 enum { ROW_AHEAD = 256, GROUPS_AHEAD = 4 };
 
-/* The terms of sum s of row 0 of the batch and of the rows behind it. */
-static kernel_terms terms_of(runner *r, const plan_pass *pass, int s, int64_t skip, int64_t stride)
-{
-    /* rows are neighbours where arrays hold the terms */
-    int64_t row = r->a->row;
-    bool array = pass->sum[s].array >= 0;
-    int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
-    return (kernel_terms){.x = plan_work_terms(r, pass, s, r->batch.row[0] * row + skip, 0),
-                          .stride = array ? row : stride,
-                          .ahead = array && r->a->far ? next : 0,
-                          .squares = pass->sum[s].squares};
-}
-
 /* Adds n terms of each of so many rows to their sums, a group after the other: rows are read almost
  * in the order of the memory then, which is worth more than sums of several groups that run side by
  * side. */
@@ -110,7 +97,7 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
                        int64_t stride, int64_t n)
 {
     static const double no_constants[KERNEL_CONSTANTS];
-    int64_t rows = r->batch.n;
+    int64_t rows = r->batch.n, row = r->a->row;
     kv_assert(skip == 0 || rows <= GROUP, "%lld long rows", (long long)rows);
     for (int s = 0; s < pass->nsums; s++) {
         int number = pass->sum[s].number;
@@ -120,10 +107,17 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
             float single[GROUP];
             double wide[GROUP];
         } block = {.wide = {0}};
-        kernel_terms own = terms_of(r, pass, s, skip, stride);
-        if (r->a->row == 1 && own.squares) {
+        /* of row 0 of the batch and of the rows behind it: neighbours, where arrays hold the terms
+         */
+        bool array = pass->sum[s].array >= 0;
+        int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
+        kernel_terms own = {.x = plan_work_terms(r, pass, s, r->batch.row[0] * row + skip, 0),
+                            .stride = array ? row : stride,
+                            .ahead = array && r->a->far ? next : 0,
+                            .squares = pass->sum[s].squares};
+        if (row == 1 && own.squares) {
             kernels->run[type][PROG_MUL](sums, own.x, own.x, NULL, no_constants, rows);
-        } else if (r->a->row == 1) {
+        } else if (row == 1) {
             kernels->run[type][PROG_ADD](sums, sums, own.x, NULL, no_constants, rows);
         } else {
             own.sums = skip > 0 ? (void *)&block : sums;
@@ -169,28 +163,11 @@ static void run_short_rows(runner *r, const plan_pass *pass, const kernel_table 
     add_blocks(r, pass, kernels, 0, row, row);
 }
 
-/* Longer rows: a block of each, then the next one of each, so that sums run side by side. */
-static void run_long_rows(runner *r, const plan_pass *pass, const kernel_table *kernels)
-{
-    int64_t row = r->a->row;
-    for (int64_t skip = 0; skip < row; skip += PLAN_CHUNK) {
-        int64_t n = row - skip < PLAN_CHUNK ? row - skip : PLAN_CHUNK;
-        for (int64_t j = 0; j < r->batch.n && pass->nslots > 0; j++)
-            if (takes_row(r, pass, j))
-                run_piece(r, pass, j, skip, n, j * PLAN_CHUNK);
-        add_blocks(r, pass, kernels, skip, PLAN_CHUNK, n);
-    }
-}
-
-static bool has_short_rows(const plan_arrays *a)
-{
-    return a->row <= PLAN_CHUNK;
-}
-
 /* All passes of the rows of the batch. */
 static void run_batch(runner *r)
 {
     batch *b = &r->batch;
+    int64_t row = r->a->row;
     move_rows(r, false);
     for (int i = 0; i < r->p->npasses; i++) {
         const plan_pass *pass = &r->p->pass[i];
@@ -205,10 +182,16 @@ static void run_batch(runner *r)
         for (int s = 0; s < pass->nsums; s++)
             memset(b->cell[pass->sum[s].number], 0,
                    (size_t)b->n * plan_work_number_bytes(r->p, pass->sum[s].number));
-        if (has_short_rows(r->a))
+        if (row <= PLAN_CHUNK)
             run_short_rows(r, pass, kernels);
-        else
-            run_long_rows(r, pass, kernels);
+        /* longer rows: a block of each, then the next one of each, so that sums run side by side */
+        for (int64_t skip = 0; skip < row && row > PLAN_CHUNK; skip += PLAN_CHUNK) {
+            int64_t n = row - skip < PLAN_CHUNK ? row - skip : PLAN_CHUNK;
+            for (int64_t j = 0; j < b->n && pass->nslots > 0; j++)
+                if (takes_row(r, pass, j))
+                    run_piece(r, pass, j, skip, n, j * PLAN_CHUNK);
+            add_blocks(r, pass, kernels, skip, PLAN_CHUNK, n);
+        }
     }
     move_rows(r, true);
 }

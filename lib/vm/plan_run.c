@@ -11,15 +11,9 @@
 
 #include "cpu/cpu.h"
 #include "engine/pool.h"
-#include "vm/plan_grid.h"
 #include "vm/plan_work.h"
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
-
-static void put_number(shared *s, int i, double x)
-{
-    prog_number_put(&s->number[i], (prog_type)s->p->number_type[i], (prog_number){x});
-}
 
 /* Copies of the numbers that a pass reads, as many as a block of its program has elements. */
 static void copy_numbers(shared *s, const plan_pass *pass)
@@ -35,30 +29,11 @@ static void copy_numbers(shared *s, const plan_pass *pass)
     }
 }
 
-/* Numbers of a whole array that are printed. */
-static void write_prints(const shared *s)
-{
-    for (int i = 0; i < s->p->nrows; i++) {
-        const plan_row *m = &s->p->row[i];
-        size_t bytes = plan_work_number_bytes(s->p, m->number);
-        char *at = plan_rows_cell(s->a, m, 0, 0, bytes);
-        if (at && m->write)
-            memcpy(at, &s->number[m->number], bytes);
-    }
-}
-
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
 static prog_type sum_type(const plan *p, const plan_total *sum)
 {
     return (prog_type)p->number_type[sum->number];
-}
-
-/* A sum and block i of it, which is of the sum's type. */
-static double add_block(double sum, prog_type type, const void *blocks, int64_t i)
-{
-    return type == PROG_F32 ? (float)sum + ((const float *)blocks)[i]
-                            : sum + ((const double *)blocks)[i];
 }
 
 /* Before a pass over n elements. */
@@ -73,9 +48,12 @@ static void join_sums(shared *s, const plan_pass *pass)
 {
     for (int i = 0; i < pass->nsums; i++) {
         double sum = 0;
+        prog_type type = sum_type(s->p, &pass->sum[i]);
+        const void *blocks = s->blocks + i * s->nblocks;
         for (int64_t c = 0; c < s->nblocks; c++)
-            sum = add_block(sum, sum_type(s->p, &pass->sum[i]), s->blocks + i * s->nblocks, c);
-        put_number(s, pass->sum[i].number, sum);
+            sum = type == PROG_F32 ? (float)sum + ((const float *)blocks)[c]
+                                   : sum + ((const double *)blocks)[c];
+        prog_number_put(&s->number[pass->sum[i].number], type, (prog_number){sum});
     }
 }
 
@@ -119,19 +97,6 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t from, int64_t n)
         sum_chunks(r, pass, from + at, at, 1, n - at);
 }
 
-static void run_group(runner *r, const plan_pass *pass, int64_t first)
-{
-    int64_t size = r->a->size, begin = first * PLAN_CHUNK;
-    int64_t n = size - begin < GROUP_SIZE ? size - begin : GROUP_SIZE;
-    if (pass->lean && r->s->lean && first * PLAN_CHUNK < plan_work_kept(r->p, size))
-        pass = pass->lean;
-    for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
-        int64_t from = begin + i, m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
-        plan_work_chunk(r, pass, (chunk){.from = from, .at = from, .n = m, .term = i});
-    }
-    sum_group(r, pass, begin, n);
-}
-
 /* A pass over a whole array, cut into parts. */
 typedef struct sweep {
     shared *s;
@@ -151,8 +116,18 @@ static void run_part(void *arg, int64_t part, int worker)
     part = w->back ? count_parts(w->s) - 1 - part : part;
     int64_t to = (part + 1) * PART_CHUNKS;
     to = to < w->s->nchunks ? to : w->s->nchunks;
-    for (int64_t first = part * PART_CHUNKS; first < to; first += GROUP)
-        run_group(r, w->pass, first);
+    for (int64_t first = part * PART_CHUNKS; first < to; first += GROUP) {
+        const plan_pass *pass = w->pass;
+        int64_t size = r->a->size, begin = first * PLAN_CHUNK;
+        int64_t n = size - begin < GROUP_SIZE ? size - begin : GROUP_SIZE;
+        if (pass->lean && r->s->lean && first * PLAN_CHUNK < plan_work_kept(r->p, size))
+            pass = pass->lean;
+        for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
+            int64_t from = begin + i, m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
+            plan_work_chunk(r, pass, (chunk){.from = from, .at = from, .n = m, .term = i});
+        }
+        sum_group(r, pass, begin, n);
+    }
 }
 
 static void sweep_array(shared *s, const plan_pass *pass)
@@ -194,19 +169,12 @@ enum { GATHER_ALONE = 512 };
  * take 1.1 to 1.2 times as long in rows of 1. */
 enum { GATHER = 512 };
 
-/* Returns true if gathered rows can take the place of a slot's, or it does not depend on them: the
- * input and what is printed have the present rows end to end. */
-static bool can_gather(int slot)
-{
-    int kind = plan_slot_kind(slot);
-    return kind == PLAN_NUMBER || (slot & PLAN_PRESENT && kind != PLAN_NORMAL);
-}
-
 /* The array of the key behind a slot that is no output of its own, or NULL. */
 static void **array_of(const plan_arrays *a, int slot)
 {
     return slot < PLAN_NORMAL ? (void **)(uintptr_t)plan_array_of(a, slot) : NULL;
 }
+
 static bool reads(const prog *p, int slot)
 {
     int place = p->nregs + slot;
@@ -239,19 +207,35 @@ static void list_arrays(gather *g, const runner *r, const plan_pass *pass, bool 
     }
 }
 
-/* Rows that fit the room, each array at a line of its own. */
-static int64_t count_rows(const gather *g, int64_t row)
+/* Prepares for a pass over present rows. */
+static void gather_init(gather *g, const runner *r, const plan_pass *pass)
 {
-    int64_t bytes = 0, most = GATHER / row;
+    bool can = pass->nsums == 0;
+    g->n = g->nwritten = 0;
+    g->rows = 0;
+    g->arrays = *r->a;
+    g->arrays.far = false;
+    /* gathered rows can take the place of a slot's, or it does not depend on them: the input and
+     * what is printed have the present rows end to end */
+    for (int s = 0; s < pass->nslots; s++) {
+        int kind = plan_slot_kind(pass->slot[s]);
+        can &= kind == PLAN_NUMBER || (pass->slot[s] & PLAN_PRESENT && kind != PLAN_NORMAL);
+    }
+    if (!can)
+        return;
+    list_arrays(g, r, pass, true);
+    g->nread = g->n;
+    list_arrays(g, r, pass, false);
+    /* rows that fit the room, each array at a line of its own */
+    int64_t bytes = 0, most = GATHER / r->a->row;
     for (int i = 0; i < g->n; i++)
         bytes += g->list[i].bytes;
     int64_t fit = ((int64_t)sizeof g->room - g->n * MEM_ALIGN) / (bytes > 0 ? bytes : 1);
-    return fit < most ? fit : most;
-}
-
-/* The arrays that the program runs on: rooms instead of what is listed. */
-static void place_rooms(gather *g, const plan_pass *pass)
-{
+    int64_t rows = fit < most ? fit : most;
+    if (rows < 2)
+        return;
+    g->rows = rows;
+    /* the arrays that the program runs on: rooms instead of what is listed */
     char *room = g->room;
     for (int i = 0; i < g->n; i++) {
         g->list[i].room = room;
@@ -267,28 +251,6 @@ static void place_rooms(gather *g, const plan_pass *pass)
                 break;
             }
     }
-}
-
-/* Prepares for a pass over present rows. */
-static void gather_init(gather *g, const runner *r, const plan_pass *pass)
-{
-    bool can = pass->nsums == 0;
-    g->n = g->nwritten = 0;
-    g->rows = 0;
-    g->arrays = *r->a;
-    g->arrays.far = false;
-    for (int s = 0; s < pass->nslots; s++)
-        can &= can_gather(pass->slot[s]);
-    if (!can)
-        return;
-    list_arrays(g, r, pass, true);
-    g->nread = g->n;
-    list_arrays(g, r, pass, false);
-    int64_t rows = count_rows(g, r->a->row);
-    if (rows < 2)
-        return;
-    g->rows = rows;
-    place_rooms(g, pass);
 }
 
 /* Runs the pass on n present rows from number k on, at most g->rows; more: as many follow them. */
@@ -398,19 +360,6 @@ static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
                       PROG_NEAR);
 }
 
-/* One pass over the array or its present rows. */
-static void run_pass(shared *s, const plan_pass *pass)
-{
-    run_numbers(s, pass, plan_work_worker(s, 0));
-    if (!pass->elements)
-        return;
-    copy_numbers(s, pass);
-    if (pass->present && s->a->rows)
-        sweep_present(s, pass);
-    else
-        sweep_array(s, pass);
-}
-
 int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
     int64_t steps = p->grid ? plan_grid_bytes(p, plan_work_workers(p, size)) : 0;
@@ -431,9 +380,25 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
         plan_rows_run(s);
         return;
     }
-    for (int i = 0; i < p->npasses; i++)
-        run_pass(s, &p->pass[i]);
-    write_prints(s);
+    for (int i = 0; i < p->npasses; i++) {
+        const plan_pass *pass = &p->pass[i];
+        run_numbers(s, pass, plan_work_worker(s, 0));
+        if (!pass->elements)
+            continue;
+        copy_numbers(s, pass);
+        if (pass->present && a->rows)
+            sweep_present(s, pass);
+        else
+            sweep_array(s, pass);
+    }
+    /* numbers of a whole array that are printed */
+    for (int i = 0; i < p->nrows; i++) {
+        const plan_row *m = &p->row[i];
+        size_t bytes = plan_work_number_bytes(p, m->number);
+        char *at = plan_rows_cell(a, m, 0, 0, bytes);
+        if (at && m->write)
+            memcpy(at, &s->number[m->number], bytes);
+    }
 }
 
 bool plan_splits(const plan *p, const int64_t *rows)
@@ -441,13 +406,6 @@ bool plan_splits(const plan *p, const int64_t *rows)
     const plan_pass *pass = &p->pass[0];
     return !p->grid && p->npasses == 1 && !p->by_rows && p->nrows == 0 && pass->nsums == 0 &&
            !(pass->present && rows);
-}
-
-/* Returns true if the program of a pass can read the input as a sum of two arrays. */
-static bool adds_terms(const plan_pass *pass)
-{
-    return pass->elements->whole && pass->elements->whole->adds &&
-           plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
 }
 
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
@@ -459,7 +417,9 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
-    bool adds = a->input_terms[0] && adds_terms(pass);
+    const rule_loop *whole = pass->elements->whole;
+    bool adds =
+        a->input_terms[0] && whole && whole->adds && plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
         int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
         chunk c = {.from = i, .at = i, .n = m};

@@ -54,21 +54,6 @@ static int64_t rows_bytes(const plan *p, int64_t size)
     return (2 + p->nnumbers) * list_bytes(size) + (int64_t)p->nnumbers * CHUNK_BYTES;
 }
 
-/* Absent rows have no terms; what is added up for them is of no use, but memory that was set. */
-static void init_rows(runner *r, char *memory)
-{
-    const plan *p = r->p;
-    batch *b = &r->batch;
-    int64_t bytes = list_bytes(r->a->size);
-    b->row = (int64_t *)(void *)memory;
-    b->k = (int64_t *)(void *)(memory + bytes);
-    for (int i = 0; i < p->nnumbers; i++)
-        b->cell[i] = memory + (2 + i) * bytes;
-    b->spread = memory + (2 + p->nnumbers) * bytes;
-    if (r->a->rows && p->every_row)
-        memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);
-}
-
 /* Chunks of terms of a sum: those of a group, but steps add up one after the other. */
 static int64_t terms_chunks(const plan *p)
 {
@@ -123,8 +108,19 @@ runner *plan_work_make_worker(shared *s, char *memory)
     r->input = r->normals + (int64_t)s->p->ndraws * CHUNK_BYTES;
     char *rows = r->input + CHUNK_BYTES + mem_aligned(s->a->room_bytes);
     r->scratch = rows + rows_bytes(s->p, s->a->size);
-    if (s->p->by_rows)
-        init_rows(r, rows);
+    if (s->p->by_rows) {
+        const plan *p = r->p;
+        batch *b = &r->batch;
+        int64_t bytes = list_bytes(r->a->size);
+        b->row = (int64_t *)(void *)rows;
+        b->k = (int64_t *)(void *)(rows + bytes);
+        for (int i = 0; i < p->nnumbers; i++)
+            b->cell[i] = rows + (2 + i) * bytes;
+        b->spread = rows + (2 + p->nnumbers) * bytes;
+        /* absent rows have no terms; their sums are of no use, but of memory that was set */
+        if (r->a->rows && p->every_row)
+            memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);
+    }
     return r;
 }
 
@@ -246,32 +242,25 @@ void plan_work_sum(prog_type type, const kernel_terms *terms, int count, int lan
 /* Elements that are drawn between two requests for memory. */
 enum { DRAW_STEP = 256 };
 
-/* Asks for n elements of a chunk of the weight and the input, the i-th and on. */
-static void ask_for_memory(const runner *r, const chunk *c, int64_t i, int64_t n)
-{
-    const plan_arrays *a = r->a;
-    int64_t weight = kv_dtype_bytes(a->stored_dtype), input = kv_dtype_bytes(a->input_dtype);
-    const char *w = (const char *)a->stored + (c->from + i) * weight;
-    const char *g = (const char *)c->input + i * input;
-    for (int64_t at = 0; at < n * weight; at += 64)
-        __builtin_prefetch(w + at, 1, 2);
-    for (int64_t at = 0; c->input && at < n * input; at += 64)
-        __builtin_prefetch(g + at, 0, 2);
-}
-
 /* Standard normal numbers for the elements of a chunk. They take longer to make than what the pass
  * reads takes to arrive, so that is asked for meanwhile. */
 static char *draw(runner *r, int which, const chunk *c)
 {
+    const plan_arrays *a = r->a;
     int64_t from = c->from, n = c->n;
+    int64_t weight = kv_dtype_bytes(a->stored_dtype), input = kv_dtype_bytes(a->input_dtype);
     char *to = r->normals + (int64_t)which * CHUNK_BYTES;
     uint64_t at = (uint64_t)r->a->t * PLAN_MAX_DRAWS + (uint64_t)which;
     double *wide = (double *)(void *)to;
     if (r->p->type == PROG_F32) {
         for (int64_t i = 0; i < n; i += DRAW_STEP) {
             int64_t m = n - i < DRAW_STEP ? n - i : DRAW_STEP;
-            if (r->a->far)
-                ask_for_memory(r, c, i, m);
+            const char *w = (const char *)a->stored + (c->from + i) * weight;
+            const char *g = (const char *)c->input + i * input;
+            for (int64_t k = 0; a->far && k < m * weight; k += 64)
+                __builtin_prefetch(w + k, 1, 2);
+            for (int64_t k = 0; a->far && c->input && k < m * input; k += 64)
+                __builtin_prefetch(g + k, 0, 2);
             kernel_best()->normals((float *)(void *)to + i, r->a->seed, at, (uint64_t)(from + i),
                                    m);
         }
@@ -319,19 +308,6 @@ int64_t plan_work_bytes_of(const runner *r, int slot)
                                                 : prog_dtype(r->p->type));
 }
 
-/* Of a slot below PLAN_ROW_STATE. */
-static void *array_at(runner *r, int slot, const chunk *c)
-{
-    int kind = plan_slot_kind(slot);
-    if (kind == PLAN_INPUT)
-        return (void *)(uintptr_t)c->input; /* only read */
-    if (kind == PLAN_NORMAL)
-        return draw(r, plan_slot_index(slot), c);
-    bool packed = kind == PLAN_PRINT && slot & PLAN_PRESENT;
-    return (char *)*plan_array_of(r->a, slot) +
-           (packed ? c->at : c->from) * plan_work_bytes_of(r, slot);
-}
-
 /* Where a program writes the terms of a sum that are `term` elements behind the first. */
 static char *terms_at(const runner *r, const plan_pass *pass, int sum, int64_t term)
 {
@@ -342,6 +318,7 @@ static char *terms_at(const runner *r, const plan_pass *pass, int sum, int64_t t
 void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c)
 {
     int i = plan_slot_index(slot);
+    bool packed = plan_slot_kind(slot) == PLAN_PRINT && slot & PLAN_PRESENT;
     switch (plan_slot_kind(slot)) {
     case PLAN_KEPT:
         return r->s->kept + i * r->s->kept_bytes + c->from * kept_width(r->p);
@@ -349,8 +326,13 @@ void *plan_work_slot(runner *r, const plan_pass *pass, int slot, const chunk *c)
         return terms_at(r, pass, i, c->term);
     case PLAN_NUMBER:
         return plan_work_number(r, i);
+    case PLAN_INPUT:
+        return (void *)(uintptr_t)c->input; /* only read */
+    case PLAN_NORMAL:
+        return draw(r, i, c);
     default:
-        return array_at(r, slot, c);
+        return (char *)*plan_array_of(r->a, slot) +
+               (packed ? c->at : c->from) * plan_work_bytes_of(r, slot);
     }
 }
 

@@ -116,3 +116,8 @@ void plan_rows_run(shared *s);
 /* The address at which the number of a row is read, or written; NULL when the row has none. k: its
  * number among the present rows, or -1: such a row keeps its states. */
 char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64_t k, size_t bytes);
+
+/* By steps: the bytes of memory that plan_grid_run needs beside those of plan_work_bytes, and all
+ * steps over the arrays of s. */
+int64_t plan_grid_bytes(const plan *p, int workers);
+void plan_grid_run(shared *s, char *memory);

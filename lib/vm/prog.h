@@ -1,5 +1,5 @@
-/* Programs from inside, shared by prog_build.c (operations), prog_match.c (the loops that compute
- * them), prog_select.c (instructions and registers) and prog_run.c (the interpreter).
+/* Programs from inside, shared by prog_build.c (operations), prog_select.c (the loops that
+ * compute them, instructions and registers) and prog_run.c (the interpreter).
  *
  * The way of a program: nodes in the order they were built, each folded, simplified and looked up
  * among the earlier ones when it is added (so that equal ones are one node); then tiles, which
@@ -136,31 +136,6 @@ typedef enum prog_reach { PROG_NEAR, PROG_FAR, PROG_FAR_PIECE } prog_reach;
 /* prog_run with other constants: those of pool, or NULL. */
 void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int64_t n,
                    void *scratch, prog_reach reach);
-
-/* ---- Tiles: they cover the nodes of a program, one for each instruction ---- */
-
-/* A constant of a tile: a literal, or a number of the builder or minus it. */
-typedef struct tile_constant {
-    prog_number k;
-    int16_t number;
-    bool negated; /* until prog_match has found the number that this is */
-} tile_constant;
-
-/* An instruction whose operands are nodes. */
-typedef struct tile {
-    int32_t node;   /* whose value it gives; -1 for a store behind the others */
-    int32_t kid[3]; /* -1: unused */
-    int32_t slot;   /* the array it writes, or -1: a register */
-    uint16_t kernel;
-    uint8_t kind, type, to, from, narrow;
-    uint8_t nk;
-    tile_constant k[KERNEL_CONSTANTS];
-} tile;
-
-/* Makes the tile for node i, whose uses have been counted: the loop that computes it, which
- * swallows operands that no other node needs where a fused loop exists for the shape. The tile
- * writes a register; its operands are the nodes that it does not swallow. */
-void prog_match(const prog_builder *b, tile *t, int32_t i);
 
 /* ---- Runs ---- */
 

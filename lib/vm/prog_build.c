@@ -163,11 +163,6 @@ prog_value prog_given(prog_builder *b, int16_t number, prog_type type, prog_numb
     return prog_intern(b, &x);
 }
 
-static prog_value constant(prog_builder *b, prog_type type, prog_number k)
-{
-    return prog_given(b, 0, type, k);
-}
-
 prog_value prog_const_like(prog_builder *b, const node *n)
 {
     kv_assert(!n->number || b->numbers, "number %d becomes the literal that it is today",
@@ -211,14 +206,15 @@ prog_value prog_const(prog_builder *b, prog_type type, double x)
         convert_elements(&i, KV_INT64, &x, KV_FLOAT64, 1);
         return prog_const_int(b, type, i);
     }
-    return constant(b, type, (prog_number){.number = type == PROG_F32 ? (float)x : x});
+    return prog_given(b, 0, type, (prog_number){.number = type == PROG_F32 ? (float)x : x});
 }
 
 prog_value prog_const_int(prog_builder *b, prog_type type, int64_t x)
 {
-    if (type == PROG_I64)
-        return constant(b, type, (prog_number){.integer = x});
-    return constant(b, type, (prog_number){.number = type == PROG_F32 ? (float)x : (double)x});
+    prog_number k = {.integer = x};
+    if (type != PROG_I64)
+        k.number = type == PROG_F32 ? (float)x : (double)x;
+    return prog_given(b, 0, type, k);
 }
 
 static bool is_const(const prog_builder *b, prog_value x)
@@ -247,13 +243,6 @@ static bool is_integer(const prog_builder *b, prog_value x, int64_t k)
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
-
-/* The operation on constants, run by its kernel. */
-static prog_value fold(prog_builder *b, prog_op op, const prog_value *kid)
-{
-    prog_entry made = {.how = NUMBER_FOLD, .op = (uint8_t)op, .type = b->nodes[kid[0]].type};
-    return computed(b, made, kid, prog_op_arity(op));
-}
 
 /* Minus a constant. */
 static prog_value negated(prog_builder *b, prog_value x)
@@ -389,8 +378,11 @@ prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, p
         known &= is_const(b, kid[i]);
     }
     prog_type type = prog_value_type(b, x);
-    if (known && b->kernels->run[type][op])
-        return fold(b, op, kid);
+    if (known && b->kernels->run[type][op]) {
+        /* run by its kernel */
+        prog_entry made = {.how = NUMBER_FOLD, .op = (uint8_t)op, .type = b->nodes[kid[0]].type};
+        return computed(b, made, kid, prog_op_arity(op));
+    }
     /* constants stand right, and of two arrays the older one left */
     if (commutes(op) && (is_const(b, x) || (!is_const(b, y) && y < x))) {
         kid[0] = y;

@@ -37,11 +37,6 @@ const char *prog_text_item(kv_dtype dtype)
     return dtypes[dtype].item;
 }
 
-static kv_dtype own_dtype(const inst *in)
-{
-    return in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -69,47 +64,37 @@ static long long word_of(const prog *p, const inst *in, int which)
     return (in - p->insts) * KERNEL_CONSTANTS + which;
 }
 
-/* The constants of an instruction, float32 ones as doubles. */
-static void fill_constants(double *words, const uint64_t *pool, const inst *in)
-{
-    const void *k = pool + in->k;
-    bool uses = in->kind == INST_KERNEL;
-    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
-        words[i] = 0;
-        if (uses && in->type == PROG_F32)
-            words[i] = (double)((const float *)k)[i];
-        else if (uses)
-            memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
-    }
-}
-
+/* The constants of each instruction, float32 ones as doubles. */
 void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
 {
-    pool = pool ? pool : p->pool;
-    for (int32_t i = 0; i < p->ninsts; i++)
-        fill_constants(words + (int64_t)i * KERNEL_CONSTANTS, pool, &p->insts[i]);
-}
-
-static void declare_constants(buf *out, const prog *p, const inst *in)
-{
-    const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
-                       : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
-                                              : "double k%lld = KV_K_F64";
-    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
-        const char name[] = {'k', (char)('0' + i), '\0'};
-        if (!mentions(kernel_forms[in->kernel].expression, name))
+    memset(words, 0, (size_t)prog_text_words(p) * sizeof *words);
+    for (const inst *in = p->insts; in < p->insts + p->ninsts; in++, words += KERNEL_CONSTANTS) {
+        const void *k = (pool ? pool : p->pool) + in->k;
+        if (in->kind != INST_KERNEL)
             continue;
-        buf_add(out, "    const ");
-        buf_printf(out, type, word_of(p, in, i));
-        buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
+        for (int i = 0; i < KERNEL_CONSTANTS; i++)
+            if (in->type == PROG_F32)
+                words[i] = (double)((const float *)k)[i];
+            else
+                memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
     }
 }
 
 void prog_text_constants(buf *out, const prog *p)
 {
-    for (int32_t i = 0; i < p->ninsts; i++)
-        if (p->insts[i].kind == INST_KERNEL)
-            declare_constants(out, p, &p->insts[i]);
+    for (const inst *in = p->insts; in < p->insts + p->ninsts; in++) {
+        const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
+                           : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
+                                                  : "double k%lld = KV_K_F64";
+        for (int i = 0; i < KERNEL_CONSTANTS && in->kind == INST_KERNEL; i++) {
+            const char name[] = {'k', (char)('0' + i), '\0'};
+            if (!mentions(kernel_forms[in->kernel].expression, name))
+                continue;
+            buf_add(out, "    const ");
+            buf_printf(out, type, word_of(p, in, i));
+            buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
+        }
+    }
 }
 
 /* ---- Statements ---- */
@@ -169,7 +154,7 @@ static void write_kernel(writer *w, const inst *in)
                                                       [KERNEL_WIDE] = "KV_OF_F64"};
     const kernel_form *form = &kernel_forms[in->kernel];
     const int16_t places[] = {in->a, in->b, in->c};
-    kv_dtype dtype = own_dtype(in);
+    kv_dtype dtype = in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
     int operands[3] = {NONE, NONE, NONE};
     for (int i = 0; i < form->arrays; i++) {
         bool narrow = in->narrow >> i & 1;
@@ -194,33 +179,24 @@ static void write_kernel(writer *w, const inst *in)
     finish(w, in->dst, dtype, made);
 }
 
-static void write_convert(writer *w, const inst *in)
-{
-    kv_dtype to = (kv_dtype)in->to, from = (kv_dtype)in->from;
-    finish(w, in->dst, to, convert(w, to, from, operand(w, in->a, from)));
-}
-
-static void write_narrow(writer *w, const inst *in)
-{
-    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
-    int a = operand(w, in->a, (kv_dtype)in->from);
-    int made = declare(w, (kv_dtype)in->from);
-    buf_printf(w->out, "KV_CONVERT(%s, %s, KV_CONVERT(%s, %s, v%d));\n", from, to, to, from, a);
-    finish(w, in->dst, (kv_dtype)in->from, made);
-}
-
 static void write_inst(writer *w, const inst *in)
 {
+    kv_dtype to = (kv_dtype)in->to, from = (kv_dtype)in->from;
     switch ((inst_kind)in->kind) {
     case INST_KERNEL:
         write_kernel(w, in);
         return;
     case INST_CONVERT:
-        write_convert(w, in);
+        finish(w, in->dst, to, convert(w, to, from, operand(w, in->a, from)));
         return;
-    case INST_NARROW:
-        write_narrow(w, in);
+    case INST_NARROW: {
+        const char *there = dtypes[to].tag, *back = dtypes[from].tag;
+        int a = operand(w, in->a, from), made = declare(w, from);
+        buf_printf(w->out, "KV_CONVERT(%s, %s, KV_CONVERT(%s, %s, v%d));\n", back, there, there,
+                   back, a);
+        finish(w, in->dst, from, made);
         return;
+    }
     }
 }
 

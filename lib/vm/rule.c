@@ -47,13 +47,6 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
     buf_release(&text);
 }
 
-/* The extent of an expression, of whose value less may be left: an array times 0 is 0. */
-static prog_extent whole_extent(const rule_run *r, const ast *node, prog_value x)
-{
-    prog_extent left = plan_extent(r->b, x);
-    return left.rows && left.columns ? left : rule_env_extent(&r->env, node);
-}
-
 static void run_set(rule_run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
@@ -67,7 +60,9 @@ static void run_set(rule_run *r, const ast *node)
     } else {
         n->at = rule_number(r, node->kid[0], r->type);
         need_fit(r, node, n, n->at);
-        n->extent = whole_extent(r, node->kid[0], n->at);
+        /* less may be left of the value: an array times 0 is 0 */
+        prog_extent left = plan_extent(r->b, n->at);
+        n->extent = left.rows && left.columns ? left : rule_env_extent(&r->env, node->kid[0]);
     }
 }
 
@@ -180,13 +175,6 @@ static void run_rows(rule_run *r, const ast *node)
 
 /* ---- Other statements ------------------------------------------------------------------------ */
 
-/* The dtype that people see: halves that nothing was done to are halves, and numbers of an integer
- * key are of its dtype. */
-static kv_dtype printed_dtype(const rule_run *r, prog_value x)
-{
-    return r->type == PROG_I64 ? r->dtype : prog_value_dtype(r->b, x);
-}
-
 /* Has the plan keep x, as it is now, for the line that is being printed. */
 static void print_elements(rule_run *r, const ast *node, prog_value x)
 {
@@ -206,7 +194,8 @@ static void print_elements(rule_run *r, const ast *node, prog_value x)
         .at = u->printed.len, .dtype = prog_dtype(r->type), .extent = RULE_EACH_ELEMENT};
     if (extent.rows && extent.columns) {
         need_fit(r, node, rule_env_find(&r->env, "stored"), x);
-        p->dtype = printed_dtype(r, x);
+        /* halves that nothing was done to are halves, integers are of the key's dtype */
+        p->dtype = r->type == PROG_I64 ? r->dtype : prog_value_dtype(r->b, x);
         p->present = r->offset != 0;
         prog_store(r->b, PLAN_PRINT + slot + r->offset, p->dtype, x);
     } else if (prog_value_known(r->b, x, &fraction, &integer)) {
@@ -223,25 +212,20 @@ static void print_elements(rule_run *r, const ast *node, prog_value x)
     }
 }
 
-static void print_one(rule_run *r, const ast *node)
-{
-    rule_operand x = {.other = true};
-    if (rule_env_is_element(&r->env, node))
-        x = rule_element(r, node, r->type);
-    else
-        x.host = rule_host(r, node);
-    if (!r->rc && x.other)
-        host_print(&r->u->printed, x.host, false);
-    else if (!r->rc)
-        print_elements(r, node, x.v);
-}
-
 static void run_print(rule_run *r, const ast *node)
 {
     for (uint32_t i = 0; i < node->n && !r->rc; i++) {
         if (i > 0)
             buf_char(&r->u->printed, ' ');
-        print_one(r, node->kid[i]);
+        rule_operand x = {.other = true};
+        if (rule_env_is_element(&r->env, node->kid[i]))
+            x = rule_element(r, node->kid[i], r->type);
+        else
+            x.host = rule_host(r, node->kid[i]);
+        if (!r->rc && x.other)
+            host_print(&r->u->printed, x.host, false);
+        else if (!r->rc)
+            print_elements(r, node->kid[i], x.v);
     }
     buf_char(&r->u->printed, '\n');
     if (!r->rc)
@@ -278,14 +262,6 @@ static bool run_late(rule_run *r, const ast *block, prog_value taken)
     return skips;
 }
 
-/* What a name is behind both blocks: chosen between, where they differ. */
-static void choose(rule_run *r, rule_name *n, const rule_name *then, prog_value condition)
-{
-    if (n->element && then->at != n->at)
-        n->at = then->at < 0 ? -1 : rule_apply(r, PROG_WHERE, condition, then->at, n->at);
-    (void)plan_join(&n->extent, then->extent); /* else it was refused */
-}
-
 /* Both blocks are computed; behind one that skips only the other's values are of use. */
 static void run_late_if(rule_run *r, const ast *node)
 {
@@ -308,18 +284,14 @@ static void run_late_if(rule_run *r, const ast *node)
                  run_late(r, node->kid[2], path < 0 ? not : rule_apply(r, PROG_AND, path, not, -1));
     if (other && !r->rc)
         memcpy(r->env.names, then, bytes);
-    for (int i = 0; i < r->env.n && !skips && !other && !r->rc; i++)
-        choose(r, &r->env.names[i], &then[i], condition);
+    for (int i = 0; i < r->env.n && !skips && !other && !r->rc; i++) {
+        /* behind both blocks a name is chosen between, where they differ */
+        rule_name *n = &r->env.names[i];
+        if (n->element && then[i].at != n->at)
+            n->at = then[i].at < 0 ? -1 : rule_apply(r, PROG_WHERE, condition, then[i].at, n->at);
+        (void)plan_join(&n->extent, then[i].extent); /* else it was refused */
+    }
     r->ended = skips && other;
-}
-
-static void run_skip(rule_run *r)
-{
-    r->ended = true;
-    if (r->path < 0)
-        r->u->skipped = true;
-    else
-        r->skip = r->skip < 0 ? r->path : rule_apply(r, PROG_OR, r->skip, r->path, -1);
 }
 
 static void run_if(rule_run *r, const ast *node)
@@ -361,7 +333,11 @@ static void run_statement(rule_run *r, const ast *node)
         run_fail(r, node);
         break;
     default: /* RULE_SKIP */
-        run_skip(r);
+        r->ended = true;
+        if (r->path < 0)
+            r->u->skipped = true;
+        else
+            r->skip = r->skip < 0 ? r->path : rule_apply(r, PROG_OR, r->skip, r->path, -1);
     }
 }
 

@@ -151,13 +151,6 @@ static case_what quicker(case_what what, int op, const host *args)
                           : CASE_FLOATS;
 }
 
-/* A new text needs memory of its own. */
-static bool makes_text(case_what what, int op, const host *args)
-{
-    return what == CASE_BINARY && (args[0].kind == HOST_TEXT || args[1].kind == HOST_TEXT) &&
-           !(op >= OP_EQ && op <= OP_GE);
-}
-
 void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n, host *out)
 {
     rule_case *c = r->note;
@@ -171,7 +164,10 @@ void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n
         out->varies = CASE_FIXED | (uint32_t)add_value(c, *out);
     if (!c || r->rc || !varies)
         return;
-    c->failed |= n > CASE_OPERANDS || makes_text(what, op, args);
+    /* a new text would need memory of its own */
+    bool makes_text = what == CASE_BINARY && !(op >= OP_EQ && op <= OP_GE) &&
+                      (args[0].kind == HOST_TEXT || args[1].kind == HOST_TEXT);
+    c->failed |= n > CASE_OPERANDS || makes_text;
     if (c->failed)
         return;
     case_step step = {.what = (uint8_t)quicker(what, op, args), .op = (uint8_t)op, .n = (uint8_t)n};

@@ -318,15 +318,6 @@ static rule_name *save_names(checker *c)
     return names;
 }
 
-/* The end of a path, joined with that of another: known if both know it, one number if both are. */
-static void join_names(checker *c, const rule_name *other)
-{
-    for (int i = 0; i < c->env.n; i++) {
-        c->env.names[i].known &= other[i].known;
-        (void)plan_join(&c->env.names[i].extent, other[i].extent); /* a use of it is refused */
-    }
-}
-
 static int check_if(checker *c, const ast *node)
 {
     int rc = check_whole(c, node->kid[0]);
@@ -355,20 +346,14 @@ static int check_if(checker *c, const ast *node)
     const ast *other = node->n > 2 ? node->kid[2] : NULL;
     if (other)
         rc = other->kind == RULE_IF ? check_if(c, other) : check_block(c, other);
-    join_names(c, then);
+    /* both paths joined: known if both know it, one number if both are */
+    for (int i = 0; i < c->env.n; i++) {
+        c->env.names[i].known &= then[i].known;
+        (void)plan_join(&c->env.names[i].extent, then[i].extent); /* a use of it is refused */
+    }
     c->rows |= then_rows;
     c->late = late;
     return rc;
-}
-
-static int check_print(checker *c, const ast *node)
-{
-    for (uint32_t i = 0; i < node->n; i++) {
-        int rc = check_whole(c, node->kid[i]);
-        if (rc)
-            return rc;
-    }
-    return KV_OK;
 }
 
 static int check_state(checker *c, const ast *node)
@@ -421,7 +406,9 @@ static int check_statement(checker *c, const ast *node)
         return rc;
     case RULE_PRINT:
         rc = check_late(c, node, "`print`");
-        return rc ? rc : check_print(c, node);
+        for (uint32_t i = 0; i < node->n && !rc; i++)
+            rc = check_whole(c, node->kid[i]);
+        return rc;
     default: /* RULE_SKIP */
         c->late_skip = c->late ? node : c->late_skip;
         return KV_OK;
@@ -540,23 +527,19 @@ static void cut_no_finer(traits *t, rule_cut cut)
     t->cut = cut > t->cut ? cut : t->cut;
 }
 
-static void add_function(traits *t, const element_function *f)
-{
-    bool by_row = f->traits & FN_BY_ROW, measures = f->traits & FN_MEASURES;
-    bool asks = f->traits & FN_ASKS && !measures;
-    if (measures || f->traits & FN_STEPS)
-        cut_no_finer(t, RULE_CUT_NOWHERE);
-    else if (by_row || asks)
-        cut_no_finer(t, RULE_CUT_BY_ROWS);
-    else if (f->traits & (FN_REDUCES | FN_MATRIX | FN_DRAWS))
-        cut_no_finer(t, RULE_CUT_NOWHERE);
-}
-
 static void walk(traits *t, const ast *node)
 {
     const element_function *f = element_called(node);
-    if (f)
-        add_function(t, f);
+    if (f) {
+        bool by_row = f->traits & FN_BY_ROW, measures = f->traits & FN_MEASURES;
+        bool asks = f->traits & FN_ASKS && !measures;
+        if (measures || f->traits & FN_STEPS)
+            cut_no_finer(t, RULE_CUT_NOWHERE);
+        else if (by_row || asks)
+            cut_no_finer(t, RULE_CUT_BY_ROWS);
+        else if (f->traits & (FN_REDUCES | FN_MATRIX | FN_DRAWS))
+            cut_no_finer(t, RULE_CUT_NOWHERE);
+    }
     if (node->kind == RULE_STATE)
         t->states |= 1u << node->op;
     if (node->kind == RULE_ROWS)

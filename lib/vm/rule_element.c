@@ -1,8 +1,165 @@
-/* Expressions of rules among elements: they become operations of a program, which is run later. */
+/* Expressions of rules: host values, which are known before an array is read, and elements, which
+ * become operations of a program, which is run later. */
 #include <math.h>
+#include <string.h>
 
 #include "vm/element.h"
 #include "vm/rule_case.h"
+
+/* ---- Host values ----------------------------------------------------------------------------- */
+
+void rule_refuse(rule_run *r, const ast *node, int rc)
+{
+    source_at(r->binding->src, node->pos, node->end, r->e);
+    r->rc = rc;
+}
+
+/* The values of all children; NULL after a failure. */
+static host *evaluate_all(rule_run *r, const ast *node)
+{
+    host *values = arena_alloc(&r->memory, sizeof *values * (node->n ? node->n : 1), r->e);
+    if (!values)
+        r->rc = KV_E_MEMORY;
+    for (uint32_t i = 0; i < node->n && !r->rc; i++)
+        values[i] = rule_host(r, node->kid[i]);
+    return r->rc ? NULL : values;
+}
+
+/* A text is made anew for each push that another one may be of. */
+static void note_text(const rule_run *r, host x)
+{
+    if (r->note && rule_case_varies(x))
+        r->note->failed = true;
+}
+
+/* TEXT % (a, b) */
+static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
+{
+    host *values = evaluate_all(r, node->kid[1]), out = host_none();
+    int n = (int)node->kid[1]->n;
+    for (int i = 0; values && i < n; i++)
+        note_text(r, values[i]);
+    int rc = values ? host_format_text(&out, fmt, values, n, &r->memory, r->e) : KV_OK;
+    if (rc)
+        rule_refuse(r, node, rc);
+    return out;
+}
+
+/* x op y; none after a failure, whose place is the node. */
+static host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y)
+{
+    host out = host_none();
+    int rc = r->rc ? KV_OK : host_binary(op, x, y, &out, &r->memory, r->e);
+    if (rc)
+        rule_refuse(r, node, rc);
+    rule_case_note(r, CASE_BINARY, op, (const host[]){x, y}, 2, &out);
+    return out;
+}
+
+static host evaluate_binary(rule_run *r, const ast *node)
+{
+    host x = rule_host(r, node->kid[0]);
+    if (x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE) {
+        note_text(r, x);
+        return evaluate_format(r, node, x.u.text);
+    }
+    return rule_host_binary(r, node, (ast_op)node->op, x, rule_host(r, node->kid[1]));
+}
+
+/* Appends {x}, {x!r} or {x:format}, whose format may have fields of its own. */
+static void put_field(rule_run *r, buf *out, const ast *field)
+{
+    buf shown = {0};
+    host x = rule_host(r, field->kid[0]), how = host_text(field->u.text);
+    if (field->n > 1)
+        how = rule_host(r, field->kid[1]);
+    note_text(r, x);
+    note_text(r, how);
+    if (r->rc)
+        return;
+    if (field->op) {
+        host_print(&shown, x, field->op == 'r');
+        x = host_text(buf_text(&shown));
+    }
+    int rc = host_format_field(out, x, how.u.text, r->e);
+    buf_release(&shown);
+    if (rc)
+        rule_refuse(r, field, rc);
+}
+
+static host evaluate_pieces(rule_run *r, const ast *node)
+{
+    buf text = {0};
+    for (uint32_t i = 0; i < node->n && !r->rc; i++) {
+        const ast *piece = node->kid[i];
+        if (piece->kind == AST_FIELD)
+            put_field(r, &text, piece);
+        else
+            buf_add(&text, piece->u.text);
+    }
+    const char *kept = NULL;
+    if (!r->rc && buf_check(&text, r->e) == KV_OK)
+        kept = arena_text(&r->memory, buf_text(&text), text.len, r->e);
+    if (!r->rc && !kept)
+        r->rc = KV_E_MEMORY;
+    buf_release(&text);
+    return kept ? host_text(kept) : host_none();
+}
+
+static host evaluate_call(rule_run *r, const ast *node)
+{
+    const element_function *f = element_called(node);
+    if (f->kind == FN_SPARSE) {
+        bool input = strcmp(node->kid[0]->u.text, "input") == 0;
+        return host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
+    }
+    if (f->kind == FN_SIZE || f->kind == FN_LEN)
+        return rule_case_input(r, f->kind == FN_SIZE ? CASE_SIZE : CASE_ROWS);
+    host *args = evaluate_all(r, node), out = host_none();
+    /* host values are binary64 as they are */
+    if (args && f->kind == FN_F64)
+        return args[0];
+    int rc = args ? host_apply(f, args, (int)node->n, &out, r->e) : KV_OK;
+    if (rc)
+        rule_refuse(r, node, rc);
+    if (args)
+        rule_case_note(r, CASE_CALL, (int)(f - element_functions), args, (int)node->n, &out);
+    return out;
+}
+
+host rule_host(rule_run *r, const ast *node)
+{
+    if (r->rc)
+        return host_none();
+    switch (node->kind) {
+    case AST_NAME:
+        return rule_env_find(&r->env, node->u.text)->number;
+    case AST_FTEXT:
+        return evaluate_pieces(r, node);
+    case AST_CALL:
+        return evaluate_call(r, node);
+    case AST_UNARY: {
+        host x = rule_host(r, node->kid[0]), out = host_none();
+        int rc = r->rc ? KV_OK : host_unary((ast_op)node->op, x, &out, r->e);
+        if (rc)
+            rule_refuse(r, node, rc);
+        rule_case_note(r, CASE_UNARY, (int)node->op, &x, 1, &out);
+        return out;
+    }
+    case AST_BINARY:
+        if (node->op == OP_AND || node->op == OP_OR) {
+            /* as Python's: one of the two operands */
+            host x = rule_host(r, node->kid[0]);
+            rule_case_branch(r, x);
+            return host_truth(x) == (node->op == OP_OR) ? x : rule_host(r, node->kid[1]);
+        }
+        return evaluate_binary(r, node);
+    default: /* literals; rule_check leaves no other kinds */
+        return host_literal(node);
+    }
+}
+
+/* ---- Elements -------------------------------------------------------------------------------- */
 
 static const rule_operand nothing = {.v = -1};
 
@@ -30,12 +187,6 @@ rule_operand rule_from_host(rule_run *r, const ast *node, host x, prog_type type
     return (rule_operand){.v = prog_cast(r->b, type, rule_case_give(r, x, v))};
 }
 
-/* A result: of an integer key it wraps to the key's dtype at once. */
-static prog_value settled(rule_run *r, prog_value v)
-{
-    return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, v) : v;
-}
-
 static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
 {
     buf text = {0};
@@ -47,20 +198,21 @@ static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
     buf_release(&text);
 }
 
-/* Rows and columns can only be taken for each other where there are columns at all. */
-static void need_fits(rule_run *r, const prog_value *v)
-{
-    prog_extent extent = plan_extent(r->b, v[0]);
-    for (int i = 1; i < 3; i++)
-        if (v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
-            refuse_extents(r, extent, plan_extent(r->b, v[i]));
-}
-
 prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z)
 {
-    if (r->steps && !r->rc)
-        need_fits(r, (const prog_value[]){x, y, z});
-    return r->rc ? -1 : settled(r, prog_apply(r->b, op, x, y, z));
+    if (r->steps && !r->rc) {
+        /* rows and columns can only be taken for each other where there are columns at all */
+        const prog_value v[] = {x, y, z};
+        prog_extent extent = plan_extent(r->b, v[0]);
+        for (int i = 1; i < 3; i++)
+            if (v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
+                refuse_extents(r, extent, plan_extent(r->b, v[i]));
+    }
+    if (r->rc)
+        return -1;
+    /* a result of an integer key wraps to the key's dtype at once */
+    prog_value made = prog_apply(r->b, op, x, y, z);
+    return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, made) : made;
 }
 
 /* A division or root of integers would have to leave them. */
@@ -89,15 +241,6 @@ prog_value rule_number(rule_run *r, const ast *node, prog_type type)
     return x.v;
 }
 
-/* A comparison in which a text or none stands, so no element: its answer is a number. */
-static rule_operand compare_others(rule_run *r, const ast *node, rule_operand x, rule_operand y,
-                                   prog_type type)
-{
-    host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
-    host answer = rule_host_binary(r, node, (ast_op)node->op, left, right);
-    return r->rc ? nothing : rule_from_host(r, node, answer, type);
-}
-
 static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
 {
     rule_operand x = rule_element(r, node->kid[0], type);
@@ -105,8 +248,12 @@ static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
     rule_operand y = rule_element(r, node->kid[1], type);
     r->exponent -= node->op == OP_POW;
     bool compares = node->op >= OP_EQ && node->op <= OP_GE;
-    if (!r->rc && compares && (x.other || y.other))
-        return compare_others(r, node, x, y, type);
+    if (!r->rc && compares && (x.other || y.other)) {
+        /* a text or none stands there, so no element: the answer is a number */
+        host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
+        host answer = rule_host_binary(r, node, (ast_op)node->op, left, right);
+        return r->rc ? nothing : rule_from_host(r, node, answer, type);
+    }
     rule_need_number(r, node->kid[0], x);
     rule_need_number(r, node->kid[1], y);
     if (type == PROG_I64 && node->op == OP_DIV)
@@ -127,17 +274,12 @@ static rule_operand element_unary(rule_run *r, const ast *node, prog_type type)
     return (rule_operand){.v = rule_apply(r, op, x.v, -1, -1)};
 }
 
-static prog_value constant(rule_run *r, prog_type type, double x)
-{
-    return prog_const(r->b, type, x);
-}
-
 /* clip(x, c): to -c .. c, but only for c > 0. */
 static prog_value clip_both(rule_run *r, prog_type type, prog_value x, rule_operand c)
 {
     if (c.other)
         return x;
-    prog_value above = rule_apply(r, PROG_GT, c.v, constant(r, type, 0), -1);
+    prog_value above = rule_apply(r, PROG_GT, c.v, prog_const(r->b, type, 0), -1);
     /* -c is not a number of an unsigned dtype, but a bound all the same */
     prog_value low = prog_apply(r->b, PROG_NEG, c.v, -1, -1);
     return rule_apply(r, PROG_WHERE, above, rule_apply(r, PROG_CLIP, x, low, c.v), x);
@@ -149,7 +291,7 @@ static prog_value bound(rule_run *r, prog_type type, rule_operand b, double none
     if (!b.other)
         return b.v;
     if (type != PROG_I64)
-        return constant(r, type, none);
+        return prog_const(r->b, type, none);
     return prog_const_int(r->b, type, none < 0 ? INT64_MIN : INT64_MAX);
 }
 
@@ -167,15 +309,6 @@ static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
         return (rule_operand){.v = clip_both(r, type, x, b[0])};
     return (rule_operand){.v = rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
                                 bound(r, type, b[1], INFINITY))};
-}
-
-/* f64(e): e in binary64, rounded once to T. */
-static rule_operand element_f64(rule_run *r, const ast *node, prog_type type)
-{
-    if (type == PROG_I64)
-        return refuse_integer(r, node, "`f64`");
-    prog_value x = rule_number(r, node->kid[0], PROG_F64);
-    return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
 }
 
 host rule_length(const rule_run *r, uint8_t axis)
@@ -303,8 +436,12 @@ static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
     case FN_SIZE:
     case FN_LEN: /* known before the arrays are read */
         return rule_from_host(r, node, rule_host(r, node), type);
-    case FN_F64:
-        return element_f64(r, node, type);
+    case FN_F64: { /* in binary64, rounded once to T */
+        if (type == PROG_I64)
+            return refuse_integer(r, node, "`f64`");
+        prog_value x = rule_number(r, node->kid[0], PROG_F64);
+        return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
+    }
     case FN_NORMAL:
         return element_normal(r, node, type);
     default: /* the operations */

@@ -1,5 +1,5 @@
-/* One run of a rule from inside: what its files share. rule_host.c computes host values,
- * rule_element.c makes elements operations of a program, rule.c goes through the statements. */
+/* One run of a rule from inside: what its files share. rule_element.c computes host
+ * values and makes elements operations of a program, rule.c goes through the statements. */
 #pragma once
 
 #include "vm/element.h"
@@ -59,9 +59,6 @@ typedef struct rule_operand {
 
 /* The value of a host expression; none after a failure. */
 host rule_host(rule_run *r, const ast *node);
-
-/* x op y; none after a failure, whose place is the node. */
-host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y);
 
 /* An expression in `type`, which is T, or binary64 inside f64. */
 rule_operand rule_element(rule_run *r, const ast *node, prog_type type);

@@ -229,7 +229,7 @@ static __attribute__((noinline)) bool rule_can(const call *c, const call_group *
     updater_arrays u;
     int id = mirror_gpu(g->target);
     if (!updater_rule_arrays(c, g, &u) || u.prints || g->target->size == 0 ||
-        !plan_gpu_possible(g->update->plan, input_of(g)) || (!g->sum && !g->same_dtype))
+        !plan_text_possible(g->update->plan, input_of(g)) || (!g->sum && !g->same_dtype))
         return false;
     bool can = mirror_gpu(u.held) == id;
     for (int i = 0; i < u.n; i++)

@@ -22,7 +22,6 @@
 #include "tests/unit/plan_listing.h"
 #include "vm/plan_gpu.h"
 #include "vm/plan_pass.h"
-#include "vm/plan_text.h"
 
 enum { OPS = 14, MOST = 9000, ODD = 16, STATES = 2, VALUES = 3, KEYS = 3 };
 

@@ -1,5 +1,5 @@
 /* The configuration of adapters, and the texts of merges. */
-#include "merge/adapter_config.h"
+#include "merge/merge_adapter.h"
 
 #include <math.h>
 
