@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/state_file.h"
-#include "core/state_parts.h"
 #include "entry.h"
 #include "runtime.h"
 #include "vm/rule.h"

@@ -12,7 +12,6 @@
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/utf8.h"
-#include "core/call_gpu.h"
 
 /* ---- Checks ---- */
 

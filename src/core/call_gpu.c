@@ -1,12 +1,11 @@
 /* Makes jobs of groups. A push has three lists of them: sums, rules, copies to the outs. */
-#include "core/call_gpu.h"
+#include "core/call.h"
 
 #include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call_trace.h"
 #include "core/compress.h"
 #include "core/updater.h"
 #include "vm/plan_gpu.h"

@@ -2,7 +2,7 @@
  *
  * Batches follow a pass that checks all pairs. The check reads each pair but keeps nothing of it: a
  * batch finds it again while it has the headers in the caches, which is quicker. */
-#include "core/call_small.h"
+#include "core/call.h"
 
 #include <string.h>
 
@@ -10,7 +10,6 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call_gpu.h"
 #include "core/store.h"
 #include "engine/trace.h"
 

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "core/call_trace.h"
+#include "core/call.h"
 #include "core/slot.h"
 #include "engine/pool.h"
 

@@ -7,8 +7,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "core/call_gpu.h"
-#include "core/call_trace.h"
 
 static int prepare(call *c, kv_err *e)
 {

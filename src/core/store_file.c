@@ -11,8 +11,8 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "core/call.h"
-#include "core/state_parts.h"
-#include "core/value_parts.h"
+#include "core/image.h"
+#include "core/state_file.h"
 
 #define FORMAT       "1"
 #define UPDATER      "kvstore.updater"

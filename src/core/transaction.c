@@ -1,5 +1,5 @@
 /* A transaction remembers slots and updater, and puts them back or forgets them. */
-#include "core/transaction.h"
+#include "core/store.h"
 
 #include <string.h>
 

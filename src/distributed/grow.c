@@ -1,13 +1,12 @@
-/* Rank 0 lets a spare in, and sends it what newcomer.h says. */
+/* Rank 0 lets a spare in, and sends it what worker.h says. */
 #include "distributed/grow.h"
 
 #include <string.h>
 
-#include "distributed/newcomer.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 
 int grow_check(const worker *w, kv_err *e)
 {

@@ -14,13 +14,11 @@
 #include "base/num.h"
 #include "core/store_file.h"
 #include "distributed/environment.h"
-#include "distributed/checkpoint_kept.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 #include "runtime.h"
 
 /* ---- At the start ---- */
@@ -129,7 +127,7 @@ int job_checkpoint_open(worker *w, kv_err *e)
     int rc = read_environment(c, e);
     if (rc || !c->path || (rc = check_type(w, e)))
         return rc;
-    /* a newcomer takes values and counts from the servers instead: see newcomer.h */
+    /* a newcomer takes values and counts from the servers instead: see worker.h */
     if (!spares_was(net_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
         return rc;
     if (folder) {

@@ -6,9 +6,8 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "distributed/parts.h"
+#include "distributed/server_state.h"
 #include "distributed/worker.h"
-#include "distributed/worker_keys.h"
 
 /* ---- Rounds ---- */
 

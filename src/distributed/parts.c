@@ -1,6 +1,6 @@
 /* The table of parts of a store on a server. A part is added with its first value and dropped with
  * its store, or when its key moves to other servers. */
-#include "distributed/parts.h"
+#include "distributed/server_state.h"
 
 #include <string.h>
 

@@ -11,10 +11,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/backpressure.h"
 #include "distributed/server_ranks.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 
 enum { PULLED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 

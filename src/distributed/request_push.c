@@ -7,13 +7,10 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/backpressure.h"
 #include "distributed/grow.h"
-#include "distributed/newcomer.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 
 enum { PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 

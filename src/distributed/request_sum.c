@@ -12,11 +12,9 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/backpressure.h"
 #include "distributed/request.h"
-#include "distributed/rounds.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/server_state.h"
+#include "distributed/worker.h"
 
 /* ---- Sending ---- */
 

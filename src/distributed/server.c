@@ -1,4 +1,4 @@
-/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.h. */
+/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.c. */
 #include "distributed/server.h"
 
 #include <string.h>
@@ -7,10 +7,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/coordinator.h"
-#include "distributed/deadlock.h"
 #include "distributed/look.h"
-#include "distributed/parts.h"
-#include "distributed/rounds.h"
 #include "distributed/server_state.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"

@@ -8,7 +8,6 @@
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "distributed/parts.h"
 #include "distributed/states.h"
 
 /* ---- Stores ---- */

@@ -10,17 +10,13 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "core/image.h"
 #include "core/slot.h"
 #include "core/state_file.h"
-#include "core/state_parts.h"
-#include "core/value_parts.h"
-#include "distributed/checkpoint_kept.h"
-#include "distributed/newcomer.h"
-#include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/server_state.h"
+#include "distributed/worker.h"
 
 /* ---- Views ---- */
 

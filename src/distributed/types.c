@@ -1,5 +1,5 @@
 /* The plugin: the store types of several machines over Open MPI. */
-#include "distributed/types.h"
+#include "distributed/worker.h"
 
 #include <stdlib.h>
 

@@ -9,15 +9,10 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/alive.h"
-#include "distributed/backpressure.h"
-#include "distributed/checkpoint_kept.h"
 #include "distributed/grow.h"
-#include "distributed/newcomer.h"
 #include "distributed/request.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
 
 /* ---- Making and releasing ---- */
 

@@ -5,10 +5,8 @@
 #include "base/mem.h"
 #include "base/xxh64.h"
 #include "core/kv_rule.h"
-#include "distributed/backpressure.h"
-#include "distributed/newcomer.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/request.h"
+#include "distributed/worker.h"
 
 /* ---- Optimizers ---- */
 

@@ -9,8 +9,7 @@
 
 #include "base/kv_assert.h"
 #include "base/map.h"
-#include "core/call_small.h"
-#include "core/call_trace.h"
+#include "core/call.h"
 #include "core/store.h"
 
 int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e)
