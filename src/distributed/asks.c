@@ -292,15 +292,6 @@ place place_in_records(int64_t size, kv_dtype dtype)
     return cut(size, LINK_PAYLOAD / kv_dtype_bytes(dtype), 0);
 }
 
-/* The fewest rows of which a part may consist. */
-static int64_t fewest_rows(int64_t row)
-{
-    int64_t n = ALIGNED;
-    while (n > 1 && n / 2 * row % ALIGNED == 0)
-        n /= 2;
-    return n;
-}
-
 place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *shape, place_need need,
                 int servers)
 {
@@ -310,7 +301,9 @@ place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *sha
     int64_t size = ndim ? shape[0] * row : 1;
     if (need == PLACE_WHOLE || size == 0)
         return cut(size, size, row);
-    int64_t some = fewest_rows(row);
+    int64_t some = ALIGNED; /* the fewest rows that a part may have */
+    while (some > 1 && some / 2 * row % ALIGNED == 0)
+        some /= 2;
     if (storage == KV_ROW_SPARSE) {
         int64_t share = servers > 1 && size >= PLACE_SPREAD ? servers : 1;
         int64_t rows = (shape[0] + share - 1) / share;

@@ -42,20 +42,14 @@ void net_calls_forget(net_calls *t, const waiting_group *g)
     pthread_mutex_unlock(&t->lock);
 }
 
-static waiting *find_waiting(const net_calls *t, uint64_t request)
-{
-    waiting_group *g = t->waiting;
-    while (g && request - g->first >= (uint64_t)g->n)
-        g = g->next;
-    waiting *w = g ? &g->calls[request - g->first] : NULL;
-    return w && w->request == request ? w : NULL;
-}
-
 void net_calls_take_reply(net_calls *t, int rank, const link_rec *r)
 {
     pthread_mutex_lock(&t->lock);
-    waiting *w = find_waiting(t, r->request);
-    if (w && w->rank == rank) {
+    waiting_group *g = t->waiting;
+    while (g && r->request - g->first >= (uint64_t)g->n)
+        g = g->next;
+    waiting *w = g ? &g->calls[r->request - g->first] : NULL;
+    if (w && w->request == r->request && w->rank == rank) {
         if (r->kind == LINK_FAILED) {
             ask_error(&w->error, r + 1, r->bytes);
         } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {

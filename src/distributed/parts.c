@@ -158,14 +158,6 @@ void parts_drop_codes(part *p)
     p->coded = (push_codes){0};
 }
 
-static void drop_data(contribution *c)
-{
-    if (c->owned)
-        mem_free(c->data);
-    c->data = NULL;
-    c->owned = false;
-}
-
 void parts_take_off(const server_state *s, part *p, round *x)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
@@ -175,8 +167,13 @@ void parts_take_off(const server_state *s, part *p, round *x)
             break;
         }
     }
-    for (int64_t i = 0; i < n; i++)
-        drop_data(&x->by[i]);
+    for (int64_t i = 0; i < n; i++) {
+        contribution *c = &x->by[i];
+        if (c->owned)
+            mem_free(c->data);
+        c->data = NULL;
+        c->owned = false;
+    }
 }
 
 void parts_free_round(server_state *s, part *p, round *x)

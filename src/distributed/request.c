@@ -67,16 +67,6 @@ static void spread_lists(void)
     mem_free(old);
 }
 
-static void enter(request *rq)
-{
-    pthread_mutex_lock(&inflight.lock);
-    if (inflight.n++ >= inflight.nlists)
-        spread_lists();
-    rq->token = ++inflight.next;
-    put_in_list(rq);
-    pthread_mutex_unlock(&inflight.lock);
-}
-
 request *request_find(uint64_t token)
 {
     pthread_mutex_lock(&inflight.lock);
@@ -85,19 +75,6 @@ request *request_find(uint64_t token)
         rq = rq->next;
     pthread_mutex_unlock(&inflight.lock);
     return rq;
-}
-
-static void leave(const request *rq)
-{
-    pthread_mutex_lock(&inflight.lock);
-    request **at = list_of(rq->token);
-    while (*at && *at != rq)
-        at = &(*at)->next;
-    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token)) {
-        *at = rq->next;
-        inflight.n--;
-    }
-    pthread_mutex_unlock(&inflight.lock);
 }
 
 /* ---- For a profile ---- */
@@ -190,26 +167,30 @@ void request_chunk_ended(request *rq, const chunk *p)
     end_use(c);
 }
 
-/* Marks only the outs that lack chunks: readers may have used the complete ones since they came. */
-static void mark_missing(request *rq)
-{
-    for (int64_t i = 0; i < rq->nitems && rq->nouts > 0; i++)
-        if (rq->items[i].left > 0)
-            mark_outs(rq, &rq->items[i], true);
-}
-
 void request_look_at_end(request *rq)
 {
     if (rq->waiting > 0 || __atomic_load_n(&rq->nqueues, __ATOMIC_ACQUIRE) > 0)
         return;
-    leave(rq);
+    pthread_mutex_lock(&inflight.lock);
+    request **at = list_of(rq->token);
+    while (*at && *at != rq)
+        at = &(*at)->next;
+    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token)) {
+        *at = rq->next;
+        inflight.n--;
+    }
+    pthread_mutex_unlock(&inflight.lock);
     trace_end(rq);
     int64_t pushing = __atomic_sub_fetch(&rq->w->pushing, rq->bytes, __ATOMIC_ACQ_REL);
     kv_assert(pushing >= 0, "pushes of %lld bytes end, which is %lld too many",
               (long long)rq->bytes, (long long)-pushing);
     kv_err e = rq->error.code ? rq->error : rq->bring_error;
-    if (e.code)
-        mark_missing(rq);
+    if (e.code) {
+        /* Only the outs that lack chunks are marked: readers may have used the others already. */
+        for (int64_t i = 0; i < rq->nitems && rq->nouts > 0; i++)
+            if (rq->items[i].left > 0)
+                mark_outs(rq, &rq->items[i], true);
+    }
     engine_complete(&rq->op, &e);
 }
 
@@ -278,22 +259,6 @@ int64_t request_bytes(const request *rq)
     return bytes;
 }
 
-/* Brings the sources to host memory and codes them, before they are sent or while they are. */
-static int prepare_sources(request *rq, kv_err *e)
-{
-    int rc = request_stage(rq, e);
-    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !rc; i++) {
-        request_item *c = &rq->items[i];
-        bool whole = rq->sums || c->source->storage == KV_ROW_SPARSE;
-        if (whole && !c->staged)
-            rc = mirror_host(c->source, MIRROR_READ, e);
-        if (!rc && rq->encode)
-            rc = rq->encode(rq, c, e);
-        request_count_bytes(rq, c->blob_bytes);
-    }
-    return rc;
-}
-
 static net_step bringer_step(net_item *i)
 {
     (void)i;
@@ -317,7 +282,16 @@ static int post_and_bring(request *rq, kv_err *e)
 static int start_prepared(engine_op *op, kv_err *e)
 {
     request *rq = (request *)(void *)op;
-    int rc = prepare_sources(rq, e);
+    int rc = request_stage(rq, e);
+    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !rc; i++) {
+        request_item *c = &rq->items[i];
+        bool whole = rq->sums || c->source->storage == KV_ROW_SPARSE;
+        if (whole && !c->staged)
+            rc = mirror_host(c->source, MIRROR_READ, e);
+        if (!rc && rq->encode)
+            rc = rq->encode(rq, c, e);
+        request_count_bytes(rq, c->blob_bytes);
+    }
     if (!rc)
         rc = request_place_outs(rq, e);
     if (!rc)
@@ -351,7 +325,12 @@ void request_submit(request *rq, engine_group *g)
     rq->op.later = true;
     rq->op.quick = !prepared;
     rq->op.priority = rq->priority;
-    enter(rq);
+    pthread_mutex_lock(&inflight.lock);
+    if (inflight.n++ >= inflight.nlists)
+        spread_lists();
+    rq->token = ++inflight.next;
+    put_in_list(rq);
+    pthread_mutex_unlock(&inflight.lock);
     if (rq->op.trace)
         rq->op.trace->name = rq->name;
     if (rq->op.trace)
@@ -429,13 +408,6 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 
 /* ---- Values ---- */
 
-/* Returns true if the array can be sent as it is, without a sum or a conversion. */
-static bool is_plain(const request_item *c, const kv_array *a)
-{
-    return c->n == 1 && (kv_dtype)a->dtype == c->dtype &&
-           (a->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS));
-}
-
 /* Adds a key to the store of sums, if it is not there yet. */
 static int new_sum(const worker *w, const request_item *c, const kv_array *value, kv_err *e)
 {
@@ -461,7 +433,9 @@ int request_sum_values(request *rq, const kv_pairs *values, const request_pair *
     for (int64_t i = 0; i < rq->nitems && !rc; i++) {
         request_item *c = &rq->items[i];
         kv_array *first = values->arrays[r[c->first].i];
-        if (is_plain(c, first)) {
+        /* It can be sent as it is, without a sum or a conversion. */
+        if (c->n == 1 && (kv_dtype)first->dtype == c->dtype &&
+            (first->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS))) {
             c->source = first;
             array_hold(c->source);
             c->held = true;
@@ -561,13 +535,6 @@ static void lay_lists(request *rq, worker *w, const room *x)
     rq->chunks = (chunk *)(void *)(rq->outs + x->outs);
 }
 
-static int64_t block_bytes(const room *x)
-{
-    return (int64_t)sizeof(request) + server_count() * (int64_t)sizeof(send_queue) +
-           x->pairs * (int64_t)sizeof(request_item) + x->uses * (int64_t)sizeof(engine_use) +
-           x->outs * (int64_t)sizeof(kv_array *) + x->parts * (int64_t)sizeof(chunk);
-}
-
 static int new_trace(request *rq, kv_err *e)
 {
     if (!trace_on())
@@ -588,7 +555,10 @@ static request *reserve(worker *w, room x, kv_err *e)
     int64_t pairs = x.pairs;
     if (keeps)
         x = usual;
-    request *rq = mem_alloc(block_bytes(&x), 1, e);
+    int64_t bytes = (int64_t)sizeof(request) + server_count() * (int64_t)sizeof(send_queue) +
+                    x.pairs * (int64_t)sizeof(request_item) + x.uses * (int64_t)sizeof(engine_use) +
+                    x.outs * (int64_t)sizeof(kv_array *) + x.parts * (int64_t)sizeof(chunk);
+    request *rq = mem_alloc(bytes, 1, e);
     if (!rq)
         return NULL;
     lay_lists(rq, w, &x);

@@ -85,17 +85,6 @@ static void take_form(request_item *c, const kv_array *out)
     p->row = 1;
 }
 
-static void commit_pull(request *rq)
-{
-    worker *w = rq->w;
-    for (int64_t i = 0; i < rq->nitems; i++) {
-        worker_key *k = &w->keys[rq->items[i].slot];
-        rq->items[i].round = rq->state ? 0 : k->pushes;
-        k->pulls += 1;
-    }
-    request_submit(rq, &w->store->calls.group);
-}
-
 /* Sorts the pairs of default arrays that are not overwritten; row_sparse ones stay as they are. */
 static int sort_default(const worker *w, const pull_outs *x, request_pair **r, int64_t *n,
                         kv_err *e)
@@ -142,7 +131,12 @@ static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, 
         rq->state = state;
         for (int64_t i = 0; state && i < rq->nitems; i++)
             take_form(&rq->items[i], rq->outs[rq->items[i].first]);
-        commit_pull(rq);
+        for (int64_t i = 0; i < rq->nitems; i++) {
+            worker_key *k = &w->keys[rq->items[i].slot];
+            rq->items[i].round = rq->state ? 0 : k->pushes;
+            k->pulls += 1;
+        }
+        request_submit(rq, &w->store->calls.group);
     }
     if (!rc)
         request_release_list(&l);
@@ -202,16 +196,6 @@ static int check_rounds(const worker *w, const int64_t *numbers, const kv_pairs 
     return rc;
 }
 
-/* An array that a failed pull has left holds no round. */
-static void drop_unfilled(const kv_pairs *outs, int64_t *since)
-{
-    for (int64_t i = 0; i < outs->n; i++) {
-        engine_wait_read(array_var(outs->arrays[i]));
-        if (outs->arrays[i]->unfilled)
-            since[i] = -1;
-    }
-}
-
 static int wait_for_outs(const worker *w, const kv_pairs *outs, kv_err *e)
 {
     bool failed = false;
@@ -241,7 +225,12 @@ int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t
         told[x.numbers[i]] = INT64_MAX;
     }
     if (!rc) {
-        drop_unfilled(outs, since);
+        /* An array that a failed pull has left holds no round. */
+        for (int64_t i = 0; i < outs->n; i++) {
+            engine_wait_read(array_var(outs->arrays[i]));
+            if (outs->arrays[i]->unfilled)
+                since[i] = -1;
+        }
         rc = pull_found(w, &x, &(pull_rounds){since, told, moved}, 0, how, e);
     }
     if (!rc)

@@ -415,14 +415,6 @@ bool rounds_set_optimizers(server_state *s)
     return any;
 }
 
-/* The round of a part that can be applied now, or NULL. Gives up those that cannot be any more. */
-static round *ready(server_state *s, part *p)
-{
-    if (s->any_ended)
-        give_up_ended(s, p);
-    return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
-}
-
 /* Of many small parts, each lies in cache lines of its own that were not read since the last round:
  * settling asks for the next ones, in steps, since each address is read from the line before. */
 static void look_ahead(const server_state *s, int64_t i)
@@ -456,13 +448,6 @@ static bool go_on(server_state *s)
     return more | rounds_set_optimizers(s);
 }
 
-static void forget_touched(server_state *s)
-{
-    for (int64_t i = 0; i < s->ntouched; i++)
-        s->touched[i]->touched = false;
-    s->ntouched = 0;
-}
-
 void rounds_settle(void)
 {
     for (server_state *s = server_stores; s; s = s->next) {
@@ -472,7 +457,9 @@ void rounds_settle(void)
             for (int64_t i = 0; i < s->ntouched; i++) { /* ends of rounds may add parts */
                 part *p = s->touched[i];
                 look_ahead(s, i);
-                round *x = ready(s, p);
+                if (s->any_ended)
+                    give_up_ended(s, p);
+                round *x = s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
                 if (x && p->keeps && !server_is_sum(s, p, x)) {
                     add_to_batch(s, p, x);
                 } else if (x) {
@@ -491,7 +478,9 @@ void rounds_settle(void)
         if (any) {
             server_flush(s);
             keep_lent(s);
-            forget_touched(s);
+            for (int64_t i = 0; i < s->ntouched; i++)
+                s->touched[i]->touched = false;
+            s->ntouched = 0;
             s->now_us = 0;
         }
     }
@@ -614,22 +603,6 @@ static void lend_data(server_state *s, contribution *c, const char *data, int64_
     s->lent = c;
 }
 
-/* Decodes codes, whose header is at data, into the memory of a contribution. */
-static int take_codes(const part *p, const link_rec *r, contribution *c, const char *data,
-                      kv_err *e)
-{
-    push_codes how;
-    const char *codes = elements_codes(r, data, p->dtype, p->count, &how);
-    if (!codes)
-        return ask_malformed(e);
-    if (allocate_data(c, p->bytes, e))
-        return e->code;
-    c->how = how;
-    quantise_decode((float *)(void *)c->data + r->from, codes, (quantise_code)how.code,
-                    how.threshold, r->n);
-    return KV_OK;
-}
-
 /* Adds the bytes of a record, from `data` on, to a contribution. stays: the record lies in the
  * link's memory until settling ends, and is the last one of its push. Errors: shape, memory,
  * internal (malformed). */
@@ -637,8 +610,18 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
                      bool stays, kv_err *e)
 {
     int64_t n = (const char *)(r + 1) + r->bytes - data;
-    if (r->flags & LINK_CODES)
-        return take_codes(p, r, c, data, e);
+    if (r->flags & LINK_CODES) {
+        push_codes how;
+        const char *codes = elements_codes(r, data, p->dtype, p->count, &how);
+        if (!codes)
+            return ask_malformed(e);
+        if (allocate_data(c, p->bytes, e))
+            return e->code;
+        c->how = how;
+        quantise_decode((float *)(void *)c->data + r->from, codes, (quantise_code)how.code,
+                        how.threshold, r->n);
+        return KV_OK;
+    }
     bool sparse = r->flags & LINK_SPARSE;
     if (!sparse && r->n != p->bytes)
         return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for a part of %lld",

@@ -164,22 +164,18 @@ static void call_closes(server_state *s, int rank)
     touch_waiting(s);
 }
 
-static void count_open(const server_state *s, const round *x, ask_counts *c)
-{
-    c->late++;
-    for (int i = 0; i < s->how.workers && i < 64; i++)
-        if (server_lacks(s, x, i))
-            c->missing |= 1ull << i;
-}
-
 static void call_counts_of(const server_state *s, int rank, const link_rec *r)
 {
     ask_counts c = {.rounds = s->rounds, .bytes = s->bytes, .stalest = s->stalest};
     for (int64_t i = 0; i < s->nparts; i++) {
         const part *p = s->parts[i];
         c.keys += p && p->keeps && p->from == 0;
-        if (p && p->rounds && !s->how.is_async)
-            count_open(s, p->rounds, &c);
+        if (p && p->rounds && !s->how.is_async) {
+            c.late++;
+            for (int w = 0; w < s->how.workers && w < 64; w++)
+                if (server_lacks(s, p->rounds, w))
+                    c.missing |= 1ull << w;
+        }
         if (p && p->contributors)
             c.contributors = p->contributors;
     }

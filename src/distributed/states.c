@@ -263,16 +263,6 @@ static int call_server(const worker *w, int server, dist_ask ask, const buf *b, 
     return net_call_wait(&c, reply, bytes, e);
 }
 
-/* Of a type whose servers count by themselves: the key's number of updates, and its numbers. */
-static void take_numbers(slot *to, const slot *from)
-{
-    to->updates = from->updates;
-    if (to->state)
-        to->state->have = from->state ? from->state->have : 0;
-    if (from->state)
-        memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
-}
-
 /* The bits of all arrays that keys of this optimizer can have. */
 static uint32_t possible_arrays(const optimizer *o)
 {
@@ -297,8 +287,14 @@ static int take_parts(worker *w, int server, const kv *view, const uint32_t *the
         bool some = from->state || there[i];
         if (some && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
             return KV_E_MEMORY;
-        if (w->how.is_async && x.number == 0)
-            take_numbers(to, from);
+        if (w->how.is_async && x.number == 0) {
+            /* The servers count by themselves: the key's number of updates, and its numbers. */
+            to->updates = from->updates;
+            if (to->state)
+                to->state->have = from->state ? from->state->have : 0;
+            if (from->state)
+                memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
+        }
     }
     return KV_OK;
 }
@@ -593,17 +589,6 @@ int states_checkpoint(worker *w, bool last, int (*use)(void *arg, kv_err *e), vo
 
 /* ---- load ---- */
 
-/* The keys that rank 0 knows, and where they live: another rank may not have heard of all. */
-static void put_keys(buf *b, const worker *w)
-{
-    for (int64_t i = 0; i < w->store->slots.n; i++) {
-        const slot *s = &w->store->slots.items[i];
-        ask_key k = worker_key_like(w, &s->key, s->stored);
-        k.place = w->keys[i].place;
-        ask_put_key(b, &k, s->key.name);
-    }
-}
-
 /* The image that goes to another rank has numbers, the rank's residuals, and the rule if it is a
  * new one. */
 static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, bool kept,
@@ -615,7 +600,14 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
     int rc = KV_OK;
     buf_put(&b, (const char *)&r, sizeof r);
     if (!why->code) {
-        put_keys(&b, w);
+        /* The keys that rank 0 knows, and where they live: another rank may not have heard of all.
+         */
+        for (int64_t i = 0; i < w->store->slots.n; i++) {
+            const slot *s = &w->store->slots.items[i];
+            ask_key k = worker_key_like(w, &s->key, s->stored);
+            k.place = w->keys[i].place;
+            ask_put_key(&b, &k, s->key.name);
+        }
         r.keys = (int64_t)(b.len - sizeof r);
         if ((rc = buf_check(&b, e)) == KV_OK)
             memcpy(b.data, &r, sizeof r);

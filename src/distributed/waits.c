@@ -400,17 +400,7 @@ static struct {
     bool told;
 } here;
 
-static bool is_first_server(void)
-{
-    return link_rank() == server_rank(0);
-}
-
 /* ---- The report of this rank ---- */
-
-static bool has_script(void)
-{
-    return link_rank() < server_workers() && !spares_waits(link_rank());
-}
 
 /* Returns the number of ask_lack behind the report. */
 static int make_report(bool idle, bool leaves)
@@ -419,8 +409,9 @@ static int make_report(bool idle, bool leaves)
     ask_lack *lacks = (ask_lack *)(void *)(r + 1);
     int n = 0, unused;
     net_traffic t = net_count_traffic();
+    bool has_script = link_rank() < server_workers() && !spares_waits(link_rank());
     *r = (ask_report){.sent = t.sent, .taken = t.taken, .gone = t.gone, .asked = here.asked,
-                      .ended = leaves || !has_script()};
+                      .ended = leaves || !has_script};
     /* The script is asked twice, since the end of a task may end its wait. */
     uint64_t waiting = r->ended || !idle ? 0 : script_waits(r->place, sizeof r->place);
     r->idle = idle && pool_is_idle() && (r->ended || (waiting && script_waits(NULL, 0) == waiting));
@@ -452,18 +443,13 @@ static void send_report(int64_t now_us, bool idle, bool leaves)
 
 /* ---- The first server ---- */
 
-static bool is_same(const ask_report *a, const ask_report *b)
-{
-    return a->sent == b->sent && a->taken == b->taken && a->gone == b->gone && a->idle && b->idle &&
-           a->ended == b->ended;
-}
-
 static void keep_report(int rank, const void *payload, int n)
 {
     reported *x = &here.ranks[rank];
     const ask_report *r = payload;
     const ask_lack *lacks = (const ask_lack *)(const void *)(r + 1);
-    if (!x->come || !is_same(&x->last, r))
+    if (!x->come || x->last.sent != r->sent || x->last.taken != r->taken ||
+        x->last.gone != r->gone || !x->last.idle || !r->idle || x->last.ended != r->ended)
         x->before = here.question + 1;
     x->come = true;
     x->last = *r;
@@ -636,7 +622,7 @@ int deadlock_open(kv_err *e)
     here.report =
         mem_zalloc(1, sizeof(ask_report) + (size_t)server_workers() * sizeof(ask_lack), e);
     bool good = here.report != NULL;
-    if (good && is_first_server()) {
+    if (good && link_rank() == server_rank(0)) {
         here.ranks = mem_zalloc(link_size(), sizeof *here.ranks, e);
         here.lacks = mem_zalloc(server_workers(), sizeof *here.lacks, e);
         good = here.ranks && here.lacks;

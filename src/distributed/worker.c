@@ -40,11 +40,6 @@ static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
     return KV_OK;
 }
 
-static int refuse_server(kv_err *e)
-{
-    return kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
-}
-
 int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
                 kv_err *e)
 {
@@ -59,7 +54,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     if (!rc)
         rc = net_open(type->begin, e);
     if (!rc && net_rank() >= server_workers())
-        rc = refuse_server(e);
+        rc = kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
     if (!rc)
         rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
     if (!rc && (w->number = net_new_store(e)) < 0)
@@ -246,17 +241,6 @@ static kv_rank_info rank_info(const worker *w, int rank)
                           .contributors = -1};
 }
 
-static void add_counts(kv_rank_info *to, const ask_counts *c)
-{
-    to->keys = c->keys;
-    to->bytes = c->bytes;
-    to->rounds = c->rounds;
-    to->open = c->late;
-    to->stalest = c->stalest;
-    to->contributors = c->contributors;
-    ask_print_workers(to->missing, sizeof to->missing, c->missing);
-}
-
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 {
     const worker *w = self;
@@ -274,8 +258,17 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
         rc = net_call_wait(&c, &reply, &bytes, e);
         if (!rc && bytes != sizeof(ask_counts))
             rc = ask_malformed(e);
-        if (!rc)
-            add_counts(&list[server_rank(i)], reply);
+        if (!rc) {
+            kv_rank_info *to = &list[server_rank(i)];
+            const ask_counts *got = reply;
+            to->keys = got->keys;
+            to->bytes = got->bytes;
+            to->rounds = got->rounds;
+            to->open = got->late;
+            to->stalest = got->stalest;
+            to->contributors = got->contributors;
+            ask_print_workers(to->missing, sizeof to->missing, got->missing);
+        }
         mem_free(reply);
     }
     if (rc) {
