@@ -147,18 +147,6 @@ static int run_set(const together *t, int64_t i, bool copies, gpu_group_job *job
                   : t->list.gpu->group_sum(ids, nids, jobs, n, e);
 }
 
-/* Does the sums or copies that were added, one group for each set. Errors: as above. */
-static int together_run(together *t, bool copies, kv_err *e)
-{
-    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
-    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        if (t->jobs[i].set)
-            rc = run_set(t, i, copies, jobs, e);
-    mem_free(jobs);
-    return rc ? rc : gpu_list_run(&t->list, e);
-}
-
 static void together_release(together *t)
 {
     mem_free(t->jobs);
@@ -206,7 +194,13 @@ static int run_list(work *w, const char *name, kv_err *e)
 static int run_together(work *w, together *t, const char *name, kv_err *e)
 {
     int64_t begin = call_trace_begin(w->call);
-    int rc = together_run(t, t == &w->to_copy, e);
+    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
+    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < t->n && !rc; i++)
+        if (t->jobs[i].set)
+            rc = run_set(t, i, t == &w->to_copy, jobs, e);
+    mem_free(jobs);
+    rc = rc ? rc : gpu_list_run(&t->list, e);
     if (!rc)
         call_trace_devices(w->call, begin, name, w->list.gpu, t->keys_on);
     return rc;
@@ -709,16 +703,6 @@ static bool pull_can(const call *c, const call_group *g)
     return any && sparse_is_full(g->target);
 }
 
-/* Host memory of a group that is not of one storage. */
-static int bring_pull(const call *c, const call_group *g, kv_err *e)
-{
-    int rc = mirror_host(g->target, MIRROR_READ, e);
-    for (int64_t j = 0; j < g->n && !rc; j++)
-        if (c->values[g->first + j]->storage == KV_DEFAULT)
-            rc = mirror_host(c->values[g->first + j], MIRROR_WRITE, e);
-    return rc;
-}
-
 /* If an out is in several pairs their order counts, so all are copied one by one. */
 static int pull_groups(call *c, bool *all, kv_err *e)
 {
@@ -731,7 +715,11 @@ static int pull_groups(call *c, bool *all, kv_err *e)
             rc = copy_outs(&w, c->values + g->first, g->n, g->target, !c->op.repeats, e);
             g->work = CALL_ON_GPU;
         } else {
-            rc = bring_pull(c, g, e);
+            /* Host memory of a group that is not of one storage. */
+            rc = mirror_host(g->target, MIRROR_READ, e);
+            for (int64_t j = 0; j < g->n && !rc; j++)
+                if (c->values[g->first + j]->storage == KV_DEFAULT)
+                    rc = mirror_host(c->values[g->first + j], MIRROR_WRITE, e);
             *all = false;
         }
     }

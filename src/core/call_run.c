@@ -40,28 +40,6 @@ void call_pool_release(call_pool *p)
             free_call(p->spare[i]);
 }
 
-static call *take_spare(call_pool *p)
-{
-    call *c = NULL;
-    for (int i = 0; i < CALL_SPARES && !c; i++)
-        if (__atomic_load_n(&p->spare[i], __ATOMIC_RELAXED))
-            c = __atomic_exchange_n(&p->spare[i], NULL, __ATOMIC_ACQUIRE);
-    return c;
-}
-
-/* Keeps the memory of a call for a later one, or frees it. The exchange is atomic, since a call
- * ends on any thread. */
-static void give_spare(call_pool *p, call *c)
-{
-    for (int i = 0; i < CALL_SPARES && c->bytes <= KEPT_BYTES; i++) {
-        call *none = NULL;
-        if (__atomic_compare_exchange_n(&p->spare[i], &none, c, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return;
-    }
-    free_call(c);
-}
-
 /* Lays out the lists of a call of n pairs, one behind the other. Each has room for the most that it
  * may hold, since what is not touched costs address space and no memory. */
 static int lay_out(call *c, int64_t n, kv_err *e)
@@ -123,7 +101,10 @@ int call_new(call **out, kv *store, const call_ops *ops, const kv_pairs *pairs, 
 {
     call_pool *p = &store->calls;
     engine_wait_group(&p->group, MOST_PENDING - 1);
-    call *c = take_spare(p);
+    call *c = NULL;
+    for (int i = 0; i < CALL_SPARES && !c; i++)
+        if (__atomic_load_n(&p->spare[i], __ATOMIC_RELAXED))
+            c = __atomic_exchange_n(&p->spare[i], NULL, __ATOMIC_ACQUIRE);
     if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
         return KV_E_MEMORY;
     begin(c, store, ops, pairs);
@@ -153,16 +134,6 @@ static int reserve_cuts(call *c, int64_t work_bytes, kv_err *e)
 {
     int64_t most = 4 + 3 * (work_bytes / PART_BYTES);
     return mem_grow(&c->cuts, &c->cuts_cap, most, sizeof *c->cuts, e);
-}
-
-static int begin_cuts(cutter *k, call *c, kv_err *e)
-{
-    *k = (cutter){c, 0};
-    c->ncuts = 0;
-    int rc = reserve_cuts(c, c->work_bytes, e);
-    if (rc == KV_OK)
-        c->cuts[0] = (call_cut){0, 0};
-    return rc;
 }
 
 static void cut(cutter *k, int64_t item, int64_t from)
@@ -210,12 +181,15 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
 
 int call_cut_work(call *c, kv_err *e)
 {
-    cutter k;
+    cutter k = {c, 0};
     c->work_bytes += KEY_BYTES * c->nvalues;
     for (int64_t i = 0; i < c->nouts; i++)
         c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
-    int rc = begin_cuts(&k, c, e);
+    c->ncuts = 0;
+    int rc = reserve_cuts(c, c->work_bytes, e);
+    if (rc == KV_OK)
+        c->cuts[0] = (call_cut){0, 0};
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (i + CALL_AHEAD < c->ngroups)
@@ -267,24 +241,20 @@ static void hold(call *c)
     c->held = true;
 }
 
-static void let_go(call *c)
-{
-    for (int64_t i = 0; i < c->nvalues; i++) {
-        if (i + CALL_AHEAD < c->nvalues)
-            prefetch_write(c->list[i + CALL_AHEAD]);
-        array_drop(c->list[i]);
-    }
-    for (int64_t i = 0; i < c->nouts; i++)
-        array_drop(c->outs[i]);
-    for (int64_t i = 0; i < c->ngroups; i++)
-        if (c->groups[i].target)
-            array_drop(c->groups[i].target);
-}
-
 static void release(call *c)
 {
-    if (c->held)
-        let_go(c);
+    if (c->held) {
+        for (int64_t i = 0; i < c->nvalues; i++) {
+            if (i + CALL_AHEAD < c->nvalues)
+                prefetch_write(c->list[i + CALL_AHEAD]);
+            array_drop(c->list[i]);
+        }
+        for (int64_t i = 0; i < c->nouts; i++)
+            array_drop(c->outs[i]);
+        for (int64_t i = 0; i < c->ngroups; i++)
+            if (c->groups[i].target)
+                array_drop(c->groups[i].target);
+    }
     for (int64_t i = 0; c->owns && i < c->ngroups; i++) {
         kv_array_unref(c->groups[i].source);
         kv_array_unref(c->groups[i].fresh);
@@ -308,7 +278,14 @@ void call_end(call *c)
     release(c);
     if (c->op.trace)
         mem_free(c->op.trace);
-    give_spare(c->pool, c);
+    /* A later call takes its memory. The exchange is atomic, since a call ends on any thread. */
+    for (int i = 0; i < CALL_SPARES && c->bytes <= KEPT_BYTES; i++) {
+        call *none = NULL;
+        if (__atomic_compare_exchange_n(&c->pool->spare[i], &none, c, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    free_call(c);
 }
 
 void call_commit(call *c)

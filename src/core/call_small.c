@@ -108,13 +108,6 @@ static int keep(direct *d, void *const *data, int64_t n, int64_t bytes, kv_err *
     return rc;
 }
 
-static void push_key(const direct *d, slot *s, int64_t n)
-{
-    kv_array *to = s->stored;
-    sum_elements(to->data, (const void *const *)d->lists->data, n, (kv_dtype)to->dtype, to->size);
-    s->pushes++;
-}
-
 static void pull_key(const direct *d, const slot *s, int64_t n)
 {
     kv_dtype dtype = (kv_dtype)s->stored->dtype;
@@ -139,8 +132,12 @@ static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
     }
     if (d->pulls)
         pull_key(d, s, n);
-    else
-        push_key(d, s, n);
+    else {
+        kv_array *to = s->stored;
+        sum_elements(to->data, (const void *const *)d->lists->data, n, (kv_dtype)to->dtype,
+                     to->size);
+        s->pushes++;
+    }
     *guess = s - d->store->slots.items + 1;
     return n;
 }
@@ -347,15 +344,6 @@ static void run_batch(void *arg, int64_t part, int worker)
     engine_finish(&c->op);
 }
 
-/* Waits for its turn. A thread that waits takes other parts meanwhile, so no part may do so. */
-static void run_late(const batches *b, call *c, int64_t part)
-{
-    prepare_batch(b, c, part);
-    engine_begin_now(&c->op);
-    b->ops->run_batch(c);
-    engine_finish(&c->op);
-}
-
 static int begin_worker(const batches *b, call **c, kv_err *e)
 {
     const kv_pairs most = {b->pairs->keys, b->pairs->arrays, BATCH + BATCH_VALUES};
@@ -363,15 +351,6 @@ static int begin_worker(const batches *b, call **c, kv_err *e)
     if (rc || (rc = call_reserve_batch(*c, e)))
         return rc;
     return b->ops->begin_batches ? b->ops->begin_batches(*c, e) : KV_OK;
-}
-
-static void end_workers(const batches *b)
-{
-    for (int i = 0; i < POOL_MAX_WORKERS && b->calls[i]; i++) {
-        if (b->ops->end_batches)
-            b->ops->end_batches(b->calls[i]);
-        call_end(b->calls[i]);
-    }
 }
 
 int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool in_place, bool *did,
@@ -392,9 +371,18 @@ int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool 
     if (!rc)
         pool_run(parts, run_batch, &b);
     for (int64_t i = 0; i < parts && !rc; i++)
-        if (b.late[i])
-            run_late(&b, b.calls[0], i);
-    end_workers(&b);
+        if (b.late[i]) {
+            /* A thread that waits for its turn takes other parts meanwhile, so no part may wait. */
+            prepare_batch(&b, b.calls[0], i);
+            engine_begin_now(&b.calls[0]->op);
+            b.ops->run_batch(b.calls[0]);
+            engine_finish(&b.calls[0]->op);
+        }
+    for (int i = 0; i < POOL_MAX_WORKERS && b.calls[i]; i++) {
+        if (b.ops->end_batches)
+            b.ops->end_batches(b.calls[i]);
+        call_end(b.calls[i]);
+    }
     mem_free(b.late);
     store->changes += !rc && ops->commit;
     return rc;

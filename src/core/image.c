@@ -203,11 +203,6 @@ static int by_name(const void *a, const void *b)
                   (*(const checkpoint_text *const *)b)->name);
 }
 
-static bool is_summed(const char *name)
-{
-    return image_begins(name, IMAGE_OURS) && strcmp(name, TOTAL) != 0;
-}
-
 /* Of those texts that have one. */
 static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_t n, kv_err *e)
 {
@@ -217,7 +212,7 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
     if (!texts)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
-        if (is_summed(pairs[i].name))
+        if (image_begins(pairs[i].name, IMAGE_OURS) && strcmp(pairs[i].name, TOTAL) != 0)
             texts[summed++] = &pairs[i];
     qsort(texts, (size_t)summed, sizeof *texts, by_name);
     for (int64_t i = 0; i < summed; i++) {
@@ -230,18 +225,6 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
     buf_release(&all);
     mem_free(texts);
     return rc;
-}
-
-static void add_sums(image *im)
-{
-    char sum[SUM_TEXT];
-    for (int64_t i = 0; i < im->n; i++) {
-        const char *known = checkpoint_later_sum(im->items[i].array);
-        if (known || sum_array(sum, im->items[i].array, &im->why) == KV_OK)
-            image_text(im, TENSOR, im->items[i].name, known ? known : sum);
-    }
-    if (sum_metadata(sum, im->metadata, im->nmetadata, &im->why) == KV_OK)
-        image_text(im, TOTAL, "", sum);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -259,8 +242,16 @@ static int write_around(const image *im, int fd, const char *path, kv_err *e)
 int image_write(image *im, const char *path, kv_err *e)
 {
     file_out out;
-    if (!im->plain)
-        add_sums(im);
+    if (!im->plain) {
+        char sum[SUM_TEXT];
+        for (int64_t i = 0; i < im->n; i++) {
+            const char *known = checkpoint_later_sum(im->items[i].array);
+            if (known || sum_array(sum, im->items[i].array, &im->why) == KV_OK)
+                image_text(im, TENSOR, im->items[i].name, known ? known : sum);
+        }
+        if (sum_metadata(sum, im->metadata, im->nmetadata, &im->why) == KV_OK)
+            image_text(im, TOTAL, "", sum);
+    }
     kv_assert(im->why.code || im->plain || im->nmetadata > im->n,
               "%lld tensors and their total have no more than %lld sums", (long long)im->n,
               (long long)im->nmetadata);

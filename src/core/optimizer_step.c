@@ -95,35 +95,6 @@ static int64_t row_length(const kv_array *a)
     return n;
 }
 
-/* Sets the values of the states that are numbers: the key's, and the shared ones. */
-static void give_states(const optimizer *o, const optimizer_draft *d, const slot *s, rule_given *g,
-                        host *numbers)
-{
-    g->have = s->state ? s->state->have : 0;
-    for (int i = 0; i < o->nstates; i++) {
-        if (o->states[i].how == STATE_SHARED) {
-            g->have = (g->have & ~(1u << i)) | (d->have & 1u << i);
-            numbers[i] = d->shared[i];
-        } else if (s->state && o->states[i].how == STATE_KEY) {
-            numbers[i] = s->state->numbers[i];
-        }
-    }
-    g->numbers = numbers;
-}
-
-/* The inputs of the update of a part, as the pushing process sent them. */
-static rule_given given_by_other(const optimizer *o, const slot *s, host *numbers)
-{
-    rule_given g = *s->part->given;
-    char number[NUM_TEXT_MAX];
-    int64_t at = optimizer_table_find(&o->params->names, image_key(number, &s->part->key));
-    memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
-    g.key = s->part->key;
-    g.name = at < 0 ? NULL : o->params->names.texts[at];
-    g.numbers = numbers;
-    return g;
-}
-
 /* The inputs of the next update of a slot. numbers: room for the states that are numbers. */
 static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                            host *numbers)
@@ -133,11 +104,30 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
                     .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
                     .row = row_length(s->stored),
                     .size = s->stored->size};
-    if (s->part && s->part->given)
-        return given_by_other(o, s, numbers);
+    if (s->part && s->part->given) {
+        /* of a part: as the pushing process sent them */
+        g = *s->part->given;
+        char number[NUM_TEXT_MAX];
+        int64_t at = optimizer_table_find(&o->params->names, image_key(number, &s->part->key));
+        memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
+        g.key = s->part->key;
+        g.name = at < 0 ? NULL : o->params->names.texts[at];
+        g.numbers = numbers;
+        return g;
+    }
     g.master = optimizer_has_master(o, s);
     give_rates(o, d, s, &g);
-    give_states(o, d, s, &g, numbers);
+    /* the values of the states that are numbers: the key's, and the shared ones */
+    g.have = s->state ? s->state->have : 0;
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how == STATE_SHARED) {
+            g.have = (g.have & ~(1u << i)) | (d->have & 1u << i);
+            numbers[i] = d->shared[i];
+        } else if (s->state && o->states[i].how == STATE_KEY) {
+            numbers[i] = s->state->numbers[i];
+        }
+    }
+    g.numbers = numbers;
     return g;
 }
 
@@ -162,23 +152,6 @@ static made_update *find_recent(const optimizer *o, const rule_given *g, bool pl
             return m;
     }
     return NULL;
-}
-
-/* Keeps an update for other keys, in the place of the oldest. */
-static void remember(optimizer *o, made_update *m)
-{
-    made_update **at = &o->recent[o->next_recent];
-    optimizer_unref_update(*at);
-    *at = m;
-    m->refs++;
-    o->next_recent = (o->next_recent + 1) % OPTIMIZER_RECENT;
-}
-
-static void remember_case(optimizer *o, rule_case *c)
-{
-    rule_case_unref(o->cases[o->next_case]);
-    o->cases[o->next_case] = c;
-    o->next_case = (o->next_case + 1) % OPTIMIZER_CASES;
 }
 
 static made_update *new_update(rule_case *of, const rule_given *g, int64_t pool_bytes, kv_err *e)
@@ -229,7 +202,9 @@ static int compile(optimizer *o, const rule_given *g, bool plans, made_update **
     o->ncompiled++;
     if (c) {
         m->of = rule_case_ref(c);
-        remember_case(o, c);
+        rule_case_unref(o->cases[o->next_case]);
+        o->cases[o->next_case] = c;
+        o->next_case = (o->next_case + 1) % OPTIMIZER_CASES;
     }
     *out = m;
     return KV_OK;
@@ -255,8 +230,14 @@ static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool spa
     if (rc)
         return kv_err_key(e, slot_own_key(s)), rc;
     step->made = m;
-    if (m->of && rule_case_same(m->of, &g, &g))
-        remember(o, m);
+    if (m->of && rule_case_same(m->of, &g, &g)) {
+        /* other keys may use it; it takes the place of the oldest */
+        made_update **at = &o->recent[o->next_recent];
+        optimizer_unref_update(*at);
+        *at = m;
+        m->refs++;
+        o->next_recent = (o->next_recent + 1) % OPTIMIZER_RECENT;
+    }
     return KV_OK;
 }
 
@@ -424,25 +405,20 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ct
     return KV_OK;
 }
 
-/* Notes the arrays that the update works on. One that is skipped may still print its states. */
-static void note_arrays(const optimizer *o, optimizer_step *step, const slot_state *state)
+void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
 {
+    kv_assert(!s->state || !step->fresh, "a key that has states (0x%x) is given new ones",
+              s->state ? s->state->have : 0);
+    /* The arrays that the update works on. One that is skipped may still print its states. */
     for (int i = 0; i < o->nstates; i++) {
-        kv_array *old = state ? state->arrays[i] : NULL;
+        kv_array *old = s->state ? s->state->arrays[i] : NULL;
         kv_array *a = step->states[i].fresh ? step->states[i].fresh : old;
         if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0)) {
             step->states[i].array = a;
             step->states[i].data = a->data;
         }
     }
-    step->weight_master = step->master ? step->master : state ? state->master : NULL;
-}
-
-void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
-{
-    kv_assert(!s->state || !step->fresh, "a key that has states (0x%x) is given new ones",
-              s->state ? s->state->have : 0);
-    note_arrays(o, step, s->state);
+    step->weight_master = step->master ? step->master : s->state ? s->state->master : NULL;
     if (!s->state) {
         s->state = step->fresh;
         step->fresh = NULL;
@@ -473,18 +449,14 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d)
     o->now = *d;
 }
 
-static void printed_release(printed *p)
+void optimizer_release_step(optimizer_step *step)
 {
+    optimizer_unref_update(step->made);
+    printed *p = &step->printed;
     for (int64_t i = 0; i < p->n; i++)
         kv_array_unref(p->arrays[i]);
     mem_free(p->arrays);
     *p = (printed){0};
-}
-
-void optimizer_release_step(optimizer_step *step)
-{
-    optimizer_unref_update(step->made);
-    printed_release(&step->printed);
     slot_state_free(step->fresh);
     kv_array_unref(step->master);
     for (int i = 0; i < step->nstates; i++)

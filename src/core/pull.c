@@ -27,12 +27,6 @@ static void copy_range(call *c, const call_group *g, int64_t from, int64_t n)
                           call_is_far(c, n));
 }
 
-static void copy_whole(call *c, const call_group *g)
-{
-    for (int64_t j = 0; j < g->n; j++)
-        sparse_move(c->values[g->first + j], g->target);
-}
-
 /* Prefetches what the groups that come next will touch: headers first, then elements. */
 static void look_ahead(const call *c, int64_t i, int64_t last)
 {
@@ -65,8 +59,8 @@ static void pull_part(void *arg, int64_t part, int worker)
         int64_t begin = call_trace_begin(c);
         if (g->work == CALL_COPY)
             copy_range(c, g, from, n);
-        else
-            copy_whole(c, g);
+        for (int64_t j = 0; j < g->n && g->work != CALL_COPY; j++)
+            sparse_move(c->values[g->first + j], g->target);
         call_trace_part(c, begin, "copy", &g->key, c->values[g->first], from, n);
     }
     if (!c->op.repeats)
@@ -204,14 +198,6 @@ static int read_ids(int64_t **out, int64_t *n, const kv_key *key, int64_t nrows,
     return rc;
 }
 
-/* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids are read
- * once. */
-static bool same_as_before(const call *c, int64_t i, kv_array *const *ids)
-{
-    return i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
-           c->values[i]->dtype == c->values[i - 1]->dtype;
-}
-
 static int prepare_some(call *c, kv_err *e)
 {
     rows *r;
@@ -226,7 +212,10 @@ static int prepare_some(call *c, kv_err *e)
         int64_t *read = NULL;
         if ((rc = check_storage(&keys[i], c->stored[i], out, e)))
             break;
-        r->as_before[i] = same_as_before(c, i, ids);
+        /* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids
+         * are read once. */
+        r->as_before[i] = i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
+                          c->values[i]->dtype == c->values[i - 1]->dtype;
         if (!r->as_before[i])
             rc = read_ids(&read, &n, &keys[i], array_shape(out)[0], ids[i], e);
         if (rc == KV_OK && (rc = new_array(&r->fresh[i], out, n, read, e)) == KV_OK)

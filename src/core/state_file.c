@@ -48,15 +48,6 @@ static void print_form(buf *out, const slot *s)
     buf_printf(out, "%s %s", kv_dtype_name(kv_array_dtype(a)), shape);
 }
 
-static void add_key(image *im, const slot *s)
-{
-    char number[32];
-    buf text = {0};
-    buf_printf(&text, "%lld ", (long long)s->updates);
-    print_form(&text, s);
-    image_buf(im, KEY, image_key(number, &s->key), &text);
-}
-
 int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
 {
     const slot_table *t = &store->slots;
@@ -67,8 +58,14 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
     image_text(im, STATES_FORMAT, "", FORMAT);
     image_text(im, OPTIMIZER, "", updater_name(&store->updater));
     image_text(im, KEY_TYPE, "", image_key_type(t));
-    for (int64_t i = 0; i < t->n; i++)
-        add_key(im, &t->items[i]);
+    for (int64_t i = 0; i < t->n; i++) {
+        const slot *s = &t->items[i];
+        char number[32];
+        buf text = {0};
+        buf_printf(&text, "%lld ", (long long)s->updates);
+        print_form(&text, s);
+        image_buf(im, KEY, image_key(number, &s->key), &text);
+    }
     state_parts_add(im, store->updater.optimizer, t, "");
     residual_parts_add(im, &store->compression, t);
     if (dump)
@@ -162,20 +159,16 @@ static int other_form(const file_reader *r, const slot *s, const char *form)
                     form + n + (form[n] == ' '), shape);
 }
 
-static int missing_key(const file_reader *r, const char *name)
-{
-    file_bad(r->e, KV_E_KEY, r->path, "it has the key \"%.80s\", this store does not", name);
-    return kv_err_hint(r->e, "the values come first: init, or the file that kept the store"),
-           KV_E_KEY;
-}
-
 /* "5 float32 (2, 3)" */
 static int read_key(const file_reader *r, const char *name, const char *text, int64_t *last,
                     int64_t *updates)
 {
     int64_t i = *last = image_slot(&r->store->slots, name, strlen(name), *last + 1), t;
-    if (i < 0)
-        return missing_key(r, name);
+    if (i < 0) {
+        file_bad(r->e, KV_E_KEY, r->path, "it has the key \"%.80s\", this store does not", name);
+        return kv_err_hint(r->e, "the values come first: init, or the file that kept the store"),
+               KV_E_KEY;
+    }
     const char *form = image_count(text, &t);
     if (!form || !*form)
         return file_bad(r->e, KV_E_FORMAT, r->path,
@@ -313,11 +306,6 @@ void state_parts_number(buf *out, host x)
     }
 }
 
-static bool is_own(const optimizer *o, const slot_state *s, int i)
-{
-    return o->states[i].how != STATE_SHARED && s->have >> i & 1;
-}
-
 static void add_number(image *im, const char *prefix, const char *name, host x)
 {
     buf b = {0};
@@ -349,7 +337,7 @@ static void add_slot(image *im, const optimizer *o, const slot *s, const char *p
     if (!s->state)
         return;
     for (int i = 0; i < o->nstates; i++)
-        if (is_own(o, s->state, i))
+        if (o->states[i].how != STATE_SHARED && s->state->have >> i & 1)
             add_state(im, s->state, i, &o->states[i], key, prefix, &names);
     if (s->state->master) {
         slot_state only = {.arrays = {s->state->master}};
@@ -359,24 +347,21 @@ static void add_slot(image *im, const optimizer *o, const slot *s, const char *p
         image_buf(im, STATES, key, &names);
 }
 
-static void add_schedule(image *im, const lr_schedule *s)
-{
-    buf text = {0}, now = {0};
-    char rate[NUM_TEXT_MAX];
-    lr_schedule_print(s, &text);
-    image_buf(im, STATE_SCHEDULE, "", &text);
-    num_repr(rate, s->base_lr, NUM_BINARY64);
-    buf_printf(&now, "%s %lld %lld", rate, (long long)s->at, (long long)s->count);
-    image_buf(im, NOW, "", &now);
-}
-
 void state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix)
 {
     char number[NUM_TEXT_MAX];
     num_int(number, o->now.num_update);
     image_text(im, NUM_UPDATE, "", number);
-    if (o->scheduled)
-        add_schedule(im, &o->now.schedule);
+    if (o->scheduled) {
+        const lr_schedule *s = &o->now.schedule;
+        buf text = {0}, now = {0};
+        char rate[NUM_TEXT_MAX];
+        lr_schedule_print(s, &text);
+        image_buf(im, STATE_SCHEDULE, "", &text);
+        num_repr(rate, s->base_lr, NUM_BINARY64);
+        buf_printf(&now, "%s %lld %lld", rate, (long long)s->at, (long long)s->count);
+        image_buf(im, NOW, "", &now);
+    }
     for (int i = 0; i < o->nstates; i++)
         if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
             add_number(im, SHARED, o->states[i].name, o->now.shared[i]);
