@@ -224,13 +224,6 @@ static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *
     return rc;
 }
 
-/* Takes the topic "rounds" of a store that keeps everything in slots: no worker is ahead. Errors:
- * memory; d needs no release then. */
-static int describe_rounds(describe *d, kv *store, kv_err *e)
-{
-    return add_slots(d, store, 6, add_slot_rounds, e);
-}
-
 /* ---- The topics ------------------------------------------------------------------------------ */
 
 static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
@@ -399,7 +392,8 @@ static int visit_rounds(kv *store, kv_visitor visit, void *arg, kv_err *e)
         return rc;
     if (store->ops->rounds)
         return kv_assert_check(store->ops->rounds(store->self, visit, arg, e), e);
-    if ((rc = store_enter(store, e)) || (rc = store_leave(store, describe_rounds(&d, store, e), e)))
+    if ((rc = store_enter(store, e)) ||
+        (rc = store_leave(store, add_slots(&d, store, 6, add_slot_rounds, e), e)))
         return rc;
     return hand_over(&d, visit, arg, e);
 }

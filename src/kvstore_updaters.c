@@ -44,16 +44,6 @@ static int64_t drop_states(slot_table *t)
     return n;
 }
 
-/* same: only the place of the two in time differs, not their rule. */
-static void tell_dropped(const kv *store, const char *before, const char *now, bool same)
-{
-    bool other = !same && strcmp(before, now) == 0;
-    if (store->dropped > 0 && kv_rank(store) == 0)
-        runtime_log(KV_LOG_NOTE "drops the states of %lld key%s: %s before, %s%s now",
-                    (long long)store->dropped, store->dropped == 1 ? "" : "s", before,
-                    other ? "another " : "", now);
-}
-
 /* Puts next in the place of the updater. Counts and states start again, unless this is the rule
  * that a file brought. by_name: the rule is an optimizer of the library. The old updater is
  * released when the lock is free, because its done function is the caller's code. */
@@ -81,7 +71,12 @@ static int replace_updater(kv *store, updater next, bool by_name, kv_err *e)
     bool kept = transaction_keep_updater(&store->open, &old);
     runtime_forget_order(store, false);
     rc = store_leave(store, KV_OK, e);
-    tell_dropped(store, before, now, same);
+    /* where they are the same, only their place in time differs */
+    bool other = !same && strcmp(before, now) == 0;
+    if (store->dropped > 0 && kv_rank(store) == 0)
+        runtime_log(KV_LOG_NOTE "drops the states of %lld key%s: %s before, %s%s now",
+                    (long long)store->dropped, store->dropped == 1 ? "" : "s", before,
+                    other ? "another " : "", now);
     if (!kept)
         updater_release(&old);
     return rc;

@@ -341,17 +341,6 @@ __attribute__((constructor)) static void serve_gpus(void)
     gpu_set_host(&serves);
 }
 
-/* The version of NCCL, by which GPUs sum and copy together, or the reason why it is missing. */
-static void describe_together(const gpu_ops *gpu, char *text, size_t size)
-{
-    kv_err why = {0};
-    int v = 0;
-    if (gpu->group_find(&v, &why))
-        snprintf(text, size, "not available: %s", why.text);
-    else
-        snprintf(text, size, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
-}
-
 /* The others whose memory a GPU reaches, as "1 2 5". */
 static int list_reached(const gpu_ops *gpu, int id, buf *out, kv_err *e)
 {
@@ -400,7 +389,12 @@ int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
     char together[sizeof why.text + 32];
     if (gpu) {
         gpu->software(software, sizeof software);
-        describe_together(gpu, together, sizeof together);
+        /* the version of NCCL, by which GPUs sum and copy together, or why it is missing */
+        int v = 0;
+        if (gpu->group_find(&v, &why))
+            snprintf(together, sizeof together, "not available: %s", why.text);
+        else
+            snprintf(together, sizeof together, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
     }
     kv_field all[] = {{.name = "built", .number = built},
                       {.name = "usable", .number = gpu != NULL},
