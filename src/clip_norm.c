@@ -100,19 +100,6 @@ static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *
     return rc;
 }
 
-static int scale_sums(kv *sums, double by, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < sums->slots.n && !rc; i++) {
-        kv_array *a = sums->slots.items[i].stored;
-        void *data;
-        int64_t n;
-        if ((rc = elements(a, true, &data, &n, e)) == KV_OK)
-            scale_elements(data, kv_array_dtype(a), n, by);
-    }
-    return rc;
-}
-
 /* A norm that is nan or infinite makes the factor nan or 0, as torch.nn.utils.clip_grad_norm_
  * does: what such gradients update shows it. */
 static int scale(clip_norm *c, const optimizer *o, kv_err *e)
@@ -129,8 +116,16 @@ static int scale(clip_norm *c, const optimizer *o, kv_err *e)
     if (rc) /* else the sums are complete now */
         return rc;
     double norm = sqrt(sum) * fabs(host_number(rule_value(&o->binding, RULE_RESCALE_GRAD)));
-    if (!(norm <= o->clip_norm))
-        rc = scale_sums(c->sums, o->clip_norm / norm, e);
+    if (!(norm <= o->clip_norm)) {
+        rc = KV_OK;
+        for (int64_t i = 0; i < c->sums->slots.n && !rc; i++) {
+            kv_array *a = c->sums->slots.items[i].stored;
+            void *data;
+            int64_t n;
+            if ((rc = elements(a, true, &data, &n, e)) == KV_OK)
+                scale_elements(data, kv_array_dtype(a), n, o->clip_norm / norm);
+        }
+    }
     if (!rc) {
         /* They become the values of the call. Their store holds them. */
         const slot_table *t = &c->sums->slots;

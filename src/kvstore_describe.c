@@ -82,19 +82,6 @@ static int add_number(describe *d, const char *name, host x, kv_err *e)
     return rc;
 }
 
-/* A learning rate takes the place of the base of schedules that decay by a factor; poly and cosine
- * run from the base of the call all the same. */
-static int add_schedule(describe *d, const optimizer *o, kv_err *e)
-{
-    buf text = {0};
-    lr_schedule shown = o->now.schedule;
-    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
-    if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
-        shown.base_lr_orig = host_number(rate);
-    lr_schedule_print(&shown, &text);
-    return add_buf(d, "schedule", &text, e);
-}
-
 /* Takes the topic "optimizer" of a store whose lock is held. Errors: usage (no optimizer is in
  * use), unsupported (the updater is a C function), memory; d needs no release then. */
 static int describe_optimizer(describe *d, const kv *store, kv_err *e)
@@ -107,8 +94,17 @@ static int describe_optimizer(describe *d, const kv *store, kv_err *e)
     if ((rc = add(d, "optimizer", updater_name(&store->updater), 0, e)) == KV_OK &&
         (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
         rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
-    if (!rc && o->scheduled)
-        rc = add_schedule(d, o, e);
+    if (!rc && o->scheduled) {
+        /* A learning rate takes the place of the base of schedules that decay by a factor; poly and
+         * cosine run from the base of the call all the same. */
+        buf text = {0};
+        lr_schedule shown = o->now.schedule;
+        host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+        if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
+            shown.base_lr_orig = host_number(rate);
+        lr_schedule_print(&shown, &text);
+        rc = add_buf(d, "schedule", &text, e);
+    }
     buf reads = {0};
     optimizer_reads_text(o, &reads);
     if (!rc && (reads.len > 0 || reads.failed))

@@ -151,13 +151,6 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
     return rc;
 }
 
-static int no_optimizer(kv_err *e)
-{
-    kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
-    kv_err_hint(e, "kv_set_optimizer sets one");
-    return KV_E_VALUE;
-}
-
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
@@ -175,8 +168,11 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
         if (!rc)
             rc = tell_type(store, "update", "", params, nparams, e);
-    } else
-        rc = no_optimizer(e);
+    } else {
+        kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
+        kv_err_hint(e, "kv_set_optimizer sets one");
+        rc = KV_E_VALUE;
+    }
     store->changes += rc == KV_OK;
     return store_leave(store, rc, e);
 }

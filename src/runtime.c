@@ -341,20 +341,6 @@ __attribute__((constructor)) static void serve_gpus(void)
     gpu_set_host(&serves);
 }
 
-/* The others whose memory a GPU reaches, as "1 2 5". */
-static int list_reached(const gpu_ops *gpu, int id, buf *out, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int other = 0; other < gpu->count && !rc; other++) {
-        bool can = false;
-        if (other != id)
-            rc = gpu->reaches(id, other, &can, e);
-        if (can)
-            buf_printf(out, "%s%d", out->len > 0 ? " " : "", other);
-    }
-    return rc ? rc : buf_check(out, e);
-}
-
 static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg, kv_err *e)
 {
     gpu_facts f = {0};
@@ -362,8 +348,17 @@ static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg,
     int64_t room = -1;
     kv_err why = {0};
     int rc = gpu->facts(id, &f, e);
-    if (!rc)
-        rc = list_reached(gpu, id, &reached, e);
+    if (!rc) {
+        /* The others whose memory a GPU reaches, as "1 2 5". */
+        for (int other = 0; other < gpu->count && !rc; other++) {
+            bool can = false;
+            if (other != id)
+                rc = gpu->reaches(id, other, &can, e);
+            if (can)
+                buf_printf(&reached, "%s%d", reached.len > 0 ? " " : "", other);
+        }
+        rc = rc ? rc : buf_check(&reached, e);
+    }
     bool usable = !rc && gpu->room(id, &room, &why) == KV_OK;
     kv_field one[] = {{.name = "device", .number = id},
                       {.name = "name", .text = f.name},

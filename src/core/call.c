@@ -333,16 +333,6 @@ static bool is_plain(call *c)
     return true;
 }
 
-static void share_in_place(call *c)
-{
-    c->outs = c->values;
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        call_group *g = &c->groups[i];
-        g->first_out = g->first;
-        g->nouts = g->n;
-    }
-}
-
 /* Gives each group its outs. Returns false if the outs are not in the order of the groups. */
 static bool share_out(call *c)
 {
@@ -375,9 +365,14 @@ void call_take_outs(call *c)
     bool fit = true;
     if (c->nouts == 0)
         return;
-    if (c->results == c->pairs)
-        share_in_place(c);
-    else
+    if (c->results == c->pairs) {
+        c->outs = c->values;
+        for (int64_t i = 0; i < c->ngroups; i++) {
+            call_group *g = &c->groups[i];
+            g->first_out = g->first;
+            g->nouts = g->n;
+        }
+    } else
         fit = share_out(c);
     if (fit && is_plain(c)) {
         for (int64_t i = 0; i < c->nouts; i++)

@@ -416,15 +416,6 @@ static int sum_together(work *w, kv_err *e)
     return rc ? rc : run_together(w, &w->to_sum, "sum together", e);
 }
 
-/* Codes, whose sum is stored as it is where there is no updater. */
-static int add_codes(work *w, const call_group *g, kv_err *e)
-{
-    gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_QUANTISE_SUM};
-    gpu_job job;
-    int rc = compress_gpu_job(w->call, g, &job, &w->list.memory, e);
-    return rc ? rc : gpu_list_add(&w->list, &as, &job, e);
-}
-
 /* The sum of one value that has another dtype is a conversion. */
 static int add_sum(work *w, const call_group *g, kv_err *e)
 {
@@ -449,9 +440,13 @@ static int run_sums(work *w, kv_err *e)
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (g->work == CALL_ON_GPU && codes)
-            rc = add_codes(w, g, e);
-        else if (g->work == CALL_ON_GPU && !c->update.state)
+        if (g->work == CALL_ON_GPU && codes) {
+            /* their sum is stored as it is where there is no updater */
+            gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_QUANTISE_SUM};
+            gpu_job job;
+            rc = compress_gpu_job(w->call, g, &job, &w->list.memory, e);
+            rc = rc ? rc : gpu_list_add(&w->list, &as, &job, e);
+        } else if (g->work == CALL_ON_GPU && !c->update.state)
             rc = add_sum(w, g, e);
     }
     return rc ? rc : run_list(w, codes ? "quantise" : "sum", e);
@@ -564,19 +559,6 @@ static int run_copies(work *w, kv_err *e)
 
 /* ---- A push ---- */
 
-/* devices: the GPUs of the keys, as bits. */
-static int run_all_rules(work *w, uint64_t devices, kv_err *e)
-{
-    size_t n = (size_t)w->call->ngroups;
-    plan_gpu_item *items = arena_alloc(&w->list.memory, n * sizeof *items, e);
-    plan_arrays *arrays = arena_alloc(&w->list.memory, n * sizeof *arrays, e);
-    int rc = items && arrays ? KV_OK : KV_E_MEMORY;
-    for (int id = 0; id < GPU_MOST && !rc; id++)
-        if (devices >> id & 1)
-            rc = run_rules(w, id, items, arrays, e);
-    return rc;
-}
-
 /* Does the groups whose keys are on GPUs. */
 static int push_there(work *w, uint64_t devices, kv_err *e)
 {
@@ -587,8 +569,15 @@ static int push_there(work *w, uint64_t devices, kv_err *e)
     int rc = c->together ? sum_together(w, e) : KV_OK;
     if (!rc)
         rc = run_sums(w, e);
-    if (!rc && c->update.state)
-        rc = run_all_rules(w, devices, e);
+    if (!rc && c->update.state) {
+        size_t n = (size_t)w->call->ngroups;
+        plan_gpu_item *items = arena_alloc(&w->list.memory, n * sizeof *items, e);
+        plan_arrays *arrays = arena_alloc(&w->list.memory, n * sizeof *arrays, e);
+        rc = items && arrays ? KV_OK : KV_E_MEMORY;
+        for (int id = 0; id < GPU_MOST && !rc; id++)
+            if (devices >> id & 1)
+                rc = run_rules(w, id, items, arrays, e);
+    }
     for (int64_t i = 0; i < c->ngroups && c->nouts > 0 && !rc; i++) {
         const call_group *g = &c->groups[i];
         if (g->work == CALL_ON_GPU)

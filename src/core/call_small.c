@@ -108,13 +108,6 @@ static int keep(direct *d, void *const *data, int64_t n, int64_t bytes, kv_err *
     return rc;
 }
 
-static void pull_key(const direct *d, const slot *s, int64_t n)
-{
-    kv_dtype dtype = (kv_dtype)s->stored->dtype;
-    for (int64_t j = 0; j < n; j++)
-        convert_elements(d->lists->data[j], dtype, s->stored->data, dtype, s->stored->size);
-}
-
 /* Checks and does the pairs of one key, from pair i on. Returns how many they are, or 0 with none
  * of them done: the call must be an operation, or *rc is an error. */
 static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
@@ -130,9 +123,11 @@ static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
         if (*rc)
             return 0;
     }
-    if (d->pulls)
-        pull_key(d, s, n);
-    else {
+    if (d->pulls) {
+        kv_dtype dtype = (kv_dtype)s->stored->dtype;
+        for (int64_t j = 0; j < n; j++)
+            convert_elements(d->lists->data[j], dtype, s->stored->data, dtype, s->stored->size);
+    } else {
         kv_array *to = s->stored;
         sum_elements(to->data, (const void *const *)d->lists->data, n, (kv_dtype)to->dtype,
                      to->size);
@@ -249,16 +244,6 @@ typedef struct checker {
     int64_t values; /* the number of values that its key has had so far */
 } checker;
 
-static void look_ahead(const checker *k, int64_t i)
-{
-    const batches *b = k->b;
-    const slot_table *t = &b->store->slots;
-    if (i + 2 * CALL_AHEAD < b->pairs->n)
-        call_prefetch(b->pairs->arrays[i + 2 * CALL_AHEAD]);
-    if (k->guess + CALL_AHEAD < t->n)
-        call_prefetch(t->items[k->guess + CALL_AHEAD].stored);
-}
-
 /* Returns true if a pair of this slot and rank may follow the one before it. */
 static bool in_order(checker *k, int64_t number, int64_t rank)
 {
@@ -284,7 +269,11 @@ static int check_pair(void *arg, int64_t i, engine_use uses[2])
     const batches *b = k->b;
     const kv_key *key = &b->pairs->keys[i];
     kv_array *a = b->pairs->arrays[i];
-    look_ahead(k, i);
+    const slot_table *t = &b->store->slots;
+    if (i + 2 * CALL_AHEAD < b->pairs->n)
+        call_prefetch(b->pairs->arrays[i + 2 * CALL_AHEAD]);
+    if (k->guess + CALL_AHEAD < t->n)
+        call_prefetch(t->items[k->guess + CALL_AHEAD].stored);
     int64_t before = k->number, number = slot_find(&b->store->slots, key, k->guess);
     if (number < 0 || !in_order(k, number, key->name ? number : key->id))
         return -1;

@@ -596,20 +596,6 @@ static int read_setting(const reader *r)
                       text);
 }
 
-static int read_all(reader *r)
-{
-    int rc = read_setting(r);
-    for (int64_t i = 0; i < checkpoint_count(r->f) && !rc; i++) {
-        const char *name = checkpoint_at(r->f, i)->name;
-        if (!residual_parts_is(name))
-            continue;
-        rc = r->p->how.code ? read_tensor(r, i) : bad(r, name, "a residual that nobody uses");
-    }
-    for (int64_t i = 0; i < r->t->n && !rc; i++)
-        rc = check_slot(r, i);
-    return rc;
-}
-
 int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
                         const slot_table *t, kv_err *e)
 {
@@ -617,8 +603,17 @@ int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path
     reader r = {p, f, path, t, -1, e};
     int rc = p->items ? KV_OK : KV_E_MEMORY;
     p->n = rc ? 0 : t->n;
-    if (!rc)
-        rc = read_all(&r);
+    if (!rc) {
+        rc = read_setting(&r);
+        for (int64_t i = 0; i < checkpoint_count(r.f) && !rc; i++) {
+            const char *name = checkpoint_at(r.f, i)->name;
+            if (!residual_parts_is(name))
+                continue;
+            rc = r.p->how.code ? read_tensor(&r, i) : bad(&r, name, "a residual that nobody uses");
+        }
+        for (int64_t i = 0; i < r.t->n && !rc; i++)
+            rc = check_slot(&r, i);
+    }
     if (rc)
         residual_parts_release(p);
     return rc;

@@ -269,29 +269,6 @@ static void settle_schedule(optimizer *o)
         o->now.schedule.base_lr = host_number(rate);
 }
 
-/* Counts go on from the first one, and rules compute with them in binary64. */
-static int check_count(const optimizer *o, kv_err *e)
-{
-    int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
-    return begin >= 0 && begin <= (int64_t)1 << 53
-               ? KV_OK
-               : kv_err_set(e, KV_E_VALUE, "begin_num_update lies in 0 .. 2^53, %lld does not",
-                            (long long)begin);
-}
-
-/* Rates are often changed, and reach rules as lr and wd: few read them by the names of the
- * parameters. */
-static int vary_rates(optimizer *o, kv_err *e)
-{
-    const rule_ast *tree = o->rule->ast;
-    o->varies = mem_zalloc(rule_nvalues(tree), sizeof *o->varies, e);
-    for (int i = 0; o->varies && i < rule_nvalues(tree); i++) {
-        int base = i < tree->nparams ? rule_base_find(tree->params[i].name) : i - tree->nparams;
-        o->varies[i] = base == RULE_LEARNING_RATE || base == RULE_WD;
-    }
-    return o->varies ? KV_OK : KV_E_MEMORY;
-}
-
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e)
 {
     optimizer *o = mem_zalloc(1, sizeof *o, e);
@@ -299,12 +276,27 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
-    if (!rc)
-        rc = vary_rates(o, e);
+    if (!rc) {
+        /* Rates are often changed, and reach rules as lr and wd: few read them by the names of the
+         * parameters. */
+        const rule_ast *tree = o->rule->ast;
+        o->varies = mem_zalloc(rule_nvalues(tree), sizeof *o->varies, e);
+        for (int i = 0; o->varies && i < rule_nvalues(tree); i++) {
+            int base = i < tree->nparams ? rule_base_find(tree->params[i].name) : i - tree->nparams;
+            o->varies[i] = base == RULE_LEARNING_RATE || base == RULE_WD;
+        }
+        rc = o->varies ? KV_OK : KV_E_MEMORY;
+    }
     if (!rc)
         rc = bind(o, params, n, e);
-    if (!rc)
-        rc = check_count(o, e);
+    if (!rc) {
+        /* Counts go on from the first one, and rules compute with them in binary64. */
+        int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+        rc = begin >= 0 && begin <= (int64_t)1 << 53
+                 ? KV_OK
+                 : kv_err_set(e, KV_E_VALUE, "begin_num_update lies in 0 .. 2^53, %lld does not",
+                              (long long)begin);
+    }
     if (rc) {
         optimizer_free(o);
         return rc;

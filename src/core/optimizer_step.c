@@ -294,25 +294,6 @@ static void fill(kv_array *a, host x)
         memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
 }
 
-static int new_state(const optimizer *o, int i, const slot *s, kv_ctx ctx, const rule_update *u,
-                     kv_array **out, kv_err *e)
-{
-    optimizer_form f = optimizer_state_form(o, i, s);
-    int rc = kv_array_new(out, f.dtype, f.ndim, f.shape, ctx, e);
-    if (!rc && u->fills >> i & 1)
-        fill(*out, u->numbers[i]);
-    return rc;
-}
-
-/* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
-static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
-{
-    const kv_array *like = s->stored;
-    kv_array *made;
-    int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
-    return rc ? rc : array_give(kv_array_copy(made, s->stored, e), out, made);
-}
-
 /* A copy of an array that a transaction holds too, or that lies elsewhere. */
 static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
 {
@@ -339,14 +320,22 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
         return KV_E_MEMORY;
     for (int i = 0; i < o->nstates && !rc; i++) {
         bool array = o->states[i].how != STATE_KEY && o->states[i].how != STATE_SHARED;
-        if (array && (u->states & ~have) >> i & 1)
-            rc = new_state(o, i, s, ctx, u, &step->states[i].fresh, e);
-        else if (array && u->states >> i & 1)
+        if (array && (u->states & ~have) >> i & 1) {
+            optimizer_form f = optimizer_state_form(o, i, s);
+            rc = kv_array_new(&step->states[i].fresh, f.dtype, f.ndim, f.shape, ctx, e);
+            if (!rc && u->fills >> i & 1)
+                fill(step->states[i].fresh, u->numbers[i]);
+        } else if (array && u->states >> i & 1)
             rc = own_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
     }
-    if (!rc && master && !(s->state && s->state->master))
-        rc = new_master(s, ctx, &step->master, e);
-    else if (!rc && master)
+    if (!rc && master && !(s->state && s->state->master)) {
+        /* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
+        const kv_array *like = s->stored;
+        kv_array *made;
+        rc =
+            kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
+        rc = rc ? rc : array_give(kv_array_copy(made, s->stored, e), &step->master, made);
+    } else if (!rc && master)
         rc = own_copy(s, ctx, s->state->master, &step->master, e);
     return rc;
 }

@@ -224,15 +224,6 @@ static int prepare_some(call *c, kv_err *e)
     return rc;
 }
 
-/* Puts the rows into n arrays from number i on, which hold the same ones. */
-static void fill(call *c, int64_t i, int64_t n)
-{
-    kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
-    for (int64_t k = 0; k < n; k++)
-        sparse_reuse(fresh[k], c->values[i + k], k > 0);
-    sparse_retain(fresh, n, c->stored[i]);
-}
-
 /* The number of arrays, from i on, that hold the same rows. */
 static int64_t count_same(const call *c, int64_t i)
 {
@@ -277,7 +268,12 @@ static int run_rows(call *c, kv_err *e)
             rc = array_fill(c->values[i], c->stored[i], e);
         } else if (r->by_id && i >= filled) {
             filled = i + count_same(c, i);
-            fill(c, i, filled - i);
+            /* n arrays from number i on hold the same rows */
+            int64_t n = filled - i;
+            kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
+            for (int64_t k = 0; k < n; k++)
+                sparse_reuse(fresh[k], c->values[i + k], k > 0);
+            sparse_retain(fresh, n, c->stored[i]);
         }
         if (r->fresh[i])
             array_swap(c->values[i], r->fresh[i]);

@@ -728,16 +728,6 @@ static int read_params(const checkpoint *f, kv_opt *params)
     return n;
 }
 
-/* An error of a rule that stands in a file begins with the file. */
-static int in_rule(const char *path, const kv_err *why, kv_err *e)
-{
-    kv_code code = why->code == KV_E_MEMORY ? KV_E_MEMORY : KV_E_FORMAT;
-    kv_err_set(e, code, "%s: its rule: %s", path, why->text);
-    if (why->hint[0])
-        kv_err_hint(e, "%s", why->hint);
-    return code;
-}
-
 int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_err *e)
 {
     const char *text = checkpoint_metadata(f, RULE_PART);
@@ -751,8 +741,14 @@ int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_
     int rc = kv_rule_new(&rule, text, NULL, 0, 0, &why);
     if (!rc)
         rc = updater_init_rule(u, rule, params, read_params(f, params), &why);
-    if (rc)
-        rc = in_rule(path, &why, e);
+    if (rc) {
+        /* An error of a rule that stands in a file begins with the file. */
+        kv_code code = why.code == KV_E_MEMORY ? KV_E_MEMORY : KV_E_FORMAT;
+        kv_err_set(e, code, "%s: its rule: %s", path, why.text);
+        if (why.hint[0])
+            kv_err_hint(e, "%s", why.hint);
+        rc = code;
+    }
     kv_rule_free(rule);
     mem_free(params);
     return rc;

@@ -158,21 +158,6 @@ static int new_part(call *c, kv_err *e)
     return KV_OK;
 }
 
-static int prepare_group(call *c, int64_t i, kv_err *e)
-{
-    updater_part *p = c->update.state;
-    optimizer *o = p->updater.optimizer;
-    call_group *g = &c->groups[i];
-    slot *s = call_slot(c, g);
-    int rc = optimizer_prepare(o, &p->draft, s, g->ctx, g->sparse, &p->steps[i], e);
-    if (!rc) {
-        p->nsteps++;
-        rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
-    }
-    g->update = rc ? NULL : &p->steps[i].made->u;
-    return rc;
-}
-
 /* Prefetches the slots of the groups that come next, in stages: headers, then the states, then
  * their headers. */
 static void look_ahead_states(const call *c, int64_t i)
@@ -197,7 +182,15 @@ static int prepare_rule(call *c, kv_err *e)
     optimizer_begin(p->updater.optimizer, &p->draft);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         look_ahead_states(c, i);
-        rc = prepare_group(c, i, e);
+        call_group *g = &c->groups[i];
+        slot *s = call_slot(c, g);
+        rc = optimizer_prepare(p->updater.optimizer, &p->draft, s, g->ctx, g->sparse, &p->steps[i],
+                               e);
+        if (!rc) {
+            p->nsteps++;
+            rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
+        }
+        g->update = rc ? NULL : &p->steps[i].made->u;
     }
     return rc;
 }

@@ -183,17 +183,6 @@ static int by_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int visit_round(const key_rounds *r, kv_visitor visit, void *arg, kv_err *e)
-{
-    char pushed[200], missing[200];
-    ask_print_workers(pushed, sizeof pushed, r->x.pushed);
-    ask_print_workers(missing, sizeof missing, r->x.missing);
-    const kv_field f[] = {{"key", r->key.name, r->key.id},  {"round", NULL, r->x.round},
-                          {"newest", NULL, r->x.newest},    {"ahead", NULL, r->x.ahead},
-                          {"pushed", pushed, 0},            {"missing", missing, 0}};
-    return visit(arg, f, sizeof f / sizeof *f, e);
-}
-
 int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
 {
     const worker *w = self;
@@ -212,8 +201,16 @@ int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
         rc = add_rounds(&list, replies[i], bytes[i], e);
     if (!rc && list.n > 0)
         qsort(list.items, (size_t)list.n, sizeof *list.items, by_first);
-    for (int64_t i = 0; i < list.n && !rc; i++)
-        rc = visit_round(&list.items[i], visit, arg, e);
+    for (int64_t i = 0; i < list.n && !rc; i++) {
+        char pushed[200], missing[200];
+        const key_rounds *r = &list.items[i];
+        ask_print_workers(pushed, sizeof pushed, r->x.pushed);
+        ask_print_workers(missing, sizeof missing, r->x.missing);
+        const kv_field f[] = {{"key", r->key.name, r->key.id}, {"round", NULL, r->x.round},
+                              {"newest", NULL, r->x.newest},   {"ahead", NULL, r->x.ahead},
+                              {"pushed", pushed, 0},           {"missing", missing, 0}};
+        rc = visit(arg, f, sizeof f / sizeof *f, e);
+    }
     for (int i = 0; replies && i < servers; i++)
         mem_free(replies[i]);
     map_release(&list.index);

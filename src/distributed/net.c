@@ -364,13 +364,6 @@ int net_new_store(kv_err *e)
     return -1;
 }
 
-static void take_reply(int rank, const link_rec *r)
-{
-    net_calls_take_reply(&net.calls, rank, r);
-    if (net.shared) /* its caller may sleep in `rest` */
-        link_wake();
-}
-
 /* A call whose records do not follow on each other is refused. */
 static void take_call(int rank, const link_rec *r)
 {
@@ -390,20 +383,6 @@ static void take_call(int rank, const link_rec *r)
     net_calls_end(whole, r);
 }
 
-static void take_left(int rank)
-{
-    alive_left(rank);
-    if (net.taker.left)
-        net.taker.left(rank);
-}
-
-static void take_loss(const link_rec *r)
-{
-    kv_err lost = {0};
-    ask_error(&lost, r + 1, r->bytes);
-    alive_told(lost.has_rank ? lost.rank : -1, lost.text);
-}
-
 /* Hands a record to the taker of its kind. Records of a worker that is gone are dropped: only what
  * had come when it was declared gone counts. */
 static void take_record(int rank, const link_rec *r)
@@ -414,15 +393,21 @@ static void take_record(int rank, const link_rec *r)
     link_trace("from", rank, r);
     if (rank != net_rank() && r->kind != LINK_BEAT)
         net.taken[rank - net.first_peer]++;
-    if (r->kind == LINK_LEFT)
-        take_left(rank);
-    else if (r->kind == LINK_LOST)
-        take_loss(r);
-    else if (r->kind == LINK_CALL)
+    if (r->kind == LINK_LEFT) {
+        alive_left(rank);
+        if (net.taker.left)
+            net.taker.left(rank);
+    } else if (r->kind == LINK_LOST) {
+        kv_err lost = {0};
+        ask_error(&lost, r + 1, r->bytes);
+        alive_told(lost.has_rank ? lost.rank : -1, lost.text);
+    } else if (r->kind == LINK_CALL)
         take_call(rank, r);
-    else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r)))
-        take_reply(rank, r);
-    else if (r->kind < LINK_KINDS && net.taker.take[r->kind])
+    else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r))) {
+        net_calls_take_reply(&net.calls, rank, r);
+        if (net.shared) /* its caller may sleep in `rest` */
+            link_wake();
+    } else if (r->kind < LINK_KINDS && net.taker.take[r->kind])
         net.taker.take[r->kind](rank, r);
 }
 

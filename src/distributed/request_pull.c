@@ -434,26 +434,22 @@ int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
     return rc;
 }
 
-static int pull_all_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
-{
-    kv_array *ids = NULL;
-    int rc = kv_array_new_raw(&ids, KV_INT64, 1, array_shape(s->stored), (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < ids->size; i++)
-        ((int64_t *)ids->data)[i] = i;
-    rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, &out, 1}, NULL, e);
-    kv_array_unref(ids);
-    return rc;
-}
-
 int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
 {
     const kv_array *a = s->stored;
     const kv_ctx cpu = {KV_CPU, 0};
     if (a->storage == KV_ROW_SPARSE) {
         int rc = kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e);
-        return rc ? rc : pull_all_rows(w, s, *out, e);
+        if (rc)
+            return rc;
+        kv_array *ids = NULL; /* of all rows */
+        if ((rc = kv_array_new_raw(&ids, KV_INT64, 1, array_shape(a), cpu, e)))
+            return rc;
+        for (int64_t i = 0; i < ids->size; i++)
+            ((int64_t *)ids->data)[i] = i;
+        rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, out, 1}, NULL, e);
+        kv_array_unref(ids);
+        return rc;
     }
     int rc = kv_array_new_raw(out, a->dtype, a->ndim, array_shape(a), cpu, e);
     return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);

@@ -136,21 +136,6 @@ static int find_residual(request_item *c, slot *s, kv_err *e)
                             e);
 }
 
-/* Residuals of the keys that have none yet. */
-static int find_residuals(request *rq, kv_err *e)
-{
-    worker *w = rq->w;
-    int rc = KV_OK;
-    const compression *how = &w->store->compression;
-    rq->codes = (push_codes){(int16_t)how->code, how->pull ? BACK_CODES : BACK_NUMBERS,
-                            how->threshold};
-    for (int64_t i = 0; i < rq->nitems && rq->codes.code && !rc; i++) {
-        request_item *c = &rq->items[i];
-        rc = find_residual(c, &w->store->slots.items[c->slot], e);
-    }
-    return rc;
-}
-
 /* Nothing fails from here on. */
 static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *steps)
 {
@@ -235,8 +220,15 @@ static int make_whole(request **out, worker *w, const kv_pairs *values, const in
         optimizer_begin(w->store->updater.optimizer, &d);
         rc = steps ? run_host(rq, &d, steps, e) : KV_E_MEMORY;
     }
-    if (!rc)
-        rc = find_residuals(rq, e);
+    if (!rc) {
+        const compression *z = &w->store->compression;
+        rq->codes =
+            (push_codes){(int16_t)z->code, z->pull ? BACK_CODES : BACK_NUMBERS, z->threshold};
+        for (int64_t i = 0; i < rq->nitems && rq->codes.code && !rc; i++) {
+            request_item *c = &rq->items[i];
+            rc = find_residual(c, &w->store->slots.items[c->slot], e);
+        }
+    }
     if (!rc) {
         rq->name = "push";
         rq->step = send_push;

@@ -157,13 +157,6 @@ static void call_done(server_state *s, int rank, bool ended)
     touch_waiting(s);
 }
 
-/* A worker that has not said that it is done waits for the others before it leaves. */
-static void call_closes(server_state *s, int rank)
-{
-    s->workers[rank].closes = s->any_ended = true;
-    touch_waiting(s);
-}
-
 static void call_counts_of(const server_state *s, int rank, const link_rec *r)
 {
     ask_counts c = {.rounds = s->rounds, .bytes = s->bytes, .stalest = s->stalest};
@@ -265,9 +258,11 @@ static void take_call(int rank, const link_rec *r)
                 free_store(s);
             break;
         case ASK_DONE:
-            if (r->args.closes)
-                call_closes(s, rank);
-            else
+            if (r->args.closes) {
+                /* one that has not said that it is done waits for the others before it leaves */
+                s->workers[rank].closes = s->any_ended = true;
+                touch_waiting(s);
+            } else
                 call_done(s, rank, false);
             coordinator_left(s);
             break;

@@ -359,21 +359,6 @@ static push_codes back_of(const server_state *s, const round *x)
     return (push_codes){0};
 }
 
-/* Makes place for the codes of the sum and for their residual, which begins as 0. */
-static int reserve_codes(part *p, const push_codes *how, kv_err *e)
-{
-    if (!how->code || how->back == BACK_ANEW)
-        parts_drop_codes(p);
-    if (!how->code || p->codes || !p->count)
-        return KV_OK;
-    p->codes = mem_alloc(quantise_bytes((quantise_code)how->code, p->count), 1, e);
-    p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
-    if (p->residual)
-        return KV_OK;
-    parts_drop_codes(p);
-    return KV_E_MEMORY;
-}
-
 /* Collects the elements that workers contributed, by rank, in s->sources; *n becomes how many. */
 static int find_sources(server_state *s, const round *x, int *n, kv_err *e)
 {
@@ -414,7 +399,19 @@ static int find_sum(server_state *s, part *p, round *x, void **to, kv_err *e)
               (long long)p->id, p->replies);
     if (p->keeps) {
         int rc = kv_array_write(server_stored(s, p), to, e);
-        return rc ? rc : reserve_codes(p, &how, e);
+        if (rc)
+            return rc;
+        /* Place for the codes of the sum and for their residual, which begins as 0. */
+        if (!how.code || how.back == BACK_ANEW)
+            parts_drop_codes(p);
+        if (!how.code || p->codes || !p->count)
+            return KV_OK;
+        p->codes = mem_alloc(quantise_bytes((quantise_code)how.code, p->count), 1, e);
+        p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
+        if (p->residual)
+            return KV_OK;
+        parts_drop_codes(p);
+        return KV_E_MEMORY;
     }
     if (x->broadcasts && x->broadcasts < x->have)
         return kv_err_set(e, KV_E_VALUE,

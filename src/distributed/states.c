@@ -323,22 +323,6 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     return rc;
 }
 
-/* Takes the numbers of all servers. The numbers that all keys share are the worker's own; where
- * servers count by themselves, they are those of the server with the largest count. */
-static int ask_servers(worker *w, uint32_t *arrays, kv_err *e)
-{
-    optimizer_draft best = {0}, shared;
-    int rc = KV_OK;
-    for (int i = 0; i < w->how.servers && !rc; i++) {
-        rc = ask_server(w, i, arrays, &shared, e);
-        if (i == 0 || shared.num_update > best.num_update)
-            best = shared;
-    }
-    if (!rc && w->how.is_async)
-        optimizer_commit(w->store->updater.optimizer, &best);
-    return rc;
-}
-
 /* Begins to pull array i of slots from `from` to `to`, of those that have it. */
 static int pull_array(worker *w, int i, int64_t from, int64_t to, const uint32_t *arrays,
                       array_reuse *memory, kv_err *e)
@@ -390,8 +374,18 @@ int states_pull(worker *w, array_reuse *memory, kv_err *e)
     int rc = arrays ? state_file_check(w->store, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++)
         arrays[i] = UINT32_MAX;
-    if (!rc)
-        rc = ask_servers(w, arrays, e);
+    if (!rc) {
+        /* The numbers that all keys share are the worker's own; where servers count by themselves,
+         * they are those of the server with the largest count. */
+        optimizer_draft best = {0}, shared;
+        for (int i = 0; i < w->how.servers && !rc; i++) {
+            rc = ask_server(w, i, arrays, &shared, e);
+            if (i == 0 || shared.num_update > best.num_update)
+                best = shared;
+        }
+        if (!rc && w->how.is_async)
+            optimizer_commit(w->store->updater.optimizer, &best);
+    }
     for (int64_t i = 0; i < n && !rc; i++) {
         slot_state *s = w->store->slots.items[i].state;
         if (s && w->how.is_async) /* some parts of a key may have states that others still lack */
@@ -411,22 +405,6 @@ static int gather(worker *w, kv_err *e)
     engine_wait_group(&w->store->calls.group, 0);
     int late = engine_take_error(&w->store->calls.group, rc ? &unused : e);
     return rc ? rc : late;
-}
-
-/* Sends the states in the slots to the servers. */
-static int scatter(worker *w, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int i = 0; i < w->how.servers && !rc; i++) {
-        kv view;
-        buf b = {0};
-        rc = view_of_server(&view, &b, w, i, true, e);
-        if (!rc && (rc = view_print(&b, &view, false, e)) == KV_OK)
-            rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, e);
-        slot_table_release(&view.slots);
-        buf_release(&b);
-    }
-    return rc;
 }
 
 void states_drop(const worker *w)
@@ -501,17 +479,6 @@ static int read_residuals(const worker *w, int rank, const void *data, int64_t b
     return rc;
 }
 
-static int receive_residuals(const worker *w, int rank, kv_err *e)
-{
-    void *data = NULL;
-    int64_t bytes = 0;
-    int rc = receive_mail(w, rank, MAIL_RESIDUALS, &data, &bytes, e);
-    if (!rc && bytes > 0) /* else the rank is gone */
-        rc = read_residuals(w, rank, data, bytes, e);
-    mem_free(data);
-    return rc;
-}
-
 /* ---- save ---- */
 
 /* The beginning of the message in which rank 0 tells the others how a file went. */
@@ -542,8 +509,14 @@ static int collect(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_er
 {
     bool compressed = w->store->compression.code != 0;
     int rc = gather(w, e);
-    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = receive_residuals(w, i, e);
+    for (int i = 1; compressed && i < w->how.workers && !rc; i++) {
+        void *data = NULL;
+        int64_t bytes = 0;
+        rc = receive_mail(w, i, MAIL_RESIDUALS, &data, &bytes, e);
+        if (!rc && bytes > 0) /* else the rank is gone */
+            rc = read_residuals(w, i, data, bytes, e);
+        mem_free(data);
+    }
     if (!rc && (rc = rank_residuals_complete(w, e)) == KV_OK)
         rc = use(arg, e);
     states_drop(w);
@@ -712,8 +685,15 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     if (!rc && new_rule)
         rc = set_rule(w, w->store->updater.optimizer, &why);
     w->loaded_rule |= new_rule && !rc;
-    if (!rc)
-        rc = scatter(w, &why);
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        kv view;
+        buf b = {0};
+        rc = view_of_server(&view, &b, w, i, true, &why);
+        if (!rc && (rc = view_print(&b, &view, false, &why)) == KV_OK)
+            rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, &why);
+        slot_table_release(&view.slots);
+        buf_release(&b);
+    }
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_loaded(w, i, &why, new_rule, kept, &failed), &failed);
     states_drop(w);

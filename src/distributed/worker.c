@@ -141,46 +141,6 @@ static int check_new(const worker *w, const kv_pairs *values, kv_err *e)
     return rc;
 }
 
-/* Checks that the first rank made the key with the form that this rank gives. */
-static int check_same(const worker *w, const kv_key *key, int64_t number, const kv_array *value,
-                      kv_err *e)
-{
-    const slot *s = &w->store->slots.items[number];
-    int rc = call_check_shape(s, value, "value", e);
-    if (!rc && value->dtype != s->stored->dtype) {
-        rc = kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
-                        kv_dtype_name((kv_dtype)s->stored->dtype),
-                        kv_dtype_name((kv_dtype)value->dtype));
-        kv_err_key(e, key);
-    }
-    return rc;
-}
-
-/* The keys of a call of init begin with their values, or with those of a checkpoint. */
-static int make_first(worker *w, const kv_pairs *values, kv_err *e)
-{
-    kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
-    int rc = first ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < values->n && !rc; i++)
-        rc = checkpoint_value(w, &values->keys[i], values->arrays[i], &first[i], e);
-    if (!rc)
-        rc = worker_make_keys(w, &(kv_pairs){values->keys, first, values->n}, true, e);
-    mem_free(first);
-    return rc;
-}
-
-/* Waits until rank 0 has made the keys. Whoever inits a key that rank 0 does not make is not helped
- * by the usual hint, which is to init it first. */
-static int find_made(worker *w, const kv_pairs *values, int64_t *numbers, kv_err *e)
-{
-    int rc = worker_find(w, values, false, numbers, e);
-    if (rc == KV_E_KEY && net_rank() != 0) {
-        e->hint[0] = '\0';
-        kv_err_hint(e, "rank 0 makes the keys of all ranks, and its init has not named this one");
-    }
-    return rc;
-}
-
 int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     worker *w = self;
@@ -188,12 +148,36 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
     (void)how;
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_new(w, values, e) : KV_E_MEMORY;
-    if (!rc && net_rank() == 0)
-        rc = make_first(w, values, e);
-    if (!rc)
-        rc = find_made(w, values, numbers, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = check_same(w, &values->keys[i], numbers[i], values->arrays[i], e);
+    if (!rc && net_rank() == 0) {
+        /* They begin with their values, or with those of a checkpoint. */
+        kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
+        rc = first ? KV_OK : KV_E_MEMORY;
+        for (int64_t i = 0; i < values->n && !rc; i++)
+            rc = checkpoint_value(w, &values->keys[i], values->arrays[i], &first[i], e);
+        if (!rc)
+            rc = worker_make_keys(w, &(kv_pairs){values->keys, first, values->n}, true, e);
+        mem_free(first);
+    }
+    if (!rc) {
+        /* Rank 0 makes them. Whoever inits a key that it does not make is not helped by the usual
+         * hint, which is to init it first. */
+        rc = worker_find(w, values, false, numbers, e);
+        if (rc == KV_E_KEY && net_rank() != 0) {
+            e->hint[0] = '\0';
+            kv_err_hint(e,
+                        "rank 0 makes the keys of all ranks, and its init has not named this one");
+        }
+    }
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const slot *s = &w->store->slots.items[numbers[i]];
+        rc = call_check_shape(s, values->arrays[i], "value", e);
+        if (!rc && values->arrays[i]->dtype != s->stored->dtype) {
+            rc = kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
+                            kv_dtype_name((kv_dtype)s->stored->dtype),
+                            kv_dtype_name((kv_dtype)values->arrays[i]->dtype));
+            kv_err_key(e, &values->keys[i]);
+        }
+    }
     for (int64_t i = 0; i < n && !rc; i++)
         w->keys[numbers[i]].inited = true;
     w->store->changes += rc == KV_OK;
