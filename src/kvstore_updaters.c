@@ -8,7 +8,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "clip_norm.h"
-#include "core/kv_rule.h"
+#include "core/optimizer.h"
 #include "entry.h"
 #include "runtime.h"
 #include "vm/rule.h"

@@ -1,5 +1,5 @@
 /* One thread for each file: a job writes few, and an idle thread would be one more to end. */
-#include "distributed/checkpoint_writer.h"
+#include "distributed/job_checkpoint.h"
 
 #include <string.h>
 #include <unistd.h>

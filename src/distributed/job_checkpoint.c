@@ -14,7 +14,6 @@
 #include "base/num.h"
 #include "core/store_file.h"
 #include "distributed/environment.h"
-#include "distributed/rank_residuals.h"
 #include "distributed/request.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"

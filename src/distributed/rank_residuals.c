@@ -1,11 +1,12 @@
 /* The slots hold the residuals by rank; rank 0 has the other ranks' while a file is written. */
-#include "distributed/rank_residuals.h"
+#include "distributed/states.h"
 
 #include "base/kv_assert.h"
 #include "core/slot.h"
 #include "distributed/alive.h"
 #include "distributed/net.h"
 #include "distributed/spares.h"
+#include "distributed/worker.h"
 
 /* The context of residuals that no push of this rank has made. */
 static const kv_ctx in_host = {KV_CPU, 0};

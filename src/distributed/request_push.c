@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/grow.h"
-#include "distributed/rank_residuals.h"
 #include "distributed/request.h"
+#include "distributed/states.h"
 #include "distributed/worker.h"
 
 enum { PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };

@@ -13,7 +13,6 @@
 #include "core/image.h"
 #include "core/slot.h"
 #include "core/state_file.h"
-#include "distributed/rank_residuals.h"
 #include "distributed/request.h"
 #include "distributed/server_state.h"
 #include "distributed/worker.h"

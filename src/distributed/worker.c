@@ -49,7 +49,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->store = store;
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
-    snprintf(w->how.type, sizeof w->how.type, "%s", type->ops->names[0]);
+    snprintf(w->how.type, sizeof w->how.type, "%s", store->ops->names[0]);
     int rc = read_options(w, opts, nopts, e);
     if (!rc)
         rc = net_open(type->begin, e);

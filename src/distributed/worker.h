@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/kv_rule.h"
+#include "core/optimizer.h"
 #include "core/store.h"
 #include "distributed/asks.h"
 #include "distributed/job_checkpoint.h"
@@ -149,7 +149,6 @@ void newcomer_release(worker *w);
 /* ---- The operations of the types (types.c) ---- */
 
 typedef struct dist_type {
-    kv_type_ops *ops;
     bool is_async;
     bool device; /* values of one rank are summed like those of `device` */
     bool sums;   /* nothing is stored: see request_sum.c */

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/xxh64.h"
-#include "core/kv_rule.h"
+#include "core/optimizer.h"
 #include "distributed/request.h"
 #include "distributed/worker.h"
 
