@@ -199,13 +199,6 @@ static int add_slots(describe *d, kv *store, int width,
     return rc;
 }
 
-/* The same of the topic "states". */
-static int describe_states(describe *d, kv *store, kv_err *e)
-{
-    int rc = state_file_check(store, e);
-    return rc ? rc : add_slots(d, store, 7, add_slot, e);
-}
-
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
 static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *e)
@@ -322,8 +315,10 @@ typedef struct rows_use {
 static int list_rows(void *arg, kv_err *e)
 {
     rows_use *u = arg;
-    return u->states ? describe_states(&u->rows, u->store, e)
-                     : describe_optimizer(&u->rows, u->store, e);
+    if (!u->states)
+        return describe_optimizer(&u->rows, u->store, e);
+    int rc = state_file_check(u->store, e);
+    return rc ? rc : add_slots(&u->rows, u->store, 7, add_slot, e);
 }
 
 static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)

@@ -32,18 +32,6 @@ int64_t kv_states_dropped(const kv *store)
     return n;
 }
 
-/* Drops what the updater before kept for the keys. Returns the number of keys with states. */
-static int64_t drop_states(slot_table *t)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        const slot_state *s = t->items[i].state;
-        n += s && (s->have || s->master);
-        slot_forget(&t->items[i]);
-    }
-    return n;
-}
-
 /* Puts next in the place of the updater. Counts and states start again, unless this is the rule
  * that a file brought. by_name: the rule is an optimizer of the library. The old updater is
  * released when the lock is free, because its done function is the caller's code. */
@@ -62,7 +50,12 @@ static int replace_updater(kv *store, updater next, bool by_name, kv_err *e)
     bool goes_on = store->keeps_states && same;
     if (goes_on)
         optimizer_continue(next.optimizer, old.optimizer);
-    store->dropped = goes_on ? 0 : drop_states(&store->slots);
+    store->dropped = 0;
+    for (int64_t i = 0; i < store->slots.n && !goes_on; i++) {
+        const slot_state *s = store->slots.items[i].state;
+        store->dropped += s && (s->have || s->master);
+        slot_forget(&store->slots.items[i]);
+    }
     store->keeps_states = false;
     store->updater = next;
     store->changes++;

@@ -620,21 +620,15 @@ static int describe(const char *const *names, int max, const char *reason, kv_vi
     return rc;
 }
 
-/* NULL, or why GPUs of this machine do not sum together. */
-static const char *why_not_together(kv_err *why)
-{
-    int version;
-    const gpu_ops *gpu = gpu_find(why);
-    return gpu && gpu->group_find(&version, why) == KV_OK ? NULL : why->text;
-}
-
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
 {
     char path[PATH_BYTES];
     kv_err why = {0};
     bool gpus = plugin_find(path, sizeof path, gpu_file); /* whether it starts decides here */
-    const char *no_nccl = gpus ? why_not_together(&why) : NULL;
-    int rc = KV_OK;
+    const gpu_ops *gpu = gpus ? gpu_find(&why) : NULL;
+    int rc = KV_OK, version;
+    bool together = gpu && gpu->group_find(&version, &why) == KV_OK;
+    const char *no_nccl = gpus && !together ? why.text : NULL;
     for (int64_t i = 0; rc == KV_OK; i++) {
         /* The visitor runs without the lock, since registered types stay registered. */
         pthread_mutex_lock(&runtime.lock);

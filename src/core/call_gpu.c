@@ -510,16 +510,6 @@ static int run_rules(work *w, int id, plan_gpu_item *items, plan_arrays *arrays,
 
 /* ---- Copies to outs ---- */
 
-/* By way of the host, where dtypes and places both differ. */
-static int convert_home(kv_array *out, const kv_array *from, kv_err *e)
-{
-    int rc = mirror_host(from, MIRROR_READ, e);
-    if (rc || (rc = mirror_host(out, MIRROR_WRITE, e)))
-        return rc;
-    sparse_move(out, from);
-    return KV_OK;
-}
-
 /* Within a device as a part of the list, else, or where arrays may be written twice, at once. */
 static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv_err *e)
 {
@@ -527,8 +517,14 @@ static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv
     if (out->data == from->data)
         return KV_OK;
     bool near = mirror_has(out) && mirror_gpu(out) == mirror_gpu(from);
-    if (!near || !listed)
-        return mirror_can_copy(out, from) ? mirror_copy(out, from, e) : convert_home(out, from, e);
+    if ((!near || !listed) && mirror_can_copy(out, from))
+        return mirror_copy(out, from, e);
+    if (!near || !listed) { /* by way of the host, where dtypes and places both differ */
+        int rc = mirror_host(from, MIRROR_READ, e);
+        if (!rc && (rc = mirror_host(out, MIRROR_WRITE, e)) == KV_OK)
+            sparse_move(out, from);
+        return rc;
+    }
     int rc = mirror_device(from, MIRROR_READ, &src, e);
     if (rc || (rc = mirror_device(out, MIRROR_WRITE, &dst, e)))
         return rc;

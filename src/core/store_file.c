@@ -449,15 +449,6 @@ static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 
 /* ---- Reading: updater and remarks ------------------------------------------------------------ */
 
-static bool holds_rule(const store_file *f)
-{
-    bool found = false;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++) {
-        found |= state_parts_has(checkpoint_metadata_at(f->file, i)->name);
-    }
-    return found;
-}
-
 static int fill_updater(const store_file *f, updater *u, kv_err *e)
 {
     const char *kind;
@@ -469,8 +460,9 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
     if (strcmp(kind, "assign") != 0)
         return file_bad(e, KV_E_FORMAT, f->path, "\"" UPDATER "\" is \"%.20s\", not assign or rule",
                         kind);
-    if (holds_rule(f))
-        return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++)
+        if (state_parts_has(checkpoint_metadata_at(f->file, i)->name))
+            return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
     for (int64_t i = 0; i < checkpoint_count(f->file); i++)
         if (is_state(f, i))
             return file_bad(e, KV_E_FORMAT, f->path, "it holds states that nobody uses");
@@ -546,18 +538,6 @@ int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
     return put_remark(store, at, name, text, e);
 }
 
-/* Keeps the texts of other tools. */
-static int fill_remarks(const store_file *f, kv *store, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f->file) && rc == KV_OK; i++) {
-        const checkpoint_text *p = checkpoint_metadata_at(f->file, i);
-        if (!image_begins(p->name, IMAGE_OURS))
-            rc = put_remark(store, store->nremarks, p->name, p->text, e);
-    }
-    return rc;
-}
-
 int store_file_fill_states(const store_file *f, kv *store, kv_err *e)
 {
     int rc = fill_compression(f, store, e);
@@ -573,7 +553,12 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
                           f->path, store->type);
     store->foreign = f->foreign;
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
-    if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file) && rc == KV_OK; i++) {
+        const checkpoint_text *p = checkpoint_metadata_at(f->file, i);
+        if (!image_begins(p->name, IMAGE_OURS)) /* other tools' */
+            rc = put_remark(store, store->nremarks, p->name, p->text, e);
+    }
+    if (rc == KV_OK)
         rc = fill_slots(f, &store->slots, e);
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].loaded = true;

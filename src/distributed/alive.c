@@ -287,15 +287,6 @@ void alive_read_ends(void)
     }
 }
 
-/* Nothing has been heard of a rank. */
-static void miss(int rank, const char *why)
-{
-    if (may_go(rank) && ask_to_end(rank, why))
-        return;
-    write_file(rank, why);
-    alive_lost(rank, why); /* unless the file said it */
-}
-
 bool alive_look(int64_t now_us)
 {
     char why[256];
@@ -313,7 +304,8 @@ bool alive_look(int64_t now_us)
         else if (now_us - heard > alive.deadline_us) {
             snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
                      link_host(i), (long long)(alive.deadline_us / 1000000));
-            miss(i, why);
+            if (!may_go(i) || !ask_to_end(i, why))
+                alive_told(i, why);
             *heard_of(i) = now_us; /* not said again at once, where it may go */
         }
     }

@@ -312,17 +312,6 @@ static int check_init(const coordinator *c, const ask_key *in, const kv_key *key
            KV_E_VALUE;
 }
 
-static int check_inits(const coordinator *c, const char *at, const char *end, kv_err *e)
-{
-    int rc = KV_OK;
-    while (at < end && !rc) {
-        kv_key key;
-        const ask_key *in = ask_get_key(&at, end, &key);
-        rc = in ? check_init(c, in, &key, e) : ask_malformed(e);
-    }
-    return rc;
-}
-
 /* The place of a key that was asked for before. A push of the first worker settles it, because that
  * worker brings no first value behind it. */
 static place find_again(const server_state *s, coordinator *c, entry *x, int rank,
@@ -352,7 +341,12 @@ static void call_place(server_state *s, coordinator *c, int rank, const link_rec
     bool inits = r->args.inits;
     buf reply = {0};
     kv_err e = {0};
-    int rc = inits ? check_inits(c, at, end, &e) : KV_OK;
+    int rc = KV_OK;
+    for (const char *asked = at; asked < end && inits && !rc;) { /* all, before one is made */
+        kv_key key;
+        const ask_key *in = ask_get_key(&asked, end, &key);
+        rc = in ? check_init(c, in, &key, &e) : ask_malformed(&e);
+    }
     while (at < end && !rc) {
         kv_key key;
         place p;
@@ -454,15 +448,6 @@ static bool lacks_any(const server_state *s, coordinator *c)
     return false;
 }
 
-/* A worker that has ended, and for which the barrier waits; -1: none. */
-static int find_ended(const server_state *s)
-{
-    for (int i = s->how.workers - 1; i >= 0 && s->any_ended; i--)
-        if (s->workers[i].ended && coordinator_lacks(s, i))
-            return i;
-    return -1;
-}
-
 /* Ends the barrier: replies to all workers. */
 static void let_go(const server_state *s, coordinator *c)
 {
@@ -481,7 +466,10 @@ static void let_go(const server_state *s, coordinator *c)
 static void look_at_barrier(server_state *s, coordinator *c)
 {
     kv_err why = {0};
-    int ended = c->nat_barrier > 0 ? find_ended(s) : -1;
+    bool waits = c->nat_barrier > 0 && s->any_ended;
+    int ended = waits ? s->how.workers - 1 : -1; /* the last that has, and is waited for */
+    while (ended >= 0 && !(s->workers[ended].ended && coordinator_lacks(s, ended)))
+        ended--;
     if (c->nat_barrier > 0 && !c->barrier_us)
         c->barrier_us = net_now_us();
     if (ended >= 0) {

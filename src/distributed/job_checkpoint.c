@@ -151,17 +151,6 @@ void job_checkpoint_release(worker *w)
 
 /* ---- Writing ---- */
 
-/* Begins to pull the value of a slot into a new array, *out. */
-static int pull_value(worker *w, const slot *s, kv_array **out, kv_err *e)
-{
-    const kv_array *a = s->stored;
-    if (kv_array_storage(a) != KV_DEFAULT)
-        return worker_pull_stored(w, s, out, e);
-    int rc = array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a), kv_array_ndim(a),
-                             kv_array_shape(a), e);
-    return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
-}
-
 /* Makes slots a copy of the store's slots, with values, whose elements come while rounds go on. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
@@ -172,8 +161,16 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
         slots[i].stored = NULL;
     }
     array_reuse_begin(&w->checkpoint.arrays);
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = pull_value(w, &t->items[i], &slots[i].stored, e);
+    for (int64_t i = 0; i < t->n && !rc; i++) {
+        const slot *s = &t->items[i];
+        const kv_array *a = s->stored;
+        kv_array **out = &slots[i].stored;
+        if (kv_array_storage(a) != KV_DEFAULT)
+            rc = worker_pull_stored(w, s, out, e);
+        else if ((rc = array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a),
+                                       kv_array_ndim(a), kv_array_shape(a), e)) == KV_OK)
+            rc = request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
+    }
     return rc;
 }
 

@@ -75,18 +75,6 @@ static void drop_partial(partial_call **at)
     mem_free(p);
 }
 
-static partial_call *new_partial(net_calls *t, int rank, const link_rec *r, kv_err *e)
-{
-    partial_call *p = mem_zalloc(1, sizeof *p, e);
-    if (!p)
-        return NULL;
-    p->rank = rank;
-    p->request = r->request;
-    p->bytes = sizeof(link_rec);
-    p->next = t->partial;
-    return t->partial = p;
-}
-
 int net_calls_take(net_calls *t, int rank, const link_rec *r, const link_rec **whole, kv_err *e)
 {
     partial_call **at = &t->partial, *p;
@@ -104,8 +92,11 @@ int net_calls_take(net_calls *t, int rank, const link_rec *r, const link_rec **w
         return KV_OK;
     }
     if (!p) {
-        if (!(p = new_partial(t, rank, r, e)))
+        if (!(p = mem_alloc(1, sizeof *p, e)))
             return KV_E_MEMORY;
+        *p = (partial_call){.rank = rank, .request = r->request, .bytes = sizeof *r,
+                            .next = t->partial};
+        t->partial = p;
         at = &t->partial;
     }
     if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, e))

@@ -85,20 +85,14 @@ part *parts_of_sum(server_state *s, int64_t id, kv_err *e)
     return p;
 }
 
-static int64_t product(int ndim, const int64_t *shape)
-{
-    int64_t n = 1;
-    for (int i = 0; i < ndim; i++)
-        n *= shape[i];
-    return n;
-}
-
 static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
 {
-    int64_t shape[KV_MAX_NDIM];
+    int64_t shape[KV_MAX_NDIM], count = 1;
     const place *cut = &in->key.place;
     int ndim = place_shape(cut, in->count, in->key.ndim, in->key.shape, shape);
-    if (in->part >= PARTS_MOST || s->how.sums || product(ndim, shape) != in->count)
+    for (int i = 0; i < ndim; i++)
+        count *= shape[i];
+    if (in->part >= PARTS_MOST || s->how.sums || count != in->count)
         return ask_malformed(e);
     part *p = make_part(s, in->part, ndim, e);
     if (!p)

@@ -304,18 +304,13 @@ static int start_prepared(engine_op *op, kv_err *e)
     return rc;
 }
 
-static bool is_coded(const request *rq)
-{
-    bool coded = rq->codes.code;
-    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !coded; i++)
-        coded = rq->items[i].source->storage == KV_ROW_SPARSE;
-    return coded;
-}
-
 void request_submit(request *rq, engine_group *g)
 {
     kv_err e = {0};
-    bool away = !rq->plain && request_has_gpus(rq), prepared = away || (!rq->plain && is_coded(rq));
+    bool away = !rq->plain && request_has_gpus(rq);
+    bool prepared = away || (!rq->plain && rq->codes.code); /* or coded as rows */
+    for (int64_t i = 0; i < rq->nitems && !rq->plain && !rq->pulls && !prepared; i++)
+        prepared = rq->items[i].source->storage == KV_ROW_SPARSE;
     kv_assert(rq->op.nuses > 0 && rq->waiting > 0, "a request of %lld keys waits for %lld parts",
               (long long)rq->nitems, (long long)rq->waiting);
     rq->op.run = prepared ? start_prepared : post_queues;

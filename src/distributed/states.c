@@ -703,17 +703,6 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     return rc;
 }
 
-static int wait_loaded(worker *w, kv_err *e)
-{
-    void *data = NULL;
-    int64_t bytes = 0;
-    int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
-    if (!rc)
-        rc = take_loaded(w, data, bytes, e);
-    mem_free(data);
-    return rc;
-}
-
 /* ---- A newcomer ---- */
 
 int states_put_updater(const worker *w, buf *out, kv_err *e)
@@ -743,7 +732,15 @@ static int catch_up(worker *w, kv_err *e)
 
 static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    return net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
+    if (net_rank() == 0)
+        return load_together(w, use, arg, e);
+    void *data = NULL;
+    int64_t bytes = 0;
+    int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
+    if (!rc)
+        rc = take_loaded(w, data, bytes, e);
+    mem_free(data);
+    return rc;
 }
 
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,

@@ -29,17 +29,6 @@ static int read_option(worker *w, const kv_opt *option, kv_err *e)
     return KV_OK;
 }
 
-static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
-{
-    w->how.staleness = -1;
-    for (int i = 0; i < nopts; i++) {
-        int rc = read_option(w, &opts[i], e);
-        if (rc)
-            return kv_err_option(e, i), rc;
-    }
-    return KV_OK;
-}
-
 int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
                 kv_err *e)
 {
@@ -50,7 +39,11 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
     snprintf(w->how.type, sizeof w->how.type, "%s", store->ops->names[0]);
-    int rc = read_options(w, opts, nopts, e);
+    w->how.staleness = -1;
+    int rc = KV_OK;
+    for (int i = 0; i < nopts && !rc; i++)
+        if ((rc = read_option(w, &opts[i], e)))
+            kv_err_option(e, i);
     if (!rc)
         rc = net_open(type->begin, e);
     if (!rc && net_rank() >= server_workers())

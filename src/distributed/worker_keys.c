@@ -67,30 +67,25 @@ place_need worker_need(const worker *w, const kv_rule *rule)
     return needs[rule_cuts(rule->ast)];
 }
 
-/* An array without memory for its elements. */
-static int new_shape(kv_array **out, const ask_key *k, kv_err *e)
-{
-    static const char nothing;
-    kv_dtype dtype = (kv_dtype)k->dtype;
-    if (k->storage == KV_ROW_SPARSE)
-        return kv_array_new_sparse(out, dtype, k->ndim, k->shape, 0, NULL, (kv_ctx){KV_CPU, 0}, e);
-    return kv_array_wrap(out, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape,
-                         (kv_ctx){KV_CPU, 0}, NULL, NULL, e);
-}
-
 static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 {
     slot_table *t = &w->store->slots;
+    static const char nothing; /* an array has no memory for its elements */
+    const kv_ctx cpu = {KV_CPU, 0};
+    kv_dtype dtype = (kv_dtype)k->dtype;
     kv_array *shape = NULL;
     int rc = slot_check_kind(t, key, e);
     if (!rc)
         rc = mem_grow(&w->keys, &w->keys_cap, t->n + 1, sizeof *w->keys, e);
-    if (!rc)
-        rc = new_shape(&shape, k, e);
+    if (!rc && k->storage == KV_ROW_SPARSE)
+        rc = kv_array_new_sparse(&shape, dtype, k->ndim, k->shape, 0, NULL, cpu, e);
+    else if (!rc)
+        rc = kv_array_wrap(&shape, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape, cpu, NULL,
+                           NULL, e);
     if (!rc && (rc = slot_add(t, key, shape, e)))
         kv_array_unref(shape);
     if (!rc) {
-        w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = (kv_dtype)k->dtype};
+        w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = dtype};
         checkpoint_know(w, t->n - 1);
         newcomer_know(w, t->n - 1);
     }
