@@ -586,16 +586,6 @@ static int check_slot(const reader *r, int64_t number)
     return KV_OK;
 }
 
-static int read_setting(const reader *r)
-{
-    const char *text = checkpoint_metadata(r->f, COMPRESSION_PART);
-    if (!text || compression_parse(&r->p->how, text))
-        return KV_OK;
-    return kv_err_set(r->e, KV_E_FORMAT,
-                      "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", r->path,
-                      text);
-}
-
 int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
                         const slot_table *t, kv_err *e)
 {
@@ -603,8 +593,12 @@ int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path
     reader r = {p, f, path, t, -1, e};
     int rc = p->items ? KV_OK : KV_E_MEMORY;
     p->n = rc ? 0 : t->n;
+    const char *setting = rc ? NULL : checkpoint_metadata(f, COMPRESSION_PART);
+    if (setting && !compression_parse(&p->how, setting))
+        rc = kv_err_set(e, KV_E_FORMAT,
+                        "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", path,
+                        setting);
     if (!rc) {
-        rc = read_setting(&r);
         for (int64_t i = 0; i < checkpoint_count(r.f) && !rc; i++) {
             const char *name = checkpoint_at(r.f, i)->name;
             if (!residual_parts_is(name))

@@ -166,16 +166,6 @@ static int read_param(reader *r, const char *name, const ast *node)
     return suggest_done(&near, r->e), KV_E_USAGE;
 }
 
-/* The positional orders of the constructors. */
-static const char *position(lr_kind kind, uint32_t i)
-{
-    static const char *const names[][3] = {{"step", "factor", "stop_factor_lr"},
-                                           {"step", "factor", "base_lr"},
-                                           {"max_update", "base_lr", "pwr"},
-                                           {"max_update", "base_lr", "final_lr"}};
-    return i < 3 ? names[kind][i] : NULL;
-}
-
 static int check(const reader *r)
 {
     const lr_schedule *s = r->s;
@@ -218,10 +208,15 @@ static int read_call(reader *r, const ast *node)
                           .stop_factor_lr = 1e-8,
                           .power = 2};
     r->kind = kinds[kind];
+    /* the positional orders of the constructors */
+    static const char *const by_place[NKINDS][3] = {{"step", "factor", "stop_factor_lr"},
+                                                    {"step", "factor", "base_lr"},
+                                                    {"max_update", "base_lr", "pwr"},
+                                                    {"max_update", "base_lr", "final_lr"}};
     for (uint32_t i = 0; i < node->n; i++) {
         const ast *arg = node->kid[i];
         bool named = arg->kind == AST_ARG;
-        const char *name = named ? arg->u.text : position(r->s->kind, i);
+        const char *name = named ? arg->u.text : i < 3 ? by_place[kind][i] : NULL;
         if (!name)
             return kv_err_set(r->e, KV_E_USAGE, "name the parameters of %s: %s(…=…)", r->kind,
                               r->kind);

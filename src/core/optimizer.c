@@ -42,20 +42,15 @@ static int table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e)
     return t->keys && t->texts && t->numbers ? KV_OK : KV_E_MEMORY;
 }
 
-static int64_t count_pairs(const char *text)
-{
-    int64_t n = *text != '\0';
-    for (; *text; text++)
-        n += *text == ',';
-    return n;
-}
-
 /* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table.
  * what: the parameter, for errors: value (no such pairs, a key twice), memory. */
 static int table_read(optimizer_table *t, const char *what, const char *text, bool numbers,
                       arena *a, kv_err *e)
 {
-    if (table_reserve(t, count_pairs(text) + 64, a, e))
+    int64_t npairs = *text != '\0';
+    for (const char *c = text; *c; c++)
+        npairs += *c == ',';
+    if (table_reserve(t, npairs + 64, a, e))
         return KV_E_MEMORY;
     while (*text) {
         size_t n = strcspn(text, ","), at = strcspn(text, "=");

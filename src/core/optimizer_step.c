@@ -76,14 +76,10 @@ void optimizer_begin(const optimizer *o, optimizer_draft *d)
     *d = o->now;
 }
 
-static bool is_half(kv_dtype dtype)
-{
-    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16;
-}
-
 bool optimizer_has_master(const optimizer *o, const slot *s)
 {
-    return is_half(kv_array_dtype(s->stored)) &&
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    return (dtype == KV_FLOAT16 || dtype == KV_BFLOAT16) &&
            rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
 }
 

@@ -248,15 +248,6 @@ static int make_whole(request **out, worker *w, const kv_pairs *values, const in
     return rc;
 }
 
-/* Returns true if no key stands twice in a call, whose pairs are sorted. */
-static bool keys_differ(const int64_t *numbers, const request_pair *r, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++)
-        if (numbers[r[i].i] == numbers[r[i - 1].i])
-            return false;
-    return true;
-}
-
 /* Reserves requests of arrays that are sent as they are. The worker waits for its turn once, as for
  * one request. */
 static int begin_plain(request_list *l, worker *w, const int64_t *numbers, const request_pair *r,
@@ -309,7 +300,9 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         (rc = grow_push(w, numbers, n, e)) == KV_OK)
         rc = request_sort(w, numbers, n, &r, e);
     if (!rc) {
-        plain &= !has_host_steps(w) && keys_differ(numbers, r, n);
+        plain &= !has_host_steps(w);
+        for (int64_t i = 1; i < n && plain; i++) /* no key may stand twice */
+            plain = numbers[r[i].i] != numbers[r[i - 1].i];
         rc = plain ? begin_plain(&l, w, numbers, r, n, e)
                    : make_whole(&rq, w, values, numbers, r, how, e);
     }
