@@ -383,10 +383,6 @@ int call_gpu_pull(call *c, bool *all, kv_err *e);
  * A call that began when no profile was taken has op.trace NULL, and tells nothing: that is one
  * branch at each of these places. */
 
-/* Gives the call a trace while a profile is taken; call_end releases it. name lives for ever.
- * Error: memory. */
-int call_trace_new(call *c, const char *name, kv_err *e);
-
 /* Adds the events; see below. */
 void call_trace_add_enqueue(const call *c, bool later);
 void call_trace_add_run(const call *c, int64_t begin);

@@ -109,8 +109,13 @@ int call_new(call **out, kv *store, const call_ops *ops, const kv_pairs *pairs, 
         return KV_E_MEMORY;
     begin(c, store, ops, pairs);
     int rc = lay_out(c, pairs->n, e);
-    if (rc == KV_OK && trace_on())
-        rc = call_trace_new(c, ops->name, e);
+    if (rc == KV_OK && trace_on()) {
+        trace_op *t = c->op.trace = mem_alloc(1, sizeof *t, e);
+        if (t)
+            *t = (trace_op){.number = trace_number(), .name = ops->name, .begun = trace_now()};
+        else
+            rc = KV_E_MEMORY;
+    }
     if (rc) {
         call_end(c);
         return rc;
@@ -402,16 +407,6 @@ void call_end_groups(call *c, int64_t from, int64_t to)
 }
 
 /* ---- Events of a profile ---- */
-
-int call_trace_new(call *c, const char *name, kv_err *e)
-{
-    trace_op *t = mem_alloc(1, sizeof *t, e);
-    if (!t)
-        return KV_E_MEMORY;
-    *t = (trace_op){.number = trace_number(), .name = name, .begun = trace_now()};
-    c->op.trace = t;
-    return KV_OK;
-}
 
 /* Adds an event with the call's keys. */
 static void add_call(const call *c, trace_event ev)

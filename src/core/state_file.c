@@ -672,6 +672,14 @@ static int read_all(reader *r)
     return rc;
 }
 
+static void release_parts(state_parts *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        slot_state_free(p->states[i]);
+    mem_free(p->states);
+    *p = (state_parts){0};
+}
+
 int state_parts_read(state_parts *p, const checkpoint *f, const char *path, const char *prefix,
                      const optimizer *o, const slot_table *t, const int64_t *updates,
                      bool numbers_only, bool later, kv_err *e)
@@ -691,7 +699,7 @@ int state_parts_read(state_parts *p, const checkpoint *f, const char *path, cons
     }
     mem_free(r.listed);
     if (rc)
-        state_parts_release(p);
+        release_parts(p);
     return rc;
 }
 
@@ -703,15 +711,7 @@ void state_parts_commit(state_parts *p, optimizer *o, slot_table *t)
         p->states[i] = old;
     }
     optimizer_commit(o, &p->draft);
-    state_parts_release(p); /* it holds the old ones now */
-}
-
-void state_parts_release(state_parts *p)
-{
-    for (int64_t i = 0; i < p->n; i++)
-        slot_state_free(p->states[i]);
-    mem_free(p->states);
-    *p = (state_parts){0};
+    release_parts(p); /* it holds the old ones now */
 }
 
 /* ---- The rule -------------------------------------------------------------------------------- */

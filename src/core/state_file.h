@@ -112,7 +112,5 @@ int state_parts_read(state_parts *p, const checkpoint *f, const char *path, cons
 /* Gives the slots and the optimizer the states that were read. Cannot fail. */
 void state_parts_commit(state_parts *p, optimizer *o, slot_table *t);
 
-void state_parts_release(state_parts *p);
-
 /* Appends a number as the table has it: "int 40". */
 void state_parts_number(buf *out, host x);

@@ -38,11 +38,6 @@ void checkpoint_write(checkpoint_writer *x, image *im, const char *path, int64_t
         write_image(x);
 }
 
-bool checkpoint_is_writing(checkpoint_writer *x)
-{
-    return x->started && !atomic_load(&x->over);
-}
-
 void checkpoint_wait(checkpoint_writer *x)
 {
     if (x->started)

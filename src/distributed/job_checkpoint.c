@@ -101,7 +101,7 @@ static int check_round(const job_checkpoint *c, kv_err *e)
     return kv_err_set(e, KV_E_VALUE,
                       "the job goes on from round %lld, and \"%s\" on %s is of round %lld: all "
                       "hosts must see the same file",
-                      (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
+                      (long long)round, c->path, link_host(link_rank()), (long long)c->rounds);
 }
 
 static void warn_untold(void)
@@ -127,10 +127,10 @@ int job_checkpoint_open(worker *w, kv_err *e)
     if (rc || !c->path || (rc = check_type(w, e)))
         return rc;
     /* a newcomer takes values and counts from the servers instead: see worker.h */
-    if (!spares_was(net_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
+    if (!spares_was(link_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
         return rc;
     if (folder) {
-        snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());
+        snprintf(path, sizeof path, "%s/rounds.%d", folder, link_rank());
         c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (c->fd < 0)
             warn_untold();
@@ -241,9 +241,9 @@ static int write_checkpoint(worker *w, bool last, kv_err *e)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a job with checkpoints compresses gradients of an optimizer only");
     int rc = KV_OK;
-    if (net_rank() == 0 || compressed) /* residuals must be those of this round */
+    if (link_rank() == 0 || compressed) /* residuals must be those of this round */
         engine_wait_group(&w->store->calls.group, 0);
-    if (net_rank() == 0) { /* a round that failed is not written */
+    if (link_rank() == 0) { /* a round that failed is not written */
         rc = engine_take_error(&w->store->calls.group, e);
         rc = rc ? rc : gather_and_write(w, compressed, e);
     } else if (compressed) {
@@ -261,7 +261,7 @@ static bool is_due(job_checkpoint *c)
     if (c->every)
         return c->rounds - c->saved >= c->every;
     return c->rounds > c->saved && clock_ms() - c->last_ms >= c->every_ms &&
-           !checkpoint_is_writing(&c->writer);
+           !(c->writer.started && !atomic_load(&c->writer.over));
 }
 
 int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
@@ -292,7 +292,7 @@ void job_checkpoint_end(worker *w)
     job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     /* files of further rounds have what this rank owes */
-    bool owes = net_rank() != 0 && w->store->compression.code &&
+    bool owes = link_rank() != 0 && w->store->compression.code &&
                 w->store->updater.kind == UPDATER_RULE;
     int rc = KV_OK;
     if (c->path && owes && c->has_states) { /* it never pushed */

@@ -66,9 +66,6 @@ typedef struct checkpoint_writer {
  * this call writes the file itself. */
 void checkpoint_write(checkpoint_writer *x, image *im, const char *path, int64_t round);
 
-/* Returns true while a file is being written. */
-bool checkpoint_is_writing(checkpoint_writer *x);
-
 /* Returns when no file is being written. */
 void checkpoint_wait(checkpoint_writer *x);
 

@@ -103,7 +103,7 @@ void look_at_part(const server_state *s, int rank, const link_rec *r)
     const void *data;
     buf reply = {0};
     if (!p || !p->keeps) {
-        kv_err_set(&e, KV_E_KEY, "there is no such key on server %d", net_rank());
+        kv_err_set(&e, KV_E_KEY, "there is no such key on server %d", link_rank());
         server_refuse(rank, r->request, &e);
         return;
     }

@@ -86,16 +86,6 @@ int64_t net_now_us(void)
     return clock_ns() / 1000;
 }
 
-int net_rank(void)
-{
-    return link_rank();
-}
-
-int net_size(void)
-{
-    return link_size();
-}
-
 double net_timeout(void)
 {
     return environment_number(ENV_TIMEOUT, 300);
@@ -205,11 +195,11 @@ link_rec *net_reserve_own(int64_t bytes)
 void net_commit_own(void)
 {
     own_record *r = net.own;
-    if (!kv_assert(r, "rank %d commits a record to itself that it did not reserve", net_rank()))
+    if (!kv_assert(r, "rank %d commits a record to itself that it did not reserve", link_rank()))
         return;
     net.own = r->below;
     net.sent_own = true;
-    take_record(net_rank(), (link_rec *)(void *)r->bytes);
+    take_record(link_rank(), (link_rec *)(void *)r->bytes);
     mem_free(r);
 }
 
@@ -310,9 +300,9 @@ static void free_answer(net_item *i)
 void net_cannot_serve(const kv_err *why)
 {
     char text[256];
-    snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", net_rank(),
-             link_host(net_rank()), why->text);
-    alive_lost(net_rank(), text);
+    snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", link_rank(),
+             link_host(link_rank()), why->text);
+    alive_lost(link_rank(), text);
 }
 
 void net_answer_buf(int rank, link_rec head, buf *b)
@@ -391,7 +381,7 @@ static void take_record(int rank, const link_rec *r)
         return;
     alive_heard(rank);
     link_trace("from", rank, r);
-    if (rank != net_rank() && r->kind != LINK_BEAT)
+    if (rank != link_rank() && r->kind != LINK_BEAT)
         net.taken[rank - net.first_peer]++;
     if (r->kind == LINK_LEFT) {
         alive_left(rank);
@@ -420,9 +410,9 @@ static bool give_up(void)
     alive_is_lost(&lost);
     /* The others learn of it as far as their links have room: they may exchange no records with the
      * rank that is lost, and so not miss it. */
-    net.told_loss |= alive_is_gone(net_rank()); /* the others do without this one */
+    net.told_loss |= alive_is_gone(link_rank()); /* the others do without this one */
     for (int i = net.first_peer; i < net.end_peer && !net.told_loss; i++) {
-        link_rec *r = i == net_rank() || alive_has_left(i) ? NULL : link_reserve(i, sizeof lost);
+        link_rec *r = i == link_rank() || alive_has_left(i) ? NULL : link_reserve(i, sizeof lost);
         if (!r)
             continue;
         *r = (link_rec){.kind = LINK_LOST, .bytes = sizeof lost};
@@ -512,7 +502,7 @@ static bool progress(void)
              * none. */
             bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
             for (int i = net.first_peer; i < net.end_peer && !leaves; i++)
-                if (i != net_rank())
+                if (i != link_rank())
                     net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
         }
         take_gone();
@@ -825,11 +815,11 @@ static void *join_thread(void *arg)
         joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
                                 "rank %d was told of %d servers, rank %d of another number: "
                                 "KVSTORE_SERVERS differs",
-                                net_rank(), server_dedicated(), other);
-    if (!joining.rc && environment_count(ENV_SERVERS) >= net_size())
+                                link_rank(), server_dedicated(), other);
+    if (!joining.rc && environment_count(ENV_SERVERS) >= link_size())
         joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
                                 "KVSTORE_SERVERS is %d, which leaves no worker among %d ranks",
-                                environment_count(ENV_SERVERS), net_size());
+                                environment_count(ENV_SERVERS), link_size());
     __atomic_store_n(&joining.done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -883,8 +873,8 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
         return rc ? rc : KV_E_MEMORY;
     /* The ranks of this machine, which may outnumber its processors, divide these. */
     int here = 0;
-    for (int i = 0; i < net_size(); i++) {
-        here += strcmp(link_host(i), link_host(net_rank())) == 0;
+    for (int i = 0; i < link_size(); i++) {
+        here += strcmp(link_host(i), link_host(link_rank())) == 0;
         net.remote |= !link_shares_memory(i);
     }
     pool_share(here);
@@ -940,7 +930,7 @@ void net_close(void)
         if ((idle = drive() ? 0 : idle + 1) > 2000)
             usleep(SLEEP_MOST_US);
     kv_err lost = {0};
-    if (alive_is_lost(&lost) && lost.has_rank && lost.rank == net_rank())
+    if (alive_is_lost(&lost) && lost.has_rank && lost.rank == link_rank())
         alive_told(lost.rank, lost.text); /* links may have no room to tell the others */
     pthread_mutex_lock(&net.drive);
     if (lost.code)

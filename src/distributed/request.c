@@ -268,7 +268,7 @@ static net_step bringer_step(net_item *i)
 /* The bringer is posted last, and a request whose queues are posted does not end before it. */
 static int post_and_bring(request *rq, kv_err *e)
 {
-    net_item item = {.step = bringer_step, .release = queue_ended, .peer = net_rank(),
+    net_item item = {.step = bringer_step, .release = queue_ended, .peer = link_rank(),
                      .priority = INT32_MAX};
     rq->bringer = (send_queue){.item = item, .request = rq};
     rq->nqueues = 1;

@@ -197,7 +197,7 @@ static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err
 {
     part *p = parts_find(s, id);
     if (!p || !p->keeps)
-        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", link_rank());
     server_pull *x = s->spare_pulls;
     if (x)
         s->spare_pulls = x->next;
@@ -213,6 +213,19 @@ static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err
     return KV_OK;
 }
 
+/* Prefetches a part that the next records are likely to name after part id, since those of one call
+ * mostly have consecutive numbers. s: the store, or NULL. */
+static void expect_next(const server_state *s, int64_t id)
+{
+    enum { PARTS = 12 };
+    const part *p = s && id >= 0 && id < s->nparts - PARTS ? s->parts[id + PARTS] : NULL;
+    if (!p)
+        return;
+    prefetch_write(p);
+    prefetch_write(&p->rounds);
+    prefetch_write(p->workers);
+}
+
 void rounds_pull(int rank, const link_rec *r)
 {
     kv_err e = {0};
@@ -220,7 +233,7 @@ void rounds_pull(int rank, const link_rec *r)
     const server_pull x = {.rank = rank, .request = r->request, .round = r->round,
                            .index = r->chunk, .priority = r->priority, .state = r->state,
                            .changes = r->flags & LINK_CHANGES, .since = r->from};
-    rounds_expect_next(s, r->part);
+    expect_next(s, r->part);
     if (!s || add_pull(s, r->part, &x, &e))
         server_fail(rank, r->request, r->store, r->part, &e);
 }
@@ -662,7 +675,7 @@ static void complete(server_state *s, part *p, round *x, int rank, uint64_t requ
 static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r, kv_err *e)
 {
     if (!p)
-        kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+        kv_err_set(e, KV_E_KEY, "there is no such key on server %d", link_rank());
     if (!p || r->round <= p->workers[rank].applied)
         return NULL; /* it was applied already */
     if (!s->how.is_async && r->round <= p->applied) {
@@ -684,29 +697,18 @@ static void refuse(int rank, const link_rec *r, const kv_err *e)
         net_cannot_serve(e);
 }
 
-void rounds_expect_next(const server_state *s, int64_t id)
-{
-    enum { PARTS = 12 };
-    const part *p = s && id >= 0 && id < s->nparts - PARTS ? s->parts[id + PARTS] : NULL;
-    if (!p)
-        return;
-    prefetch_write(p);
-    prefetch_write(&p->rounds);
-    prefetch_write(p->workers);
-}
-
 void rounds_push(int rank, const link_rec *r)
 {
     kv_err e = {0};
     const char *data = (const char *)(r + 1), *end = data + r->bytes;
     server_state *s = server_store_of(rank, r, &e);
     part *p = s ? parts_find(s, r->part) : NULL;
-    rounds_expect_next(s, r->part);
+    expect_next(s, r->part);
     round *x = s ? find_pushed(s, p, rank, r, &e) : NULL;
     contribution *c = x ? &x->by[s->how.is_async ? 0 : rank] : NULL;
     if (c && r->flags & LINK_HOST)
         data = take_host(x, data, end, rank == lowest_rank(s), &e);
-    bool stays = r->flags & LINK_LAST && rank != net_rank();
+    bool stays = r->flags & LINK_LAST && rank != link_rank();
     if (c && !e.code)
         take_data(s, p, r, c, data, stays, &e);
     if (e.code) {

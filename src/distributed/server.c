@@ -218,7 +218,7 @@ static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
         if (s->parts[i])
             s->parts[i]->workers[number] = (part_worker){.applied = s->parts[i]->applied};
     const link_rec told = {.kind = LINK_GROWN, .args.grow = {number, r->args.grow.round}};
-    for (int i = 0; i < s->how.workers && net_rank() == server_rank(0); i++)
+    for (int i = 0; i < s->how.workers && link_rank() == server_rank(0); i++)
         if (!alive_is_gone(i) && !alive_has_left(i))
             net_answer(i, told, NULL);
     return KV_OK;
@@ -242,7 +242,7 @@ static void take_call(int rank, const link_rec *r)
     if (rank >= server_workers())
         rc = ask_malformed(&e);
     else if (r->what != ASK_CREATE && !s)
-        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", link_rank());
     else if (r->what != ASK_CREATE && coordinator_call(s, rank, r))
         return;
     else
@@ -305,7 +305,7 @@ static void take_call(int rank, const link_rec *r)
             look_at_part(s, rank, r);
             return;
         default:
-            rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
+            rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", link_rank(),
                             r->what);
         }
     if (rc)
@@ -368,7 +368,7 @@ int server_open(kv_err *e)
                                              [LINK_CALL] = take_call},
                                     .settle = rounds_settle, .left = left, .gone = gone,
                                     .look = look};
-    runtime_set_rank(net_rank(), net_size());
+    runtime_set_rank(link_rank(), link_size());
     if (server_here(&i))
         net_add_taker(&taker);
     int rc = spares_open(e);

@@ -26,7 +26,7 @@ server_state *server_store_of(int rank, const link_rec *r, kv_err *e)
 {
     server_state *s = server_store(r->store);
     if (!s)
-        kv_err_set(e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+        kv_err_set(e, KV_E_INTERNAL, "server %d has no such store", link_rank());
     else if (!s->how.sums == (r->kind == LINK_ADD) || rank >= s->how.workers)
         ask_malformed(e);
     return e->code ? NULL : s;
@@ -87,7 +87,7 @@ typedef struct server_replies {
 
 void server_end_sum(server_state *s, part *p, round *x)
 {
-    const contribution *own = &x->by[x->own.ended ? net_rank() : 0];
+    const contribution *own = &x->by[x->own.ended ? link_rank() : 0];
     kv_assert(x->replies == 0, "the sum of round %lld ends while %d workers are sent it",
               (long long)x->number, x->replies);
     if (x->own.ended)
@@ -267,7 +267,7 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
 {
     const contribution *c = &x->by[worker];
     kv_assert(x->sum, "the sum of round %lld is sent before it is made", (long long)x->number);
-    if (x->own.ended && worker == net_rank())
+    if (x->own.ended && worker == link_rank())
         return;
     /* The sum is in the cache now, so it goes at once where the link takes it. */
     reply whole = {.part = p, .round = x, .id = p->id, .index = c->chunk};

@@ -316,10 +316,6 @@ void rounds_push(int rank, const link_rec *r);
 void rounds_pull(int rank, const link_rec *r);
 void rounds_take_add(int rank, const link_rec *r);
 
-/* Prefetches a part that the next records are likely to name after part id, since those of one call
- * mostly have consecutive numbers. s: the store, or NULL. */
-void rounds_expect_next(const server_state *s, int64_t id);
-
 /* ASK_ROWS. Errors: key, memory. */
 int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e);
 

@@ -450,7 +450,7 @@ static int send_residuals(const worker *w, mail_tag tag, kv_err *e)
     kv view;
     image im = {0};
     buf b = {0};
-    int rc = view_of_rank(&view, w, net_rank(), e);
+    int rc = view_of_rank(&view, w, link_rank(), e);
     residual_parts_add(&im, &view.compression, &view.slots);
     if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
         (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
@@ -554,7 +554,7 @@ static int wait_saved(const worker *w, kv_err *e)
  * received. */
 int states_checkpoint(worker *w, bool last, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    if (net_rank() == 0)
+    if (link_rank() == 0)
         return collect(w, use, arg, e);
     return send_residuals(w, last ? MAIL_LAST_RESIDUALS : MAIL_RESIDUALS, e);
 }
@@ -640,7 +640,7 @@ static int take_view(worker *w, kv *view, kv_err *e)
         view_take_slot(from, to);
         residuals_free(to->residuals);
         to->residuals = NULL;
-        rc = rank_residuals_take(to, net_rank(), from->residuals, e);
+        rc = rank_residuals_take(to, link_rank(), from->residuals, e);
     }
     w->store->changes += !rc;
     return rc;
@@ -732,7 +732,7 @@ static int catch_up(worker *w, kv_err *e)
 
 static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    if (net_rank() == 0)
+    if (link_rank() == 0)
         return load_together(w, use, arg, e);
     void *data = NULL;
     int64_t bytes = 0;
@@ -763,7 +763,7 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
     case KV_STATES_SAVE:
         rc = has_states ? load(w, NULL, NULL, e) : KV_OK;
         if (!rc)
-            rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
+            rc = link_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
         break;
     case KV_STATES_LOAD:
         rc = load(w, use, arg, e);

@@ -28,7 +28,7 @@ static kv_type_ops tables[TYPES];
 static void tell_gone(int rank, const char *why)
 {
     (void)rank;
-    if (!spares_waits(net_rank()))
+    if (!spares_waits(link_rank()))
         runtime_log("%s; the others go on", why);
 }
 

@@ -349,7 +349,8 @@ static void add_slow(const server_state *s, const part *p, int rank, int64_t at,
                                        .part = p->id, .round = p->workers[i].applied + 1});
 }
 
-void waits_lacked(ask_lack *by_worker)
+/* Finds for each worker that waits at this server one that it waits for. */
+static void find_lacked(ask_lack *by_worker)
 {
     for (int i = 0; i < server_workers(); i++)
         by_worker[i] = (ask_lack){.rank = i, .lacks = -1};
@@ -418,7 +419,7 @@ static int make_report(bool idle, bool leaves)
     r->waits = r->idle && !r->ended;
     if (!r->idle || !server_here(&unused))
         return 0;
-    waits_lacked(lacks);
+    find_lacked(lacks);
     for (int w = 0; w < server_workers(); w++)
         if (lacks[w].lacks >= 0)
             lacks[n++] = lacks[w];

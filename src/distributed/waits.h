@@ -15,9 +15,6 @@ void waits_look(server_state *s, int64_t now_us);
  * (request.h). */
 int64_t waits_for(server_state *s, int rank, ask_missed *list);
 
-/* Finds for each worker that waits at this server one that it waits for (below). */
-void waits_lacked(ask_lack *by_worker);
-
 /* A worker that has ended makes no store: a create that waits for it is given up. */
 void waits_refuse_ended(server_state *s);
 

@@ -46,7 +46,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
             kv_err_option(e, i);
     if (!rc)
         rc = net_open(type->begin, e);
-    if (!rc && net_rank() >= server_workers())
+    if (!rc && link_rank() >= server_workers())
         rc = kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
     if (!rc)
         rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
@@ -62,7 +62,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
     if (!rc && (rc = job_checkpoint_open(w, e)) == KV_OK)
         rc = worker_call_all(w, c, e);
-    if (!rc && spares_was(net_rank()))
+    if (!rc && spares_was(link_rank()))
         rc = grow_begin(w, e);
     if (rc) {
         newcomer_release(w);
@@ -95,7 +95,7 @@ void worker_close(void *self)
 int worker_rank(void *self)
 {
     (void)self;
-    return net_rank();
+    return link_rank();
 }
 
 int worker_count(void *self)
@@ -141,7 +141,7 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
     (void)how;
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_new(w, values, e) : KV_E_MEMORY;
-    if (!rc && net_rank() == 0) {
+    if (!rc && link_rank() == 0) {
         /* They begin with their values, or with those of a checkpoint. */
         kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
         rc = first ? KV_OK : KV_E_MEMORY;
@@ -155,7 +155,7 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         /* Rank 0 makes them. Whoever inits a key that it does not make is not helped by the usual
          * hint, which is to init it first. */
         rc = worker_find(w, values, false, numbers, e);
-        if (rc == KV_E_KEY && net_rank() != 0) {
+        if (rc == KV_E_KEY && link_rank() != 0) {
             e->hint[0] = '\0';
             kv_err_hint(e,
                         "rank 0 makes the keys of all ranks, and its init has not named this one");
@@ -200,7 +200,7 @@ int worker_command(void *self, int head, const char *body, kv_err *e)
 
 static kv_rank_info rank_info(const worker *w, int rank)
 {
-    int first = server_rank(0), mine = net_rank();
+    int first = server_rank(0), mine = link_rank();
     int64_t silence_us = alive_silence(rank, net_now_us());
     bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
     return (kv_rank_info){.rank = rank,
@@ -221,7 +221,7 @@ static kv_rank_info rank_info(const worker *w, int rank)
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 {
     const worker *w = self;
-    int ranks = net_size(), rc = KV_OK;
+    int ranks = link_size(), rc = KV_OK;
     kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
@@ -262,9 +262,9 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 /* The transport of the records to the other ranks. */
 static const char *links(void)
 {
-    int memory = 0, others = net_size() - 1;
-    for (int i = 0; i < net_size(); i++)
-        memory += i != net_rank() && link_shares_memory(i);
+    int memory = 0, others = link_size() - 1;
+    for (int i = 0; i < link_size(); i++)
+        memory += i != link_rank() && link_shares_memory(i);
     return others == 0        ? "none"
            : memory == 0      ? "messages"
            : memory == others ? "memory"

@@ -94,12 +94,6 @@ int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
 int checkpoint_value(const struct worker *w, const kv_key *key, kv_array *given, kv_array **out,
                      kv_err *e);
 
-/* Returns how many pushes that value has had: 0 of a given one. */
-int64_t checkpoint_round(const struct worker *w, const kv_key *key);
-
-/* Called once a key, when this rank has made its slot: the slot gets the counts of the file. */
-void checkpoint_know(struct worker *w, int64_t number);
-
 /* Puts the states of the file into the slots of this rank. Errors: value (the file is of another
  * optimizer or compression, or has keys that this rank does not know), io, format, memory. */
 int checkpoint_read_states(struct worker *w, kv_err *e);
@@ -128,10 +122,6 @@ typedef struct newcomer_key {
 /* Makes the worker a newcomer, from the mail, which it then owns (also after an error). Errors:
  * internal (malformed), memory. */
 int newcomer_new(worker *w, void *mail, int64_t bytes, kv_err *e);
-
-/* Called on every worker when it has learned of a key, its number: on a newcomer the key begins
- * with the counts of the mail. */
-void newcomer_know(worker *w, int64_t number);
 
 /* Returns true on a newcomer that has not pushed yet, so has not called newcomer_push: until then
  * it waits at no barrier. */

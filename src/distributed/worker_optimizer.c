@@ -160,9 +160,9 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         buf_put(&b, params[i].value, strlen(params[i].value) + 1);
     }
     rc = buf_check(&b, e);
-    if (!rc && net_rank() == 0)
+    if (!rc && link_rank() == 0)
         rc = make_whole_for(w, need, e);
-    if (!rc && net_rank() == 0)
+    if (!rc && link_rank() == 0)
         rc = worker_call_all(
             w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len}, e);
     if (!rc) {
@@ -172,7 +172,7 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         rc = net_call_wait(&c, NULL, NULL, e);
     }
     w->epochs += rc == KV_OK;
-    if (!rc && net_rank() != 0)
+    if (!rc && link_rank() != 0)
         rc = find_whole_for(w, need, e);
     buf_release(&b);
     return rc;

@@ -72,7 +72,7 @@ void net_cannot_serve(const kv_err *why)
     is_lost = true;
 }
 
-int net_rank(void)
+int link_rank(void)
 {
     return this_rank;
 }
