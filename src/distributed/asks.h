@@ -116,7 +116,7 @@ typedef enum dist_ask {
     ASK_COUNTS,     /* Reply: ask_counts */
     ASK_MISSED,     /* Reply: an ask_missed for each of the first that wait for the sender */
     ASK_ROUNDS,     /* Reply: an ask_round and its key for each key of which the server has parts */
-    ASK_LOOK, /* look: a part. Reply: an ask_look and its elements, dense; no pull, see look.h */
+    ASK_LOOK, /* look: a part. Reply: an ask_look and its elements, dense; no pull, see look.c */
     ASK_GROW, /* grow: from rank 0, of whose pushes none is under way: that spare takes part in all
                  further rounds; the first server is called last, and tells all (spares.h) */
 

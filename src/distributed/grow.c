@@ -1,5 +1,4 @@
 /* Rank 0 lets a spare in, and sends it what worker.h says. */
-#include "distributed/grow.h"
 
 #include <string.h>
 

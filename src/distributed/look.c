@@ -1,6 +1,12 @@
-/* Looks: a server tells the rounds and the elements of its parts, a worker asks all servers. */
-#include "distributed/look.h"
-
+/* Looks: `kvctl attach` reads the store of a job while the script goes on, the rounds of its keys
+ * and their elements between two rounds.
+ *
+ * A look is no pull. The server answers it at once, in the order in which it comes, whatever rounds
+ * are open; it counts for no worker, so that no push waits for it, and it waits for no push. So it
+ * costs a round the time in which the server copies the elements, and nothing else: not a bit of a
+ * result depends on it. A key of several parts may be in two rounds while it is looked at; then the
+ * parts are looked at again, and at the end the rounds of the oldest and of the newest are told.
+ */
 #include <stdlib.h>
 #include <string.h>
 

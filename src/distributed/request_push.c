@@ -7,7 +7,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/grow.h"
 #include "distributed/request.h"
 #include "distributed/states.h"
 #include "distributed/worker.h"

@@ -7,7 +7,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/coordinator.h"
-#include "distributed/look.h"
 #include "distributed/server_state.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"

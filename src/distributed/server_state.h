@@ -339,3 +339,11 @@ void rounds_free_spare(server_state *s);
 /* Drops the pulls of a worker that is gone, and its pushes that have not come whole. Its parts are
  * looked at again: their rounds may go on without it. */
 void rounds_lose_worker(server_state *s, int rank);
+
+/* ---- Looks (look.c) ---- */
+
+/* Answer an ASK_ROUNDS. Error: memory. */
+void look_rounds(const server_state *s, int rank, const link_rec *r);
+
+/* Answer an ASK_LOOK. Errors: key (this server has no such part), memory. */
+void look_at_part(const server_state *s, int rank, const link_rec *r);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "distributed/link.h"
-#include "distributed/look.h"
 #include "distributed/request.h"
 #include "distributed/server.h"
 #include "distributed/spares.h"

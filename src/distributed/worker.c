@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/alive.h"
-#include "distributed/grow.h"
 #include "distributed/request.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"

@@ -103,7 +103,7 @@ void checkpoint_drop_states(struct worker *w);
 
 /* ---- A worker that was a spare ----
  *
- * It begins with the counts that rank 0 had when it let the spare in (grow.h), which rank 0 sends
+ * It begins with the counts that rank 0 had when it let the spare in, which rank 0 sends
  * it (mail: ASK_SEND, ASK_RECEIVE): a newcomer_counts, then for each key an ask_key, as ask_put_key
  * writes it, and a newcomer_key; then the optimizer, if a file of load-states has brought it. */
 
@@ -169,3 +169,33 @@ int worker_done(void *self, kv_err *e);
 int worker_command(void *self, int head, const char *body, kv_err *e);
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
+int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e);
+int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e);
+
+/* ---- A spare becomes a worker (grow.c) ----
+ *
+ * So it does while rounds go on (spares.h).
+ *
+ * Rank 0 does that where it begins a round, as job_checkpoint.h says what a round is, when all that
+ * it has pushed was applied. No server ends a round to which rank 0 has not contributed, so each
+ * server lets the newcomer take part from the same place of rank 0's script on, however far the
+ * others are; they wait for nothing but its values. What rank 0 has counted there, of keys and
+ * rounds, goes to the newcomer, whose counts go on from those: it has pushed to a key as often as
+ * if it had been there from the first round.
+ *
+ * So its script may run from the first line, as after a restart from a checkpoint: init takes the
+ * values that the servers hold, rounds() says how many rounds have begun. The optimizers that rank
+ * 0 has set are there, also one that a file of load-states has brought. Barriers, save-states and
+ * load-states before its first push wait for nobody, since the others have passed them; the states
+ * are those that the servers hold. */
+
+/* Refuses a store that cannot grow: unsupported (a type without common rounds, or that keeps
+ * nothing; a second store), usage (of a spare that waits). */
+int grow_check(const worker *w, kv_err *e);
+
+/* Before a push of these keys: on rank 0 lets the spares in for which the launcher has asked, if a
+ * round begins. Errors: peer, memory. */
+int grow_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e);
+
+/* On a newcomer, when its store was made. Errors: internal, peer, timeout, memory. */
+int grow_begin(worker *w, kv_err *e);
