@@ -100,62 +100,44 @@ static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *
     return rc;
 }
 
-/* The norm of the sums, which are complete when it is known. */
-static int norm_of(const kv *sums, double *norm, kv_err *e)
+/* A norm that is nan or infinite makes the factor nan or 0, as torch.nn.utils.clip_grad_norm_
+ * does: what such gradients update shows it. */
+static int scale(clip_norm *c, const optimizer *o, kv_err *e)
 {
     double sum = 0;
     int rc = KV_OK;
-    for (int64_t i = 0; i < sums->slots.n && !rc; i++) {
-        kv_array *a = sums->slots.items[i].stored;
+    for (int64_t i = 0; i < c->sums->slots.n && !rc; i++) {
+        kv_array *a = c->sums->slots.items[i].stored;
         void *data;
         int64_t n;
         if ((rc = elements(a, false, &data, &n, e)) == KV_OK)
             sum += sum_of_squares(data, kv_array_dtype(a), n);
     }
-    *norm = sqrt(sum);
-    return rc;
-}
-
-static int scale_sums(kv *sums, double by, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < sums->slots.n && !rc; i++) {
-        kv_array *a = sums->slots.items[i].stored;
-        void *data;
-        int64_t n;
-        if ((rc = elements(a, true, &data, &n, e)) == KV_OK)
-            scale_elements(data, kv_array_dtype(a), n, by);
-    }
-    return rc;
-}
-
-/* The sums become the values of the call. Their store holds them. */
-static void use_sums(clip_norm *c)
-{
-    const slot_table *t = &c->sums->slots;
-    for (int64_t i = 0; i < c->ntaken; i++)
-        kv_array_unref(c->arrays[i]);
-    c->ntaken = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        c->keys[i] = t->items[i].key;
-        c->arrays[i] = t->items[i].stored;
-    }
-    c->pairs = (kv_pairs){c->keys, c->arrays, t->n};
-}
-
-/* A norm that is nan or infinite makes the factor nan or 0, as torch.nn.utils.clip_grad_norm_
- * does: what such gradients update shows it. */
-static int scale(clip_norm *c, const optimizer *o, kv_err *e)
-{
-    double norm = 0;
-    int rc = norm_of(c->sums, &norm, e);
-    if (rc)
+    if (rc) /* else the sums are complete now */
         return rc;
-    norm *= fabs(host_number(rule_value(&o->binding, RULE_RESCALE_GRAD)));
-    if (!(norm <= o->clip_norm))
-        rc = scale_sums(c->sums, o->clip_norm / norm, e);
-    if (!rc)
-        use_sums(c);
+    double norm = sqrt(sum) * fabs(host_number(rule_value(&o->binding, RULE_RESCALE_GRAD)));
+    if (!(norm <= o->clip_norm)) {
+        rc = KV_OK;
+        for (int64_t i = 0; i < c->sums->slots.n && !rc; i++) {
+            kv_array *a = c->sums->slots.items[i].stored;
+            void *data;
+            int64_t n;
+            if ((rc = elements(a, true, &data, &n, e)) == KV_OK)
+                scale_elements(data, kv_array_dtype(a), n, o->clip_norm / norm);
+        }
+    }
+    if (!rc) {
+        /* They become the values of the call. Their store holds them. */
+        const slot_table *t = &c->sums->slots;
+        for (int64_t i = 0; i < c->ntaken; i++)
+            kv_array_unref(c->arrays[i]);
+        c->ntaken = 0;
+        for (int64_t i = 0; i < t->n; i++) {
+            c->keys[i] = t->items[i].key;
+            c->arrays[i] = t->items[i].stored;
+        }
+        c->pairs = (kv_pairs){c->keys, c->arrays, t->n};
+    }
     return rc;
 }
 

@@ -125,11 +125,6 @@ static int refuse(const char *type, uint32_t bit, kv_err *e)
     return KV_E_UNSUPPORTED;
 }
 
-int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_err *e)
-{
-    return all_of(ops) & bit ? KV_OK : refuse(type, bit, e);
-}
-
 /* ---- Arguments ---- */
 
 int args_store(const kv *store, kv_err *e)
@@ -140,7 +135,7 @@ int args_store(const kv *store, kv_err *e)
 int args_can(const kv *store, uint32_t capability, kv_err *e)
 {
     int rc = args_store(store, e);
-    return rc ? rc : capability_need(store->ops, store->type, capability, e);
+    return rc || all_of(store->ops) & capability ? rc : refuse(store->type, capability, e);
 }
 
 int args_pairs(const kv_pairs *p, const char *keys_are, const char *arrays_are, kv_err *e)

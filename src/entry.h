@@ -19,10 +19,6 @@ enum {
     CAN_RULES = KV_CAN_UPDATER | KV_CAN_OPTIMIZER /* either will do for kv_set_rule */
 };
 
-/* KV_OK when stores of the type can do this one thing. Error: unsupported, with a hint that names
- * the types that can. type: the store's name for itself. */
-int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_err *e);
-
 /* ---- Arguments ---- */
 
 /* There is a store. Error: usage. */

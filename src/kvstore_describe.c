@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/state_file.h"
-#include "core/state_parts.h"
 #include "entry.h"
 #include "runtime.h"
 #include "vm/rule.h"
@@ -83,19 +82,6 @@ static int add_number(describe *d, const char *name, host x, kv_err *e)
     return rc;
 }
 
-/* A learning rate takes the place of the base of schedules that decay by a factor; poly and cosine
- * run from the base of the call all the same. */
-static int add_schedule(describe *d, const optimizer *o, kv_err *e)
-{
-    buf text = {0};
-    lr_schedule shown = o->now.schedule;
-    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
-    if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
-        shown.base_lr_orig = host_number(rate);
-    lr_schedule_print(&shown, &text);
-    return add_buf(d, "schedule", &text, e);
-}
-
 /* Takes the topic "optimizer" of a store whose lock is held. Errors: usage (no optimizer is in
  * use), unsupported (the updater is a C function), memory; d needs no release then. */
 static int describe_optimizer(describe *d, const kv *store, kv_err *e)
@@ -108,8 +94,17 @@ static int describe_optimizer(describe *d, const kv *store, kv_err *e)
     if ((rc = add(d, "optimizer", updater_name(&store->updater), 0, e)) == KV_OK &&
         (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
         rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
-    if (!rc && o->scheduled)
-        rc = add_schedule(d, o, e);
+    if (!rc && o->scheduled) {
+        /* A learning rate takes the place of the base of schedules that decay by a factor; poly and
+         * cosine run from the base of the call all the same. */
+        buf text = {0};
+        lr_schedule shown = o->now.schedule;
+        host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+        if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
+            shown.base_lr_orig = host_number(rate);
+        lr_schedule_print(&shown, &text);
+        rc = add_buf(d, "schedule", &text, e);
+    }
     buf reads = {0};
     optimizer_reads_text(o, &reads);
     if (!rc && (reads.len > 0 || reads.failed))
@@ -204,13 +199,6 @@ static int add_slots(describe *d, kv *store, int width,
     return rc;
 }
 
-/* The same of the topic "states". */
-static int describe_states(describe *d, kv *store, kv_err *e)
-{
-    int rc = state_file_check(store, e);
-    return rc ? rc : add_slots(d, store, 7, add_slot, e);
-}
-
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
 static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *e)
@@ -223,13 +211,6 @@ static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *
         (rc = add(d, "pushed", "", 0, e)) == KV_OK)
         rc = add(d, "missing", "", 0, e);
     return rc;
-}
-
-/* Takes the topic "rounds" of a store that keeps everything in slots: no worker is ahead. Errors:
- * memory; d needs no release then. */
-static int describe_rounds(describe *d, kv *store, kv_err *e)
-{
-    return add_slots(d, store, 6, add_slot_rounds, e);
 }
 
 /* ---- The topics ------------------------------------------------------------------------------ */
@@ -334,8 +315,10 @@ typedef struct rows_use {
 static int list_rows(void *arg, kv_err *e)
 {
     rows_use *u = arg;
-    return u->states ? describe_states(&u->rows, u->store, e)
-                     : describe_optimizer(&u->rows, u->store, e);
+    if (!u->states)
+        return describe_optimizer(&u->rows, u->store, e);
+    int rc = state_file_check(u->store, e);
+    return rc ? rc : add_slots(&u->rows, u->store, 7, add_slot, e);
 }
 
 static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
@@ -400,7 +383,8 @@ static int visit_rounds(kv *store, kv_visitor visit, void *arg, kv_err *e)
         return rc;
     if (store->ops->rounds)
         return kv_assert_check(store->ops->rounds(store->self, visit, arg, e), e);
-    if ((rc = store_enter(store, e)) || (rc = store_leave(store, describe_rounds(&d, store, e), e)))
+    if ((rc = store_enter(store, e)) ||
+        (rc = store_leave(store, add_slots(&d, store, 6, add_slot_rounds, e), e)))
         return rc;
     return hand_over(&d, visit, arg, e);
 }

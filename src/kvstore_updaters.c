@@ -8,7 +8,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "clip_norm.h"
-#include "core/kv_rule.h"
+#include "core/optimizer.h"
 #include "entry.h"
 #include "runtime.h"
 #include "vm/rule.h"
@@ -32,28 +32,6 @@ int64_t kv_states_dropped(const kv *store)
     return n;
 }
 
-/* Drops what the updater before kept for the keys. Returns the number of keys with states. */
-static int64_t drop_states(slot_table *t)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        const slot_state *s = t->items[i].state;
-        n += s && (s->have || s->master);
-        slot_forget(&t->items[i]);
-    }
-    return n;
-}
-
-/* same: only the place of the two in time differs, not their rule. */
-static void tell_dropped(const kv *store, const char *before, const char *now, bool same)
-{
-    bool other = !same && strcmp(before, now) == 0;
-    if (store->dropped > 0 && kv_rank(store) == 0)
-        runtime_log(KV_LOG_NOTE "drops the states of %lld key%s: %s before, %s%s now",
-                    (long long)store->dropped, store->dropped == 1 ? "" : "s", before,
-                    other ? "another " : "", now);
-}
-
 /* Puts next in the place of the updater. Counts and states start again, unless this is the rule
  * that a file brought. by_name: the rule is an optimizer of the library. The old updater is
  * released when the lock is free, because its done function is the caller's code. */
@@ -72,7 +50,12 @@ static int replace_updater(kv *store, updater next, bool by_name, kv_err *e)
     bool goes_on = store->keeps_states && same;
     if (goes_on)
         optimizer_continue(next.optimizer, old.optimizer);
-    store->dropped = goes_on ? 0 : drop_states(&store->slots);
+    store->dropped = 0;
+    for (int64_t i = 0; i < store->slots.n && !goes_on; i++) {
+        const slot_state *s = store->slots.items[i].state;
+        store->dropped += s && (s->have || s->master);
+        slot_forget(&store->slots.items[i]);
+    }
     store->keeps_states = false;
     store->updater = next;
     store->changes++;
@@ -81,7 +64,12 @@ static int replace_updater(kv *store, updater next, bool by_name, kv_err *e)
     bool kept = transaction_keep_updater(&store->open, &old);
     runtime_forget_order(store, false);
     rc = store_leave(store, KV_OK, e);
-    tell_dropped(store, before, now, same);
+    /* where they are the same, only their place in time differs */
+    bool other = !same && strcmp(before, now) == 0;
+    if (store->dropped > 0 && kv_rank(store) == 0)
+        runtime_log(KV_LOG_NOTE "drops the states of %lld key%s: %s before, %s%s now",
+                    (long long)store->dropped, store->dropped == 1 ? "" : "s", before,
+                    other ? "another " : "", now);
     if (!kept)
         updater_release(&old);
     return rc;
@@ -156,13 +144,6 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
     return rc;
 }
 
-static int no_optimizer(kv_err *e)
-{
-    kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
-    kv_err_hint(e, "kv_set_optimizer sets one");
-    return KV_E_VALUE;
-}
-
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
@@ -180,8 +161,11 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
         if (!rc)
             rc = tell_type(store, "update", "", params, nparams, e);
-    } else
-        rc = no_optimizer(e);
+    } else {
+        kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
+        kv_err_hint(e, "kv_set_optimizer sets one");
+        rc = KV_E_VALUE;
+    }
     store->changes += rc == KV_OK;
     return store_leave(store, rc, e);
 }

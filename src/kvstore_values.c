@@ -5,8 +5,6 @@
 #include "base/kv_assert.h"
 #include "clip_norm.h"
 #include "core/call.h"
-#include "core/call_gpu.h"
-#include "core/call_trace.h"
 #include "entry.h"
 #include "runtime.h"
 

@@ -341,31 +341,6 @@ __attribute__((constructor)) static void serve_gpus(void)
     gpu_set_host(&serves);
 }
 
-/* The version of NCCL, by which GPUs sum and copy together, or the reason why it is missing. */
-static void describe_together(const gpu_ops *gpu, char *text, size_t size)
-{
-    kv_err why = {0};
-    int v = 0;
-    if (gpu->group_find(&v, &why))
-        snprintf(text, size, "not available: %s", why.text);
-    else
-        snprintf(text, size, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
-}
-
-/* The others whose memory a GPU reaches, as "1 2 5". */
-static int list_reached(const gpu_ops *gpu, int id, buf *out, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int other = 0; other < gpu->count && !rc; other++) {
-        bool can = false;
-        if (other != id)
-            rc = gpu->reaches(id, other, &can, e);
-        if (can)
-            buf_printf(out, "%s%d", out->len > 0 ? " " : "", other);
-    }
-    return rc ? rc : buf_check(out, e);
-}
-
 static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg, kv_err *e)
 {
     gpu_facts f = {0};
@@ -373,8 +348,17 @@ static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg,
     int64_t room = -1;
     kv_err why = {0};
     int rc = gpu->facts(id, &f, e);
-    if (!rc)
-        rc = list_reached(gpu, id, &reached, e);
+    if (!rc) {
+        /* The others whose memory a GPU reaches, as "1 2 5". */
+        for (int other = 0; other < gpu->count && !rc; other++) {
+            bool can = false;
+            if (other != id)
+                rc = gpu->reaches(id, other, &can, e);
+            if (can)
+                buf_printf(&reached, "%s%d", reached.len > 0 ? " " : "", other);
+        }
+        rc = rc ? rc : buf_check(&reached, e);
+    }
     bool usable = !rc && gpu->room(id, &room, &why) == KV_OK;
     kv_field one[] = {{.name = "device", .number = id},
                       {.name = "name", .text = f.name},
@@ -400,7 +384,12 @@ int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
     char together[sizeof why.text + 32];
     if (gpu) {
         gpu->software(software, sizeof software);
-        describe_together(gpu, together, sizeof together);
+        /* the version of NCCL, by which GPUs sum and copy together, or why it is missing */
+        int v = 0;
+        if (gpu->group_find(&v, &why))
+            snprintf(together, sizeof together, "not available: %s", why.text);
+        else
+            snprintf(together, sizeof together, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
     }
     kv_field all[] = {{.name = "built", .number = built},
                       {.name = "usable", .number = gpu != NULL},
@@ -631,21 +620,15 @@ static int describe(const char *const *names, int max, const char *reason, kv_vi
     return rc;
 }
 
-/* NULL, or why GPUs of this machine do not sum together. */
-static const char *why_not_together(kv_err *why)
-{
-    int version;
-    const gpu_ops *gpu = gpu_find(why);
-    return gpu && gpu->group_find(&version, why) == KV_OK ? NULL : why->text;
-}
-
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
 {
     char path[PATH_BYTES];
     kv_err why = {0};
     bool gpus = plugin_find(path, sizeof path, gpu_file); /* whether it starts decides here */
-    const char *no_nccl = gpus ? why_not_together(&why) : NULL;
-    int rc = KV_OK;
+    const gpu_ops *gpu = gpus ? gpu_find(&why) : NULL;
+    int rc = KV_OK, version;
+    bool together = gpu && gpu->group_find(&version, &why) == KV_OK;
+    const char *no_nccl = gpus && !together ? why.text : NULL;
     for (int64_t i = 0; rc == KV_OK; i++) {
         /* The visitor runs without the lock, since registered types stay registered. */
         pthread_mutex_lock(&runtime.lock);

@@ -30,7 +30,7 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 # The walk over paths of rules.
 unit_paths := $(if $(findstring /test_whole,$(UNIT)),$(call obj,src/optimizers/paths.c))
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
-    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
+    asks.c environment.c link_record.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(unit_paths) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 

@@ -108,17 +108,12 @@ void apply_spread_part(const apply_outs *outs, const kv_array *src, int64_t from
     spread(NULL, outs, element(src, from), src->dtype, from, n, far);
 }
 
-/* The dtype in which a sum of dtype accumulates. */
-static kv_dtype total_dtype(kv_dtype dtype)
-{
-    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16 ? KV_FLOAT32 : dtype;
-}
-
 /* One block of values of several dtypes: each is converted to dtype, then added to the total. */
 static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
                       const scratch *w)
 {
-    kv_dtype wide = total_dtype(dtype);
+    /* The sum accumulates in this dtype. */
+    kv_dtype wide = dtype == KV_FLOAT16 || dtype == KV_BFLOAT16 ? KV_FLOAT32 : dtype;
     for (int64_t j = 0; j < v->n; j++) {
         const kv_array *a = v->items[j];
         const void *terms[] = {w->total, w->piece};

@@ -4,7 +4,7 @@
  * and the stored array is written once. Each value is converted to the stored dtype, the sum is
  * taken left to right, and a rule sees that sum, rounded to the stored dtype.
  *
- * This is the way of host memory; keys on a GPU take that of call_gpu.h.
+ * This is the way of host memory; keys on a GPU take that of call_gpu.c.
  */
 #pragma once
 

@@ -12,7 +12,6 @@
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/utf8.h"
-#include "core/call_gpu.h"
 
 /* ---- Checks ---- */
 
@@ -31,18 +30,14 @@ static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
               : slot_error(e, KV_E_KEY, key, NULL, "the key %s is not UTF-8", SLOT_KEY(key));
 }
 
-static int two_kinds(const kv_key *key, const kv_key *first, kv_err *e)
-{
-    const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
-    return slot_error(e, KV_E_KEY, key, NULL,
-                      "one call takes keys of one kind, %s is a text key and %s an integer",
-                      SLOT_KEY(text), SLOT_KEY(integer));
-}
-
 int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
 {
-    if (!key->name != !first->name)
-        return two_kinds(key, first, e);
+    if (!key->name != !first->name) {
+        const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
+        return slot_error(e, KV_E_KEY, key, NULL,
+                          "one call takes keys of one kind, %s is a text key and %s an integer",
+                          SLOT_KEY(text), SLOT_KEY(integer));
+    }
     return key->name ? check_text(key, e) : KV_OK;
 }
 
@@ -75,23 +70,18 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     return slot_error(e, KV_E_KEY, key, "init it first", "there is no key %s", SLOT_KEY(key));
 }
 
-static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
-                       kv_err *e)
-{
-    char one[128], other[128];
-    return slot_error(e, KV_E_SHAPE, key,
-                      kv_array_ndim(a) ? NULL : "a number: keepdims=True or [x] makes it (1,)",
-                      "key %s holds %s, this %s has shape %s", SLOT_KEY(key),
-                      kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
-                      what,
-                      kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
-}
-
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e)
 {
     if (array_fits(s->stored, a))
         return KV_OK;
-    return shape_error(&s->key, s->stored, a, what, e);
+    const kv_array *held = s->stored;
+    char one[128], other[128];
+    return slot_error(e, KV_E_SHAPE, &s->key,
+                      kv_array_ndim(a) ? NULL : "a number: keepdims=True or [x] makes it (1,)",
+                      "key %s holds %s, this %s has shape %s", SLOT_KEY(&s->key),
+                      kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
+                      what,
+                      kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
 }
 
 int call_check_round(const slot *s, int64_t round, kv_err *e)
@@ -256,15 +246,6 @@ static int find_slots(const call *c, pair *p, bool create, kv_err *e)
     return KV_OK;
 }
 
-/* Asks for the headers of a pair. */
-static void look_ahead(const call *c, const pair *p, int64_t i)
-{
-    const kv_array *stored = c->table->items[p[i].number].stored;
-    call_prefetch(c->values[i]);
-    if (stored && p[i].number != p[i - 1].number)
-        call_prefetch(stored);
-}
-
 /* Makes the groups of the sorted pairs p. */
 static int make_groups(call *c, const pair *p, int flags, kv_err *e)
 {
@@ -272,8 +253,12 @@ static int make_groups(call *c, const pair *p, int flags, kv_err *e)
     for (int64_t i = 0, end, asked = 1; i < n; i = end) {
         for (end = i + 1; end < n && p[end].number == p[i].number; end++)
             ;
-        for (; asked < n && asked < end + CALL_AHEAD; asked++)
-            look_ahead(c, p, asked);
+        for (; asked < n && asked < end + CALL_AHEAD; asked++) { /* their headers */
+            const kv_array *stored = c->table->items[p[asked].number].stored;
+            call_prefetch(c->values[asked]);
+            if (stored && p[asked].number != p[asked - 1].number)
+                call_prefetch(stored);
+        }
         call_group *g = &c->groups[c->ngroups++];
         *g = (call_group){.number = p[i].number, .first = i, .n = end - i, .use = c->op.nuses};
         g->key = *slot_own_key(call_slot(c, g));
@@ -348,16 +333,6 @@ static bool is_plain(call *c)
     return true;
 }
 
-static void share_in_place(call *c)
-{
-    c->outs = c->values;
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        call_group *g = &c->groups[i];
-        g->first_out = g->first;
-        g->nouts = g->n;
-    }
-}
-
 /* Gives each group its outs. Returns false if the outs are not in the order of the groups. */
 static bool share_out(call *c)
 {
@@ -390,9 +365,14 @@ void call_take_outs(call *c)
     bool fit = true;
     if (c->nouts == 0)
         return;
-    if (c->results == c->pairs)
-        share_in_place(c);
-    else
+    if (c->results == c->pairs) {
+        c->outs = c->values;
+        for (int64_t i = 0; i < c->ngroups; i++) {
+            call_group *g = &c->groups[i];
+            g->first_out = g->first;
+            g->nouts = g->n;
+        }
+    } else
         fit = share_out(c);
     if (fit && is_plain(c)) {
         for (int64_t i = 0; i < c->nouts; i++)
@@ -406,19 +386,6 @@ void call_take_outs(call *c)
 }
 
 /* ---- Pulls ---- */
-
-/* Neighbouring pairs of one key are a group, for which the stored array is read once. */
-static void add_to_group(call *c, int64_t i, kv_key key)
-{
-    call_group *g = c->ngroups ? &c->groups[c->ngroups - 1] : NULL;
-    if (!g || g->target != c->stored[i]) {
-        g = &c->groups[c->ngroups++];
-        *g = (call_group){.key = key, .first = i, .target = c->stored[i], .use = 2 * i};
-        g->work = sparse_is_full(g->target) ? CALL_COPY : CALL_COPY_ROWS;
-    }
-    g->n++;
-    g->nuses += 2;
-}
 
 int call_find_pairs(call *c, bool sparse_too, kv_err *e)
 {
@@ -449,7 +416,16 @@ int call_find_pairs(call *c, bool sparse_too, kv_err *e)
         c->uses[2 * k + 1] = (engine_use){.var = array_var(c->stored[k])};
         if (out->storage == KV_DEFAULT) /* what the others hold may be changing */
             c->work_bytes += kv_array_bytes(out);
-        add_to_group(c, k, c->table->items[number].key);
+        /* Neighbouring pairs of one key are a group, for which the stored array is read once. */
+        call_group *g = c->ngroups ? &c->groups[c->ngroups - 1] : NULL;
+        if (!g || g->target != c->stored[k]) {
+            g = &c->groups[c->ngroups++];
+            *g = (call_group){.key = c->table->items[number].key, .first = k,
+                              .target = c->stored[k], .use = 2 * k};
+            g->work = sparse_is_full(g->target) ? CALL_COPY : CALL_COPY_ROWS;
+        }
+        g->n++;
+        g->nuses += 2;
     }
     c->op.nuses = 2 * c->nvalues;
     kv_assert(c->ngroups <= c->nvalues, "a pull into %lld arrays has %lld groups",

@@ -8,9 +8,11 @@
 #pragma once
 
 #include "array/device.h"
+#include "array/mirror.h"
 #include "base/compiler.h"
 #include "core/apply.h"
 #include "core/slot.h"
+#include "engine/trace.h"
 #include "kvstore.h"
 #include "vm/rule.h"
 
@@ -18,7 +20,7 @@
  * groups are made. Only call_gpu.c changes it later, to CALL_ON_GPU. */
 typedef enum call_work {
     CALL_NOTHING,
-    CALL_ON_GPU, /* a GPU does it or has done it: see call_gpu.h */
+    CALL_ON_GPU, /* a GPU does it or has done it: see call_gpu.c */
 
     /* Threads take any ranges of elements: */
     CALL_COPY,  /* the stored array goes to the outs of a pull */
@@ -117,7 +119,7 @@ typedef struct call_ops {
     /* The work on elements: the operation of the engine. */
     int (*run)(struct call *c, kv_err *e);
 
-    /* Returns true if call_small.h may take the pair of a slot and an array, after keys, shapes and
+    /* Returns true if call_small.c may take the pair of a slot and an array, after keys, shapes and
      * storage were checked. (optional, NULL means yes; so are the two that begin and end, with
      * nothing to do) */
     bool (*fits)(const kv *store, const slot *s, const kv_array *a);
@@ -290,3 +292,150 @@ int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err 
 
 /* Checks that a slot has reached a round. Error: value. */
 int call_check_round(const slot *s, int64_t round, kv_err *e);
+
+/* ---- Small arrays (call_small.c) ----
+ *
+ * Calls that need no operation of the engine: pulls, and pushes and pushpulls
+ * without an updater.
+ *
+ * To sum or to copy an array of some hundred bytes takes less time than to make an operation of it.
+ * So the whole call runs on the caller's thread while it holds the engine's lock: an array that
+ * nothing uses when it is checked is still unused when its turn comes, and nothing has to be
+ * claimed.
+ *
+ * Time goes to fetching cache lines and pages, so each key is checked and worked on in one step,
+ * while the header of an array and the elements behind it come in together. The elements that are
+ * overwritten are kept until the call has succeeded: when a later pair has no place here, they are
+ * put back, last key first. To check all keys before the first one is changed would fetch each page
+ * twice, which takes nearly twice as long.
+ *
+ * A call with a pair that has no place here, such as a large array, one on a GPU or of another
+ * dtype, or one that a scheduled operation uses, becomes an operation as a whole. So do all while a
+ * profile is taken, which shows operations. */
+
+/* The lists of a direct call, which a store keeps for the next one. All zero is empty. */
+typedef struct direct_lists {
+    void **data; /* the elements of the arrays of one key */
+    int64_t data_cap;
+    char *kept;  /* elements that the call has overwritten, as they were, in its order */
+    int64_t kept_cap;
+} direct_lists;
+
+/* Runs a push of values (NULL: none), then a pull into outs (NULL: none), if the call may run this
+ * way. *did says whether it did; else nothing has changed, and whatever is wrong with the call is
+ * for an operation to find. The caller holds the store's lock. Error: memory, nothing changed. */
+int call_direct(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did, kv_err *e);
+
+void call_direct_release(direct_lists *lists);
+
+/* ---- Batches ----
+ *
+ * A call of very many small arrays that is not a direct one runs batch by batch: each
+ * batch goes the whole way of a call, from its keys to its elements, while its headers are in the
+ * caches, and batches share the threads.
+ *
+ * All pairs are checked before the first batch runs. A call with a pair for which batches are not
+ * made, such as a large array, or with an array that a scheduled operation uses, stays one
+ * operation; and so does every call while a profile is taken, which shows operations.
+ */
+
+enum { BATCH_VALUES = 64 }; /* of a key, at most */
+
+/* Runs the call in batches if it may, on this thread and those of the pool, and returns when all of
+ * them have ended. in_place: the arrays of a push receive the stored elements, too. *did says
+ * whether it did; else the caller makes it one operation. Error: memory, nothing changed. */
+int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool in_place, bool *did,
+                    kv_err *e);
+
+/* ---- GPUs (call_gpu.c) ----
+ *
+ * The groups of a call whose arrays can be worked on where they are become jobs of one list, which
+ * launches all jobs of a kernel together. A device works in the order of the operations, so the
+ * host does not wait for it. Values that lie elsewhere are copied to the GPU of their key; of
+ * row_sparse ones only the rows that they hold.
+ *
+ * Host code does the other groups: a stored array on a cpu, values of several dtypes, values of
+ * both storages that no rule works on, updaters in C, rules that print arrays or whose states are
+ * elsewhere, codes of values that are elsewhere, sums over all elements of a row_sparse input.
+ * Their arrays are copied to host memory first, and the device copies back what was written there
+ * when it needs it. */
+
+/* Returns true if the array is on a GPU with memory of its own. */
+static inline bool call_is_on_gpu(const kv_array *a)
+{
+    return a->ctx.device == KV_GPU && mirror_has(a);
+}
+
+/* Compiles the rules of a push that will run on GPUs, and takes memory there for values that lie
+ * elsewhere, before anything is changed. May wait for the store's other calls. Errors: unsupported,
+ * memory. */
+int call_gpu_prepare(call *c, kv_err *e);
+
+/* Runs the groups that can run on GPUs, and makes host memory current for the rest. *all: nothing
+ * is left. Errors: those of a device; memory, where there is none for the lists of a launch or for
+ * the terms of a rule's sums; io, for a key that an earlier call did not write. What was to be
+ * written cannot be read then, nor pulled or updated, until something else replaces it. */
+int call_gpu_push(call *c, bool *all, kv_err *e);
+int call_gpu_pull(call *c, bool *all, kv_err *e);
+
+/* ---- Events of a profile ----
+ *
+ * A call that began when no profile was taken has op.trace NULL, and tells nothing: that is one
+ * branch at each of these places. */
+
+/* Adds the events; see below. */
+void call_trace_add_enqueue(const call *c, bool later);
+void call_trace_add_run(const call *c, int64_t begin);
+void call_trace_add_part(const call *c, int64_t begin, const char *name, const kv_key *key,
+                         const kv_array *a, int64_t from, int64_t n);
+
+/* The operation turns out to be another one than its ops say. */
+static inline void call_trace_rename(const call *c, const char *name)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        c->op.trace->name = name;
+}
+
+/* The call is about to become an operation; later: one that runs on the pool. */
+static inline void call_trace_enqueue(const call *c, bool later)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_enqueue(c, later);
+}
+
+/* The time at which the operation or a part of it begins, for the functions below. */
+static inline int64_t call_trace_begin(const call *c)
+{
+    return __builtin_expect(c->op.trace != NULL, 0) ? trace_now() : 0;
+}
+
+/* The operation began at `begin` and ends now; its uses have not ended yet. */
+static inline void call_trace_run(const call *c, int64_t begin)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_run(c, begin);
+}
+
+/* A part of the work ends now: n elements of a, from `from` on. name: "sum". */
+static inline void call_trace_part(const call *c, int64_t begin, const char *name,
+                                   const kv_key *key, const kv_array *a, int64_t from, int64_t n)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_part(c, begin, name, key, a, from, n);
+}
+
+/* Work on the call's keys of some GPUs, by their bits, ends now: an event for each of them. While a
+ * profile is taken the host waits for it. */
+void call_trace_add_devices(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
+                            uint64_t devices);
+
+static inline void call_trace_devices(const call *c, int64_t begin, const char *name,
+                                      const gpu_ops *gpu, uint64_t devices)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_devices(c, begin, name, gpu, devices);
+}
+
+/* An operation that is none of the engine's ends now. */
+void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,
+                      int64_t n);

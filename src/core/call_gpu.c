@@ -1,12 +1,11 @@
 /* Makes jobs of groups. A push has three lists of them: sums, rules, copies to the outs. */
-#include "core/call_gpu.h"
+#include "core/call.h"
 
 #include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call_trace.h"
 #include "core/compress.h"
 #include "core/updater.h"
 #include "vm/plan_gpu.h"
@@ -148,18 +147,6 @@ static int run_set(const together *t, int64_t i, bool copies, gpu_group_job *job
                   : t->list.gpu->group_sum(ids, nids, jobs, n, e);
 }
 
-/* Does the sums or copies that were added, one group for each set. Errors: as above. */
-static int together_run(together *t, bool copies, kv_err *e)
-{
-    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
-    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        if (t->jobs[i].set)
-            rc = run_set(t, i, copies, jobs, e);
-    mem_free(jobs);
-    return rc ? rc : gpu_list_run(&t->list, e);
-}
-
 static void together_release(together *t)
 {
     mem_free(t->jobs);
@@ -207,7 +194,13 @@ static int run_list(work *w, const char *name, kv_err *e)
 static int run_together(work *w, together *t, const char *name, kv_err *e)
 {
     int64_t begin = call_trace_begin(w->call);
-    int rc = together_run(t, t == &w->to_copy, e);
+    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
+    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < t->n && !rc; i++)
+        if (t->jobs[i].set)
+            rc = run_set(t, i, t == &w->to_copy, jobs, e);
+    mem_free(jobs);
+    rc = rc ? rc : gpu_list_run(&t->list, e);
     if (!rc)
         call_trace_devices(w->call, begin, name, w->list.gpu, t->keys_on);
     return rc;
@@ -423,15 +416,6 @@ static int sum_together(work *w, kv_err *e)
     return rc ? rc : run_together(w, &w->to_sum, "sum together", e);
 }
 
-/* Codes, whose sum is stored as it is where there is no updater. */
-static int add_codes(work *w, const call_group *g, kv_err *e)
-{
-    gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_QUANTISE_SUM};
-    gpu_job job;
-    int rc = compress_gpu_job(w->call, g, &job, &w->list.memory, e);
-    return rc ? rc : gpu_list_add(&w->list, &as, &job, e);
-}
-
 /* The sum of one value that has another dtype is a conversion. */
 static int add_sum(work *w, const call_group *g, kv_err *e)
 {
@@ -456,9 +440,13 @@ static int run_sums(work *w, kv_err *e)
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (g->work == CALL_ON_GPU && codes)
-            rc = add_codes(w, g, e);
-        else if (g->work == CALL_ON_GPU && !c->update.state)
+        if (g->work == CALL_ON_GPU && codes) {
+            /* their sum is stored as it is where there is no updater */
+            gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_QUANTISE_SUM};
+            gpu_job job;
+            rc = compress_gpu_job(w->call, g, &job, &w->list.memory, e);
+            rc = rc ? rc : gpu_list_add(&w->list, &as, &job, e);
+        } else if (g->work == CALL_ON_GPU && !c->update.state)
             rc = add_sum(w, g, e);
     }
     return rc ? rc : run_list(w, codes ? "quantise" : "sum", e);
@@ -522,16 +510,6 @@ static int run_rules(work *w, int id, plan_gpu_item *items, plan_arrays *arrays,
 
 /* ---- Copies to outs ---- */
 
-/* By way of the host, where dtypes and places both differ. */
-static int convert_home(kv_array *out, const kv_array *from, kv_err *e)
-{
-    int rc = mirror_host(from, MIRROR_READ, e);
-    if (rc || (rc = mirror_host(out, MIRROR_WRITE, e)))
-        return rc;
-    sparse_move(out, from);
-    return KV_OK;
-}
-
 /* Within a device as a part of the list, else, or where arrays may be written twice, at once. */
 static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv_err *e)
 {
@@ -539,8 +517,14 @@ static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv
     if (out->data == from->data)
         return KV_OK;
     bool near = mirror_has(out) && mirror_gpu(out) == mirror_gpu(from);
-    if (!near || !listed)
-        return mirror_can_copy(out, from) ? mirror_copy(out, from, e) : convert_home(out, from, e);
+    if ((!near || !listed) && mirror_can_copy(out, from))
+        return mirror_copy(out, from, e);
+    if (!near || !listed) { /* by way of the host, where dtypes and places both differ */
+        int rc = mirror_host(from, MIRROR_READ, e);
+        if (!rc && (rc = mirror_host(out, MIRROR_WRITE, e)) == KV_OK)
+            sparse_move(out, from);
+        return rc;
+    }
     int rc = mirror_device(from, MIRROR_READ, &src, e);
     if (rc || (rc = mirror_device(out, MIRROR_WRITE, &dst, e)))
         return rc;
@@ -571,19 +555,6 @@ static int run_copies(work *w, kv_err *e)
 
 /* ---- A push ---- */
 
-/* devices: the GPUs of the keys, as bits. */
-static int run_all_rules(work *w, uint64_t devices, kv_err *e)
-{
-    size_t n = (size_t)w->call->ngroups;
-    plan_gpu_item *items = arena_alloc(&w->list.memory, n * sizeof *items, e);
-    plan_arrays *arrays = arena_alloc(&w->list.memory, n * sizeof *arrays, e);
-    int rc = items && arrays ? KV_OK : KV_E_MEMORY;
-    for (int id = 0; id < GPU_MOST && !rc; id++)
-        if (devices >> id & 1)
-            rc = run_rules(w, id, items, arrays, e);
-    return rc;
-}
-
 /* Does the groups whose keys are on GPUs. */
 static int push_there(work *w, uint64_t devices, kv_err *e)
 {
@@ -594,8 +565,15 @@ static int push_there(work *w, uint64_t devices, kv_err *e)
     int rc = c->together ? sum_together(w, e) : KV_OK;
     if (!rc)
         rc = run_sums(w, e);
-    if (!rc && c->update.state)
-        rc = run_all_rules(w, devices, e);
+    if (!rc && c->update.state) {
+        size_t n = (size_t)w->call->ngroups;
+        plan_gpu_item *items = arena_alloc(&w->list.memory, n * sizeof *items, e);
+        plan_arrays *arrays = arena_alloc(&w->list.memory, n * sizeof *arrays, e);
+        rc = items && arrays ? KV_OK : KV_E_MEMORY;
+        for (int id = 0; id < GPU_MOST && !rc; id++)
+            if (devices >> id & 1)
+                rc = run_rules(w, id, items, arrays, e);
+    }
     for (int64_t i = 0; i < c->ngroups && c->nouts > 0 && !rc; i++) {
         const call_group *g = &c->groups[i];
         if (g->work == CALL_ON_GPU)
@@ -710,16 +688,6 @@ static bool pull_can(const call *c, const call_group *g)
     return any && sparse_is_full(g->target);
 }
 
-/* Host memory of a group that is not of one storage. */
-static int bring_pull(const call *c, const call_group *g, kv_err *e)
-{
-    int rc = mirror_host(g->target, MIRROR_READ, e);
-    for (int64_t j = 0; j < g->n && !rc; j++)
-        if (c->values[g->first + j]->storage == KV_DEFAULT)
-            rc = mirror_host(c->values[g->first + j], MIRROR_WRITE, e);
-    return rc;
-}
-
 /* If an out is in several pairs their order counts, so all are copied one by one. */
 static int pull_groups(call *c, bool *all, kv_err *e)
 {
@@ -732,7 +700,11 @@ static int pull_groups(call *c, bool *all, kv_err *e)
             rc = copy_outs(&w, c->values + g->first, g->n, g->target, !c->op.repeats, e);
             g->work = CALL_ON_GPU;
         } else {
-            rc = bring_pull(c, g, e);
+            /* Host memory of a group that is not of one storage. */
+            rc = mirror_host(g->target, MIRROR_READ, e);
+            for (int64_t j = 0; j < g->n && !rc; j++)
+                if (c->values[g->first + j]->storage == KV_DEFAULT)
+                    rc = mirror_host(c->values[g->first + j], MIRROR_WRITE, e);
             *all = false;
         }
     }

@@ -1,11 +1,11 @@
 /* Calls as operations of the engine: their memory, their parts, their end. */
 #include <string.h>
 
+#include "array/mirror.h"
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "core/call_trace.h"
 #include "core/store.h"
 
 enum {
@@ -38,28 +38,6 @@ void call_pool_release(call_pool *p)
     for (int i = 0; i < CALL_SPARES; i++)
         if (p->spare[i])
             free_call(p->spare[i]);
-}
-
-static call *take_spare(call_pool *p)
-{
-    call *c = NULL;
-    for (int i = 0; i < CALL_SPARES && !c; i++)
-        if (__atomic_load_n(&p->spare[i], __ATOMIC_RELAXED))
-            c = __atomic_exchange_n(&p->spare[i], NULL, __ATOMIC_ACQUIRE);
-    return c;
-}
-
-/* Keeps the memory of a call for a later one, or frees it. The exchange is atomic, since a call
- * ends on any thread. */
-static void give_spare(call_pool *p, call *c)
-{
-    for (int i = 0; i < CALL_SPARES && c->bytes <= KEPT_BYTES; i++) {
-        call *none = NULL;
-        if (__atomic_compare_exchange_n(&p->spare[i], &none, c, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return;
-    }
-    free_call(c);
 }
 
 /* Lays out the lists of a call of n pairs, one behind the other. Each has room for the most that it
@@ -123,13 +101,21 @@ int call_new(call **out, kv *store, const call_ops *ops, const kv_pairs *pairs, 
 {
     call_pool *p = &store->calls;
     engine_wait_group(&p->group, MOST_PENDING - 1);
-    call *c = take_spare(p);
+    call *c = NULL;
+    for (int i = 0; i < CALL_SPARES && !c; i++)
+        if (__atomic_load_n(&p->spare[i], __ATOMIC_RELAXED))
+            c = __atomic_exchange_n(&p->spare[i], NULL, __ATOMIC_ACQUIRE);
     if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
         return KV_E_MEMORY;
     begin(c, store, ops, pairs);
     int rc = lay_out(c, pairs->n, e);
-    if (rc == KV_OK && trace_on())
-        rc = call_trace_new(c, ops->name, e);
+    if (rc == KV_OK && trace_on()) {
+        trace_op *t = c->op.trace = mem_alloc(1, sizeof *t, e);
+        if (t)
+            *t = (trace_op){.number = trace_number(), .name = ops->name, .begun = trace_now()};
+        else
+            rc = KV_E_MEMORY;
+    }
     if (rc) {
         call_end(c);
         return rc;
@@ -153,16 +139,6 @@ static int reserve_cuts(call *c, int64_t work_bytes, kv_err *e)
 {
     int64_t most = 4 + 3 * (work_bytes / PART_BYTES);
     return mem_grow(&c->cuts, &c->cuts_cap, most, sizeof *c->cuts, e);
-}
-
-static int begin_cuts(cutter *k, call *c, kv_err *e)
-{
-    *k = (cutter){c, 0};
-    c->ncuts = 0;
-    int rc = reserve_cuts(c, c->work_bytes, e);
-    if (rc == KV_OK)
-        c->cuts[0] = (call_cut){0, 0};
-    return rc;
 }
 
 static void cut(cutter *k, int64_t item, int64_t from)
@@ -210,12 +186,15 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
 
 int call_cut_work(call *c, kv_err *e)
 {
-    cutter k;
+    cutter k = {c, 0};
     c->work_bytes += KEY_BYTES * c->nvalues;
     for (int64_t i = 0; i < c->nouts; i++)
         c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
-    int rc = begin_cuts(&k, c, e);
+    c->ncuts = 0;
+    int rc = reserve_cuts(c, c->work_bytes, e);
+    if (rc == KV_OK)
+        c->cuts[0] = (call_cut){0, 0};
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (i + CALL_AHEAD < c->ngroups)
@@ -267,24 +246,20 @@ static void hold(call *c)
     c->held = true;
 }
 
-static void let_go(call *c)
-{
-    for (int64_t i = 0; i < c->nvalues; i++) {
-        if (i + CALL_AHEAD < c->nvalues)
-            prefetch_write(c->list[i + CALL_AHEAD]);
-        array_drop(c->list[i]);
-    }
-    for (int64_t i = 0; i < c->nouts; i++)
-        array_drop(c->outs[i]);
-    for (int64_t i = 0; i < c->ngroups; i++)
-        if (c->groups[i].target)
-            array_drop(c->groups[i].target);
-}
-
 static void release(call *c)
 {
-    if (c->held)
-        let_go(c);
+    if (c->held) {
+        for (int64_t i = 0; i < c->nvalues; i++) {
+            if (i + CALL_AHEAD < c->nvalues)
+                prefetch_write(c->list[i + CALL_AHEAD]);
+            array_drop(c->list[i]);
+        }
+        for (int64_t i = 0; i < c->nouts; i++)
+            array_drop(c->outs[i]);
+        for (int64_t i = 0; i < c->ngroups; i++)
+            if (c->groups[i].target)
+                array_drop(c->groups[i].target);
+    }
     for (int64_t i = 0; c->owns && i < c->ngroups; i++) {
         kv_array_unref(c->groups[i].source);
         kv_array_unref(c->groups[i].fresh);
@@ -308,7 +283,14 @@ void call_end(call *c)
     release(c);
     if (c->op.trace)
         mem_free(c->op.trace);
-    give_spare(c->pool, c);
+    /* A later call takes its memory. The exchange is atomic, since a call ends on any thread. */
+    for (int i = 0; i < CALL_SPARES && c->bytes <= KEPT_BYTES; i++) {
+        call *none = NULL;
+        if (__atomic_compare_exchange_n(&c->pool->spare[i], &none, c, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    free_call(c);
 }
 
 void call_commit(call *c)
@@ -422,4 +404,94 @@ void call_end_groups(call *c, int64_t from, int64_t to)
         first = i + 1;
     }
     call_end_uses(c, first, to - first);
+}
+
+/* ---- Events of a profile ---- */
+
+/* Adds an event with the call's keys. */
+static void add_call(const call *c, trace_event ev)
+{
+    kv_key keys[TRACE_KEYS];
+    ev.name = c->op.trace->name;
+    ev.op = c->op.trace->number;
+    for (int64_t i = 0; i < c->ngroups && i < TRACE_KEYS; i++)
+        keys[i] = c->groups[i].key;
+    ev.keys = keys;
+    ev.nkeys = c->ngroups;
+    trace_add(&ev);
+}
+
+void call_trace_add_enqueue(const call *c, bool later)
+{
+    add_call(c, (trace_event){TRACE_ENQUEUE,
+                              .begin = c->op.trace->begun,
+                              .end = trace_now(),
+                              .later = later});
+}
+
+void call_trace_add_run(const call *c, int64_t begin)
+{
+    const trace_op *t = c->op.trace;
+    int64_t end = trace_now();
+    if (t->scheduled) {
+        add_call(c, (trace_event){TRACE_WAIT, .begin = t->scheduled, .end = t->ready});
+        add_call(c, (trace_event){TRACE_QUEUE, .begin = t->ready, .end = begin});
+    }
+    add_call(c, (trace_event){TRACE_RUN, .begin = begin, .end = end});
+}
+
+void call_trace_add_part(const call *c, int64_t begin, const char *name, const kv_key *key,
+                         const kv_array *a, int64_t from, int64_t n)
+{
+    trace_add(&(trace_event){TRACE_PART,
+                             .name = name,
+                             .op = c->op.trace->number,
+                             .begin = begin,
+                             .end = trace_now(),
+                             .keys = key,
+                             .nkeys = 1,
+                             .from = from,
+                             .elements = n,
+                             .bytes = n * kv_dtype_bytes(kv_array_dtype(a))});
+}
+
+static void add_device(const call *c, int64_t begin, const char *name, const gpu_ops *gpu, int id)
+{
+    kv_key keys[TRACE_KEYS];
+    trace_event ev = {TRACE_DEVICE, .name = name, .op = c->op.trace->number, .begin = begin,
+                      .keys = keys, .device = id};
+    kv_err unused = {0};
+    gpu->wait(id, &unused); /* a failed device reports it at its next use */
+    ev.end = trace_now();
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        if (g->work != CALL_ON_GPU || mirror_gpu(g->target) != id)
+            continue;
+        if (ev.nkeys < TRACE_KEYS)
+            keys[ev.nkeys] = g->key;
+        ev.nkeys++;
+        ev.elements += g->target->size;
+        ev.bytes += kv_array_bytes(g->target);
+    }
+    trace_add(&ev);
+}
+
+void call_trace_add_devices(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
+                            uint64_t devices)
+{
+    for (int id = 0; id < GPU_MOST; id++)
+        if (devices >> id & 1)
+            add_device(c, begin, name, gpu, id);
+}
+
+void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,
+                      int64_t n)
+{
+    trace_add(&(trace_event){TRACE_RUN,
+                             .name = name,
+                             .op = number,
+                             .begin = begin,
+                             .end = trace_now(),
+                             .keys = keys,
+                             .nkeys = n});
 }

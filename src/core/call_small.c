@@ -2,7 +2,7 @@
  *
  * Batches follow a pass that checks all pairs. The check reads each pair but keeps nothing of it: a
  * batch finds it again while it has the headers in the caches, which is quicker. */
-#include "core/call_small.h"
+#include "core/call.h"
 
 #include <string.h>
 
@@ -10,7 +10,6 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call_gpu.h"
 #include "core/store.h"
 #include "engine/trace.h"
 
@@ -109,20 +108,6 @@ static int keep(direct *d, void *const *data, int64_t n, int64_t bytes, kv_err *
     return rc;
 }
 
-static void push_key(const direct *d, slot *s, int64_t n)
-{
-    kv_array *to = s->stored;
-    sum_elements(to->data, (const void *const *)d->lists->data, n, (kv_dtype)to->dtype, to->size);
-    s->pushes++;
-}
-
-static void pull_key(const direct *d, const slot *s, int64_t n)
-{
-    kv_dtype dtype = (kv_dtype)s->stored->dtype;
-    for (int64_t j = 0; j < n; j++)
-        convert_elements(d->lists->data[j], dtype, s->stored->data, dtype, s->stored->size);
-}
-
 /* Checks and does the pairs of one key, from pair i on. Returns how many they are, or 0 with none
  * of them done: the call must be an operation, or *rc is an error. */
 static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
@@ -138,10 +123,16 @@ static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
         if (*rc)
             return 0;
     }
-    if (d->pulls)
-        pull_key(d, s, n);
-    else
-        push_key(d, s, n);
+    if (d->pulls) {
+        kv_dtype dtype = (kv_dtype)s->stored->dtype;
+        for (int64_t j = 0; j < n; j++)
+            convert_elements(d->lists->data[j], dtype, s->stored->data, dtype, s->stored->size);
+    } else {
+        kv_array *to = s->stored;
+        sum_elements(to->data, (const void *const *)d->lists->data, n, (kv_dtype)to->dtype,
+                     to->size);
+        s->pushes++;
+    }
     *guess = s - d->store->slots.items + 1;
     return n;
 }
@@ -253,16 +244,6 @@ typedef struct checker {
     int64_t values; /* the number of values that its key has had so far */
 } checker;
 
-static void look_ahead(const checker *k, int64_t i)
-{
-    const batches *b = k->b;
-    const slot_table *t = &b->store->slots;
-    if (i + 2 * CALL_AHEAD < b->pairs->n)
-        call_prefetch(b->pairs->arrays[i + 2 * CALL_AHEAD]);
-    if (k->guess + CALL_AHEAD < t->n)
-        call_prefetch(t->items[k->guess + CALL_AHEAD].stored);
-}
-
 /* Returns true if a pair of this slot and rank may follow the one before it. */
 static bool in_order(checker *k, int64_t number, int64_t rank)
 {
@@ -288,7 +269,11 @@ static int check_pair(void *arg, int64_t i, engine_use uses[2])
     const batches *b = k->b;
     const kv_key *key = &b->pairs->keys[i];
     kv_array *a = b->pairs->arrays[i];
-    look_ahead(k, i);
+    const slot_table *t = &b->store->slots;
+    if (i + 2 * CALL_AHEAD < b->pairs->n)
+        call_prefetch(b->pairs->arrays[i + 2 * CALL_AHEAD]);
+    if (k->guess + CALL_AHEAD < t->n)
+        call_prefetch(t->items[k->guess + CALL_AHEAD].stored);
     int64_t before = k->number, number = slot_find(&b->store->slots, key, k->guess);
     if (number < 0 || !in_order(k, number, key->name ? number : key->id))
         return -1;
@@ -348,15 +333,6 @@ static void run_batch(void *arg, int64_t part, int worker)
     engine_finish(&c->op);
 }
 
-/* Waits for its turn. A thread that waits takes other parts meanwhile, so no part may do so. */
-static void run_late(const batches *b, call *c, int64_t part)
-{
-    prepare_batch(b, c, part);
-    engine_begin_now(&c->op);
-    b->ops->run_batch(c);
-    engine_finish(&c->op);
-}
-
 static int begin_worker(const batches *b, call **c, kv_err *e)
 {
     const kv_pairs most = {b->pairs->keys, b->pairs->arrays, BATCH + BATCH_VALUES};
@@ -364,15 +340,6 @@ static int begin_worker(const batches *b, call **c, kv_err *e)
     if (rc || (rc = call_reserve_batch(*c, e)))
         return rc;
     return b->ops->begin_batches ? b->ops->begin_batches(*c, e) : KV_OK;
-}
-
-static void end_workers(const batches *b)
-{
-    for (int i = 0; i < POOL_MAX_WORKERS && b->calls[i]; i++) {
-        if (b->ops->end_batches)
-            b->ops->end_batches(b->calls[i]);
-        call_end(b->calls[i]);
-    }
 }
 
 int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool in_place, bool *did,
@@ -393,9 +360,18 @@ int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool 
     if (!rc)
         pool_run(parts, run_batch, &b);
     for (int64_t i = 0; i < parts && !rc; i++)
-        if (b.late[i])
-            run_late(&b, b.calls[0], i);
-    end_workers(&b);
+        if (b.late[i]) {
+            /* A thread that waits for its turn takes other parts meanwhile, so no part may wait. */
+            prepare_batch(&b, b.calls[0], i);
+            engine_begin_now(&b.calls[0]->op);
+            b.ops->run_batch(b.calls[0]);
+            engine_finish(&b.calls[0]->op);
+        }
+    for (int i = 0; i < POOL_MAX_WORKERS && b.calls[i]; i++) {
+        if (b.ops->end_batches)
+            b.ops->end_batches(b.calls[i]);
+        call_end(b.calls[i]);
+    }
     mem_free(b.late);
     store->changes += !rc && ops->commit;
     return rc;

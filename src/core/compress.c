@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "core/call_trace.h"
+#include "core/call.h"
 #include "core/slot.h"
 #include "engine/pool.h"
 
@@ -36,29 +36,6 @@ static int type_of(const char *name)
     return -1;
 }
 
-static int read_type(compression *out, const char *name, kv_err *e)
-{
-    out->code = type_of(name);
-    if (out->code >= 0)
-        return KV_OK;
-    kv_err_set(e, KV_E_VALUE, "there is no gradient compression \"%.64s\"", name);
-    suggest_hint(e, name, types, NTYPES);
-    kv_err_hint(e, "2bit, 1bit, none"); /* unless one is close */
-    return KV_E_VALUE;
-}
-
-static int read_threshold(float *out, const char *text, kv_err *e)
-{
-    double x;
-    size_t n = strlen(text);
-    if (n == 0 || num_parse(text, n, NUM_BINARY32, &x, NULL) != n)
-        return kv_err_set(e, KV_E_DTYPE, "the threshold is \"%.64s\", not a number", text);
-    if (!isfinite(x))
-        return kv_err_set(e, KV_E_VALUE, "the threshold is %.64s, not a finite float32", text);
-    *out = (float)x;
-    return KV_OK;
-}
-
 /* The other rules for a parameter depend on the type, which may stand behind it. */
 static int check_param(const compression *c, const kv_opt *param, kv_err *e)
 {
@@ -73,23 +50,36 @@ static int check_param(const compression *c, const kv_opt *param, kv_err *e)
     return kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default"), KV_E_VALUE;
 }
 
-static int read_pull(bool *out, const char *text, kv_err *e)
-{
-    *out = strcmp(text, "true") == 0;
-    if (*out || strcmp(text, "false") == 0)
-        return KV_OK;
-    return kv_err_set(e, KV_E_VALUE, "pull is true or false, not \"%.64s\"", text);
-}
-
 static int read_param(compression *out, const kv_opt *param, kv_err *e)
 {
     static const char *const names[] = {"type", "threshold", "pull"};
-    if (strcmp(param->name, "type") == 0)
-        return read_type(out, param->value, e);
-    if (strcmp(param->name, "threshold") == 0)
-        return read_threshold(&out->threshold, param->value, e);
-    if (strcmp(param->name, "pull") == 0)
-        return read_pull(&out->pull, param->value, e);
+    if (strcmp(param->name, "type") == 0) {
+        out->code = type_of(param->value);
+        if (out->code >= 0)
+            return KV_OK;
+        kv_err_set(e, KV_E_VALUE, "there is no gradient compression \"%.64s\"", param->value);
+        suggest_hint(e, param->value, types, NTYPES);
+        kv_err_hint(e, "2bit, 1bit, none"); /* unless one is close */
+        return KV_E_VALUE;
+    }
+    if (strcmp(param->name, "threshold") == 0) {
+        double x;
+        size_t n = strlen(param->value);
+        if (n == 0 || num_parse(param->value, n, NUM_BINARY32, &x, NULL) != n)
+            return kv_err_set(e, KV_E_DTYPE, "the threshold is \"%.64s\", not a number",
+                              param->value);
+        if (!isfinite(x))
+            return kv_err_set(e, KV_E_VALUE, "the threshold is %.64s, not a finite float32",
+                              param->value);
+        out->threshold = (float)x;
+        return KV_OK;
+    }
+    if (strcmp(param->name, "pull") == 0) {
+        out->pull = strcmp(param->value, "true") == 0;
+        if (out->pull || strcmp(param->value, "false") == 0)
+            return KV_OK;
+        return kv_err_set(e, KV_E_VALUE, "pull is true or false, not \"%.64s\"", param->value);
+    }
     kv_err_set(e, KV_E_USAGE, "gradient compression has no parameter \"%.64s\"", param->name);
     return suggest_hint(e, param->name, names, 3), KV_E_USAGE;
 }

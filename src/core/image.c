@@ -1,4 +1,4 @@
-/* Collecting tensors and texts, their checksums, and the texts of keys. */
+/* Collecting tensors and texts, their checksums, and the texts of keys; rows and residuals. */
 #include "core/image.h"
 
 #include <errno.h>
@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/sparse.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/scales.h"
@@ -200,11 +203,6 @@ static int by_name(const void *a, const void *b)
                   (*(const checkpoint_text *const *)b)->name);
 }
 
-static bool is_summed(const char *name)
-{
-    return image_begins(name, IMAGE_OURS) && strcmp(name, TOTAL) != 0;
-}
-
 /* Of those texts that have one. */
 static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_t n, kv_err *e)
 {
@@ -214,7 +212,7 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
     if (!texts)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
-        if (is_summed(pairs[i].name))
+        if (image_begins(pairs[i].name, IMAGE_OURS) && strcmp(pairs[i].name, TOTAL) != 0)
             texts[summed++] = &pairs[i];
     qsort(texts, (size_t)summed, sizeof *texts, by_name);
     for (int64_t i = 0; i < summed; i++) {
@@ -227,18 +225,6 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
     buf_release(&all);
     mem_free(texts);
     return rc;
-}
-
-static void add_sums(image *im)
-{
-    char sum[SUM_TEXT];
-    for (int64_t i = 0; i < im->n; i++) {
-        const char *known = checkpoint_later_sum(im->items[i].array);
-        if (known || sum_array(sum, im->items[i].array, &im->why) == KV_OK)
-            image_text(im, TENSOR, im->items[i].name, known ? known : sum);
-    }
-    if (sum_metadata(sum, im->metadata, im->nmetadata, &im->why) == KV_OK)
-        image_text(im, TOTAL, "", sum);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -256,8 +242,16 @@ static int write_around(const image *im, int fd, const char *path, kv_err *e)
 int image_write(image *im, const char *path, kv_err *e)
 {
     file_out out;
-    if (!im->plain)
-        add_sums(im);
+    if (!im->plain) {
+        char sum[SUM_TEXT];
+        for (int64_t i = 0; i < im->n; i++) {
+            const char *known = checkpoint_later_sum(im->items[i].array);
+            if (known || sum_array(sum, im->items[i].array, &im->why) == KV_OK)
+                image_text(im, TENSOR, im->items[i].name, known ? known : sum);
+        }
+        if (sum_metadata(sum, im->metadata, im->nmetadata, &im->why) == KV_OK)
+            image_text(im, TOTAL, "", sum);
+    }
     kv_assert(im->why.code || im->plain || im->nmetadata > im->n,
               "%lld tensors and their total have no more than %lld sums", (long long)im->n,
               (long long)im->nmetadata);
@@ -338,4 +332,303 @@ int image_load(kv_array **out, const checkpoint *f, int64_t i, bool later, const
     checkpoint_later_set_sum(a, want);
     *out = a;
     return KV_OK;
+}
+
+/* ---- Values as parts of a file ----
+ *
+ * Rows and residuals in files. Reading puts each tensor in its place; a place that stays empty is a
+ * gap. */
+
+#define ROWS   "kvstore.rows."
+#define IDS    "/row_ids"
+#define DATA   "/data"
+#define PREFIX "__residual__/"
+
+/* ---- Rows: writing ---- */
+
+static void add_array(image *im, const char *key, const char *end, kv_array *a)
+{
+    char name[KV_KEY_MAX + sizeof IDS];
+    snprintf(name, sizeof name, "%s%s", key, end);
+    image_array(im, ROW_PARTS_PREFIX, name, a);
+}
+
+void row_parts_add(image *im, const char *key, kv_array *stored)
+{
+    char rows[NUM_TEXT_MAX];
+    kv_array *ids, *data;
+    if (sparse_parts(&ids, &data, stored, &im->why))
+        return;
+    add_array(im, key, IDS, ids);
+    add_array(im, key, DATA, data);
+    num_int(rows, kv_array_shape(stored)[0]);
+    image_text(im, ROWS, key, rows);
+    kv_array_unref(ids);
+    kv_array_unref(data);
+}
+
+/* ---- Rows: names ---- */
+
+bool row_parts_has(const char *name)
+{
+    return strncmp(name, ROWS, strlen(ROWS)) == 0;
+}
+
+row_part row_parts_kind(const char *name)
+{
+    if (strncmp(name, ROW_PARTS_PREFIX, strlen(ROW_PARTS_PREFIX)) != 0)
+        return ROW_PART_NONE;
+    name += strlen(ROW_PARTS_PREFIX);
+    return utf8_ends_in(name, IDS)    ? ROW_PART_IDS
+           : utf8_ends_in(name, DATA) ? ROW_PART_DATA
+                                      : ROW_PART_NONE;
+}
+
+const char *row_parts_key(arena *memory, const char *name, kv_err *e)
+{
+    const char *begin = name + strlen(ROW_PARTS_PREFIX);
+    const char *end = strrchr(begin, '/');
+    return arena_text(memory, begin, (size_t)(end - begin), e);
+}
+
+/* ---- Rows: reading ---- */
+
+/* Finds the number of rows and the tensor of data that belong to a tensor of ids. */
+static int find_others(const checkpoint *f, const char *path, const char *ids_name, int64_t *rows,
+                       int64_t *data, kv_err *e)
+{
+    buf name = {0};
+    int n = (int)(strlen(ids_name) - strlen(IDS)), prefix = (int)strlen(ROW_PARTS_PREFIX);
+    buf_printf(&name, "%.*s" DATA, n, ids_name);
+    int rc = buf_check(&name, e);
+    *data = checkpoint_find(f, buf_text(&name));
+    buf_clear(&name);
+    buf_printf(&name, ROWS "%.*s", n - prefix, ids_name + prefix);
+    rc = rc ? rc : buf_check(&name, e);
+    const char *text = rc ? NULL : checkpoint_metadata(f, buf_text(&name));
+    const char *rest = text ? image_count(text, rows) : NULL;
+    if (!rc && *data < 0)
+        rc = file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" has no data beside it", ids_name);
+    else if (!rc && !text)
+        rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", buf_text(&name));
+    else if (!rc && (!rest || *rest))
+        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is not a number of rows", buf_text(&name));
+    buf_release(&name);
+    return rc;
+}
+
+int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
+{
+    int64_t ids = 0, data = 0, texts = 0, rows, other;
+    for (int64_t i = 0; i < checkpoint_metadata_count(f); i++)
+        texts += row_parts_has(checkpoint_metadata_at(f, i)->name);
+    for (int64_t i = 0; i < checkpoint_count(f); i++) {
+        const char *name = checkpoint_at(f, i)->name;
+        row_part kind = row_parts_kind(name);
+        ids += kind == ROW_PART_IDS;
+        data += kind == ROW_PART_DATA;
+        if (kind == ROW_PART_IDS) {
+            int rc = find_others(f, path, name, &rows, &other, e);
+            if (rc)
+                return rc;
+        }
+    }
+    if (data > ids)
+        return file_bad(e, KV_E_FORMAT, path, "it has rows without their ids");
+    if (texts > ids)
+        return file_bad(e, KV_E_FORMAT, path, "it says how many rows keys have that are not there");
+    return KV_OK;
+}
+
+/* Makes the array of the key: ids and data are of one shape and dtype that fit each other. */
+static int join(kv_array **out, const char *path, const char *name, int64_t rows, kv_array *ids,
+                kv_array *data, kv_err *e)
+{
+    int64_t n = kv_array_size(ids), shape[KV_MAX_NDIM] = {0};
+    int ndim = kv_array_ndim(data);
+    const void *given;
+    void *to;
+    kv_err why = {0};
+    kv_array *a;
+    if (kv_array_dtype(ids) != KV_INT64 || kv_array_ndim(ids) != 1)
+        return file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" is not a list of row ids",
+                        name);
+    if (ndim < 1 || kv_array_shape(data)[0] != n)
+        return file_bad(e, KV_E_FORMAT, path,
+                        "\"%.80s\" has %lld ids, its data another number of rows", name,
+                        (long long)n);
+    memcpy(shape, kv_array_shape(data), (size_t)ndim * sizeof *shape);
+    shape[0] = rows;
+    int rc = kv_array_read(ids, &given, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, given, (kv_ctx){0},
+                                  &why)))
+        return rc == KV_E_MEMORY ? kv_err_set(e, KV_E_MEMORY, "%s", why.text)
+                                 : file_bad(e, KV_E_FORMAT, path, "\"%.80s\": %s", name, why.text);
+    if ((rc = kv_array_read(data, &given, e)) == KV_OK &&
+        (rc = kv_array_write_rows(a, &to, e)) == KV_OK)
+        memcpy(to, given, (size_t)kv_array_bytes(data));
+    return array_give(rc, out, a);
+}
+
+/* The rows and their ids, two tensors, are copied into one array, so they are never read later. */
+int row_parts_load(kv_array **out, const checkpoint *f, const char *path, int64_t i, kv_err *e)
+{
+    const char *name = checkpoint_at(f, i)->name;
+    kv_array *ids = NULL, *data = NULL;
+    int64_t rows, other;
+    int rc = find_others(f, path, name, &rows, &other, e);
+    if (rc == KV_OK && (rc = image_load(&ids, f, i, false, path, e)) == KV_OK &&
+        (rc = image_load(&data, f, other, false, path, e)) == KV_OK)
+        rc = join(out, path, name, rows, ids, data, e);
+    kv_array_unref(ids);
+    kv_array_unref(data);
+    return rc;
+}
+
+/* ---- Residuals: writing ---- */
+
+void residual_parts_add(image *im, const compression *c, const slot_table *t)
+{
+    char text[COMPRESSION_TEXT], number[32], name[KV_KEY_MAX + 32];
+    if (!c->code)
+        return;
+    image_text(im, COMPRESSION_PART, "", compression_print(text, c));
+    for (int64_t i = 0; i < t->n; i++) {
+        const residuals *r = t->items[i].residuals;
+        const char *key = image_key(number, &t->items[i].key);
+        for (int64_t j = 0; r && j < r->n; j++) {
+            snprintf(name, sizeof name, "%s/%lld", key, (long long)j);
+            image_array(im, PREFIX, name, r->items[j]);
+        }
+    }
+}
+
+/* ---- Residuals: reading ---- */
+
+/* The position at the end of a name, or NULL. States, whose names end in a word, have none. */
+static const char *position_of(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    size_t n = strlen(PREFIX);
+    if (strncmp(name, PREFIX, n) != 0 || slash < name + n || !slash[1] ||
+        slash[1 + strspn(slash + 1, "0123456789")])
+        return NULL;
+    return slash + 1;
+}
+
+bool residual_parts_is(const char *name)
+{
+    return position_of(name) != NULL;
+}
+
+typedef struct reader {
+    residual_parts *p;
+    const checkpoint *f;
+    const char *path;
+    const slot_table *t;
+    int64_t last; /* the slot found last */
+    kv_err *e;
+} reader;
+
+static int bad(const reader *r, const char *name, const char *what)
+{
+    return kv_err_set(r->e, KV_E_FORMAT, "%s: the tensor \"%.80s\" is %s", r->path, name, what);
+}
+
+/* Finds the slot and the position. A position is smaller than the number of tensors, so that what
+ * it makes room for is bounded by the file. */
+static int find_place(reader *r, const char *name, int64_t *number, int64_t *at)
+{
+    const char *position = position_of(name), *key = name + strlen(PREFIX);
+    bool over = false;
+    size_t n = (size_t)(position - key) - 1;
+    *number = r->last = image_slot(r->t, key, n, r->last + 1);
+    if (*number < 0)
+        return bad(r, name, "a residual of no key");
+    num_parse_int(position, strlen(position), at, &over);
+    if (over || *at >= checkpoint_count(r->f) || (position[0] == '0' && position[1]))
+        return bad(r, name, "no position in a list of values");
+    return KV_OK;
+}
+
+static int check_form(const reader *r, const tensor_info *t, const kv_array *stored)
+{
+    bool same = t->type == TENSOR_F32 && t->ndim == stored->ndim;
+    for (int i = 0; i < t->ndim && same; i++)
+        same = t->shape[i] == array_shape(stored)[i];
+    return same ? KV_OK : bad(r, t->name, "not float32 in the shape of its key");
+}
+
+static int read_tensor(reader *r, int64_t i)
+{
+    const tensor_info *t = checkpoint_at(r->f, i);
+    kv_array **to;
+    int64_t number, at;
+    int rc = find_place(r, t->name, &number, &at);
+    if (rc || (rc = check_form(r, t, r->t->items[number].stored)) ||
+        (rc = residuals_place(&r->p->items[number], at, &to, r->e)))
+        return rc;
+    /* At once: a gradient that is pushed changes all residuals of its key. */
+    return image_load(to, r->f, i, false, r->path, r->e);
+}
+
+/* No position is missing. */
+static int check_slot(const reader *r, int64_t number)
+{
+    const residuals *owed = r->p->items[number];
+    for (int64_t i = 0; owed && i < owed->n; i++)
+        if (!owed->items[i])
+            return kv_err_set(r->e, KV_E_FORMAT,
+                              "%s: the residual of key %s at position %lld is missing", r->path,
+                              SLOT_KEY(&r->t->items[number].key), (long long)i);
+    return KV_OK;
+}
+
+int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
+                        const slot_table *t, kv_err *e)
+{
+    *p = (residual_parts){.items = mem_zalloc(t->n, sizeof *p->items, e)};
+    reader r = {p, f, path, t, -1, e};
+    int rc = p->items ? KV_OK : KV_E_MEMORY;
+    p->n = rc ? 0 : t->n;
+    const char *setting = rc ? NULL : checkpoint_metadata(f, COMPRESSION_PART);
+    if (setting && !compression_parse(&p->how, setting))
+        rc = kv_err_set(e, KV_E_FORMAT,
+                        "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", path,
+                        setting);
+    if (!rc) {
+        for (int64_t i = 0; i < checkpoint_count(r.f) && !rc; i++) {
+            const char *name = checkpoint_at(r.f, i)->name;
+            if (!residual_parts_is(name))
+                continue;
+            rc = r.p->how.code ? read_tensor(&r, i) : bad(&r, name, "a residual that nobody uses");
+        }
+        for (int64_t i = 0; i < r.t->n && !rc; i++)
+            rc = check_slot(&r, i);
+    }
+    if (rc)
+        residual_parts_release(p);
+    return rc;
+}
+
+void residual_parts_commit(residual_parts *p, slot_table *t)
+{
+    kv_assert(p->n == t->n, "residuals of %lld keys are taken by a store that has %lld",
+              (long long)p->n, (long long)t->n);
+    for (int64_t i = 0; i < p->n && i < t->n; i++) {
+        residuals *old = t->items[i].residuals;
+        t->items[i].residuals = p->items[i];
+        p->items[i] = old;
+    }
+    residual_parts_release(p); /* it holds the old ones now */
+}
+
+void residual_parts_release(residual_parts *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        residuals_free(p->items[i]);
+    mem_free(p->items);
+    *p = (residual_parts){0};
 }

@@ -11,47 +11,33 @@
 
 /* ---- Rates ----------------------------------------------------------------------------------- */
 
-static double warmup(const lr_schedule *s, int64_t n)
-{
-    if (s->warmup_constant)
-        return s->warmup_begin_lr;
-    double rise = (s->warmup_final_lr - s->warmup_begin_lr) * (double)n;
-    return s->warmup_begin_lr + rise / (double)s->warmup_steps;
-}
-
-static void decay_by_steps(lr_schedule *s, int64_t n)
-{
-    while (n - s->count > s->step) {
-        double before = s->base_lr;
-        s->count += s->step;
-        s->base_lr *= s->factor;
-        if (s->base_lr < s->stop_factor_lr)
-            s->base_lr = s->stop_factor_lr;
-        if (!(s->base_lr < before || s->base_lr > before)) /* nor will it be another one */
-            s->count += (n - s->count - 1) / s->step * s->step;
-    }
-}
-
-static void decay_by_list(lr_schedule *s, int64_t n)
-{
-    while (s->at < s->nsteps && n > s->steps[s->at]) {
-        s->at++;
-        s->base_lr *= s->factor;
-    }
-}
-
 double lr_schedule_rate(lr_schedule *s, int64_t n)
 {
     double range = s->base_lr_orig - s->final_lr, max = (double)(s->max_update - s->warmup_steps);
     double done = (double)(n - s->warmup_steps);
-    if (n < s->warmup_steps)
-        return warmup(s, n);
+    if (n < s->warmup_steps) {
+        if (s->warmup_constant)
+            return s->warmup_begin_lr;
+        double rise = (s->warmup_final_lr - s->warmup_begin_lr) * (double)n;
+        return s->warmup_begin_lr + rise / (double)s->warmup_steps;
+    }
     switch (s->kind) {
     case LR_FACTOR:
-        decay_by_steps(s, n);
+        while (n - s->count > s->step) {
+            double before = s->base_lr;
+            s->count += s->step;
+            s->base_lr *= s->factor;
+            if (s->base_lr < s->stop_factor_lr)
+                s->base_lr = s->stop_factor_lr;
+            if (!(s->base_lr < before || s->base_lr > before)) /* nor will it be another one */
+                s->count += (n - s->count - 1) / s->step * s->step;
+        }
         break;
     case LR_MULTIFACTOR:
-        decay_by_list(s, n);
+        while (s->at < s->nsteps && n > s->steps[s->at]) {
+            s->at++;
+            s->base_lr *= s->factor;
+        }
         break;
     case LR_POLY:
         if (n <= s->max_update)
@@ -132,49 +118,29 @@ static int need_integer(reader *r, const char *name, const ast *node, int64_t *o
     return KV_OK;
 }
 
-/* step of multifactor: [5, 7] */
-static int read_steps(reader *r, const ast *node)
-{
-    if (node->kind != AST_LIST || node->n == 0)
-        return kv_err_set(r->e, KV_E_VALUE, "step of multifactor is a list such as [5, 7]");
-    int64_t *steps = arena_alloc(r->a, node->n * sizeof *steps, r->e);
-    for (uint32_t i = 0; steps && i < node->n; i++) {
-        if (need_integer(r, "step", node->kid[i], &steps[i]))
-            return r->e->code;
-        if (steps[i] < 1 || (i > 0 && steps[i] <= steps[i - 1]))
-            return kv_err_set(r->e, KV_E_VALUE, "the steps of multifactor rise from 1 on");
-    }
-    r->s->steps = steps;
-    r->s->nsteps = node->n;
-    return steps ? KV_OK : KV_E_MEMORY;
-}
-
-static int read_mode(reader *r, const ast *node)
-{
-    bool text = node->kind == AST_TEXT;
-    r->s->warmup_constant = text && strcmp(node->u.text, "constant") == 0;
-    if (r->s->warmup_constant || (text && strcmp(node->u.text, "linear") == 0))
-        return KV_OK;
-    return kv_err_set(r->e, KV_E_VALUE, "warmup_mode is \"linear\" or \"constant\"");
-}
-
-static int unknown_param(reader *r, const char *name)
-{
-    kv_err_set(r->e, KV_E_USAGE, "the schedule %s has no parameter `%s`", r->kind, name);
-    suggest near = {.word = name};
-    for (size_t i = 0; i < NPARAMS; i++)
-        if (params[i].kinds >> r->s->kind & 1)
-            suggest_add(&near, params[i].name);
-    suggest_add(&near, "step");
-    return suggest_done(&near, r->e), KV_E_USAGE;
-}
-
 static int read_param(reader *r, const char *name, const ast *node)
 {
-    if (strcmp(name, "warmup_mode") == 0)
-        return read_mode(r, node);
-    if (strcmp(name, "step") == 0 && r->s->kind == LR_MULTIFACTOR)
-        return read_steps(r, node);
+    if (strcmp(name, "warmup_mode") == 0) {
+        bool text = node->kind == AST_TEXT;
+        r->s->warmup_constant = text && strcmp(node->u.text, "constant") == 0;
+        if (r->s->warmup_constant || (text && strcmp(node->u.text, "linear") == 0))
+            return KV_OK;
+        return kv_err_set(r->e, KV_E_VALUE, "warmup_mode is \"linear\" or \"constant\"");
+    }
+    if (strcmp(name, "step") == 0 && r->s->kind == LR_MULTIFACTOR) {
+        if (node->kind != AST_LIST || node->n == 0)
+            return kv_err_set(r->e, KV_E_VALUE, "step of multifactor is a list such as [5, 7]");
+        int64_t *steps = arena_alloc(r->a, node->n * sizeof *steps, r->e);
+        for (uint32_t i = 0; steps && i < node->n; i++) {
+            if (need_integer(r, "step", node->kid[i], &steps[i]))
+                return r->e->code;
+            if (steps[i] < 1 || (i > 0 && steps[i] <= steps[i - 1]))
+                return kv_err_set(r->e, KV_E_VALUE, "the steps of multifactor rise from 1 on");
+        }
+        r->s->steps = steps;
+        r->s->nsteps = node->n;
+        return steps ? KV_OK : KV_E_MEMORY;
+    }
     if (strcmp(name, "step") == 0 && r->s->kind == LR_FACTOR)
         return need_integer(r, name, node, &r->s->step);
     for (size_t i = 0; i < NPARAMS; i++) {
@@ -191,17 +157,13 @@ static int read_param(reader *r, const char *name, const ast *node)
         memcpy(at, &x, sizeof x);
         return KV_OK;
     }
-    return unknown_param(r, name);
-}
-
-/* The positional orders of the constructors. */
-static const char *position(lr_kind kind, uint32_t i)
-{
-    static const char *const names[][3] = {{"step", "factor", "stop_factor_lr"},
-                                           {"step", "factor", "base_lr"},
-                                           {"max_update", "base_lr", "pwr"},
-                                           {"max_update", "base_lr", "final_lr"}};
-    return i < 3 ? names[kind][i] : NULL;
+    kv_err_set(r->e, KV_E_USAGE, "the schedule %s has no parameter `%s`", r->kind, name);
+    suggest near = {.word = name};
+    for (size_t i = 0; i < NPARAMS; i++)
+        if (params[i].kinds >> r->s->kind & 1)
+            suggest_add(&near, params[i].name);
+    suggest_add(&near, "step");
+    return suggest_done(&near, r->e), KV_E_USAGE;
 }
 
 static int check(const reader *r)
@@ -228,17 +190,6 @@ static int check(const reader *r)
     return KV_OK;
 }
 
-/* What is not given follows from what is. */
-static void settle(lr_schedule *s)
-{
-    if (isnan(s->base_lr))
-        s->base_lr = s->base_lr_orig;
-    if (isnan(s->warmup_final_lr))
-        s->warmup_final_lr = s->base_lr_orig;
-    while (s->at < s->nsteps && s->steps[s->at] <= s->count)
-        s->at++;
-}
-
 static int read_call(reader *r, const ast *node)
 {
     int kind = 0;
@@ -257,17 +208,28 @@ static int read_call(reader *r, const ast *node)
                           .stop_factor_lr = 1e-8,
                           .power = 2};
     r->kind = kinds[kind];
+    /* the positional orders of the constructors */
+    static const char *const by_place[NKINDS][3] = {{"step", "factor", "stop_factor_lr"},
+                                                    {"step", "factor", "base_lr"},
+                                                    {"max_update", "base_lr", "pwr"},
+                                                    {"max_update", "base_lr", "final_lr"}};
     for (uint32_t i = 0; i < node->n; i++) {
         const ast *arg = node->kid[i];
         bool named = arg->kind == AST_ARG;
-        const char *name = named ? arg->u.text : position(r->s->kind, i);
+        const char *name = named ? arg->u.text : i < 3 ? by_place[kind][i] : NULL;
         if (!name)
             return kv_err_set(r->e, KV_E_USAGE, "name the parameters of %s: %s(…=…)", r->kind,
                               r->kind);
         if (read_param(r, name, named ? arg->kid[0] : arg))
             return r->e->code;
     }
-    settle(r->s);
+    /* What is not given follows from what is. */
+    if (isnan(r->s->base_lr))
+        r->s->base_lr = r->s->base_lr_orig;
+    if (isnan(r->s->warmup_final_lr))
+        r->s->warmup_final_lr = r->s->base_lr_orig;
+    while (r->s->at < r->s->nsteps && r->s->steps[r->s->at] <= r->s->count)
+        r->s->at++;
     return check(r);
 }
 

@@ -2,13 +2,17 @@
 #include "core/optimizer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "core/image.h"
+#include "lang/parse.h"
+#include "vm/rule.h"
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
@@ -38,20 +42,15 @@ static int table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e)
     return t->keys && t->texts && t->numbers ? KV_OK : KV_E_MEMORY;
 }
 
-static int64_t count_pairs(const char *text)
-{
-    int64_t n = *text != '\0';
-    for (; *text; text++)
-        n += *text == ',';
-    return n;
-}
-
 /* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table.
  * what: the parameter, for errors: value (no such pairs, a key twice), memory. */
 static int table_read(optimizer_table *t, const char *what, const char *text, bool numbers,
                       arena *a, kv_err *e)
 {
-    if (table_reserve(t, count_pairs(text) + 64, a, e))
+    int64_t npairs = *text != '\0';
+    for (const char *c = text; *c; c++)
+        npairs += *c == ',';
+    if (table_reserve(t, npairs + 64, a, e))
         return KV_E_MEMORY;
     while (*text) {
         size_t n = strcspn(text, ","), at = strcspn(text, "=");
@@ -269,29 +268,6 @@ static void settle_schedule(optimizer *o)
         o->now.schedule.base_lr = host_number(rate);
 }
 
-/* Counts go on from the first one, and rules compute with them in binary64. */
-static int check_count(const optimizer *o, kv_err *e)
-{
-    int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
-    return begin >= 0 && begin <= (int64_t)1 << 53
-               ? KV_OK
-               : kv_err_set(e, KV_E_VALUE, "begin_num_update lies in 0 .. 2^53, %lld does not",
-                            (long long)begin);
-}
-
-/* Rates are often changed, and reach rules as lr and wd: few read them by the names of the
- * parameters. */
-static int vary_rates(optimizer *o, kv_err *e)
-{
-    const rule_ast *tree = o->rule->ast;
-    o->varies = mem_zalloc(rule_nvalues(tree), sizeof *o->varies, e);
-    for (int i = 0; o->varies && i < rule_nvalues(tree); i++) {
-        int base = i < tree->nparams ? rule_base_find(tree->params[i].name) : i - tree->nparams;
-        o->varies[i] = base == RULE_LEARNING_RATE || base == RULE_WD;
-    }
-    return o->varies ? KV_OK : KV_E_MEMORY;
-}
-
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e)
 {
     optimizer *o = mem_zalloc(1, sizeof *o, e);
@@ -299,12 +275,27 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
-    if (!rc)
-        rc = vary_rates(o, e);
+    if (!rc) {
+        /* Rates are often changed, and reach rules as lr and wd: few read them by the names of the
+         * parameters. */
+        const rule_ast *tree = o->rule->ast;
+        o->varies = mem_zalloc(rule_nvalues(tree), sizeof *o->varies, e);
+        for (int i = 0; o->varies && i < rule_nvalues(tree); i++) {
+            int base = i < tree->nparams ? rule_base_find(tree->params[i].name) : i - tree->nparams;
+            o->varies[i] = base == RULE_LEARNING_RATE || base == RULE_WD;
+        }
+        rc = o->varies ? KV_OK : KV_E_MEMORY;
+    }
     if (!rc)
         rc = bind(o, params, n, e);
-    if (!rc)
-        rc = check_count(o, e);
+    if (!rc) {
+        /* Counts go on from the first one, and rules compute with them in binary64. */
+        int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+        rc = begin >= 0 && begin <= (int64_t)1 << 53
+                 ? KV_OK
+                 : kv_err_set(e, KV_E_VALUE, "begin_num_update lies in 0 .. 2^53, %lld does not",
+                              (long long)begin);
+    }
     if (rc) {
         optimizer_free(o);
         return rc;
@@ -542,4 +533,118 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
     o->scheduled = m->scheduled;
     o->seed = m->seed;
     optimizer_commit(o, &m->draft);
+}
+
+/* ---- The texts of rules ---- */
+
+static int read_rule(kv_rule *r, const char *text, const char *file, int line, int col, kv_err *e)
+{
+    size_t len = strlen(text);
+    if (len > SOURCE_MAX)
+        return kv_err_set(e, KV_E_SYNTAX, "a rule of %zu bytes is too long", len);
+    if (!(r->text = mem_text(text, len, e)))
+        return KV_E_MEMORY;
+    if (file && !(r->file = mem_text(file, strlen(file), e)))
+        return KV_E_MEMORY;
+    r->src = (source){.name = r->file,
+                      .text = r->text,
+                      .len = (uint32_t)len,
+                      .line = line > 0 ? line : 1,
+                      .col = col > 0 ? col : 1};
+    int rc = parse_rule(&r->ast, &r->src, &r->memory, e);
+    return rc ? rc : rule_check(r->ast, &r->src, &r->memory, e);
+}
+
+int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e)
+{
+    e = e ? e : &(kv_err){0};
+    int rc = arg_given(rule, "rule", e);
+    if (rc || (rc = arg_given(text, "text", e)))
+        return rc;
+    kv_rule *r = mem_zalloc(1, sizeof *r, e);
+    if (!r)
+        return KV_E_MEMORY;
+    r->refs = 1;
+    rc = read_rule(r, text, file, line, col, e);
+    if (rc)
+        kv_rule_free(r);
+    else
+        *rule = r;
+    return rc;
+}
+
+kv_rule *kv_rule_ref(kv_rule *r)
+{
+    __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
+    return r;
+}
+
+void kv_rule_free(kv_rule *r)
+{
+    if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    arena_release(&r->memory);
+    mem_free(r->text);
+    mem_free(r->file);
+    mem_free(r);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ';'; /* ; is a line's end */
+}
+
+/* Skips blanks and comments. A comment begins at the start or behind a blank. */
+static const char *skip_blanks(const char *begin, const char *at)
+{
+    for (;; at++) {
+        if (*at == '#' && (at == begin || is_blank(at[-1])))
+            at += strcspn(at, "\n");
+        if (!is_blank(*at))
+            return at;
+    }
+}
+
+bool kv_rule_same_text(const kv_rule *a, const kv_rule *b)
+{
+    const char *x = a->text, *y = b->text;
+    char quote = 0; /* blanks in a text count */
+    for (;; x++, y++) {
+        x = quote ? x : skip_blanks(a->text, x);
+        y = quote ? y : skip_blanks(b->text, y);
+        if (*x != *y || !*x)
+            return *x == *y;
+        if (quote && *x == '\\' && x[1] && x[1] == y[1])
+            x++, y++;
+        else if (quote ? *x == quote : *x == '"' || *x == '\'')
+            quote = quote ? 0 : *x;
+    }
+}
+
+int builtin_rule(kv_rule **out, const char *name, kv_err *e)
+{
+    char file[64];
+    for (const builtin_text *t = builtin_texts; t->name; t++) {
+        if (strcasecmp(t->name, name) != 0)
+            continue;
+        snprintf(file, sizeof file, "%s.kvu", t->name);
+        return kv_rule_new(out, t->text, file, 1, 1, e);
+    }
+    kv_err_set(e, KV_E_USAGE, "there is no optimizer `%s`", name);
+    suggest near = {.word = name, .by_first_letters = true};
+    for (const builtin_text *t = builtin_texts; t->name; t++)
+        suggest_add(&near, t->name);
+    return suggest_done(&near, e), KV_E_USAGE;
+}
+
+const char *kv_optimizer_text(int i, const char **name)
+{
+    const builtin_text *t = builtin_texts;
+    if (i < 0)
+        return NULL;
+    while (i-- > 0 && t->name)
+        t++;
+    if (name)
+        *name = t->name;
+    return t->text;
 }

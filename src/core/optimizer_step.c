@@ -76,14 +76,10 @@ void optimizer_begin(const optimizer *o, optimizer_draft *d)
     *d = o->now;
 }
 
-static bool is_half(kv_dtype dtype)
-{
-    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16;
-}
-
 bool optimizer_has_master(const optimizer *o, const slot *s)
 {
-    return is_half(kv_array_dtype(s->stored)) &&
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    return (dtype == KV_FLOAT16 || dtype == KV_BFLOAT16) &&
            rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
 }
 
@@ -95,35 +91,6 @@ static int64_t row_length(const kv_array *a)
     return n;
 }
 
-/* Sets the values of the states that are numbers: the key's, and the shared ones. */
-static void give_states(const optimizer *o, const optimizer_draft *d, const slot *s, rule_given *g,
-                        host *numbers)
-{
-    g->have = s->state ? s->state->have : 0;
-    for (int i = 0; i < o->nstates; i++) {
-        if (o->states[i].how == STATE_SHARED) {
-            g->have = (g->have & ~(1u << i)) | (d->have & 1u << i);
-            numbers[i] = d->shared[i];
-        } else if (s->state && o->states[i].how == STATE_KEY) {
-            numbers[i] = s->state->numbers[i];
-        }
-    }
-    g->numbers = numbers;
-}
-
-/* The inputs of the update of a part, as the pushing process sent them. */
-static rule_given given_by_other(const optimizer *o, const slot *s, host *numbers)
-{
-    rule_given g = *s->part->given;
-    char number[NUM_TEXT_MAX];
-    int64_t at = optimizer_table_find(&o->params->names, image_key(number, &s->part->key));
-    memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
-    g.key = s->part->key;
-    g.name = at < 0 ? NULL : o->params->names.texts[at];
-    g.numbers = numbers;
-    return g;
-}
-
 /* The inputs of the next update of a slot. numbers: room for the states that are numbers. */
 static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                            host *numbers)
@@ -133,11 +100,30 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
                     .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
                     .row = row_length(s->stored),
                     .size = s->stored->size};
-    if (s->part && s->part->given)
-        return given_by_other(o, s, numbers);
+    if (s->part && s->part->given) {
+        /* of a part: as the pushing process sent them */
+        g = *s->part->given;
+        char number[NUM_TEXT_MAX];
+        int64_t at = optimizer_table_find(&o->params->names, image_key(number, &s->part->key));
+        memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
+        g.key = s->part->key;
+        g.name = at < 0 ? NULL : o->params->names.texts[at];
+        g.numbers = numbers;
+        return g;
+    }
     g.master = optimizer_has_master(o, s);
     give_rates(o, d, s, &g);
-    give_states(o, d, s, &g, numbers);
+    /* the values of the states that are numbers: the key's, and the shared ones */
+    g.have = s->state ? s->state->have : 0;
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how == STATE_SHARED) {
+            g.have = (g.have & ~(1u << i)) | (d->have & 1u << i);
+            numbers[i] = d->shared[i];
+        } else if (s->state && o->states[i].how == STATE_KEY) {
+            numbers[i] = s->state->numbers[i];
+        }
+    }
+    g.numbers = numbers;
     return g;
 }
 
@@ -162,23 +148,6 @@ static made_update *find_recent(const optimizer *o, const rule_given *g, bool pl
             return m;
     }
     return NULL;
-}
-
-/* Keeps an update for other keys, in the place of the oldest. */
-static void remember(optimizer *o, made_update *m)
-{
-    made_update **at = &o->recent[o->next_recent];
-    optimizer_unref_update(*at);
-    *at = m;
-    m->refs++;
-    o->next_recent = (o->next_recent + 1) % OPTIMIZER_RECENT;
-}
-
-static void remember_case(optimizer *o, rule_case *c)
-{
-    rule_case_unref(o->cases[o->next_case]);
-    o->cases[o->next_case] = c;
-    o->next_case = (o->next_case + 1) % OPTIMIZER_CASES;
 }
 
 static made_update *new_update(rule_case *of, const rule_given *g, int64_t pool_bytes, kv_err *e)
@@ -229,7 +198,9 @@ static int compile(optimizer *o, const rule_given *g, bool plans, made_update **
     o->ncompiled++;
     if (c) {
         m->of = rule_case_ref(c);
-        remember_case(o, c);
+        rule_case_unref(o->cases[o->next_case]);
+        o->cases[o->next_case] = c;
+        o->next_case = (o->next_case + 1) % OPTIMIZER_CASES;
     }
     *out = m;
     return KV_OK;
@@ -255,8 +226,14 @@ static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool spa
     if (rc)
         return kv_err_key(e, slot_own_key(s)), rc;
     step->made = m;
-    if (m->of && rule_case_same(m->of, &g, &g))
-        remember(o, m);
+    if (m->of && rule_case_same(m->of, &g, &g)) {
+        /* other keys may use it; it takes the place of the oldest */
+        made_update **at = &o->recent[o->next_recent];
+        optimizer_unref_update(*at);
+        *at = m;
+        m->refs++;
+        o->next_recent = (o->next_recent + 1) % OPTIMIZER_RECENT;
+    }
     return KV_OK;
 }
 
@@ -313,25 +290,6 @@ static void fill(kv_array *a, host x)
         memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
 }
 
-static int new_state(const optimizer *o, int i, const slot *s, kv_ctx ctx, const rule_update *u,
-                     kv_array **out, kv_err *e)
-{
-    optimizer_form f = optimizer_state_form(o, i, s);
-    int rc = kv_array_new(out, f.dtype, f.ndim, f.shape, ctx, e);
-    if (!rc && u->fills >> i & 1)
-        fill(*out, u->numbers[i]);
-    return rc;
-}
-
-/* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
-static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
-{
-    const kv_array *like = s->stored;
-    kv_array *made;
-    int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
-    return rc ? rc : array_give(kv_array_copy(made, s->stored, e), out, made);
-}
-
 /* A copy of an array that a transaction holds too, or that lies elsewhere. */
 static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
 {
@@ -358,14 +316,22 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
         return KV_E_MEMORY;
     for (int i = 0; i < o->nstates && !rc; i++) {
         bool array = o->states[i].how != STATE_KEY && o->states[i].how != STATE_SHARED;
-        if (array && (u->states & ~have) >> i & 1)
-            rc = new_state(o, i, s, ctx, u, &step->states[i].fresh, e);
-        else if (array && u->states >> i & 1)
+        if (array && (u->states & ~have) >> i & 1) {
+            optimizer_form f = optimizer_state_form(o, i, s);
+            rc = kv_array_new(&step->states[i].fresh, f.dtype, f.ndim, f.shape, ctx, e);
+            if (!rc && u->fills >> i & 1)
+                fill(step->states[i].fresh, u->numbers[i]);
+        } else if (array && u->states >> i & 1)
             rc = own_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
     }
-    if (!rc && master && !(s->state && s->state->master))
-        rc = new_master(s, ctx, &step->master, e);
-    else if (!rc && master)
+    if (!rc && master && !(s->state && s->state->master)) {
+        /* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
+        const kv_array *like = s->stored;
+        kv_array *made;
+        rc =
+            kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
+        rc = rc ? rc : array_give(kv_array_copy(made, s->stored, e), &step->master, made);
+    } else if (!rc && master)
         rc = own_copy(s, ctx, s->state->master, &step->master, e);
     return rc;
 }
@@ -424,25 +390,20 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ct
     return KV_OK;
 }
 
-/* Notes the arrays that the update works on. One that is skipped may still print its states. */
-static void note_arrays(const optimizer *o, optimizer_step *step, const slot_state *state)
+void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
 {
+    kv_assert(!s->state || !step->fresh, "a key that has states (0x%x) is given new ones",
+              s->state ? s->state->have : 0);
+    /* The arrays that the update works on. One that is skipped may still print its states. */
     for (int i = 0; i < o->nstates; i++) {
-        kv_array *old = state ? state->arrays[i] : NULL;
+        kv_array *old = s->state ? s->state->arrays[i] : NULL;
         kv_array *a = step->states[i].fresh ? step->states[i].fresh : old;
         if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0)) {
             step->states[i].array = a;
             step->states[i].data = a->data;
         }
     }
-    step->weight_master = step->master ? step->master : state ? state->master : NULL;
-}
-
-void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
-{
-    kv_assert(!s->state || !step->fresh, "a key that has states (0x%x) is given new ones",
-              s->state ? s->state->have : 0);
-    note_arrays(o, step, s->state);
+    step->weight_master = step->master ? step->master : s->state ? s->state->master : NULL;
     if (!s->state) {
         s->state = step->fresh;
         step->fresh = NULL;
@@ -473,18 +434,14 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d)
     o->now = *d;
 }
 
-static void printed_release(printed *p)
+void optimizer_release_step(optimizer_step *step)
 {
+    optimizer_unref_update(step->made);
+    printed *p = &step->printed;
     for (int64_t i = 0; i < p->n; i++)
         kv_array_unref(p->arrays[i]);
     mem_free(p->arrays);
     *p = (printed){0};
-}
-
-void optimizer_release_step(optimizer_step *step)
-{
-    optimizer_unref_update(step->made);
-    printed_release(&step->printed);
     slot_state_free(step->fresh);
     kv_array_unref(step->master);
     for (int i = 0; i < step->nstates; i++)

@@ -6,8 +6,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "core/call_gpu.h"
-#include "core/call_trace.h"
 
 static int prepare(call *c, kv_err *e)
 {
@@ -26,12 +24,6 @@ static void copy_range(call *c, const call_group *g, int64_t from, int64_t n)
     for (int64_t i = from, end = from + n; i < end; i += block)
         apply_spread_part(&outs, g->target, i, end - i < block ? end - i : block,
                           call_is_far(c, n));
-}
-
-static void copy_whole(call *c, const call_group *g)
-{
-    for (int64_t j = 0; j < g->n; j++)
-        sparse_move(c->values[g->first + j], g->target);
 }
 
 /* Prefetches what the groups that come next will touch: headers first, then elements. */
@@ -66,8 +58,8 @@ static void pull_part(void *arg, int64_t part, int worker)
         int64_t begin = call_trace_begin(c);
         if (g->work == CALL_COPY)
             copy_range(c, g, from, n);
-        else
-            copy_whole(c, g);
+        for (int64_t j = 0; j < g->n && g->work != CALL_COPY; j++)
+            sparse_move(c->values[g->first + j], g->target);
         call_trace_part(c, begin, "copy", &g->key, c->values[g->first], from, n);
     }
     if (!c->op.repeats)
@@ -205,14 +197,6 @@ static int read_ids(int64_t **out, int64_t *n, const kv_key *key, int64_t nrows,
     return rc;
 }
 
-/* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids are read
- * once. */
-static bool same_as_before(const call *c, int64_t i, kv_array *const *ids)
-{
-    return i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
-           c->values[i]->dtype == c->values[i - 1]->dtype;
-}
-
 static int prepare_some(call *c, kv_err *e)
 {
     rows *r;
@@ -227,22 +211,16 @@ static int prepare_some(call *c, kv_err *e)
         int64_t *read = NULL;
         if ((rc = check_storage(&keys[i], c->stored[i], out, e)))
             break;
-        r->as_before[i] = same_as_before(c, i, ids);
+        /* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids
+         * are read once. */
+        r->as_before[i] = i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
+                          c->values[i]->dtype == c->values[i - 1]->dtype;
         if (!r->as_before[i])
             rc = read_ids(&read, &n, &keys[i], array_shape(out)[0], ids[i], e);
         if (rc == KV_OK && (rc = new_array(&r->fresh[i], out, n, read, e)) == KV_OK)
             c->work_bytes += kv_array_bytes(r->fresh[i]);
     }
     return rc;
-}
-
-/* Puts the rows into n arrays from number i on, which hold the same ones. */
-static void fill(call *c, int64_t i, int64_t n)
-{
-    kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
-    for (int64_t k = 0; k < n; k++)
-        sparse_reuse(fresh[k], c->values[i + k], k > 0);
-    sparse_retain(fresh, n, c->stored[i]);
 }
 
 /* The number of arrays, from i on, that hold the same rows. */
@@ -289,7 +267,12 @@ static int run_rows(call *c, kv_err *e)
             rc = array_fill(c->values[i], c->stored[i], e);
         } else if (r->by_id && i >= filled) {
             filled = i + count_same(c, i);
-            fill(c, i, filled - i);
+            /* n arrays from number i on hold the same rows */
+            int64_t n = filled - i;
+            kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
+            for (int64_t k = 0; k < n; k++)
+                sparse_reuse(fresh[k], c->values[i + k], k > 0);
+            sparse_retain(fresh, n, c->stored[i]);
         }
         if (r->fresh[i])
             array_swap(c->values[i], r->fresh[i]);

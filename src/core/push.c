@@ -8,9 +8,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "core/call_gpu.h"
-#include "core/call_small.h"
-#include "core/call_trace.h"
 #include "core/store.h"
 
 /* ---- Sums of row_sparse values ----

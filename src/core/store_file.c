@@ -11,8 +11,8 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "core/call.h"
-#include "core/state_parts.h"
-#include "core/value_parts.h"
+#include "core/image.h"
+#include "core/state_file.h"
 
 #define FORMAT       "1"
 #define UPDATER      "kvstore.updater"
@@ -34,17 +34,6 @@ static int by_key(const void *a, const void *b)
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
-
-static void add_key(image *im, const slot *s)
-{
-    char number[32];
-    const char *text = image_key(number, &s->key);
-    bool reserved = s->key.name && image_begins(text, RESERVED);
-    if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
-        row_parts_add(im, text, s->stored);
-    else
-        image_array(im, reserved ? KEY_PREFIX : "", text, s->stored);
-}
 
 static void add_list(image *im, const char *name, const int64_t *numbers, int64_t n)
 {
@@ -68,23 +57,6 @@ static void add_lists(image *im, const slot_table *t, const ranked *sorted, int6
     for (int64_t i = 0; i < t->n; i++)
         numbers[sorted[i].i] = i;
     add_list(im, "kvstore.order", numbers, t->n);
-}
-
-/* Tensors stand in the order of updates: the same keys and values give the same file. */
-static void add_keys(image *im, const slot_table *t)
-{
-    ranked *sorted = mem_alloc(t->n, sizeof *sorted, &im->why);
-    int64_t *numbers = mem_alloc(t->n, sizeof *numbers, &im->why);
-    for (int64_t i = 0; i < t->n && !im->why.code; i++)
-        sorted[i] = (ranked){t->items[i].key, i};
-    if (!im->why.code)
-        qsort(sorted, (size_t)t->n, sizeof *sorted, by_key);
-    for (int64_t i = 0; i < t->n && !im->why.code; i++)
-        add_key(im, &t->items[t->items[0].key.name ? i : sorted[i].i]);
-    if (!im->why.code)
-        add_lists(im, t, sorted, numbers);
-    mem_free(numbers);
-    mem_free(sorted);
 }
 
 static void add_updater(image *im, const updater *u, const slot_table *slots)
@@ -151,7 +123,27 @@ int store_file_take(image *im, const kv *store, kv_err *e)
         image_text(im, "kvstore.base", "", store->base);
     image_text(im, "kvstore.type", "", store->type);
     image_text(im, "kvstore.key_type", "", image_key_type(t));
-    add_keys(im, t);
+    /* Tensors stand in the order of updates: the same keys and values give the same file. */
+    ranked *sorted = mem_alloc(t->n, sizeof *sorted, &im->why);
+    int64_t *numbers = mem_alloc(t->n, sizeof *numbers, &im->why);
+    for (int64_t i = 0; i < t->n && !im->why.code; i++)
+        sorted[i] = (ranked){t->items[i].key, i};
+    if (!im->why.code)
+        qsort(sorted, (size_t)t->n, sizeof *sorted, by_key);
+    for (int64_t i = 0; i < t->n && !im->why.code; i++) {
+        const slot *s = &t->items[t->items[0].key.name ? i : sorted[i].i];
+        char number[32];
+        const char *text = image_key(number, &s->key);
+        bool reserved = s->key.name && image_begins(text, RESERVED);
+        if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
+            row_parts_add(im, text, s->stored);
+        else
+            image_array(im, reserved ? KEY_PREFIX : "", text, s->stored);
+    }
+    if (!im->why.code)
+        add_lists(im, t, sorted, numbers);
+    mem_free(numbers);
+    mem_free(sorted);
     residual_parts_add(im, &store->compression, t);
     add_updater(im, &store->updater, t);
     add_remarks(im, store);
@@ -323,15 +315,6 @@ static int check_order(const contents *c, kv_err *e)
     return rc;
 }
 
-static int read_lists(contents *c, bool text_keys, kv_err *e)
-{
-    int rc = read_list(c, "kvstore.pushes", c->pushes, e);
-    if (rc || (rc = read_list(c, "kvstore.updates", c->updates, e)) || !text_keys)
-        return rc;
-    rc = read_list(c, "kvstore.order", c->order, e);
-    return rc ? rc : check_order(c, e);
-}
-
 static int read_kind(const contents *c, bool *text_keys, kv_err *e)
 {
     const char *kind;
@@ -394,7 +377,11 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
             return file_bad(e, KV_E_FORMAT, c->f->path, "the key %s stands in it twice",
                        SLOT_KEY(&c->sorted[i].key));
     }
-    return read_lists(c, text_keys, e);
+    rc = read_list(c, "kvstore.pushes", c->pushes, e);
+    if (rc || (rc = read_list(c, "kvstore.updates", c->updates, e)) || !text_keys)
+        return rc;
+    rc = read_list(c, "kvstore.order", c->order, e);
+    return rc ? rc : check_order(c, e);
 }
 
 /* Makes the slots; each takes its array over, and arrays[i] is NULL then. */
@@ -462,15 +449,6 @@ static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 
 /* ---- Reading: updater and remarks ------------------------------------------------------------ */
 
-static bool holds_rule(const store_file *f)
-{
-    bool found = false;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++) {
-        found |= state_parts_has(checkpoint_metadata_at(f->file, i)->name);
-    }
-    return found;
-}
-
 static int fill_updater(const store_file *f, updater *u, kv_err *e)
 {
     const char *kind;
@@ -482,8 +460,9 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
     if (strcmp(kind, "assign") != 0)
         return file_bad(e, KV_E_FORMAT, f->path, "\"" UPDATER "\" is \"%.20s\", not assign or rule",
                         kind);
-    if (holds_rule(f))
-        return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++)
+        if (state_parts_has(checkpoint_metadata_at(f->file, i)->name))
+            return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
     for (int64_t i = 0; i < checkpoint_count(f->file); i++)
         if (is_state(f, i))
             return file_bad(e, KV_E_FORMAT, f->path, "it holds states that nobody uses");
@@ -559,18 +538,6 @@ int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
     return put_remark(store, at, name, text, e);
 }
 
-/* Keeps the texts of other tools. */
-static int fill_remarks(const store_file *f, kv *store, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f->file) && rc == KV_OK; i++) {
-        const checkpoint_text *p = checkpoint_metadata_at(f->file, i);
-        if (!image_begins(p->name, IMAGE_OURS))
-            rc = put_remark(store, store->nremarks, p->name, p->text, e);
-    }
-    return rc;
-}
-
 int store_file_fill_states(const store_file *f, kv *store, kv_err *e)
 {
     int rc = fill_compression(f, store, e);
@@ -586,7 +553,12 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
                           f->path, store->type);
     store->foreign = f->foreign;
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
-    if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file) && rc == KV_OK; i++) {
+        const checkpoint_text *p = checkpoint_metadata_at(f->file, i);
+        if (!image_begins(p->name, IMAGE_OURS)) /* other tools' */
+            rc = put_remark(store, store->nremarks, p->name, p->text, e);
+    }
+    if (rc == KV_OK)
         rc = fill_slots(f, &store->slots, e);
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].loaded = true;

@@ -2,8 +2,8 @@
  *
  * One tensor a key, under the key's own text: "3" for an integer key, "fc1.weight" for a text key,
  * so that other tools read the weights. A row_sparse key is two tensors under "__rows__/", see
- * value_parts.h. The states of an optimizer stand under "__state__/", see state_parts.h, and the
- * residuals of compressed gradients under "__residual__/", see value_parts.h. A text key that
+ * image.h. The states of an optimizer stand under "__state__/", see state_file.h, and the
+ * residuals of compressed gradients under "__residual__/", see image.h. A text key that
  * begins with "__" is written behind "__key__/", because names that begin so are kept for what is
  * no key. All else stands in the file's metadata, where every name is there unless noted:
  *
@@ -16,11 +16,11 @@
  *   kvstore.updates   for each key how many of them the updater saw
  *   kvstore.order     (text keys only) the keys in the order in which they were made
  *   kvstore.updater   "assign" or "rule"
- *   kvstore.rows.KEY  (row_sparse keys only) the number of rows, see value_parts.h
- *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see state_parts.h
- *   kvstore.num_update, …          (rules only) counts, numbers and schedule, see state_parts.h
+ *   kvstore.rows.KEY  (row_sparse keys only) the number of rows, see image.h
+ *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see state_file.h
+ *   kvstore.num_update, …          (rules only) counts, numbers and schedule, see state_file.h
  *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see image.h
- *   kvstore.compression            (with gradient compression only) see value_parts.h
+ *   kvstore.compression            (with gradient compression only) see image.h
  *
  * Lists have one whole number a key and a blank between two. They follow the keys in ascending
  * order, of the integers or of the bytes of the texts, and not the order of the file, because other

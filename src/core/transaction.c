@@ -1,5 +1,5 @@
 /* A transaction remembers slots and updater, and puts them back or forgets them. */
-#include "core/transaction.h"
+#include "core/store.h"
 
 #include <string.h>
 
@@ -67,17 +67,6 @@ int transaction_keep_keys(transaction *t, const slot_table *slots, kv_err *e)
     return KV_OK;
 }
 
-/* Makes the slots anew. They take over all that the transaction kept. */
-static void put_back_slots(transaction *t, slot_table *slots)
-{
-    slot_truncate(slots, 0);
-    for (int64_t i = 0; i < t->nslots; i++) {
-        slot_put_back(slots, &t->slots[i]);
-        t->slots[i] = (slot){0};
-    }
-    slots->lost_keys = t->lost_keys;
-}
-
 /* Drops new keys, and gives the others what they held. */
 static void restore_slots(transaction *t, slot_table *slots)
 {
@@ -101,9 +90,15 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, c
     if (!kv_assert(t->is_open, "a transaction that is not open rolls %lld slots back",
                    (long long)slots->n))
         return;
-    if (t->has_keys)
-        put_back_slots(t, slots);
-    else
+    if (t->has_keys) {
+        /* The slots are made anew, and take over all that the transaction kept. */
+        slot_truncate(slots, 0);
+        for (int64_t i = 0; i < t->nslots; i++) {
+            slot_put_back(slots, &t->slots[i]);
+            t->slots[i] = (slot){0};
+        }
+        slots->lost_keys = t->lost_keys;
+    } else
         restore_slots(t, slots);
     *changes = t->changes;
     *c = t->compression;

@@ -90,15 +90,6 @@ static int printed_make(printed *p, const rule_update *u, const slot *s, const k
     return rc;
 }
 
-/* Sets the arrays that the plan writes the printed values to. */
-static void printed_arrays(const printed *p, plan_arrays *a)
-{
-    for (int64_t i = 0; i < p->n; i++) {
-        a->prints[i] = p->arrays[i]->data;
-        a->print_dtypes[i] = p->arrays[i]->dtype;
-    }
-}
-
 static void add_text(void *to, const char *text, size_t n)
 {
     buf_put(to, text, n);
@@ -108,16 +99,6 @@ static int show(buf *out, kv_array *a, const printed_to *to, kv_err *e)
 {
     print_style style = print_style_default();
     return to->show ? to->show(to->show_arg, a, add_text, out, e) : print_array(out, a, &style, e);
-}
-
-/* text holds whole lines, each with its newline. */
-static void deliver(buf *text, const printed_to *to)
-{
-    char *line = text->data, *end;
-    for (; line && (end = strchr(line, '\n')); line = end + 1) {
-        *end = '\0';
-        to->line(to->arg, line);
-    }
 }
 
 /* Delivers the lines. Errors: memory, those of show. */
@@ -136,8 +117,13 @@ static int printed_lines(const printed *p, const rule_update *u, const printed_t
     buf_put(&out, u->printed.data + done, u->printed.len - done);
     if (!rc)
         rc = buf_check(&out, e);
-    if (!rc)
-        deliver(&out, to);
+    if (!rc) {
+        char *line = out.data, *end; /* whole lines, each with its newline */
+        for (; line && (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            to->line(to->arg, line);
+        }
+    }
     buf_release(&out);
     return rc;
 }
@@ -172,21 +158,6 @@ static int new_part(call *c, kv_err *e)
     return KV_OK;
 }
 
-static int prepare_group(call *c, int64_t i, kv_err *e)
-{
-    updater_part *p = c->update.state;
-    optimizer *o = p->updater.optimizer;
-    call_group *g = &c->groups[i];
-    slot *s = call_slot(c, g);
-    int rc = optimizer_prepare(o, &p->draft, s, g->ctx, g->sparse, &p->steps[i], e);
-    if (!rc) {
-        p->nsteps++;
-        rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
-    }
-    g->update = rc ? NULL : &p->steps[i].made->u;
-    return rc;
-}
-
 /* Prefetches the slots of the groups that come next, in stages: headers, then the states, then
  * their headers. */
 static void look_ahead_states(const call *c, int64_t i)
@@ -211,7 +182,15 @@ static int prepare_rule(call *c, kv_err *e)
     optimizer_begin(p->updater.optimizer, &p->draft);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         look_ahead_states(c, i);
-        rc = prepare_group(c, i, e);
+        call_group *g = &c->groups[i];
+        slot *s = call_slot(c, g);
+        rc = optimizer_prepare(p->updater.optimizer, &p->draft, s, g->ctx, g->sparse, &p->steps[i],
+                               e);
+        if (!rc) {
+            p->nsteps++;
+            rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
+        }
+        g->update = rc ? NULL : &p->steps[i].made->u;
     }
     return rc;
 }
@@ -292,7 +271,11 @@ void updater_plan_arrays(const call *c, const call_group *g, plan_arrays *a)
         return;
     for (int i = 0; i < step->nstates; i++)
         a->states[i] = step->states[i].data;
-    printed_arrays(&step->printed, a);
+    /* Sets the arrays that the plan writes the printed values to. */
+    for (int64_t i = 0; i < step->printed.n; i++) {
+        a->prints[i] = step->printed.arrays[i]->data;
+        a->print_dtypes[i] = step->printed.arrays[i]->dtype;
+    }
 }
 
 bool updater_rule_arrays(const call *c, const call_group *g, updater_arrays *out)

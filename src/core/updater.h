@@ -75,7 +75,7 @@ typedef struct updater_arrays {
  * does any work. */
 bool updater_rule_arrays(const call *c, const call_group *g, updater_arrays *out);
 
-/* ---- A push in batches (core/call_small.h) ---- */
+/* ---- A push in batches (core/call_small.c) ---- */
 
 /* Returns true if the next update of a key is known and keeps no state of the key but its count,
  * so that it cannot fail. */

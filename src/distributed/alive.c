@@ -35,12 +35,6 @@ static struct {
     char why_gone[ALIVE_WHY];
 } alive = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Only ranks that a launcher watches, and of those only workers that keep nothing. */
-static bool is_elastic(void)
-{
-    return environment(ENV_ELASTIC) && environment(ENV_RUN_DIR) && server_dedicated();
-}
-
 int alive_open(int64_t now_us, kv_err *e)
 {
     alive.deadline_us = (int64_t)(environment_number(ENV_DEADLINE, 10) * 1e6);
@@ -52,7 +46,9 @@ int alive_open(int64_t now_us, kv_err *e)
     alive.now_us = alive.beat_us = now_us;
     for (int i = 0; i < n; i++)
         alive.heard_us[i] = alive.now_us;
-    if (is_elastic() && !(alive.gone = mem_zalloc(server_workers(), sizeof *alive.gone, e)))
+    /* Only ranks that a launcher watches may go, and only workers that keep nothing. */
+    if (environment(ENV_ELASTIC) && environment(ENV_RUN_DIR) && server_dedicated() &&
+        !(alive.gone = mem_zalloc(server_workers(), sizeof *alive.gone, e)))
         return KV_E_MEMORY;
     return KV_OK;
 }
@@ -291,15 +287,6 @@ void alive_read_ends(void)
     }
 }
 
-/* Nothing has been heard of a rank. */
-static void miss(int rank, const char *why)
-{
-    if (may_go(rank) && ask_to_end(rank, why))
-        return;
-    write_file(rank, why);
-    alive_lost(rank, why); /* unless the file said it */
-}
-
 bool alive_look(int64_t now_us)
 {
     char why[256];
@@ -317,7 +304,8 @@ bool alive_look(int64_t now_us)
         else if (now_us - heard > alive.deadline_us) {
             snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
                      link_host(i), (long long)(alive.deadline_us / 1000000));
-            miss(i, why);
+            if (!may_go(i) || !ask_to_end(i, why))
+                alive_told(i, why);
             *heard_of(i) = now_us; /* not said again at once, where it may go */
         }
     }

@@ -1,5 +1,5 @@
 /* One thread for each file: a job writes few, and an idle thread would be one more to end. */
-#include "distributed/checkpoint_writer.h"
+#include "distributed/job_checkpoint.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -38,11 +38,6 @@ void checkpoint_write(checkpoint_writer *x, image *im, const char *path, int64_t
         write_image(x);
 }
 
-bool checkpoint_is_writing(checkpoint_writer *x)
-{
-    return x->started && !atomic_load(&x->over);
-}
-
 void checkpoint_wait(checkpoint_writer *x)
 {
     if (x->started)
@@ -60,12 +55,6 @@ void array_reuse_begin(array_reuse *r)
     r->at = 0;
 }
 
-static bool fits(const kv_array *a, kv_dtype dtype, int ndim, const int64_t *shape)
-{
-    return kv_array_refs(a) == 1 && kv_array_dtype(a) == dtype && kv_array_ndim(a) == ndim &&
-           memcmp(kv_array_shape(a), shape, (size_t)ndim * sizeof *shape) == 0;
-}
-
 int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                     kv_err *e)
 {
@@ -78,7 +67,9 @@ int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, co
     kv_array **at = &r->items[r->at];
     if (r->at == r->n)
         r->items[r->n++] = NULL;
-    if (!*at || !fits(*at, dtype, ndim, shape)) {
+    if (!*at || kv_array_refs(*at) != 1 || kv_array_dtype(*at) != dtype ||
+        kv_array_ndim(*at) != ndim ||
+        memcmp(kv_array_shape(*at), shape, (size_t)ndim * sizeof *shape) != 0) {
         kv_array_unref(*at); /* before the new one takes memory */
         *at = NULL;
         if ((rc = kv_array_new_raw(at, dtype, ndim, shape, cpu, e)))

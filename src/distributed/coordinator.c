@@ -86,28 +86,14 @@ static coordinator *coordinator_of(server_state *s)
 
 /* ---- Places ---- */
 
-static int lightest(const coordinator *c, int servers)
-{
-    int best = 0;
-    for (int i = 1; i < servers; i++)
-        if (c->load[i] < c->load[best])
-            best = i;
-    return best;
-}
-
-/* What a part costs its server, in bytes: those that it holds, and the time that a record takes
- * beside that of its bytes (about 1.4 us where a byte takes 0.12 ns). */
-static int64_t load_of_part(const place *p, int32_t i, int64_t each)
-{
-    return place_count(p, i) * each + (12 << 10);
-}
-
 static void add_load(const server_state *s, coordinator *c, const ask_key *k, const place *p,
                      int sign)
 {
     for (int32_t i = 0; i < p->nparts; i++) {
         int64_t *load = &c->load[place_server(p, i, s->how.servers)];
-        *load += sign * load_of_part(p, i, kv_dtype_bytes((kv_dtype)k->dtype));
+        /* The bytes of the part, and the time that a record takes beside that of its bytes (about
+         * 1.4 us where a byte takes 0.12 ns). */
+        *load += sign * (place_count(p, i) * kv_dtype_bytes((kv_dtype)k->dtype) + (12 << 10));
         kv_assert(*load >= 0, "a server is left with a load of %lld when part %lld goes",
                   (long long)*load, (long long)p->first + i);
     }
@@ -122,33 +108,15 @@ static place find_place(const server_state *s, coordinator *c, const ask_key *k)
     if (s->how.sums)
         p = place_in_records(p.size, dtype);
     p.first = c->parts;
-    p.server = lightest(c, servers);
+    p.server = 0;
+    for (int i = 1; i < servers; i++) /* the lightest */
+        if (c->load[i] < c->load[p.server])
+            p.server = i;
     if (p.nparts > 1)
         p.server = -1 - p.server;
     add_load(s, c, k, &p, 1);
     c->parts += p.nparts;
     return p;
-}
-
-/* A key that was cut becomes one part. */
-static place find_whole(const server_state *s, coordinator *c, entry *x)
-{
-    ask_key whole = x->key;
-    if (x->next.nparts)
-        add_load(s, c, &x->key, &x->next, -1); /* a move that was not carried out */
-    whole.need = PLACE_WHOLE;
-    return x->next = find_place(s, c, &whole);
-}
-
-static void move(const server_state *s, coordinator *c, entry *x)
-{
-    kv_assert(x->next.first != x->key.place.first, "a key moves from part %lld to itself",
-              (long long)x->next.first);
-    add_load(s, c, &x->key, &x->key.place, -1);
-    x->key.place = x->next;
-    x->key.need = PLACE_WHOLE;
-    x->next = (place){0};
-    c->moves++;
 }
 
 static int add_key(server_state *s, coordinator *c, int rank, const ask_key *in, const kv_key *key,
@@ -309,12 +277,6 @@ static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *
 
 /* ---- Keys that are made ---- */
 
-static bool is_alike(const ask_key *a, const ask_key *b)
-{
-    return a->dtype == b->dtype && a->storage == b->storage && a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
-}
-
 static void put_form(buf *b, const ask_key *k)
 {
     buf_printf(b, "%s%s (", k->storage == KV_ROW_SPARSE ? "row_sparse " : "",
@@ -332,7 +294,9 @@ static int check_init(const coordinator *c, const ask_key *in, const kv_key *key
     buf forms = {0};
     int64_t i = map_get(&c->index, *key);
     const entry *x = i < 0 ? NULL : &c->entries[i];
-    if (!x || (!x->settled && is_alike(&x->key, in) &&
+    if (!x || (!x->settled && x->key.dtype == in->dtype && x->key.storage == in->storage &&
+               x->key.ndim == in->ndim &&
+               memcmp(x->key.shape, in->shape, x->key.ndim * sizeof *x->key.shape) == 0 &&
                place_fits(&x->key.place, (place_need)in->need)))
         return KV_OK;
     if (x->settled)
@@ -348,17 +312,6 @@ static int check_init(const coordinator *c, const ask_key *in, const kv_key *key
            KV_E_VALUE;
 }
 
-static int check_inits(const coordinator *c, const char *at, const char *end, kv_err *e)
-{
-    int rc = KV_OK;
-    while (at < end && !rc) {
-        kv_key key;
-        const ask_key *in = ask_get_key(&at, end, &key);
-        rc = in ? check_init(c, in, &key, e) : ask_malformed(e);
-    }
-    return rc;
-}
-
 /* The place of a key that was asked for before. A push of the first worker settles it, because that
  * worker brings no first value behind it. */
 static place find_again(const server_state *s, coordinator *c, entry *x, int rank,
@@ -371,8 +324,14 @@ static place find_again(const server_state *s, coordinator *c, entry *x, int ran
         x->maker = rank;
         return x->key.place;
     }
-    if (x->ready && !place_fits(&x->key.place, (place_need)in->need))
-        return find_whole(s, c, x);
+    if (x->ready && !place_fits(&x->key.place, (place_need)in->need)) {
+        /* A key that was cut becomes one part. */
+        ask_key whole = x->key;
+        if (x->next.nparts)
+            add_load(s, c, &x->key, &x->next, -1); /* a move that was not carried out */
+        whole.need = PLACE_WHOLE;
+        return x->next = find_place(s, c, &whole);
+    }
     return (place){.first = -1};
 }
 
@@ -382,7 +341,12 @@ static void call_place(server_state *s, coordinator *c, int rank, const link_rec
     bool inits = r->args.inits;
     buf reply = {0};
     kv_err e = {0};
-    int rc = inits ? check_inits(c, at, end, &e) : KV_OK;
+    int rc = KV_OK;
+    for (const char *asked = at; asked < end && inits && !rc;) { /* all, before one is made */
+        kv_key key;
+        const ask_key *in = ask_get_key(&asked, end, &key);
+        rc = in ? check_init(c, in, &key, &e) : ask_malformed(&e);
+    }
     while (at < end && !rc) {
         kv_key key;
         place p;
@@ -411,8 +375,15 @@ static void call_ready(server_state *s, coordinator *c, int rank, const link_rec
     while (at < end && (in = ask_get_key(&at, end, &key))) {
         int64_t i = map_get(&c->index, key);
         entry *x = i < 0 ? NULL : &c->entries[i];
-        if (x && x->next.nparts && x->next.first == in->place.first)
-            move(s, c, x);
+        if (x && x->next.nparts && x->next.first == in->place.first) {
+            kv_assert(x->next.first != x->key.place.first, "a key moves from part %lld to itself",
+                      (long long)x->next.first);
+            add_load(s, c, &x->key, &x->key.place, -1);
+            x->key.place = x->next;
+            x->key.need = PLACE_WHOLE;
+            x->next = (place){0};
+            c->moves++;
+        }
         if (x) {
             x->ready = true;
             x->settled |= rank == 0;
@@ -477,15 +448,6 @@ static bool lacks_any(const server_state *s, coordinator *c)
     return false;
 }
 
-/* A worker that has ended, and for which the barrier waits; -1: none. */
-static int find_ended(const server_state *s)
-{
-    for (int i = s->how.workers - 1; i >= 0 && s->any_ended; i--)
-        if (s->workers[i].ended && coordinator_lacks(s, i))
-            return i;
-    return -1;
-}
-
 /* Ends the barrier: replies to all workers. */
 static void let_go(const server_state *s, coordinator *c)
 {
@@ -504,7 +466,10 @@ static void let_go(const server_state *s, coordinator *c)
 static void look_at_barrier(server_state *s, coordinator *c)
 {
     kv_err why = {0};
-    int ended = c->nat_barrier > 0 ? find_ended(s) : -1;
+    bool waits = c->nat_barrier > 0 && s->any_ended;
+    int ended = waits ? s->how.workers - 1 : -1; /* the last that has, and is waited for */
+    while (ended >= 0 && !(s->workers[ended].ended && coordinator_lacks(s, ended)))
+        ended--;
     if (c->nat_barrier > 0 && !c->barrier_us)
         c->barrier_us = net_now_us();
     if (ended >= 0) {

@@ -1,5 +1,5 @@
 /* One function sends each record with elements, whoever sends it; the checks of those that come. */
-#include "distributed/elements.h"
+#include "distributed/server.h"
 
 #include "base/kv_assert.h"
 
@@ -7,29 +7,29 @@ net_step elements_send(const net_item *i, const link_rec *head, const elements_o
                        int64_t *from)
 {
     int64_t n = elements_next(x, *from), at = *from, bytes = n;
-    int64_t host = at ? 0 : x->host_bytes, codes = x->code ? (int64_t)sizeof *x->code : 0;
+    int64_t before = at ? 0 : x->host_bytes, codes = x->code ? (int64_t)sizeof *x->code : 0;
     bool last = at + n == x->all;
     kv_assert(n >= 0, "a part of %lld is sent from %lld on", (long long)x->all, (long long)at);
     if (x->code) {
         bytes = quantise_bytes((quantise_code)x->code->code, n);
         at = at / 8 * x->code->code;
     }
-    link_rec *r = net_reserve_by(i, host + codes + bytes, n == x->all);
+    link_rec *r = net_reserve_by(i, before + codes + bytes, n == x->all);
     if (!r)
         return NET_FULL;
     *r = *head;
-    r->bytes = (uint32_t)(host + codes + bytes);
-    r->flags |= (uint8_t)((last ? LINK_LAST : 0) | (host ? LINK_HOST : 0) |
+    r->bytes = (uint32_t)(before + codes + bytes);
+    r->flags |= (uint8_t)((last ? LINK_LAST : 0) | (before ? LINK_HOST : 0) |
                           (codes ? LINK_CODES : 0));
     r->from = *from;
     r->n = codes ? n : head->n;
     char *to = (char *)(r + 1);
-    if (host)
-        memcpy(to, x->host, (size_t)host);
+    if (before)
+        memcpy(to, x->host, (size_t)before);
     if (codes)
-        memcpy(to + host, x->code, (size_t)codes);
+        memcpy(to + before, x->code, (size_t)codes);
     if (bytes)
-        net_copy(i->peer, to + host + codes, x->data + at, bytes);
+        net_copy(i->peer, to + before + codes, x->data + at, bytes);
     *from += n;
     net_commit(i->peer);
     return last ? NET_ENDED : NET_MORE;

@@ -14,8 +14,8 @@
     X(SERVERS)       /* how many ranks only serve */                                               \
     X(SPARES)        /* see spares.h */                                                            \
     X(SHARED_MEMORY) /* 0: every rank is a machine of its own */                                   \
-    X(AHEAD)         /* see backpressure.h */                                                      \
-    X(DEADLOCK)      /* see deadlock.h */                                                          \
+    X(AHEAD)         /* see request.h */                                                           \
+    X(DEADLOCK)      /* see waits.h */                                                             \
     X(TRACE)         /* 1: see link_trace */                                                       \
     X(ELASTIC)       /* see alive.h */                                                             \
     X(CHECKPOINT)    /* see checkpoint.h, and the next two */                                      \

@@ -1,13 +1,11 @@
-/* Rank 0 lets a spare in, and sends it what newcomer.h says. */
-#include "distributed/grow.h"
+/* Rank 0 lets a spare in, and sends it what worker.h says. */
 
 #include <string.h>
 
-#include "distributed/newcomer.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 
 int grow_check(const worker *w, kv_err *e)
 {
@@ -19,7 +17,7 @@ int grow_check(const worker *w, kv_err *e)
     if (w->number > 0)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a job with spares keeps one store, and this is the second");
-    if (spares_waits(net_rank()))
+    if (spares_waits(link_rank()))
         return kv_err_set(e, KV_E_USAGE,
                           "this rank is a spare: kv_await_turn waits until it works");
     return KV_OK;
@@ -72,7 +70,7 @@ int grow_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
 {
     int64_t rounds = 0;
     bool begins = false;
-    int rank = net_rank() == 0 ? spares_asked() : -1, rc = KV_OK;
+    int rank = link_rank() == 0 ? spares_asked() : -1, rc = KV_OK;
     if (rank < 0)
         return KV_OK;
     for (int64_t i = 0; i < w->store->slots.n; i++)

@@ -14,13 +14,10 @@
 #include "base/num.h"
 #include "core/store_file.h"
 #include "distributed/environment.h"
-#include "distributed/checkpoint_kept.h"
-#include "distributed/rank_residuals.h"
 #include "distributed/request.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 #include "runtime.h"
 
 /* ---- At the start ---- */
@@ -104,7 +101,7 @@ static int check_round(const job_checkpoint *c, kv_err *e)
     return kv_err_set(e, KV_E_VALUE,
                       "the job goes on from round %lld, and \"%s\" on %s is of round %lld: all "
                       "hosts must see the same file",
-                      (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
+                      (long long)round, c->path, link_host(link_rank()), (long long)c->rounds);
 }
 
 static void warn_untold(void)
@@ -129,11 +126,11 @@ int job_checkpoint_open(worker *w, kv_err *e)
     int rc = read_environment(c, e);
     if (rc || !c->path || (rc = check_type(w, e)))
         return rc;
-    /* a newcomer takes values and counts from the servers instead: see newcomer.h */
-    if (!spares_was(net_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
+    /* a newcomer takes values and counts from the servers instead: see worker.h */
+    if (!spares_was(link_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
         return rc;
     if (folder) {
-        snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());
+        snprintf(path, sizeof path, "%s/rounds.%d", folder, link_rank());
         c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (c->fd < 0)
             warn_untold();
@@ -154,17 +151,6 @@ void job_checkpoint_release(worker *w)
 
 /* ---- Writing ---- */
 
-/* Begins to pull the value of a slot into a new array, *out. */
-static int pull_value(worker *w, const slot *s, kv_array **out, kv_err *e)
-{
-    const kv_array *a = s->stored;
-    if (kv_array_storage(a) != KV_DEFAULT)
-        return worker_pull_stored(w, s, out, e);
-    int rc = array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a), kv_array_ndim(a),
-                             kv_array_shape(a), e);
-    return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
-}
-
 /* Makes slots a copy of the store's slots, with values, whose elements come while rounds go on. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
@@ -175,8 +161,16 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
         slots[i].stored = NULL;
     }
     array_reuse_begin(&w->checkpoint.arrays);
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = pull_value(w, &t->items[i], &slots[i].stored, e);
+    for (int64_t i = 0; i < t->n && !rc; i++) {
+        const slot *s = &t->items[i];
+        const kv_array *a = s->stored;
+        kv_array **out = &slots[i].stored;
+        if (kv_array_storage(a) != KV_DEFAULT)
+            rc = worker_pull_stored(w, s, out, e);
+        else if ((rc = array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a),
+                                       kv_array_ndim(a), kv_array_shape(a), e)) == KV_OK)
+            rc = request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
+    }
     return rc;
 }
 
@@ -247,9 +241,9 @@ static int write_checkpoint(worker *w, bool last, kv_err *e)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a job with checkpoints compresses gradients of an optimizer only");
     int rc = KV_OK;
-    if (net_rank() == 0 || compressed) /* residuals must be those of this round */
+    if (link_rank() == 0 || compressed) /* residuals must be those of this round */
         engine_wait_group(&w->store->calls.group, 0);
-    if (net_rank() == 0) { /* a round that failed is not written */
+    if (link_rank() == 0) { /* a round that failed is not written */
         rc = engine_take_error(&w->store->calls.group, e);
         rc = rc ? rc : gather_and_write(w, compressed, e);
     } else if (compressed) {
@@ -267,7 +261,7 @@ static bool is_due(job_checkpoint *c)
     if (c->every)
         return c->rounds - c->saved >= c->every;
     return c->rounds > c->saved && clock_ms() - c->last_ms >= c->every_ms &&
-           !checkpoint_is_writing(&c->writer);
+           !(c->writer.started && !atomic_load(&c->writer.over));
 }
 
 int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
@@ -298,7 +292,7 @@ void job_checkpoint_end(worker *w)
     job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     /* files of further rounds have what this rank owes */
-    bool owes = net_rank() != 0 && w->store->compression.code &&
+    bool owes = link_rank() != 0 && w->store->compression.code &&
                 w->store->updater.kind == UPDATER_RULE;
     int rc = KV_OK;
     if (c->path && owes && c->has_states) { /* it never pushed */

@@ -12,16 +12,6 @@ static long long wide(int64_t n)
     return (long long)n;
 }
 
-/* Prints the kind of the payload, by the names of the flags. */
-static void print_flags(buf *out, const link_rec *r)
-{
-    static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast",
-                                        "changes"};
-    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-        if (r->flags >> i & 1)
-            buf_printf(out, ", %s", words[i]);
-}
-
 static void print_part(buf *out, const link_rec *r)
 {
     bool carries = r->kind == LINK_PUSH || r->kind == LINK_VALUE;
@@ -153,7 +143,10 @@ void link_print(buf *out, const link_rec *r)
         buf_printf(out, "; store %d, %s %llu", r->store, link_is_call(r) ? "call" : "request",
                    (unsigned long long)(r->request & ~link_call_number(0)));
     buf_printf(out, "; %u bytes", r->bytes);
-    print_flags(out, r);
+    static const char *const flags[] = {"last", "codes", "host", "sparse", "broadcast", "changes"};
+    for (unsigned i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (r->flags >> i & 1)
+            buf_printf(out, ", %s", flags[i]);
 }
 
 void link_trace(const char *way, int rank, const link_rec *r)

@@ -1,14 +1,19 @@
-/* Looks: a server tells the rounds and the elements of its parts, a worker asks all servers. */
-#include "distributed/look.h"
-
+/* Looks: `kvctl attach` reads the store of a job while the script goes on, the rounds of its keys
+ * and their elements between two rounds.
+ *
+ * A look is no pull. The server answers it at once, in the order in which it comes, whatever rounds
+ * are open; it counts for no worker, so that no push waits for it, and it waits for no push. So it
+ * costs a round the time in which the server copies the elements, and nothing else: not a bit of a
+ * result depends on it. A key of several parts may be in two rounds while it is looked at; then the
+ * parts are looked at again, and at the end the rounds of the oldest and of the newest are told.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "distributed/parts.h"
+#include "distributed/server_state.h"
 #include "distributed/worker.h"
-#include "distributed/worker_keys.h"
 
 /* ---- Rounds ---- */
 
@@ -104,7 +109,7 @@ void look_at_part(const server_state *s, int rank, const link_rec *r)
     const void *data;
     buf reply = {0};
     if (!p || !p->keeps) {
-        kv_err_set(&e, KV_E_KEY, "there is no such key on server %d", net_rank());
+        kv_err_set(&e, KV_E_KEY, "there is no such key on server %d", link_rank());
         server_refuse(rank, r->request, &e);
         return;
     }
@@ -184,17 +189,6 @@ static int by_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int visit_round(const key_rounds *r, kv_visitor visit, void *arg, kv_err *e)
-{
-    char pushed[200], missing[200];
-    ask_print_workers(pushed, sizeof pushed, r->x.pushed);
-    ask_print_workers(missing, sizeof missing, r->x.missing);
-    const kv_field f[] = {{"key", r->key.name, r->key.id},  {"round", NULL, r->x.round},
-                          {"newest", NULL, r->x.newest},    {"ahead", NULL, r->x.ahead},
-                          {"pushed", pushed, 0},            {"missing", missing, 0}};
-    return visit(arg, f, sizeof f / sizeof *f, e);
-}
-
 int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
 {
     const worker *w = self;
@@ -213,8 +207,16 @@ int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
         rc = add_rounds(&list, replies[i], bytes[i], e);
     if (!rc && list.n > 0)
         qsort(list.items, (size_t)list.n, sizeof *list.items, by_first);
-    for (int64_t i = 0; i < list.n && !rc; i++)
-        rc = visit_round(&list.items[i], visit, arg, e);
+    for (int64_t i = 0; i < list.n && !rc; i++) {
+        char pushed[200], missing[200];
+        const key_rounds *r = &list.items[i];
+        ask_print_workers(pushed, sizeof pushed, r->x.pushed);
+        ask_print_workers(missing, sizeof missing, r->x.missing);
+        const kv_field f[] = {{"key", r->key.name, r->key.id}, {"round", NULL, r->x.round},
+                              {"newest", NULL, r->x.newest},   {"ahead", NULL, r->x.ahead},
+                              {"pushed", pushed, 0},           {"missing", missing, 0}};
+        rc = visit(arg, f, sizeof f / sizeof *f, e);
+    }
     for (int i = 0; replies && i < servers; i++)
         mem_free(replies[i]);
     map_release(&list.index);

@@ -171,19 +171,6 @@ static int start_mpi(kv_err *e)
     return KV_OK;
 }
 
-static void name_hosts(char *names)
-{
-    char mine[MPI_MAX_PROCESSOR_NAME] = "";
-    int n;
-    MPI_Get_processor_name(mine, &n);
-    mine[sizeof mpi.peers->host - 1] = 0;
-    MPI_Allgather(mine, sizeof mpi.peers->host, MPI_CHAR, names, sizeof mpi.peers->host, MPI_CHAR,
-                  mpi.world);
-    for (int i = 0; i < mpi.size; i++)
-        snprintf(mpi.peers[i].host, sizeof mpi.peers[i].host, "%s",
-                 names + (size_t)i * sizeof mpi.peers->host);
-}
-
 /* A rank that may use fewer than it is bound to, by a quota or KVSTORE_THREADS, limits all. */
 static int count_processors(kv_err *e)
 {
@@ -376,7 +363,15 @@ int link_open(kv_err *e)
         mem_free(names);
         return KV_E_MEMORY;
     }
-    name_hosts(names);
+    char mine[MPI_MAX_PROCESSOR_NAME] = "";
+    int n;
+    MPI_Get_processor_name(mine, &n);
+    mine[sizeof mpi.peers->host - 1] = 0;
+    MPI_Allgather(mine, sizeof mpi.peers->host, MPI_CHAR, names, sizeof mpi.peers->host, MPI_CHAR,
+                  mpi.world);
+    for (int i = 0; i < mpi.size; i++)
+        snprintf(mpi.peers[i].host, sizeof mpi.peers[i].host, "%s",
+                 names + (size_t)i * sizeof mpi.peers->host);
     mem_free(names);
     if ((rc = count_processors(e)))
         return rc;

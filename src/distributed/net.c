@@ -85,16 +85,6 @@ int64_t net_now_us(void)
     return clock_ns() / 1000;
 }
 
-int net_rank(void)
-{
-    return link_rank();
-}
-
-int net_size(void)
-{
-    return link_size();
-}
-
 double net_timeout(void)
 {
     return environment_number(ENV_TIMEOUT, 300);
@@ -182,22 +172,17 @@ typedef struct own_record {
     _Alignas(8) char bytes[];
 } own_record;
 
-/* Gives up when memory has been missing for STARVED_US: no other rank knows of the record that this
- * one cannot send to itself, so all would wait until their timeout. */
-static void starve(const kv_err *why)
-{
-    int64_t now = net_now_us();
-    net.starved_us = net.starved_us ? net.starved_us : now;
-    if (now - net.starved_us > STARVED_US)
-        net_cannot_serve(why);
-}
-
 link_rec *net_reserve_own(int64_t bytes)
 {
     kv_err e = {0};
     own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &e);
     if (!r) {
-        starve(&e);
+        /* It gives up when memory has been missing for STARVED_US: no other rank knows of the
+         * record that this one cannot send to itself, so all would wait until their timeout. */
+        int64_t now = net_now_us();
+        net.starved_us = net.starved_us ? net.starved_us : now;
+        if (now - net.starved_us > STARVED_US)
+            net_cannot_serve(&e);
         return NULL;
     }
     net.starved_us = 0;
@@ -209,11 +194,11 @@ link_rec *net_reserve_own(int64_t bytes)
 void net_commit_own(void)
 {
     own_record *r = net.own;
-    if (!kv_assert(r, "rank %d commits a record to itself that it did not reserve", net_rank()))
+    if (!kv_assert(r, "rank %d commits a record to itself that it did not reserve", link_rank()))
         return;
     net.own = r->below;
     net.sent_own = true;
-    take_record(net_rank(), (link_rec *)(void *)r->bytes);
+    take_record(link_rank(), (link_rec *)(void *)r->bytes);
     mem_free(r);
 }
 
@@ -314,9 +299,9 @@ static void free_answer(net_item *i)
 void net_cannot_serve(const kv_err *why)
 {
     char text[256];
-    snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", net_rank(),
-             link_host(net_rank()), why->text);
-    alive_lost(net_rank(), text);
+    snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", link_rank(),
+             link_host(link_rank()), why->text);
+    alive_lost(link_rank(), text);
 }
 
 void net_answer_buf(int rank, link_rec head, buf *b)
@@ -368,13 +353,6 @@ int net_new_store(kv_err *e)
     return -1;
 }
 
-static void take_reply(int rank, const link_rec *r)
-{
-    net_calls_take_reply(&net.calls, rank, r);
-    if (net.shared) /* its caller may sleep in `rest` */
-        link_wake();
-}
-
 /* A call whose records do not follow on each other is refused. */
 static void take_call(int rank, const link_rec *r)
 {
@@ -394,20 +372,6 @@ static void take_call(int rank, const link_rec *r)
     net_calls_end(whole, r);
 }
 
-static void take_left(int rank)
-{
-    alive_left(rank);
-    if (net.taker.left)
-        net.taker.left(rank);
-}
-
-static void take_loss(const link_rec *r)
-{
-    kv_err lost = {0};
-    ask_error(&lost, r + 1, r->bytes);
-    alive_told(lost.has_rank ? lost.rank : -1, lost.text);
-}
-
 /* Hands a record to the taker of its kind. Records of a worker that is gone are dropped: only what
  * had come when it was declared gone counts. */
 static void take_record(int rank, const link_rec *r)
@@ -416,45 +380,46 @@ static void take_record(int rank, const link_rec *r)
         return;
     alive_heard(rank);
     link_trace("from", rank, r);
-    if (rank != net_rank() && r->kind != LINK_BEAT)
+    if (rank != link_rank() && r->kind != LINK_BEAT)
         net.taken[rank - net.first_peer]++;
-    if (r->kind == LINK_LEFT)
-        take_left(rank);
-    else if (r->kind == LINK_LOST)
-        take_loss(r);
-    else if (r->kind == LINK_CALL)
+    if (r->kind == LINK_LEFT) {
+        alive_left(rank);
+        if (net.taker.left)
+            net.taker.left(rank);
+    } else if (r->kind == LINK_LOST) {
+        kv_err lost = {0};
+        ask_error(&lost, r + 1, r->bytes);
+        alive_told(lost.has_rank ? lost.rank : -1, lost.text);
+    } else if (r->kind == LINK_CALL)
         take_call(rank, r);
-    else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r)))
-        take_reply(rank, r);
-    else if (r->kind < LINK_KINDS && net.taker.take[r->kind])
+    else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r))) {
+        net_calls_take_reply(&net.calls, rank, r);
+        if (net.shared) /* its caller may sleep in `rest` */
+            link_wake();
+    } else if (r->kind < LINK_KINDS && net.taker.take[r->kind])
         net.taker.take[r->kind](rank, r);
 }
 
 /* ---- Driving ---- */
-
-/* Tells the other ranks of a loss, as far as their links have room: they may exchange no records
- * with the rank that is lost, and so not miss it. */
-static void tell_loss(const kv_err *lost)
-{
-    net.told_loss |= alive_is_gone(net_rank()); /* the others do without this one */
-    for (int i = net.first_peer; i < net.end_peer && !net.told_loss; i++) {
-        link_rec *r = i == net_rank() || alive_has_left(i) ? NULL : link_reserve(i, sizeof *lost);
-        if (!r)
-            continue;
-        *r = (link_rec){.kind = LINK_LOST, .bytes = sizeof *lost};
-        memcpy(r + 1, lost, sizeof *lost);
-        link_commit(i);
-    }
-    net.told_loss = true;
-    link_flush();
-}
 
 /* A rank is lost: nothing else is sent any more, and all requests fail. */
 static bool give_up(void)
 {
     kv_err lost = {0};
     alive_is_lost(&lost);
-    tell_loss(&lost);
+    /* The others learn of it as far as their links have room: they may exchange no records with the
+     * rank that is lost, and so not miss it. */
+    net.told_loss |= alive_is_gone(link_rank()); /* the others do without this one */
+    for (int i = net.first_peer; i < net.end_peer && !net.told_loss; i++) {
+        link_rec *r = i == link_rank() || alive_has_left(i) ? NULL : link_reserve(i, sizeof lost);
+        if (!r)
+            continue;
+        *r = (link_rec){.kind = LINK_LOST, .bytes = sizeof lost};
+        memcpy(r + 1, &lost, sizeof lost);
+        link_commit(i);
+    }
+    net.told_loss = true;
+    link_flush();
     take_posted();
     for (queue *q = net.busy; q; q = q->next)
         drop_queue(q);
@@ -477,15 +442,6 @@ net_traffic net_count_traffic(void)
         t.taken += net.taken[i];
     }
     return t;
-}
-
-/* Sends heartbeats, also to ranks that have left, which wait for all. One that leaves sends none */
-static void send_beats(void)
-{
-    bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
-    for (int i = net.first_peer; i < net.end_peer && !leaves; i++)
-        if (i != net_rank())
-            net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
 }
 
 /* Forgets workers that are gone: nothing is sent to them, and the servers do not wait for them. */
@@ -540,8 +496,14 @@ static bool progress(void)
     if (now - net.looked_us > LOOK_US) {
         bool idle = !net.sent_own && has_sent_all(); /* heartbeats of the look do not count */
         net.looked_us = now;
-        if (alive_look(now))
-            send_beats();
+        if (alive_look(now)) {
+            /* Heartbeats go to ranks that have left, too, which wait for all; one that leaves sends
+             * none. */
+            bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
+            for (int i = net.first_peer; i < net.end_peer && !leaves; i++)
+                if (i != link_rank())
+                    net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
+        }
         take_gone();
         if (net.taker.look)
             net.taker.look(now);
@@ -668,15 +630,6 @@ static void *run_thread(void *arg)
 
 /* ---- Waiting ---- */
 
-static int give_up_call(const net_call *c, int64_t seconds, kv_err *e)
-{
-    if (!c->name)
-        return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: a call to another rank",
-                          (long long)seconds);
-    return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: rank %d has not answered %s",
-                      (long long)seconds, c->rank, c->name);
-}
-
 /* begin: when the call was made. */
 static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err *e)
 {
@@ -690,8 +643,14 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
         if (idle > 2000)
             usleep(SLEEP_LEAST_US);
         int64_t waited = net_now_us() - begin;
-        if (limit && waited > limit + (c->name ? 0 : GRACE_US))
-            return give_up_call(c, limit / 1000000, e);
+        if (limit && waited > limit + (c->name ? 0 : GRACE_US)) {
+            long long seconds = limit / 1000000;
+            if (!c->name)
+                return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: a call to another rank",
+                                  seconds);
+            return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: rank %d has not answered %s",
+                              seconds, c->rank, c->name);
+        }
         if (begin + waited - looked > LOOK_US) {
             looked = begin + waited;
             if ((c->may_stop && (rc = stop_check(e))) ||
@@ -758,19 +717,6 @@ static void withdraw(const sending *s)
     pthread_mutex_unlock(&net.drive);
 }
 
-static void begin_calls(waiting_group *g, sending *s, const net_call *calls)
-{
-    for (int i = 0; i < g->n; i++)
-        g->calls[i] = (waiting){.rank = calls[i].rank};
-    net_calls_begin(&net.calls, g);
-    for (int i = 0; i < g->n; i++) {
-        net_item item = {.step = send_call, .peer = calls[i].rank, .priority = INT32_MAX - 1};
-        s[i] = (sending){.item = item, .call = &calls[i], .request = g->first + (uint64_t)i};
-        s[i].item.next = i + 1 < g->n ? &s[i + 1].item : NULL;
-    }
-    net_post_list(&s[0].item);
-}
-
 int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e)
 {
     waiting *w = mem_alloc(n, sizeof *w, e);
@@ -779,8 +725,17 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
     int64_t begin = net_now_us();
     int rc = w && s ? KV_OK : KV_E_MEMORY;
     waiting_group g = {.n = rc ? 0 : n, .calls = w};
-    if (g.n > 0)
-        begin_calls(&g, s, calls);
+    if (g.n > 0) {
+        for (int i = 0; i < g.n; i++)
+            g.calls[i] = (waiting){.rank = calls[i].rank};
+        net_calls_begin(&net.calls, &g);
+        for (int i = 0; i < g.n; i++) {
+            net_item item = {.step = send_call, .peer = calls[i].rank, .priority = INT32_MAX - 1};
+            s[i] = (sending){.item = item, .call = &calls[i], .request = g.first + (uint64_t)i};
+            s[i].item.next = i + 1 < g.n ? &s[i + 1].item : NULL;
+        }
+        net_post_list(&s[0].item);
+    }
     for (int i = 0; i < g.n; i++) {
         if (!calls[i].meanwhile) /* which may end the wait */
             script_wait_begins(&w[i].done, false);
@@ -859,11 +814,11 @@ static void *join_thread(void *arg)
         joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
                                 "rank %d was told of %d servers, rank %d of another number: "
                                 "KVSTORE_SERVERS differs",
-                                net_rank(), server_dedicated(), other);
-    if (!joining.rc && environment_count(ENV_SERVERS) >= net_size())
+                                link_rank(), server_dedicated(), other);
+    if (!joining.rc && environment_count(ENV_SERVERS) >= link_size())
         joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
                                 "KVSTORE_SERVERS is %d, which leaves no worker among %d ranks",
-                                environment_count(ENV_SERVERS), net_size());
+                                environment_count(ENV_SERVERS), link_size());
     __atomic_store_n(&joining.done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -899,21 +854,6 @@ static int join_others(kv_err *e)
     return joining.rc;
 }
 
-/* Divides the processors of this machine among its ranks, which may outnumber them. */
-static void share_processors(void)
-{
-    int here = 0;
-    for (int i = 0; i < net_size(); i++) {
-        here += strcmp(link_host(i), link_host(net_rank())) == 0;
-        net.remote |= !link_shares_memory(i);
-    }
-    pool_share(here);
-    net.crowded = here > link_processors();
-    net.shared = net.crowded && !net.remote;
-    if (net.shared)
-        pool_set_spins(0);
-}
-
 int net_open(int (*ready)(kv_err *e), kv_err *e)
 {
     if (net.open)
@@ -930,7 +870,17 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     if (!net.queues || !net.farewells || !net.sent || !net.taken ||
         (rc = alive_open(net_now_us(), e)))
         return rc ? rc : KV_E_MEMORY;
-    share_processors();
+    /* The ranks of this machine, which may outnumber its processors, divide these. */
+    int here = 0;
+    for (int i = 0; i < link_size(); i++) {
+        here += strcmp(link_host(i), link_host(link_rank())) == 0;
+        net.remote |= !link_shares_memory(i);
+    }
+    pool_share(here);
+    net.crowded = here > link_processors();
+    net.shared = net.crowded && !net.remote;
+    if (net.shared)
+        pool_set_spins(0);
     if ((rc = ready(e)))
         return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
@@ -952,18 +902,6 @@ static net_step send_left(net_item *i)
     return NET_ENDED;
 }
 
-/* Sends LINK_LEFT to all, behind all other records. The others wait for it, and cannot be told of a
- * failure any more: so the items were allocated when the net was opened. */
-static void say_left(void)
-{
-    __atomic_store_n(&net.leaves, true, __ATOMIC_RELEASE);
-    for (int i = net.first_peer; i < net.end_peer; i++) {
-        net_item *item = &net.farewells[i - net.first_peer];
-        *item = (net_item){.step = send_left, .peer = i, .priority = INT32_MIN};
-        net_post(item);
-    }
-}
-
 static bool all_left(void)
 {
     bool all = true;
@@ -979,12 +917,19 @@ void net_close(void)
 {
     if (!net.open)
         return;
-    say_left();
+    /* LINK_LEFT goes to all, behind all other records. The others wait for it, and would not hear
+     * of a failure any more: so the items were allocated when the net was opened. */
+    __atomic_store_n(&net.leaves, true, __ATOMIC_RELEASE);
+    for (int i = net.first_peer; i < net.end_peer; i++) {
+        net_item *item = &net.farewells[i - net.first_peer];
+        *item = (net_item){.step = send_left, .peer = i, .priority = INT32_MIN};
+        net_post(item);
+    }
     for (int idle = 0; !all_left() && !alive_is_lost(NULL);)
         if ((idle = drive() ? 0 : idle + 1) > 2000)
             usleep(SLEEP_MOST_US);
     kv_err lost = {0};
-    if (alive_is_lost(&lost) && lost.has_rank && lost.rank == net_rank())
+    if (alive_is_lost(&lost) && lost.has_rank && lost.rank == link_rank())
         alive_told(lost.rank, lost.text); /* links may have no room to tell the others */
     pthread_mutex_lock(&net.drive);
     if (lost.code)

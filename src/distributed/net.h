@@ -169,8 +169,6 @@ void net_wake(void);
 /* ---- The ranks ---- */
 
 int64_t net_now_us(void);
-int net_rank(void);
-int net_size(void);
 
 /* Seconds until a wait is given up; 0: never. From $KVSTORE_TIMEOUT, 300. */
 double net_timeout(void);

@@ -42,20 +42,14 @@ void net_calls_forget(net_calls *t, const waiting_group *g)
     pthread_mutex_unlock(&t->lock);
 }
 
-static waiting *find_waiting(const net_calls *t, uint64_t request)
-{
-    waiting_group *g = t->waiting;
-    while (g && request - g->first >= (uint64_t)g->n)
-        g = g->next;
-    waiting *w = g ? &g->calls[request - g->first] : NULL;
-    return w && w->request == request ? w : NULL;
-}
-
 void net_calls_take_reply(net_calls *t, int rank, const link_rec *r)
 {
     pthread_mutex_lock(&t->lock);
-    waiting *w = find_waiting(t, r->request);
-    if (w && w->rank == rank) {
+    waiting_group *g = t->waiting;
+    while (g && r->request - g->first >= (uint64_t)g->n)
+        g = g->next;
+    waiting *w = g ? &g->calls[r->request - g->first] : NULL;
+    if (w && w->request == r->request && w->rank == rank) {
         if (r->kind == LINK_FAILED) {
             ask_error(&w->error, r + 1, r->bytes);
         } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
@@ -81,18 +75,6 @@ static void drop_partial(partial_call **at)
     mem_free(p);
 }
 
-static partial_call *new_partial(net_calls *t, int rank, const link_rec *r, kv_err *e)
-{
-    partial_call *p = mem_zalloc(1, sizeof *p, e);
-    if (!p)
-        return NULL;
-    p->rank = rank;
-    p->request = r->request;
-    p->bytes = sizeof(link_rec);
-    p->next = t->partial;
-    return t->partial = p;
-}
-
 int net_calls_take(net_calls *t, int rank, const link_rec *r, const link_rec **whole, kv_err *e)
 {
     partial_call **at = &t->partial, *p;
@@ -110,8 +92,11 @@ int net_calls_take(net_calls *t, int rank, const link_rec *r, const link_rec **w
         return KV_OK;
     }
     if (!p) {
-        if (!(p = new_partial(t, rank, r, e)))
+        if (!(p = mem_alloc(1, sizeof *p, e)))
             return KV_E_MEMORY;
+        *p = (partial_call){.rank = rank, .request = r->request, .bytes = sizeof *r,
+                            .next = t->partial};
+        t->partial = p;
         at = &t->partial;
     }
     if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, e))

@@ -1,6 +1,6 @@
 /* The table of parts of a store on a server. A part is added with its first value and dropped with
  * its store, or when its key moves to other servers. */
-#include "distributed/parts.h"
+#include "distributed/server_state.h"
 
 #include <string.h>
 
@@ -85,20 +85,14 @@ part *parts_of_sum(server_state *s, int64_t id, kv_err *e)
     return p;
 }
 
-static int64_t product(int ndim, const int64_t *shape)
-{
-    int64_t n = 1;
-    for (int i = 0; i < ndim; i++)
-        n *= shape[i];
-    return n;
-}
-
 static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
 {
-    int64_t shape[KV_MAX_NDIM];
+    int64_t shape[KV_MAX_NDIM], count = 1;
     const place *cut = &in->key.place;
     int ndim = place_shape(cut, in->count, in->key.ndim, in->key.shape, shape);
-    if (in->part >= PARTS_MOST || s->how.sums || product(ndim, shape) != in->count)
+    for (int i = 0; i < ndim; i++)
+        count *= shape[i];
+    if (in->part >= PARTS_MOST || s->how.sums || count != in->count)
         return ask_malformed(e);
     part *p = make_part(s, in->part, ndim, e);
     if (!p)
@@ -158,14 +152,6 @@ void parts_drop_codes(part *p)
     p->coded = (push_codes){0};
 }
 
-static void drop_data(contribution *c)
-{
-    if (c->owned)
-        mem_free(c->data);
-    c->data = NULL;
-    c->owned = false;
-}
-
 void parts_take_off(const server_state *s, part *p, round *x)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
@@ -175,8 +161,13 @@ void parts_take_off(const server_state *s, part *p, round *x)
             break;
         }
     }
-    for (int64_t i = 0; i < n; i++)
-        drop_data(&x->by[i]);
+    for (int64_t i = 0; i < n; i++) {
+        contribution *c = &x->by[i];
+        if (c->owned)
+            mem_free(c->data);
+        c->data = NULL;
+        c->owned = false;
+    }
 }
 
 void parts_free_round(server_state *s, part *p, round *x)

@@ -1,11 +1,12 @@
 /* The slots hold the residuals by rank; rank 0 has the other ranks' while a file is written. */
-#include "distributed/rank_residuals.h"
+#include "distributed/states.h"
 
 #include "base/kv_assert.h"
 #include "core/slot.h"
 #include "distributed/alive.h"
 #include "distributed/net.h"
 #include "distributed/spares.h"
+#include "distributed/worker.h"
 
 /* The context of residuals that no push of this rank has made. */
 static const kv_ctx in_host = {KV_CPU, 0};
@@ -18,7 +19,7 @@ static int new_residual(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
 int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)
 {
     kv_array **at = NULL;
-    int rc = residuals_place(&s->residuals, net_rank(), &at, e);
+    int rc = residuals_place(&s->residuals, link_rank(), &at, e);
     *anew = !rc && !*at;
     if (*anew)
         rc = new_residual(s, ctx, at, e);
@@ -29,17 +30,17 @@ int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err 
 
 kv_array *rank_residuals_replace(slot *s, kv_array *by)
 {
-    kv_assert(s->residuals && s->residuals->n > net_rank(),
-              "rank %d replaces a residual that it does not have", net_rank());
-    kv_array *old = s->residuals->items[net_rank()];
-    s->residuals->items[net_rank()] = by;
+    kv_assert(s->residuals && s->residuals->n > link_rank(),
+              "rank %d replaces a residual that it does not have", link_rank());
+    kv_array *old = s->residuals->items[link_rank()];
+    s->residuals->items[link_rank()] = by;
     return old;
 }
 
 int rank_residuals_detach(slot *s, kv_err *e)
 {
-    kv_array *mine = s->residuals && s->residuals->n > net_rank()
-                         ? s->residuals->items[net_rank()]
+    kv_array *mine = s->residuals && s->residuals->n > link_rank()
+                         ? s->residuals->items[link_rank()]
                          : NULL;
     kv_array *copy = NULL;
     int rc = mine ? new_residual(s, mine->ctx, &copy, e) : KV_OK;
@@ -72,7 +73,7 @@ int rank_residuals_take(slot *s, int rank, residuals *from, kv_err *e)
 void rank_residuals_drop_others(slot *s)
 {
     for (int64_t i = 0; s->residuals && i < s->residuals->n; i++) {
-        if (i == net_rank())
+        if (i == link_rank())
             continue;
         kv_array_unref(s->residuals->items[i]);
         s->residuals->items[i] = NULL;

@@ -10,11 +10,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "array/device.h"
 #include "array/mirror.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "distributed/environment.h"
+#include "distributed/server.h"
 #include "engine/trace.h"
 
 enum { FIRST_LISTS = 8 };
@@ -64,16 +67,6 @@ static void spread_lists(void)
     mem_free(old);
 }
 
-static void enter(request *rq)
-{
-    pthread_mutex_lock(&inflight.lock);
-    if (inflight.n++ >= inflight.nlists)
-        spread_lists();
-    rq->token = ++inflight.next;
-    put_in_list(rq);
-    pthread_mutex_unlock(&inflight.lock);
-}
-
 request *request_find(uint64_t token)
 {
     pthread_mutex_lock(&inflight.lock);
@@ -82,19 +75,6 @@ request *request_find(uint64_t token)
         rq = rq->next;
     pthread_mutex_unlock(&inflight.lock);
     return rq;
-}
-
-static void leave(const request *rq)
-{
-    pthread_mutex_lock(&inflight.lock);
-    request **at = list_of(rq->token);
-    while (*at && *at != rq)
-        at = &(*at)->next;
-    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token)) {
-        *at = rq->next;
-        inflight.n--;
-    }
-    pthread_mutex_unlock(&inflight.lock);
 }
 
 /* ---- For a profile ---- */
@@ -187,26 +167,30 @@ void request_chunk_ended(request *rq, const chunk *p)
     end_use(c);
 }
 
-/* Marks only the outs that lack chunks: readers may have used the complete ones since they came. */
-static void mark_missing(request *rq)
-{
-    for (int64_t i = 0; i < rq->nitems && rq->nouts > 0; i++)
-        if (rq->items[i].left > 0)
-            mark_outs(rq, &rq->items[i], true);
-}
-
 void request_look_at_end(request *rq)
 {
     if (rq->waiting > 0 || __atomic_load_n(&rq->nqueues, __ATOMIC_ACQUIRE) > 0)
         return;
-    leave(rq);
+    pthread_mutex_lock(&inflight.lock);
+    request **at = list_of(rq->token);
+    while (*at && *at != rq)
+        at = &(*at)->next;
+    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token)) {
+        *at = rq->next;
+        inflight.n--;
+    }
+    pthread_mutex_unlock(&inflight.lock);
     trace_end(rq);
     int64_t pushing = __atomic_sub_fetch(&rq->w->pushing, rq->bytes, __ATOMIC_ACQ_REL);
     kv_assert(pushing >= 0, "pushes of %lld bytes end, which is %lld too many",
               (long long)rq->bytes, (long long)-pushing);
     kv_err e = rq->error.code ? rq->error : rq->bring_error;
-    if (e.code)
-        mark_missing(rq);
+    if (e.code) {
+        /* Only the outs that lack chunks are marked: readers may have used the others already. */
+        for (int64_t i = 0; i < rq->nitems && rq->nouts > 0; i++)
+            if (rq->items[i].left > 0)
+                mark_outs(rq, &rq->items[i], true);
+    }
     engine_complete(&rq->op, &e);
 }
 
@@ -275,22 +259,6 @@ int64_t request_bytes(const request *rq)
     return bytes;
 }
 
-/* Brings the sources to host memory and codes them, before they are sent or while they are. */
-static int prepare_sources(request *rq, kv_err *e)
-{
-    int rc = request_stage(rq, e);
-    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !rc; i++) {
-        request_item *c = &rq->items[i];
-        bool whole = rq->sums || c->source->storage == KV_ROW_SPARSE;
-        if (whole && !c->staged)
-            rc = mirror_host(c->source, MIRROR_READ, e);
-        if (!rc && rq->encode)
-            rc = rq->encode(rq, c, e);
-        request_count_bytes(rq, c->blob_bytes);
-    }
-    return rc;
-}
-
 static net_step bringer_step(net_item *i)
 {
     (void)i;
@@ -300,7 +268,7 @@ static net_step bringer_step(net_item *i)
 /* The bringer is posted last, and a request whose queues are posted does not end before it. */
 static int post_and_bring(request *rq, kv_err *e)
 {
-    net_item item = {.step = bringer_step, .release = queue_ended, .peer = net_rank(),
+    net_item item = {.step = bringer_step, .release = queue_ended, .peer = link_rank(),
                      .priority = INT32_MAX};
     rq->bringer = (send_queue){.item = item, .request = rq};
     rq->nqueues = 1;
@@ -314,7 +282,16 @@ static int post_and_bring(request *rq, kv_err *e)
 static int start_prepared(engine_op *op, kv_err *e)
 {
     request *rq = (request *)(void *)op;
-    int rc = prepare_sources(rq, e);
+    int rc = request_stage(rq, e);
+    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !rc; i++) {
+        request_item *c = &rq->items[i];
+        bool whole = rq->sums || c->source->storage == KV_ROW_SPARSE;
+        if (whole && !c->staged)
+            rc = mirror_host(c->source, MIRROR_READ, e);
+        if (!rc && rq->encode)
+            rc = rq->encode(rq, c, e);
+        request_count_bytes(rq, c->blob_bytes);
+    }
     if (!rc)
         rc = request_place_outs(rq, e);
     if (!rc)
@@ -327,18 +304,13 @@ static int start_prepared(engine_op *op, kv_err *e)
     return rc;
 }
 
-static bool is_coded(const request *rq)
-{
-    bool coded = rq->codes.code;
-    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !coded; i++)
-        coded = rq->items[i].source->storage == KV_ROW_SPARSE;
-    return coded;
-}
-
 void request_submit(request *rq, engine_group *g)
 {
     kv_err e = {0};
-    bool away = !rq->plain && request_has_gpus(rq), prepared = away || (!rq->plain && is_coded(rq));
+    bool away = !rq->plain && request_has_gpus(rq);
+    bool prepared = away || (!rq->plain && rq->codes.code); /* or coded as rows */
+    for (int64_t i = 0; i < rq->nitems && !rq->plain && !rq->pulls && !prepared; i++)
+        prepared = rq->items[i].source->storage == KV_ROW_SPARSE;
     kv_assert(rq->op.nuses > 0 && rq->waiting > 0, "a request of %lld keys waits for %lld parts",
               (long long)rq->nitems, (long long)rq->waiting);
     rq->op.run = prepared ? start_prepared : post_queues;
@@ -348,7 +320,12 @@ void request_submit(request *rq, engine_group *g)
     rq->op.later = true;
     rq->op.quick = !prepared;
     rq->op.priority = rq->priority;
-    enter(rq);
+    pthread_mutex_lock(&inflight.lock);
+    if (inflight.n++ >= inflight.nlists)
+        spread_lists();
+    rq->token = ++inflight.next;
+    put_in_list(rq);
+    pthread_mutex_unlock(&inflight.lock);
     if (rq->op.trace)
         rq->op.trace->name = rq->name;
     if (rq->op.trace)
@@ -426,13 +403,6 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 
 /* ---- Values ---- */
 
-/* Returns true if the array can be sent as it is, without a sum or a conversion. */
-static bool is_plain(const request_item *c, const kv_array *a)
-{
-    return c->n == 1 && (kv_dtype)a->dtype == c->dtype &&
-           (a->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS));
-}
-
 /* Adds a key to the store of sums, if it is not there yet. */
 static int new_sum(const worker *w, const request_item *c, const kv_array *value, kv_err *e)
 {
@@ -458,7 +428,9 @@ int request_sum_values(request *rq, const kv_pairs *values, const request_pair *
     for (int64_t i = 0; i < rq->nitems && !rc; i++) {
         request_item *c = &rq->items[i];
         kv_array *first = values->arrays[r[c->first].i];
-        if (is_plain(c, first)) {
+        /* It can be sent as it is, without a sum or a conversion. */
+        if (c->n == 1 && (kv_dtype)first->dtype == c->dtype &&
+            (first->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS))) {
             c->source = first;
             array_hold(c->source);
             c->held = true;
@@ -524,5 +496,287 @@ void request_lost(const kv_err *why)
         rq->error = rq->error.code ? rq->error : *why;
         rq->waiting = 0;
         request_look_at_end(rq);
+    }
+}
+
+/* ---- Memory ----
+ *
+ * A request and its lists are one block.
+ *
+ * A call of many pairs makes several requests of at most REQUEST_PAIRS pairs, so that the first are
+ * sent while the last are made. Their blocks have one size, `usual`, and the worker keeps
+ * WORKER_SPARES of those that have ended. A call must not fail half-way, so it allocates the blocks
+ * of all its requests first; when it comes to make one, it takes a spare instead if there is one,
+ * whose memory is still in the cache, and frees the block that it had reserved. */
+
+/* The lengths of the lists of a request. */
+typedef struct room {
+    int64_t pairs, uses, outs, parts;
+} room;
+
+/* The room of a block that is kept and used again. */
+static const room usual = {REQUEST_PAIRS, REQUEST_PAIRS, REQUEST_PAIRS, REQUEST_PAIRS};
+
+/* An empty request, whose lists lie behind it. */
+static void lay_lists(request *rq, worker *w, const room *x)
+{
+    memset(rq, 0, sizeof *rq);
+    rq->w = w;
+    rq->queues = (send_queue *)(void *)(rq + 1);
+    memset(rq->queues, 0, (size_t)server_count() * sizeof *rq->queues);
+    rq->items = (request_item *)(void *)(rq->queues + server_count());
+    rq->uses = (engine_use *)(void *)(rq->items + x->pairs);
+    rq->outs = (kv_array **)(void *)(rq->uses + x->uses);
+    rq->chunks = (chunk *)(void *)(rq->outs + x->outs);
+}
+
+static int new_trace(request *rq, kv_err *e)
+{
+    if (!trace_on())
+        return KV_OK;
+    trace_op *t = mem_alloc(1, sizeof *t, e);
+    if (!t)
+        return KV_E_MEMORY;
+    *t = (trace_op){.number = trace_number(), .begun = trace_now()};
+    rq->op.trace = t;
+    return KV_OK;
+}
+
+static request *reserve(worker *w, room x, kv_err *e)
+{
+    bool small = x.pairs <= usual.pairs && x.uses <= usual.uses && x.outs <= usual.outs &&
+                 x.parts <= usual.parts;
+    bool keeps = small && x.pairs > usual.pairs / 2;
+    int64_t pairs = x.pairs;
+    if (keeps)
+        x = usual;
+    int64_t bytes = (int64_t)sizeof(request) + server_count() * (int64_t)sizeof(send_queue) +
+                    x.pairs * (int64_t)sizeof(request_item) + x.uses * (int64_t)sizeof(engine_use) +
+                    x.outs * (int64_t)sizeof(kv_array *) + x.parts * (int64_t)sizeof(chunk);
+    request *rq = mem_alloc(bytes, 1, e);
+    if (!rq)
+        return NULL;
+    lay_lists(rq, w, &x);
+    rq->npairs = pairs;
+    rq->usual = keeps;
+    if (new_trace(rq, e) == KV_OK)
+        return rq;
+    mem_free(rq);
+    return NULL;
+}
+
+static request *take_spare(worker *w)
+{
+    request *rq = NULL;
+    for (int i = 0; i < WORKER_SPARES && !rq; i++)
+        rq = __atomic_exchange_n(&w->spares[i], NULL, __ATOMIC_ACQUIRE);
+    return rq;
+}
+
+/* Returns a spare in the place of rq, a request that is reserved and has no items yet, and frees
+ * rq; or rq itself when there is no spare. */
+static request *warm(request *rq)
+{
+    request *spare = rq->usual ? take_spare(rq->w) : NULL;
+    if (!spare)
+        return rq;
+    lay_lists(spare, rq->w, &usual);
+    spare->npairs = rq->npairs;
+    spare->usual = true;
+    spare->op.trace = rq->op.trace;
+    mem_free(rq);
+    return spare;
+}
+
+void request_release_memory(request *rq)
+{
+    for (int i = 0; i < WORKER_SPARES && rq->usual; i++) {
+        request *none = NULL;
+        if (__atomic_compare_exchange_n(&rq->w->spares[i], &none, rq, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    mem_free(rq);
+}
+
+void request_free_spares(worker *w)
+{
+    for (request *rq; (rq = take_spare(w));)
+        mem_free(rq);
+}
+
+/* Returns how many of the first of n sorted pairs one request takes, and in *parts how many parts
+ * their keys have. It takes keys with all their pairs: one at least, then further ones while it has
+ * fewer than `bytes` bytes and stays within `most` pairs and `most` parts. */
+static int64_t count_together(const worker *w, const int64_t *numbers, const request_pair *r,
+                              int64_t n, int64_t most, int64_t bytes, int64_t *parts)
+{
+    int64_t i = 0, have = 0;
+    *parts = 0;
+    while (i < n) {
+        const worker_key *k = &w->keys[numbers[r[i].i]];
+        int64_t end = i + 1;
+        while (end < n && numbers[r[end].i] == numbers[r[i].i])
+            end++;
+        if (i > 0 && (have >= bytes || end > most || *parts + k->place.nparts > most))
+            break;
+        *parts += k->place.nparts;
+        have += k->place.size * kv_dtype_bytes(k->dtype);
+        i = end;
+    }
+    return i;
+}
+
+/* Makes an item for each key. */
+static void fill(request *rq, const int64_t *numbers, const request_pair *r, const kv_call *how)
+{
+    worker *w = rq->w;
+    rq->priority = how ? how->priority : 0;
+    for (int64_t i = 0; i < rq->npairs; i++) {
+        int64_t number = numbers[r[i].i];
+        request_item *c = rq->nitems ? &rq->items[rq->nitems - 1] : NULL;
+        if (!c || c->slot != number) {
+            const worker_key *k = &w->keys[number];
+            c = &rq->items[rq->nitems++];
+            *c = (request_item){.slot = number, .key = w->store->slots.items[number].key,
+                                .place = k->place, .dtype = k->dtype, .first = i,
+                                .here = INT64_MAX};
+        }
+        c->n++;
+    }
+}
+
+int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
+                int64_t nuses, int64_t nouts, const kv_call *how, kv_err *e)
+{
+    room x = {n, nuses, nouts, 0};
+    count_together(w, numbers, r, n, INT64_MAX, INT64_MAX, &x.parts);
+    request *rq = reserve(w, x, e);
+    if (!rq)
+        return KV_E_MEMORY;
+    fill(rq, numbers, r, how);
+    *out = rq;
+    return KV_OK;
+}
+
+int request_reserve(request_list *l, worker *w, const int64_t *numbers, const request_pair *r,
+                    int64_t n, int64_t bytes, kv_err *e)
+{
+    int rc = KV_OK;
+    *l = (request_list){.numbers = numbers, .pairs = r};
+    for (int64_t at = 0, some, parts; at < n && !rc; at += some) {
+        some = count_together(w, numbers, r + at, n - at, REQUEST_PAIRS, bytes, &parts);
+        rc = mem_grow(&l->items, &l->cap, l->n + 1, sizeof(request *), e);
+        if (!rc && !(l->items[l->n] = reserve(w, (room){some, some, some, parts}, e)))
+            rc = KV_E_MEMORY;
+        l->n += rc == KV_OK;
+    }
+    if (rc)
+        request_release_list(l);
+    return rc;
+}
+
+request *request_next(request_list *l, const kv_call *how)
+{
+    if (l->at == l->n)
+        return NULL;
+    request *rq = warm(l->items[l->at++]);
+    l->from = l->pairs;
+    l->pairs += rq->npairs;
+    fill(rq, l->numbers, l->from, how);
+    return rq;
+}
+
+void request_release_list(request_list *l)
+{
+    for (; l->at < l->n; l->at++) {
+        mem_free(l->items[l->at]->op.trace);
+        mem_free(l->items[l->at]);
+    }
+    mem_free(l->items);
+    *l = (request_list){0};
+}
+
+/* ---- Backpressure ----
+ *
+ * The wait of a worker that is ahead. While it waits it asks the servers now and then whether a
+ * rank waits for it, because then it must push on. */
+
+enum {
+    AHEAD_BYTES = 256 << 20,
+    FIRST_ASKED_MS = 20, /* when nothing of this rank has ended for so long */
+    LAST_ASKED_MS = 320
+};
+
+int64_t backpressure_bytes(void)
+{
+    const char *text = environment(ENV_AHEAD);
+    return text && *text ? strtoll(text, NULL, 10) : AHEAD_BYTES;
+}
+
+/* Returns true if a server waits for a push that this rank has not made yet. */
+static bool is_behind(const worker *w, const ask_missed *l, backpressure_missed *out)
+{
+    *out = (backpressure_missed){.rank = l->waits, .in_call = l->part < 0};
+    if (l->part < 0)
+        return true;
+    for (int64_t i = 0; i < w->store->slots.n; i++) {
+        const place *p = &w->keys[i].place;
+        if (l->part < p->first || l->part >= p->first + p->nparts)
+            continue;
+        out->key = w->store->slots.items[i].key;
+        return w->keys[i].pushes < l->round;
+    }
+    return true; /* it does not even know the key */
+}
+
+int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e)
+{
+    *out = (backpressure_missed){.rank = -1};
+    for (int i = 0; i < w->how.servers && out->rank < 0; i++) {
+        net_call c = {.rank = server_rank(i), .what = ASK_MISSED, .store = w->number,
+                      .name = ask_name(ASK_MISSED)};
+        void *reply = NULL;
+        int64_t bytes = 0;
+        int rc = net_call_wait(&c, &reply, &bytes, e);
+        const ask_missed *list = reply;
+        for (int64_t j = 0; j < bytes / (int64_t)sizeof *list && !rc; j++) {
+            if (is_behind(w, &list[j], out))
+                break;
+            *out = (backpressure_missed){.rank = -1};
+        }
+        mem_free(reply);
+        if (rc)
+            return rc;
+    }
+    return KV_OK;
+}
+
+/* The number of operations that may be pending when one of `bytes` begins; -1: it begins now. */
+static int64_t too_many(const worker *w, int64_t bytes)
+{
+    int64_t pending = __atomic_load_n(&w->store->calls.group.pending, __ATOMIC_ACQUIRE);
+    int64_t pushing = __atomic_load_n(&w->pushing, __ATOMIC_ACQUIRE);
+    kv_assert(pushing >= 0 && pending >= 0, "%lld operations push %lld bytes", (long long)pending,
+              (long long)pushing);
+    if (pending >= BACKPRESSURE_PENDING)
+        return BACKPRESSURE_PENDING - 1;
+    return bytes > 0 && pushing > 0 && pushing + bytes > w->ahead && pending > 0 ? pending - 1 : -1;
+}
+
+void backpressure_wait(worker *w, int64_t bytes)
+{
+    engine_group *g = &w->store->calls.group;
+    int64_t pending;
+    int ms = FIRST_ASKED_MS;
+    while ((pending = too_many(w, bytes)) >= 0) {
+        backpressure_missed who;
+        kv_err unused = {0};
+        if (engine_wait_group_for(g, pending, ms))
+            continue;
+        /* an error here is met by the call that waits, or by the next one */
+        if (backpressure_missed_by(w, &who, &unused) || who.rank >= 0)
+            return;
+        ms = ms < LAST_ASKED_MS ? 2 * ms : ms;
     }
 }

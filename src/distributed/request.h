@@ -2,9 +2,9 @@
  * answered. It has an item for each key, a chunk for each part of these, and a send queue for each
  * server.
  *
- * request_memory.c makes requests; request.c starts, sends and ends them, request_reply.c takes
- * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
- * of the types that keep nothing. request_gpu.c copies from and to GPUs.
+ * request.c makes, starts, sends and ends them, request_reply.c takes what the servers answer.
+ * request_push.c has pushes, request_pull.c pulls, request_sum.c the sums of the types that keep
+ * nothing. request_gpu.c copies from and to GPUs.
  */
 #pragma once
 
@@ -127,7 +127,7 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 int request_find_overwritten(const int64_t *numbers, const kv_pairs *outs, bool **overwritten,
                              kv_err *e);
 
-/* ---- Their memory: request_memory.c ---- */
+/* ---- Their memory ---- */
 
 enum { REQUEST_PAIRS = 512 };
 
@@ -185,7 +185,7 @@ void request_give_source(request_item *c, kv_array *a);
 void request_lay_out(request *rq);
 
 /* The bytes of the arrays that it pushes; counts bytes that it pushes until it ends, for
- * backpressure.h. */
+ * below. */
 int64_t request_bytes(const request *rq);
 void request_count_bytes(request *rq, int64_t bytes);
 
@@ -246,3 +246,36 @@ int request_write_outs(const request *rq, const request_item *c, int64_t at, con
                        int64_t bytes, kv_err *e);
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
                         const void *codes, int64_t n, kv_err *e);
+
+/* ---- Backpressure ----
+ *
+ * A worker that is too far ahead of the others waits before it pushes more. Its
+ * pushes take memory, its own and the servers', until the others have pushed the same keys.
+ *
+ * The wait must not cause a deadlock: where workers push their keys in different orders, each
+ * could wait for another one's next push. So a worker waits only while no other rank waits for it,
+ * in a round to which it has not contributed, at a barrier or for a store: there it is behind, and
+ * it goes on. The slowest worker therefore never waits here, and its pushes end the others' waits.
+ *
+ * Environment: KVSTORE_AHEAD, bytes, 256 MB. */
+
+/* Bytes that a worker may push ahead, as the environment says. */
+int64_t backpressure_bytes(void);
+
+/* Operations that may be under way. */
+enum { BACKPRESSURE_PENDING = 256 };
+
+/* Waits until one more operation, which pushes `bytes`, may begin. An operation that is larger than
+ * the limit runs alone. */
+void backpressure_wait(worker *w, int64_t bytes);
+
+/* A rank that waits for this one, and the round or the call that it waits for. */
+typedef struct backpressure_missed {
+    int rank;   /* the one that waits, or -1: none does */
+    kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
+    bool in_call;
+} backpressure_missed;
+
+/* Asks the servers. They do not know of pushes that are still on the way to them. Errors: peer,
+ * timeout, memory. */
+int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e);

@@ -10,10 +10,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/backpressure.h"
 #include "distributed/server_ranks.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/worker.h"
 
 enum { PULLED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
@@ -86,32 +84,6 @@ static void take_form(request_item *c, const kv_array *out)
     p->row = 1;
 }
 
-static void commit_pull(request *rq)
-{
-    worker *w = rq->w;
-    for (int64_t i = 0; i < rq->nitems; i++) {
-        worker_key *k = &w->keys[rq->items[i].slot];
-        rq->items[i].round = rq->state ? 0 : k->pushes;
-        k->pulls += 1;
-    }
-    request_submit(rq, &w->store->calls.group);
-}
-
-/* Sorts the pairs of default arrays that are not overwritten; row_sparse ones stay as they are. */
-static int sort_default(const worker *w, const pull_outs *x, request_pair **r, int64_t *n,
-                        kv_err *e)
-{
-    int rc = request_sort(w, x->numbers, x->pairs->n, r, e);
-    *n = 0;
-    for (int64_t i = 0; i < x->pairs->n && !rc; i++) {
-        int64_t at = (*r)[i].i;
-        bool overwritten = x->overwritten && x->overwritten[at];
-        if (x->pairs->arrays[at]->storage == KV_DEFAULT && !overwritten)
-            (*r)[(*n)++] = (*r)[i];
-    }
-    return rc;
-}
-
 /* A request takes keys of few bytes, so that the elements that are pulled into the values of a push
  * begin to come while the push is still being sent. rounds: NULL, or of a pull of changes. state:
  * as in a request. */
@@ -120,8 +92,14 @@ static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, 
 {
     request_list l = {0};
     request_pair *r = NULL;
-    int64_t n;
-    int rc = sort_default(w, x, &r, &n, e);
+    int64_t n = 0; /* pairs of default arrays that are not overwritten; row_sparse ones stay */
+    int rc = request_sort(w, x->numbers, x->pairs->n, &r, e);
+    for (int64_t i = 0; i < x->pairs->n && !rc; i++) {
+        int64_t at = r[i].i;
+        bool overwritten = x->overwritten && x->overwritten[at];
+        if (x->pairs->arrays[at]->storage == KV_DEFAULT && !overwritten)
+            r[n++] = r[i];
+    }
     if (!rc)
         rc = request_reserve(&l, w, x->numbers, r, n, PULLED_TOGETHER, e);
     if (!rc)
@@ -143,7 +121,12 @@ static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, 
         rq->state = state;
         for (int64_t i = 0; state && i < rq->nitems; i++)
             take_form(&rq->items[i], rq->outs[rq->items[i].first]);
-        commit_pull(rq);
+        for (int64_t i = 0; i < rq->nitems; i++) {
+            worker_key *k = &w->keys[rq->items[i].slot];
+            rq->items[i].round = rq->state ? 0 : k->pushes;
+            k->pulls += 1;
+        }
+        request_submit(rq, &w->store->calls.group);
     }
     if (!rc)
         request_release_list(&l);
@@ -192,27 +175,6 @@ int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, 
 
 /* ---- Changes ---- */
 
-/* Without rounds of all workers, and where this one takes no part in them any more, it does not
- * know how far a key is; there a round that the key has not reached brings the whole array. */
-static int check_rounds(const worker *w, const int64_t *numbers, const kv_pairs *outs,
-                        const int64_t *rounds, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < outs->n && !rc && !w->how.is_async && !w->done; i++)
-        rc = call_check_round(&w->store->slots.items[numbers[i]], rounds[i], e);
-    return rc;
-}
-
-/* An array that a failed pull has left holds no round. */
-static void drop_unfilled(const kv_pairs *outs, int64_t *since)
-{
-    for (int64_t i = 0; i < outs->n; i++) {
-        engine_wait_read(array_var(outs->arrays[i]));
-        if (outs->arrays[i]->unfilled)
-            since[i] = -1;
-    }
-}
-
 static int wait_for_outs(const worker *w, const kv_pairs *outs, kv_err *e)
 {
     bool failed = false;
@@ -235,14 +197,23 @@ int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t
     int rc = find_outs(w, outs, &x, e);
     int64_t *since = rc ? NULL : mem_alloc(n, sizeof *since, e);
     int64_t *told = since ? mem_alloc(w->store->slots.n, sizeof *told, e) : NULL;
-    if (!rc)
-        rc = told ? check_rounds(w, x.numbers, outs, rounds, e) : KV_E_MEMORY;
+    if (!rc && !told)
+        rc = KV_E_MEMORY;
+    /* Without rounds of all workers, and where this one takes no part in them any more, it does not
+     * know how far a key is; there a round that the key has not reached brings the whole array. */
+    for (int64_t i = 0; i < n && !rc && !w->how.is_async && !w->done; i++)
+        rc = call_check_round(&w->store->slots.items[x.numbers[i]], rounds[i], e);
     for (int64_t i = 0; i < n && !rc; i++) {
         since[i] = rounds[i];
         told[x.numbers[i]] = INT64_MAX;
     }
     if (!rc) {
-        drop_unfilled(outs, since);
+        /* An array that a failed pull has left holds no round. */
+        for (int64_t i = 0; i < outs->n; i++) {
+            engine_wait_read(array_var(outs->arrays[i]));
+            if (outs->arrays[i]->unfilled)
+                since[i] = -1;
+        }
         rc = pull_found(w, &x, &(pull_rounds){since, told, moved}, 0, how, e);
     }
     if (!rc)
@@ -332,16 +303,6 @@ static int join(const row_pull *x, const kv_array *like, const place *p, kv_arra
     return rc;
 }
 
-static int fill_out(worker *w, const row_pull *x, kv_array *out, kv_err *e)
-{
-    kv_array *got = NULL;
-    int rc = join(x, w->store->slots.items[x->slot].stored, &w->keys[x->slot].place, &got, e);
-    if (!rc)
-        rc = kv_array_copy(out, got, e);
-    kv_array_unref(got);
-    return rc;
-}
-
 /* The call to each part: its rows, counted from its first one. */
 static void ask_parts(const worker *w, const row_pull *x, net_call *calls)
 {
@@ -379,9 +340,13 @@ static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const
     if (!rc)
         rc = net_calls_wait(calls, nparts, replies, bytes, e);
     for (int64_t i = 0; i < n && !rc; i++) {
-        w->keys[list[i].slot].pulls++;
-        if ((rc = fill_out(w, &list[i], outs->arrays[i], e)))
+        worker_key *k = &w->keys[list[i].slot];
+        kv_array *got = NULL;
+        k->pulls++;
+        rc = join(&list[i], w->store->slots.items[list[i].slot].stored, &k->place, &got, e);
+        if (rc || (rc = kv_array_copy(outs->arrays[i], got, e)))
             kv_err_key(e, &outs->keys[i]);
+        kv_array_unref(got);
     }
     for (int i = 0; replies && i < nparts; i++)
         mem_free(replies[i]);
@@ -446,26 +411,22 @@ int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
     return rc;
 }
 
-static int pull_all_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
-{
-    kv_array *ids = NULL;
-    int rc = kv_array_new_raw(&ids, KV_INT64, 1, array_shape(s->stored), (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < ids->size; i++)
-        ((int64_t *)ids->data)[i] = i;
-    rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, &out, 1}, NULL, e);
-    kv_array_unref(ids);
-    return rc;
-}
-
 int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
 {
     const kv_array *a = s->stored;
     const kv_ctx cpu = {KV_CPU, 0};
     if (a->storage == KV_ROW_SPARSE) {
         int rc = kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e);
-        return rc ? rc : pull_all_rows(w, s, *out, e);
+        if (rc)
+            return rc;
+        kv_array *ids = NULL; /* of all rows */
+        if ((rc = kv_array_new_raw(&ids, KV_INT64, 1, array_shape(a), cpu, e)))
+            return rc;
+        for (int64_t i = 0; i < ids->size; i++)
+            ((int64_t *)ids->data)[i] = i;
+        rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, out, 1}, NULL, e);
+        kv_array_unref(ids);
+        return rc;
     }
     int rc = kv_array_new_raw(out, a->dtype, a->ndim, array_shape(a), cpu, e);
     return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
@@ -532,14 +493,6 @@ static bool may_repeat(const bits *b, kv_key memory)
     return b->again[at / 64] >> at % 64 & 1;
 }
 
-static int mark(bool **overwritten, int64_t i, int64_t n, kv_err *e)
-{
-    if (!*overwritten && !(*overwritten = mem_zalloc(n, sizeof **overwritten, e)))
-        return KV_E_MEMORY;
-    (*overwritten)[i] = true;
-    return KV_OK;
-}
-
 int request_find_overwritten(const int64_t *numbers, const kv_pairs *outs, bool **overwritten,
                              kv_err *e)
 {
@@ -556,8 +509,12 @@ int request_find_overwritten(const int64_t *numbers, const kv_pairs *outs, bool 
         int64_t later = map_get(&last, memory);
         if (later < 0)
             rc = map_put(&last, memory, i, e);
-        else if (numbers[later] != numbers[i])
-            rc = mark(overwritten, i, outs->n, e);
+        else if (numbers[later] != numbers[i]) {
+            if (!*overwritten && !(*overwritten = mem_zalloc(outs->n, sizeof **overwritten, e)))
+                rc = KV_E_MEMORY;
+            else
+                (*overwritten)[i] = true;
+        }
     }
     map_release(&last);
     mem_free(b.some);

@@ -7,13 +7,9 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/backpressure.h"
-#include "distributed/grow.h"
-#include "distributed/newcomer.h"
-#include "distributed/rank_residuals.h"
 #include "distributed/request.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/states.h"
+#include "distributed/worker.h"
 
 enum { PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
@@ -60,23 +56,6 @@ static net_step send_push(net_item *i)
     return step == NET_ENDED ? request_next_chunk(q) : step;
 }
 
-/* Every part gets a list of rows, even an empty one, because a round waits for every part. */
-static int encode_rows(request_item *c, kv_err *e)
-{
-    const place *p = &c->place;
-    buf rows = {0};
-    c->starts = mem_zalloc(p->nparts + 1, sizeof *c->starts, e);
-    if (!c->starts)
-        return KV_E_MEMORY;
-    for (int32_t i = 0; i < p->nparts; i++) {
-        ask_put_rows(&rows, c->source, place_first_row(p, i), place_first_row(p, i + 1));
-        c->starts[i + 1] = (int64_t)rows.len;
-    }
-    c->blob = rows.data;
-    c->blob_bytes = (int64_t)rows.len;
-    return buf_check(&rows, e);
-}
-
 static int encode(request *rq, request_item *c, kv_err *e)
 {
     enum { WORD = 4 };
@@ -97,28 +76,22 @@ static int encode(request *rq, request_item *c, kv_err *e)
     }
     if (c->source->storage != KV_ROW_SPARSE)
         return KV_OK;
-    return encode_rows(c, e);
+    /* Every part gets a list of rows, even an empty one, because a round waits for every part. */
+    const place *p = &c->place;
+    buf rows = {0};
+    c->starts = mem_zalloc(p->nparts + 1, sizeof *c->starts, e);
+    if (!c->starts)
+        return KV_E_MEMORY;
+    for (int32_t i = 0; i < p->nparts; i++) {
+        ask_put_rows(&rows, c->source, place_first_row(p, i), place_first_row(p, i + 1));
+        c->starts[i + 1] = (int64_t)rows.len;
+    }
+    c->blob = rows.data;
+    c->blob_bytes = (int64_t)rows.len;
+    return buf_check(&rows, e);
 }
 
 /* ---- Calls ---- */
-
-/* Returns true if the array can be sent from host memory as it is. */
-static bool is_plain(const worker *w, int64_t number, const kv_array *a)
-{
-    return a->storage == KV_DEFAULT && (kv_dtype)a->dtype == w->keys[number].dtype &&
-           w->store->slots.items[number].stored->storage == KV_DEFAULT && !mirror_has(a);
-}
-
-static int check_value(const worker *w, int64_t number, const kv_array *a, kv_err *e)
-{
-    const slot *s = &w->store->slots.items[number];
-    int rc = call_check_shape(s, a, "value", e);
-    if (!rc && w->store->compression.code)
-        rc = compression_check(&s->key, a, e);
-    if (!rc && w->store->compression.code) /* another rank made the key, perhaps without codes */
-        rc = compression_check(&s->key, s->stored, e);
-    return rc;
-}
 
 /* Returns true if this rank runs the host side of the updater that runs on the servers. */
 static bool has_host_steps(const worker *w)
@@ -162,35 +135,6 @@ static int find_residual(request_item *c, slot *s, kv_err *e)
                             e);
 }
 
-/* Residuals of the keys that have none yet. */
-static int find_residuals(request *rq, kv_err *e)
-{
-    worker *w = rq->w;
-    int rc = KV_OK;
-    const compression *how = &w->store->compression;
-    rq->codes = (push_codes){(int16_t)how->code, how->pull ? BACK_CODES : BACK_NUMBERS,
-                            how->threshold};
-    for (int64_t i = 0; i < rq->nitems && rq->codes.code && !rc; i++) {
-        request_item *c = &rq->items[i];
-        rc = find_residual(c, &w->store->slots.items[c->slot], e);
-    }
-    return rc;
-}
-
-/* Adds the residual of an item to the uses, behind the sources of the request. A residual that
- * moves to another context also uses the old one, from which it begins. */
-static void commit_residual(request *rq, int64_t i, slot *s)
-{
-    request_item *c = &rq->items[i];
-    if (c->moved) {
-        c->old = rank_residuals_replace(s, c->moved);
-        c->residual = c->moved;
-        c->moved = NULL;
-        rq->uses[rq->op.nuses++] = (engine_use){.var = array_var(c->old)};
-    }
-    rq->uses[rq->nitems + i] = (engine_use){.var = array_var(c->residual), .write = true};
-}
-
 /* Nothing fails from here on. */
 static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *steps)
 {
@@ -209,8 +153,17 @@ static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *s
         s->pushes++;
         c->use = &rq->uses[i];
         *c->use = (engine_use){.var = array_var(c->source)};
-        if (c->residual)
-            commit_residual(rq, i, s);
+        if (c->residual) {
+            /* The residual is used as well, behind the sources of the request. One that moves to
+             * another context also uses the old one, from which it begins. */
+            if (c->moved) {
+                c->old = rank_residuals_replace(s, c->moved);
+                c->residual = c->moved;
+                c->moved = NULL;
+                rq->uses[rq->op.nuses++] = (engine_use){.var = array_var(c->old)};
+            }
+            rq->uses[rq->nitems + i] = (engine_use){.var = array_var(c->residual), .write = true};
+        }
         if (o)
             optimizer_commit_step(o, &steps[i], s);
     }
@@ -235,8 +188,16 @@ static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, bool 
     for (int64_t i = 0; i < values->n && !rc; i++) {
         if (i + CALL_AHEAD < values->n)
             call_prefetch(values->arrays[i + CALL_AHEAD]);
-        rc = check_value(w, numbers[i], values->arrays[i], e);
-        *plain &= !rc && is_plain(w, numbers[i], values->arrays[i]);
+        const slot *s = &w->store->slots.items[numbers[i]];
+        const kv_array *a = values->arrays[i];
+        rc = call_check_shape(s, a, "value", e);
+        if (!rc && w->store->compression.code)
+            rc = compression_check(&s->key, a, e);
+        if (!rc && w->store->compression.code) /* another rank made the key without codes? */
+            rc = compression_check(&s->key, s->stored, e);
+        *plain &= !rc && a->storage == KV_DEFAULT &&
+                  (kv_dtype)a->dtype == w->keys[numbers[i]].dtype &&
+                  s->stored->storage == KV_DEFAULT && !mirror_has(a);
     }
     return rc;
 }
@@ -258,8 +219,15 @@ static int make_whole(request **out, worker *w, const kv_pairs *values, const in
         optimizer_begin(w->store->updater.optimizer, &d);
         rc = steps ? run_host(rq, &d, steps, e) : KV_E_MEMORY;
     }
-    if (!rc)
-        rc = find_residuals(rq, e);
+    if (!rc) {
+        const compression *z = &w->store->compression;
+        rq->codes =
+            (push_codes){(int16_t)z->code, z->pull ? BACK_CODES : BACK_NUMBERS, z->threshold};
+        for (int64_t i = 0; i < rq->nitems && rq->codes.code && !rc; i++) {
+            request_item *c = &rq->items[i];
+            rc = find_residual(c, &w->store->slots.items[c->slot], e);
+        }
+    }
     if (!rc) {
         rq->name = "push";
         rq->step = send_push;
@@ -277,15 +245,6 @@ static int make_whole(request **out, worker *w, const kv_pairs *values, const in
         request_free(rq);
     *out = rc ? NULL : rq;
     return rc;
-}
-
-/* Returns true if no key stands twice in a call, whose pairs are sorted. */
-static bool keys_differ(const int64_t *numbers, const request_pair *r, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++)
-        if (numbers[r[i].i] == numbers[r[i - 1].i])
-            return false;
-    return true;
 }
 
 /* Reserves requests of arrays that are sent as they are. The worker waits for its turn once, as for
@@ -340,7 +299,9 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         (rc = grow_push(w, numbers, n, e)) == KV_OK)
         rc = request_sort(w, numbers, n, &r, e);
     if (!rc) {
-        plain &= !has_host_steps(w) && keys_differ(numbers, r, n);
+        plain &= !has_host_steps(w);
+        for (int64_t i = 1; i < n && plain; i++) /* no key may stand twice */
+            plain = numbers[r[i].i] != numbers[r[i - 1].i];
         rc = plain ? begin_plain(&l, w, numbers, r, n, e)
                    : make_whole(&rq, w, values, numbers, r, how, e);
     }

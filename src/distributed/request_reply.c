@@ -35,20 +35,6 @@ void request_value(request *rq, const chunk *p, int64_t offset, const void *data
         request_fail(rq, p, &e);
 }
 
-/* Decodes the codes of n elements of a chunk, from one on, into the outs in host memory. */
-static void read_codes(const request *rq, const chunk *p, int64_t from, const push_codes *how,
-                       const char *codes, int64_t n)
-{
-    enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
-    float some[SOME];
-    for (int64_t at = 0; at < n; at += SOME) {
-        int64_t m = n - at < SOME ? n - at : SOME;
-        quantise_decode(some, codes + at / 8 * how->code, (quantise_code)how->code, how->threshold,
-                        m);
-        value_here(rq, p, (from + at) * (int64_t)sizeof *some, some, m * (int64_t)sizeof *some);
-    }
-}
-
 /* Takes plain elements of a chunk. Error, like those below: internal (malformed). */
 static int take_elements(request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
@@ -70,8 +56,17 @@ static int take_codes(request *rq, const chunk *p, const link_rec *r, kv_err *e)
                                        place_count(&c->place, p->part), &how);
     if (!codes)
         return ask_malformed(e);
-    if (request_has_outs_here(rq, c))
-        read_codes(rq, p, r->from, &how, codes, r->n);
+    if (request_has_outs_here(rq, c)) {
+        enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
+        float some[SOME];
+        for (int64_t at = 0; at < r->n; at += SOME) {
+            int64_t m = r->n - at < SOME ? r->n - at : SOME;
+            quantise_decode(some, codes + at / 8 * how.code, (quantise_code)how.code, how.threshold,
+                            m);
+            value_here(rq, p, (r->from + at) * (int64_t)sizeof *some, some,
+                       m * (int64_t)sizeof *some);
+        }
+    }
     int64_t at = (place_from(&c->place, p->part) + r->from) * (int64_t)sizeof(float);
     return request_write_codes(rq, c, at, &how, codes, r->n, e);
 }
@@ -131,19 +126,12 @@ static int note_round(const request *rq, const chunk *p, const link_rec *r, kv_e
     return KV_OK;
 }
 
-/* Returns the chunk that a value belongs to; NULL: the request has no such chunk, or all of it has
- * come. */
-static const chunk *find_awaited(const request *rq, int64_t number)
-{
-    int64_t n = rq->queues[server_count() - 1].end;
-    bool known = (rq->pulls || rq->sums) && rq->waiting > 0 && number >= 0 && number < n;
-    return known && !rq->chunks[number].ended ? &rq->chunks[number] : NULL;
-}
-
 static void take_value(request *rq, const link_rec *r)
 {
     kv_err e = {0};
-    const chunk *p = find_awaited(rq, r->chunk);
+    int64_t n = rq->queues[server_count() - 1].end;
+    bool known = (rq->pulls || rq->sums) && rq->waiting > 0 && r->chunk >= 0 && r->chunk < n;
+    const chunk *p = known && !rq->chunks[r->chunk].ended ? &rq->chunks[r->chunk] : NULL;
     if (!p)
         return;
     if (rq->bytes_came)
@@ -174,14 +162,6 @@ static void take_done(request *rq, const link_rec *r)
     rq->waiting = good ? rq->waiting - n : 0;
 }
 
-/* A server of sums stores no keys, so most of its sentences name none. */
-static void name_key(kv_err *e, const kv_key *key)
-{
-    char text[SLOT_KEY_TEXT], told[sizeof e->text];
-    memcpy(told, e->text, sizeof told);
-    snprintf(e->text, sizeof e->text, "key %s: %.400s", slot_key_text(text, key), told);
-}
-
 static void take_failed(request *rq, const link_rec *r)
 {
     if (rq->waiting == 0)
@@ -189,8 +169,13 @@ static void take_failed(request *rq, const link_rec *r)
     bool first = !rq->error.code;
     ask_error(&rq->error, r + 1, r->bytes);
     if (rq->nitems == 1) {
-        if (first && rq->sums && !strstr(rq->error.text, " key "))
-            name_key(&rq->error, &rq->items[0].key);
+        if (first && rq->sums && !strstr(rq->error.text, " key ")) {
+            /* A server of sums stores no keys, so most of its sentences name none. */
+            char text[SLOT_KEY_TEXT], told[sizeof rq->error.text];
+            memcpy(told, rq->error.text, sizeof told);
+            snprintf(rq->error.text, sizeof rq->error.text, "key %s: %.400s",
+                     slot_key_text(text, &rq->items[0].key), told);
+        }
         kv_err_key(&rq->error, &rq->items[0].key);
     }
     rq->waiting--;

@@ -12,11 +12,9 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/backpressure.h"
 #include "distributed/request.h"
-#include "distributed/rounds.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/server_state.h"
+#include "distributed/worker.h"
 
 /* ---- Sending ---- */
 
@@ -68,14 +66,14 @@ static net_step send_add(net_item *i)
     int64_t each = kv_dtype_bytes(c->dtype);
     int64_t bytes = place_count(&c->place, p->part) * each;
     const char *data = request_elements(c) + place_from(&c->place, p->part) * each;
-    if (q->item.peer == net_rank()) {
+    if (q->item.peer == link_rank()) {
         kv_err e = {0};
         link_rec r = record_of(rq, c, p, bytes);
         own_add own = {data, out_of(rq, c, p), end_own};
         server_state *s = server_store(rq->w->number);
         int rc = kv_assert(s, "rank %d adds to its own sums of store %d, which it does not serve",
-                           net_rank(), rq->w->number)
-                     ? rounds_add(s, net_rank(), &r, &own, &e)
+                           link_rank(), rq->w->number)
+                     ? rounds_add(s, link_rank(), &r, &own, &e)
                      : kv_assert_report(&e);
         if (rc) {
             if (rc == KV_E_MEMORY)
@@ -85,7 +83,7 @@ static net_step send_add(net_item *i)
         }
         return request_next_chunk(q);
     }
-    if (rq->broadcasts && net_rank() != 0)
+    if (rq->broadcasts && link_rank() != 0)
         bytes = 0;
     const link_rec head = record_of(rq, c, p, bytes);
     const elements_out all = {.data = data, .all = bytes};

@@ -1,4 +1,4 @@
-/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.h. */
+/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.c. */
 #include "distributed/server.h"
 
 #include <string.h>
@@ -7,10 +7,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/coordinator.h"
-#include "distributed/deadlock.h"
-#include "distributed/look.h"
-#include "distributed/parts.h"
-#include "distributed/rounds.h"
 #include "distributed/server_state.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
@@ -160,29 +156,18 @@ static void call_done(server_state *s, int rank, bool ended)
     touch_waiting(s);
 }
 
-/* A worker that has not said that it is done waits for the others before it leaves. */
-static void call_closes(server_state *s, int rank)
-{
-    s->workers[rank].closes = s->any_ended = true;
-    touch_waiting(s);
-}
-
-static void count_open(const server_state *s, const round *x, ask_counts *c)
-{
-    c->late++;
-    for (int i = 0; i < s->how.workers && i < 64; i++)
-        if (server_lacks(s, x, i))
-            c->missing |= 1ull << i;
-}
-
 static void call_counts_of(const server_state *s, int rank, const link_rec *r)
 {
     ask_counts c = {.rounds = s->rounds, .bytes = s->bytes, .stalest = s->stalest};
     for (int64_t i = 0; i < s->nparts; i++) {
         const part *p = s->parts[i];
         c.keys += p && p->keeps && p->from == 0;
-        if (p && p->rounds && !s->how.is_async)
-            count_open(s, p->rounds, &c);
+        if (p && p->rounds && !s->how.is_async) {
+            c.late++;
+            for (int w = 0; w < s->how.workers && w < 64; w++)
+                if (server_lacks(s, p->rounds, w))
+                    c.missing |= 1ull << w;
+        }
         if (p && p->contributors)
             c.contributors = p->contributors;
     }
@@ -232,7 +217,7 @@ static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
         if (s->parts[i])
             s->parts[i]->workers[number] = (part_worker){.applied = s->parts[i]->applied};
     const link_rec told = {.kind = LINK_GROWN, .args.grow = {number, r->args.grow.round}};
-    for (int i = 0; i < s->how.workers && net_rank() == server_rank(0); i++)
+    for (int i = 0; i < s->how.workers && link_rank() == server_rank(0); i++)
         if (!alive_is_gone(i) && !alive_has_left(i))
             net_answer(i, told, NULL);
     return KV_OK;
@@ -256,7 +241,7 @@ static void take_call(int rank, const link_rec *r)
     if (rank >= server_workers())
         rc = ask_malformed(&e);
     else if (r->what != ASK_CREATE && !s)
-        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", link_rank());
     else if (r->what != ASK_CREATE && coordinator_call(s, rank, r))
         return;
     else
@@ -272,9 +257,11 @@ static void take_call(int rank, const link_rec *r)
                 free_store(s);
             break;
         case ASK_DONE:
-            if (r->args.closes)
-                call_closes(s, rank);
-            else
+            if (r->args.closes) {
+                /* one that has not said that it is done waits for the others before it leaves */
+                s->workers[rank].closes = s->any_ended = true;
+                touch_waiting(s);
+            } else
                 call_done(s, rank, false);
             coordinator_left(s);
             break;
@@ -317,7 +304,7 @@ static void take_call(int rank, const link_rec *r)
             look_at_part(s, rank, r);
             return;
         default:
-            rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
+            rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", link_rank(),
                             r->what);
         }
     if (rc)
@@ -380,7 +367,7 @@ int server_open(kv_err *e)
                                              [LINK_CALL] = take_call},
                                     .settle = rounds_settle, .left = left, .gone = gone,
                                     .look = look};
-    runtime_set_rank(net_rank(), net_size());
+    runtime_set_rank(link_rank(), link_size());
     if (server_here(&i))
         net_add_taker(&taker);
     int rc = spares_open(e);

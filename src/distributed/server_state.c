@@ -7,7 +7,6 @@
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "distributed/parts.h"
 #include "distributed/states.h"
 
 /* ---- Stores ---- */
@@ -26,7 +25,7 @@ server_state *server_store_of(int rank, const link_rec *r, kv_err *e)
 {
     server_state *s = server_store(r->store);
     if (!s)
-        kv_err_set(e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+        kv_err_set(e, KV_E_INTERNAL, "server %d has no such store", link_rank());
     else if (!s->how.sums == (r->kind == LINK_ADD) || rank >= s->how.workers)
         ask_malformed(e);
     return e->code ? NULL : s;
@@ -87,7 +86,7 @@ typedef struct server_replies {
 
 void server_end_sum(server_state *s, part *p, round *x)
 {
-    const contribution *own = &x->by[x->own.ended ? net_rank() : 0];
+    const contribution *own = &x->by[x->own.ended ? link_rank() : 0];
     kv_assert(x->replies == 0, "the sum of round %lld ends while %d workers are sent it",
               (long long)x->number, x->replies);
     if (x->own.ended)
@@ -230,40 +229,30 @@ static bool add_reply(server_state *s, int rank, uint64_t request, int32_t prior
     return true;
 }
 
-/* A row_sparse part as a dense array, for workers that pull it whole. */
-static void send_dense(server_state *s, const part *p, const server_pull *x)
-{
-    kv_err e = {0};
-    reply r = {.id = p->id, .index = x->index, .key_round = part_round(p)};
-    if (kv_array_to_dense(&r.own, server_stored(s, p), &e))
-        server_fail(x->rank, x->request, s->number, p->id, &e);
-    else if (!add_reply(s, x->rank, x->request, x->priority, r))
-        kv_array_unref(r.own);
-}
-
-/* An array of the states as it is now. */
-static void send_state(server_state *s, const part *p, const server_pull *x)
-{
-    char text[SLOT_KEY_TEXT];
-    kv_err e = {0};
-    reply r = {.id = p->id, .index = x->index, .own = states_array(s, p, x->state)};
-    if (!r.own) {
-        kv_err_set(&e, KV_E_VALUE, "key %s has no array %d of states", slot_key_text(text, &p->key),
-                   x->state);
-        server_fail(x->rank, x->request, s->number, p->id, &e);
-    } else if (add_reply(s, x->rank, x->request, x->priority, r)) {
-        kv_array_ref(r.own);
-    }
-}
-
 void server_send(server_state *s, part *p, const server_pull *x)
 {
     if (x->state) {
-        send_state(s, p, x);
+        /* An array of the states as it is now. */
+        char text[SLOT_KEY_TEXT];
+        kv_err e = {0};
+        reply r = {.id = p->id, .index = x->index, .own = states_array(s, p, x->state)};
+        if (!r.own) {
+            kv_err_set(&e, KV_E_VALUE, "key %s has no array %d of states",
+                       slot_key_text(text, &p->key), x->state);
+            server_fail(x->rank, x->request, s->number, p->id, &e);
+        } else if (add_reply(s, x->rank, x->request, x->priority, r)) {
+            kv_array_ref(r.own);
+        }
         return;
     }
     if (server_stored(s, p)->storage == KV_ROW_SPARSE) {
-        send_dense(s, p, x);
+        /* A row_sparse part as a dense array, for workers that pull it whole. */
+        kv_err e = {0};
+        reply r = {.id = p->id, .index = x->index, .key_round = part_round(p)};
+        if (kv_array_to_dense(&r.own, server_stored(s, p), &e))
+            server_fail(x->rank, x->request, s->number, p->id, &e);
+        else if (!add_reply(s, x->rank, x->request, x->priority, r))
+            kv_array_unref(r.own);
         return;
     }
     if (x->changes)
@@ -277,7 +266,7 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
 {
     const contribution *c = &x->by[worker];
     kv_assert(x->sum, "the sum of round %lld is sent before it is made", (long long)x->number);
-    if (x->own.ended && worker == net_rank())
+    if (x->own.ended && worker == link_rank())
         return;
     /* The sum is in the cache now, so it goes at once where the link takes it. */
     reply whole = {.part = p, .round = x, .id = p->id, .index = c->chunk};
@@ -369,21 +358,6 @@ static push_codes back_of(const server_state *s, const round *x)
     return (push_codes){0};
 }
 
-/* Makes place for the codes of the sum and for their residual, which begins as 0. */
-static int reserve_codes(part *p, const push_codes *how, kv_err *e)
-{
-    if (!how->code || how->back == BACK_ANEW)
-        parts_drop_codes(p);
-    if (!how->code || p->codes || !p->count)
-        return KV_OK;
-    p->codes = mem_alloc(quantise_bytes((quantise_code)how->code, p->count), 1, e);
-    p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
-    if (p->residual)
-        return KV_OK;
-    parts_drop_codes(p);
-    return KV_E_MEMORY;
-}
-
 /* Collects the elements that workers contributed, by rank, in s->sources; *n becomes how many. */
 static int find_sources(server_state *s, const round *x, int *n, kv_err *e)
 {
@@ -424,7 +398,19 @@ static int find_sum(server_state *s, part *p, round *x, void **to, kv_err *e)
               (long long)p->id, p->replies);
     if (p->keeps) {
         int rc = kv_array_write(server_stored(s, p), to, e);
-        return rc ? rc : reserve_codes(p, &how, e);
+        if (rc)
+            return rc;
+        /* Place for the codes of the sum and for their residual, which begins as 0. */
+        if (!how.code || how.back == BACK_ANEW)
+            parts_drop_codes(p);
+        if (!how.code || p->codes || !p->count)
+            return KV_OK;
+        p->codes = mem_alloc(quantise_bytes((quantise_code)how.code, p->count), 1, e);
+        p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
+        if (p->residual)
+            return KV_OK;
+        parts_drop_codes(p);
+        return KV_E_MEMORY;
     }
     if (x->broadcasts && x->broadcasts < x->have)
         return kv_err_set(e, KV_E_VALUE,

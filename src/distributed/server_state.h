@@ -1,5 +1,5 @@
 /* The state of one store on a server: its parts, their open rounds, pulls that wait. server.c takes
- * the calls of workers, rounds.h the pushes and pulls; server_state.c adds up and sends replies.
+ * the calls of workers, rounds.c the pushes and pulls; server_state.c adds up and sends replies.
  * All of it belongs to the thread that drives the net.
  */
 #pragma once
@@ -92,7 +92,7 @@ typedef struct part {
     kv_storage storage;
     round *rounds;
     server_pull *pulls;
-    part_changes *changes; /* see parts.h; NULL: no worker asks for them */
+    part_changes *changes; /* see below; NULL: no worker asks for them */
     int replies;           /* being sent from the array, which must not change meanwhile */
     int contributors;      /* of the last round */
     bool keeps; /* false: nothing is stored, each push is answered by the sum of its round */
@@ -158,7 +158,7 @@ typedef struct server_state {
     int64_t nvalues, keys_cap, values_cap;
     part **batch; /* their parts, each with the round that is `applying` */
     int64_t nbatch, batch_cap;
-    char *copies; /* see parts.h */
+    char *copies; /* see below */
     int64_t copied, copies_cap;
 
     server_optimizer *optimizers; /* that wait for open rounds */
@@ -236,3 +236,114 @@ static inline kv_array *server_stored(const server_state *s, const part *p)
 
 /* The store to which a worker's PUSH, PULL or ADD belongs; NULL, with an error: internal. */
 server_state *server_store_of(int rank, const link_rec *r, kv_err *e);
+
+/* ---- The parts of a store (parts.c) ---- */
+
+/* By its number, or NULL. */
+part *parts_find(const server_state *s, int64_t id);
+
+/* There is news of the part: settling looks at it. */
+void parts_touch(server_state *s, part *p);
+
+/* Makes the parts that a call of ASK_INIT carries. Errors: internal, memory. */
+int parts_init(server_state *s, const link_rec *r, kv_err *e);
+
+/* Forgets n parts from one on, whose key lives elsewhere now. Errors: those of the store. */
+int parts_drop(server_state *s, int64_t first, int64_t n, kv_err *e);
+
+/* The part holds no codes any more, and no residual. */
+void parts_drop_codes(part *p);
+
+void parts_free(server_state *s, part *p);
+
+/* A part of a type that keeps nothing; it is made when its first contribution comes. NULL, with an
+ * error: internal (malformed), memory. */
+part *parts_of_sum(server_state *s, int64_t id, kv_err *e);
+
+/* Takes a round that is over from its part, without its contributions; and forgets it. */
+void parts_take_off(const server_state *s, part *p, round *x);
+void parts_free_round(server_state *s, part *p, round *x);
+
+/* ---- Changes ----
+ *
+ * When each element of a part got its bits, so that a pull can bring those alone that a worker
+ * lacks (LINK_CHANGES).
+ *
+ * Nothing is kept until a worker asks for the changes of the part. From then on each round compares
+ * the elements before and after it, and leaves a mark, one byte an element (cpu/changes.h). So the
+ * changes take as many bytes as the part has elements, which is no more than the part itself, and
+ * they reach back CHANGES_MARKS rounds at most, at least half as many: whoever holds an older round
+ * gets the whole part. Where nobody asked for so long, nothing is kept any more. The copies of the
+ * elements from before a round live until it is applied, a few megabytes of parts at a time; of a
+ * key that its rule needs whole, which is one part, all of it at a time.
+ *
+ * Memory that is missing makes a part forget its changes, which costs bytes on the way but no
+ * correctness.
+ */
+
+/* Bytes of copies from which on the rounds that wait in a batch are applied. */
+enum { PART_CHANGES_TOGETHER = 4 << 20 };
+
+/* A worker asks for the changes of a part: each round leaves marks from now on. */
+void part_changes_ask(server_state *s, part *p);
+
+/* Returns true if there are marks of all rounds behind `since`. */
+bool part_changes_reach(const part *p, int64_t since);
+
+/* Before a round is applied to a part: keeps a copy of its elements. After that: finds those that
+ * changed; `applied` does not count the round yet. Copies are given back in any order, all at once,
+ * by part_changes_forget_copies. */
+void part_changes_begin_round(server_state *s, part *p);
+void part_changes_end_round(server_state *s, part *p);
+void part_changes_forget_copies(server_state *s);
+
+/* Writes the elements that changed behind round `since`, from element *at on, which moves behind
+ * the blocks that fit in `room` bytes. Returns the bytes. */
+int64_t part_changes_put(const part *p, const void *elements, int64_t since, int64_t *at, void *to,
+                         int64_t room);
+
+/* Bytes of the records from element `at` on, at most. */
+int64_t part_changes_bound(const part *p, int64_t at);
+
+/* ---- Rounds (rounds.c) ----
+ *
+ * Pushes are collected, summed and applied when the workers that take part have come, pulls are
+ * answered when the pushes before them were applied. server.h tells the rules. */
+
+/* Take a record of a push, of a pull, or of a push that is answered by its sum; rounds_settle does
+ * the rest. The worker is told of errors: key, shape, timeout (its round was given up), memory. */
+void rounds_push(int rank, const link_rec *r);
+void rounds_pull(int rank, const link_rec *r);
+void rounds_take_add(int rank, const link_rec *r);
+
+/* ASK_ROWS. Errors: key, memory. */
+int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e);
+
+/* Takes an ADD. own: NULL, or this rank's own contribution, with a record that was not sent.
+ * Errors: shape, timeout, memory, internal. */
+int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own, kv_err *e);
+
+/* Applies rounds and answers pulls of all parts with news, in all stores, and copies the
+ * contributions that would stay in the link's memory. */
+void rounds_settle(void);
+
+/* Sets the optimizers that wait, once no open round needs the one before; returns true if it has
+ * set any. */
+bool rounds_set_optimizers(server_state *s);
+
+/* Gives up a round: its workers are told, and the part keeps its value. */
+void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why);
+
+void rounds_free_spare(server_state *s);
+
+/* Drops the pulls of a worker that is gone, and its pushes that have not come whole. Its parts are
+ * looked at again: their rounds may go on without it. */
+void rounds_lose_worker(server_state *s, int rank);
+
+/* ---- Looks (look.c) ---- */
+
+/* Answer an ASK_ROUNDS. Error: memory. */
+void look_rounds(const server_state *s, int rank, const link_rec *r);
+
+/* Answer an ASK_LOOK. Errors: key (this server has no such part), memory. */
+void look_at_part(const server_state *s, int rank, const link_rec *r);

@@ -4,7 +4,7 @@
  * nothing and run no script until then. To a server one is like a worker that is gone.
  *
  * The launcher asks rank 0 in the file `grow` of its folder, a line "RANK -" for each. Rank 0 lets
- * the spare in where it begins a round (grow.h), and then the first server tells all workers. When
+ * the spare in where it begins a round (grow.c), and then the first server tells all workers. When
  * the other workers have left, the servers do, and spares that still wait with them.
  *
  * Environment: KVSTORE_SPARES, how many; from the launcher. */

@@ -10,17 +10,12 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "core/image.h"
 #include "core/slot.h"
 #include "core/state_file.h"
-#include "core/state_parts.h"
-#include "core/value_parts.h"
-#include "distributed/checkpoint_kept.h"
-#include "distributed/newcomer.h"
-#include "distributed/parts.h"
-#include "distributed/rank_residuals.h"
 #include "distributed/request.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "distributed/server_state.h"
+#include "distributed/worker.h"
 
 /* ---- Views ---- */
 
@@ -267,16 +262,6 @@ static int call_server(const worker *w, int server, dist_ask ask, const buf *b, 
     return net_call_wait(&c, reply, bytes, e);
 }
 
-/* Of a type whose servers count by themselves: the key's number of updates, and its numbers. */
-static void take_numbers(slot *to, const slot *from)
-{
-    to->updates = from->updates;
-    if (to->state)
-        to->state->have = from->state ? from->state->have : 0;
-    if (from->state)
-        memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
-}
-
 /* The bits of all arrays that keys of this optimizer can have. */
 static uint32_t possible_arrays(const optimizer *o)
 {
@@ -301,8 +286,14 @@ static int take_parts(worker *w, int server, const kv *view, const uint32_t *the
         bool some = from->state || there[i];
         if (some && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
             return KV_E_MEMORY;
-        if (w->how.is_async && x.number == 0)
-            take_numbers(to, from);
+        if (w->how.is_async && x.number == 0) {
+            /* The servers count by themselves: the key's number of updates, and its numbers. */
+            to->updates = from->updates;
+            if (to->state)
+                to->state->have = from->state ? from->state->have : 0;
+            if (from->state)
+                memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
+        }
     }
     return KV_OK;
 }
@@ -328,22 +319,6 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     slot_table_release(&view.slots);
     buf_release(&list);
     mem_free(reply);
-    return rc;
-}
-
-/* Takes the numbers of all servers. The numbers that all keys share are the worker's own; where
- * servers count by themselves, they are those of the server with the largest count. */
-static int ask_servers(worker *w, uint32_t *arrays, kv_err *e)
-{
-    optimizer_draft best = {0}, shared;
-    int rc = KV_OK;
-    for (int i = 0; i < w->how.servers && !rc; i++) {
-        rc = ask_server(w, i, arrays, &shared, e);
-        if (i == 0 || shared.num_update > best.num_update)
-            best = shared;
-    }
-    if (!rc && w->how.is_async)
-        optimizer_commit(w->store->updater.optimizer, &best);
     return rc;
 }
 
@@ -398,8 +373,18 @@ int states_pull(worker *w, array_reuse *memory, kv_err *e)
     int rc = arrays ? state_file_check(w->store, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++)
         arrays[i] = UINT32_MAX;
-    if (!rc)
-        rc = ask_servers(w, arrays, e);
+    if (!rc) {
+        /* The numbers that all keys share are the worker's own; where servers count by themselves,
+         * they are those of the server with the largest count. */
+        optimizer_draft best = {0}, shared;
+        for (int i = 0; i < w->how.servers && !rc; i++) {
+            rc = ask_server(w, i, arrays, &shared, e);
+            if (i == 0 || shared.num_update > best.num_update)
+                best = shared;
+        }
+        if (!rc && w->how.is_async)
+            optimizer_commit(w->store->updater.optimizer, &best);
+    }
     for (int64_t i = 0; i < n && !rc; i++) {
         slot_state *s = w->store->slots.items[i].state;
         if (s && w->how.is_async) /* some parts of a key may have states that others still lack */
@@ -419,22 +404,6 @@ static int gather(worker *w, kv_err *e)
     engine_wait_group(&w->store->calls.group, 0);
     int late = engine_take_error(&w->store->calls.group, rc ? &unused : e);
     return rc ? rc : late;
-}
-
-/* Sends the states in the slots to the servers. */
-static int scatter(worker *w, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int i = 0; i < w->how.servers && !rc; i++) {
-        kv view;
-        buf b = {0};
-        rc = view_of_server(&view, &b, w, i, true, e);
-        if (!rc && (rc = view_print(&b, &view, false, e)) == KV_OK)
-            rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, e);
-        slot_table_release(&view.slots);
-        buf_release(&b);
-    }
-    return rc;
 }
 
 void states_drop(const worker *w)
@@ -481,7 +450,7 @@ static int send_residuals(const worker *w, mail_tag tag, kv_err *e)
     kv view;
     image im = {0};
     buf b = {0};
-    int rc = view_of_rank(&view, w, net_rank(), e);
+    int rc = view_of_rank(&view, w, link_rank(), e);
     residual_parts_add(&im, &view.compression, &view.slots);
     if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
         (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
@@ -506,17 +475,6 @@ static int read_residuals(const worker *w, int rank, const void *data, int64_t b
         residual_parts_release(&parts);
     }
     checkpoint_close(f);
-    return rc;
-}
-
-static int receive_residuals(const worker *w, int rank, kv_err *e)
-{
-    void *data = NULL;
-    int64_t bytes = 0;
-    int rc = receive_mail(w, rank, MAIL_RESIDUALS, &data, &bytes, e);
-    if (!rc && bytes > 0) /* else the rank is gone */
-        rc = read_residuals(w, rank, data, bytes, e);
-    mem_free(data);
     return rc;
 }
 
@@ -550,8 +508,14 @@ static int collect(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_er
 {
     bool compressed = w->store->compression.code != 0;
     int rc = gather(w, e);
-    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = receive_residuals(w, i, e);
+    for (int i = 1; compressed && i < w->how.workers && !rc; i++) {
+        void *data = NULL;
+        int64_t bytes = 0;
+        rc = receive_mail(w, i, MAIL_RESIDUALS, &data, &bytes, e);
+        if (!rc && bytes > 0) /* else the rank is gone */
+            rc = read_residuals(w, i, data, bytes, e);
+        mem_free(data);
+    }
     if (!rc && (rc = rank_residuals_complete(w, e)) == KV_OK)
         rc = use(arg, e);
     states_drop(w);
@@ -590,23 +554,12 @@ static int wait_saved(const worker *w, kv_err *e)
  * received. */
 int states_checkpoint(worker *w, bool last, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    if (net_rank() == 0)
+    if (link_rank() == 0)
         return collect(w, use, arg, e);
     return send_residuals(w, last ? MAIL_LAST_RESIDUALS : MAIL_RESIDUALS, e);
 }
 
 /* ---- load ---- */
-
-/* The keys that rank 0 knows, and where they live: another rank may not have heard of all. */
-static void put_keys(buf *b, const worker *w)
-{
-    for (int64_t i = 0; i < w->store->slots.n; i++) {
-        const slot *s = &w->store->slots.items[i];
-        ask_key k = worker_key_like(w, &s->key, s->stored);
-        k.place = w->keys[i].place;
-        ask_put_key(b, &k, s->key.name);
-    }
-}
 
 /* The image that goes to another rank has numbers, the rank's residuals, and the rule if it is a
  * new one. */
@@ -619,7 +572,14 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
     int rc = KV_OK;
     buf_put(&b, (const char *)&r, sizeof r);
     if (!why->code) {
-        put_keys(&b, w);
+        /* The keys that rank 0 knows, and where they live: another rank may not have heard of all.
+         */
+        for (int64_t i = 0; i < w->store->slots.n; i++) {
+            const slot *s = &w->store->slots.items[i];
+            ask_key k = worker_key_like(w, &s->key, s->stored);
+            k.place = w->keys[i].place;
+            ask_put_key(&b, &k, s->key.name);
+        }
         r.keys = (int64_t)(b.len - sizeof r);
         if ((rc = buf_check(&b, e)) == KV_OK)
             memcpy(b.data, &r, sizeof r);
@@ -680,7 +640,7 @@ static int take_view(worker *w, kv *view, kv_err *e)
         view_take_slot(from, to);
         residuals_free(to->residuals);
         to->residuals = NULL;
-        rc = rank_residuals_take(to, net_rank(), from->residuals, e);
+        rc = rank_residuals_take(to, link_rank(), from->residuals, e);
     }
     w->store->changes += !rc;
     return rc;
@@ -724,8 +684,15 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     if (!rc && new_rule)
         rc = set_rule(w, w->store->updater.optimizer, &why);
     w->loaded_rule |= new_rule && !rc;
-    if (!rc)
-        rc = scatter(w, &why);
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        kv view;
+        buf b = {0};
+        rc = view_of_server(&view, &b, w, i, true, &why);
+        if (!rc && (rc = view_print(&b, &view, false, &why)) == KV_OK)
+            rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, &why);
+        slot_table_release(&view.slots);
+        buf_release(&b);
+    }
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_loaded(w, i, &why, new_rule, kept, &failed), &failed);
     states_drop(w);
@@ -733,17 +700,6 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
         *e = why;
     else if (kept)
         checkpoint_drop_states(w);
-    return rc;
-}
-
-static int wait_loaded(worker *w, kv_err *e)
-{
-    void *data = NULL;
-    int64_t bytes = 0;
-    int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
-    if (!rc)
-        rc = take_loaded(w, data, bytes, e);
-    mem_free(data);
     return rc;
 }
 
@@ -776,7 +732,15 @@ static int catch_up(worker *w, kv_err *e)
 
 static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    return net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
+    if (link_rank() == 0)
+        return load_together(w, use, arg, e);
+    void *data = NULL;
+    int64_t bytes = 0;
+    int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
+    if (!rc)
+        rc = take_loaded(w, data, bytes, e);
+    mem_free(data);
+    return rc;
 }
 
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
@@ -799,7 +763,7 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
     case KV_STATES_SAVE:
         rc = has_states ? load(w, NULL, NULL, e) : KV_OK;
         if (!rc)
-            rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
+            rc = link_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
         break;
     case KV_STATES_LOAD:
         rc = load(w, use, arg, e);

@@ -1,33 +1,33 @@
 /* The plugin: the store types of several machines over Open MPI. */
-#include "distributed/types.h"
+#include "distributed/worker.h"
 
 #include <stdlib.h>
 
 #include "distributed/link.h"
-#include "distributed/look.h"
 #include "distributed/request.h"
 #include "distributed/server.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
 #include "runtime.h"
 
-static const char *const sync_names[] = {"dist_sync", "dist", NULL};
-static const char *const async_names[] = {"dist_async", NULL};
-static const char *const device_names[] = {"dist_device_sync", "dist_sync_device", NULL};
-static const char *const device_async_names[] = {"dist_device_async", "dist_async_device", NULL};
-static const char *const horovod_names[] = {"horovod", NULL};
-static const char *const byteps_names[] = {"byteps", NULL};
+static const char *const names[][3] = {{"dist_sync", "dist"},
+                                       {"dist_async"},
+                                       {"dist_device_sync", "dist_sync_device"},
+                                       {"dist_device_async", "dist_async_device"},
+                                       {"horovod"},
+                                       {"byteps"}};
+enum { TYPES = sizeof names / sizeof *names };
 
 enum {
     CAN = KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_ROW_SPARSE | KV_CAN_GRADIENT_COMPRESSION
 };
 
-static kv_type_ops tables[6];
+static kv_type_ops tables[TYPES];
 
 static void tell_gone(int rank, const char *why)
 {
     (void)rank;
-    if (!spares_waits(net_rank()))
+    if (!spares_waits(link_rank()))
         runtime_log("%s; the others go on", why);
 }
 
@@ -52,38 +52,27 @@ static int await_turn(bool *works, kv_err *e)
     return rc ? rc : spares_await(works, e);
 }
 
-static const dist_type types[] = {
-    {&tables[0], .begin = begin},
-    {&tables[1], .begin = begin, .is_async = true},
-    {&tables[2], .begin = begin, .device = true},
-    {&tables[3], .begin = begin, .device = true, .is_async = true},
-    {&tables[4], .begin = begin, .device = true, .sums = true},
-    {&tables[5], .begin = begin, .device = true, .sums = true},
-};
+static const dist_type types[TYPES] = {{.begin = begin},
+                                       {.begin = begin, .is_async = true},
+                                       {.begin = begin, .device = true},
+                                       {.begin = begin, .device = true, .is_async = true},
+                                       {.begin = begin, .device = true, .sums = true},
+                                       {.begin = begin, .device = true, .sums = true}};
 
-/* One open function a type: a table has no place for an argument. */
-#define OPEN(i)                                                                                    \
-    static int open_##i(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)          \
-    {                                                                                              \
-        return worker_open(store, &types[i], opts, nopts, self, e);                                \
-    }
-OPEN(0)
-OPEN(1)
-OPEN(2)
-OPEN(3)
-OPEN(4)
-OPEN(5)
+static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    return worker_open(store, &types[store->ops - tables], opts, nopts, self, e);
+}
 
-static void fill_table(int i, const char *const *names,
-                       int (*open)(kv *, const kv_opt *, int, void **, kv_err *))
+static void fill_table(int i)
 {
     tables[i] = (kv_type_ops){
         .size = sizeof tables[i],
         .version = KV_TYPE_VERSION,
-        .names = names,
+        .names = names[i],
         .capabilities = (types[i].sums ? 0 : CAN) |
                         (link_outlives_ranks() ? KV_CAN_LOSE_WORKERS : 0),
-        .open = open,
+        .open = open_store,
         .close = worker_close,
         .init = types[i].sums ? NULL : worker_init,
         .push = types[i].sums ? NULL : worker_push,
@@ -114,13 +103,9 @@ int kv_plugin_init(const kv_host *lib, kv_err *e);
 int kv_plugin_init(const kv_host *lib, kv_err *e)
 {
     int rc = KV_OK;
-    fill_table(0, sync_names, open_0);
-    fill_table(1, async_names, open_1);
-    fill_table(2, device_names, open_2);
-    fill_table(3, device_async_names, open_3);
-    fill_table(4, horovod_names, open_4);
-    fill_table(5, byteps_names, open_5);
-    for (int i = 0; i < 6 && !rc; i++)
+    for (int i = 0; i < TYPES && !rc; i++) {
+        fill_table(i);
         rc = lib->register_type(&tables[i], e);
+    }
     return rc;
 }

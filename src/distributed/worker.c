@@ -9,15 +9,9 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/alive.h"
-#include "distributed/backpressure.h"
-#include "distributed/checkpoint_kept.h"
-#include "distributed/grow.h"
-#include "distributed/newcomer.h"
 #include "distributed/request.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
 
 /* ---- Making and releasing ---- */
 
@@ -34,22 +28,6 @@ static int read_option(worker *w, const kv_opt *option, kv_err *e)
     return KV_OK;
 }
 
-static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
-{
-    w->how.staleness = -1;
-    for (int i = 0; i < nopts; i++) {
-        int rc = read_option(w, &opts[i], e);
-        if (rc)
-            return kv_err_option(e, i), rc;
-    }
-    return KV_OK;
-}
-
-static int refuse_server(kv_err *e)
-{
-    return kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
-}
-
 int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
                 kv_err *e)
 {
@@ -59,12 +37,16 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->store = store;
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
-    snprintf(w->how.type, sizeof w->how.type, "%s", type->ops->names[0]);
-    int rc = read_options(w, opts, nopts, e);
+    snprintf(w->how.type, sizeof w->how.type, "%s", store->ops->names[0]);
+    w->how.staleness = -1;
+    int rc = KV_OK;
+    for (int i = 0; i < nopts && !rc; i++)
+        if ((rc = read_option(w, &opts[i], e)))
+            kv_err_option(e, i);
     if (!rc)
         rc = net_open(type->begin, e);
-    if (!rc && net_rank() >= server_workers())
-        rc = refuse_server(e);
+    if (!rc && link_rank() >= server_workers())
+        rc = kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
     if (!rc)
         rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
     if (!rc && (w->number = net_new_store(e)) < 0)
@@ -79,7 +61,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
     if (!rc && (rc = job_checkpoint_open(w, e)) == KV_OK)
         rc = worker_call_all(w, c, e);
-    if (!rc && spares_was(net_rank()))
+    if (!rc && spares_was(link_rank()))
         rc = grow_begin(w, e);
     if (rc) {
         newcomer_release(w);
@@ -112,7 +94,7 @@ void worker_close(void *self)
 int worker_rank(void *self)
 {
     (void)self;
-    return net_rank();
+    return link_rank();
 }
 
 int worker_count(void *self)
@@ -151,46 +133,6 @@ static int check_new(const worker *w, const kv_pairs *values, kv_err *e)
     return rc;
 }
 
-/* Checks that the first rank made the key with the form that this rank gives. */
-static int check_same(const worker *w, const kv_key *key, int64_t number, const kv_array *value,
-                      kv_err *e)
-{
-    const slot *s = &w->store->slots.items[number];
-    int rc = call_check_shape(s, value, "value", e);
-    if (!rc && value->dtype != s->stored->dtype) {
-        rc = kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
-                        kv_dtype_name((kv_dtype)s->stored->dtype),
-                        kv_dtype_name((kv_dtype)value->dtype));
-        kv_err_key(e, key);
-    }
-    return rc;
-}
-
-/* The keys of a call of init begin with their values, or with those of a checkpoint. */
-static int make_first(worker *w, const kv_pairs *values, kv_err *e)
-{
-    kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
-    int rc = first ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < values->n && !rc; i++)
-        rc = checkpoint_value(w, &values->keys[i], values->arrays[i], &first[i], e);
-    if (!rc)
-        rc = worker_make_keys(w, &(kv_pairs){values->keys, first, values->n}, true, e);
-    mem_free(first);
-    return rc;
-}
-
-/* Waits until rank 0 has made the keys. Whoever inits a key that rank 0 does not make is not helped
- * by the usual hint, which is to init it first. */
-static int find_made(worker *w, const kv_pairs *values, int64_t *numbers, kv_err *e)
-{
-    int rc = worker_find(w, values, false, numbers, e);
-    if (rc == KV_E_KEY && net_rank() != 0) {
-        e->hint[0] = '\0';
-        kv_err_hint(e, "rank 0 makes the keys of all ranks, and its init has not named this one");
-    }
-    return rc;
-}
-
 int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     worker *w = self;
@@ -198,12 +140,36 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
     (void)how;
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_new(w, values, e) : KV_E_MEMORY;
-    if (!rc && net_rank() == 0)
-        rc = make_first(w, values, e);
-    if (!rc)
-        rc = find_made(w, values, numbers, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = check_same(w, &values->keys[i], numbers[i], values->arrays[i], e);
+    if (!rc && link_rank() == 0) {
+        /* They begin with their values, or with those of a checkpoint. */
+        kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
+        rc = first ? KV_OK : KV_E_MEMORY;
+        for (int64_t i = 0; i < values->n && !rc; i++)
+            rc = checkpoint_value(w, &values->keys[i], values->arrays[i], &first[i], e);
+        if (!rc)
+            rc = worker_make_keys(w, &(kv_pairs){values->keys, first, values->n}, true, e);
+        mem_free(first);
+    }
+    if (!rc) {
+        /* Rank 0 makes them. Whoever inits a key that it does not make is not helped by the usual
+         * hint, which is to init it first. */
+        rc = worker_find(w, values, false, numbers, e);
+        if (rc == KV_E_KEY && link_rank() != 0) {
+            e->hint[0] = '\0';
+            kv_err_hint(e,
+                        "rank 0 makes the keys of all ranks, and its init has not named this one");
+        }
+    }
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const slot *s = &w->store->slots.items[numbers[i]];
+        rc = call_check_shape(s, values->arrays[i], "value", e);
+        if (!rc && values->arrays[i]->dtype != s->stored->dtype) {
+            rc = kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
+                            kv_dtype_name((kv_dtype)s->stored->dtype),
+                            kv_dtype_name((kv_dtype)values->arrays[i]->dtype));
+            kv_err_key(e, &values->keys[i]);
+        }
+    }
     for (int64_t i = 0; i < n && !rc; i++)
         w->keys[numbers[i]].inited = true;
     w->store->changes += rc == KV_OK;
@@ -233,7 +199,7 @@ int worker_command(void *self, int head, const char *body, kv_err *e)
 
 static kv_rank_info rank_info(const worker *w, int rank)
 {
-    int first = server_rank(0), mine = net_rank();
+    int first = server_rank(0), mine = link_rank();
     int64_t silence_us = alive_silence(rank, net_now_us());
     bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
     return (kv_rank_info){.rank = rank,
@@ -251,21 +217,10 @@ static kv_rank_info rank_info(const worker *w, int rank)
                           .contributors = -1};
 }
 
-static void add_counts(kv_rank_info *to, const ask_counts *c)
-{
-    to->keys = c->keys;
-    to->bytes = c->bytes;
-    to->rounds = c->rounds;
-    to->open = c->late;
-    to->stalest = c->stalest;
-    to->contributors = c->contributors;
-    ask_print_workers(to->missing, sizeof to->missing, c->missing);
-}
-
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 {
     const worker *w = self;
-    int ranks = net_size(), rc = KV_OK;
+    int ranks = link_size(), rc = KV_OK;
     kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
@@ -279,8 +234,17 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
         rc = net_call_wait(&c, &reply, &bytes, e);
         if (!rc && bytes != sizeof(ask_counts))
             rc = ask_malformed(e);
-        if (!rc)
-            add_counts(&list[server_rank(i)], reply);
+        if (!rc) {
+            kv_rank_info *to = &list[server_rank(i)];
+            const ask_counts *got = reply;
+            to->keys = got->keys;
+            to->bytes = got->bytes;
+            to->rounds = got->rounds;
+            to->open = got->late;
+            to->stalest = got->stalest;
+            to->contributors = got->contributors;
+            ask_print_workers(to->missing, sizeof to->missing, got->missing);
+        }
         mem_free(reply);
     }
     if (rc) {
@@ -297,9 +261,9 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 /* The transport of the records to the other ranks. */
 static const char *links(void)
 {
-    int memory = 0, others = net_size() - 1;
-    for (int i = 0; i < net_size(); i++)
-        memory += i != net_rank() && link_shares_memory(i);
+    int memory = 0, others = link_size() - 1;
+    for (int i = 0; i < link_size(); i++)
+        memory += i != link_rank() && link_shares_memory(i);
     return others == 0        ? "none"
            : memory == 0      ? "messages"
            : memory == others ? "memory"

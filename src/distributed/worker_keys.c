@@ -1,21 +1,214 @@
 /* The keys that a rank knows, and their places: it asks the coordinator for the keys of other
- * ranks, and makes keys that no rank has. */
-#include "distributed/worker_keys.h"
-
+ * ranks, and makes keys that no rank has. In a job that goes on they begin with what a checkpoint
+ * file holds, and in a newcomer with the counts of rank 0. */
 #include <string.h>
 
 #include "array/device.h"
+#include "base/file.h"
 #include "base/kv_assert.h"
+#include "base/map.h"
 #include "base/mem.h"
-#include "distributed/checkpoint_kept.h"
-#include "distributed/newcomer.h"
+#include "core/store_file.h"
 #include "distributed/server_ranks.h"
-#include "distributed/types.h"
+#include "distributed/worker.h"
 
 /* Keys of a call that every worker makes, at most. The coordinator keeps such calls while they
  * wait, and their replies until they are sent, for all workers at once: what it keeps of a worker
  * must not grow with the keys. A call of so many is about 300 KB. */
 enum { KEYS_TOGETHER = 1024 };
+
+/* ---- The file from which a job goes on ----
+ *
+ * The store of the file stays in memory beside the worker's own until all of it was taken.
+ */
+
+static const slot *find_kept(const worker *w, const kv_key *key)
+{
+    const kv *kept = w->checkpoint.kept;
+    int64_t i = kept ? slot_find(&kept->slots, key, -1) : -1;
+    return i < 0 ? NULL : &kept->slots.items[i];
+}
+
+int checkpoint_value(const worker *w, const kv_key *key, kv_array *given, kv_array **out, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    const slot *s = find_kept(w, key);
+    *out = s ? s->stored : given;
+    if (!s || (s->stored->dtype == given->dtype && s->stored->storage == given->storage &&
+               kv_array_same_shape(s->stored, given)))
+        return KV_OK;
+    file_bad(e, KV_E_VALUE, w->checkpoint.path,
+             "key %s has another shape or dtype in it than this value", slot_key_text(text, key));
+    kv_err_key(e, key);
+    return kv_err_hint(e, "without the file the job begins anew"), KV_E_VALUE;
+}
+
+/* Frees the values and states of the file if all of them were taken. */
+static void drop_kept(job_checkpoint *c)
+{
+    if (c->left > 0 || c->has_states)
+        return;
+    kv_free(c->kept);
+    c->kept = NULL;
+}
+
+/* Called once a key, when this rank has made its slot: the slot gets the counts of the file. */
+static void checkpoint_know(worker *w, int64_t number)
+{
+    slot *s = &w->store->slots.items[number];
+    const slot *kept = find_kept(w, &s->key);
+    if (!kept)
+        return;
+    s->pushes = kept->pushes;
+    s->updates = kept->updates;
+    kv_assert(w->checkpoint.left > 0, "key %lld of the store is in a file without keys left",
+              (long long)number);
+    w->checkpoint.left--;
+    drop_kept(&w->checkpoint);
+}
+
+/* Checks that the file has the optimizer and compression in use, and no key that the job lacks. */
+static int check_kept(const worker *w, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    const job_checkpoint *c = &w->checkpoint;
+    const kv *kept = c->kept, *mine = w->store;
+    const char *theirs = updater_name(&kept->updater);
+    if (mine->updater.kind != UPDATER_RULE || strcmp(theirs, updater_name(&mine->updater)) != 0)
+        return file_bad(e, KV_E_VALUE, c->path,
+                        "it holds the states of %.80s, which is not the optimizer in use", theirs);
+    if (!compression_same(&kept->compression, &mine->compression))
+        return file_bad(e, KV_E_VALUE, c->path, "gradients were compressed in another way");
+    for (int64_t i = 0; i < kept->slots.n; i++)
+        if (slot_find(&mine->slots, &kept->slots.items[i].key, i) < 0)
+            return file_bad(e, KV_E_VALUE, c->path,
+                            "it holds key %s, which was not initialised before the first push",
+                            slot_key_text(text, &kept->slots.items[i].key));
+    return KV_OK;
+}
+
+int checkpoint_read_states(worker *w, kv_err *e)
+{
+    job_checkpoint *c = &w->checkpoint;
+    store_file f;
+    if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
+                   (long long)c->rounds))
+        return kv_assert_report(e);
+    int rc = check_kept(w, e);
+    if (rc || (rc = store_file_open(&f, c->path, e)))
+        return rc;
+    rc = store_file_fill_states(&f, w->store, e);
+    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
+        slot *s = &w->store->slots.items[i];
+        int64_t there = slot_find(&c->kept->slots, &s->key, i);
+        if (there >= 0) /* an optimizer that was set behind init has begun to count anew */
+            s->updates = c->kept->slots.items[there].updates;
+    }
+    store_file_close(&f);
+    return rc;
+}
+
+void checkpoint_drop_states(worker *w)
+{
+    w->checkpoint.has_states = false;
+    drop_kept(&w->checkpoint);
+}
+
+/* ---- The counts with which a newcomer begins ---- */
+
+typedef struct newcomer {
+    newcomer_counts head;
+    char *mail; /* the texts of keys lie there */
+    newcomer_key *keys;
+    int64_t nkeys, cap;
+    map index;
+    const char *updater; /* in the mail */
+    bool has_pushed;
+} newcomer;
+
+static int read_counts(newcomer *n, int64_t bytes, kv_err *e)
+{
+    const char *at = n->mail, *end = at + bytes;
+    int rc = bytes < (int64_t)sizeof n->head ? ask_malformed(e) : KV_OK;
+    if (!rc) {
+        memcpy(&n->head, at, sizeof n->head);
+        at += sizeof n->head;
+        rc = n->head.updater < 0 || n->head.updater > end - at ? ask_malformed(e) : KV_OK;
+        end -= rc ? 0 : n->head.updater;
+    }
+    n->updater = end;
+    while (at < end && !rc) {
+        kv_key key;
+        if (!ask_get_key(&at, end, &key) || end - at < (int64_t)sizeof *n->keys)
+            return ask_malformed(e);
+        if ((rc = mem_grow(&n->keys, &n->cap, n->nkeys + 1, sizeof *n->keys, e)) ||
+            (rc = map_put(&n->index, key, n->nkeys, e)))
+            break;
+        memcpy(&n->keys[n->nkeys++], at, sizeof *n->keys);
+        at += sizeof *n->keys;
+    }
+    return rc;
+}
+
+int newcomer_new(worker *w, void *mail, int64_t bytes, kv_err *e)
+{
+    newcomer *n = w->newcomer = mem_zalloc(1, sizeof *n, e);
+    if (!n) {
+        mem_free(mail);
+        return KV_E_MEMORY;
+    }
+    n->mail = mail;
+    int rc = read_counts(n, bytes, e);
+    w->checkpoint.rounds = n->head.rounds;
+    w->checkpoint.saved = n->head.saved;
+    return rc;
+}
+
+/* The same on a newcomer, whose key begins with the counts of the mail. */
+static void newcomer_know(worker *w, int64_t number)
+{
+    newcomer *n = w->newcomer;
+    slot *s = &w->store->slots.items[number];
+    worker_key *k = &w->keys[number];
+    int64_t i = n ? map_get(&n->index, s->key) : -1;
+    if (i < 0)
+        return;
+    s->pushes = n->keys[i].rounds;
+    s->updates = n->keys[i].updates;
+    k->pushes = k->place.first == n->keys[i].first ? n->keys[i].pushes : 0; /* it has moved since */
+}
+
+void newcomer_push(worker *w)
+{
+    if (!newcomer_catches_up(w))
+        return;
+    w->newcomer->has_pushed = true;
+    w->epochs = w->newcomer->head.epochs;
+    w->moves = w->newcomer->head.moves;
+}
+
+bool newcomer_catches_up(const worker *w)
+{
+    return w->newcomer && !w->newcomer->has_pushed;
+}
+
+const char *newcomer_updater(const worker *w, int64_t *bytes)
+{
+    *bytes = w->newcomer->head.updater;
+    return w->newcomer->updater;
+}
+
+void newcomer_release(worker *w)
+{
+    newcomer *n = w->newcomer;
+    if (!n)
+        return;
+    map_release(&n->index);
+    mem_free(n->keys);
+    mem_free(n->mail);
+    mem_free(n);
+    w->newcomer = NULL;
+}
 
 /* ---- Calls ---- */
 
@@ -67,30 +260,25 @@ place_need worker_need(const worker *w, const kv_rule *rule)
     return needs[rule_cuts(rule->ast)];
 }
 
-/* An array without memory for its elements. */
-static int new_shape(kv_array **out, const ask_key *k, kv_err *e)
-{
-    static const char nothing;
-    kv_dtype dtype = (kv_dtype)k->dtype;
-    if (k->storage == KV_ROW_SPARSE)
-        return kv_array_new_sparse(out, dtype, k->ndim, k->shape, 0, NULL, (kv_ctx){KV_CPU, 0}, e);
-    return kv_array_wrap(out, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape,
-                         (kv_ctx){KV_CPU, 0}, NULL, NULL, e);
-}
-
 static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 {
     slot_table *t = &w->store->slots;
+    static const char nothing; /* an array has no memory for its elements */
+    const kv_ctx cpu = {KV_CPU, 0};
+    kv_dtype dtype = (kv_dtype)k->dtype;
     kv_array *shape = NULL;
     int rc = slot_check_kind(t, key, e);
     if (!rc)
         rc = mem_grow(&w->keys, &w->keys_cap, t->n + 1, sizeof *w->keys, e);
-    if (!rc)
-        rc = new_shape(&shape, k, e);
+    if (!rc && k->storage == KV_ROW_SPARSE)
+        rc = kv_array_new_sparse(&shape, dtype, k->ndim, k->shape, 0, NULL, cpu, e);
+    else if (!rc)
+        rc = kv_array_wrap(&shape, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape, cpu, NULL,
+                           NULL, e);
     if (!rc && (rc = slot_add(t, key, shape, e)))
         kv_array_unref(shape);
     if (!rc) {
-        w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = (kv_dtype)k->dtype};
+        w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = dtype};
         checkpoint_know(w, t->n - 1);
         newcomer_know(w, t->n - 1);
     }
@@ -231,7 +419,8 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         list[i] = worker_key_like(w, &keys[i], pairs->arrays[i]);
-        list[i].round = inits ? checkpoint_round(w, &keys[i]) : 0;
+        const slot *kept = inits ? find_kept(w, &keys[i]) : NULL;
+        list[i].round = kept ? kept->pushes : 0; /* that its first value has had */
     }
     int rc = worker_place_keys(w, keys, n, list, inits, e);
     if (!rc && !w->how.sums)
@@ -354,7 +543,7 @@ int worker_find(worker *w, const kv_pairs *pairs, bool makes, int64_t *numbers, 
         rc = w->how.sums ? worker_make_keys(w, &like, false, e) : make_zeros(w, &like, e);
         if (!rc)
             rc = worker_ask_keys(w, m.keys, m.n, true, e);
-    } else if (!rc && net_rank() == 0) {
+    } else if (!rc && link_rank() == 0) {
         rc = slot_refuse_unknown(&m.keys[0], e); /* rank 0 makes all keys: it would know this one */
     } else if (!rc) {
         rc = worker_ask_keys(w, m.keys, m.n, false, e);

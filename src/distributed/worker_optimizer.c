@@ -4,34 +4,11 @@
 
 #include "base/mem.h"
 #include "base/xxh64.h"
-#include "core/kv_rule.h"
-#include "distributed/backpressure.h"
-#include "distributed/newcomer.h"
-#include "distributed/types.h"
-#include "distributed/worker_keys.h"
+#include "core/optimizer.h"
+#include "distributed/request.h"
+#include "distributed/worker.h"
 
 /* ---- Optimizers ---- */
-
-/* Asks for a place where a key that was cut is one part. */
-static int place_whole(worker *w, const kv_key *key, ask_key *k, kv_err *e)
-{
-    k->need = PLACE_WHOLE;
-    int rc = worker_place_keys(w, key, 1, k, false, e);
-    if (!rc && k->place.first < 0)
-        rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
-    return rc;
-}
-
-static int tell_ready(worker *w, const kv_key *key, const ask_key *k, kv_err *e)
-{
-    buf b = {0};
-    ask_put_key(&b, k, key->name);
-    int rc = buf_check(&b, e);
-    if (!rc)
-        rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
-    buf_release(&b);
-    return rc;
-}
 
 /* *value becomes what the servers keep of the key, *round the one with which it begins elsewhere.
  * With rounds all parts have reached the same. Without them some may be further than others, and
@@ -60,12 +37,22 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     kv_array *value = NULL;
     ask_key k = worker_key_like(w, &key, s->stored);
     int rc = pull_moving(w, s, &value, &k.round, e);
-    if (!rc)
-        rc = place_whole(w, &key, &k, e);
+    if (!rc) {
+        k.need = PLACE_WHOLE;
+        rc = worker_place_keys(w, &key, 1, &k, false, e);
+        if (!rc && k.place.first < 0)
+            rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
+    }
     if (!rc)
         rc = worker_send_values(w, &(kv_pairs){&key, &value, 1}, &k, false, e);
-    if (!rc)
-        rc = tell_ready(w, &key, &k, e);
+    if (!rc) {
+        buf b = {0};
+        ask_put_key(&b, &k, key.name);
+        rc = buf_check(&b, e);
+        if (!rc)
+            rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
+        buf_release(&b);
+    }
     kv_array_unref(value);
     if (rc)
         return rc;
@@ -104,21 +91,6 @@ static void end_hold(const worker *w)
     net_call_wait(&leave, NULL, NULL, &unused);
 }
 
-/* Waits until all other ranks have come to the optimizer or are at a barrier: then no push is on
- * its way while keys move. */
-static int wait_for_all(worker *w, const kv_key *key, kv_err *e)
-{
-    whole_wait x = {w, key};
-    net_call c = worker_call(w, 0, ASK_BARRIER);
-    c.args.barrier = ASK_HOLD;
-    c.meanwhile = refuse_if_missed;
-    c.arg = &x;
-    int rc = net_call_wait(&c, NULL, NULL, e);
-    if (rc == KV_E_VALUE)
-        end_hold(w);
-    return rc;
-}
-
 /* Rank 0 moves the keys that do not fit, also one that is done: the others still push. */
 static int make_whole_for(worker *w, place_need need, kv_err *e)
 {
@@ -127,8 +99,18 @@ static int make_whole_for(worker *w, place_need need, kv_err *e)
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         if (place_fits(&w->keys[i].place, need))
             continue;
-        if (!met)
-            rc = wait_for_all(w, &w->store->slots.items[i].key, e);
+        if (!met) {
+            /* All other ranks have to come to the optimizer or to a barrier: then no push is on its
+             * way while keys move. */
+            whole_wait x = {w, &w->store->slots.items[i].key};
+            net_call c = worker_call(w, 0, ASK_BARRIER);
+            c.args.barrier = ASK_HOLD;
+            c.meanwhile = refuse_if_missed;
+            c.arg = &x;
+            rc = net_call_wait(&c, NULL, NULL, e);
+            if (rc == KV_E_VALUE)
+                end_hold(w);
+        }
         if (rc)
             return rc;
         met = true;
@@ -154,29 +136,20 @@ static int find_whole_for(worker *w, place_need need, kv_err *e)
     return rc;
 }
 
-/* Finds how an optimizer that is to be set lets keys be cut; kv_type_ops tells its arguments. */
-static int find_need(const worker *w, const char *kind, const char *text, place_need *need,
-                     kv_err *e)
-{
-    kv_rule *rule = NULL;
-    int rc = KV_OK;
-    if (strcmp(kind, "optimizer") == 0)
-        rc = builtin_rule(&rule, text, e);
-    else if (strcmp(kind, "rule") == 0)
-        rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
-    *need = rule ? worker_need(w, rule) : PLACE_ANYWHERE;
-    kv_rule_free(rule);
-    return rc;
-}
-
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e)
 {
     worker *w = self;
     buf b = {0};
     int64_t epoch = w->epochs + 1;
-    place_need need;
-    int rc = find_need(w, kind, text, &need, e);
+    kv_rule *rule = NULL;
+    int rc = KV_OK;
+    if (strcmp(kind, "optimizer") == 0)
+        rc = builtin_rule(&rule, text, e);
+    else if (strcmp(kind, "rule") == 0)
+        rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
+    place_need need = rule ? worker_need(w, rule) : PLACE_ANYWHERE;
+    kv_rule_free(rule);
     if (rc)
         return rc;
     engine_wait_group(&w->store->calls.group, 0);
@@ -187,9 +160,9 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         buf_put(&b, params[i].value, strlen(params[i].value) + 1);
     }
     rc = buf_check(&b, e);
-    if (!rc && net_rank() == 0)
+    if (!rc && link_rank() == 0)
         rc = make_whole_for(w, need, e);
-    if (!rc && net_rank() == 0)
+    if (!rc && link_rank() == 0)
         rc = worker_call_all(
             w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len}, e);
     if (!rc) {
@@ -199,7 +172,7 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         rc = net_call_wait(&c, NULL, NULL, e);
     }
     w->epochs += rc == KV_OK;
-    if (!rc && net_rank() != 0)
+    if (!rc && link_rank() != 0)
         rc = find_whole_for(w, need, e);
     buf_release(&b);
     return rc;

@@ -9,8 +9,7 @@
 
 #include "base/kv_assert.h"
 #include "base/map.h"
-#include "core/call_small.h"
-#include "core/call_trace.h"
+#include "core/call.h"
 #include "core/store.h"
 
 int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e)
@@ -103,14 +102,6 @@ int local_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e
     return rc ? rc : call_run(c, how, e);
 }
 
-static bool has_sparse(const kv_pairs *outs)
-{
-    for (int64_t i = 0; i < outs->n; i++)
-        if (outs->arrays[i]->storage != KV_DEFAULT)
-            return true;
-    return false;
-}
-
 int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
     kv *s = self;
@@ -122,7 +113,9 @@ int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
     s->pulled_dense |= did; /* both take default arrays alone */
     if (rc || did)
         return rc;
-    bool fills = how && how->flags & KV_FILL_SPARSE && has_sparse(outs);
+    bool may_fill = how && how->flags & KV_FILL_SPARSE, fills = false;
+    for (int64_t i = 0; i < outs->n && may_fill && !fills; i++)
+        fills = outs->arrays[i]->storage != KV_DEFAULT;
     rc = call_new(&c, s, fills ? &row_pull_all_ops : &pull_ops, outs, e);
     if (!rc)
         rc = call_prepare(c, e);

@@ -74,19 +74,6 @@ static char *const formats[KV_DTYPE_END] = {
     [KV_BFLOAT16] = "H", /* the protocol has no letter for it */
 };
 
-/* The rows of a row_sparse array that holds all of them are its elements. */
-static void get_rows(kv_array *a, bool write, const void **from, void **data, kv_err *e)
-{
-    if (kv_array_nrows(a) != kv_array_shape(a)[0]) {
-        kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array does not hold all its elements");
-        kv_err_hint(e, "tostype('default') makes a dense one, indices and data are what it holds");
-    } else if (write) {
-        kv_array_write_rows(a, data, e);
-    } else {
-        kv_array_read_rows(a, from, e);
-    }
-}
-
 /* Waits, without the GIL, for what the store does with the array. */
 static void *memory(kv_array *a, bool write)
 {
@@ -94,9 +81,18 @@ static void *memory(kv_array *a, bool write)
     void *data = NULL;
     kv_err e = {0};
     PyThreadState *gil = PyEval_SaveThread();
-    if (kv_array_storage(a) == KV_ROW_SPARSE)
-        get_rows(a, write, &from, &data, &e);
-    else if (write)
+    if (kv_array_storage(a) == KV_ROW_SPARSE) {
+        /* The rows of a row_sparse array that holds all of them are its elements. */
+        if (kv_array_nrows(a) != kv_array_shape(a)[0]) {
+            kv_err_set(&e, KV_E_UNSUPPORTED, "a row_sparse array does not hold all its elements");
+            kv_err_hint(&e,
+                        "tostype('default') makes a dense one, indices and data are what it holds");
+        } else if (write) {
+            kv_array_write_rows(a, &data, &e);
+        } else {
+            kv_array_read_rows(a, &from, &e);
+        }
+    } else if (write)
         kv_array_write(a, &data, &e);
     else
         kv_array_read(a, &from, &e);

@@ -231,12 +231,6 @@ static bool is_known(const py_store *s, PyObject *key)
     return known > 0;
 }
 
-static void know(py_store *s, PyObject *key)
-{
-    if ((!s->known && !(s->known = PySet_New(NULL))) || PySet_Add(s->known, key))
-        PyErr_Clear();
-}
-
 /* A store of several machines makes a push or a pull later, and returns at once: unless it must
  * find out where a key is, has too much under way (KVSTORE_AHEAD), or is in the call of another
  * thread. To hand a call to another thread takes some 10 us, which is more than most of them do. */
@@ -272,22 +266,20 @@ static bool may_take_long(const py_call *c)
     return s->runs_python ? !c->wait : bytes > LONG_BYTES;
 }
 
-/* Makes the call on a thread of its own. Returns false if it was interrupted: c is gone then. */
-static bool perform_away(py_call *c)
-{
-    PyObject *key = Py_NewRef(c->key); /* its holder may go while the call waits */
-    bool is_shared = c->store->is_shared, ended = py_wait_run(&c->work, true);
-    if (ended && is_shared && !c->rc && !PyList_Check(key) && !PyTuple_Check(key))
-        know(c->store, key);
-    Py_DECREF(key);
-    return ended;
-}
-
 /* Makes the call, and waits for its arrays in slices. */
 static bool perform(py_call *c)
 {
-    if (may_take_long(c) && !py_updaters)
-        return perform_away(c);
+    if (may_take_long(c) && !py_updaters) {
+        /* On a thread of its own. Where it was interrupted c is gone. */
+        PyObject *key = Py_NewRef(c->key); /* its holder may go while the call waits */
+        bool is_shared = c->store->is_shared, ended = py_wait_run(&c->work, true);
+        py_store *s = ended && is_shared && !c->rc ? c->store : NULL;
+        if (s && !PyList_Check(key) && !PyTuple_Check(key) &&
+            ((!s->known && !(s->known = PySet_New(NULL))) || PySet_Add(s->known, key)))
+            PyErr_Clear();
+        Py_DECREF(key);
+        return ended;
+    }
     PyThreadState *gil = PyEval_SaveThread();
     if (!(c->rc = fill_small(c)))
         c->rc = c->call(c);

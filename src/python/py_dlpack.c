@@ -36,17 +36,6 @@ static const char *const code_names[] = {
     "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
     "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"};
 
-static bool refuse_type(const dl_tensor *t)
-{
-    bool known = t->code < sizeof code_names / sizeof *code_names;
-    if (t->lanes != 1)
-        return py_fail(KV_E_DTYPE, "", "the store has no elements of %d lanes", t->lanes);
-    return py_fail(KV_E_DTYPE, "float() of PyTorch, astype('float32') of others give float32",
-                   known && t->code >= DL_BOOL ? "the store has no dtype %s"
-                                               : "the store has no dtype %s%d",
-                   known ? code_names[t->code] : "that is DLPack's ", known ? t->bits : t->code);
-}
-
 static bool is_dense(const dl_tensor *t)
 {
     int64_t step = 1;
@@ -71,8 +60,16 @@ bool py_dlpack_take(PyObject *tuple, py_batch *b, kv_array **out)
     const dl_tensor *t = &m->tensor;
     while (i < NTYPES && (types[i].code != t->code || types[i].bits != t->bits || t->lanes != 1))
         i++;
-    if (i == NTYPES)
-        return refuse_type(t);
+    if (i == NTYPES) {
+        bool known = t->code < sizeof code_names / sizeof *code_names;
+        if (t->lanes != 1)
+            return py_fail(KV_E_DTYPE, "", "the store has no elements of %d lanes", t->lanes);
+        return py_fail(KV_E_DTYPE, "float() of PyTorch, astype('float32') of others give float32",
+                       known && t->code >= DL_BOOL ? "the store has no dtype %s"
+                                                   : "the store has no dtype %s%d",
+                       known ? code_names[t->code] : "that is DLPack's ",
+                       known ? t->bits : t->code);
+    }
     if (t->device != DL_CPU && t->device != DL_PINNED && t->device != DL_GPU)
         return py_fail(KV_E_UNSUPPORTED, "", "the store reads no memory of DLPack's device %d",
                        t->device);

@@ -126,7 +126,7 @@ static PyObject *job(PyObject *self, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"configure", (PyCFunction)(void (*)(void))configure, METH_FASTCALL, NULL},
-    {"describe", py_ask_describe_all, METH_O,
+    {"describe", py_type_describe, METH_O,
      "describe(topic): the rows of \"types\" or \"gpus\", a dict each; kvstore.h lists their "
      "fields."},
     {"optimizer", optimizer, METH_O, NULL},
@@ -157,7 +157,7 @@ PyMODINIT_FUNC PyInit__kvstore(void)
     py.store = (PyTypeObject *)PyType_FromSpec(&py_type_store);
     if (!py.array || !py.store || PyModule_AddFunctions(m, py_array_functions) ||
         PyModule_AddFunctions(m, py_store_functions) ||
-        PyModule_AddFunctions(m, py_open_functions) ||
+        PyModule_AddFunctions(m, py_type_functions) ||
         PyModule_AddObjectRef(m, "Array", (PyObject *)py.array) ||
         PyModule_AddObjectRef(m, "Store", (PyObject *)py.store) ||
         PyModule_AddStringConstant(m, "version", kv_version())) {

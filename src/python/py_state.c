@@ -244,8 +244,9 @@ void py_note(void *arg, const char *text)
     drain_soon();
 }
 
-static void tell_notes(void)
+void py_drain(void)
 {
+    act_on_left();
     char text[NOTE_BYTES];
     while (__atomic_load_n(&notes.n, __ATOMIC_RELAXED) > 0) {
         pthread_mutex_lock(&notes.lock);
@@ -260,12 +261,6 @@ static void tell_notes(void)
         Py_XDECREF(done);
         Py_XDECREF(o);
     }
-}
-
-void py_drain(void)
-{
-    act_on_left();
-    tell_notes();
 }
 
 /* ---- Waits ---- */

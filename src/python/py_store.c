@@ -9,15 +9,6 @@ static py_store *open_stores; /* guarded by the GIL */
 
 /* ---- Life ---- */
 
-static void join_list(py_store *s)
-{
-    s->next = open_stores;
-    if (s->next)
-        s->next->link = &s->next;
-    s->link = &open_stores;
-    open_stores = s;
-}
-
 void py_store_leave_list(py_store *s)
 {
     if (s->link)
@@ -160,7 +151,11 @@ PyObject *py_store_adopt(PyTypeObject *class, kv *store)
     s->is_shared = strncmp(type, "dist", 4) == 0 || strcmp(type, "horovod") == 0 ||
                    strcmp(type, "byteps") == 0;
     kv_set_print(store, print_line, s);
-    join_list(s);
+    s->next = open_stores;
+    if (s->next)
+        s->next->link = &s->next;
+    s->link = &open_stores;
+    open_stores = s;
     return (PyObject *)s;
 }
 

@@ -65,16 +65,13 @@ void py_store_dealloc(PyObject *self);
 int py_store_traverse(PyObject *self, visitproc visit, void *arg);
 int py_store_clear(PyObject *self);
 
-/* ---- The class of stores (py_type.c, py_open.c, py_calls.c, py_ask.c, py_updater.c) ---- */
+/* ---- The class of stores (py_type.c, py_calls.c, py_updater.c) ---- */
 
 /* With the methods that move no arrays. */
 extern PyType_Spec py_type_store;
 
 /* create(), load() and others that make stores or need none, and may wait. */
-extern PyMethodDef py_open_functions[]; /* of the module */
-
-/* close() */
-PyObject *py_open_close(PyObject *self, PyObject *none);
+extern PyMethodDef py_type_functions[]; /* of the module */
 
 /* Methods that move arrays, as vectorcalls with keywords. */
 PyObject *py_calls_init(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw);
@@ -85,14 +82,8 @@ PyObject *py_calls_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t n
 PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssize_t n,
                                    PyObject *kw);
 
-/* _keys(): a dict for each key, in the order of updates. _find(key): that of one key. */
-PyObject *py_ask_keys(PyObject *self, PyObject *none);
-PyObject *py_ask_find(PyObject *self, PyObject *key);
-
-/* is_capable(name), describe(topic), and describe(topic) of the module, without a store. */
-PyObject *py_ask_capable(PyObject *self, PyObject *what);
-PyObject *py_ask_describe(PyObject *self, PyObject *topic);
-PyObject *py_ask_describe_all(PyObject *module, PyObject *topic);
+/* describe(topic) of the module, without a store. */
+PyObject *py_type_describe(PyObject *module, PyObject *topic);
 
 /* _set_updater(function): a function of Python as the updater; also None for ASSIGN. */
 PyObject *py_updater_set(PyObject *self, PyObject *function);

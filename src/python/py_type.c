@@ -1,8 +1,318 @@
-/* The class of stores. */
+/* The class of stores: they are opened and closed, answer questions and are changed; also the
+ * functions that make one, and those that read and write lists of arrays. */
 #include "py_store.h"
 
+#include "py_array.h"
 #include "py_pairs.h"
 #include "py_wait.h"
+
+/* ---- Opening and closing, lists of arrays ---- */
+
+static int call_create(py_task *t, kv_err *e)
+{
+    return kv_create(t->text, t->opts, t->nopts, &t->kv, e);
+}
+
+static int call_load(py_task *t, kv_err *e)
+{
+    return kv_load(&t->kv, t->text, e);
+}
+
+/* The object for the store that a call makes. */
+static PyObject *make(py_task *t, PyTypeObject *class, bool good)
+{
+    if (!good) {
+        py_task_free(t);
+        return NULL;
+    }
+    if (!py_task_run(t, true))
+        return NULL;
+    py_drain();
+    PyObject *o = t->rc ? py_raise(&t->e) : py_store_adopt(class, t->kv);
+    py_task_free(t);
+    return o;
+}
+
+/* create(class, type, options as a dict of texts) */
+static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    PyTypeObject *class;
+    const char *type = n == 3 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
+    py_task *t = type ? py_task_new(NULL, call_create) : NULL;
+    if (!t)
+        return NULL;
+    t->text = type;
+    return make(t, class,
+                py_batch_keep(t->batch, args[1]) &&
+                    py_pairs_options(args[2], &t->opts, &t->nopts, t->batch));
+}
+
+/* load(class, path) */
+static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    PyTypeObject *class;
+    const char *path = n == 2 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
+    py_task *t = path ? py_task_new(NULL, call_load) : NULL;
+    if (!t)
+        return NULL;
+    t->text = path;
+    return make(t, class, py_batch_keep(t->batch, args[1]));
+}
+
+/* ---- Files of nd.save ---- */
+
+static int call_save_list(py_task *t, kv_err *e)
+{
+    const py_pairs *p = t->what;
+    return kv_save_list(t->text, p->keys, p->n, p->arrays, e);
+}
+
+/* save_list(path, list of keys, list of arrays) */
+static PyObject *save_list(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    py_pairs p;
+    const char *path = n == 3 ? py_text(args[0]) : NULL;
+    py_task *t = path ? py_task_new(NULL, call_save_list) : NULL;
+    if (!t)
+        return NULL;
+    py_pairs_init(&p);
+    t->text = path;
+    t->what = &p;
+    PyObject *result = NULL;
+    if (py_pairs_add(&p, args[1], args[2], false, t->batch) && py_task_run(t, false))
+        result = py_task_result(t);
+    else
+        py_task_free(t);
+    py_pairs_release(&p);
+    return result;
+}
+
+/* Adds (name or None, array or None) to a list. */
+static int add(void *list, const char *name, kv_array *a, kv_err *e)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    bool sparse = a && kv_array_storage(a) == KV_ROW_SPARSE;
+    PyObject *o = a ? py_array_new(sparse ? py.handed_sparse : py.array, kv_array_ref(a))
+                    : Py_NewRef(Py_None);
+    PyObject *pair = o ? Py_BuildValue("(zN)", name, o) : NULL;
+    bool good = pair && PyList_Append(list, pair) == 0;
+    Py_XDECREF(pair);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory");
+}
+
+static int call_load_list(py_task *t, kv_err *e)
+{
+    return kv_load_list(t->text, add, t->list, e);
+}
+
+/* load_list(path): a list of (name or None, array or None) */
+static PyObject *load_list(PyObject *module, PyObject *path)
+{
+    (void)module;
+    const char *text = py_text(path);
+    py_task *t = text ? py_task_new(NULL, call_load_list) : NULL;
+    if (!t)
+        return NULL;
+    t->text = text;
+    t->list = PyList_New(0);
+    if (!t->list || !py_batch_keep(t->batch, path)) {
+        py_task_free(t);
+        return NULL;
+    }
+    PyObject *list = Py_NewRef(t->list);
+    if (!py_task_run(t, true)) {
+        Py_DECREF(list);
+        return NULL;
+    }
+    PyObject *none = py_task_result(t);
+    if (!none)
+        Py_CLEAR(list);
+    Py_XDECREF(none);
+    return list;
+}
+
+static int call_free(py_task *t, kv_err *e)
+{
+    (void)e;
+    kv_free(t->kv);
+    return KV_OK;
+}
+
+static PyObject *close_store(PyObject *self, PyObject *none)
+{
+    (void)none;
+    py_store *s = (py_store *)self;
+    if (s->calls > 0)
+        return py_fail(KV_E_BUSY, "", "another thread is in a call of this store");
+    if (s->kv && s->forked)
+        py_store_end(s);
+    if (s->kv) {
+        py_task *t = py_task_new(s, call_free);
+        if (!t)
+            return NULL;
+        s->kv = NULL;
+        py_store_leave_list(s);
+        if (!py_task_run(t, false))
+            return NULL;
+        py_store_closed(s);
+        py_task_free(t);
+    }
+    return py_store_result(s, KV_OK, NULL); /* what an updater raised since the last call */
+}
+
+#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL
+
+PyMethodDef py_type_functions[] = {
+    {"create", FAST(create), NULL},
+    {"load", FAST(load), NULL},
+    {"save_list", FAST(save_list), NULL},
+    {"load_list", load_list, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- Questions: keys, descriptions ---- */
+
+static PyObject *is_capable(PyObject *self, PyObject *what)
+{
+    py_store *s = (py_store *)self;
+    kv_err e = {0};
+    bool yes = false;
+    int rc;
+    const char *text = py_text(what);
+    if (!text || !py_store_enter(s))
+        return NULL;
+    PyThreadState *gil = PyEval_SaveThread();
+    rc = kv_is_capable(s->kv, text, &yes, &e);
+    PyEval_RestoreThread(gil);
+    py_store_leave(s);
+    return rc ? py_raise(&e) : PyBool_FromLong(yes);
+}
+
+static PyObject *info_dict(const kv_info *i)
+{
+    PyObject *shape = PyTuple_New(i->ndim);
+    for (int axis = 0; shape && axis < i->ndim; axis++)
+        PyTuple_SetItem(shape, axis, PyLong_FromLongLong(i->shape[axis]));
+    PyObject *key =
+        i->key.name ? PyUnicode_FromString(i->key.name) : PyLong_FromLongLong(i->key.id);
+    if (!shape || !key) {
+        Py_XDECREF(shape);
+        Py_XDECREF(key);
+        return NULL;
+    }
+    return Py_BuildValue("{sN ss sN s(si) sL sL sL ss}", "key", key, "dtype",
+                         kv_dtype_name(i->dtype), "shape", shape, "ctx",
+                         i->ctx.device == KV_GPU ? "gpu" : "cpu", (int)i->ctx.id, "bytes",
+                         (long long)i->bytes, "pushes", (long long)i->pushes, "pending",
+                         (long long)i->pending, "stype", kv_storage_name(i->storage));
+}
+
+/* For kv_visit_keys, since another thread may delete the key behind it: appends a dict to a list.
+ */
+static int visit_key(void *list, const kv_info *info, kv_err *e)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *dict = info_dict(info);
+    bool good = dict && !PyList_Append(list, dict);
+    Py_XDECREF(dict);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "no memory for the description of a key");
+}
+
+static int call_keys(py_task *t, kv_err *e)
+{
+    kv_info unused;
+    int rc = t->keys ? kv_await_key(t->kv, t->keys, &unused, e) : KV_OK;
+    return rc ? rc : kv_visit_keys(t->kv, t->keys, visit_key, t->list, e);
+}
+
+/* The list that a call has filled, or NULL with an exception. Ends t. */
+static PyObject *made_list(py_task *t)
+{
+    if (!py_task_run(t, false))
+        return NULL;
+    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
+    py_task_free(t);
+    return list;
+}
+
+/* _keys(), where key is NULL: a dict for each key, in the order of updates. Else that of one. */
+static PyObject *ask_keys(PyObject *self, PyObject *key)
+{
+    py_task *t = py_task_new((py_store *)self, call_keys);
+    if (!t)
+        return NULL;
+    t->list = PyList_New(0);
+    t->keys = key ? PyMem_Malloc(sizeof *t->keys) : NULL;
+    bool good = t->list && (!key || t->keys || PyErr_NoMemory());
+    if (!good || (key && !py_pairs_key(key, t->keys, t->batch))) {
+        py_task_free(t);
+        return NULL;
+    }
+    return made_list(t);
+}
+
+/* _find(key) */
+static PyObject *find_key(PyObject *self, PyObject *key)
+{
+    PyObject *list = ask_keys(self, key);
+    PyObject *result = list ? Py_NewRef(PyList_GetItem(list, 0)) : NULL;
+    Py_XDECREF(list);
+    return result;
+}
+
+static int visit_row(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *dict = PyDict_New();
+    bool good = dict != NULL;
+    for (int i = 0; i < n && good; i++) {
+        PyObject *value = fields[i].text ? PyUnicode_FromString(fields[i].text)
+                                         : PyLong_FromLongLong(fields[i].number);
+        good = value && !PyDict_SetItemString(dict, fields[i].name, value);
+        Py_XDECREF(value);
+    }
+    good = good && !PyList_Append(arg, dict);
+    Py_XDECREF(dict);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "no memory for a description");
+}
+
+static int call_describe(py_task *t, kv_err *e)
+{
+    return kv_describe(t->kv, t->text, visit_row, t->list, e);
+}
+
+/* describe(topic). self: NULL for a topic without a store. */
+static PyObject *describe(PyObject *self, PyObject *topic)
+{
+    const char *text = py_text(topic);
+    py_task *t = text ? py_task_new((py_store *)self, call_describe) : NULL;
+    if (!t)
+        return NULL;
+    t->text = text;
+    t->list = PyList_New(0);
+    if (!t->list || !py_batch_keep(t->batch, topic)) {
+        py_task_free(t);
+        return NULL;
+    }
+    return made_list(t);
+}
+
+PyObject *py_type_describe(PyObject *module, PyObject *topic)
+{
+    (void)module;
+    return describe(NULL, topic);
+}
+
+/* ---- Changes ---- */
 
 /* How a store is told of a name with options. */
 typedef int (*set_named)(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
@@ -364,16 +674,16 @@ static PyMethodDef methods[] = {
      "one for all outs or one each."},
     {"wait", wait_method, METH_NOARGS,
      "Waits for all that was scheduled, and raises the first error of it that no call has raised."},
-    {"close", py_open_close, METH_NOARGS,
+    {"close", close_store, METH_NOARGS,
      "Waits for all that was scheduled and releases the store."},
     {"delete", delete, METH_O,
      "delete(keys): takes keys out, with their counts and states; all or none."},
     {"rename", FAST(rename_key), "rename(key, to): gives a key another name."},
-    {"describe", py_ask_describe, METH_O,
+    {"describe", describe, METH_O,
      "describe(topic): the rows of \"store\", \"rounds\", \"cluster\", \"rule\", \"optimizer\", "
      "\"states\" or\n"
      "\"metadata\", a dict each; kvstore.h lists their fields."},
-    {"is_capable", py_ask_capable, METH_O,
+    {"is_capable", is_capable, METH_O,
      "is_capable(name): whether stores of this type have \"optimizer\", \"row_sparse\", ..."},
     {"_set_updater", py_updater_set, METH_O,
      "_set_updater($self, function)\n--\n\nfunction(key, input, stored) runs at each push, in key "
@@ -388,8 +698,8 @@ static PyMethodDef methods[] = {
     {"_watch", FAST(watch), NULL},
     {"_do", act, METH_O, NULL},
     {"_file", FAST(file), NULL},
-    {"_keys", py_ask_keys, METH_NOARGS, NULL},
-    {"_find", py_ask_find, METH_O, NULL},
+    {"_keys", ask_keys, METH_NOARGS, NULL},
+    {"_find", find_key, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -213,17 +213,6 @@ static bool wait_a_slice(const py_work *w)
     return ended;
 }
 
-/* Nobody waits for w any more. */
-static void leave_alone(py_work *w)
-{
-    pthread_mutex_lock(&waits.lock);
-    w->left_alone = true;
-    bool ended = w->ended;
-    pthread_mutex_unlock(&waits.lock);
-    if (ended)
-        w->end(w);
-}
-
 bool py_wait_run(py_work *w, bool away)
 {
     w->ended = w->left_alone = false;
@@ -242,7 +231,13 @@ bool py_wait_run(py_work *w, bool away)
             PyObject *type, *value, *trace;
             PyErr_Fetch(&type, &value, &trace);
             note("");
-            leave_alone(w);
+            /* Nobody waits for w any more. */
+            pthread_mutex_lock(&waits.lock);
+            w->left_alone = true;
+            bool ended = w->ended;
+            pthread_mutex_unlock(&waits.lock);
+            if (ended)
+                w->end(w);
             PyErr_Restore(type, value, trace);
             return false;
         }

@@ -8,16 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit/test.h"
 #include "array/device.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "core/store.h"
 #include "distributed/alive.h"
 #include "distributed/environment.h"
-#include "distributed/rounds.h"
 #include "distributed/server.h"
+#include "distributed/server_state.h"
 #include "server_alone.h"
-#include "../unit/test.h"
 
 enum { WORKERS = 2, SERVER = 2, RANKS = 3, MOST = 1024, STORE = 5, N = 8 /* elements of a part */ };
 enum { BYTES = N * (int)sizeof(float) };

@@ -5,7 +5,6 @@
 #include "cpu/changes.h"
 #include "cpu/cpu.h"
 #include "distributed/alive.h"
-#include "distributed/backpressure.h"
 #include "distributed/request.h"
 #include "engine/trace.h"
 

@@ -247,16 +247,6 @@ int64_t net_now_us(void)
     return now_us += 1000;
 }
 
-int net_rank(void)
-{
-    return own_rank;
-}
-
-int net_size(void)
-{
-    return ranks;
-}
-
 double net_timeout(void)
 {
     return 1;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "core/image.h"
 #include "core/state_file.h"
-#include "core/value_parts.h"
 #include "cpu/changes.h"
 #include "cpu/cpu.h"
 #include "distributed/asks.h"

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "distributed/place.h"
+#include "distributed/asks.h"
 
 /* Parts follow each other without a gap, begin where codes and rows do, and are of a size. */
 static void check_place(kv_dtype dtype, kv_storage storage, int64_t rows, int64_t row, int servers,

@@ -10,14 +10,11 @@
 #include "core/slot.h"
 #include "core/state_file.h"
 #include "distributed/alive.h"
-#include "distributed/checkpoint_kept.h"
-#include "distributed/newcomer.h"
-#include "distributed/parts.h"
 #include "distributed/request.h"
+#include "distributed/server_state.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
-#include "distributed/worker_keys.h"
-#include "distributed/types.h"
+#include "distributed/worker.h"
 
 enum { SERVERS = 2, PARTS = 3 };
 
@@ -75,7 +72,7 @@ void net_cannot_serve(const kv_err *why)
     is_lost = true;
 }
 
-int net_rank(void)
+int link_rank(void)
 {
     return this_rank;
 }
