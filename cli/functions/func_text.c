@@ -48,30 +48,23 @@ static int parse_field(const char *at, const char *end, field *out, kv_err *e)
     return KV_OK;
 }
 
-/* Python mixes no fields that count with fields that have numbers. */
-static int value_of(function_args *args, field *f, int64_t *next, kv_err *e)
-{
-    bool counts = f->number < 0;
-    if ((counts && *next < 0) || (!counts && *next > 0))
-        return kv_err_set(e, KV_E_VALUE, "format() takes {} or {0}, not both in one text");
-    if (counts)
-        f->number = (*next)++;
-    else
-        *next = -1;
-    if (f->number + 1 >= args->nrest)
-        return kv_err_set(e, KV_E_INDEX, "format() has no value for the field {%lld}",
-                          (long long)f->number);
-    return KV_OK;
-}
-
+/* *next: the value of the next {}; -1 behind {0}, since Python does not mix the two. */
 static int put_field(function_args *args, buf *out, const char *at, const char *end, int64_t *next,
                      kv_err *e)
 {
     field f;
     buf format = {0};
     int rc = parse_field(at, end, &f, e);
-    if (rc || (rc = value_of(args, &f, next, e)))
+    if (rc)
         return rc;
+    bool counts = f.number < 0;
+    if ((counts && *next < 0) || (!counts && *next > 0))
+        return kv_err_set(e, KV_E_VALUE, "format() takes {} or {0}, not both in one text");
+    f.number = counts ? *next : f.number;
+    *next = counts ? *next + 1 : -1;
+    if (f.number + 1 >= args->nrest)
+        return kv_err_set(e, KV_E_INDEX, "format() has no value for the field {%lld}",
+                          (long long)f.number);
     if (f.format)
         buf_put(&format, f.format, f.format_bytes);
     rc = text_put_field(args->session, out, args->rest[f.number + 1], f.how,
@@ -170,36 +163,29 @@ int64_t piece_find_last(piece p, piece what, int64_t end)
 
 /* ---- Finding ---- */
 
-/* The characters start to end of a text, which may be negative or left out, as bytes. False when
- * start lies behind end. */
-static bool part_of(value text, int64_t start, int64_t end, piece *out)
-{
-    int64_t n = text_length(text);
-    start = start < 0 ? start + n : start;
-    end = end < 0 ? end + n : end > n ? n : end;
-    start = start < 0 ? 0 : start;
-    end = end < 0 ? 0 : end;
-    if (start > end)
-        return false;
-    int64_t from = text_byte_of(text, start), to = text_byte_of(text, end);
-    *out = (piece){text.u.text + from, to - from};
-    return true;
-}
-
-/* find and rfind: the character at which a text is found, or -1. */
+/* find and rfind: the character at which a text is found between the characters start and end,
+ * which may be negative, or -1. */
 int func_find(function_args *args, value *out, kv_err *e)
 {
-    piece text, what, part;
-    int64_t start = 0, end = INT64_MAX, at = -1;
+    piece text, what;
+    int64_t start = 0, end = INT64_MAX, at = -1, from = 0;
     int rc = two_texts(args, "what find() looks for", &text, &what, e);
     rc = rc ? rc : function_int_at(args, 2, "start", &start, e);
     rc = rc ? rc : function_int_at(args, 3, "end", &end, e);
     if (rc)
         return rc;
-    if (part_of(args->v[0], start, end, &part))
+    int64_t n = text_length(args->v[0]);
+    start = start < 0 ? start + n : start;
+    end = end < 0 ? end + n : end > n ? n : end;
+    start = start < 0 ? 0 : start;
+    end = end < 0 ? 0 : end;
+    if (start <= end) {
+        from = text_byte_of(args->v[0], start);
+        piece part = {text.text + from, text_byte_of(args->v[0], end) - from};
         at = FUNCTION_VARIANT(args) ? piece_find_last(part, what, part.n)
                                     : piece_find(part, what, 0);
-    *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(part.text - text.text + at)));
+    }
+    *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(from + at)));
     return KV_OK;
 }
 

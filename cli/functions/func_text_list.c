@@ -39,50 +39,33 @@ static int64_t before(piece text, int64_t end, bool blanks)
     return end;
 }
 
-static int split_words(value_stack *parts, piece text, int64_t most, kv_err *e)
+/* Words between blanks, from the begin on or from the end. */
+static int split_words(value_stack *parts, piece text, int64_t most, bool last, kv_err *e)
 {
     int rc = KV_OK;
-    int64_t at = past(text, 0, true);
-    for (; at < text.n && most != 0 && !rc; most -= most > 0) {
-        int64_t end = past(text, at, false);
+    int64_t from = last ? 0 : past(text, 0, true), to = last ? before(text, text.n, true) : text.n;
+    for (; from < to && most != 0 && !rc; most -= most > 0) {
+        int64_t at = last ? before(text, to, false) : from;
+        int64_t end = last ? to : past(text, from, false);
         rc = add_part(parts, text, at, end, e);
-        at = past(text, end, true);
+        from = last ? 0 : past(text, end, true);
+        to = last ? before(text, at, true) : text.n;
     }
-    return at < text.n && !rc ? add_part(parts, text, at, text.n, e) : rc;
+    return from < to && !rc ? add_part(parts, text, from, to, e) : rc;
 }
 
-static int split_words_last(value_stack *parts, piece text, int64_t most, kv_err *e)
+static int split_at(value_stack *parts, piece text, piece sep, int64_t most, bool last, kv_err *e)
 {
     int rc = KV_OK;
-    int64_t end = before(text, text.n, true);
-    for (; end > 0 && most != 0 && !rc; most -= most > 0) {
-        int64_t at = before(text, end, false);
-        rc = add_part(parts, text, at, end, e);
-        end = before(text, at, true);
+    int64_t from = 0, to = text.n, at;
+    for (; most != 0 && !rc; most -= most > 0) {
+        if ((at = last ? piece_find_last(text, sep, to) : piece_find(text, sep, from)) < 0)
+            break;
+        rc = last ? add_part(parts, text, at + sep.n, to, e) : add_part(parts, text, from, at, e);
+        from = last ? 0 : at + sep.n;
+        to = last ? at : text.n;
     }
-    return end > 0 && !rc ? add_part(parts, text, 0, end, e) : rc;
-}
-
-static int split_at(value_stack *parts, piece text, piece sep, int64_t most, kv_err *e)
-{
-    int rc = KV_OK;
-    int64_t at = 0, next;
-    for (; most != 0 && !rc && (next = piece_find(text, sep, at)) >= 0; most -= most > 0) {
-        rc = add_part(parts, text, at, next, e);
-        at = next + sep.n;
-    }
-    return rc ? rc : add_part(parts, text, at, text.n, e);
-}
-
-static int split_at_last(value_stack *parts, piece text, piece sep, int64_t most, kv_err *e)
-{
-    int rc = KV_OK;
-    int64_t end = text.n, at;
-    for (; most != 0 && !rc && (at = piece_find_last(text, sep, end)) >= 0; most -= most > 0) {
-        rc = add_part(parts, text, at + sep.n, end, e);
-        end = at;
-    }
-    return rc ? rc : add_part(parts, text, 0, end, e);
+    return rc ? rc : add_part(parts, text, from, to, e);
 }
 
 static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
@@ -99,10 +82,8 @@ static int split(function_args *args, value by, value max, bool last, value *out
         rc = kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
     if (rc)
         return rc;
-    if (by.kind == VALUE_NONE)
-        rc = (last ? split_words_last : split_words)(&parts, text, most, e);
-    else
-        rc = (last ? split_at_last : split_at)(&parts, text, sep, most, e);
+    rc = by.kind == VALUE_NONE ? split_words(&parts, text, most, last, e)
+                               : split_at(&parts, text, sep, most, last, e);
     rc = value_stack_take(out, &parts, rc, e);
     if (!rc && last)
         list_reverse(*out);
@@ -202,16 +183,6 @@ static void search_end(search *s)
     regex_free(s->r);
 }
 
-/* A group of the match, none where it has no part in it. */
-static int group_of(const search *s, int i, value *out, kv_err *e)
-{
-    int64_t from = s->span[2 * i], to = s->span[2 * i + 1];
-    *out = value_none();
-    return from < 0 || to < 0
-               ? KV_OK
-               : value_text_new(out, s->text.text + from, (size_t)(to - from), e);
-}
-
 int func_re_match(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
@@ -225,8 +196,11 @@ int func_re_match(function_args *args, value *out, kv_err *e)
         rc = regex_search(s.r, s.text.text, s.text.n, 0, true, false, s.span, &found, e);
     if (!rc && found)
         rc = value_list_new(out, VALUE_LIST, regex_groups(s.r) + 1, e);
-    for (int i = 0; !rc && found && i <= regex_groups(s.r); i++)
-        rc = group_of(&s, i, &out->u.list->items[i], e);
+    for (int i = 0; !rc && found && i <= regex_groups(s.r); i++) {
+        int64_t from = s.span[2 * i], to = s.span[2 * i + 1];
+        if (from >= 0 && to >= 0) /* else the group has no part in the match: none */
+            rc = value_text_new(&out->u.list->items[i], s.text.text + from, (size_t)(to - from), e);
+    }
     search_end(&s);
     return value_finish(out, rc);
 }

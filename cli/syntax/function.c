@@ -473,11 +473,11 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
     return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
 }
 
-int function_give(value *out, kv_array *a, int rc, kv_err *e)
+int function_give(value *out, kv_array *const *a, int rc, kv_err *e)
 {
     if (!rc)
-        return value_array(out, a, e);
-    kv_array_unref(a);
+        return value_array(out, *a, e);
+    kv_array_unref(*a);
     return rc;
 }
 
@@ -488,7 +488,7 @@ int function_give_several(value *out, value_kind kind, kv_array *const *a, int n
     if (!rc)
         rc = value_list_new(&list, kind, n, e);
     for (int i = 0; i < n; i++)
-        rc = function_give(rc ? &unused : &list.u.list->items[i], a[i], rc, e);
+        rc = function_give(rc ? &unused : &list.u.list->items[i], &a[i], rc, e);
     if (rc)
         value_release(&list);
     else
