@@ -217,18 +217,6 @@ int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
     return rc;
 }
 
-static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
-{
-    kv *store;
-    int64_t before = l->n;
-    int rc = session_store(s, &store, e);
-    if (rc == KV_OK)
-        rc = eval_matching(store, pattern, l, e);
-    if (rc == KV_OK && l->n == before)
-        return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", pattern);
-    return rc;
-}
-
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
 {
     int rc = value_descend(e);
@@ -280,6 +268,7 @@ static int check_quoted(session *s, const ast *node, kv_err *e)
 static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
 {
     value v;
+    kv *store;
     int rc;
     if (node->kind == AST_KEY_RANGE)
         return add_range(s, node, l, e);
@@ -294,9 +283,13 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
         return add(l, (kv_key){node->u.integer, NULL}, e);
     if (node->op == 1) /* lives as long as the unit */
         return check_quoted(s, node, e) ? (int)e->code : add(l, (kv_key){0, node->u.text}, e);
-    if (strpbrk(node->u.text, "*?"))
-        return add_matching(s, node, node->u.text, l, e);
-    return add_pattern(s, node, node->u.text, l, e);
+    if (!strpbrk(node->u.text, "*?"))
+        return add_pattern(s, node, node->u.text, l, e);
+    int64_t before = l->n;
+    if ((rc = session_store(s, &store, e)) || (rc = eval_matching(store, node->u.text, l, e)) ||
+        l->n > before)
+        return rc;
+    return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", node->u.text);
 }
 
 int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
