@@ -62,7 +62,7 @@ static int foresee(const options *o, const state *st, unit *const *units, int n,
         rc = effect_add(&script, units[i], e);
     if (rc == KV_OK)
         rc = state_guard_foresee(&st->guard, &script, o->store, e);
-    effect_release(&script);
+    map_release(&script.keys);
     return rc;
 }
 

@@ -392,9 +392,8 @@ static bool is_word(const options *o, const char *word)
         return true;
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
-    if (shell_words_asks(&o->command, word))
-        return true;
-    if (shell_words_takes_any(&o->command))
+    if (shell_words_asks(&o->command, word) ||
+        (o->command.open && command_option_is_raw(o->command.open)))
         return true;
     if (word[1] == '-')
         return shell_words_has(&o->command, word) ||

@@ -158,17 +158,9 @@ static bool word_at(const parser *p, uint32_t pos, const char *word)
            !lex_is_digit(parse_char(p, pos + (uint32_t)n));
 }
 
-/* Returns true if the line whose text begins at `line` is a part of the statement at pos: it is
- * indented more, or closes a block of it, or is the elif or else of an `if`. */
-static bool belongs_to(const parser *p, uint32_t pos, uint32_t line)
-{
-    int more = lex_indent(&p->lx, line) - lex_indent(&p->lx, pos);
-    bool branch = word_at(p, pos, "if") && (word_at(p, line, "elif") || word_at(p, line, "else"));
-    return more > 0 || (more == 0 && (branch || parse_char(p, line) == '}'));
-}
-
 /* Passes over the lines that are left of a statement that failed: what stands in them would be
- * taken for statements of their own. */
+ * taken for statements of their own. These are indented more, close a block of it, or are the elif
+ * or else of an `if`. */
 static void pass_rest(parser *p, uint32_t statement)
 {
     uint32_t end = parse_peek(p)->pos;
@@ -179,7 +171,10 @@ static void pass_rest(parser *p, uint32_t statement)
         uint32_t text = parse_past_blanks(p, line);
         if (parse_char(p, text) == '\n')
             continue;
-        if (!belongs_to(p, statement, text))
+        int more = lex_indent(&p->lx, text) - lex_indent(&p->lx, statement);
+        bool branch =
+            word_at(p, statement, "if") && (word_at(p, text, "elif") || word_at(p, text, "else"));
+        if (more < 0 || (more == 0 && !branch && parse_char(p, text) != '}'))
             break;
         end = lex_line_end(&p->lx, text);
     }
@@ -347,12 +342,6 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
     return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
 }
 
-/* The children that read no variable: targets of assignments, parameters, the word of a setting. */
-static bool is_no_reader(const ast *node, uint32_t i)
-{
-    return (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1);
-}
-
 static bool hides(void *arg, const char *name, const char *option)
 {
     const names *n = arg;
@@ -422,11 +411,14 @@ static int read_names(names *n, const ast *node)
         if (is)
             return rc;
     }
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        if (!((node->kind == AST_CALL || node->kind == AST_ARG) &&
-              function_is_dtype_word(node->kid[i])) &&
-            !is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
+    bool call = node->kind == AST_CALL || node->kind == AST_ARG;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
+        /* parameters of a def and the word of a setting read no variable */
+        bool word = (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1);
+        if (!word && !(call && function_is_dtype_word(node->kid[i])) &&
+            !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
             rc = read_names(n, node->kid[i]);
+    }
     return rc;
 }
 

@@ -128,6 +128,12 @@ void command_call_usage(buf *out, const command *c)
     }
 }
 
+bool command_option_is_raw(const command_option *o)
+{
+    return o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
+           o->kind == OPTION_RAWS;
+}
+
 bool command_option_is_needed(const command_option *o)
 {
     return o->kind == OPTION_NEEDED || o->kind == OPTION_OUTPUT;
@@ -152,29 +158,22 @@ static void put_arguments(buf *out, const command *c)
         buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
 }
 
-/* Appends the usage in one line, in which [OPTIONS] stands for optional options where they would
- * not fit. */
-static void put_usage_line(buf *out, const command *c)
-{
-    enum { LINE = 100 };
-    command_usage(out, c);
-    if (out->len <= LINE)
-        return;
-    buf_clear(out);
-    put_arguments(out, c);
-    for (const command_option *o = c->options; o->name; o++) {
-        if (!command_option_is_needed(o))
-            continue;
-        buf_char(out, ' ');
-        command_option_usage(out, o);
-    }
-    buf_printf(out, " [OPTIONS]; help %s lists them", c->name);
-}
-
 int command_hint_usage(const command *c, kv_err *e)
 {
+    enum { LINE = 100 };
     buf line = {0};
-    put_usage_line(&line, c);
+    command_usage(&line, c);
+    if (line.len > LINE) { /* [OPTIONS] stands for optional options */
+        buf_clear(&line);
+        put_arguments(&line, c);
+        for (const command_option *o = c->options; o->name; o++) {
+            if (!command_option_is_needed(o))
+                continue;
+            buf_char(&line, ' ');
+            command_option_usage(&line, o);
+        }
+        buf_printf(&line, " [OPTIONS]; help %s lists them", c->name);
+    }
     kv_err_hint(e, "usage: %s", buf_text(&line));
     buf_release(&line);
     return e->code;

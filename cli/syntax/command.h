@@ -119,6 +119,9 @@ typedef struct command {
     int (*on_store)(kv *store, kv_err *e);
 } command;
 
+/* Returns true if the value of an option is any word as it stands, with dashes too. */
+bool command_option_is_raw(const command_option *o);
+
 /* Returns true if the command does not go without the option. */
 bool command_option_is_needed(const command_option *o);
 
