@@ -150,8 +150,6 @@ bool page_has_several(const char *text, size_t n)
 /* Pages are gone through once, line by line. The text outside entries is kept as it is, so that an
  * updated page differs from the old one only in outputs. */
 
-static const char more_prompt[] = "..> ";
-
 /* A page being gone through. */
 typedef struct verifier {
     session *s;
@@ -196,19 +194,6 @@ static size_t prompt_here(const verifier *v, bool more)
     return v->python ? lex_python_prompt(v->at + skip, n, more) : lex_prompt(v->at + skip, n, more);
 }
 
-/* Returns true if no line has a prompt of kvctl. Where one has, `>>> ` is a prompt of Python, in a
- * fence for python3. */
-static bool is_python_page(const char *text, size_t n)
-{
-    bool found = false;
-    for (size_t line; n > 0 && !found; text += line, n -= line) {
-        line = line_bytes(text, n);
-        size_t skip = blanks_at(text, line);
-        found = lex_prompt(text + skip, line - skip, false) > 0;
-    }
-    return !found;
-}
-
 /* Goes past a line, which the updated page keeps. */
 static void keep_line(verifier *v)
 {
@@ -231,17 +216,6 @@ static size_t fence_at(const char *text, size_t n, char *sign)
     while (i < n && text[i] == *sign)
         i++;
     return i - from >= 3 ? i - from : 0;
-}
-
-static bool has_fences(const char *text, size_t n)
-{
-    char sign;
-    bool found = false;
-    for (size_t line; n > 0 && !found; text += line, n -= line) {
-        line = line_bytes(text, n);
-        found = fence_at(text, line, &sign) > 0;
-    }
-    return found;
 }
 
 /* Returns true if the line closes the open fence: it is as long as the opening one or longer, with
@@ -280,16 +254,6 @@ static void take_entry_line(verifier *v, buf *entry, bool more)
     size_t n = line_length(v), skip = indentation(v) + prompt_here(v, more);
     buf_put(entry, v->at + skip, n - skip);
     keep_line(v);
-}
-
-/* The output that the page expects: up to the next prompt or the end of the fence. */
-static void take_expected(verifier *v, buf *expected)
-{
-    for (size_t n; v->at < v->end && !prompt_here(v, false) && !closes(v); v->at += n, v->line++) {
-        size_t skip = indentation(v);
-        n = line_length(v);
-        buf_put(expected, v->at + skip, n - skip);
-    }
 }
 
 /* The empty lines that a text ends in. */
@@ -410,32 +374,24 @@ static buf comparable(const buf *text)
     return out;
 }
 
-static void show_entry(const buf *entry)
+static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
+                            const buf *got)
 {
     const char *at = buf_text(entry), *prompt = "kv> ";
     buf shown = {0};
+    fflush(stdout);
+    terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
     while (*at) {
         size_t n = strcspn(at, "\n");
         buf_printf(&shown, "  %s", prompt);
         visible_line(&shown, at, n);
         buf_char(&shown, '\n');
         at += n + (at[n] == '\n');
-        prompt = more_prompt;
+        prompt = "..> ";
     }
+    diff_lines(&shown, buf_text(expected), buf_text(got));
     fputs(buf_text(&shown), stderr);
     buf_release(&shown);
-}
-
-static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
-                            const buf *got)
-{
-    buf difference = {0};
-    diff_lines(&difference, buf_text(expected), buf_text(got));
-    fflush(stdout);
-    terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
-    show_entry(entry);
-    fputs(buf_text(&difference), stderr);
-    buf_release(&difference);
 }
 
 /* Compares, or writes the new output into the updated page. */
@@ -466,7 +422,12 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
     take_entry_line(v, &entry, false);
     while (v->at < v->end && prompt_here(v, true))
         take_entry_line(v, &entry, true);
-    take_expected(v, &expected);
+    /* the output that the page expects goes up to the next prompt or the end of the fence */
+    for (size_t n; v->at < v->end && !prompt_here(v, false) && !closes(v); v->at += n, v->line++) {
+        size_t skip = indentation(v);
+        n = line_length(v);
+        buf_put(&expected, v->at + skip, n - skip);
+    }
     int rc = run_entry(v, &entry, line, &got, e);
     if (rc == KV_OK && (rc = buf_check(&entry, e)) == KV_OK &&
         (rc = buf_check(&expected, e)) == KV_OK && (rc = buf_check(&got.text, e)) == KV_OK)
@@ -513,9 +474,14 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
     int rc = file_read_text(path, &text, &n, e);
     if (rc)
         return rc;
-    verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
-    v.fences = has_fences(text, n);
-    v.python = is_python_page(text, n);
+    verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1, .python = true};
+    char sign;
+    for (const char *at = text; at < v.end; at += line_bytes(at, (size_t)(v.end - at))) {
+        size_t bytes = line_bytes(at, (size_t)(v.end - at)), skip = blanks_at(at, bytes);
+        v.fences |= fence_at(at, bytes, &sign) > 0;
+        /* beside prompts of kvctl `>>> ` is one of Python, in a fence for python3 */
+        v.python &= lex_prompt(at + skip, bytes - skip, false) == 0;
+    }
     s->out.remembers = true;
     while (v.at < v.end && rc == KV_OK) {
         if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))

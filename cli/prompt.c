@@ -121,18 +121,6 @@ static void run_one(session *s, const char *text, size_t n, int line, bool paste
         report_error(s, &e);
 }
 
-/* Runs an entry of a page, and keeps its output. */
-static void run_of_page(prompt *p, const char *text, size_t n, int line)
-{
-    session *s = p->s;
-    sink heard = {.kind = SINK_HEARS};
-    sink_push(s, &heard);
-    run_one(s, text, n, line, false);
-    sink_pop(s, &heard);
-    buf_release(&p->shown);
-    p->shown = heard.text;
-}
-
 /* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
 static void echo(const char *text, size_t n)
 {
@@ -146,15 +134,21 @@ static void echo(const char *text, size_t n)
     buf_release(&visible);
 }
 
-/* Each prompt of a page begins an entry, and when one fails the others run all the same. */
+/* Each prompt of a page begins an entry, and when one fails the others run all the same. The output
+ * of the last is kept. */
 static void run_page(prompt *p, const char *text, size_t n, int line)
 {
     bool several = page_entry(text, n) < n;
     for (size_t one; n > 0; text += one, n -= one) {
+        sink heard = {.kind = SINK_HEARS};
         one = page_entry(text, n);
         if (several)
             echo(text, one);
-        run_of_page(p, text, one, line);
+        sink_push(p->s, &heard);
+        run_one(p->s, text, one, line, false);
+        sink_pop(p->s, &heard);
+        buf_release(&p->shown);
+        p->shown = heard.text;
         line += (int)text_newlines(text, one);
         if (p->s->leaving || p->s->out.closed || interrupt_pending())
             break;

@@ -76,13 +76,6 @@ static int check_folder(const state *st, kv_err *e)
            e->code;
 }
 
-/* Returns true if the file is there and cannot be replaced. */
-static bool is_protected(const char *path)
-{
-    return access(path, F_OK) == 0 &&
-           (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
-}
-
 /* *current becomes true if the path still names the open file. A path without access is an error,
  * since it may name the same file. */
 static int check_current(const state *st, bool *current, kv_err *e)
@@ -198,17 +191,6 @@ void state_close(state *st)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-/* Replaces the error of the header, which does not help a user who gave another kind of file. */
-static int other_kind(const state *st, const char *title, kv_err *e)
-{
-    *e = (kv_err){0};
-    kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
-    return kv_err_hint(
-               e, strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
-               st->path),
-           KV_E_FORMAT;
-}
-
 /* The file holds this store. */
 static void note_loaded(state *st, const store_entry *entry)
 {
@@ -246,8 +228,14 @@ static int load(state *st, session *s, kv_err *e)
         kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
     }
     const char *title = file_kind_title(file_kind_of(st->path));
-    if (rc == KV_E_FORMAT && title)
-        return other_kind(st, title, e);
+    if (rc == KV_E_FORMAT && title) { /* the error of the header helps nobody here */
+        *e = (kv_err){0};
+        kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
+        kv_err_hint(e,
+                    strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
+                    st->path);
+        return KV_E_FORMAT;
+    }
     if (rc == KV_E_FORMAT)
         kv_err_hint(e, "-s keeps a store in a safetensors file, and makes one where there is none");
     if (rc || (rc = session_adopt(s, store, "kv", e)))
@@ -311,17 +299,6 @@ int state_check(const state *st, const session *s, kv_err *e)
     return state_guard_check(&st->guard, entry->store, is_loaded(st, entry), st->path, e);
 }
 
-static void tell_of_others(const state *st, session *s)
-{
-    for (int64_t i = 0; i < s->nstores; i++) {
-        const store_entry *other = &s->stores[i];
-        int64_t n = kv_num_keys(other->store);
-        if (n > 0 && strcmp(other->name, "kv") != 0)
-            session_note(s, "\"%s\" keeps the store kv; %s and its %lld key%s end here", st->path,
-                         other->name, (long long)n, n == 1 ? "" : "s");
-    }
-}
-
 /* Rolls back an open transaction, since only committed changes are saved. */
 static void state_end_transaction(session *s)
 {
@@ -358,7 +335,13 @@ static int state_save(state *st, session *s, kv_err *e)
     if (!st->is_open || !st->path || st->read_only)
         return KV_OK;
     state_end_transaction(s);
-    tell_of_others(st, s);
+    for (int64_t i = 0; i < s->nstores; i++) {
+        const store_entry *other = &s->stores[i];
+        int64_t n = kv_num_keys(other->store);
+        if (n > 0 && strcmp(other->name, "kv") != 0)
+            session_note(s, "\"%s\" keeps the store kv; %s and its %lld key%s end here", st->path,
+                         other->name, (long long)n, n == 1 ? "" : "s");
+    }
     return has_changed(st, entry) ? write_file(st, s, entry, e) : KV_OK;
 }
 
@@ -444,7 +427,9 @@ static int go_back(void *arg, session *s, kv_err *e)
 
 int state_open(state *st, session *s, const char *path, state_how how, kv_err *e)
 {
-    bool closed = path && how.prompt && !how.read_only && is_protected(path);
+    /* the file is there and cannot be replaced */
+    bool closed = path && how.prompt && !how.read_only && access(path, F_OK) == 0 &&
+                  (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
     *st = (state){.tried = true, .path = path, .lock = -1, .reads = how.reads, .force = how.force,
                   .read_only = how.read_only || closed};
     int rc = path ? lock_file(st, s, e) : KV_OK;
@@ -568,15 +553,6 @@ static int pull_key(kv *store, const kv_info *info, kv_array **out, const void *
     return rc;
 }
 
-/* The number of elements with different bytes. */
-static int64_t count_changed(const char *a, const char *b, int64_t n, size_t size)
-{
-    int64_t changed = 0;
-    for (int64_t i = 0; i < n; i++, a += size, b += size)
-        changed += memcmp(a, b, size) != 0;
-    return changed;
-}
-
 /* A key that both stores hold. */
 static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, const kv_info *is,
                        kv_err *e)
@@ -595,8 +571,10 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
     if (rc)
         return rc;
     if ((rc = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
-        int64_t n = kv_array_size(a);
-        int64_t changed = count_changed(old_data, new_data, n, (size_t)kv_dtype_bytes(is->dtype));
+        int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
+        const char *x = old_data, *y = new_data;
+        for (int64_t i = 0; i < n; i++, x += size, y += size)
+            changed += memcmp(x, y, (size_t)size) != 0;
         if (changed > 0 || is->pushes != was->pushes) {
             char elements[80];
             snprintf(elements, sizeof elements, ", %lld of %lld elements", (long long)changed,

@@ -69,12 +69,6 @@ static void count_key(key_count *c, kv_key key)
     c->n++;
 }
 
-static bool has_key(kv *store, const kv_key *key)
-{
-    kv_info info;
-    return kv_find(store, key, &info, &(kv_err){0}) == KV_OK;
-}
-
 /* The error for keys that would be gone, if there are any. Releases them. done: what was not. */
 static int refuse_gone(key_count *gone, const char *path, const char *done, kv_err *e)
 {
@@ -87,15 +81,6 @@ static int refuse_gone(key_count *gone, const char *path, const char *done, kv_e
     }
     buf_release(&gone->names);
     return rc;
-}
-
-static int check_gone(const state_guard *g, kv *store, const char *path, kv_err *e)
-{
-    key_count gone = {0};
-    for (int64_t i = 0; i < g->nkeys; i++)
-        if (!has_key(store, &g->keys[i].key))
-            count_key(&gone, g->keys[i].key);
-    return refuse_gone(&gone, path, "written", e);
 }
 
 int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
@@ -144,10 +129,18 @@ static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
     return rc ? rc : buf_check(out, e);
 }
 
-static int check_form(kv *store, bool same, const char *path, kv_err *e)
+int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
 {
     buf changes = {0};
-    int rc = tell_changes(store, same, &changes, e);
+    key_count gone = {0};
+    kv_info info;
+    for (int64_t i = 0; i < g->nkeys && !same; i++) /* delete and rename are meant */
+        if (kv_find(store, &g->keys[i].key, &info, &(kv_err){0}))
+            count_key(&gone, g->keys[i].key);
+    int rc = refuse_gone(&gone, path, "written", e);
+    if (rc || !g->foreign)
+        return rc;
+    rc = tell_changes(store, same, &changes, e);
     if (rc == KV_OK && changes.len > 0) {
         rc = kv_err_set(e, KV_E_KEY, "\"%s\" is another tool's file, and not only values of its "
                         "keys changed: %.300s", path, buf_text(&changes));
@@ -156,12 +149,6 @@ static int check_form(kv *store, bool same, const char *path, kv_err *e)
     }
     buf_release(&changes);
     return rc;
-}
-
-int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
-{
-    int rc = same ? KV_OK : check_gone(g, store, path, e); /* delete and rename are meant */
-    return rc || !g->foreign ? rc : check_form(store, same, path, e);
 }
 
 /* ---- Counting -------------------------------------------------------------------------------- */

@@ -59,14 +59,6 @@ static void command_hint(const parse_cursor *at, const command *c, int from, buf
     }
 }
 
-static void statement_hint(const complete_request *r, buf *out)
-{
-    const command *c = command_find(r->typed, strlen(r->typed));
-    keyword_hint(r->typed, strlen(r->typed), out);
-    if (c)
-        command_hint(&r->at, c, 0, out);
-}
-
 static void add_parameter(buf *out, const char *name)
 {
     buf_printf(out, out->len > 0 ? ", %s" : "%s", name);
@@ -103,16 +95,21 @@ static void add_hint(const complete_request *r, buf *out)
     const parse_cursor *at = &r->at;
     const char *from = r->text + at->statement;
     size_t n = strcspn(from, " \t");
-    if (at->call && !at->quote)
+    if (at->call && !at->quote) {
         call_hint(r, out);
-    else if (at->in_brackets)
+    } else if (at->in_brackets) {
         return;
-    else if (at->expected == EXPECT_STATEMENT && *r->typed)
-        statement_hint(r, out);
-    else if (r->command && at->expected != EXPECT_OPTION && !at->quote)
+    } else if (at->expected == EXPECT_STATEMENT && *r->typed) {
+        const command *c = command_find(r->typed, strlen(r->typed));
+        keyword_hint(r->typed, strlen(r->typed), out);
+        if (c)
+            command_hint(at, c, 0, out);
+    } else if (r->command && at->expected != EXPECT_OPTION && !at->quote) {
         command_hint(at, r->command, at->begun, out);
-    else if (!r->command && at->expected != EXPECT_STATEMENT && !from[n + strspn(from + n, " \t")])
+    } else if (!r->command && at->expected != EXPECT_STATEMENT &&
+               !from[n + strspn(from + n, " \t")]) {
         keyword_hint(from, n, out); /* the statement has no other word yet */
+    }
 }
 
 void complete_hint(session *s, const char *text, size_t n, buf *out)
@@ -191,19 +188,6 @@ static void offer_name(void *arg, const char *name)
 
 /* ---- Calls ---- */
 
-/* The name of the parameter that the cursor gives, NULL when it is not known. */
-static const char *parameter_here(const parse_cursor *at)
-{
-    const function *f = function_find(at->call);
-    if (at->keyword)
-        return at->keyword;
-    /* Parameters that may be left out are nearly always given by name. */
-    for (uint32_t i = 0; f && f->params[i] && !strchr(f->params[i], '='); i++)
-        if (i == at->call_argument)
-            return f->params[i];
-    return NULL;
-}
-
 static const char *const truths[] = {"true", "false", NULL};
 
 /* Offers values of parameters that mean the same in every function. Returns false for others. */
@@ -230,29 +214,26 @@ static bool offer_argument(complete_request *r, const char *name)
     return true;
 }
 
-/* dtype= and the like: parameters that can be given by name. */
-static void offer_keywords(complete_request *r)
-{
-    const function *f = function_find(r->at.call);
-    for (int i = 0; f && f->params[i]; i++)
-        if (strchr(f->params[i], '='))
-            offer_word(r, f->params[i]);
-}
-
 static void complete_operand(complete_request *r)
 {
     const parse_cursor *at = &r->at;
     const command *c = at->method ? command_find(at->call, strlen(at->call)) : NULL;
-    const char *parameter = at->call && !c ? parameter_here(at) : NULL;
+    const function *f = at->call ? function_find(at->call) : NULL;
+    const char *parameter = at->call && !c ? at->keyword : NULL;
     bool has = at->call && strcmp(at->call, "has") == 0;
+    /* by its place: parameters that may be left out are nearly always given by name */
+    for (uint32_t i = 0; f && !c && !at->keyword && f->params[i] && !strchr(f->params[i], '='); i++)
+        if (i == at->call_argument)
+            parameter = f->params[i];
     if (parameter && offer_argument(r, parameter))
         return;
     if ((c && c->args[0].kind == ARG_KEYS && at->call_argument == 1) || has)
         offer_keys(r);
     if (at->quote)
         return;
-    if (at->call && !at->keyword)
-        offer_keywords(r);
+    for (int i = 0; f && !at->keyword && f->params[i]; i++)
+        if (strchr(f->params[i], '=')) /* dtype= and the like, which can be given by name */
+            offer_word(r, f->params[i]);
     offer_operands(r);
 }
 
@@ -283,27 +264,9 @@ static int offer_type(void *arg, const kv_field *fields, int nfields, kv_err *e)
     return KV_OK;
 }
 
-static void offer_settings(complete_request *r)
-{
-    for (int i = 0; setting_name(i); i++)
-        offer_word(r, setting_name(i));
-}
-
 static void offer_types(complete_request *r)
 {
     kv_describe(NULL, "types", offer_type, r, NULL);
-}
-
-static void offer_compressions(complete_request *r)
-{
-    static const char *const types[] = {"2bit", "1bit", "none", NULL};
-    offer_all(r, types);
-}
-
-static void offer_capabilities(complete_request *r)
-{
-    for (int i = 0; kv_capability(i); i++)
-        offer_word(r, kv_capability(i));
 }
 
 static void offer_help(complete_request *r)
@@ -329,12 +292,23 @@ static void offer_help(complete_request *r)
 }
 
 /* Words that only the command of an argument explains. */
-static const struct {
-    const char *command;
-    void (*offer)(complete_request *r);
-} own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
-                 {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
-                 {"is-capable", offer_capabilities}};
+static void offer_own_words(complete_request *r)
+{
+    static const char *const compressions[] = {"2bit", "1bit", "none", NULL};
+    const char *name = r->command->name;
+    if (strcmp(name, "create") == 0)
+        offer_types(r);
+    else if (strcmp(name, "help") == 0)
+        offer_help(r);
+    else if (strcmp(name, "use") == 0)
+        offer_stores(r);
+    else if (strcmp(name, "set-gradient-compression") == 0)
+        offer_all(r, compressions);
+    for (int i = 0; strcmp(name, "set") == 0 && setting_name(i); i++)
+        offer_word(r, setting_name(i));
+    for (int i = 0; strcmp(name, "is-capable") == 0 && kv_capability(i); i++)
+        offer_word(r, kv_capability(i));
+}
 
 /* set print.format VALUE */
 static bool is_format_value(const complete_request *r)
@@ -357,9 +331,8 @@ static void complete_argument(complete_request *r)
         break;
     case ARG_WORD:
     case ARG_NAME:
-        for (size_t i = 0; i < sizeof own_words / sizeof *own_words; i++)
-            if (strcmp(own_words[i].command, r->command->name) == 0 && !r->at.quote)
-                own_words[i].offer(r);
+        if (!r->at.quote)
+            offer_own_words(r);
         break;
     case ARG_PATH:
     case ARG_PATHS:
@@ -405,17 +378,6 @@ static void complete_argument(complete_request *r)
     }
 }
 
-/* Returns true if the word behind > may be an operand, as in `x > y`. */
-static bool may_compare(const complete_request *r)
-{
-    size_t at = r->at.word;
-    while (at > 0 && lex_is_blank(r->text[at - 1]))
-        at--;
-    const command *c = r->command;
-    return !r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
-           (!c || c->args[0].kind == ARG_EXPRS);
-}
-
 static void complete_file(complete_request *r)
 {
     if (complete_at_file(r))
@@ -424,8 +386,12 @@ static void complete_file(complete_request *r)
         offer_files(r, FILES_ARRAYS);
     /* @FILE#KEY: a blank behind FILE would make a comment of the key */
     r->out->joined |= r->out->n == 1 && file_is_checkpoint(r->out->words[0]);
-    if (may_compare(r))
-        offer_variables(r);
+    size_t at = r->at.word;
+    while (at > 0 && lex_is_blank(r->text[at - 1]))
+        at--;
+    if (!r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
+        (!r->command || r->command->args[0].kind == ARG_EXPRS))
+        offer_variables(r); /* the word may be an operand, as in `x > y` */
 }
 
 /* The parameters of the updater, optimizer or merge that the statement names. */
@@ -562,21 +528,6 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts, and leaves out what is offered twice. */
-static void tidy(line_words *out)
-{
-    int64_t n = 0;
-    if (out->n > 1)
-        qsort(out->words, (size_t)out->n, sizeof *out->words, compare_words);
-    for (int64_t i = 0; i < out->n; i++) {
-        if (n > 0 && strcmp(out->words[n - 1], out->words[i]) == 0)
-            mem_free(out->words[i]);
-        else
-            out->words[n++] = out->words[i];
-    }
-    out->n = n;
-}
-
 static void complete_expected(complete_request *r)
 {
     static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
@@ -626,6 +577,7 @@ static void complete_expected(complete_request *r)
 void complete_words(session *s, const char *text, size_t n, line_words *out)
 {
     complete_request r;
+    int64_t kept = 0;
     complete_request_init(&r, s, text, n, out);
     out->start = (size_t)(r.typed - text);
     kv_assert(out->start <= n, "a word begins at byte %zu of %zu", out->start, n);
@@ -633,6 +585,14 @@ void complete_words(session *s, const char *text, size_t n, line_words *out)
         complete_option_value(&r);
     else if (r.at.met)
         complete_expected(&r);
-    tidy(out);
+    if (out->n > 1)
+        qsort(out->words, (size_t)out->n, sizeof *out->words, compare_words);
+    for (int64_t i = 0; i < out->n; i++) { /* what is offered twice is left out */
+        if (kept > 0 && strcmp(out->words[kept - 1], out->words[i]) == 0)
+            mem_free(out->words[i]);
+        else
+            out->words[kept++] = out->words[i];
+    }
+    out->n = kept;
     arena_release(&r.nodes);
 }

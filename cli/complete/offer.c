@@ -276,13 +276,6 @@ void offer_operands(complete_request *r)
 
 /* ---- Files ---- */
 
-static bool is_plain_path(const char *path)
-{
-    while (*path && (lex_is_word_char(*path) || strchr("./~+{}-", *path)))
-        path++;
-    return !*path;
-}
-
 /* Returns true if a file is of the wanted kind; a folder always is. */
 static bool is_wanted(const char *name, bool folder, wanted_files wanted)
 {
@@ -302,7 +295,10 @@ static bool is_wanted(const char *name, bool folder, wanted_files wanted)
 
 static void offer_path(complete_request *r, const char *path, bool folder)
 {
-    char quote = r->at.quote ? r->at.quote : is_plain_path(path) ? 0 : '"';
+    const char *c = path; /* of a plain one up to its end */
+    while (*c && (lex_is_word_char(*c) || strchr("./~+{}-", *c)))
+        c++;
+    char quote = r->at.quote ? r->at.quote : *c ? '"' : 0;
     buf word = {0};
     if (quote && !r->at.quote)
         buf_char(&word, quote);

@@ -82,21 +82,17 @@ void follow_use(session *s, followed_names *f, const char *rule)
 
 /* ---- Assignments ---- */
 
-static int refuse(const store_entry *entry, const char *name, value v, kv_err *e)
-{
-    const char *rule = entry->follows.rule;
-    kv_err_set(e, KV_E_DTYPE,
-               "the rule %s of the store %s reads `%s`, which can be a number, a text, true, false "
-               "or none there, not %s",
-               rule ? rule : "", entry->name, name, value_kind_name(v));
-    return kv_err_hint(e, "give it another name, or set another updater first"), KV_E_DTYPE;
-}
-
 static int change(const store_entry *entry, const char *name, value v, kv_err *e)
 {
     value text;
-    if (!value_is_scalar(v))
-        return refuse(entry, name, v, e);
+    if (!value_is_scalar(v)) {
+        const char *rule = entry->follows.rule;
+        kv_err_set(e, KV_E_DTYPE,
+                   "the rule %s of the store %s reads `%s`, which can be a number, a text, true, "
+                   "false or none there, not %s",
+                   rule ? rule : "", entry->name, name, value_kind_name(v));
+        return kv_err_hint(e, "give it another name, or set another updater first"), KV_E_DTYPE;
+    }
     int rc = follow_text(&text, v, true, e);
     if (rc)
         return rc;

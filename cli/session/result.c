@@ -48,17 +48,6 @@ int rows_add_key(rows *r, kv_key key, kv_err *e)
     return key.name ? rows_add_text(r, key.name, e) : rows_add(r, value_int(key.id), e);
 }
 
-/* In as many digits as tell a float32, which people can read. Files and records have all. */
-static void float_text(buf *out, double x)
-{
-    char text[NUM_TEXT_MAX];
-    bool over = false;
-    double narrow = num_narrow(x, NUM_BINARY32, &over);
-    bool keeps = !over && (narrow != 0 || x == 0);
-    buf_put(out, text, (size_t)num_repr(text, keeps ? narrow : x,
-                                        keeps ? NUM_BINARY32 : NUM_BINARY64));
-}
-
 static void cell_text(buf *out, const rows *r, int64_t i)
 {
     const value *v = &r->cells[i];
@@ -70,10 +59,16 @@ static void cell_text(buf *out, const rows *r, int64_t i)
         show_key(out, (kv_key){0, v->u.text});
     else if (v->kind == VALUE_NONE)
         buf_char(out, '-');
-    else if (v->kind == VALUE_FLOAT)
-        float_text(out, v->u.number);
-    else
+    else if (v->kind != VALUE_FLOAT)
         value_print(out, *v, false);
+    else { /* in as many digits as tell a float32, which people can read; files have all */
+        char text[NUM_TEXT_MAX];
+        bool over = false;
+        double x = v->u.number, narrow = num_narrow(x, NUM_BINARY32, &over);
+        bool keeps = !over && (narrow != 0 || x == 0);
+        buf_put(out, text,
+                (size_t)num_repr(text, keeps ? narrow : x, keeps ? NUM_BINARY32 : NUM_BINARY64));
+    }
 }
 
 /* One cell of a line; no blanks stand behind the last one. */
@@ -84,19 +79,6 @@ static void put_cell(buf *out, const char *text, size_t n, int64_t width, bool l
         buf_char(out, '\n');
     else
         buf_repeat(out, ' ', width - utf8_count(text, n) + 2);
-}
-
-/* The texts of all cells, one behind the other: cell i ends at ends[i]. Widths grow with them. */
-static void cell_texts(buf *text, size_t *ends, int64_t *width, const rows *r)
-{
-    for (int64_t i = 0; i < r->n; i++) {
-        size_t from = text->len;
-        cell_text(text, r, i);
-        ends[i] = text->len;
-        int64_t n = utf8_count(buf_text(text) + from, text->len - from);
-        if (n > width[i % r->ncolumns])
-            width[i % r->ncolumns] = n;
-    }
 }
 
 int rows_print(buf *out, const rows *r, kv_err *e)
@@ -111,10 +93,16 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     for (int c = 0; heads && !rc && c < r->ncolumns; c++)
         if (r->columns[c].head)
             width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
-    if (!rc) {
-        cell_texts(&text, ends, width, r);
-        rc = buf_check(&text, e);
+    /* the texts of all cells, one behind the other: cell i ends at ends[i] */
+    for (int64_t i = 0; i < r->n && !rc; i++) {
+        size_t from = text.len;
+        int64_t *own = &width[i % r->ncolumns];
+        cell_text(&text, r, i);
+        ends[i] = text.len;
+        int64_t n = utf8_count(buf_text(&text) + from, text.len - from);
+        *own = n > *own ? n : *own;
     }
+    rc = rc ? rc : buf_check(&text, e);
     for (int c = 0; heads && !rc && c < r->ncolumns; c++)
         if (r->columns[c].head)
             put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],

@@ -149,15 +149,6 @@ int scope_set(scope *s, const char *name, value v, kv_err *e)
     return KV_OK;
 }
 
-/* Tells the rules that read a variable of its new value. *follow: the number of a new one. */
-static int tell_rules(session *s, const variable *place, const char *name, value v,
-                      uint32_t *follow, kv_err *e)
-{
-    if (place ? !place->follow : !s->awaits || scope_here(s) != &s->globals)
-        return KV_OK;
-    return place ? follow_assign(s, place->follow, v, e) : follow_new(s, name, v, follow, e);
-}
-
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
     scope *here = scope_here(s);
@@ -166,8 +157,10 @@ int session_set(session *s, const char *name, value v, kv_err *e)
     int rc = KV_OK;
     if (!place && session_names_store(s, name))
         rc = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
-    else
-        rc = tell_rules(s, place, name, v, &follow, e);
+    else if (place && place->follow) /* rules read it */
+        rc = follow_assign(s, place->follow, v, e);
+    else if (!place && s->awaits && here == &s->globals)
+        rc = follow_new(s, name, v, &follow, e);
     if (rc) {
         value_release(&v);
         return rc;
@@ -524,40 +517,37 @@ bool session_would(session *s, const char *what, const char *name)
     return s->dry_run;
 }
 
-static void warn(const session *s, const struct ast *node, const buf *text)
+static void warn(session *s, const struct ast *node, bool once, const char *fmt, va_list ap)
 {
     int line, col;
-    if (s->guest) {
-        s->guest->note(s->guest->arg, buf_text(text));
-        return;
+    buf text = {0};
+    buf_vprintf(&text, fmt, ap);
+    bool told = once && scope_variable(&s->told, buf_text(&text));
+    if (s->guest && !told) {
+        s->guest->note(s->guest->arg, buf_text(&text));
+    } else if (!told) {
+        source_locate(&s->unit->src, node->pos, &line, &col);
+        say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(&text));
     }
-    source_locate(&s->unit->src, node->pos, &line, &col);
-    say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(text));
+    if (once && !told)
+        scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
+    buf_release(&text);
 }
 
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
-    buf text = {0};
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    warn(s, node, false, fmt, ap);
     va_end(ap);
-    warn(s, node, &text);
-    buf_release(&text);
 }
 
 void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
-    buf text = {0};
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    warn(s, node, true, fmt, ap);
     va_end(ap);
-    if (!scope_variable(&s->told, buf_text(&text))) {
-        warn(s, node, &text);
-        scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
-    }
-    buf_release(&text);
 }
 
 void session_note(session *s, const char *fmt, ...)

@@ -91,23 +91,16 @@ static int show_raw(buf *out, kv_array *a, kv_err *e)
     return rc;
 }
 
-/* The array itself is awaited by what uses it next. */
-static int await_array(session *s, kv_array *a, kv_err *e)
-{
-    enum { SLICE_MS = 50 };
-    int rc = KV_OK;
-    for (bool there = !s->prompted; !there && !rc;)
-        if (!(rc = kv_array_await(a, SLICE_MS, &there, e)) && !there)
-            rc = stop_check(e);
-    return rc;
-}
-
 static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
 {
     print_style style = s->out.style;
     style.may_stop = true;
     size_t from = out->len;
-    int rc = await_array(s, a, e);
+    enum { SLICE_MS = 50 }; /* at a prompt Ctrl-C ends the wait for the array */
+    int rc = KV_OK;
+    for (bool there = !s->prompted; !there && !rc;)
+        if (!(rc = kv_array_await(a, SLICE_MS, &there, e)) && !there)
+            rc = stop_check(e);
     if (rc)
         return rc;
     /* people see its summary; formats for programs have no form for it */
@@ -220,26 +213,20 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
     return rc;
 }
 
-/* Shows a value that is not an array. Arrays inside it look as they do in a bare expression, as in
- * Python; the legacy style shows their summary, as MXNet did. */
-static int show_items(session *s, buf *out, value v, bool repr, kv_err *e)
-{
-    print_style style = s->out.style;
-    style.may_stop = true;
-    style.format = s->out.format == SHOW_MXNET ? PRINT_MXNET_REPR : PRINT_REPR;
-    return value_print_arrays(out, v, repr, s->out.format == SHOW_LEGACY ? NULL : &style, e);
-}
-
 int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
 {
     json_writer w = {.out = out};
     int rc = KV_OK;
-    if (v.kind == VALUE_ARRAY)
+    if (v.kind == VALUE_ARRAY) {
         rc = show_array(s, out, v.u.box->array, repr, e);
-    else if (s->out.format == SHOW_JSON)
+    } else if (s->out.format == SHOW_JSON) {
         rc = show_json(&w, NULL, v, e);
-    else
-        rc = show_items(s, out, v, repr, e);
+    } else { /* arrays inside it look as in a bare expression, in the legacy style as a summary */
+        print_style style = s->out.style;
+        style.may_stop = true;
+        style.format = s->out.format == SHOW_MXNET ? PRINT_MXNET_REPR : PRINT_REPR;
+        rc = value_print_arrays(out, v, repr, s->out.format == SHOW_LEGACY ? NULL : &style, e);
+    }
     if (rc == KV_OK && value_is_sequence(v))
         rc = stop_check(e);
     return rc ? rc : buf_check(out, e);

@@ -215,17 +215,9 @@ void value_drop(value v)
 
 /* ---- Kinds of values ---- */
 
-/* The kind of an object by its name, such as SGD, FactorScheduler or <KVStore local>. */
-static const char *object_kind_name(const char *name)
-{
-    return *name == '<' && name[1] == 'K' ? "a store"
-           : *name == '<'                 ? "a class"
-           : strstr(name, "Scheduler")    ? "a schedule"
-                                          : "an optimizer";
-}
-
 const char *value_kind_name(value v)
 {
+    const char *name;
     switch (v.kind) {
     case VALUE_NONE:
         return "none";
@@ -248,7 +240,11 @@ const char *value_kind_name(value v)
     case VALUE_DICT:
         return "a dict";
     case VALUE_OBJECT:
-        return object_kind_name(v.u.list->items[0].u.text);
+        name = v.u.list->items[0].u.text; /* SGD, FactorScheduler or <KVStore local> */
+        return *name == '<' && name[1] == 'K' ? "a store"
+               : *name == '<'                 ? "a class"
+               : strstr(name, "Scheduler")    ? "a schedule"
+                                              : "an optimizer";
     }
     return "nothing";
 }
@@ -389,15 +385,6 @@ int value_item(value *out, value v, kv_err *e)
 
 /* ---- Numbers to arrays ---- */
 
-/* The smallest and largest number of an integer dtype. */
-static void integer_bounds(kv_dtype dtype, int64_t *low, int64_t *high)
-{
-    int bits = (int)kv_dtype_bytes(dtype) * 8;
-    bool is_signed = dtype != KV_UINT8;
-    *high = (int64_t)((UINT64_C(1) << (bits - is_signed)) - 1);
-    *low = is_signed ? -*high - 1 : 0;
-}
-
 /* Returns true if x, which is finite, becomes an infinity in a float dtype. */
 static bool overflows(double x, kv_dtype dtype)
 {
@@ -417,8 +404,10 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "%s does not fit into %s", text, kv_dtype_name(dtype));
     }
     if (!kv_dtype_is_float(dtype) && dtype != KV_BOOL && whole) {
-        int64_t low, high, x = number.u.integer;
-        integer_bounds(dtype, &low, &high);
+        int bits = (int)kv_dtype_bytes(dtype) * 8;
+        bool is_signed = dtype != KV_UINT8;
+        int64_t high = (int64_t)((UINT64_C(1) << (bits - is_signed)) - 1);
+        int64_t low = is_signed ? -high - 1 : 0, x = number.u.integer;
         if (x < low || x > high)
             return kv_err_set(e, KV_E_VALUE, "%lld does not fit into %s: it holds %lld to %lld",
                               (long long)x, kv_dtype_name(dtype), (long long)low, (long long)high);
@@ -454,15 +443,6 @@ static int no_number(value v, kv_err *e)
         return KV_E_DTYPE;
     }
     return kv_err_set(e, KV_E_DTYPE, "an array holds numbers, not %s", value_kind_name(v));
-}
-
-static int ragged(int axis, int64_t want, value v, kv_err *e)
-{
-    if (!value_is_sequence(v))
-        return kv_err_set(e, KV_E_SHAPE, "a list holds both %s and lists, so it is not an array",
-                          value_is_number(v) ? "numbers" : value_kind_name(v));
-    return kv_err_set(e, KV_E_SHAPE, "the lists have unequal lengths: %lld and %lld along axis %d",
-                      (long long)want, (long long)v.u.list->n, axis);
 }
 
 int value_check_whole(value number, kv_err *e)
@@ -504,8 +484,13 @@ static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t
     }
     if (v.kind == VALUE_ARRAY)
         return no_number(v, e);
-    if (!value_is_sequence(v) || v.u.list->n != shape[axis])
-        return ragged(axis, shape[axis], v, e);
+    if (!value_is_sequence(v))
+        return kv_err_set(e, KV_E_SHAPE, "a list holds both %s and lists, so it is not an array",
+                          value_is_number(v) ? "numbers" : value_kind_name(v));
+    if (v.u.list->n != shape[axis])
+        return kv_err_set(e, KV_E_SHAPE,
+                          "the lists have unequal lengths: %lld and %lld along axis %d",
+                          (long long)shape[axis], (long long)v.u.list->n, axis);
     int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
         rc = fill(at, to, v.u.list->items[i], axis + 1, ndim, shape, e);
