@@ -188,7 +188,3 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
 /* Puts `more` behind a text if only *text refers to it: in time of what is added, but
  * for a copy now and then. Returns false, with nothing changed, when others refer to it too. */
 bool text_append(value *text, value more, int *code, kv_err *e);
-
-/* Another reference, and the end of one; for value.c. */
-void text_ref(const char *text);
-void text_unref(const char *text);
