@@ -360,24 +360,6 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
 
 /* ---- Assigning ---- */
 
-/* The source comes first: where it has the array's elements, these are written elsewhere. */
-static int assign_array(session *s, const ast *target, value array, const array_range *r, int n,
-                        value v, kv_err *e)
-{
-    kv_array *a = array.u.box->array, *src;
-    /* numbers go straight into the array's dtype, so that large integers stay exact */
-    int rc = v.kind == VALUE_ARRAY
-                   ? value_to_array(&src, v, e)
-                   : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
-    if (rc)
-        return unit_at(s, target, e);
-    eval_warn_parts(s, target->kid[0], array);
-    if ((rc = value_own(array, e)) == KV_OK)
-        rc = array_assign_slice(array.u.box->array, r, n, src, e);
-    kv_array_unref(src);
-    return rc ? unit_at(s, target, e) : KV_OK;
-}
-
 /* list[i] = v, list[i:j] = list */
 static int assign_list(session *s, const ast *target, value list, const array_range *r, int n,
                        value v, kv_err *e)
@@ -418,9 +400,21 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
         return rc;
     if (p->whole.kind == VALUE_LIST)
         return assign_list(s, node, p->whole, p->ranges, p->n, v, e);
-    if (p->whole.kind == VALUE_ARRAY)
-        return assign_array(s, node, p->whole, p->ranges, p->n, v, e);
-    return dict_set(p->whole, p->key, v, e) ? unit_at(s, node, e) : KV_OK;
+    if (p->whole.kind == VALUE_DICT)
+        return dict_set(p->whole, p->key, v, e) ? unit_at(s, node, e) : KV_OK;
+    /* the source comes first: where it has the array's elements, these are written elsewhere;
+     * numbers go straight into the array's dtype, so that large integers stay exact */
+    kv_array *a = p->whole.u.box->array, *src;
+    rc = v.kind == VALUE_ARRAY
+             ? value_to_array(&src, v, e)
+             : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
+    if (rc)
+        return unit_at(s, node, e);
+    eval_warn_parts(s, node->kid[0], p->whole);
+    if ((rc = value_own(p->whole, e)) == KV_OK)
+        rc = array_assign_slice(p->whole.u.box->array, p->ranges, p->n, src, e);
+    kv_array_unref(src);
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)

@@ -442,30 +442,6 @@ static void operand_text(buf *out, const session *s, const ast *node, bool as_ar
     buf_add(out, as_array ? ")" : "");
 }
 
-/* Lists of numbers do not calculate, arrays do: `array([1, 2]) - 1`. */
-static int hint_array(const session *s, const ast *node, const value *args, kv_err *e)
-{
-    bool found = false;
-    buf hint = {0};
-    if (node->kind == AST_UNARY)
-        buf_add(&hint, ast_op_text(node->op));
-    for (uint32_t i = 0; i < node->n; i++) {
-        bool list = !found && value_is_numbers(args[i]);
-        if (i > 0)
-            buf_printf(&hint, " %s ", ast_op_text(node->op));
-        operand_text(&hint, s, node->kid[i], list);
-        found |= list;
-        if (!list && !value_is_number(args[i]) && !value_is_numbers(args[i])) {
-            found = false;
-            break;
-        }
-    }
-    if (found)
-        kv_err_hint(e, "arrays calculate with each element: %s", buf_text(&hint));
-    buf_release(&hint);
-    return e->code;
-}
-
 static int no_operator(session *s, const ast *node, const value *args, kv_err *e)
 {
     uint32_t i = 0;
@@ -483,7 +459,26 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
                  value_kind_name(args[0]), value_kind_name(args[1]));
     if (node->op == OP_ADD && node->n == 2 && args[0].kind == VALUE_TEXT)
         return kv_err_hint(e, "a value in a text: f\"w = {w}\""), KV_E_DTYPE;
-    return hint_array(s, node, args, e);
+    /* lists of numbers do not calculate, arrays do: `array([1, 2]) - 1` */
+    bool found = false;
+    buf hint = {0};
+    if (node->kind == AST_UNARY)
+        buf_add(&hint, ast_op_text(node->op));
+    for (i = 0; i < node->n; i++) {
+        bool list = !found && value_is_numbers(args[i]);
+        if (i > 0)
+            buf_printf(&hint, " %s ", ast_op_text(node->op));
+        operand_text(&hint, s, node->kid[i], list);
+        found |= list;
+        if (!list && !value_is_number(args[i]) && !value_is_numbers(args[i])) {
+            found = false;
+            break;
+        }
+    }
+    if (found)
+        kv_err_hint(e, "arrays calculate with each element: %s", buf_text(&hint));
+    buf_release(&hint);
+    return e->code;
 }
 
 /* text % value, text % (value, …) */

@@ -35,8 +35,6 @@ static int count_items(value v, int64_t *n, kv_err *e)
 
 /* A walk over the items of a value: the next item, counted from 0, and for a text the byte where
  * it begins. keys: how many a dict had at first. */
-typedef enum dict_view { VIEW_KEYS, VIEW_VALUES, VIEW_ITEMS } dict_view;
-
 typedef struct walk {
     value of;
     int64_t i, byte, keys;
@@ -72,17 +70,13 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
         rc = array_slice(&row, v.u.box->array, &(array_range){.is_index = true, .index = i}, 1, e);
         return rc ? rc : value_result(out, row, e);
     }
-    if (*more && v.kind == VALUE_DICT)
+    if (*more && v.kind == VALUE_DICT) {
         dict_settle(v); /* the body may have taken a key out and put another in */
-    if (*more && w->view != VIEW_ITEMS) {
-        *out =
-            value_ref(v.u.list->items[v.kind == VALUE_DICT ? 2 * i + (w->view == VIEW_VALUES) : i]);
-    } else if (*more) {
-        rc = value_list_new(out, VALUE_TUPLE, 2, e);
-        for (int k = 0; k < 2 && rc == KV_OK; k++)
-            out->u.list->items[k] = value_ref(v.u.list->items[2 * i + k]);
+        return dict_pair(v, i, w->view, out, e);
     }
-    return rc;
+    if (*more)
+        *out = value_ref(v.u.list->items[i]);
+    return KV_OK;
 }
 
 /* The values that a loop walks over: one, or the arguments of zip() or enumerate() side by side.

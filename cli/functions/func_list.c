@@ -329,19 +329,14 @@ int func_keys(function_args *args, value *out, kv_err *e)
         return rc;
     if (pattern)
         return kv_err_set(e, KV_E_USAGE, "keys() of a dict takes no pattern");
-    return dict_column(args->v[0], 0, out, e);
+    return dict_list(args->v[0], VIEW_KEYS, out, e);
 }
 
-int func_values(function_args *args, value *out, kv_err *e)
-{
-    int rc = need(args, VALUE_DICT, e);
-    return rc ? rc : dict_column(args->v[0], 1, out, e);
-}
-
+/* values, and items. */
 int func_items(function_args *args, value *out, kv_err *e)
 {
     int rc = need(args, VALUE_DICT, e);
-    return rc ? rc : dict_pairs(args->v[0], out, e);
+    return rc ? rc : dict_list(args->v[0], (dict_view)FUNCTION_VARIANT(args), out, e);
 }
 
 int func_get(function_args *args, value *out, kv_err *e)

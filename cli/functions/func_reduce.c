@@ -89,8 +89,8 @@ static int find_extreme(const value *items, int64_t n, bool largest, value *out,
     int rc = KV_OK;
     for (int64_t i = 1; i < n && !rc && !(rc = stop_check_at(i, e)); i++) {
         bool better = false;
-        rc = largest ? list_less_item(items[best], items[i], &better, e)
-                     : list_less_item(items[i], items[best], &better, e);
+        rc = list_order_items(OP_LT, items[largest ? best : i], items[largest ? i : best], &better,
+                              e);
         best = better ? i : best;
     }
     *out = rc ? value_none() : value_ref(items[best]);

@@ -221,7 +221,7 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
     return KV_OK;
 }
 
-static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
+int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     host h;
     int rc;
@@ -236,11 +236,6 @@ static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
     if ((rc = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
         *holds = host_truth(h);
     return rc;
-}
-
-int list_less_item(value a, value b, bool *less, kv_err *e)
-{
-    return ordered(OP_LT, a, b, less, e);
 }
 
 int list_same_item(value a, value b, bool *out, kv_err *e)
@@ -273,9 +268,9 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
         if ((rc = stop_check_at(i, e)) || (rc = same(x, y, 2, &equal, e)))
             return rc;
         if (!equal)
-            return ordered(op, x, y, holds, e);
+            return list_order_items(op, x, y, holds, e);
     }
-    return ordered(op, value_int(n), value_int(m), holds, e);
+    return list_order_items(op, value_int(n), value_int(m), holds, e);
 }
 
 /* ---- Sorting ---- */
@@ -290,8 +285,8 @@ static int merge(value *out, const value *items, int64_t from, int64_t middle, i
     for (int64_t at = from; at < to && rc == KV_OK; at++) {
         bool right = i == middle;
         if ((rc = stop_check_at(at, e)) == KV_OK && !right && k < to)
-            rc = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
-                         : ordered(OP_LT, items[k], items[i], &right, e);
+            rc = reverse ? list_order_items(OP_LT, items[i], items[k], &right, e)
+                         : list_order_items(OP_LT, items[k], items[i], &right, e);
         out[at] = right ? items[k++] : items[i++];
     }
     return rc;
@@ -533,28 +528,26 @@ void dict_clear(value dict)
         value_release(&l->items[--l->n]);
 }
 
-int dict_column(value dict, int from, value *out, kv_err *e)
+int dict_pair(value dict, int64_t i, dict_view view, value *out, kv_err *e)
+{
+    const value *pair = &dict.u.list->items[2 * i];
+    if (view != VIEW_ITEMS) {
+        *out = value_ref(pair[view == VIEW_VALUES]);
+        return KV_OK;
+    }
+    int rc = value_list_new(out, VALUE_TUPLE, 2, e);
+    for (int k = 0; k < 2 && rc == KV_OK; k++)
+        out->u.list->items[k] = value_ref(pair[k]);
+    return rc;
+}
+
+int dict_list(value dict, dict_view view, value *out, kv_err *e)
 {
     dict_settle(dict);
     int64_t n = dict_count(dict);
     int rc = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
-        out->u.list->items[i] = value_ref(dict.u.list->items[2 * i + from]);
-    return value_finish(out, rc);
-}
-
-int dict_pairs(value dict, value *out, kv_err *e)
-{
-    dict_settle(dict);
-    int64_t n = dict_count(dict);
-    int rc = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++) {
-        value *pair = &out->u.list->items[i];
-        if ((rc = value_list_new(pair, VALUE_TUPLE, 2, e)))
-            break;
-        for (int k = 0; k < 2; k++)
-            pair->u.list->items[k] = value_ref(dict.u.list->items[2 * i + k]);
-    }
+        rc = dict_pair(dict, i, view, &out->u.list->items[i], e);
     return value_finish(out, rc);
 }
 

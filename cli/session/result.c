@@ -297,6 +297,11 @@ static int show_raw(buf *out, kv_array *a, kv_err *e)
 
 static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
 {
+    /* as print shows it, and as a bare expression does */
+    static const print_format formats[][2] = {[SHOW_NUMPY] = {PRINT_NUMPY, PRINT_REPR},
+                                              [SHOW_REPR] = {PRINT_REPR, PRINT_REPR},
+                                              [SHOW_LEGACY] = {PRINT_LEGACY, PRINT_LEGACY_REPR},
+                                              [SHOW_MXNET] = {PRINT_MXNET, PRINT_MXNET_REPR}};
     print_style style = s->out.style;
     style.may_stop = true;
     size_t from = out->len;
@@ -314,28 +319,13 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
         value_print(out, value_borrowed(&box, a), repr && ours);
         return KV_OK;
     }
-    switch (s->out.format) {
-    case SHOW_NUMPY:
-        style.format = repr ? PRINT_REPR : PRINT_NUMPY;
+    if (s->out.format <= SHOW_MXNET) {
+        style.format = formats[s->out.format][repr];
         return print_array(out, a, &style, e);
-    case SHOW_REPR:
-        style.format = PRINT_REPR;
-        return print_array(out, a, &style, e);
-    case SHOW_LEGACY:
-        style.format = repr ? PRINT_LEGACY_REPR : PRINT_LEGACY;
-        return print_array(out, a, &style, e);
-    case SHOW_MXNET:
-        style.format = repr ? PRINT_MXNET_REPR : PRINT_MXNET;
-        return print_array(out, a, &style, e);
-    case SHOW_CSV:
-        rc = csv_write_array(out, a, e);
-        break;
-    case SHOW_RAW:
-        rc = show_raw(out, a, e);
-        break;
-    case SHOW_JSON:
-        return json_write(out, a, e);
     }
+    if (s->out.format == SHOW_JSON)
+        return json_write(out, a, e);
+    rc = s->out.format == SHOW_CSV ? csv_write_array(out, a, e) : show_raw(out, a, e);
     while (out->len > from && out->data[out->len - 1] == '\n')
         out->data[--out->len] = '\0';
     return rc;
@@ -343,38 +333,19 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
 
 void show_scalar_json(json_writer *w, const char *name, value v)
 {
-    char ctx[KV_CTX_TEXT];
-    switch (v.kind) {
-    case VALUE_NONE:
-        json_text(w, name, NULL);
-        break;
-    case VALUE_BOOL:
+    buf text = {0};
+    if (v.kind == VALUE_BOOL) {
         json_bool(w, name, v.u.integer);
-        break;
-    case VALUE_INT:
+    } else if (v.kind == VALUE_INT) {
         json_int(w, name, v.u.integer);
-        break;
-    case VALUE_FLOAT:
+    } else if (v.kind == VALUE_FLOAT) {
         json_float(w, name, v.u.number);
-        break;
-    case VALUE_TEXT:
-        json_text(w, name, v.u.text);
-        break;
-    case VALUE_CTX:
-        json_text(w, name, kv_ctx_text(ctx, v.u.ctx));
-        break;
-    case VALUE_OBJECT: {
-        buf text = {0};
+    } else if (v.kind == VALUE_TEXT || v.kind == VALUE_NONE) {
+        json_text(w, name, v.kind == VALUE_TEXT ? v.u.text : NULL);
+    } else if (v.kind == VALUE_CTX || v.kind == VALUE_OBJECT) {
         value_print(&text, v, true);
         json_text(w, name, buf_text(&text));
         buf_release(&text);
-        break;
-    }
-    case VALUE_ARRAY:
-    case VALUE_LIST:
-    case VALUE_TUPLE:
-    case VALUE_DICT:
-        break;
     }
 }
 

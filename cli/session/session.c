@@ -78,23 +78,20 @@ int follow_text(value *out, value v, bool quoted, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
     buf text = {0};
-    switch (v.kind) {
-    case VALUE_FLOAT:
+    if (v.kind == VALUE_FLOAT) {
         num_repr(number, v.u.number, NUM_BINARY64);
         return value_text(out, number, e);
-    case VALUE_BOOL:
-        return value_text(out, v.u.integer ? "true" : "false", e);
-    case VALUE_NONE:
-        return value_text(out, "none", e);
-    case VALUE_TEXT:
-        buf_add(&text, quoted ? "\"" : "");
-        buf_add(&text, v.u.text);
-        buf_add(&text, quoted ? "\"" : "");
-        return value_text_take(out, &text, KV_OK, e);
-    default: /* VALUE_INT */
-        value_print(&text, v, false);
-        return value_text_take(out, &text, KV_OK, e);
     }
+    if (v.kind == VALUE_BOOL || v.kind == VALUE_NONE)
+        return value_text(out, v.kind == VALUE_NONE ? "none" : v.u.integer ? "true" : "false", e);
+    quoted = quoted && v.kind == VALUE_TEXT;
+    buf_add(&text, quoted ? "\"" : "");
+    if (v.kind == VALUE_TEXT)
+        buf_add(&text, v.u.text);
+    else /* an integer */
+        value_print(&text, v, false);
+    buf_add(&text, quoted ? "\"" : "");
+    return value_text_take(out, &text, KV_OK, e);
 }
 
 int follow_add(session *s, followed_names *f, const char *name, variable *here, kv_err *e)

@@ -33,31 +33,6 @@ int value_finish(value *out, int rc)
     return rc;
 }
 
-value value_none(void)
-{
-    return (value){.kind = VALUE_NONE};
-}
-
-value value_bool(bool x)
-{
-    return (value){.kind = VALUE_BOOL, .u.integer = x};
-}
-
-value value_int(int64_t x)
-{
-    return (value){.kind = VALUE_INT, .u.integer = x};
-}
-
-value value_float(double x)
-{
-    return (value){.kind = VALUE_FLOAT, .u.number = x};
-}
-
-value value_ctx(kv_ctx ctx)
-{
-    return (value){.kind = VALUE_CTX, .u.ctx = ctx};
-}
-
 int value_array(value *out, kv_array *a, kv_err *e)
 {
     array_box *box = mem_alloc(1, sizeof *box, e);
@@ -234,56 +209,18 @@ void value_drop(value v)
 
 const char *value_kind_name(value v)
 {
-    const char *name;
-    switch (v.kind) {
-    case VALUE_NONE:
-        return "none";
-    case VALUE_BOOL:
-        return "a bool";
-    case VALUE_INT:
-        return "an integer";
-    case VALUE_FLOAT:
-        return "a float";
-    case VALUE_TEXT:
-        return "a text";
-    case VALUE_CTX:
-        return "a context";
-    case VALUE_ARRAY:
-        return "an array";
-    case VALUE_LIST:
-        return "a list";
-    case VALUE_TUPLE:
-        return "a tuple";
-    case VALUE_DICT:
-        return "a dict";
-    case VALUE_OBJECT:
-        name = v.u.list->items[0].u.text; /* SGD, FactorScheduler or <KVStore local> */
-        return *name == '<' && name[1] == 'K' ? "a store"
-               : *name == '<'                 ? "a class"
-               : strstr(name, "Scheduler")    ? "a schedule"
-                                              : "an optimizer";
-    }
-    return "nothing";
-}
-
-bool value_is_number(value v)
-{
-    return v.kind == VALUE_BOOL || v.kind == VALUE_INT || v.kind == VALUE_FLOAT;
-}
-
-bool value_is_scalar(value v)
-{
-    return v.kind == VALUE_NONE || v.kind == VALUE_TEXT || value_is_number(v);
-}
-
-bool value_is_sequence(value v)
-{
-    return v.kind == VALUE_LIST || v.kind == VALUE_TUPLE;
-}
-
-bool value_has_items(value v)
-{
-    return value_is_sequence(v) || v.kind == VALUE_DICT || v.kind == VALUE_OBJECT;
+    static const char *const names[] = {
+        [VALUE_NONE] = "none",      [VALUE_BOOL] = "a bool", [VALUE_INT] = "an integer",
+        [VALUE_FLOAT] = "a float",  [VALUE_TEXT] = "a text", [VALUE_CTX] = "a context",
+        [VALUE_ARRAY] = "an array", [VALUE_LIST] = "a list", [VALUE_TUPLE] = "a tuple",
+        [VALUE_DICT] = "a dict"};
+    if (v.kind != VALUE_OBJECT)
+        return names[v.kind];
+    const char *name = v.u.list->items[0].u.text; /* SGD, FactorScheduler or <KVStore local> */
+    return *name == '<' && name[1] == 'K' ? "a store"
+           : *name == '<'                 ? "a class"
+           : strstr(name, "Scheduler")    ? "a schedule"
+                                          : "an optimizer";
 }
 
 static bool is_numbers(value v, int depth)
@@ -366,11 +303,6 @@ int value_from_host(value *out, host h, kv_err *e)
            : h.kind == HOST_FLOAT ? value_float(h.u.number)
                                   : value_none();
     return KV_OK;
-}
-
-double value_number(value v)
-{
-    return v.kind == VALUE_FLOAT ? v.u.number : (double)v.u.integer;
 }
 
 int value_item(value *out, value v, kv_err *e)
@@ -474,14 +406,9 @@ int value_check_whole(value number, kv_err *e)
            KV_E_VALUE;
 }
 
-/* Numbers that become elements: their dtype, and whether that was asked for. */
-typedef struct wanted {
-    kv_dtype dtype;
-    bool default_dtype;
-} wanted;
-
-/* Writes v, of shape[axis…], at *at and moves it on. */
-static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t *shape, kv_err *e)
+/* Writes v, of shape[axis…], at *at and moves it on. asked: somebody wants that very dtype. */
+static int fill(char **at, kv_dtype dtype, bool asked, value v, int axis, int ndim,
+                const int64_t *shape, kv_err *e)
 {
     if (axis == ndim) {
         if (value_is_sequence(v))
@@ -492,11 +419,11 @@ static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t
         if (!value_is_number(v) && !item)
             return no_number(v, e);
         int rc = item ? value_item(&v, v, e) : KV_OK;
-        if (!rc && to.default_dtype)
+        if (!rc && !asked)
             rc = value_check_whole(v, e);
         if (!rc)
-            rc = value_put_number(*at, to.dtype, v, e);
-        *at += kv_dtype_bytes(to.dtype);
+            rc = value_put_number(*at, dtype, v, e);
+        *at += kv_dtype_bytes(dtype);
         return rc;
     }
     if (v.kind == VALUE_ARRAY)
@@ -510,11 +437,11 @@ static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t
                           (long long)shape[axis], (long long)v.u.list->n, axis);
     int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
-        rc = fill(at, to, v.u.list->items[i], axis + 1, ndim, shape, e);
+        rc = fill(at, dtype, asked, v.u.list->items[i], axis + 1, ndim, shape, e);
     return rc;
 }
 
-static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err *e)
+static int numbers_array(kv_array **out, value v, kv_dtype dtype, bool asked, kv_ctx ctx, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -528,13 +455,10 @@ static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err 
         return KV_E_DTYPE;
     }
     int rc = nested_shape(v, &ndim, shape, e);
-    if (rc || (rc = kv_array_new_raw(&a, to.dtype, ndim, shape, ctx, e)))
+    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
         return rc;
-    rc = kv_array_write(a, &data, e);
-    if (!rc) {
-        char *at = data;
-        rc = fill(&at, to, v, 0, ndim, shape, e);
-    }
+    if (!(rc = kv_array_write(a, &data, e)))
+        rc = fill(&(char *){data}, dtype, asked, v, 0, ndim, shape, e);
     if (rc)
         kv_array_unref(a);
     else
@@ -544,12 +468,12 @@ static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err 
 
 int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    return numbers_array(out, v, (wanted){dtype, false}, ctx, e);
+    return numbers_array(out, v, dtype, true, ctx, e);
 }
 
 int value_float32_array(kv_array **out, value v, kv_ctx ctx, kv_err *e)
 {
-    return numbers_array(out, v, (wanted){KV_FLOAT32, true}, ctx, e);
+    return numbers_array(out, v, KV_FLOAT32, false, ctx, e);
 }
 
 int value_to_array(kv_array **out, value v, kv_err *e)
@@ -654,42 +578,27 @@ static void print_value(printer *p, value v, bool repr, int depth)
 {
     buf *out = p->out;
     char ctx[KV_CTX_TEXT];
-    switch (v.kind) {
-    case VALUE_NONE:
-    case VALUE_BOOL:
-    case VALUE_INT:
-    case VALUE_FLOAT:
+    if (v.kind == VALUE_TEXT && !repr) {
+        visible_lines(out, v.u.text, strlen(v.u.text));
+    } else if (value_is_scalar(v)) {
         host_print(out, value_host(v), repr);
-        return;
-    case VALUE_TEXT:
-        if (repr)
-            host_print(out, value_host(v), repr);
-        else
-            visible_lines(out, v.u.text, strlen(v.u.text));
-        return;
-    case VALUE_CTX:
+    } else if (v.kind == VALUE_CTX) {
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));
-        return;
-    case VALUE_ARRAY:
+    } else if (v.kind == VALUE_ARRAY) {
         if (depth > 0 && print_number(out, v.u.box->array))
             return;
         if (depth > 0 && p->arrays && kv_array_storage(v.u.box->array) != KV_ROW_SPARSE)
             p->rc = p->rc ? p->rc : print_array(out, v.u.box->array, p->arrays, p->e);
         else
             print_summary(out, v.u.box->array, repr && depth == 0);
-        return;
-    case VALUE_LIST:
-        print_items(p, v.u.list, "[]", depth);
-        return;
-    case VALUE_TUPLE:
-        print_items(p, v.u.list, "()", depth);
-        return;
-    case VALUE_DICT:
-        print_items(p, v.u.list, "{}", depth);
-        return;
-    case VALUE_OBJECT:
+    } else if (v.kind == VALUE_OBJECT) {
         print_object(p, v, depth);
-        return;
+    } else {
+        print_items(p, v.u.list,
+                    v.kind == VALUE_LIST    ? "[]"
+                    : v.kind == VALUE_TUPLE ? "()"
+                                            : "{}",
+                    depth);
     }
 }
 

@@ -87,33 +87,10 @@ bool command_is(const ast *node, int flags)
 
 bool command_can_be_called(const command *c)
 {
-    for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
-        switch (a->kind) {
-        case ARG_KEYS:
-        case ARG_VALUE:
-        case ARG_VALUES:
-        case ARG_WORD:
-        case ARG_GLOB:
-        case ARG_NAME:
-        case ARG_FILE:
-        case ARG_PATH:
-        case ARG_PATHS:
-        case ARG_RULE:
-        case ARG_MERGE:
-        case ARG_END:
-            break;
-        case ARG_EXPRS:
-        case ARG_SOURCE:
-        case ARG_HEREDOC:
-        case ARG_CODE:
-        case ARG_SWITCH:
-        case ARG_BLOCK:
-        case ARG_STATEMENT:
-        case ARG_EXPLAINED:
-            return false;
-        }
-    }
-    return true;
+    bool can = true;
+    for (const command_arg *a = c->args; a->kind != ARG_END; a++)
+        can &= a->kind < ARG_HEREDOC && a->kind != ARG_EXPRS && a->kind != ARG_SOURCE;
+    return can;
 }
 
 void command_call_usage(buf *out, const command *c)

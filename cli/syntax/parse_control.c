@@ -52,11 +52,9 @@ static bool imported_name(parser *p)
 static bool list(parser *p, bool (*one)(parser *p), bool brackets)
 {
     do {
-        if (brackets && parse_is_sign(p, SIGN1(')')))
-            return true;
         if (!one(p) || (parse_accept_word(p, "as") && !name(p, "a name")))
             return false;
-    } while (parse_accept(p, SIGN1(',')));
+    } while (parse_accept(p, SIGN1(',')) && !(brackets && parse_is_sign(p, SIGN1(')'))));
     return true;
 }
 
@@ -70,9 +68,7 @@ static bool from_module(parser *p)
         return true;
     if (!parse_is_sign(p, SIGN1('(')))
         return list(p, imported_name, false);
-    return parse_open(p, &b) && imported_name(p) &&
-           (!parse_accept_word(p, "as") || name(p, "a name")) &&
-           (!parse_accept(p, SIGN1(',')) || list(p, imported_name, true)) && parse_close(p, &b);
+    return parse_open(p, &b) && list(p, imported_name, true) && parse_close(p, &b);
 }
 
 ast *parse_import(parser *p)

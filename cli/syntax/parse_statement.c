@@ -218,31 +218,6 @@ static ast *command_as_value(parser *p, const ast *node)
     return NULL;
 }
 
-/* Gives targets the value behind the sign that is next. */
-static ast *assign_to(parser *p, ast *target)
-{
-    int op = parse_assign_op(p);
-    parse_take(p);
-    ast *pair[2] = {target, parse_exprs(p, false)};
-    token t = *parse_peek(p);
-    if (pair[1] && parse_is_sign(p, SIGN1('='))) {
-        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "an assignment has one `=`");
-        kv_err_hint(p->e, "y = 1; x = y");
-        return NULL;
-    }
-    /* a word or a number goes on no expression */
-    bool operand =
-        t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == TOK_NAME || t.kind == TOK_STRING;
-    if (pair[1] && pair[1]->kind == AST_NAME && operand &&
-        command_find(pair[1]->u.text, strlen(pair[1]->u.text)))
-        return command_as_value(p, pair[1]);
-    ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
-    if (!node)
-        return NULL;
-    node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
-    return parse_store_made(p, node);
-}
-
 /* NAME = …, NAME += …, NAME[…] = …, a, b = …; NULL and no error when it is something else. */
 static ast *assignment(parser *p)
 {
@@ -260,7 +235,28 @@ static ast *assignment(parser *p)
     if (!plain && ((name && !item && !more) || !parse_begins_assignment(p)))
         return NULL;
     ast *target = parse_targets(p);
-    return target ? assign_to(p, target) : NULL;
+    if (!target)
+        return NULL;
+    int op = parse_assign_op(p); /* the value stands behind the sign that is next */
+    parse_take(p);
+    ast *pair[2] = {target, parse_exprs(p, false)};
+    t = *parse_peek(p);
+    if (pair[1] && parse_is_sign(p, SIGN1('='))) {
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "an assignment has one `=`");
+        kv_err_hint(p->e, "y = 1; x = y");
+        return NULL;
+    }
+    /* a word or a number goes on no expression */
+    bool operand =
+        t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == TOK_NAME || t.kind == TOK_STRING;
+    if (pair[1] && pair[1]->kind == AST_NAME && operand &&
+        command_find(pair[1]->u.text, strlen(pair[1]->u.text)))
+        return command_as_value(p, pair[1]);
+    ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
+    if (!node)
+        return NULL;
+    node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
+    return parse_store_made(p, node);
 }
 
 /* Returns true if the next name is a word that goes on an expression: `x in l`, `x not in l`. */
