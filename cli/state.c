@@ -566,11 +566,6 @@ static int state_save(state *st, session *s, kv_err *e)
     return has_changed(st, entry) ? write_file(st, s, entry, e) : KV_OK;
 }
 
-static bool is_later(struct timespec a, struct timespec b)
-{
-    return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
-}
-
 /* The lock of the file that was just written, beside that of the file before, for which other
  * processes wait. *overtaken: one that opened the new file at this moment was faster, and has
  * changed it.
@@ -593,8 +588,9 @@ static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
         rc = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
     if (rc == KV_OK && fstat(st->lock, &locked))
         rc = file_error(e, "read", st->path, errno);
-    *overtaken = rc == KV_OK && (locked.st_ino != written.st_ino ||
-                                 is_later(written.st_mtim, old.st_ctim));
+    struct timespec data = written.st_mtim, name = old.st_ctim;
+    *overtaken = rc == KV_OK && (locked.st_ino != written.st_ino || data.tv_sec > name.tv_sec ||
+                                 (data.tv_sec == name.tv_sec && data.tv_nsec > name.tv_nsec));
     if (found >= 0)
         close(found);
     return rc;

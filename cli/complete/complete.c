@@ -495,14 +495,6 @@ static bool is_pattern(const char *name)
     return strncmp(name, "GLOB", 4) == 0;
 }
 
-/* Returns true if the word may still be a file, as behind the first of `ls CKPT... GLOB...`. */
-static bool follows_files(const complete_request *r)
-{
-    const command_arg *args = r->command->args;
-    uint32_t at = r->at.argument;
-    return at > 0 && args[at - 1].kind == ARG_PATH && strstr(args[at - 1].name, "...");
-}
-
 static bool is_merge(const complete_request *r)
 {
     return r->command && r->command->args[0].kind == ARG_MERGE;
@@ -674,7 +666,9 @@ static void complete_argument(complete_request *r)
     case ARG_PATHS:
         if (is_pattern(arg->name))
             offer_tensors(r);
-        if (!is_pattern(arg->name) || follows_files(r))
+        /* behind the first of `ls CKPT... GLOB...` the word may still be a file */
+        if (!is_pattern(arg->name) ||
+            (r->at.argument > 0 && arg[-1].kind == ARG_PATH && strstr(arg[-1].name, "...")))
             offer_files(r, FILES_ALL);
         break;
     case ARG_FILE:

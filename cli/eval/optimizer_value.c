@@ -74,35 +74,26 @@ int optimizer_params_add(rule_params *p, value object, kv_err *e)
 
 /* ---- Making one ---- */
 
-/* Sets the optimizer, or sgd with the schedule, in a store that nobody sees. */
-static int try_out(value object, kv_err *e)
-{
-    kv *store = NULL;
-    rule_params p = {0};
-    bool schedule = object_is_schedule(object);
-    int rc = schedule ? add_param(&p, "lr_scheduler", object, e)
-                      : optimizer_params_add(&p, object, e);
-    if (!rc)
-        rc = kv_create(NULL, NULL, 0, &store, e);
-    if (!rc)
-        rc = kv_set_optimizer(store, schedule ? "sgd" : object_name(object), p.opts, p.n, e);
-    kv_free(store);
-    rule_params_release(&p);
-    return rc;
-}
-
+/* The optimizer, or sgd with the schedule, is tried in a store that nobody sees. */
 static int make(const char *name, const value *args, const char *const *names, int64_t n,
                 value *out, kv_err *e)
 {
     bool schedule = optimizer_schedule_of(name) != NULL;
+    kv *store = NULL;
+    rule_params p = {0};
     if (n > 0 && !names[0] && !schedule) {
         kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
         return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name),
                KV_E_USAGE;
     }
     int rc = object_new(out, name, args, names, n, e);
-    if (!rc && (rc = try_out(*out, e)))
-        value_release(out);
+    if (!rc)
+        rc = schedule ? add_param(&p, "lr_scheduler", *out, e) : optimizer_params_add(&p, *out, e);
+    if (!rc && !(rc = kv_create(NULL, NULL, 0, &store, e)))
+        rc = kv_set_optimizer(store, schedule ? "sgd" : name, p.opts, p.n, e);
+    kv_free(store);
+    rule_params_release(&p);
+    value_finish(out, rc);
     if (rc == KV_E_USAGE && !schedule)
         kv_err_hint(e, "help optimizer %s lists its parameters", name);
     return rc;

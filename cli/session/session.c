@@ -582,25 +582,8 @@ bool sink_takes(const session *s)
     return k != NULL;
 }
 
-static int to_stdout(session *s, const char *text, size_t n, kv_err *e)
-{
-    if (s->out.closed || n == 0)
-        return KV_OK;
-    if (pager_show(text, n))
-        return KV_OK;
-    progress_hide(STDOUT_FILENO);
-    for (size_t put = 0, some; put < n; put += some) {
-        some = n - put < OUT_PIECE ? n - put : OUT_PIECE;
-        errno = 0;
-        if (put > 0 && session_interrupted(s, e))
-            return e ? e->code : KV_E_INTERRUPTED;
-        if (fwrite(text + put, 1, some, stdout) != some)
-            return session_flush(s, e);
-    }
-    return session_interrupted(s, e); /* some of the text may be lost */
-}
-
-/* Gives output to k and the sinks below it. Either text may be NULL. */
+/* Gives output to k and the sinks below it, and what none takes to stdout. Either text may be NULL.
+ */
 static int pass(session *s, sink *k, const char *shown, size_t nshown, const char *heard,
                 size_t nheard, kv_err *e)
 {
@@ -617,7 +600,18 @@ static int pass(session *s, sink *k, const char *shown, size_t nshown, const cha
         if (k->kind == SINK_TAKES)
             return rc;
     }
-    return taken ? rc : to_stdout(s, shown, nshown, e);
+    if (taken || s->out.closed || nshown == 0 || pager_show(shown, nshown))
+        return rc;
+    progress_hide(STDOUT_FILENO);
+    for (size_t put = 0, some; put < nshown; put += some) {
+        some = nshown - put < OUT_PIECE ? nshown - put : OUT_PIECE;
+        errno = 0;
+        if (put > 0 && session_interrupted(s, e))
+            return e ? e->code : KV_E_INTERRUPTED;
+        if (fwrite(shown + put, 1, some, stdout) != some)
+            return session_flush(s, e);
+    }
+    return session_interrupted(s, e); /* some of the text may be lost */
 }
 
 int session_out(session *s, const char *text, size_t n, kv_err *e)

@@ -283,25 +283,22 @@ static int add(map *m, const char *name, kv_err *e)
     return map_put(m, (kv_key){0, name}, 0, e);
 }
 
-static int collect_own(names *n, const ast *node)
+static int collect_set(names *n, const ast *node)
 {
+    if (!node)
+        return KV_OK;
     bool sets = node->kind != STMT_ASSIGN || node->op == STMT_PLAIN;
     int rc = sets ? effect_sets(node, effect_put_name, &n->set, n->e) : KV_OK;
     if (node->kind == STMT_OPTION)
-        return add(&n->options, node->u.text, n->e);
+        rc = add(&n->options, node->u.text, n->e);
     if (node->kind == STMT_DEF && rc == KV_OK)
         rc = add(&n->functions, node->u.text, n->e);
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
-    if (store && store->kind == AST_TEXT)
-        return add(&n->set, store->u.text, n->e);
-    n->unknown |= store || command_is(node, COMMAND_SOURCES);
-    return rc;
-}
-
-static int collect_set(names *n, const ast *node)
-{
-    int rc = node ? collect_own(n, node) : KV_OK;
-    for (uint32_t i = 0; node && i < node->n && rc == KV_OK; i++)
+    bool known = store && store->kind == AST_TEXT;
+    if (known && rc == KV_OK)
+        rc = add(&n->set, store->u.text, n->e);
+    n->unknown |= !known && (store || command_is(node, COMMAND_SOURCES));
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
         rc = collect_set(n, node->kid[i]);
     return rc;
 }
