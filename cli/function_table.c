@@ -5,6 +5,7 @@
  * its arguments; IS says which of several functions the code is to be; code; help. */
 #include "files/files.h"
 #include "functions/func.h"
+#include "session/containers.h"
 
 enum {
     S = FUNCTION_SHAPE,
@@ -174,7 +175,7 @@ const function function_table[] = {
      "whether each element is inf or -inf"},
     {"isnan", {"x"}, E, NULL,
      "whether each element is nan"},
-    {"items", {"dict"}, M, func_items,
+    {"items", {"dict"}, M | IS(VIEW_ITEMS), func_items,
      "a list of the pairs (key, value) of a dict"},
     {"join", {"text", "list"}, 0, func_join,
      "the texts of a list with a text between them: \", \".join([\"a\", \"b\"])"},
@@ -355,7 +356,7 @@ const function function_table[] = {
      "gives keys of a dict the values that they have in another"},
     {"upper", {"text"}, IS(LETTERS_UPPER), func_change_case,
      "a text in capitals: \"abc\".upper()"},
-    {"values", {"dict"}, M, func_values,
+    {"values", {"dict"}, M | IS(VIEW_VALUES), func_items,
      "a list of the values of a dict"},
     {"var", {"a", "axis=", "dtype=", "ddof=", "keepdims="}, A | IS(REDUCE_VAR), func_reduce,
      "the variance; of a sample with ddof=1: var(x, axis=0, ddof=1)"},

@@ -53,24 +53,12 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
     return state_open(st, s, o->store, how, e);
 }
 
-/* Refuses scripts that would surely lose keys of the state file. */
-static int foresee(const options *o, const state *st, unit *const *units, int n, kv_err *e)
-{
-    effect_keys script = {.any = o->force || o->dry_run || o->read_only};
-    int rc = KV_OK;
-    for (int i = 0; i < n && rc == KV_OK && st->loaded; i++)
-        rc = effect_add(&script, units[i], e);
-    if (rc == KV_OK)
-        rc = state_guard_foresee(&st->guard, &script, o->store, e);
-    effect_release(&script);
-    return rc;
-}
-
 /* Parses all inputs, then runs them in order. Errors are reported. */
 static void run_inputs(session *s, const options *o, state *st, const input *inputs, int n,
                        bool prompt)
 {
     kv_err e = {0};
+    effect_keys script = {.any = o->force || o->dry_run || o->read_only};
     unit **units = mem_zalloc(n, sizeof *units, &e);
     for (int i = 0; i < n && e.code == KV_OK; i++) {
         if (configure_read(s, &inputs[i], &units[i], &e) && s->keep_going) {
@@ -81,8 +69,13 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
     }
     if (e.code == KV_OK)
         open_state(s, o, st, units, n, prompt, &e);
-    if (e.code == KV_OK && !prompt && !s->keep_going)
-        foresee(o, st, units, n, &e);
+    /* scripts that would surely lose keys of the state file are refused */
+    bool foresees = !prompt && !s->keep_going;
+    for (int i = 0; i < n && e.code == KV_OK && foresees && st->loaded; i++)
+        effect_add(&script, units[i], &e);
+    if (e.code == KV_OK && foresees)
+        state_guard_foresee(&st->guard, &script, o->store, &e);
+    map_release(&script.keys);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
         if (units[i])
             unit_run(s, units[i], &e);
@@ -131,21 +124,16 @@ static bool last_says_yes(const session *s)
     return eval_truth_of_all(s->last, &truth, &(kv_err){0}) == KV_OK && truth;
 }
 
-/* Waits for the requests to other machines, since their errors belong to the script. */
-static void end_work(session *s)
+static int exit_code_of(session *s, const options *o)
 {
+    static int (*const ends[])(session *, kv_err *) = {transcript_close, cmd_profile_end,
+                                                       session_flush};
+    /* requests to other machines: their errors belong to the script */
     for (int64_t i = 0; i < s->nstores && !s->failure; i++) {
         kv_err e = {0};
         if (kv_num_workers(s->stores[i].store) > 1 && kv_wait(s->stores[i].store, &e))
             report_error(s, &e);
     }
-}
-
-static int exit_code_of(session *s, const options *o)
-{
-    static int (*const ends[])(session *, kv_err *) = {transcript_close, cmd_profile_end,
-                                                       session_flush};
-    end_work(s);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         kv_err e = {0};
         if (ends[i](s, &e))
@@ -166,14 +154,6 @@ static void note_lost(session *s, const options *o)
     if (c && (c->flags & COMMAND_CHANGES) && !(c->flags & (COMMAND_GIVES | COMMAND_SOURCES)) &&
         s->nstores > 0 && !o->store && !o->interactive && !o->dry_run && !is_rank())
         session_note(s, "this store ends here; kvctl -s FILE %s … keeps it in a file", c->name);
-}
-
-/* The ranks of a job whose script makes no store of several machines each do all the work. */
-static void note_alone(session *s)
-{
-    int rank, workers;
-    if (!kv_job(&rank, &workers) && rank == 0 && workers > 1)
-        session_note(s, "%d ranks ran alone: create dist_sync joins them", workers);
 }
 
 /* Returns true if quit said that nothing is to be saved. */
@@ -200,11 +180,12 @@ static int leave(session *s, const options *o, state *st, bool prompted, bool te
         report_error(s, &e);
         rc = rc ? rc : s->failure;
     }
-    if (!rc) {
+    int rank, workers;
+    if (!rc)
         note_lost(s, o);
-        if (!prompted)
-            note_alone(s);
-    }
+    /* without a store of several machines each rank does all the work */
+    if (!rc && !prompted && !kv_job(&rank, &workers) && rank == 0 && workers > 1)
+        session_note(s, "%d ranks ran alone: create dist_sync joins them", workers);
     return rc;
 }
 

@@ -1,19 +1,26 @@
 /* Pages: entries with their prompts, and between them their outputs, pasted, typed at the prompt,
- * or compared with what they give now (--verify). */
+ * or compared with what they give now (--verify). And the session behind the prompt: what repl.h
+ * asks of an interpreter, answered by cli/run. */
 #include "pages.h"
 
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "complete/complete.h"
 #include "lang/lex.h"
 #include "out/record.h"
 #include "out/transcript.h"
 #include "run/run.h"
 #include "session/unit.h"
+#include "session/visit.h"
 #include "syntax/read_unit.h"
+#include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 /* ---- Entries ---- */
@@ -36,7 +43,9 @@ static bool is_blank_line(const char *line, size_t n)
     return n == 0;
 }
 
-bool page_is(const char *text, size_t n)
+/* Returns true if the text is a page: its first line has a prompt. Reports of errors may stand
+ * before it. */
+static bool page_is(const char *text, size_t n)
 {
     source src = {.text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     lexer lx;
@@ -68,7 +77,9 @@ static bool begins_entry(const char *line, size_t n)
     return lex_begins_entry(line, n) && !more && !(left > 0 && lex_is_blank(*text));
 }
 
-size_t page_entry(const char *text, size_t n)
+/* The bytes of the first entry of a page, with its output: up to the next line with the prompt of
+ * an entry, unless the entry is not complete there. */
+static size_t page_entry(const char *text, size_t n)
 {
     size_t end = 0;
     bool begun = false;
@@ -85,7 +96,8 @@ size_t page_entry(const char *text, size_t n)
     return n;
 }
 
-void page_prompts(buf *out, const char *text, size_t n)
+/* Appends those lines of an entry that have a prompt, with it. */
+static void page_prompts(buf *out, const char *text, size_t n)
 {
     for (size_t line; n > 0; text += line, n -= line) {
         line = line_bytes(text, n);
@@ -121,7 +133,9 @@ static bool holds_line(const buf *shown, const char *line, size_t n)
     return false;
 }
 
-size_t page_shown(const char *text, size_t n, const buf *shown)
+/* The bytes of the lines that text begins with and that stand in `shown` as well. Blanks do not
+ * count: NumPy has printed `[ 2.  2.]` and `[2. 2.]`. */
+static size_t page_shown(const char *text, size_t n, const buf *shown)
 {
     size_t end = 0, line;
     for (; end < n; end += line) {
@@ -133,7 +147,9 @@ size_t page_shown(const char *text, size_t n, const buf *shown)
     return end;
 }
 
-bool page_has_several(const char *text, size_t n)
+/* Returns true if a text that cannot be read holds more than one entry: its first is complete
+ * before it ends. */
+static bool page_has_several(const char *text, size_t n)
 {
     size_t end = 0, line;
     for (; end < n && end < OPEN_MAX; end += line) {
@@ -149,8 +165,6 @@ bool page_has_several(const char *text, size_t n)
 
 /* Pages are gone through once, line by line. The text outside entries is kept as it is, so that an
  * updated page differs from the old one only in outputs. */
-
-static const char more_prompt[] = "..> ";
 
 /* A page being gone through. */
 typedef struct verifier {
@@ -196,19 +210,6 @@ static size_t prompt_here(const verifier *v, bool more)
     return v->python ? lex_python_prompt(v->at + skip, n, more) : lex_prompt(v->at + skip, n, more);
 }
 
-/* Returns true if no line has a prompt of kvctl. Where one has, `>>> ` is a prompt of Python, in a
- * fence for python3. */
-static bool is_python_page(const char *text, size_t n)
-{
-    bool found = false;
-    for (size_t line; n > 0 && !found; text += line, n -= line) {
-        line = line_bytes(text, n);
-        size_t skip = blanks_at(text, line);
-        found = lex_prompt(text + skip, line - skip, false) > 0;
-    }
-    return !found;
-}
-
 /* Goes past a line, which the updated page keeps. */
 static void keep_line(verifier *v)
 {
@@ -231,17 +232,6 @@ static size_t fence_at(const char *text, size_t n, char *sign)
     while (i < n && text[i] == *sign)
         i++;
     return i - from >= 3 ? i - from : 0;
-}
-
-static bool has_fences(const char *text, size_t n)
-{
-    char sign;
-    bool found = false;
-    for (size_t line; n > 0 && !found; text += line, n -= line) {
-        line = line_bytes(text, n);
-        found = fence_at(text, line, &sign) > 0;
-    }
-    return found;
 }
 
 /* Returns true if the line closes the open fence: it is as long as the opening one or longer, with
@@ -280,16 +270,6 @@ static void take_entry_line(verifier *v, buf *entry, bool more)
     size_t n = line_length(v), skip = indentation(v) + prompt_here(v, more);
     buf_put(entry, v->at + skip, n - skip);
     keep_line(v);
-}
-
-/* The output that the page expects: up to the next prompt or the end of the fence. */
-static void take_expected(verifier *v, buf *expected)
-{
-    for (size_t n; v->at < v->end && !prompt_here(v, false) && !closes(v); v->at += n, v->line++) {
-        size_t skip = indentation(v);
-        n = line_length(v);
-        buf_put(expected, v->at + skip, n - skip);
-    }
 }
 
 /* The empty lines that a text ends in. */
@@ -410,32 +390,24 @@ static buf comparable(const buf *text)
     return out;
 }
 
-static void show_entry(const buf *entry)
+static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
+                            const buf *got)
 {
     const char *at = buf_text(entry), *prompt = "kv> ";
     buf shown = {0};
+    fflush(stdout);
+    terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
     while (*at) {
         size_t n = strcspn(at, "\n");
         buf_printf(&shown, "  %s", prompt);
         visible_line(&shown, at, n);
         buf_char(&shown, '\n');
         at += n + (at[n] == '\n');
-        prompt = more_prompt;
+        prompt = "..> ";
     }
+    diff_lines(&shown, buf_text(expected), buf_text(got));
     fputs(buf_text(&shown), stderr);
     buf_release(&shown);
-}
-
-static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
-                            const buf *got)
-{
-    buf difference = {0};
-    diff_lines(&difference, buf_text(expected), buf_text(got));
-    fflush(stdout);
-    terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
-    show_entry(entry);
-    fputs(buf_text(&difference), stderr);
-    buf_release(&difference);
 }
 
 /* Compares, or writes the new output into the updated page. */
@@ -466,7 +438,12 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
     take_entry_line(v, &entry, false);
     while (v->at < v->end && prompt_here(v, true))
         take_entry_line(v, &entry, true);
-    take_expected(v, &expected);
+    /* the output that the page expects goes up to the next prompt or the end of the fence */
+    for (size_t n; v->at < v->end && !prompt_here(v, false) && !closes(v); v->at += n, v->line++) {
+        size_t skip = indentation(v);
+        n = line_length(v);
+        buf_put(&expected, v->at + skip, n - skip);
+    }
     int rc = run_entry(v, &entry, line, &got, e);
     if (rc == KV_OK && (rc = buf_check(&entry, e)) == KV_OK &&
         (rc = buf_check(&expected, e)) == KV_OK && (rc = buf_check(&got.text, e)) == KV_OK)
@@ -513,9 +490,14 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
     int rc = file_read_text(path, &text, &n, e);
     if (rc)
         return rc;
-    verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
-    v.fences = has_fences(text, n);
-    v.python = is_python_page(text, n);
+    verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1, .python = true};
+    char sign;
+    for (const char *at = text; at < v.end; at += line_bytes(at, (size_t)(v.end - at))) {
+        size_t bytes = line_bytes(at, (size_t)(v.end - at)), skip = blanks_at(at, bytes);
+        v.fences |= fence_at(at, bytes, &sign) > 0;
+        /* beside prompts of kvctl `>>> ` is one of Python, in a fence for python3 */
+        v.python &= lex_prompt(at + skip, bytes - skip, false) == 0;
+    }
     s->out.remembers = true;
     while (v.at < v.end && rc == KV_OK) {
         if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))
@@ -528,4 +510,246 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
     buf_release(&v.updated);
     mem_free(text);
     return rc;
+}
+
+/* ---- The prompt ---- */
+
+/* Every entry is a unit of its own, and an error in it is reported and forgotten. */
+
+typedef struct prompt {
+    session *s;
+    buf shown; /* the output of the entry before, if it was one of a page */
+} prompt;
+
+/* The output that a page shows below an entry is no entry. It is recognised by comparison with the
+ * output of the entry that ran, so it must be the same. */
+static int entry_complete(void *arg, const char *text, size_t n)
+{
+    const prompt *p = arg;
+    size_t shown = page_shown(text, n, &p->shown);
+    return unit_is_complete(text + shown, n - shown);
+}
+
+/* Returns true if statement i of a text stands on lines of its own, below the one before it: in a
+ * pasted text it begins an entry. */
+static bool begins_line(const unit *u, uint32_t i)
+{
+    uint32_t from = i > 0 ? u->body->kid[i - 1]->end : 0, to = u->body->kid[i]->pos;
+    return i == 0 || memchr(u->src.text + from, '\n', to - from);
+}
+
+/* The entries of a text from statement i on. */
+static int64_t count_entries(const unit *u, uint32_t i)
+{
+    int64_t n = 0;
+    for (; i < u->body->n; i++)
+        n += begins_line(u, i);
+    return n;
+}
+
+/* Shows lines of a text in front of what they put out, each behind a prompt. */
+static void echo_lines(const char *text, size_t n)
+{
+    const char *sign = "kv> ";
+    buf shown = {0};
+    for (size_t line; n > 0; text += line, n -= line) {
+        const char *newline = memchr(text, '\n', n);
+        line = newline ? (size_t)(newline - text) + 1 : n;
+        buf_add(&shown, sign);
+        visible_lines(&shown, text, line - (newline != NULL));
+        buf_char(&shown, '\n');
+        sign = "..> ";
+    }
+    fflush(stdout);
+    fputs(buf_text(&shown), stderr);
+    buf_release(&shown);
+}
+
+/* Echoes an entry of a pasted text, which as a whole stands above. */
+static void echo_entry(const unit *u, uint32_t i)
+{
+    const char *text = u->src.text;
+    uint32_t from = u->body->kid[i]->pos, to = u->body->kid[i]->end;
+    if (!begins_line(u, i))
+        return;
+    while (from > 0 && text[from - 1] != '\n')
+        from--;
+    for (i++; i < u->body->n && !begins_line(u, i); i++)
+        to = u->body->kid[i]->end;
+    const char *newline = memchr(text + to, '\n', u->src.len - to);
+    echo_lines(text + from, newline ? (size_t)(newline - text) - from : u->src.len - from);
+}
+
+/* Runs one entry; an error is reported and the session goes on. A pasted text may hold several,
+ * each of which is shown in front of its output. */
+static void run_one(session *s, const char *text, size_t n, int line, bool pasted)
+{
+    kv_err e = {0};
+    unit *u = NULL;
+    char *copy = mem_text(text, n, &e);
+    transcript_entry(s, text, n);
+    s->pasted = memchr(text, '\n', n) && !page_is(text, n);
+    if (copy && unit_read(s, &u, "<repl>", copy, n, line, NULL, &e) == KV_OK) {
+        s->begins = pasted && s->pasted && count_entries(u, 0) > 1 ? echo_entry : NULL;
+        unit_run(s, u, &e);
+    }
+    s->begins = NULL;
+    s->pasted = false;
+    if (e.code == KV_E_INTERRUPTED) {
+        fflush(stdout);
+        progress_hide(STDERR_FILENO);
+        /* the terminal has shown ^C there */
+        fputs(isatty(STDERR_FILENO) ? "\rinterrupted\n" : "interrupted\n", stderr);
+    } else if (e.code) {
+        report_error(s, &e);
+    }
+    /* an entry that fails ends a pasted text that has no prompts: says what did not run */
+    int64_t left = u && u->body && u->begun > 0 ? count_entries(u, u->begun) : -1;
+    if (e.code && !page_is(text, n) && left > 0)
+        fprintf(stderr, "%lld entr%s not run\n", (long long)left, left == 1 ? "y was" : "ies were");
+    else if (e.code && !page_is(text, n) && left < 0 && page_has_several(text, n))
+        fputs("nothing of it was run\n", stderr);
+    unit_drop(s, u);
+    e = (kv_err){0};
+    if (session_flush(s, &e) || transcript_done(s, &e))
+        report_error(s, &e);
+}
+
+/* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
+static void echo(const char *text, size_t n)
+{
+    buf lines = {0}, visible = {0};
+    page_prompts(&lines, text, n);
+    visible_lines(&visible, buf_text(&lines), lines.len);
+    if (lines.len > 0 && lines.data[lines.len - 1] != '\n')
+        buf_char(&visible, '\n');
+    fputs(buf_text(&visible), stderr);
+    buf_release(&lines);
+    buf_release(&visible);
+}
+
+/* Each prompt of a page begins an entry, and when one fails the others run all the same. The output
+ * of the last is kept. */
+static void run_page(prompt *p, const char *text, size_t n, int line)
+{
+    bool several = page_entry(text, n) < n;
+    for (size_t one; n > 0; text += one, n -= one) {
+        sink heard = {.kind = SINK_HEARS};
+        one = page_entry(text, n);
+        if (several)
+            echo(text, one);
+        sink_push(p->s, &heard);
+        run_one(p->s, text, one, line, false);
+        sink_pop(p->s, &heard);
+        buf_release(&p->shown);
+        p->shown = heard.text;
+        line += (int)text_newlines(text, one);
+        if (p->s->leaving || p->s->out.closed || interrupt_pending())
+            break;
+    }
+}
+
+/* Returns true if the text is this word, with blanks behind it at most. */
+static bool is_word(const char *text, size_t n, const char *word)
+{
+    while (n > 0 && letter_is_blank(text[n - 1]))
+        n--;
+    return n == strlen(word) && memcmp(text, word, n) == 0;
+}
+
+static bool entry_run(void *arg, const char *text, size_t n, int first_line, bool pasted)
+{
+    prompt *p = arg;
+    size_t shown = page_shown(text, n, &p->shown);
+    int line = first_line + (int)text_newlines(text, shown);
+    text += shown;
+    n -= shown;
+    if (page_is(text, n)) {
+        run_page(p, text, n, line);
+    } else if (is_word(text, n, "clear") && !session_find(p->s, "clear")) {
+        terminal_clear();
+    } else if (n > 0) {
+        bool leaves = is_word(text, n, "\\q"); /* as in psql */
+        buf_clear(&p->shown);
+        run_one(p->s, leaves ? "quit" : text, leaves ? 4 : n, line, pasted);
+    }
+    pager_from_end(false);
+    return p->s->leaving || p->s->out.closed;
+}
+
+static void entry_candidates(void *arg, const char *text, size_t n, line_words *out)
+{
+    complete_words(((prompt *)arg)->s, text, n, out);
+}
+
+static void entry_hint(void *arg, const char *text, size_t n, buf *out)
+{
+    complete_hint(((prompt *)arg)->s, text, n, out);
+}
+
+/* kv> , or kv:b> for a store that is not the first; kv[2/4]> for rank 2 of 4 workers; with a * when
+ * a transaction is open in it. */
+static const char *entry_prompt(void *arg)
+{
+    session *s = ((prompt *)arg)->s;
+    static char text[96]; /* the terminal is one a process */
+    const store_entry *used = s->current >= 0 ? &s->stores[s->current] : NULL;
+    const char *open = used && kv_in_transaction(used->store) ? "*" : "";
+    bool first = !used || strcmp(used->name, "kv") == 0;
+    char rank[28] = "";
+    if (used && kv_num_workers(used->store) > 1)
+        snprintf(rank, sizeof rank, "[%d/%d]", kv_rank(used->store), kv_num_workers(used->store));
+    snprintf(text, sizeof text, "kv%s%.48s%s%s> ", first ? "" : ":", first ? "" : used->name, rank,
+             open);
+    return text;
+}
+
+int prompt_run(session *s, bool quiet)
+{
+    static const repl_ops ops = {
+        entry_complete, entry_run,    entry_candidates,
+        entry_hint,     entry_prompt, "kvctl " KV_VERSION ": try help; Ctrl-D leaves",
+        NULL,           NULL};
+    prompt p = {.s = s};
+    buf history = {0};
+    histfile_path(&history, s->history);
+    pager_allow(true);
+    kv_err e = {0};
+    int ended = repl_run(&ops, &p, quiet, buf_text(&history), &e);
+    pager_allow(false);
+    if (e.code)
+        report_error(s, &e);
+    buf_release(&p.shown);
+    buf_release(&history);
+    return ended;
+}
+
+int prompt_serve(session *s, const entry_source *from, bool stops)
+{
+    prompt p = {.s = s};
+    s->failure = 0;
+    for (bool on = true; on;) {
+        char *text;
+        size_t n;
+        int line;
+        kv_err e = {0};
+        entry_source_answer(from, s->failure);
+        s->failure = 0;
+        interrupt_at_prompt(true);
+        visit_park(s, true);
+        if (entry_source_next(from, &text, &n, &line, &e))
+            report_error(s, &e);
+        visit_park(s, false);
+        interrupt_at_prompt(false);
+        if (!text)
+            break;
+        interrupt_clear(); /* a Ctrl-C that came late was for the entry before */
+        on = !entry_run(&p, text, n, line, false) && !(stops && s->failure) &&
+             interrupt_pending() != SIGTERM;
+        interrupt_clear();
+        mem_free(text);
+    }
+    s->failure = stops ? s->failure : 0; /* errors at a prompt are part of the talk */
+    buf_release(&p.shown);
+    return interrupt_pending();
 }

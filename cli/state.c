@@ -21,6 +21,204 @@
 #include "term/signals.h"
 #include "term/terminal.h"
 
+/* ---- What a save must not lose --------------------------------------------------------------- */
+
+static int note_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    state_guard *g = arg;
+    const char *copies[2];
+    (void)n;
+    for (int i = 0; i < 2; i++)
+        if (!(copies[i] = arena_text(&g->memory, fields[i].text, strlen(fields[i].text), e)))
+            return KV_E_MEMORY;
+    if (mem_grow(&g->metadata, &g->metadata_cap, g->nmetadata + 1, sizeof *g->metadata, e))
+        return KV_E_MEMORY;
+    g->metadata[g->nmetadata++] = (kv_opt){copies[0], copies[1]};
+    return KV_OK;
+}
+
+/* Notes the contents of the store that was just loaded. Error: memory. */
+static int state_guard_take(state_guard *g, kv *store, kv_err *e)
+{
+    int64_t n = kv_num_keys(store);
+    kv_info info;
+    g->foreign = kv_is_foreign(store);
+    g->keys = mem_alloc(n, sizeof *g->keys, e);
+    int rc = g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY;
+    for (; g->nkeys < n && rc == KV_OK; g->nkeys++) {
+        if ((rc = kv_info_at(store, g->nkeys, &info, e)))
+            break;
+        if (info.key.name &&
+            !(info.key.name = arena_text(&g->memory, info.key.name, strlen(info.key.name), e)))
+            return KV_E_MEMORY;
+        g->keys[g->nkeys] = (state_key){info.key, info.pushes, info.updates, info.states};
+    }
+    return rc;
+}
+
+static void state_guard_release(state_guard *g)
+{
+    arena_release(&g->memory);
+    mem_free(g->keys);
+    mem_free(g->metadata);
+    *g = (state_guard){0};
+}
+
+enum { NAMED = 3 }; /* keys that an error names */
+
+typedef struct key_count {
+    buf names; /* of the first */
+    int64_t n;
+} key_count;
+
+static void count_key(key_count *c, kv_key key)
+{
+    if (c->n < NAMED) {
+        buf_add(&c->names, c->n ? ", " : "");
+        show_key(&c->names, key);
+    } else if (c->n == NAMED) {
+        buf_add(&c->names, ", …");
+    }
+    c->n++;
+}
+
+/* The error for keys that would be gone, if there are any. Releases them. done: what was not. */
+static int refuse_gone(key_count *gone, const char *path, const char *done, kv_err *e)
+{
+    int rc = KV_OK;
+    if (gone->n > 0) {
+        rc = kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s",
+                        (long long)gone->n, gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
+        kv_err_hint(e,
+                    "nothing was %s; --force drops them, create --name x makes a store beside "
+                    "that of the file",
+                    done);
+    }
+    buf_release(&gone->names);
+    return rc;
+}
+
+int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
+                        kv_err *e)
+{
+    key_count gone = {0};
+    for (int64_t i = 0; i < g->nkeys && script->replaces && !script->any; i++)
+        if (map_get(&script->keys, g->keys[i].key) < 0)
+            count_key(&gone, g->keys[i].key);
+    return refuse_gone(&gone, path, "run", e);
+}
+
+enum { STATE_UPDATER = 96 /* bytes of the name of an updater */ };
+
+/* Receives the topic "store" of kv_describe: copies the name of the updater to arg. */
+static int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)e;
+    snprintf(arg, STATE_UPDATER, "%s", field_text(fields, n, "updater"));
+    return KV_OK;
+}
+
+/* Adds what changed of a file of another tool, beside values. */
+static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
+{
+    char updater[STATE_UPDATER] = "assign";
+    key_count added = {0}, sparse = {0};
+    int rc = kv_describe(store, "store", state_guard_updater, updater, e);
+    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++) {
+        kv_info info;
+        if ((rc = kv_info_at(store, i, &info, e)))
+            break;
+        if (!info.loaded)
+            count_key(&added, info.key);
+        if (info.storage == KV_ROW_SPARSE)
+            count_key(&sparse, info.key);
+    }
+    if (!same)
+        buf_add(out, "create made another store");
+    else if (added.n > 0)
+        buf_printf(out, "%lld new key%s: %.200s", (long long)added.n, added.n == 1 ? "" : "s",
+                   buf_text(&added.names));
+    else if (sparse.n > 0)
+        buf_printf(out, "row_sparse now: %.200s", buf_text(&sparse.names));
+    else if (strcmp(updater, "assign") != 0)
+        buf_add(out, "it would keep an updater");
+    buf_release(&added.names);
+    buf_release(&sparse.names);
+    return rc ? rc : buf_check(out, e);
+}
+
+/* How the keys of a store differ from those of the file. */
+typedef struct state_changes {
+    int64_t changed, added, gone; /* keys; one that was made anew under its name has changed */
+    int64_t states;               /* keys whose states changed, or are new or gone */
+} state_changes;
+
+/* was: the key in the file, or NULL; is: in the store, or NULL. */
+static void count_difference(const state_key *was, const kv_info *is, state_changes *c)
+{
+    bool before = was && was->states > 0, now = is && is->states > 0;
+    bool pushed = was && is && (is->pushes != was->pushes || !is->loaded);
+    bool updated = was && is && (is->updates != was->updates || is->states != was->states);
+    c->changed += pushed;
+    c->added += !was;
+    c->gone += !is;
+    c->states += (before || now) && (!was || !is || pushed || updated);
+}
+
+/* Counts them. store NULL: one without keys. Error: memory. */
+static int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_err *e)
+{
+    map places = {0};
+    int64_t n = store ? kv_num_keys(store) : 0;
+    char *met = mem_zalloc(g->nkeys, 1, e);
+    int rc = met ? KV_OK : KV_E_MEMORY;
+    *out = (state_changes){0};
+    for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
+        rc = map_put(&places, g->keys[i].key, i, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+        kv_info info;
+        if ((rc = kv_info_at(store, i, &info, e)))
+            break;
+        int64_t at = map_get(&places, info.key);
+        if (at >= 0)
+            met[at] = 1;
+        count_difference(at < 0 ? NULL : &g->keys[at], &info, out);
+    }
+    for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
+        if (!met[i])
+            count_difference(&g->keys[i], NULL, out);
+    map_release(&places);
+    mem_free(met);
+    return rc;
+}
+
+/* Appends "1 key changed, 2 new, 1 deleted; states of 3 keys" without the parts that are 0, or, to
+ * follow a verb, "1 changed key, 2 new, 1 deleted". */
+static void state_changes_text(const state_changes *c, bool follows, buf *out)
+{
+    const struct {
+        int64_t n;
+        const char *word;
+    } parts[] = {{c->changed, "changed"}, {c->added, "new"}, {c->gone, "deleted"}};
+    size_t begin = out->len;
+    for (size_t i = 0; i < 3; i++) {
+        const char *plural = parts[i].n == 1 ? "" : "s";
+        if (parts[i].n == 0)
+            continue;
+        if (out->len > begin)
+            buf_printf(out, ", %lld %s", (long long)parts[i].n, parts[i].word);
+        else if (i == 0 && !follows)
+            buf_printf(out, "%lld key%s changed", (long long)parts[i].n, plural);
+        else
+            buf_printf(out, "%lld %s key%s", (long long)parts[i].n, parts[i].word, plural);
+    }
+    if (c->states > 0)
+        buf_printf(out, "%sstates of %lld key%s", out->len > begin ? "; " : "",
+                   (long long)c->states, c->states == 1 ? "" : "s");
+    if (out->len == begin)
+        buf_add(out, "only its updater, or counts");
+}
+
 /* ---- The lock -------------------------------------------------------------------------------- */
 
 /* The error of a file that cannot be opened. Commands take the folder of a model, -s does not. */
@@ -74,13 +272,6 @@ static int check_folder(const state *st, kv_err *e)
     file_error(e, "write", st->path, errno);
     return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed"),
            e->code;
-}
-
-/* Returns true if the file is there and cannot be replaced. */
-static bool is_protected(const char *path)
-{
-    return access(path, F_OK) == 0 &&
-           (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
 }
 
 /* *current becomes true if the path still names the open file. A path without access is an error,
@@ -198,17 +389,6 @@ void state_close(state *st)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-/* Replaces the error of the header, which does not help a user who gave another kind of file. */
-static int other_kind(const state *st, const char *title, kv_err *e)
-{
-    *e = (kv_err){0};
-    kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
-    return kv_err_hint(
-               e, strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
-               st->path),
-           KV_E_FORMAT;
-}
-
 /* The file holds this store. */
 static void note_loaded(state *st, const store_entry *entry)
 {
@@ -246,8 +426,14 @@ static int load(state *st, session *s, kv_err *e)
         kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
     }
     const char *title = file_kind_title(file_kind_of(st->path));
-    if (rc == KV_E_FORMAT && title)
-        return other_kind(st, title, e);
+    if (rc == KV_E_FORMAT && title) { /* the error of the header helps nobody here */
+        *e = (kv_err){0};
+        kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
+        kv_err_hint(e,
+                    strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
+                    st->path);
+        return KV_E_FORMAT;
+    }
     if (rc == KV_E_FORMAT)
         kv_err_hint(e, "-s keeps a store in a safetensors file, and makes one where there is none");
     if (rc || (rc = session_adopt(s, store, "kv", e)))
@@ -306,20 +492,30 @@ static int state_summary(const state *st, session *s, bool follows, int64_t *gon
 int state_check(const state *st, const session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
+    const state_guard *g = &st->guard;
+    buf changes = {0};
+    key_count gone = {0};
+    kv_info info;
     if (!st->is_open || st->read_only || st->force || !has_changed(st, entry))
         return KV_OK;
-    return state_guard_check(&st->guard, entry->store, is_loaded(st, entry), st->path, e);
-}
-
-static void tell_of_others(const state *st, session *s)
-{
-    for (int64_t i = 0; i < s->nstores; i++) {
-        const store_entry *other = &s->stores[i];
-        int64_t n = kv_num_keys(other->store);
-        if (n > 0 && strcmp(other->name, "kv") != 0)
-            session_note(s, "\"%s\" keeps the store kv; %s and its %lld key%s end here", st->path,
-                         other->name, (long long)n, n == 1 ? "" : "s");
+    bool same = is_loaded(st, entry); /* then delete and rename are meant */
+    for (int64_t i = 0; i < g->nkeys && !same; i++)
+        if (kv_find(entry->store, &g->keys[i].key, &info, &(kv_err){0}))
+            count_key(&gone, g->keys[i].key);
+    int rc = refuse_gone(&gone, st->path, "written", e);
+    if (rc || !g->foreign)
+        return rc;
+    rc = tell_changes(entry->store, same, &changes, e);
+    if (rc == KV_OK && changes.len > 0) {
+        rc = kv_err_set(e, KV_E_KEY,
+                        "\"%s\" is another tool's file, and not only values of its "
+                        "keys changed: %.300s",
+                        st->path, buf_text(&changes));
+        kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can read "
+                       "all the same");
     }
+    buf_release(&changes);
+    return rc;
 }
 
 /* Rolls back an open transaction, since only committed changes are saved. */
@@ -339,10 +535,12 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
     if (st->reads)
         return kv_err_set(e, KV_E_INTERNAL,
                           "the script was taken for one that only reads, and changed the store");
+    const state_guard *g = &st->guard;
     int rc = state_check(st, s, e);
+    for (int64_t i = 0; !is_loaded(st, entry) && i < g->nmetadata && rc == KV_OK; i++)
+        rc = kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].value, e);
     if (rc == KV_OK)
-        rc = state_guard_save(&st->guard, entry->store, is_loaded(st, entry), st->force, st->path,
-                              e);
+        rc = (g->foreign && !st->force ? kv_save_arrays : kv_save)(entry->store, st->path, e);
     if (rc == KV_OK)
         st->made = false;
     return rc;
@@ -351,20 +549,21 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
 /* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
  * that is only read. A transaction that is open is rolled back, with a warning; what other stores
  * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key
- * (state_guard_check), io and those of kv_save; the file is as it was. */
+ * (state_check), io and those of kv_save; the file is as it was. */
 static int state_save(state *st, session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
     if (!st->is_open || !st->path || st->read_only)
         return KV_OK;
     state_end_transaction(s);
-    tell_of_others(st, s);
+    for (int64_t i = 0; i < s->nstores; i++) {
+        const store_entry *other = &s->stores[i];
+        int64_t n = kv_num_keys(other->store);
+        if (n > 0 && strcmp(other->name, "kv") != 0)
+            session_note(s, "\"%s\" keeps the store kv; %s and its %lld key%s end here", st->path,
+                         other->name, (long long)n, n == 1 ? "" : "s");
+    }
     return has_changed(st, entry) ? write_file(st, s, entry, e) : KV_OK;
-}
-
-static bool is_later(struct timespec a, struct timespec b)
-{
-    return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
 }
 
 /* The lock of the file that was just written, beside that of the file before, for which other
@@ -389,8 +588,9 @@ static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
         rc = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
     if (rc == KV_OK && fstat(st->lock, &locked))
         rc = file_error(e, "read", st->path, errno);
-    *overtaken = rc == KV_OK && (locked.st_ino != written.st_ino ||
-                                 is_later(written.st_mtim, old.st_ctim));
+    struct timespec data = written.st_mtim, name = old.st_ctim;
+    *overtaken = rc == KV_OK && (locked.st_ino != written.st_ino || data.tv_sec > name.tv_sec ||
+                                 (data.tv_sec == name.tv_sec && data.tv_nsec > name.tv_nsec));
     if (found >= 0)
         close(found);
     return rc;
@@ -444,7 +644,9 @@ static int go_back(void *arg, session *s, kv_err *e)
 
 int state_open(state *st, session *s, const char *path, state_how how, kv_err *e)
 {
-    bool closed = path && how.prompt && !how.read_only && is_protected(path);
+    /* the file is there and cannot be replaced */
+    bool closed = path && how.prompt && !how.read_only && access(path, F_OK) == 0 &&
+                  (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
     *st = (state){.tried = true, .path = path, .lock = -1, .reads = how.reads, .force = how.force,
                   .read_only = how.read_only || closed};
     int rc = path ? lock_file(st, s, e) : KV_OK;
@@ -568,15 +770,6 @@ static int pull_key(kv *store, const kv_info *info, kv_array **out, const void *
     return rc;
 }
 
-/* The number of elements with different bytes. */
-static int64_t count_changed(const char *a, const char *b, int64_t n, size_t size)
-{
-    int64_t changed = 0;
-    for (int64_t i = 0; i < n; i++, a += size, b += size)
-        changed += memcmp(a, b, size) != 0;
-    return changed;
-}
-
 /* A key that both stores hold. */
 static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, const kv_info *is,
                        kv_err *e)
@@ -595,8 +788,10 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
     if (rc)
         return rc;
     if ((rc = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
-        int64_t n = kv_array_size(a);
-        int64_t changed = count_changed(old_data, new_data, n, (size_t)kv_dtype_bytes(is->dtype));
+        int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
+        const char *x = old_data, *y = new_data;
+        for (int64_t i = 0; i < n; i++, x += size, y += size)
+            changed += memcmp(x, y, (size_t)size) != 0;
         if (changed > 0 || is->pushes != was->pushes) {
             char elements[80];
             snprintf(elements, sizeof elements, ", %lld of %lld elements", (long long)changed,

@@ -1,24 +1,358 @@
-/* Words for each place where the cursor can stand, by the kind of what is expected there. */
+/* Words for each place where the cursor can stand, by the kind of what is expected there: those of
+ * the language, the session and the folder. Files are read for merges when they are small, and of a
+ * checkpoint only the header. */
 #include "complete/complete.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/suggest.h"
 #include "checkpoint/checkpoint.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
 #include "lang/lex.h"
+#include "lang/parse.h"
+#include "merge/merge_texts.h"
 #include "run/run.h"
 #include "session/result.h"
 #include "session/session.h"
+#include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
+#include "syntax/read_unit.h"
 #include "syntax/rules.h"
 #include "vm/element.h"
+
+/* ---- Words ---- */
+
+/* Words that the language, the session and the folder know, offered for the word at the cursor.
+ * Each function adds those of its words that begin with what is typed. */
+
+/* The text that is being completed. */
+typedef struct complete_request {
+    session *s;
+    const char *text; /* up to the cursor */
+    parse_cursor at;
+    const command *command; /* of the statement, or NULL */
+    const char *typed;      /* the part of the word that is there */
+    line_words *out;
+    arena nodes; /* with the names in `at` */
+} complete_request;
+
+/* Finds what is expected at the end of the text (n bytes). The caller releases r->nodes. */
+static void complete_request_init(complete_request *r, session *s, const char *text, size_t n,
+                                  line_words *out)
+{
+    *r = (complete_request){.s = s, .text = text, .out = out};
+    unit_cursor(&r->at, &r->nodes, text, n);
+    r->command = r->at.command;
+    r->typed = r->at.met ? text + r->at.word : text + n;
+}
+
+/* Returns true if the file at the cursor is an argument of the command. */
+static bool complete_at_file(const complete_request *r)
+{
+    const parse_cursor *at = &r->at;
+    arg_kind kind = r->command && !at->in_option ? r->command->args[at->argument].kind : ARG_END;
+    return kind == ARG_PATH || kind == ARG_PATHS || kind == ARG_MERGE ||
+           (at->first && (kind == ARG_FILE || kind == ARG_SOURCE));
+}
+
+/* The word behind the one at text. */
+static const char *next_word(const char *text)
+{
+    text += strcspn(text, " \t");
+    return text + strspn(text, " \t");
+}
+
+static void offer_word(complete_request *r, const char *word)
+{
+    line_offer(r->out, word, r->typed);
+}
+
+/* A NULL ends the words. */
+static void offer_all(complete_request *r, const char *const *words)
+{
+    for (; *words; words++)
+        offer_word(r, *words);
+}
+
+/* A word that the language wants in quotes: with them, unless one is open already. */
+static void offer_text(complete_request *r, const char *word)
+{
+    char quote = r->at.quote ? r->at.quote : '"';
+    buf quoted = {0};
+    buf_printf(&quoted, "%s%s%c", r->at.quote ? "" : "\"", word, quote);
+    if (strncmp(word, r->typed, strlen(r->typed)) == 0 && !buf_check(&quoted, NULL))
+        line_offer_instead(r->out, buf_text(&quoted));
+    buf_release(&quoted);
+}
+
+/* ---- Rules ---- */
+
+/* A file is read only when it is small: no rule has more bytes. */
+#define FILE_MOST 100000
+
+/* --warm-up for a parameter warm_up, warm_up= where no dash is typed. */
+static void offer_parameter(complete_request *r, const char *name)
+{
+    buf word = {0};
+    bool dashed = *r->typed == '-';
+    buf_add(&word, dashed ? "--" : "");
+    name_put(&word, name, strlen(name), dashed ? '-' : '_');
+    buf_add(&word, dashed ? "" : "=");
+    offer_word(r, buf_text(&word));
+    buf_release(&word);
+}
+
+static void offer_parameters_of(complete_request *r, const char *text, bool merge)
+{
+    rule_ast *rule;
+    arena nodes = {0};
+    source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    if ((merge ? parse_merge : parse_rule)(&rule, &src, &nodes, &(kv_err){0}) == KV_OK)
+        for (int i = 0; i < rule->nparams; i++)
+            offer_parameter(r, rule->params[i].name);
+    arena_release(&nodes);
+}
+
+static void offer_merges(complete_request *r)
+{
+    for (const merge_text *t = merge_texts; t->name; t++)
+        offer_word(r, t->name);
+}
+
+static void offer_merge_parameters(complete_request *r, const char *path)
+{
+    struct stat about;
+    char *read;
+    size_t bytes;
+    const merge_text *t = merge_text_find(path);
+    if (t)
+        offer_parameters_of(r, t->text, true);
+    else if (stat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_MOST &&
+             !file_read_text(path, &read, &bytes, &(kv_err){0})) {
+        offer_parameters_of(r, read, true);
+        mem_free(read);
+    }
+}
+
+/* ---- Tensors ---- */
+
+#define TENSORS_MOST 10000
+
+/* The characters of a tensor's name that needs no quotes. */
+#define TENSOR_PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+-"
+
+/* The name of a tensor: in quotes, unless it is one word as it stands. */
+static void offer_tensor(complete_request *r, const char *name)
+{
+    bool plain = *name && *name != '-' && !name[strspn(name, TENSOR_PLAIN)];
+    if (plain && !r->at.quote)
+        offer_word(r, name);
+    else if (!strpbrk(name, "\"'\\\n"))
+        offer_text(r, name);
+}
+
+/* The word behind the command, without its quotes; false when it is not a plain word. */
+static bool first_word(buf *out, const char *statement)
+{
+    const char *from = next_word(statement);
+    char quote = *from == '"' || *from == '\'' ? *from : 0;
+    size_t n = quote ? strcspn(from + 1, quote == '"' ? "\"\n" : "'\n") : strcspn(from, " \t\n;|>");
+    if (n == 0 || (!quote && strchr("-$(", *from)) || (quote && from[n + 1] != quote))
+        return false;
+    buf_put(out, from + (quote != 0), n);
+    return !buf_check(out, NULL);
+}
+
+/* The tensors of the checkpoint behind the first word of a statement: `ls m/ `. None where there is
+ * none, for stdin and pipes, nor from one of so many tensors that nobody would look at them. */
+static void offer_tensors_of(complete_request *r, const char *statement)
+{
+    checkpoint_options weights = {.weights = true};
+    checkpoint *c = NULL;
+    struct stat about;
+    buf path = {0};
+    if (first_word(&path, statement) && stat(buf_text(&path), &about) == 0 &&
+        (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
+        checkpoint_open(&c, buf_text(&path), &weights, &(kv_err){0}) == KV_OK &&
+        checkpoint_count(c) <= TENSORS_MOST)
+        for (int64_t i = 0; i < checkpoint_count(c); i++)
+            offer_tensor(r, checkpoint_at(c, i)->name);
+    checkpoint_close(c);
+    buf_release(&path);
+}
+
+/* ---- Names of the session ---- */
+
+static void offer_keys(complete_request *r)
+{
+    session *s = r->s;
+    kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
+    for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
+        kv_info info;
+        buf word = {0};
+        if (kv_info_at(store, i, &info, NULL))
+            continue;
+        if (r->at.quote && info.key.name) {
+            show_quoted(&word, info.key.name, r->at.quote);
+            offer_text(r, buf_text(&word));
+            buf_release(&word);
+            continue;
+        }
+        show_key(&word, info.key);
+        const char *plain = info.key.name ? info.key.name : buf_text(&word);
+        if (!r->at.quote && strncmp(plain, r->typed, strlen(r->typed)) == 0)
+            line_offer_instead(r->out, buf_text(&word));
+        buf_release(&word);
+    }
+}
+
+static void offer_variables(complete_request *r)
+{
+    for (int64_t i = 0; i < r->s->globals.n; i++)
+        offer_word(r, r->s->globals.items[i].name);
+}
+
+/* Returns true if `name=`, a parameter of the call at the cursor, is offered already: a function of
+ * the same name is left out then. */
+static bool is_parameter(const complete_request *r, const char *name)
+{
+    size_t n = strlen(name);
+    for (int64_t i = 0; i < r->out->n; i++)
+        if (strncmp(r->out->words[i], name, n) == 0 && r->out->words[i][n] == '=')
+            return true;
+    return false;
+}
+
+/* With its `(`. */
+static void offer_call(complete_request *r, const char *name)
+{
+    buf word = {0};
+    buf_printf(&word, "%s(", name);
+    if (!is_parameter(r, name))
+        offer_word(r, buf_text(&word));
+    buf_release(&word);
+}
+
+static void offer_functions(complete_request *r)
+{
+    for (const function *f = registry.functions; f->name; f++)
+        offer_call(r, f->name);
+    for (int64_t i = 0; i < r->s->ndefs; i++)
+        offer_call(r, r->s->defs[i].name);
+}
+
+static void offer_commands(complete_request *r)
+{
+    for (const command *c = registry.commands; c->name; c++)
+        offer_word(r, c->name);
+}
+
+/* ---- Words of the language ---- */
+
+static void offer_contexts(complete_request *r)
+{
+    char name[32];
+    int n = r->s->virtual_gpus < 8 ? r->s->virtual_gpus : 8;
+    offer_word(r, "cpu(0)");
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "gpu(%d)", i);
+        offer_word(r, name);
+    }
+    for (int64_t i = 0; i < r->s->globals.n; i++)
+        if (r->s->globals.items[i].v.kind == VALUE_CTX)
+            offer_word(r, r->s->globals.items[i].name);
+    r->out->joined = true;
+}
+
+/* What an expression may begin with. */
+static void offer_operands(complete_request *r)
+{
+    static const char *const words[] = {"true", "false", "none", "not", "inf", "nan", "pi", NULL};
+    offer_variables(r);
+    offer_functions(r);
+    if (*r->typed) /* not on an empty word: they would only lengthen the list */
+        offer_all(r, words);
+    for (int64_t i = 0; i < r->s->nstores && *r->typed; i++)
+        offer_word(r, r->s->stores[i].name);
+}
+
+/* ---- Files ---- */
+
+typedef enum wanted_files { FILES_ALL, FILES_ARRAYS, FILES_SCRIPTS, FILES_RULES } wanted_files;
+
+/* Returns true if a file is of the wanted kind; a folder always is. */
+static bool is_wanted(const char *name, bool folder, wanted_files wanted)
+{
+    size_t n = strlen(name);
+    switch (wanted) {
+    case FILES_ALL:
+        return true;
+    case FILES_ARRAYS:
+        return folder || file_kind_of(name) != FILE_UNKNOWN;
+    case FILES_SCRIPTS:
+        return folder || (n > 3 && strcmp(name + n - 3, ".kv") == 0);
+    case FILES_RULES:
+        return folder || (n > 4 && strcmp(name + n - 4, ".kvu") == 0);
+    }
+    return true;
+}
+
+static void offer_path(complete_request *r, const char *path, bool folder)
+{
+    const char *c = path; /* of a plain one up to its end */
+    while (*c && (lex_is_word_char(*c) || strchr("./~+{}-", *c)))
+        c++;
+    char quote = r->at.quote ? r->at.quote : *c ? '"' : 0;
+    buf word = {0};
+    if (quote && !r->at.quote)
+        buf_char(&word, quote);
+    buf_add(&word, path);
+    if (folder)
+        buf_char(&word, '/');
+    else if (quote)
+        buf_char(&word, quote);
+    line_offer_instead(r->out, buf_text(&word));
+    buf_release(&word);
+}
+
+/* The files of the folder that is typed, in quotes where they need them, and its folders. */
+static void offer_files(complete_request *r, wanted_files wanted)
+{
+    const char *slash = strrchr(r->typed, '/'), *last = slash ? slash + 1 : r->typed;
+    buf path = {0};
+    buf_put(&path, r->typed, (size_t)(last - r->typed));
+    size_t folder_length = path.len;
+    DIR *folder = opendir(folder_length ? buf_text(&path) : ".");
+    r->out->files = true;
+    for (struct dirent *one; folder && (one = readdir(folder));) {
+        struct stat about;
+        if (strncmp(one->d_name, last, strlen(last)) != 0 ||
+            (one->d_name[0] == '.' &&
+             (*last != '.' || strcmp(one->d_name, ".") == 0 || strcmp(one->d_name, "..") == 0)))
+            continue;
+        buf_clear(&path);
+        buf_put(&path, r->typed, folder_length);
+        buf_add(&path, one->d_name);
+        bool is_folder = stat(buf_text(&path), &about) == 0 && S_ISDIR(about.st_mode);
+        if (is_wanted(one->d_name, is_folder, wanted))
+            offer_path(r, buf_text(&path), is_folder);
+    }
+    if (folder)
+        closedir(folder);
+    buf_release(&path);
+}
 
 /* ---- Hints ---- */
 
@@ -59,14 +393,6 @@ static void command_hint(const parse_cursor *at, const command *c, int from, buf
     }
 }
 
-static void statement_hint(const complete_request *r, buf *out)
-{
-    const command *c = command_find(r->typed, strlen(r->typed));
-    keyword_hint(r->typed, strlen(r->typed), out);
-    if (c)
-        command_hint(&r->at, c, 0, out);
-}
-
 static void add_parameter(buf *out, const char *name)
 {
     buf_printf(out, out->len > 0 ? ", %s" : "%s", name);
@@ -103,16 +429,21 @@ static void add_hint(const complete_request *r, buf *out)
     const parse_cursor *at = &r->at;
     const char *from = r->text + at->statement;
     size_t n = strcspn(from, " \t");
-    if (at->call && !at->quote)
+    if (at->call && !at->quote) {
         call_hint(r, out);
-    else if (at->in_brackets)
+    } else if (at->in_brackets) {
         return;
-    else if (at->expected == EXPECT_STATEMENT && *r->typed)
-        statement_hint(r, out);
-    else if (r->command && at->expected != EXPECT_OPTION && !at->quote)
+    } else if (at->expected == EXPECT_STATEMENT && *r->typed) {
+        const command *c = command_find(r->typed, strlen(r->typed));
+        keyword_hint(r->typed, strlen(r->typed), out);
+        if (c)
+            command_hint(at, c, 0, out);
+    } else if (r->command && at->expected != EXPECT_OPTION && !at->quote) {
         command_hint(at, r->command, at->begun, out);
-    else if (!r->command && at->expected != EXPECT_STATEMENT && !from[n + strspn(from + n, " \t")])
+    } else if (!r->command && at->expected != EXPECT_STATEMENT &&
+               !from[n + strspn(from + n, " \t")]) {
         keyword_hint(from, n, out); /* the statement has no other word yet */
+    }
 }
 
 void complete_hint(session *s, const char *text, size_t n, buf *out)
@@ -164,14 +495,6 @@ static bool is_pattern(const char *name)
     return strncmp(name, "GLOB", 4) == 0;
 }
 
-/* Returns true if the word may still be a file, as behind the first of `ls CKPT... GLOB...`. */
-static bool follows_files(const complete_request *r)
-{
-    const command_arg *args = r->command->args;
-    uint32_t at = r->at.argument;
-    return at > 0 && args[at - 1].kind == ARG_PATH && strstr(args[at - 1].name, "...");
-}
-
 static bool is_merge(const complete_request *r)
 {
     return r->command && r->command->args[0].kind == ARG_MERGE;
@@ -181,7 +504,7 @@ static bool is_merge(const complete_request *r)
 static void offer_tensors(complete_request *r)
 {
     const char *from = r->text + r->at.statement;
-    offer_tensors_of(r, is_merge(r) ? complete_next_word(from) : from);
+    offer_tensors_of(r, is_merge(r) ? next_word(from) : from);
 }
 
 static void offer_name(void *arg, const char *name)
@@ -191,26 +514,15 @@ static void offer_name(void *arg, const char *name)
 
 /* ---- Calls ---- */
 
-/* The name of the parameter that the cursor gives, NULL when it is not known. */
-static const char *parameter_here(const parse_cursor *at)
-{
-    const function *f = function_find(at->call);
-    if (at->keyword)
-        return at->keyword;
-    /* Parameters that may be left out are nearly always given by name. */
-    for (uint32_t i = 0; f && f->params[i] && !strchr(f->params[i], '='); i++)
-        if (i == at->call_argument)
-            return f->params[i];
-    return NULL;
-}
-
 static const char *const truths[] = {"true", "false", NULL};
 
 /* Offers values of parameters that mean the same in every function. Returns false for others. */
 static bool offer_argument(complete_request *r, const char *name)
 {
     if (strcmp(name, "dtype") == 0) {
-        offer_dtypes(r);
+#define DTYPE_NAME(constant, number, name, bytes) offer_text(r, name);
+        KV_DTYPE_MAP(DTYPE_NAME)
+#undef DTYPE_NAME
     } else if (strcmp(name, "ctx") == 0 && !r->at.quote) {
         offer_contexts(r);
     } else if (strcmp(name, "stype") == 0) {
@@ -230,29 +542,26 @@ static bool offer_argument(complete_request *r, const char *name)
     return true;
 }
 
-/* dtype= and the like: parameters that can be given by name. */
-static void offer_keywords(complete_request *r)
-{
-    const function *f = function_find(r->at.call);
-    for (int i = 0; f && f->params[i]; i++)
-        if (strchr(f->params[i], '='))
-            offer_word(r, f->params[i]);
-}
-
 static void complete_operand(complete_request *r)
 {
     const parse_cursor *at = &r->at;
     const command *c = at->method ? command_find(at->call, strlen(at->call)) : NULL;
-    const char *parameter = at->call && !c ? parameter_here(at) : NULL;
+    const function *f = at->call ? function_find(at->call) : NULL;
+    const char *parameter = at->call && !c ? at->keyword : NULL;
     bool has = at->call && strcmp(at->call, "has") == 0;
+    /* by its place: parameters that may be left out are nearly always given by name */
+    for (uint32_t i = 0; f && !c && !at->keyword && f->params[i] && !strchr(f->params[i], '='); i++)
+        if (i == at->call_argument)
+            parameter = f->params[i];
     if (parameter && offer_argument(r, parameter))
         return;
     if ((c && c->args[0].kind == ARG_KEYS && at->call_argument == 1) || has)
         offer_keys(r);
     if (at->quote)
         return;
-    if (at->call && !at->keyword)
-        offer_keywords(r);
+    for (int i = 0; f && !at->keyword && f->params[i]; i++)
+        if (strchr(f->params[i], '=')) /* dtype= and the like, which can be given by name */
+            offer_word(r, f->params[i]);
     offer_operands(r);
 }
 
@@ -283,27 +592,9 @@ static int offer_type(void *arg, const kv_field *fields, int nfields, kv_err *e)
     return KV_OK;
 }
 
-static void offer_settings(complete_request *r)
-{
-    for (int i = 0; setting_name(i); i++)
-        offer_word(r, setting_name(i));
-}
-
 static void offer_types(complete_request *r)
 {
     kv_describe(NULL, "types", offer_type, r, NULL);
-}
-
-static void offer_compressions(complete_request *r)
-{
-    static const char *const types[] = {"2bit", "1bit", "none", NULL};
-    offer_all(r, types);
-}
-
-static void offer_capabilities(complete_request *r)
-{
-    for (int i = 0; kv_capability(i); i++)
-        offer_word(r, kv_capability(i));
 }
 
 static void offer_help(complete_request *r)
@@ -329,12 +620,23 @@ static void offer_help(complete_request *r)
 }
 
 /* Words that only the command of an argument explains. */
-static const struct {
-    const char *command;
-    void (*offer)(complete_request *r);
-} own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
-                 {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
-                 {"is-capable", offer_capabilities}};
+static void offer_own_words(complete_request *r)
+{
+    static const char *const compressions[] = {"2bit", "1bit", "none", NULL};
+    const char *name = r->command->name;
+    if (strcmp(name, "create") == 0)
+        offer_types(r);
+    else if (strcmp(name, "help") == 0)
+        offer_help(r);
+    else if (strcmp(name, "set-gradient-compression") == 0)
+        offer_all(r, compressions);
+    for (int64_t i = 0; strcmp(name, "use") == 0 && i < r->s->nstores; i++)
+        offer_word(r, r->s->stores[i].name);
+    for (int i = 0; strcmp(name, "set") == 0 && setting_name(i); i++)
+        offer_word(r, setting_name(i));
+    for (int i = 0; strcmp(name, "is-capable") == 0 && kv_capability(i); i++)
+        offer_word(r, kv_capability(i));
+}
 
 /* set print.format VALUE */
 static bool is_format_value(const complete_request *r)
@@ -357,15 +659,16 @@ static void complete_argument(complete_request *r)
         break;
     case ARG_WORD:
     case ARG_NAME:
-        for (size_t i = 0; i < sizeof own_words / sizeof *own_words; i++)
-            if (strcmp(own_words[i].command, r->command->name) == 0 && !r->at.quote)
-                own_words[i].offer(r);
+        if (!r->at.quote)
+            offer_own_words(r);
         break;
     case ARG_PATH:
     case ARG_PATHS:
         if (is_pattern(arg->name))
             offer_tensors(r);
-        if (!is_pattern(arg->name) || follows_files(r))
+        /* behind the first of `ls CKPT... GLOB...` the word may still be a file */
+        if (!is_pattern(arg->name) ||
+            (r->at.argument > 0 && arg[-1].kind == ARG_PATH && strstr(arg[-1].name, "...")))
             offer_files(r, FILES_ALL);
         break;
     case ARG_FILE:
@@ -382,7 +685,8 @@ static void complete_argument(complete_request *r)
         offer_files(r, FILES_RULES);
         break;
     case ARG_CODE:
-        offer_codes(r);
+        for (int rc = KV_OK + 1; rc < KV_NCODES; rc++)
+            offer_word(r, kv_code_name(rc));
         break;
     case ARG_SWITCH:
         offer_all(r, switches);
@@ -405,17 +709,6 @@ static void complete_argument(complete_request *r)
     }
 }
 
-/* Returns true if the word behind > may be an operand, as in `x > y`. */
-static bool may_compare(const complete_request *r)
-{
-    size_t at = r->at.word;
-    while (at > 0 && lex_is_blank(r->text[at - 1]))
-        at--;
-    const command *c = r->command;
-    return !r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
-           (!c || c->args[0].kind == ARG_EXPRS);
-}
-
 static void complete_file(complete_request *r)
 {
     if (complete_at_file(r))
@@ -424,14 +717,18 @@ static void complete_file(complete_request *r)
         offer_files(r, FILES_ARRAYS);
     /* @FILE#KEY: a blank behind FILE would make a comment of the key */
     r->out->joined |= r->out->n == 1 && file_is_checkpoint(r->out->words[0]);
-    if (may_compare(r))
-        offer_variables(r);
+    size_t at = r->at.word;
+    while (at > 0 && lex_is_blank(r->text[at - 1]))
+        at--;
+    if (!r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
+        (!r->command || r->command->args[0].kind == ARG_EXPRS))
+        offer_variables(r); /* the word may be an operand, as in `x > y` */
 }
 
 /* The parameters of the updater, optimizer or merge that the statement names. */
 static void offer_rule_options(complete_request *r)
 {
-    const char *from = complete_next_word(r->text + r->at.statement), *text, *name;
+    const char *from = next_word(r->text + r->at.statement), *text, *name;
     buf word = {0};
     buf_put(&word, from, strcspn(from, " \t"));
     for (int64_t i = 0; i < r->s->nrules && !is_merge(r); i++)
@@ -562,21 +859,6 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts, and leaves out what is offered twice. */
-static void tidy(line_words *out)
-{
-    int64_t n = 0;
-    if (out->n > 1)
-        qsort(out->words, (size_t)out->n, sizeof *out->words, compare_words);
-    for (int64_t i = 0; i < out->n; i++) {
-        if (n > 0 && strcmp(out->words[n - 1], out->words[i]) == 0)
-            mem_free(out->words[i]);
-        else
-            out->words[n++] = out->words[i];
-    }
-    out->n = n;
-}
-
 static void complete_expected(complete_request *r)
 {
     static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
@@ -587,9 +869,9 @@ static void complete_expected(complete_request *r)
         complete_statement(r);
         break;
     case EXPECT_OPERAND:
-        if (is_format_value(r))
-            offer_formats(r);
-        else
+        for (int f = SHOW_NUMPY; is_format_value(r) && f <= SHOW_JSON; f++)
+            offer_text(r, show_format_name((show_format)f));
+        if (!is_format_value(r))
             complete_operand(r);
         break;
     case EXPECT_OPERATOR:
@@ -626,6 +908,7 @@ static void complete_expected(complete_request *r)
 void complete_words(session *s, const char *text, size_t n, line_words *out)
 {
     complete_request r;
+    int64_t kept = 0;
     complete_request_init(&r, s, text, n, out);
     out->start = (size_t)(r.typed - text);
     kv_assert(out->start <= n, "a word begins at byte %zu of %zu", out->start, n);
@@ -633,6 +916,14 @@ void complete_words(session *s, const char *text, size_t n, line_words *out)
         complete_option_value(&r);
     else if (r.at.met)
         complete_expected(&r);
-    tidy(out);
+    if (out->n > 1)
+        qsort(out->words, (size_t)out->n, sizeof *out->words, compare_words);
+    for (int64_t i = 0; i < out->n; i++) { /* what is offered twice is left out */
+        if (kept > 0 && strcmp(out->words[kept - 1], out->words[i]) == 0)
+            mem_free(out->words[i]);
+        else
+            out->words[kept++] = out->words[i];
+    }
+    out->n = kept;
     arena_release(&r.nodes);
 }

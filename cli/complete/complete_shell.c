@@ -183,30 +183,11 @@ static void offer_language(request *r, const char *text, size_t typed)
 
 /* ---- Values of options ---- */
 
-static void offer_settings(request *r)
-{
-    for (int i = 0; setting_name(i); i++) {
-        buf name = {0};
-        buf_printf(&name, "%s=", setting_name(i));
-        put_word(r, buf_text(&name));
-        buf_release(&name);
-    }
-}
-
 static int offer_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)e;
     put_word(arg, field_text(fields, n, "name"));
     return KV_OK;
-}
-
-/* sge and slurm of sge|slurm */
-static void offer_choices(request *r, const char *choices)
-{
-    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
-        n = strcspn(choices, "|");
-        offer(r, choices, n, NULL);
-    }
 }
 
 static void offer_value(request *r, const char *kind)
@@ -222,7 +203,12 @@ static void offer_value(request *r, const char *kind)
         for (int f = 0; f <= SHOW_JSON; f++)
             put_word(r, show_format_name((show_format)f));
     else if (strcmp(kind, "NAME=VALUE") == 0)
-        offer_settings(r);
+        for (int i = 0; setting_name(i); i++) {
+            buf name = {0};
+            buf_printf(&name, "%s=", setting_name(i));
+            put_word(r, buf_text(&name));
+            buf_release(&name);
+        }
     else if (strcmp(kind, "WHEN") == 0)
         for (int when = TERMINAL_AUTO; when <= TERMINAL_NEVER; when++)
             put_word(r, terminal_when_name((terminal_when)when));
@@ -230,7 +216,10 @@ static void offer_value(request *r, const char *kind)
         for (const completion_script *c = completion_scripts; c->shell; c++)
             put_word(r, c->shell);
     else if (kind[0] >= 'a' && kind[0] <= 'z')
-        offer_choices(r, kind);
+        for (size_t n; *kind; kind += n + (kind[n] == '|')) { /* sge and slurm of sge|slurm */
+            n = strcspn(kind, "|");
+            offer(r, kind, n, NULL);
+        }
 }
 
 /* Offers the values of an option, each of which may have a row. */
@@ -403,34 +392,30 @@ static void complete(request *r)
 
 /* ---- The calls of the shells ---- */
 
-static int print_words(int n, char **words, kv_err *e)
+int complete_shell_words(int n, char **words)
 {
     static char empty[] = "";
     request r = {.prefix = ""};
-    buf *texts = mem_zalloc(n + 1, sizeof *texts, e);
-    r.words = mem_zalloc(n + 1, sizeof *r.words, e);
+    kv_err e = {0};
+    buf *texts = mem_zalloc(n + 1, sizeof *texts, &e);
+    r.words = mem_zalloc(n + 1, sizeof *r.words, &e);
     r.n = n > 0 ? n : 1;
-    for (int i = 0; i < n && !e->code; i++) {
+    for (int i = 0; i < n && !e.code; i++) {
         unquote(&texts[i], words[i], &r.quote);
-        buf_check(&texts[i], e);
+        buf_check(&texts[i], &e);
     }
-    for (int i = 0; i < r.n && !e->code; i++)
+    for (int i = 0; i < r.n && !e.code; i++)
         r.words[i] = texts[i].data ? texts[i].data : empty;
-    if (!e->code) {
+    if (!e.code) {
         complete(&r);
-        buf_check(&r.out, e);
+        buf_check(&r.out, &e);
     }
-    if (!e->code)
+    if (!e.code)
         printf("%s\n%s", r.files ? "files" : "words", buf_text(&r.out));
     for (int i = 0; texts && i < n; i++)
         buf_release(&texts[i]);
     mem_free(texts);
     mem_free(r.words);
     buf_release(&r.out);
-    return e->code;
-}
-
-int complete_shell_words(int n, char **words)
-{
-    return print_words(n, words, &(kv_err){0}) ? EXIT_FAILED : EXIT_DONE;
+    return e.code ? EXIT_FAILED : EXIT_DONE;
 }

@@ -20,64 +20,39 @@
 
 /* ---- Texts with fields, f"{expr!r:format}" ---- */
 
-/* The format of a field: plain text, or one with fields of its own, which *owned then holds. */
-static int field_format(session *s, const ast *field, const char **format, value *owned, kv_err *e)
-{
-    *owned = value_none();
-    *format = field->u.text;
-    int rc = field->n > 1 ? eval(s, field->kid[1], owned, e) : KV_OK;
-    if (rc == KV_OK && field->n > 1)
-        *format = owned->u.text;
-    return rc;
-}
-
-/* An array of one element is formatted as its number. */
-static bool is_formattable(value v, host *out)
-{
-    value number = v;
-    if (v.kind == VALUE_ARRAY && value_item(&number, v, &(kv_err){0}) != KV_OK)
-        return false;
-    if (!value_is_scalar(number))
-        return false;
-    *out = value_host(number);
-    return true;
-}
-
-/* Appends v, shown as print does or with !r as a bare expression does, as text in a format. */
-static int put_shown(session *s, buf *out, value v, bool repr, const char *format, kv_err *e)
-{
-    buf shown = {0};
-    if (!format)
-        return show_value(s, out, v, repr, e);
-    int rc = show_value(s, &shown, v, repr, e);
-    if (rc == KV_OK)
-        rc = host_format_field(out, host_text(buf_text(&shown)), format, e);
-    buf_release(&shown);
-    return rc;
-}
-
 int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e)
 {
-    host x;
-    if (how || (!format && !value_is_scalar(v)))
-        return put_shown(s, out, v, how == 'r', format, e);
-    if (is_formattable(v, &x))
-        return host_format_field(out, x, format, e);
+    value number = v;
+    if (!format && (how || !value_is_scalar(v)))
+        return show_value(s, out, v, how == 'r', e);
+    if (how) { /* what print or a bare expression shows is a text */
+        buf shown = {0};
+        int rc = show_value(s, &shown, v, how == 'r', e);
+        if (rc == KV_OK)
+            rc = host_format_field(out, host_text(buf_text(&shown)), format, e);
+        buf_release(&shown);
+        return rc;
+    }
+    /* an array of one element is formatted as its number */
+    bool known = v.kind != VALUE_ARRAY || value_item(&number, v, &(kv_err){0}) == KV_OK;
+    if (known && value_is_scalar(number))
+        return host_format_field(out, value_host(number), format, e);
     if (!*format)
         return show_value(s, out, v, false, e);
     kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s", value_kind_name(v));
     return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format), KV_E_DTYPE;
 }
 
+/* The format is plain text, or one with fields of its own. */
 static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
 {
-    value owned;
-    const char *format;
-    int rc = field_format(s, field, &format, &owned, e);
+    value format = value_none();
+    int rc = field->n > 1 ? eval(s, field->kid[1], &format, e) : KV_OK;
     if (rc)
         return rc;
-    rc = text_put_field(s, out, v, (char)field->op, format, e);
-    value_release(&owned);
+    rc =
+        text_put_field(s, out, v, (char)field->op, field->n > 1 ? format.u.text : field->u.text, e);
+    value_release(&format);
     return rc;
 }
 
@@ -105,15 +80,6 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
 
 /* ---- Names and calls ---- */
 
-/* A store stands for an object that says what it is: there are no values that are stores. */
-static int store_object(session *s, const char *name, value *out, kv_err *e)
-{
-    kv *store;
-    int64_t at = session_find_store(s, name);
-    int rc = at >= 0 ? KV_OK : session_store(s, &store, e);
-    return rc ? rc : object_store(out, kv_type(at >= 0 ? s->stores[at].store : store), e);
-}
-
 /* Returns true if the store in use has a key of this name. */
 static bool is_key(const session *s, const char *name)
 {
@@ -133,8 +99,12 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         *out = value_ref(*found);
         return KV_OK;
     }
-    if (session_names_store(s, name))
-        return store_object(s, name, out, e);
+    if (session_names_store(s, name)) { /* for values there are objects that say what it is */
+        int64_t at = session_find_store(s, name);
+        kv *store = at >= 0 ? s->stores[at].store : NULL;
+        int rc = at >= 0 ? KV_OK : session_store(s, &store, e);
+        return rc ? rc : object_store(out, kv_type(store), e);
+    }
     if (session_awaits_name(s, name)) {
         unit_err(s, node, e, KV_E_NAME,
                  "`%s` has no value yet: the function sets a `%s` of its own", name, name);

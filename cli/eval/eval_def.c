@@ -105,10 +105,12 @@ static int64_t find_parameter(session *s, const definition *d, const ast *node, 
     return -1;
 }
 
-/* Gives the parameters the values of the call. */
-static int bind_given(session *s, const definition *d, const ast *node, const call_values *given,
-                      scope *own, kv_err *e)
+/* Gives the parameters the values of the call, and the others their defaults. */
+static int bind(session *s, const definition *d, const ast *node, const call_values *given,
+                scope *own, kv_err *e)
 {
+    if (given->n > (int64_t)d->node->n - 1)
+        return wrong_count(s, d, node, given->n, e);
     for (int64_t i = 0; i < given->n; i++) {
         const char *name = given->names[i];
         int64_t at = name ? find_parameter(s, d, node->kid[i], name, e) : i;
@@ -124,13 +126,6 @@ static int bind_given(session *s, const definition *d, const ast *node, const ca
         if (scope_set(own, parameter, value_ref(given->items[i]), e))
             return e->code;
     }
-    return KV_OK;
-}
-
-/* Gives the other parameters their defaults. */
-static int bind_defaults(session *s, const definition *d, const ast *node, const call_values *given,
-                         scope *own, kv_err *e)
-{
     bool named = given->n > 0 && given->names[given->n - 1];
     for (uint32_t i = 1; i < d->node->n; i++) {
         const ast *parameter = d->node->kid[i];
@@ -147,28 +142,6 @@ static int bind_defaults(session *s, const definition *d, const ast *node, const
     return KV_OK;
 }
 
-static int bind(session *s, const definition *d, const ast *node, const call_values *given,
-                scope *own, kv_err *e)
-{
-    if (given->n > (int64_t)d->node->n - 1)
-        return wrong_count(s, d, node, given->n, e);
-    int rc = bind_given(s, d, node, given, own, e);
-    return rc ? rc : bind_defaults(s, d, node, given, own, e);
-}
-
-static int run_body(session *s, const ast *def, value *out, kv_err *e)
-{
-    run_flow f = {FLOW_ON, value_none()};
-    if (def->op)
-        return eval(s, def->kid[0], out, e);
-    int rc = registry.run_block(s, def->kid[0], &f, e);
-    if (rc)
-        value_release(&f.returned);
-    else
-        *out = f.returned;
-    return rc;
-}
-
 int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
                          value *out, kv_err *e)
 {
@@ -176,7 +149,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     def_values *values = d->values; /* the body may define the function anew */
     scope own = {.assigned = &values->assigned, .quiet = !def->op && def->kid[0]->op == 1};
     scope *locals = s->locals;
-    run_flow *outer = s->flow;
+    run_flow *outer = s->flow, f = {FLOW_ON, value_none()};
     unit *caller = s->unit, *its = d->unit;
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
@@ -190,7 +163,12 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     s->locals = &own;
     s->unit = its;
     s->depth++;
-    rc = run_body(s, def, out, e);
+    if (def->op)
+        rc = eval(s, def->kid[0], out, e);
+    else if ((rc = registry.run_block(s, def->kid[0], &f, e)) == KV_OK)
+        *out = f.returned;
+    else
+        value_release(&f.returned);
     s->depth--;
     s->locals = locals;
     s->flow = outer;

@@ -144,15 +144,6 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
     return node ? eval_int(s, node, "an index", out, e) : KV_OK;
 }
 
-/* Returns true if a list or a mask chooses elements: NumPy copies them, too. */
-static bool picks(const array_range *r, int n)
-{
-    bool found = false;
-    for (int i = 0; i < n; i++)
-        found |= r[i].ids != NULL;
-    return found;
-}
-
 /* The dtype of the ids in a list: bool where all are (a mask), else int64, or float64 with floats
  * among them. */
 static kv_dtype list_dtype(const value_list *l)
@@ -301,26 +292,6 @@ static int index_items(session *s, const ast *node, const index_place *p, value 
     return value_finish(out, rc);
 }
 
-/* The key in d[key]. */
-static int eval_key(session *s, const ast *node, value *out, kv_err *e)
-{
-    const ast *part = node->n > 1 ? node->kid[1] : node;
-    if (node->n == 2 && part->kind != AST_SLICE && part->kind != AST_ELLIPSIS)
-        return eval(s, part, out, e);
-    return unit_err(s, node, e, KV_E_INDEX, "a dict has one key at a time: d['a']['b']");
-}
-
-static int read_key(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
-{
-    const value *found;
-    int rc = dict_find(p->whole, p->key, &found, e);
-    if (rc == KV_OK && !found)
-        rc = dict_no_key(p->whole, p->key, e);
-    if (rc == KV_OK)
-        *out = value_ref(*found);
-    return rc ? unit_at(s, node, e) : KV_OK;
-}
-
 static void index_release(index_place *p)
 {
     value_release(&p->whole);
@@ -338,8 +309,11 @@ static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
     if (rc)
         return rc;
     value_kind kind = p->whole.kind;
-    if (kind == VALUE_DICT)
-        rc = eval_key(s, node, &p->key, e);
+    const ast *part = node->n == 2 ? node->kid[1] : NULL;
+    if (kind == VALUE_DICT && part && part->kind != AST_SLICE && part->kind != AST_ELLIPSIS)
+        rc = eval(s, part, &p->key, e);
+    else if (kind == VALUE_DICT)
+        rc = unit_err(s, node, e, KV_E_INDEX, "a dict has one key at a time: d['a']['b']");
     else if (kind == VALUE_ARRAY || kind == VALUE_TEXT || value_is_sequence(p->whole))
         rc = eval_ranges(s, node, kind != VALUE_ARRAY, p->ranges, &p->n, e);
     else
@@ -355,14 +329,19 @@ static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
 static int index_read(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
 {
     kv_array *part;
+    const value *found;
+    int rc;
     *out = value_none();
-    if (p->whole.kind == VALUE_DICT)
-        return read_key(s, node, p, out, e);
-    if (p->whole.kind != VALUE_ARRAY)
+    if (p->whole.kind != VALUE_DICT && p->whole.kind != VALUE_ARRAY)
         return index_items(s, node, p, out, e);
-    int rc = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e);
-    if (rc == KV_OK)
+    if (p->whole.kind == VALUE_DICT) {
+        if ((rc = dict_find(p->whole, p->key, &found, e)) == KV_OK && !found)
+            rc = dict_no_key(p->whole, p->key, e);
+        if (rc == KV_OK)
+            *out = value_ref(*found);
+    } else if ((rc = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e)) == KV_OK) {
         rc = value_result(out, part, e);
+    }
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 
@@ -373,7 +352,10 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
     if (rc)
         return rc;
     rc = index_read(s, node, &p, out, e);
-    if (rc == KV_OK && p.whole.kind == VALUE_ARRAY && !picks(p.ranges, p.n))
+    bool picks = false; /* a list or a mask chooses elements: NumPy copies them, too */
+    for (int i = 0; i < p.n; i++)
+        picks |= p.ranges[i].ids != NULL;
+    if (rc == KV_OK && p.whole.kind == VALUE_ARRAY && !picks)
         eval_mark_part(s, node, p.whole, *out);
     index_release(&p);
     return rc;
@@ -381,46 +363,16 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
 
 /* ---- Assigning ---- */
 
-/* The item of a list that one index means. */
-static int item_of(session *s, const ast *node, value list, const array_range *r, int n, int64_t *i,
-                   kv_err *e)
-{
-    int64_t len = list.u.list->n;
-    *i = n == 1 && r[0].index < 0 ? r[0].index + len : r[0].index;
-    return n != 1 || !r[0].is_index || *i < 0 || *i >= len
-               ? unit_err(s, node, e, KV_E_INDEX, "the list has %lld item%s and no such one",
-                          (long long)len, len == 1 ? "" : "s")
-               : KV_OK;
-}
-
-/* The source comes first: where it has the array's elements, these are written elsewhere. */
-static int assign_array(session *s, const ast *target, value array, const array_range *r, int n,
-                        value v, kv_err *e)
-{
-    kv_array *a = array.u.box->array, *src;
-    /* numbers go straight into the array's dtype, so that large integers stay exact */
-    int rc = v.kind == VALUE_ARRAY
-                   ? value_to_array(&src, v, e)
-                   : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
-    if (rc)
-        return unit_at(s, target, e);
-    eval_warn_parts(s, target->kid[0], array);
-    if ((rc = value_own(array, e)) == KV_OK)
-        rc = array_assign_slice(array.u.box->array, r, n, src, e);
-    kv_array_unref(src);
-    return rc ? unit_at(s, target, e) : KV_OK;
-}
-
 /* list[i] = v, list[i:j] = list */
 static int assign_list(session *s, const ast *target, value list, const array_range *r, int n,
                        value v, kv_err *e)
 {
-    int64_t i;
-    int rc;
-    if (n != 1 || r[0].is_index) {
-        rc = item_of(s, target, list, r, n, &i, e);
-        return rc || (rc = list_set(list, i, v, e)) ? unit_at(s, target, e) : KV_OK;
-    }
+    int64_t len = list.u.list->n, i = r[0].index < 0 ? r[0].index + len : r[0].index;
+    if (n != 1 || (r[0].is_index && (i < 0 || i >= len)))
+        return unit_err(s, target, e, KV_E_INDEX, "the list has %lld item%s and no such one",
+                        (long long)len, len == 1 ? "" : "s");
+    if (r[0].is_index)
+        return list_set(list, i, v, e) ? unit_at(s, target, e) : KV_OK;
     array_span span = array_range_span(&r[0], list.u.list->n);
     if (!value_is_sequence(v))
         return unit_err(s, target, e, KV_E_DTYPE, "a slice of a list is given a list, not %s",
@@ -451,9 +403,21 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
         return rc;
     if (p->whole.kind == VALUE_LIST)
         return assign_list(s, node, p->whole, p->ranges, p->n, v, e);
-    if (p->whole.kind == VALUE_ARRAY)
-        return assign_array(s, node, p->whole, p->ranges, p->n, v, e);
-    return dict_set(p->whole, p->key, v, e) ? unit_at(s, node, e) : KV_OK;
+    if (p->whole.kind == VALUE_DICT)
+        return dict_set(p->whole, p->key, v, e) ? unit_at(s, node, e) : KV_OK;
+    /* the source comes first: where it has the array's elements, these are written elsewhere;
+     * numbers go straight into the array's dtype, so that large integers stay exact */
+    kv_array *a = p->whole.u.box->array, *src;
+    rc = v.kind == VALUE_ARRAY
+             ? value_to_array(&src, v, e)
+             : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
+    if (rc)
+        return unit_at(s, node, e);
+    eval_warn_parts(s, node->kid[0], p->whole);
+    if ((rc = value_own(p->whole, e)) == KV_OK)
+        rc = array_assign_slice(p->whole.u.box->array, p->ranges, p->n, src, e);
+    kv_array_unref(src);
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
@@ -475,14 +439,6 @@ int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
  * An array is given the elements of the result, and those it had are let go: where a store or a
  * copy shares them they stay as they were, and what fails half-way has changed nothing.
  */
-
-/* Returns true if v is an object that whoever gave it refers to, too: not a part that was copied
- * out of an array or a list. */
-static bool is_object(value v)
-{
-    return (v.kind == VALUE_LIST && v.u.list->refs > 1) ||
-           (v.kind == VALUE_ARRAY && v.u.box->refs > 1 && !v.u.box->is_number);
-}
 
 /* The order in which dtypes hold one another's elements without another kind of number. */
 static int kind_of(kv_dtype dtype)
@@ -548,16 +504,6 @@ static int fit(const session *s, const ast *node, kv_array *to, value made, kv_e
     return convert(made, to, e) ? unit_at(s, node, e) : KV_OK;
 }
 
-static int change_array(session *s, const ast *node, value old, value made, kv_err *e)
-{
-    int rc = fit(s, node, old.u.box->array, made, e);
-    if (rc)
-        return rc;
-    eval_warn_parts(s, node->kid[0], old);
-    value_replace(old, kv_array_ref(made.u.box->array));
-    return KV_OK;
-}
-
 static int extend_list(session *s, const ast *node, value list, kv_err *e)
 {
     value more;
@@ -619,32 +565,24 @@ static int put_back(session *s, const ast *node, const index_place *place, value
 static int update(session *s, const ast *node, const index_place *place, value old, kv_err *e)
 {
     value made;
-    bool object = is_object(old), list = object && old.kind == VALUE_LIST;
+    /* whoever gave the object refers to it, too: it is no part that was copied out of another */
+    bool list = old.kind == VALUE_LIST && old.u.list->refs > 1;
+    bool array = old.kind == VALUE_ARRAY && old.u.box->refs > 1 && !old.u.box->is_number;
     if (list && node->op == OP_ADD)
         return extend_list(s, node, old, e);
     int rc = eval_combine(s, node, old, &made, e);
     if (rc)
         return rc;
-    if (list && made.kind == VALUE_LIST)
+    if (list && made.kind == VALUE_LIST) {
         rc = list_splice(old, 0, old.u.list->n, made, e);
-    else if (object && !list)
-        rc = change_array(s, node, old, made, e);
-    else
+    } else if (!array) {
         rc = put_back(s, node, place, old, made, e);
+    } else if ((rc = fit(s, node, old.u.box->array, made, e)) == KV_OK) {
+        eval_warn_parts(s, node->kid[0], old);
+        value_replace(old, kv_array_ref(made.u.box->array));
+    }
     value_release(&made);
     return rc ? unit_at(s, node, e) : KV_OK;
-}
-
-static int update_name(session *s, const ast *node, kv_err *e)
-{
-    value old;
-    int rc = eval(s, node->kid[0], &old, e);
-    if (rc)
-        return rc;
-    bool text = old.kind == VALUE_TEXT && node->op == OP_ADD;
-    rc = text ? extend_text(s, node, &old, e) : update(s, node, NULL, old, e);
-    value_release(&old);
-    return rc;
 }
 
 static int update_index(session *s, const ast *node, kv_err *e)
@@ -667,14 +605,21 @@ static int update_index(session *s, const ast *node, kv_err *e)
 int eval_update(session *s, const ast *node, kv_err *e)
 {
     arena nodes = {0};
+    value old;
     ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
-    int rc = both ? KV_OK : KV_E_MEMORY;
-    if (both) {
-        *both = *node;
-        both->kind = AST_BINARY;
-        both->kid[0] = node->kid[0];
-        both->kid[1] = node->kid[1];
-        rc = node->kid[0]->kind == AST_INDEX ? update_index(s, both, e) : update_name(s, both, e);
+    if (!both)
+        return KV_E_MEMORY;
+    *both = *node;
+    both->kind = AST_BINARY;
+    both->kid[0] = node->kid[0];
+    both->kid[1] = node->kid[1];
+    int rc;
+    if (node->kid[0]->kind == AST_INDEX) {
+        rc = update_index(s, both, e);
+    } else if ((rc = eval(s, node->kid[0], &old, e)) == KV_OK) {
+        rc = old.kind == VALUE_TEXT && node->op == OP_ADD ? extend_text(s, both, &old, e)
+                                                          : update(s, both, NULL, old, e);
+        value_release(&old);
     }
     arena_release(&nodes);
     return rc;

@@ -1,4 +1,5 @@
-/* The words of a command: KEYS, paths, patterns, and the values of options that repeat. */
+/* The words of a command: KEYS, paths, patterns, the values of options that repeat, and those of
+ * parameters of rules. */
 #include "eval/eval_keys.h"
 
 #include <fnmatch.h>
@@ -7,8 +8,12 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "eval/rule_variables.h"
 #include "lang/lex.h"
 #include "session/unit.h"
+#include "syntax/command.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* ---- Words ---- */
 
@@ -217,18 +222,6 @@ int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
     return rc;
 }
 
-static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
-{
-    kv *store;
-    int64_t before = l->n;
-    int rc = session_store(s, &store, e);
-    if (rc == KV_OK)
-        rc = eval_matching(store, pattern, l, e);
-    if (rc == KV_OK && l->n == before)
-        return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", pattern);
-    return rc;
-}
-
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
 {
     int rc = value_descend(e);
@@ -280,6 +273,7 @@ static int check_quoted(session *s, const ast *node, kv_err *e)
 static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
 {
     value v;
+    kv *store;
     int rc;
     if (node->kind == AST_KEY_RANGE)
         return add_range(s, node, l, e);
@@ -294,9 +288,13 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
         return add(l, (kv_key){node->u.integer, NULL}, e);
     if (node->op == 1) /* lives as long as the unit */
         return check_quoted(s, node, e) ? (int)e->code : add(l, (kv_key){0, node->u.text}, e);
-    if (strpbrk(node->u.text, "*?"))
-        return add_matching(s, node, node->u.text, l, e);
-    return add_pattern(s, node, node->u.text, l, e);
+    if (!strpbrk(node->u.text, "*?"))
+        return add_pattern(s, node, node->u.text, l, e);
+    int64_t before = l->n;
+    if ((rc = session_store(s, &store, e)) || (rc = eval_matching(store, node->u.text, l, e)) ||
+        l->n > before)
+        return rc;
+    return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", node->u.text);
 }
 
 int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
@@ -318,4 +316,64 @@ void key_list_release(key_list *l)
         mem_free(l->keys);
     arena_release(&l->names);
     *l = (key_list){0};
+}
+
+/* ---- Parameters of rules ---- */
+
+const ast *rule_options_next(const ast *call, uint32_t *i)
+{
+    const command *c = call->u.other;
+    while (++*i < call->n) {
+        const ast *option = call->kid[*i];
+        if (option && option->kind == STMT_OPTION &&
+            !command_option_find(c, option->u.text, strlen(option->u.text)))
+            return option;
+    }
+    return NULL;
+}
+
+int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
+                      void *arg, rule_params *p, kv_err *e)
+{
+    const ast *option;
+    int rc = KV_OK;
+    p->n = 0;
+    for (uint32_t i = 0; rc == KV_OK && (option = rule_options_next(call, &i));) {
+        value v, text;
+        const ast *expr = option->n > 0 ? option->kid[0] : NULL;
+        const ast *bare = option->n > 1 ? option->kid[1] : NULL;
+        /* a word is one where the parameter is a text, or where it is no variable, so that the rule
+         * says what it takes */
+        if (bare && ((expr->kind == AST_NAME && !session_find(s, expr->u.text)) ||
+                     takes_text(arg, option->u.text)))
+            expr = bare;
+        if ((rc = expr ? eval(s, expr, &v, e) : value_text(&v, "true", e)))
+            break;
+        if ((rc = optimizer_param_text(&text, v, e)))
+            unit_at(s, option->n > 0 ? option->kid[0] : option, e);
+        else if ((rc = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
+            unit_at(s, option, e);
+        value_release(&v);
+    }
+    if (rc)
+        rule_params_release(p);
+    return rc;
+}
+
+int rule_options_explain(session *s, const ast *call, kv_err *e)
+{
+    const ast *option = NULL;
+    uint32_t at = 0;
+    for (int i = 0; i < e->option; i++)
+        option = rule_options_next(call, &at);
+    if (!option)
+        return e->code;
+    if (option->n == 0) { /* nobody wrote the "true" that the error is about */
+        *e = (kv_err){0};
+        return unit_err(s, option, e, KV_E_USAGE, "--%s needs a value", option->u.text);
+    }
+    const ast *expr = option->kid[0];
+    if (option->n > 1 && expr->kind == AST_NAME && !session_find(s, expr->u.text))
+        kv_err_hint(e, "there is no variable `%s`", expr->u.text);
+    return unit_at(s, expr, e);
 }

@@ -317,21 +317,11 @@ static int over_rows(session *s, const ast *node, const value *args, int i, valu
     return rc;
 }
 
-/* Gives a, which is taken, on a context. */
-static int on_context(value *out, kv_array *a, kv_ctx ctx, kv_err *e)
-{
-    kv_array *there;
-    if (kv_ctx_same(kv_array_ctx(a), ctx))
-        return value_array(out, a, e);
-    int rc = kv_array_dup(&there, a, kv_array_dtype(a), ctx, e);
-    kv_array_unref(a);
-    return rc ? rc : value_array(out, there, e);
-}
-
 /* a + b, or a - b, which is a + b * -1. */
 static int over_both(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    kv_array *both[2] = {args[0].u.box->array, args[1].u.box->array}, *sum;
+    kv_array *both[2] = {args[0].u.box->array, args[1].u.box->array}, *sum, *there;
+    kv_ctx ctx = kv_array_ctx(both[0]);
     kv_dtype dtype = promote_dtypes(kv_array_dtype(both[0]), kv_array_dtype(both[1]));
     ast times = *node;
     value factors[2] = {args[1], value_int(-1)}, negative = value_none();
@@ -344,7 +334,11 @@ static int over_both(session *s, const ast *node, const value *args, value *out,
     if (rc == KV_OK)
         rc = sparse_sum(&sum, both, 2, dtype, (kv_ctx){KV_CPU, 0}, e);
     value_release(&negative);
-    return rc ? rc : on_context(out, sum, kv_array_ctx(args[0].u.box->array), e);
+    if (rc || kv_ctx_same(kv_array_ctx(sum), ctx))
+        return rc ? rc : value_array(out, sum, e);
+    rc = kv_array_dup(&there, sum, kv_array_dtype(sum), ctx, e);
+    kv_array_unref(sum);
+    return rc ? rc : value_array(out, there, e);
 }
 
 /* Over the dense arrays of all operands. */
@@ -374,19 +368,14 @@ static bool scales(ast_op op, value number)
            (op == OP_MUL || (op == OP_DIV && value_number(number) != 0));
 }
 
-/* Functions that make 0 of 0. */
-static bool keeps_zero(const char *name)
-{
-    static const char *const names[] = {"abs",  "sign", "sqrt", "floor", "ceil",
-                                        "round", "sin",  "asin", "tanh"};
-    return NAME_AMONG(name, names) >= 0;
-}
-
 /* One operator or element-wise function over values, at least one of them row_sparse. As in
  * MXNet the result is row_sparse where rows that are zero stay zero: r * 2, r / 2, -r, abs(r) and
  * its like, r + r and r - r. Any other result holds all rows. */
 static int sparse_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
+    /* functions that make 0 of 0 */
+    static const char *const keep_zero[] = {"abs",   "sign", "sqrt", "floor", "ceil",
+                                            "round", "sin",  "asin", "tanh"};
     bool left = value_is_sparse(args[0]), right = node->n == 2 && value_is_sparse(args[1]);
     int rc;
     bool binary = node->kind == AST_BINARY;
@@ -394,7 +383,7 @@ static int sparse_operate(session *s, const ast *node, const value *args, value 
     if (sum && kv_array_same_shape(args[0].u.box->array, args[1].u.box->array))
         rc = over_both(s, node, args, out, e);
     else if (node->kind == AST_UNARY || (node->kind == AST_CALL && node->n == 1 && left &&
-                                         keeps_zero(node->u.text)))
+                                         NAME_AMONG(node->u.text, keep_zero) >= 0))
         rc = over_rows(s, node, args, 0, out, e);
     else if (binary && left && scales(node->op, args[1]))
         rc = over_rows(s, node, args, 0, out, e);
@@ -453,30 +442,6 @@ static void operand_text(buf *out, const session *s, const ast *node, bool as_ar
     buf_add(out, as_array ? ")" : "");
 }
 
-/* Lists of numbers do not calculate, arrays do: `array([1, 2]) - 1`. */
-static int hint_array(const session *s, const ast *node, const value *args, kv_err *e)
-{
-    bool found = false;
-    buf hint = {0};
-    if (node->kind == AST_UNARY)
-        buf_add(&hint, ast_op_text(node->op));
-    for (uint32_t i = 0; i < node->n; i++) {
-        bool list = !found && value_is_numbers(args[i]);
-        if (i > 0)
-            buf_printf(&hint, " %s ", ast_op_text(node->op));
-        operand_text(&hint, s, node->kid[i], list);
-        found |= list;
-        if (!list && !value_is_number(args[i]) && !value_is_numbers(args[i])) {
-            found = false;
-            break;
-        }
-    }
-    if (found)
-        kv_err_hint(e, "arrays calculate with each element: %s", buf_text(&hint));
-    buf_release(&hint);
-    return e->code;
-}
-
 static int no_operator(session *s, const ast *node, const value *args, kv_err *e)
 {
     uint32_t i = 0;
@@ -494,7 +459,26 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
                  value_kind_name(args[0]), value_kind_name(args[1]));
     if (node->op == OP_ADD && node->n == 2 && args[0].kind == VALUE_TEXT)
         return kv_err_hint(e, "a value in a text: f\"w = {w}\""), KV_E_DTYPE;
-    return hint_array(s, node, args, e);
+    /* lists of numbers do not calculate, arrays do: `array([1, 2]) - 1` */
+    bool found = false;
+    buf hint = {0};
+    if (node->kind == AST_UNARY)
+        buf_add(&hint, ast_op_text(node->op));
+    for (i = 0; i < node->n; i++) {
+        bool list = !found && value_is_numbers(args[i]);
+        if (i > 0)
+            buf_printf(&hint, " %s ", ast_op_text(node->op));
+        operand_text(&hint, s, node->kid[i], list);
+        found |= list;
+        if (!list && !value_is_number(args[i]) && !value_is_numbers(args[i])) {
+            found = false;
+            break;
+        }
+    }
+    if (found)
+        kv_err_hint(e, "arrays calculate with each element: %s", buf_text(&hint));
+    buf_release(&hint);
+    return e->code;
 }
 
 /* text % value, text % (value, …) */
@@ -528,27 +512,6 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-/* min and max of several values compare them as Python does, unless one is an array. */
-static bool is_extreme(const ast *node)
-{
-    return node->kind == AST_CALL &&
-           (strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0);
-}
-
-static int extreme(session *s, const ast *node, const value *args, value *out, kv_err *e)
-{
-    static const char *const no_names[OPERANDS];
-    int rc = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
-    return rc ? unit_at(s, node, e) : KV_OK;
-}
-
-/* Rules let none pass through signs and comparisons by order; Python does not. */
-static bool is_none_refused(const ast *node, const value *args)
-{
-    bool none = args[0].kind == VALUE_NONE || (node->n > 1 && args[1].kind == VALUE_NONE);
-    return none && (node->kind == AST_UNARY || (node->kind == AST_BINARY && node->op >= OP_LT));
-}
-
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     host in[OPERANDS], h;
@@ -556,7 +519,9 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
     int rc;
     for (uint32_t i = 0; i < node->n; i++)
         in[i] = value_host(args[i]);
-    if (is_none_refused(node, args))
+    /* rules let none pass through signs and comparisons by order; Python does not */
+    bool none = args[0].kind == VALUE_NONE || (node->n > 1 && args[1].kind == VALUE_NONE);
+    if (none && (node->kind == AST_UNARY || (node->kind == AST_BINARY && node->op >= OP_LT)))
         return no_operator(s, node, args, e);
     if (node->kind == AST_CALL)
         rc = host_call(node->u.text, in, (int)node->n, &h, e);
@@ -635,8 +600,13 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
             return sparse_operate(s, node, args, out, e);
     if (binary && node->op == OP_MOD && args[0].kind == VALUE_TEXT)
         return format_text(s, node, args, out, e);
-    if (!arrays && is_extreme(node))
-        return extreme(s, node, args, out, e);
+    if (!arrays && node->kind == AST_CALL &&
+        (strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0)) {
+        /* of several values, which they compare as Python does */
+        static const char *const no_names[OPERANDS];
+        int rc = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
+        return rc ? unit_at(s, node, e) : KV_OK;
+    }
     if (scalars)
         return over_scalars(s, node, args, out, e);
     /* the arguments of functions are arrays where lists are given */

@@ -33,35 +33,13 @@ static int count_items(value v, int64_t *n, kv_err *e)
     return KV_OK;
 }
 
-static int row_of(kv_array *a, int64_t i, value *out, kv_err *e)
-{
-    array_range at = {.is_index = true, .index = i};
-    kv_array *row;
-    int rc = array_slice(&row, a, &at, 1, e);
-    return rc ? rc : value_result(out, row, e);
-}
-
 /* A walk over the items of a value: the next item, counted from 0, and for a text the byte where
  * it begins. keys: how many a dict had at first. */
-typedef enum dict_view { VIEW_KEYS, VIEW_VALUES, VIEW_ITEMS } dict_view;
-
 typedef struct walk {
     value of;
     int64_t i, byte, keys;
     dict_view view;
 } walk;
-
-static int item_of_dict(const walk *w, const value *pair, value *out, kv_err *e)
-{
-    if (w->view != VIEW_ITEMS) {
-        *out = value_ref(pair[w->view == VIEW_VALUES]);
-        return KV_OK;
-    }
-    int rc = value_list_new(out, VALUE_TUPLE, 2, e);
-    for (int i = 0; i < 2 && rc == KV_OK; i++)
-        out->u.list->items[i] = value_ref(pair[i]);
-    return rc;
-}
 
 /* The next item; *more is cleared when there is none. The body may have changed the list. */
 static int next_item(walk *w, bool *more, value *out, kv_err *e)
@@ -87,12 +65,15 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     *more = i < (v.kind == VALUE_ARRAY ? kv_array_shape(v.u.box->array)[0]
                  : v.kind == VALUE_DICT ? w->keys
                                         : v.u.list->n);
-    if (*more && v.kind == VALUE_ARRAY)
-        return row_of(v.u.box->array, i, out, e);
-    if (*more && v.kind == VALUE_DICT)
+    if (*more && v.kind == VALUE_ARRAY) {
+        kv_array *row;
+        rc = array_slice(&row, v.u.box->array, &(array_range){.is_index = true, .index = i}, 1, e);
+        return rc ? rc : value_result(out, row, e);
+    }
+    if (*more && v.kind == VALUE_DICT) {
         dict_settle(v); /* the body may have taken a key out and put another in */
-    if (*more && v.kind == VALUE_DICT)
-        return item_of_dict(w, &v.u.list->items[2 * i], out, e);
+        return dict_pair(v, i, w->view, out, e);
+    }
     if (*more)
         *out = value_ref(v.u.list->items[i]);
     return KV_OK;
@@ -122,26 +103,14 @@ static bool is_side_by_side(const session *s, const ast *node, bool *counts)
     return true;
 }
 
-/* The number at which enumerate(x, 5) or enumerate(x, start=5) begins. */
-static int first_count(session *s, const ast *node, int64_t *first, kv_err *e)
-{
-    const ast *given = node->kind == AST_ARG ? node->kid[0] : node;
-    return eval_int(s, given, "the start of enumerate()", first, e);
-}
-
 /* d.items() and d.values() are walked in the dict itself, for the same reason. */
-static dict_view view_of(const ast *node)
-{
-    bool method = node->kind == AST_CALL && (node->flags & AST_METHOD) && node->n == 1;
-    return !method                              ? VIEW_KEYS
-           : strcmp(node->u.text, "items") == 0  ? VIEW_ITEMS
-           : strcmp(node->u.text, "values") == 0 ? VIEW_VALUES
-                                                 : VIEW_KEYS;
-}
-
 static int begin_walk(session *s, const ast *node, walk *w, kv_err *e)
 {
-    w->view = view_of(node);
+    bool method = node->kind == AST_CALL && (node->flags & AST_METHOD) && node->n == 1;
+    w->view = !method                               ? VIEW_KEYS
+              : strcmp(node->u.text, "items") == 0  ? VIEW_ITEMS
+              : strcmp(node->u.text, "values") == 0 ? VIEW_VALUES
+                                                    : VIEW_KEYS;
     int rc = eval(s, w->view ? node->kid[0] : node, &w->of, e);
     if (rc == KV_OK && w->view && w->of.kind != VALUE_DICT) {
         w->view = VIEW_KEYS; /* r.values of something else */
@@ -168,8 +137,11 @@ static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds
         rc = begin_walk(s, node->kid[st->n], w, e) ? unit_at(s, node, e) : KV_OK;
         *rounds = st->n == 0 || w->keys < *rounds ? w->keys : *rounds;
     }
-    if (rc == KV_OK && node->n > columns)
-        rc = first_count(s, node->kid[columns], &st->first, e);
+    if (rc == KV_OK && node->n > columns) { /* enumerate(x, 5), enumerate(x, start=5) */
+        const ast *given = node->kid[columns];
+        rc = eval_int(s, given->kind == AST_ARG ? given->kid[0] : given, "the start of enumerate()",
+                      &st->first, e);
+    }
     return rc;
 }
 

@@ -11,17 +11,6 @@
 
 /* ---- Parameters as texts ---- */
 
-/* factor(step=10, factor=0.9) */
-static void put_schedule(buf *out, value v)
-{
-    buf whole = {0};
-    value_print(&whole, v, true);
-    buf_add(out, optimizer_schedule_of(object_name(v)));
-    buf_add(out, buf_text(&whole) + strlen(object_name(v)));
-    out->failed |= whole.failed;
-    buf_release(&whole);
-}
-
 /* 0=fc_weight,1=fc_bias: the texts and numbers of a dict. */
 static int put_pairs(buf *out, value dict, kv_err *e)
 {
@@ -42,21 +31,26 @@ static int put_pairs(buf *out, value dict, kv_err *e)
 
 int optimizer_param_text(value *out, value v, kv_err *e)
 {
-    buf text = {0};
+    buf text = {0}, whole = {0};
     int rc =
         v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK;
     if (rc)
         return rc;
     if (value_is_scalar(v))
         return follow_text(out, v, false, e);
-    if (object_is_schedule(v))
-        put_schedule(&text, v);
-    else if (v.kind == VALUE_DICT)
+    if (object_is_schedule(v)) { /* factor(step=10, factor=0.9) */
+        value_print(&whole, v, true);
+        buf_add(&text, optimizer_schedule_of(object_name(v)));
+        buf_add(&text, buf_text(&whole) + strlen(object_name(v)));
+        text.failed |= whole.failed;
+        buf_release(&whole);
+    } else if (v.kind == VALUE_DICT) {
         rc = put_pairs(&text, v, e);
-    else
+    } else {
         rc = kv_err_set(e, KV_E_DTYPE,
                         "a parameter is a number, true, false, none or a text, not %s",
                         value_kind_name(v));
+    }
     return value_text_take(out, &text, rc, e);
 }
 
@@ -80,35 +74,26 @@ int optimizer_params_add(rule_params *p, value object, kv_err *e)
 
 /* ---- Making one ---- */
 
-/* Sets the optimizer, or sgd with the schedule, in a store that nobody sees. */
-static int try_out(value object, kv_err *e)
-{
-    kv *store = NULL;
-    rule_params p = {0};
-    bool schedule = object_is_schedule(object);
-    int rc = schedule ? add_param(&p, "lr_scheduler", object, e)
-                      : optimizer_params_add(&p, object, e);
-    if (!rc)
-        rc = kv_create(NULL, NULL, 0, &store, e);
-    if (!rc)
-        rc = kv_set_optimizer(store, schedule ? "sgd" : object_name(object), p.opts, p.n, e);
-    kv_free(store);
-    rule_params_release(&p);
-    return rc;
-}
-
+/* The optimizer, or sgd with the schedule, is tried in a store that nobody sees. */
 static int make(const char *name, const value *args, const char *const *names, int64_t n,
                 value *out, kv_err *e)
 {
     bool schedule = optimizer_schedule_of(name) != NULL;
+    kv *store = NULL;
+    rule_params p = {0};
     if (n > 0 && !names[0] && !schedule) {
         kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
         return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name),
                KV_E_USAGE;
     }
     int rc = object_new(out, name, args, names, n, e);
-    if (!rc && (rc = try_out(*out, e)))
-        value_release(out);
+    if (!rc)
+        rc = schedule ? add_param(&p, "lr_scheduler", *out, e) : optimizer_params_add(&p, *out, e);
+    if (!rc && !(rc = kv_create(NULL, NULL, 0, &store, e)))
+        rc = kv_set_optimizer(store, schedule ? "sgd" : name, p.opts, p.n, e);
+    kv_free(store);
+    rule_params_release(&p);
+    value_finish(out, rc);
     if (rc == KV_E_USAGE && !schedule)
         kv_err_hint(e, "help optimizer %s lists its parameters", name);
     return rc;
@@ -126,26 +111,15 @@ static int create(const value *args, const char *const *names, int64_t n, value 
     return make(args[0].u.text, args + 1, names + 1, n - 1, out, e);
 }
 
-/* get_updater(opt): the optimizer itself, which _set_updater takes. */
-static int updater(const value *args, int64_t n, value *out, kv_err *e)
-{
-    if (n != 1 || !object_is_optimizer(args[0]))
-        return kv_err_set(e, KV_E_USAGE, "get_updater takes an optimizer");
-    *out = value_ref(args[0]);
-    return KV_OK;
-}
-
 /* ---- Its parts ---- */
 
 /* The default in the head of the optimizer's rule. False when it has no such parameter. */
 static bool rule_default(const char *name, const char *param, value *out, kv_err *e)
 {
-    rule_ast *rule;
     arena nodes = {0};
-    const char *text = optimizer_text(name);
-    source src = {.name = name, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK, found = false;
-    for (int i = 0; read && i < rule->nparams && !found; i++)
+    const rule_ast *rule = rule_of_text(optimizer_text(name), &nodes);
+    bool found = false;
+    for (int i = 0; rule && i < rule->nparams && !found; i++)
         if ((found = strcmp(rule->params[i].name, param) == 0))
             value_from_host(out, host_literal(rule->params[i].value), e);
     arena_release(&nodes);
@@ -232,7 +206,10 @@ int optimizer_value_call(const ast *call, const value *args, const char *const *
         return n == 1 ? part(args[0], name, out, e) : no_part(args[0], name, e);
     if (strcmp(name, "create_optimizer") == 0)
         return create(args, names, n, out, e);
-    if (strcmp(name, "get_updater") == 0)
-        return updater(args, n, out, e);
-    return make(name, args, names, n, out, e);
+    if (strcmp(name, "get_updater") != 0)
+        return make(name, args, names, n, out, e);
+    if (n != 1 || !object_is_optimizer(args[0]))
+        return kv_err_set(e, KV_E_USAGE, "get_updater takes an optimizer");
+    *out = value_ref(args[0]); /* which _set_updater takes */
+    return KV_OK;
 }

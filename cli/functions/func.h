@@ -35,50 +35,19 @@ function_fn func_sort, func_topk, func_unique, func_median, func_quantile, func_
 /* func_list.c: lists, tuples and dicts */
 function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,
     func_clear, func_reverse, func_list, func_tuple, func_reversed, func_sorted, func_enumerate,
-    func_zip, func_range, func_dict, func_keys, func_values, func_items, func_get, func_update;
+    func_zip, func_range, func_dict, func_keys, func_items, func_get, func_update;
 /* keys() of the path of a checkpoint, which func_keys hands on. */
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
 
 /* func_text.c: texts, as Python has them */
 function_fn func_find, func_has_end, func_replace, func_strip, func_zfill, func_change_case,
-    func_isdigit, func_ord, func_chr, func_format;
-
-/* func_text_list.c: texts and lists of them */
-function_fn func_split, func_rsplit, func_splitlines, func_join;
-
-/* func_text_list.c: regular expressions */
-function_fn func_re_match, func_re_sub;
+    func_isdigit, func_ord, func_chr, func_format, func_split, func_rsplit, func_splitlines,
+    func_join, func_re_match, func_re_sub;
+/* count() and index() of a text; those of lists have the same names. */
+function_fn text_count, text_index;
 
 /* func_world.c: contexts, the store, the environment, files, engines */
 function_fn func_as_in_context, func_asscalar, func_copyto, func_wait_to_read, func_waitall,
-    func_contexts, func_env, func_args, func_has, func_type, func_rank, func_sleep,
-    func_rounds, func_moved_bytes, func_is_capable, func_divmod, func_round,
-    func_bool, func_str, func_int, func_float, func_glob, func_script_dir;
-
-/* ---- Pieces of texts ---- */
-
-/* Bytes of a text, for the functions that take texts apart. Borrowed from a value. */
-
-typedef struct piece {
-    const char *text;
-    int64_t n;
-} piece;
-
-/* The text that v is. Error: dtype. */
-int piece_of(value v, const char *what, piece *out, kv_err *e);
-
-/* The text that a function is of: its first argument. Error: dtype. */
-int text_of(function_args *args, piece *out, kv_err *e);
-
-/* The character at a byte and how many bytes it has; U+FFFD for a byte that is not UTF-8. */
-uint32_t piece_character(piece p, int64_t at, int64_t *bytes);
-/* Where the character that ends at `end` begins. */
-int64_t piece_last(piece p, int64_t end);
-
-/* The byte from which `what` stands in p: the first one at or behind from, the last one that ends
- * at or before end. -1: none. */
-int64_t piece_find(piece p, piece what, int64_t from);
-int64_t piece_find_last(piece p, piece what, int64_t end);
-
-/* count() and index() of a text; those of lists have the same names. */
-function_fn text_count, text_index;
+    func_contexts, func_env, func_args, func_has, func_type, func_rank, func_sleep, func_rounds,
+    func_moved_bytes, func_is_capable, func_divmod, func_round, func_bool, func_str, func_int,
+    func_float, func_glob, func_script_dir;

@@ -22,13 +22,13 @@ int func_append(function_args *args, value *out, kv_err *e)
     return e->code;
 }
 
-/* The list that a method is called for. */
-static int need_list(function_args *args, kv_err *e)
+/* The list or dict that a method is called for. */
+static int need(function_args *args, value_kind kind, kv_err *e)
 {
-    if (args->v[0].kind == VALUE_LIST)
+    if (args->v[0].kind == kind)
         return KV_OK;
-    return kv_err_set(e, KV_E_DTYPE, "%s() is a method of lists, not of %s", args->function->name,
-                      value_kind_name(args->v[0]));
+    return kv_err_set(e, KV_E_DTYPE, "%s() is a method of %s, not of %s", args->function->name,
+                      kind == VALUE_LIST ? "lists" : "dicts", value_kind_name(args->v[0]));
 }
 
 /* Replaces n items of the list from i on by one, or by none when it is NULL. */
@@ -48,7 +48,7 @@ static int splice(value list, int64_t i, int64_t n, const value *one, kv_err *e)
 int func_extend(function_args *args, value *out, kv_err *e)
 {
     value items;
-    int rc = need_list(args, e);
+    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
     if (rc || (rc = eval_items_of(args->v[1], &items, e)))
         return rc;
@@ -60,7 +60,7 @@ int func_extend(function_args *args, value *out, kv_err *e)
 int func_insert(function_args *args, value *out, kv_err *e)
 {
     int64_t i = 0, n;
-    int rc = need_list(args, e);
+    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
     if (rc || (rc = function_int(args->v[1], "an index", &i, e)))
         return rc;
@@ -108,31 +108,26 @@ int func_pop(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* The place of the first item of a list or tuple that is equal to x, -1 when there is none. count:
- * how many there are; NULL: only the first one is looked for. */
-static int find_item(value list, value x, int64_t *at, int64_t *count, kv_err *e)
+/* The place of the first item of a list or tuple that is equal to the argument, -1 when there is
+ * none. count: how many there are; NULL: only the first one is looked for. */
+static int search(function_args *args, int64_t *at, int64_t *count, kv_err *e)
 {
+    value list = args->v[0];
     int rc = KV_OK;
+    if (!value_is_sequence(list))
+        return kv_err_set(e, KV_E_DTYPE, "%s() looks into a list, not into %s",
+                          args->function->name, value_kind_name(list));
     *at = -1;
     for (int64_t i = 0; i < list.u.list->n && (count || *at < 0) && !rc; i++) {
         bool equal;
         if ((rc = stop_check_at(i, e)) ||
-            (rc = list_same_item(list.u.list->items[i], x, &equal, e)) || !equal)
+            (rc = list_same_item(list.u.list->items[i], args->v[1], &equal, e)) || !equal)
             continue;
         *at = *at < 0 ? i : *at;
         if (count)
             ++*count;
     }
     return rc;
-}
-
-static int search(function_args *args, int64_t *at, int64_t *count, kv_err *e)
-{
-    value list = args->v[0];
-    if (!value_is_sequence(list))
-        return kv_err_set(e, KV_E_DTYPE, "%s() looks into a list, not into %s",
-                          args->function->name, value_kind_name(list));
-    return find_item(list, args->v[1], at, count, e);
 }
 
 static int no_item(function_args *args, kv_err *e)
@@ -170,7 +165,7 @@ int func_count(function_args *args, value *out, kv_err *e)
 int func_remove(function_args *args, value *out, kv_err *e)
 {
     int64_t at;
-    int rc = need_list(args, e);
+    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
     if (rc || (rc = search(args, &at, NULL, e)))
         return rc;
@@ -181,17 +176,15 @@ int func_clear(function_args *args, value *out, kv_err *e)
 {
     value v = args->v[0];
     *out = value_none();
-    if (v.kind != VALUE_DICT) {
-        int rc = need_list(args, e);
-        return rc ? rc : splice(v, 0, v.u.list->n, NULL, e);
-    }
-    dict_clear(v);
-    return KV_OK;
+    if (v.kind == VALUE_DICT)
+        return dict_clear(v), KV_OK;
+    int rc = need(args, VALUE_LIST, e);
+    return rc ? rc : splice(v, 0, v.u.list->n, NULL, e);
 }
 
 int func_reverse(function_args *args, value *out, kv_err *e)
 {
-    int rc = need_list(args, e);
+    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
     if (!rc)
         list_reverse(args->v[0]);
@@ -251,33 +244,26 @@ int func_enumerate(function_args *args, value *out, kv_err *e)
     return value_finish(out, rc);
 }
 
-/* Makes each item of out a tuple of the items that stand there in the columns. */
-static int fill_rows(value *out, const value *columns, int64_t n, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < out->u.list->n && !rc && !(rc = stop_check_at(i, e)); i++) {
-        value *row = &out->u.list->items[i];
-        rc = value_list_new(row, VALUE_TUPLE, n, e);
-        for (int64_t k = 0; k < n && !rc; k++)
-            row->u.list->items[k] = value_ref(columns[k].u.list->items[i]);
-    }
-    return rc;
-}
-
 int func_zip(function_args *args, value *out, kv_err *e)
 {
     value columns;
     int64_t n = args->nrest, shortest = 0;
+    *out = value_none();
     int rc = value_list_new(&columns, VALUE_LIST, n, e);
     for (int64_t k = 0; k < n && !rc; k++) {
         value *column = &columns.u.list->items[k];
         if ((rc = eval_items_of(args->rest[k], column, e)) == KV_OK)
             shortest = k && shortest < column->u.list->n ? shortest : column->u.list->n;
     }
-    if (!rc && !(rc = value_list_new(out, VALUE_LIST, shortest, e)))
-        rc = value_finish(out, fill_rows(out, columns.u.list->items, n, e));
+    rc = rc ? rc : value_list_new(out, VALUE_LIST, shortest, e);
+    for (int64_t i = 0; i < shortest && !rc && !(rc = stop_check_at(i, e)); i++) {
+        value *row = &out->u.list->items[i];
+        rc = value_list_new(row, VALUE_TUPLE, n, e);
+        for (int64_t k = 0; k < n && !rc; k++)
+            row->u.list->items[k] = value_ref(columns.u.list->items[k].u.list->items[i]);
+    }
     value_release(&columns);
-    return rc;
+    return value_finish(out, rc);
 }
 
 int func_range(function_args *args, value *out, kv_err *e)
@@ -311,14 +297,6 @@ int func_dict(function_args *args, value *out, kv_err *e)
     return value_finish(out, rc);
 }
 
-static int need_dict(function_args *args, kv_err *e)
-{
-    if (args->v[0].kind == VALUE_DICT)
-        return KV_OK;
-    return kv_err_set(e, KV_E_DTYPE, "%s() is a method of dicts, not of %s", args->function->name,
-                      value_kind_name(args->v[0]));
-}
-
 /* The keys of the store in use that match the pattern, or all if it is NULL. The text of an
  * integer key is its number. */
 static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
@@ -347,29 +325,24 @@ int func_keys(function_args *args, value *out, kv_err *e)
         return store_keys(args->session, pattern, out, e);
     if (args->v[0].kind == VALUE_TEXT)
         return func_file_keys(args, pattern, out, e);
-    if ((rc = need_dict(args, e)))
+    if ((rc = need(args, VALUE_DICT, e)))
         return rc;
     if (pattern)
         return kv_err_set(e, KV_E_USAGE, "keys() of a dict takes no pattern");
-    return dict_column(args->v[0], 0, out, e);
+    return dict_list(args->v[0], VIEW_KEYS, out, e);
 }
 
-int func_values(function_args *args, value *out, kv_err *e)
-{
-    int rc = need_dict(args, e);
-    return rc ? rc : dict_column(args->v[0], 1, out, e);
-}
-
+/* values, and items. */
 int func_items(function_args *args, value *out, kv_err *e)
 {
-    int rc = need_dict(args, e);
-    return rc ? rc : dict_pairs(args->v[0], out, e);
+    int rc = need(args, VALUE_DICT, e);
+    return rc ? rc : dict_list(args->v[0], (dict_view)FUNCTION_VARIANT(args), out, e);
 }
 
 int func_get(function_args *args, value *out, kv_err *e)
 {
     const value *found = NULL;
-    int rc = need_dict(args, e);
+    int rc = need(args, VALUE_DICT, e);
     if (!rc && !(rc = dict_find(args->v[0], args->v[1], &found, e)))
         *out = value_ref(found ? *found : args->v[2]);
     return rc;
@@ -377,7 +350,7 @@ int func_get(function_args *args, value *out, kv_err *e)
 
 int func_update(function_args *args, value *out, kv_err *e)
 {
-    int rc = need_dict(args, e);
+    int rc = need(args, VALUE_DICT, e);
     *out = value_none();
     return rc ? rc : dict_update(args->v[0], args->v[1], e);
 }

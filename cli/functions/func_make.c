@@ -13,16 +13,20 @@
 
 /* ---- Filling ---- */
 
-/* Writes the `bytes` at one over n elements: doubling what is there keeps memcpy long. */
-static int fill(char *to, const void *one, int64_t n, int64_t bytes, kv_err *e)
+/* Writes a number over all elements of a: doubling what is there keeps memcpy long. */
+static int fill(kv_array *a, value number, kv_err *e)
 {
-    if (n == 0)
-        return KV_OK;
-    memcpy(to, one, (size_t)bytes);
+    uint64_t one;
+    void *to;
+    int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
+    int rc = value_put_number(&one, kv_array_dtype(a), number, e);
+    if (rc || (rc = kv_array_write(a, &to, e)) || n == 0)
+        return rc;
+    memcpy(to, &one, (size_t)bytes);
     for (int64_t have = 1; have < n;) {
         int64_t more = have < n - have ? have : n - have;
         more = more < STOP_EVERY ? more : STOP_EVERY;
-        memcpy(to + have * bytes, to, (size_t)(more * bytes));
+        memcpy((char *)to + have * bytes, to, (size_t)(more * bytes));
         have += more;
         if (more == STOP_EVERY && stop_check(e))
             return KV_E_INTERRUPTED;
@@ -38,15 +42,10 @@ static bool has_dtype(const function_args *args, int dtype_at)
 static int filled(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
     kv_array *a;
-    uint64_t one;
-    void *data;
     int rc = has_dtype(args, dtype_at) ? KV_OK : value_check_whole(number, e);
     if (rc || (rc = function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e)))
         return rc;
-    if (!(rc = value_put_number(&one, kv_array_dtype(a), number, e)) &&
-        !(rc = kv_array_write(a, &data, e)))
-        rc = fill(data, &one, kv_array_size(a), kv_dtype_bytes(kv_array_dtype(a)), e);
-    return function_give(out, a, rc, e);
+    return function_give(out, &a, fill(a, number, e), e);
 }
 
 int func_ones(function_args *args, value *out, kv_err *e)
@@ -64,16 +63,13 @@ int func_full(function_args *args, value *out, kv_err *e)
 /* An array of the shape of another, and of its dtype and context unless said. */
 static int filled_like(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
-    uint64_t one;
-    void *data;
     kv_dtype dtype;
     kv_array *a = NULL, *like = args->array;
     int rc = function_dtype(args->v[dtype_at], kv_array_dtype(like), &dtype, e);
     if (!rc && !(rc = kv_array_new_raw(&a, dtype, kv_array_ndim(like), kv_array_shape(like),
-                                       kv_array_ctx(like), e)) &&
-        !(rc = value_put_number(&one, dtype, number, e)) && !(rc = kv_array_write(a, &data, e)))
-        rc = fill(data, &one, kv_array_size(a), kv_dtype_bytes(dtype), e);
-    return function_give(out, a, rc, e);
+                                       kv_array_ctx(like), e)))
+        rc = fill(a, number, e);
+    return function_give(out, &a, rc, e);
 }
 
 /* Also zeros_like. */
@@ -198,7 +194,7 @@ int func_arange(function_args *args, value *out, kv_err *e)
         (n > 0 && (rc = check_end(q.fstart + q.fstep * (double)(n - 1), dtype, e))) ||
         (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
         return rc;
-    return function_give(out, a, write_sequence(a, &q, e), e);
+    return function_give(out, &a, write_sequence(a, &q, e), e);
 }
 
 int func_linspace(function_args *args, value *out, kv_err *e)
@@ -222,7 +218,7 @@ int func_linspace(function_args *args, value *out, kv_err *e)
     if (!rc && n > 1 && !(rc = kv_array_write(a, &data, e)))
         convert_elements((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
                          kv_array_dtype(a), &stop, KV_FLOAT64, 1);
-    return function_give(out, a, rc, e);
+    return function_give(out, &a, rc, e);
 }
 
 int func_eye(function_args *args, value *out, kv_err *e)
@@ -243,7 +239,7 @@ int func_eye(function_args *args, value *out, kv_err *e)
     int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
     for (int64_t i = 0; i < n && !rc; i++)
         convert_elements((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
-    return function_give(out, a, rc, e);
+    return function_give(out, &a, rc, e);
 }
 
 /* ---- From arrays ---- */
@@ -253,9 +249,8 @@ int func_eye(function_args *args, value *out, kv_err *e)
 static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *made;
-    if (kv_array_dtype(a) == dtype && kv_ctx_same(kv_array_ctx(a), ctx)) {
+    if (kv_array_dtype(a) == dtype && kv_ctx_same(kv_array_ctx(a), ctx))
         return value_array(out, kv_array_ref(a), e);
-    }
     int rc = session_ctx(s, ctx, e);
     if (!rc && !(rc = arrange_copy(&made, a, dtype, ctx, e)))
         rc = value_array(out, made, e);
@@ -429,7 +424,7 @@ static int fill_random(value *out, kv_array *a, make_fn *make, kv_dtype made, co
         pool_run((j.n + PART - 1) / PART, fill_part, &j);
         rc = j.stopped ? stop_error(e) : KV_OK;
     }
-    return function_give(out, a, rc, e);
+    return function_give(out, &a, rc, e);
 }
 
 /* x as an element of the dtype, then the largest one below it. Error: value (it does not fit). */
@@ -448,23 +443,13 @@ static int number_below(double x, kv_dtype dtype, double *below, kv_err *e)
     return KV_OK;
 }
 
-/* The numbers that were given must fit the dtype, and rounding must not reach the upper bound.
- * `second` is that bound, or the scale of normal(). */
-static int check_numbers(draw *d, make_fn *make, double second, kv_err *e)
-{
-    double below = 0;
-    int rc = number_below(d->low, d->dtype, &below, e);
-    if (!rc)
-        rc = number_below(second, d->dtype, &below, e);
-    d->last = make == make_uniform && below > d->low ? below : d->low;
-    return rc;
-}
-
-/* uniform and normal: shape, two numbers (low in d, and second), seed, dtype, ctx. */
+/* uniform and normal: shape, two numbers (low in d, and second, the upper bound or the scale),
+ * seed, dtype, ctx. The numbers must fit the dtype, and rounding must not reach the upper bound. */
 static int floats(function_args *args, make_fn *make, draw *d, double second, value *out,
                   kv_err *e)
 {
     kv_array *a;
+    double below = 0;
     int rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_FLOAT32, e);
     if (rc)
         return rc;
@@ -472,12 +457,10 @@ static int floats(function_args *args, make_fn *make, draw *d, double second, va
     if (!kv_dtype_is_float(d->dtype))
         rc = kv_err_set(e, KV_E_DTYPE, "%s() makes floats, not %s", args->function->name,
                         kv_dtype_name(d->dtype));
-    if (!rc)
-        rc = check_numbers(d, make, second, e);
-    if (!rc)
-        rc = name_draw(args, 3, d, e);
-    if (rc)
-        return function_give(out, a, rc, e);
+    if (rc || (rc = number_below(d->low, d->dtype, &below, e)) ||
+        (rc = number_below(second, d->dtype, &below, e)) || (rc = name_draw(args, 3, d, e)))
+        return function_give(out, &a, rc, e);
+    d->last = make == make_uniform && below > d->low ? below : d->low;
     return fill_random(out, a, make, KV_FLOAT64, d, e);
 }
 
@@ -507,21 +490,11 @@ int func_normal(function_args *args, value *out, kv_err *e)
     return rc ? rc : floats(args, make_normal, &d, d.width, out, e);
 }
 
-/* Both ends of what randint may give must fit the dtype. */
-static int check_ends(const draw *d, int64_t high, kv_err *e)
-{
-    uint64_t one;
-    if (kv_dtype_is_float(d->dtype) || d->dtype == KV_BOOL)
-        return kv_err_set(e, KV_E_DTYPE, "randint() makes integers, not %s",
-                          kv_dtype_name(d->dtype));
-    int rc = value_put_number(&one, d->dtype, value_int(d->from), e);
-    return rc ? rc : value_put_number(&one, d->dtype, value_int(high - 1), e);
-}
-
 int func_randint(function_args *args, value *out, kv_err *e)
 {
     draw d = {0};
     int64_t high;
+    uint64_t one;
     kv_array *a;
     if (!args->given[2])
         return kv_err_set(e, KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)");
@@ -536,27 +509,17 @@ int func_randint(function_args *args, value *out, kv_err *e)
     if ((rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_INT32, e)))
         return rc;
     d.dtype = kv_array_dtype(a);
-    if ((rc = check_ends(&d, high, e)) || (rc = name_draw(args, 3, &d, e)))
-        return function_give(out, a, rc, e);
+    if (kv_dtype_is_float(d.dtype) || d.dtype == KV_BOOL)
+        rc = kv_err_set(e, KV_E_DTYPE, "randint() makes integers, not %s", kv_dtype_name(d.dtype));
+    /* both ends must fit the dtype */
+    if (rc || (rc = value_put_number(&one, d.dtype, value_int(d.from), e)) ||
+        (rc = value_put_number(&one, d.dtype, value_int(high - 1), e)) ||
+        (rc = name_draw(args, 3, &d, e)))
+        return function_give(out, &a, rc, e);
     return fill_random(out, a, make_randint, KV_INT64, &d, e);
 }
 
 /* ---- Orders ---- */
-
-/* Each place from the last on swaps with one of those up to it (Fisher and Yates). */
-static int shuffle(int64_t *x, int64_t n, const draw *d, kv_err *e)
-{
-    for (int64_t i = n - 1; i > 0; i--) {
-        philox p = philox_at(d->seed, PHILOX_FUNCTIONS, d->number, (uint64_t)i);
-        int64_t k = (int64_t)philox_below(p, (uint64_t)i + 1), one = x[k];
-        int rc = stop_check_at(i, e);
-        if (rc)
-            return rc;
-        x[k] = x[i];
-        x[i] = one;
-    }
-    return KV_OK;
-}
 
 /* permutation(n): 0 to n - 1 in a random order, as indices; permutation(a): its rows in one. */
 int func_permutation(function_args *args, value *out, kv_err *e)
@@ -577,14 +540,22 @@ int func_permutation(function_args *args, value *out, kv_err *e)
         (rc = kv_array_new_raw(&order, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e)) ||
         (rc = kv_array_write(order, &data, e)))
         goto out;
+    int64_t *ids = data;
     for (int64_t i = 0; i < n && !(rc = stop_check_at(i, e)); i++)
-        ((int64_t *)data)[i] = i;
-    if (!rc && !(rc = shuffle(data, n, &d, e)) && rows)
+        ids[i] = i;
+    /* each place from the last on swaps with one of those up to it (Fisher and Yates) */
+    for (int64_t i = n - 1; i > 0 && !rc && !(rc = stop_check_at(i, e)); i--) {
+        philox p = philox_at(d.seed, PHILOX_FUNCTIONS, d.number, (uint64_t)i);
+        int64_t k = (int64_t)philox_below(p, (uint64_t)i + 1), one = ids[k];
+        ids[k] = ids[i];
+        ids[i] = one;
+    }
+    if (!rc && rows)
         rc = array_slice(&made, a, &(array_range){.ids = order}, 1, e);
 out:
     kv_array_unref(a);
     if (!rows)
-        return function_give(out, order, rc, e);
+        return function_give(out, &order, rc, e);
     kv_array_unref(order);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }

@@ -25,17 +25,12 @@ static const value *given(const function_args *args, int64_t *n)
     return args->rest ? args->rest : args->v;
 }
 
-static bool holds(value v, bool (*is)(value item))
+static bool holds_array(value v)
 {
-    bool found = is(v);
+    bool found = v.kind == VALUE_ARRAY;
     for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && !found; i++)
-        found = is(v.u.list->items[i]);
+        found = v.u.list->items[i].kind == VALUE_ARRAY;
     return found;
-}
-
-static bool is_array(value v)
-{
-    return v.kind == VALUE_ARRAY;
 }
 
 /* Returns true if the arguments hold no array and ask for no axis or dtype. A list of lists is no
@@ -46,7 +41,7 @@ static bool list_is_plain(const function_args *args)
     const value *v = given(args, &n);
     bool sum = strcmp(args->function->name, "sum") == 0;
     for (int64_t i = 0; i < n; i++)
-        if (holds(v[i], is_array))
+        if (holds_array(v[i]))
             return false;
     for (int i = 1; args->function->params[i]; i++)
         if (args->given[i] && !(sum && i == 1))
@@ -87,25 +82,6 @@ static int list_sum(function_args *args, value *out, kv_err *e)
     return rc ? rc : value_from_host(out, sum, e);
 }
 
-/* Sets *found if an item has the truth `wanted`. */
-static int find_truth(function_args *args, bool wanted, bool *found, kv_err *e)
-{
-    value items;
-    int rc = eval_items_of(args->v[0], &items, e);
-    *found = false;
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < items.u.list->n && !*found && !rc && !(rc = stop_check_at(i, e)); i++) {
-        bool truth;
-        if (value_is_sequence(items.u.list->items[i]))
-            rc = unclear(args, e);
-        else if ((rc = eval_truth(items.u.list->items[i], &truth, e)) == KV_OK)
-            *found = truth == wanted;
-    }
-    value_release(&items);
-    return rc;
-}
-
 /* The first of the smallest or largest items. */
 static int find_extreme(const value *items, int64_t n, bool largest, value *out, kv_err *e)
 {
@@ -113,8 +89,8 @@ static int find_extreme(const value *items, int64_t n, bool largest, value *out,
     int rc = KV_OK;
     for (int64_t i = 1; i < n && !rc && !(rc = stop_check_at(i, e)); i++) {
         bool better = false;
-        rc = largest ? list_less_item(items[best], items[i], &better, e)
-                     : list_less_item(items[i], items[best], &better, e);
+        rc = list_order_items(OP_LT, items[largest ? best : i], items[largest ? i : best], &better,
+                              e);
         best = better ? i : best;
     }
     *out = rc ? value_none() : value_ref(items[best]);
@@ -170,7 +146,7 @@ static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out,
         rc = function_number(ddof, "ddof", &how.ddof, e);
     if (!rc)
         rc = reduce_array(&made, a, op, all ? NULL : axes, n, &how, e);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* The same for the first argument, which dtype= converts first. */
@@ -210,10 +186,19 @@ int func_sum(function_args *args, value *out, kv_err *e)
 
 int func_any_all(function_args *args, value *out, kv_err *e)
 {
-    bool all = FUNCTION_VARIANT(args) == REDUCE_ALL, found;
+    bool all = FUNCTION_VARIANT(args) == REDUCE_ALL, found = false; /* an item that decides */
+    value items = value_none();
     if (!list_is_plain(args))
         return func_reduce(args, out, e);
-    int rc = find_truth(args, !all, &found, e);
+    int rc = eval_items_of(args->v[0], &items, e);
+    for (int64_t i = 0; !rc && i < items.u.list->n && !found && !(rc = stop_check_at(i, e)); i++) {
+        bool truth;
+        if (value_is_sequence(items.u.list->items[i]))
+            rc = unclear(args, e);
+        else if ((rc = eval_truth(items.u.list->items[i], &truth, e)) == KV_OK)
+            found = truth != all;
+    }
+    value_release(&items);
     *out = value_bool(found != all);
     return rc;
 }
@@ -341,7 +326,7 @@ int func_average(function_args *args, value *out, kv_err *e)
     if (!rc && !(rc = function_flag(args, "keepdims", &how.keepdims, e)))
         rc = weigh(&made, args->array, weights, all ? NULL : axes, n, &how, e);
     kv_array_unref(weights);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* The elements that are inf or -inf. */
@@ -356,7 +341,7 @@ int func_isinf(function_args *args, value *out, kv_err *e)
     else if (!(rc = eval_op_call(&size, "abs", args->array, NULL, e)))
         rc = eval_op_number(&made, OP_EQ, size, host_float((double)INFINITY), e);
     kv_array_unref(size);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* ---- Two arrays ---- */
@@ -391,16 +376,11 @@ int func_dot(function_args *args, value *out, kv_err *e)
     rc = dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
     kv_array_unref(a);
     kv_array_unref(b);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
-/* Infinities of one sign are close, a nan is close to nothing. */
-static bool is_close(double x, double y, double rtol, double atol)
-{
-    return x == y || (isfinite(y) && fabs(x - y) <= atol + rtol * fabs(y));
-}
-
-/* Two arrays of one shape, in binary64, a block at a time. */
+/* Two arrays of one shape, in binary64, a block at a time. Infinities of one sign are close, a nan
+ * is close to nothing. */
 static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *close, kv_err *e)
 {
     double x[512], y[512];
@@ -418,7 +398,8 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
         convert_elements(x, KV_FLOAT64, (const char *)left + i * kv_dtype_bytes(ta), ta, k);
         convert_elements(y, KV_FLOAT64, (const char *)right + i * kv_dtype_bytes(tb), tb, k);
         for (int64_t s = 0; s < k; s++)
-            *close &= is_close(x[s], y[s], rtol, atol);
+            *close &=
+                x[s] == y[s] || (isfinite(y[s]) && fabs(x[s] - y[s]) <= atol + rtol * fabs(y[s]));
     }
     return KV_OK;
 }

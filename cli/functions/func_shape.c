@@ -66,25 +66,21 @@ int func_in_shape(function_args *args, value *out, kv_err *e)
     if (!rc)
         rc = (FUNCTION_VARIANT(args) ? arrange_broadcast : arrange_reshape)(&made, args->array,
                                                                             ndim, shape, e);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 int func_transpose(function_args *args, value *out, kv_err *e)
 {
     int n = 0;
     int64_t order[KV_MAX_NDIM];
-    bool given = true;
+    bool several = args->nrest > 1, given = several || args->v[1].kind != VALUE_NONE;
     kv_array *made = NULL;
-    int rc = KV_OK;
-    if (args->nrest > 1)
-        rc = function_integers(args->rest + 1, args->nrest - 1, "an axis", &n, order, e);
-    else if (args->given[1] && args->v[1].kind != VALUE_NONE)
-        rc = function_integers(&args->v[1], 1, "an axis", &n, order, e);
-    else
-        given = false;
+    int rc = several ? function_integers(args->rest + 1, args->nrest - 1, "an axis", &n, order, e)
+             : given ? function_integers(&args->v[1], 1, "an axis", &n, order, e)
+                     : KV_OK;
     if (!rc)
         rc = arrange_transpose(&made, args->array, given ? order : NULL, n, e);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 int func_repeat(function_args *args, value *out, kv_err *e)
@@ -99,7 +95,7 @@ int func_repeat(function_args *args, value *out, kv_err *e)
     if (!rc)
         rc = arrange_repeat(&made, flat ? flat : args->array, times, axis, e);
     kv_array_unref(flat);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 int func_tile(function_args *args, value *out, kv_err *e)
@@ -110,7 +106,7 @@ int func_tile(function_args *args, value *out, kv_err *e)
     int rc = function_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e);
     if (!rc)
         rc = arrange_tile(&made, args->array, times, n, e);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* ---- Several arrays ---- */
@@ -130,20 +126,15 @@ static kv_dtype common_dtype(const value *v, int64_t n)
     return dtype;
 }
 
-/* A list of arrays, or of lists that stand for them. */
-static bool holds_arrays(value v)
-{
-    return value_is_several(v) ||
-           (value_is_sequence(v) && v.u.list->n > 0 && value_is_sequence(v.u.list->items[0]));
-}
-
 /* concat, and stack. */
 int func_join_arrays(function_args *args, value *out, kv_err *e)
 {
     const value *v = args->rest, *where = args->given[1] ? &args->v[1] : NULL;
     int64_t n = args->nrest, axis = 0, made = 0;
     kv_array *joined = NULL;
-    bool list = holds_arrays(v[0]);
+    /* of arrays, or of lists that stand for them */
+    bool list = value_is_several(v[0]) || (value_is_sequence(v[0]) && v[0].u.list->n > 0 &&
+                                           value_is_sequence(v[0].u.list->items[0]));
     if (n == 2 && list && value_is_number(v[1]) && !where) { /* ([a, b], axis) */
         where = &v[1];
         n = 1;
@@ -172,7 +163,7 @@ int func_join_arrays(function_args *args, value *out, kv_err *e)
     for (int64_t i = 0; i < made; i++)
         kv_array_unref(a[i]);
     mem_free(a);
-    return function_give(out, joined, rc, e);
+    return function_give(out, &joined, rc, e);
 }
 
 /* The begin of each part of a split, and the end of the last one: bounds[0 … n]. The caller
@@ -257,8 +248,7 @@ int func_size(function_args *args, value *out, kv_err *e)
 static int reshaped(function_args *args, int ndim, const int64_t *shape, value *out, kv_err *e)
 {
     kv_array *made = NULL;
-    int rc = arrange_reshape(&made, args->array, ndim, shape, e);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, arrange_reshape(&made, args->array, ndim, shape, e), e);
 }
 
 int func_ravel(function_args *args, value *out, kv_err *e)
@@ -320,8 +310,8 @@ int func_expand_dims(function_args *args, value *out, kv_err *e)
 static int ordered(function_args *args, const int64_t *order, value *out, kv_err *e)
 {
     kv_array *made = NULL;
-    int rc = arrange_transpose(&made, args->array, order, kv_array_ndim(args->array), e);
-    return function_give(out, made, rc, e);
+    int ndim = kv_array_ndim(args->array);
+    return function_give(out, &made, arrange_transpose(&made, args->array, order, ndim, e), e);
 }
 
 /* Arguments 1 and 2 as axes. */
@@ -371,7 +361,7 @@ int func_flip(function_args *args, value *out, kv_err *e)
         r[i].step = all || named[i] ? -1 : 1;
     if (!rc)
         rc = array_slice(&made, args->array, r, ndim, e);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* The last `by` indices of an axis, and then the others. */
@@ -401,7 +391,7 @@ int func_roll(function_args *args, value *out, kv_err *e)
     if (!rc && !flat)
         rc = function_integers(&args->v[2], 1, "axis", &naxes, axes, e);
     if (!rc && !flat && (n == 0 || naxes == 0)) /* rolled along no axis */
-        return function_give(out, a, rc, e);
+        return function_give(out, &a, rc, e);
     if (!rc && (flat ? n != 1 : n != naxes && n != 1 && naxes != 1))
         rc = kv_err_set(e, KV_E_VALUE, "roll() takes a shift for each axis");
     if (!rc && flat) {
@@ -423,7 +413,7 @@ int func_roll(function_args *args, value *out, kv_err *e)
         kv_array_unref(a);
         a = made;
     }
-    return function_give(out, a, rc, e);
+    return function_give(out, &a, rc, e);
 }
 
 /* ---- Two arrays ---- */
@@ -432,17 +422,15 @@ int func_outer(function_args *args, value *out, kv_err *e)
 {
     kv_array *a = NULL, *b = NULL, *column = NULL, *row = NULL, *made = NULL;
     int rc = value_to_array(&a, args->v[0], e);
-    if (rc || (rc = value_to_array(&b, args->v[1], e)) ||
-        (rc = arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e)) ||
-        (rc = arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e)))
-        goto out;
-    rc = eval_op_binary(&made, OP_MUL, column, row, e);
-out:
+    if (!rc && !(rc = value_to_array(&b, args->v[1], e)) &&
+        !(rc = arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e)) &&
+        !(rc = arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e)))
+        rc = eval_op_binary(&made, OP_MUL, column, row, e);
     kv_array_unref(row);
     kv_array_unref(column);
     kv_array_unref(b);
     kv_array_unref(a);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* ---- Joins ---- */
@@ -483,7 +471,7 @@ int func_join_along(function_args *args, value *out, kv_err *e)
     for (int64_t i = 0; a && i < n; i++)
         kv_array_unref(a[i]);
     mem_free(a);
-    return function_give(out, joined, rc, e);
+    return function_give(out, &joined, rc, e);
 }
 
 /* ---- take ---- */
@@ -542,7 +530,7 @@ int func_take(function_args *args, value *out, kv_err *e)
 out:
     kv_array_unref(ids);
     kv_array_unref(a);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 int func_nonzero(function_args *args, value *out, kv_err *e)
@@ -578,7 +566,7 @@ int func_argwhere(function_args *args, value *out, kv_err *e)
     for (int i = 0; i < n; i++)
         kv_array_unref(axes[i]);
     value_release(&parts);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* ---- Counting ---- */
@@ -614,29 +602,11 @@ static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e
     return rc;
 }
 
-/* Adds 1, or a weight, for each number at its place. */
-static int count_into(kv_array *counts, kv_array *x, kv_array *weights, kv_err *e)
-{
-    const void *ids, *weight = NULL;
-    void *to;
-    int rc = kv_array_read(x, &ids, e);
-    if (rc || (rc = kv_array_write(counts, &to, e)) ||
-        (weights && (rc = kv_array_read(weights, &weight, e))))
-        return rc;
-    const int64_t *at = ids;
-    const double *w = weight;
-    for (int64_t i = 0; i < kv_array_size(x) && !rc && !(rc = stop_check_at(i, e)); i++) {
-        if (w)
-            ((double *)to)[at[i]] += w[i];
-        else
-            ((int64_t *)to)[at[i]]++;
-    }
-    return rc;
-}
-
 int func_bincount(function_args *args, value *out, kv_err *e)
 {
     kv_array *x, *given = NULL, *weights = NULL, *counts = NULL;
+    const void *ids, *weight = NULL;
+    void *to;
     int64_t n, least = 0;
     kv_ctx cpu = {KV_CPU, 0};
     int rc = whole_vector(&x, args->array, &n, e);
@@ -653,12 +623,20 @@ int func_bincount(function_args *args, value *out, kv_err *e)
     n = n > least ? n : least;
     if (!rc)
         rc = arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, cpu, e);
-    if (!rc)
-        rc = count_into(counts, x, weights, e);
+    if (!rc && !(rc = kv_array_read(x, &ids, e)) && !(rc = kv_array_write(counts, &to, e)) &&
+        weights)
+        rc = kv_array_read(weights, &weight, e);
+    for (int64_t i = 0; !rc && i < kv_array_size(x) && !(rc = stop_check_at(i, e)); i++) {
+        int64_t at = ((const int64_t *)ids)[i];
+        if (weight)
+            ((double *)to)[at] += ((const double *)weight)[i];
+        else
+            ((int64_t *)to)[at]++;
+    }
     kv_array_unref(weights);
     kv_array_unref(given);
     kv_array_unref(x);
-    return function_give(out, counts, rc, e);
+    return function_give(out, &counts, rc, e);
 }
 
 /* one_hot(ids, depth): as MXNet, an id that is out of range has no hot one. */
@@ -690,5 +668,5 @@ out:
     kv_array_unref(range);
     kv_array_unref(column);
     kv_array_unref(ids);
-    return function_give(out, hot, rc, e);
+    return function_give(out, &hot, rc, e);
 }

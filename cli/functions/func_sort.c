@@ -43,7 +43,7 @@ int func_sort(function_args *args, value *out, kv_err *e)
         return rc;
     rc = sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
     kv_array_unref(a);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* ---- topk ---- */
@@ -75,13 +75,6 @@ static int mask_of(kv_array **out, kv_array *order, int64_t axis, int64_t k, kv_
     return rc;
 }
 
-typedef struct topk {
-    kv_array *a;
-    int64_t axis, k;
-    bool values, indices, mask, down;
-    kv_dtype dtype; /* of indices */
-} topk;
-
 /* The number of indices, from 0 on, that a dtype holds exactly. */
 static int64_t index_most(kv_dtype dtype)
 {
@@ -92,66 +85,51 @@ static int64_t index_most(kv_dtype dtype)
     return most[dtype];
 }
 
-static int read_topk(function_args *args, topk *t, kv_err *e)
+int func_topk(function_args *args, value *out, kv_err *e)
 {
     const char *what = "indices";
     bool up;
-    t->k = 1;
-    int rc = take_axis(args, &t->a, &t->axis, -1, e);
-    if (rc || (rc = arrange_axis(&t->axis, kv_array_ndim(t->a), e)) ||
-        (rc = function_int_at(args, 1, "k", &t->k, e)) ||
+    int64_t axis, k = 1, n = 0;
+    kv_dtype of_indices;
+    kv_array *a = NULL, *values = NULL, *indices = NULL, *sorted = NULL, *order = NULL;
+    int rc = take_axis(args, &a, &axis, -1, e);
+    if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
+        (rc = function_int_at(args, 1, "k", &k, e)) ||
         (args->given[3] && (rc = function_text(args->v[3], "ret_typ", &what, e))) ||
         (rc = function_flag(args, "is_ascend", &up, e)) ||
-        (rc = function_dtype(args->v[5], KV_FLOAT32, &t->dtype, e)))
-        return rc;
-    int64_t n = kv_array_shape(t->a)[t->axis];
-    bool both = strcmp(what, "both") == 0;
-    t->down = !up;
-    t->values = both || strcmp(what, "value") == 0;
-    t->indices = both || strcmp(what, "indices") == 0;
-    t->mask = strcmp(what, "mask") == 0;
-    if (!t->values && !t->indices && !t->mask)
-        return kv_err_set(e, KV_E_VALUE, "ret_typ is indices, value, both or mask, not %s", what);
-    if (t->k > n)
-        return kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
-                          (long long)t->k);
-    t->k = t->k < 1 ? n : t->k; /* as MXNet: all of them */
-    if (t->indices && n > index_most(t->dtype)) {
-        kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
-                   kv_dtype_name(t->dtype), (long long)n);
-        return kv_err_hint(e, "say dtype=\"int64\""), KV_E_VALUE;
+        (rc = function_dtype(args->v[5], KV_FLOAT32, &of_indices, e)))
+        goto out;
+    n = kv_array_shape(a)[axis];
+    kv_dtype dtype = kv_array_dtype(a);
+    bool both = strcmp(what, "both") == 0, mask = strcmp(what, "mask") == 0;
+    bool gives_values = both || strcmp(what, "value") == 0;
+    bool gives_indices = both || strcmp(what, "indices") == 0;
+    if (!gives_values && !gives_indices && !mask) {
+        rc = kv_err_set(e, KV_E_VALUE, "ret_typ is indices, value, both or mask, not %s", what);
+    } else if (k > n) {
+        rc = kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
+                        (long long)k);
+    } else if (gives_indices && n > index_most(of_indices)) {
+        rc = kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
+                        kv_dtype_name(of_indices), (long long)n);
+        kv_err_hint(e, "say dtype=\"int64\"");
     }
-    return KV_OK;
-}
-
-static int make_topk(const topk *t, value *out, kv_err *e)
-{
-    kv_array *values = NULL, *indices = NULL, *sorted = NULL, *order = NULL;
-    kv_dtype dtype = kv_array_dtype(t->a);
-    int rc = KV_OK;
-    if (t->values && !(rc = sort_array(&sorted, t->a, SORT_VALUES, t->axis, t->down, e)))
-        rc = first_of(&values, sorted, t->axis, t->k, dtype, e);
-    if (!rc && (t->indices || t->mask))
-        rc = sort_array(&order, t->a, SORT_INDICES, t->axis, t->down, e);
-    if (!rc && t->indices)
-        rc = first_of(&indices, order, t->axis, t->k, t->dtype, e);
-    if (!rc && t->mask)
-        rc = mask_of(&indices, order, t->axis, t->k, dtype, e);
+    k = k < 1 ? n : k; /* as MXNet: all of them */
+    if (!rc && gives_values && !(rc = sort_array(&sorted, a, SORT_VALUES, axis, !up, e)))
+        rc = first_of(&values, sorted, axis, k, dtype, e);
+    if (!rc && (gives_indices || mask))
+        rc = sort_array(&order, a, SORT_INDICES, axis, !up, e);
+    if (!rc && gives_indices)
+        rc = first_of(&indices, order, axis, k, of_indices, e);
+    if (!rc && mask)
+        rc = mask_of(&indices, order, axis, k, dtype, e);
+out:
     kv_array_unref(sorted);
     kv_array_unref(order);
-    if (t->values && t->indices)
-        return function_give_several(out, VALUE_LIST, (kv_array *[]){values, indices}, 2, rc, e);
-    return function_give(out, values ? values : indices, rc, e);
-}
-
-int func_topk(function_args *args, value *out, kv_err *e)
-{
-    topk t = {0};
-    int rc = read_topk(args, &t, e);
-    if (!rc)
-        rc = make_topk(&t, out, e);
-    kv_array_unref(t.a);
-    return rc;
+    kv_array_unref(a);
+    return values && indices
+               ? function_give_several(out, VALUE_LIST, (kv_array *[]){values, indices}, 2, rc, e)
+               : function_give(out, values ? &values : &indices, rc, e);
 }
 
 /* ---- unique, quantiles, running sums ---- */
@@ -171,7 +149,7 @@ int func_unique(function_args *args, value *out, kv_err *e)
         if (made[i])
             made[n++] = made[i];
     return n > 1 ? function_give_several(out, VALUE_TUPLE, made, n, rc, e)
-                 : function_give(out, made[0], rc, e);
+                 : function_give(out, &made[0], rc, e);
 }
 
 /* Quantiles q of the argument, in the shape (…q, axes that remain). */
@@ -197,7 +175,7 @@ static int quantiles(function_args *args, const double *q, int64_t nq, const kv_
     if (!rc)
         rc = arrange_reshape(&shaped, made, ndim, shape, e);
     kv_array_unref(made);
-    return function_give(out, shaped, rc, e);
+    return function_give(out, &shaped, rc, e);
 }
 
 int func_median(function_args *args, value *out, kv_err *e)
@@ -250,7 +228,7 @@ int func_cumsum(function_args *args, value *out, kv_err *e)
     if (!rc)
         rc = scan_sum(&made, a, axis, dtype, e);
     kv_array_unref(a);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }
 
 /* a[1:] - a[:-1] along an axis, n times. */
@@ -280,5 +258,5 @@ int func_diff(function_args *args, value *out, kv_err *e)
         kv_array_unref(a);
         a = less;
     }
-    return function_give(out, a, rc, e);
+    return function_give(out, &a, rc, e);
 }

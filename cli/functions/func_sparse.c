@@ -31,14 +31,10 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
 static int stored_as(value *out, kv_array *a, kv_storage storage, kv_err *e)
 {
     kv_array *made = NULL;
-    int rc = KV_OK;
     if (kv_array_storage(a) == storage)
-        made = kv_array_ref(a);
-    else if (storage == KV_ROW_SPARSE)
-        rc = kv_array_to_sparse(&made, a, e);
-    else
-        rc = kv_array_to_dense(&made, a, e);
-    return function_give(out, made, rc, e);
+        return value_array(out, kv_array_ref(a), e);
+    int rc = (storage == KV_ROW_SPARSE ? kv_array_to_sparse : kv_array_to_dense)(&made, a, e);
+    return function_give(out, &made, rc, e);
 }
 
 int func_dense(function_args *args, value *out, kv_err *e)
@@ -71,7 +67,7 @@ int func_rows_part(function_args *args, value *out, kv_err *e)
     rc = kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e);
     kv_array_unref(ids);
     kv_array_unref(data);
-    return function_give(out, copy, rc, e);
+    return function_give(out, &copy, rc, e);
 }
 
 int func_stype(function_args *args, value *out, kv_err *e)
@@ -158,34 +154,15 @@ static int check_data(const kv_array *data, int64_t nrows, int ndim, const int64
                       kv_shape_text(have, sizeof have, kv_array_ndim(data), kv_array_shape(data)));
 }
 
-/* The rows of data into those of a: what has one id is added, in the order given. rows are sorted,
- * and src has room for as many pointers. */
-static int add_rows(kv_array *a, kv_array *data, const given_row *rows, int64_t n, const void **src,
-                    kv_err *e)
-{
-    const void *from;
-    void *to;
-    int rc = kv_array_read(data, &from, e);
-    if (rc || (rc = kv_array_write_rows(a, &to, e)))
-        return rc;
-    int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
-    int64_t elements = n > 0 ? kv_array_size(data) / n : 0;
-    for (int64_t i = 0, k; i < n && !(rc = stop_check_at(i, e)); i += k) {
-        for (k = 0; i + k < n && rows[i + k].id == rows[i].id; k++)
-            src[k] = (const char *)from + rows[i + k].at * bytes;
-        sum_elements(to, src, k, kv_array_dtype(data), elements);
-        to = (char *)to + bytes;
-    }
-    return rc;
-}
-
-/* Ids may come in any order, and more than once. */
+/* The rows of data as an array of that shape. Ids may come in any order, and more than once: what
+ * has one id is added, in the order given. */
 static int make_rows(kv_array **out, kv_array *data, given_row *rows, int64_t n, int ndim,
                      const int64_t *shape, kv_err *e)
 {
     kv_array *a = NULL;
     int64_t *ids = mem_alloc(n, sizeof *ids, e), nrows = 0;
-    const void **src = mem_alloc(n, sizeof *src, e);
+    const void **src = mem_alloc(n, sizeof *src, e), *from;
+    void *to;
     int rc = ids && src ? KV_OK : KV_E_MEMORY;
     qsort(rows, (size_t)n, sizeof *rows, by_id);
     for (int64_t i = 0; i < n && !rc; i++)
@@ -194,8 +171,16 @@ static int make_rows(kv_array **out, kv_array *data, given_row *rows, int64_t n,
     if (!rc)
         rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, nrows, ids,
                                  kv_array_ctx(data), e);
-    if (!rc)
-        rc = add_rows(a, data, rows, n, src, e);
+    if (!rc && !(rc = kv_array_read(data, &from, e)))
+        rc = kv_array_write_rows(a, &to, e);
+    int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
+    int64_t elements = n > 0 ? kv_array_size(data) / n : 0;
+    for (int64_t i = 0, k; !rc && i < n && !(rc = stop_check_at(i, e)); i += k) {
+        for (k = 0; i + k < n && rows[i + k].id == rows[i].id; k++)
+            src[k] = (const char *)from + rows[i + k].at * bytes;
+        sum_elements(to, src, k, kv_array_dtype(data), elements);
+        to = (char *)to + bytes;
+    }
     mem_free(src);
     mem_free(ids);
     if (rc)
@@ -224,5 +209,5 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     if (!(rc = check_data(args->array, n, ndim, shape, e)))
         rc = make_rows(&made, args->array, rows, n, ndim, shape, e);
     mem_free(rows);
-    return function_give(out, made, rc, e);
+    return function_give(out, &made, rc, e);
 }

@@ -1,10 +1,14 @@
-/* Functions of texts, which do what Python's methods of these names do. */
+/* Functions of texts, and between texts and lists of them, which do what Python's methods of these
+ * names do. */
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/regexp.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "eval/eval.h"
 #include "functions/func.h"
+#include "session/containers.h"
 #include "session/value.h"
 
 /* ---- format ---- */
@@ -48,30 +52,23 @@ static int parse_field(const char *at, const char *end, field *out, kv_err *e)
     return KV_OK;
 }
 
-/* Python mixes no fields that count with fields that have numbers. */
-static int value_of(function_args *args, field *f, int64_t *next, kv_err *e)
-{
-    bool counts = f->number < 0;
-    if ((counts && *next < 0) || (!counts && *next > 0))
-        return kv_err_set(e, KV_E_VALUE, "format() takes {} or {0}, not both in one text");
-    if (counts)
-        f->number = (*next)++;
-    else
-        *next = -1;
-    if (f->number + 1 >= args->nrest)
-        return kv_err_set(e, KV_E_INDEX, "format() has no value for the field {%lld}",
-                          (long long)f->number);
-    return KV_OK;
-}
-
+/* *next: the value of the next {}; -1 behind {0}, since Python does not mix the two. */
 static int put_field(function_args *args, buf *out, const char *at, const char *end, int64_t *next,
                      kv_err *e)
 {
     field f;
     buf format = {0};
     int rc = parse_field(at, end, &f, e);
-    if (rc || (rc = value_of(args, &f, next, e)))
+    if (rc)
         return rc;
+    bool counts = f.number < 0;
+    if ((counts && *next < 0) || (!counts && *next > 0))
+        return kv_err_set(e, KV_E_VALUE, "format() takes {} or {0}, not both in one text");
+    f.number = counts ? *next : f.number;
+    *next = counts ? *next + 1 : -1;
+    if (f.number + 1 >= args->nrest)
+        return kv_err_set(e, KV_E_INDEX, "format() has no value for the field {%lld}",
+                          (long long)f.number);
     if (f.format)
         buf_put(&format, f.format, f.format_bytes);
     rc = text_put_field(args->session, out, args->rest[f.number + 1], f.how,
@@ -107,9 +104,16 @@ int func_format(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &all, rc, e);
 }
 
-/* ---- Arguments ---- */
+/* ---- Pieces of texts ---- */
 
-int piece_of(value v, const char *what, piece *out, kv_err *e)
+/* Bytes of a text, borrowed from a value. */
+typedef struct piece {
+    const char *text;
+    int64_t n;
+} piece;
+
+/* The text that v is. Error: dtype. */
+static int piece_of(value v, const char *what, piece *out, kv_err *e)
 {
     int rc = function_text(v, what, &out->text, e);
     if (!rc)
@@ -117,7 +121,8 @@ int piece_of(value v, const char *what, piece *out, kv_err *e)
     return rc;
 }
 
-int text_of(function_args *args, piece *out, kv_err *e)
+/* The text that a function is of: its first argument. Error: dtype. */
+static int text_of(function_args *args, piece *out, kv_err *e)
 {
     value v = args->rest ? args->rest[0] : args->v[0];
     if (v.kind == VALUE_TEXT)
@@ -133,14 +138,16 @@ static int two_texts(function_args *args, const char *what, piece *text, piece *
     return rc ? rc : piece_of(args->v[1], what, other, e);
 }
 
-uint32_t piece_character(piece p, int64_t at, int64_t *bytes)
+/* The character at a byte and how many bytes it has; U+FFFD for a byte that is not UTF-8. */
+static uint32_t piece_character(piece p, int64_t at, int64_t *bytes)
 {
     bool valid;
     *bytes = (int64_t)utf8_length(p.text + at, (size_t)(p.n - at), &valid);
     return valid ? utf8_number(p.text + at, (size_t)*bytes) : 0xfffd;
 }
 
-int64_t piece_last(piece p, int64_t end)
+/* Where the character that ends at `end` begins. */
+static int64_t piece_last(piece p, int64_t end)
 {
     int64_t at = end - 1;
     while (at > 0 && end - at < 4 && utf8_is_later(p.text[at]))
@@ -150,7 +157,8 @@ int64_t piece_last(piece p, int64_t end)
     return at + bytes == end ? at : end - 1;
 }
 
-int64_t piece_find(piece p, piece what, int64_t from)
+/* The byte from which `what` stands in p: the first one at or behind from, or -1. */
+static int64_t piece_find(piece p, piece what, int64_t from)
 {
     if (from + what.n > p.n)
         return -1;
@@ -160,7 +168,8 @@ int64_t piece_find(piece p, piece what, int64_t from)
     return found ? found - p.text : -1;
 }
 
-int64_t piece_find_last(piece p, piece what, int64_t end)
+/* The last one that ends at or before end. */
+static int64_t piece_find_last(piece p, piece what, int64_t end)
 {
     for (int64_t at = end - what.n; at >= 0; at--)
         if (memcmp(p.text + at, what.text, (size_t)what.n) == 0)
@@ -170,36 +179,29 @@ int64_t piece_find_last(piece p, piece what, int64_t end)
 
 /* ---- Finding ---- */
 
-/* The characters start to end of a text, which may be negative or left out, as bytes. False when
- * start lies behind end. */
-static bool part_of(value text, int64_t start, int64_t end, piece *out)
-{
-    int64_t n = text_length(text);
-    start = start < 0 ? start + n : start;
-    end = end < 0 ? end + n : end > n ? n : end;
-    start = start < 0 ? 0 : start;
-    end = end < 0 ? 0 : end;
-    if (start > end)
-        return false;
-    int64_t from = text_byte_of(text, start), to = text_byte_of(text, end);
-    *out = (piece){text.u.text + from, to - from};
-    return true;
-}
-
-/* find and rfind: the character at which a text is found, or -1. */
+/* find and rfind: the character at which a text is found between the characters start and end,
+ * which may be negative, or -1. */
 int func_find(function_args *args, value *out, kv_err *e)
 {
-    piece text, what, part;
-    int64_t start = 0, end = INT64_MAX, at = -1;
+    piece text, what;
+    int64_t start = 0, end = INT64_MAX, at = -1, from = 0;
     int rc = two_texts(args, "what find() looks for", &text, &what, e);
     rc = rc ? rc : function_int_at(args, 2, "start", &start, e);
     rc = rc ? rc : function_int_at(args, 3, "end", &end, e);
     if (rc)
         return rc;
-    if (part_of(args->v[0], start, end, &part))
+    int64_t n = text_length(args->v[0]);
+    start = start < 0 ? start + n : start;
+    end = end < 0 ? end + n : end > n ? n : end;
+    start = start < 0 ? 0 : start;
+    end = end < 0 ? 0 : end;
+    if (start <= end) {
+        from = text_byte_of(args->v[0], start);
+        piece part = {text.text + from, text_byte_of(args->v[0], end) - from};
         at = FUNCTION_VARIANT(args) ? piece_find_last(part, what, part.n)
                                     : piece_find(part, what, 0);
-    *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(part.text - text.text + at)));
+    }
+    *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(from + at)));
     return KV_OK;
 }
 
@@ -436,4 +438,219 @@ int func_chr(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "no text holds a character of the number %lld",
                           (long long)c);
     return value_text_new(out, bytes, utf8_put(bytes, (uint32_t)c), e);
+}
+
+/* ---- From a text to a list ---- */
+
+static int add_part(value_stack *parts, piece text, int64_t from, int64_t to, kv_err *e)
+{
+    value part;
+    int rc = value_text_new(&part, text.text + from, (size_t)(to - from), e);
+    return rc ? rc : value_stack_add(parts, part, e);
+}
+
+/* The byte behind the blanks at `at`, or behind the characters that are none. */
+static int64_t past(piece text, int64_t at, bool blanks)
+{
+    int64_t bytes;
+    while (at < text.n && letter_is_space(piece_character(text, at, &bytes)) == blanks)
+        at += bytes;
+    return at;
+}
+
+/* The same backwards: the byte at which they begin. */
+static int64_t before(piece text, int64_t end, bool blanks)
+{
+    int64_t bytes;
+    while (end > 0) {
+        int64_t at = piece_last(text, end);
+        if (letter_is_space(piece_character(text, at, &bytes)) != blanks)
+            break;
+        end = at;
+    }
+    return end;
+}
+
+/* Words between blanks, from the begin on or from the end. */
+static int split_words(value_stack *parts, piece text, int64_t most, bool last, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t from = last ? 0 : past(text, 0, true), to = last ? before(text, text.n, true) : text.n;
+    for (; from < to && most != 0 && !rc; most -= most > 0) {
+        int64_t at = last ? before(text, to, false) : from;
+        int64_t end = last ? to : past(text, from, false);
+        rc = add_part(parts, text, at, end, e);
+        from = last ? 0 : past(text, end, true);
+        to = last ? before(text, at, true) : text.n;
+    }
+    return from < to && !rc ? add_part(parts, text, from, to, e) : rc;
+}
+
+static int split_at(value_stack *parts, piece text, piece sep, int64_t most, bool last, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t from = 0, to = text.n, at;
+    for (; most != 0 && !rc; most -= most > 0) {
+        if ((at = last ? piece_find_last(text, sep, to) : piece_find(text, sep, from)) < 0)
+            break;
+        rc = last ? add_part(parts, text, at + sep.n, to, e) : add_part(parts, text, from, at, e);
+        from = last ? 0 : at + sep.n;
+        to = last ? at : text.n;
+    }
+    return rc ? rc : add_part(parts, text, from, to, e);
+}
+
+static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
+{
+    piece text, sep = {0};
+    int64_t most = -1;
+    value_stack parts = {0};
+    int rc = text_of(args, &text, e);
+    if (!rc && by.kind != VALUE_NONE)
+        rc = piece_of(by, "what split() splits at", &sep, e);
+    if (!rc && max.kind != VALUE_NONE)
+        rc = function_int(max, "maxsplit", &most, e);
+    if (!rc && by.kind != VALUE_NONE && sep.n == 0)
+        rc = kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
+    if (rc)
+        return rc;
+    rc = by.kind == VALUE_NONE ? split_words(&parts, text, most, last, e)
+                               : split_at(&parts, text, sep, most, last, e);
+    rc = value_stack_take(out, &parts, rc, e);
+    if (!rc && last)
+        list_reverse(*out);
+    return rc;
+}
+
+/* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
+int func_split(function_args *args, value *out, kv_err *e)
+{
+    const bool *given = args->given;
+    if (args->v[0].kind == VALUE_TEXT && ((given[1] && given[3]) || (given[2] && given[4])))
+        return kv_err_set(e, KV_E_USAGE, "split() of a text has %s twice here",
+                          given[3] ? "sep" : "maxsplit");
+    if (args->v[0].kind == VALUE_TEXT)
+        return split(args, args->v[args->given[3] ? 3 : 1], args->v[args->given[4] ? 4 : 2], false,
+                     out, e);
+    if (!args->given[1])
+        return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
+    if (given[3] || given[4])
+        return kv_err_set(e, KV_E_USAGE, "split() of an array has no %s=, which is for texts",
+                          given[3] ? "sep" : "maxsplit");
+    int rc = value_to_array(&args->array, args->v[0], e);
+    return rc ? rc : func_split_array(args, out, e);
+}
+
+int func_rsplit(function_args *args, value *out, kv_err *e)
+{
+    return split(args, args->v[1], args->v[2], true, out, e);
+}
+
+int func_splitlines(function_args *args, value *out, kv_err *e)
+{
+    piece text;
+    value_stack lines = {0};
+    int64_t begin = 0, bytes;
+    int rc = text_of(args, &text, e);
+    for (int64_t at = 0; !rc && at < text.n; at += bytes) {
+        if (!letter_ends_line(piece_character(text, at, &bytes)))
+            continue;
+        rc = add_part(&lines, text, begin, at, e);
+        bytes += text.text[at] == '\r' && at + 1 < text.n && text.text[at + 1] == '\n';
+        begin = at + bytes;
+    }
+    if (!rc && begin < text.n)
+        rc = add_part(&lines, text, begin, text.n, e);
+    return value_stack_take(out, &lines, rc, e);
+}
+
+/* ---- From a list to a text ---- */
+
+int func_join(function_args *args, value *out, kv_err *e)
+{
+    piece sep, item;
+    buf all = {0};
+    value list = args->v[1];
+    int rc = piece_of(args->v[0], "what join() puts between", &sep, e);
+    if (!rc && !value_is_sequence(list)) {
+        rc = kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s",
+                        value_kind_name(list));
+        kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
+    }
+    for (int64_t i = 0; !rc && i < list.u.list->n && !(rc = stop_check_at(i, e)); i++) {
+        if (list.u.list->items[i].kind != VALUE_TEXT) {
+            rc = kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
+                            value_kind_name(list.u.list->items[i]));
+            kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
+            break;
+        }
+        rc = piece_of(list.u.list->items[i], "an item", &item, e);
+        buf_put(&all, i ? sep.text : "", i ? (size_t)sep.n : 0);
+        buf_put(&all, item.text, (size_t)item.n);
+    }
+    return value_text_take(out, &all, rc, e);
+}
+
+/* ---- Regular expressions ---- */
+
+/* A regular expression at work on a text. */
+typedef struct search {
+    regex *r;
+    piece text;
+    int64_t *span; /* of the newest match */
+} search;
+
+static int search_begin(search *s, const char *pattern, kv_err *e)
+{
+    int rc = regex_new(&s->r, pattern, e);
+    if (rc)
+        return rc;
+    s->span = mem_alloc(2 * (regex_groups(s->r) + 1), sizeof *s->span, e);
+    return s->span ? KV_OK : KV_E_MEMORY;
+}
+
+static void search_end(search *s)
+{
+    mem_free(s->span);
+    regex_free(s->r);
+}
+
+int func_re_match(function_args *args, value *out, kv_err *e)
+{
+    const char *pattern;
+    search s = {0};
+    bool found = false;
+    int rc = function_text(args->v[0], "a regular expression", &pattern, e);
+    *out = value_none();
+    if (rc || (rc = piece_of(args->v[1], "the text of re_match()", &s.text, e)))
+        return rc;
+    if (!(rc = search_begin(&s, pattern, e)))
+        rc = regex_search(s.r, s.text.text, s.text.n, 0, true, false, s.span, &found, e);
+    if (!rc && found)
+        rc = value_list_new(out, VALUE_LIST, regex_groups(s.r) + 1, e);
+    for (int i = 0; !rc && found && i <= regex_groups(s.r); i++) {
+        int64_t from = s.span[2 * i], to = s.span[2 * i + 1];
+        if (from >= 0 && to >= 0) /* else the group has no part in the match: none */
+            rc = value_text_new(&out->u.list->items[i], s.text.text + from, (size_t)(to - from), e);
+    }
+    search_end(&s);
+    return value_finish(out, rc);
+}
+
+int func_re_sub(function_args *args, value *out, kv_err *e)
+{
+    const char *pattern;
+    piece to;
+    search s = {0};
+    buf made = {0};
+    int64_t most = 0;
+    int rc = function_text(args->v[0], "a regular expression", &pattern, e);
+    if (rc || (rc = piece_of(args->v[1], "what re_sub() puts there", &to, e)) ||
+        (rc = piece_of(args->v[2], "the text of re_sub()", &s.text, e)) ||
+        (rc = function_int_at(args, 3, "count", &most, e)))
+        return rc;
+    if (!(rc = search_begin(&s, pattern, e)) && !(rc = regex_check_replacement(s.r, to.text, e)))
+        rc = regex_replace(s.r, s.text.text, s.text.n, to.text, most, &made, NULL, e);
+    search_end(&s);
+    return value_text_take(out, &made, rc, e);
 }

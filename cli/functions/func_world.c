@@ -32,21 +32,6 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The files that match, sorted by their bytes, whatever the locale. */
-static int list_files(glob_t *found, value *out, kv_err *e)
-{
-    value_stack files = {0};
-    int rc = KV_OK;
-    if (found->gl_pathc) /* else the list is NULL */
-        qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
-    for (size_t i = 0; i < found->gl_pathc && !rc; i++) {
-        value file;
-        if (!(rc = value_text(&file, found->gl_pathv[i], e)))
-            rc = value_stack_add(&files, file, e);
-    }
-    return value_stack_take(out, &files, rc, e);
-}
-
 /* Folders that may not be read, and names that are no folders, have no files that match; what the
  * machine or its disk lacks is an error, and ends the search. */
 static int ends_glob(const char *path, int why)
@@ -55,10 +40,12 @@ static int ends_glob(const char *path, int why)
     return why == ENOMEM || why == EMFILE || why == ENFILE || why == EIO;
 }
 
+/* The files that match, sorted by their bytes, whatever the locale. */
 int func_glob(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
     glob_t found = {0};
+    value_stack files = {0};
     int rc = function_text(args->v[0], "a pattern of files", &pattern, e);
     if (rc)
         return rc;
@@ -67,10 +54,15 @@ int func_glob(function_args *args, value *out, kv_err *e)
         rc = kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
     else if (why && why != GLOB_NOMATCH)
         rc = file_error(e, "read", pattern, errno);
-    else
-        rc = list_files(&found, out, e);
+    else if (found.gl_pathc) /* else the list is NULL */
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
+    for (size_t i = 0; i < found.gl_pathc && !rc; i++) {
+        value file;
+        if (!(rc = value_text(&file, found.gl_pathv[i], e)))
+            rc = value_stack_add(&files, file, e);
+    }
     globfree(&found);
-    return rc;
+    return value_stack_take(out, &files, rc, e);
 }
 
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e)
@@ -138,10 +130,18 @@ int func_asscalar(function_args *args, value *out, kv_err *e)
     return value_item(out, args->v[0], e);
 }
 
-/* The elements of a go into the array b, which keeps its dtype and context. */
-static int copy_into(kv_array *a, value b, kv_err *e)
+/* a.copyto(b) fills the array b, which keeps its dtype and context; of a context it gives a new
+ * array there. */
+int func_copyto(function_args *args, value *out, kv_err *e)
 {
-    kv_array *copy, *to = b.u.box->array;
+    kv_ctx ctx;
+    value b = args->v[1];
+    kv_array *copy, *a = args->array;
+    if (b.kind != VALUE_ARRAY) {
+        int rc = wanted_context(args, &ctx, e);
+        return rc ? rc : copy_to(out, a, kv_array_dtype(a), ctx, e);
+    }
+    kv_array *to = b.u.box->array;
     char from[160], into[160];
     if (b.u.box->refs == 1) { /* nobody would see it */
         kv_err_set(e, KV_E_USAGE, "copyto() fills an array that has a name, and a slice is a copy");
@@ -154,23 +154,11 @@ static int copy_into(kv_array *a, value b, kv_err *e)
                           kv_shape_text(from, sizeof from, kv_array_ndim(a), kv_array_shape(a)),
                           kv_shape_text(into, sizeof into, kv_array_ndim(to), kv_array_shape(to)));
     int rc = arrange_copy(&copy, a, kv_array_dtype(to), kv_array_ctx(to), e);
-    if (!rc)
-        value_replace(b, copy);
-    return rc;
-}
-
-/* a.copyto(b) fills the array b; of a context it gives a new array there. */
-int func_copyto(function_args *args, value *out, kv_err *e)
-{
-    kv_ctx ctx;
-    if (args->v[1].kind == VALUE_ARRAY) {
-        int rc = copy_into(args->array, args->v[1], e);
-        if (!rc)
-            *out = value_ref(args->v[1]);
+    if (rc)
         return rc;
-    }
-    int rc = wanted_context(args, &ctx, e);
-    return rc ? rc : copy_to(out, args->array, kv_array_dtype(args->array), ctx, e);
+    value_replace(b, copy);
+    *out = value_ref(b);
+    return KV_OK;
 }
 
 int func_wait_to_read(function_args *args, value *out, kv_err *e)

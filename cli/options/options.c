@@ -32,15 +32,6 @@
 const completion_script completion_scripts[] = {
     {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}, {0}};
 
-/* The text of the script for a shell, or NULL when there is none for it. */
-static const char *completion_script_of(const char *shell)
-{
-    for (const completion_script *c = completion_scripts; c->shell; c++)
-        if (strcmp(shell, c->shell) == 0)
-            return c->text;
-    return NULL;
-}
-
 /* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that
  * helps nobody. */
 static int check_script(const char *path, kv_err *e)
@@ -131,11 +122,13 @@ static int take_doctor(const shell_given *g, kv_err *e)
 static int take_completion(const shell_given *g, kv_err *e)
 {
     options *o = g->to;
-    o->completion = completion_script_of(g->text);
-    if (!o->completion)
-        return kv_err_set(e, KV_E_USAGE, "%s knows bash, zsh and fish, not \"%s\"",
-                          g->spelled, g->text);
-    return KV_OK;
+    const completion_script *c = completion_scripts;
+    while (c->shell && strcmp(g->text, c->shell) != 0)
+        c++;
+    o->completion = c->text;
+    return c->text ? KV_OK
+                   : kv_err_set(e, KV_E_USAGE, "%s knows bash, zsh and fish, not \"%s\"",
+                                g->spelled, g->text);
 }
 
 /* ---- The table ---- */
@@ -255,26 +248,19 @@ static int unknown(const char *word, kv_err *e)
     return kv_err_hint(e, "kvctl -h lists the options"), KV_E_USAGE;
 }
 
-/* Pages are run by themselves. */
-static int check_verify(const options *o, kv_err *e)
+/* Decides the meaning of the words, and refuses options that exclude each other. */
+static int settle(options *o, kv_err *e)
 {
     const struct {
         bool given;
         const char *name;
-    } others[] = {{o->ninputs > 0, "commands to run"}, {o->interactive, "-i"},
-                  {o->record, "--record"},             {o->store, "--store"},
-                  {o->dry_run, "--dry-run"},           {o->check, "--check"},
-                  {o->json, "--json"}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (o->verify.n > 0 && others[i].given)
-            return kv_err_set(e, KV_E_USAGE, "--verify and %s do not go together",
-                              others[i].name);
-    return KV_OK;
-}
-
-/* Decides the meaning of the words, and refuses options that exclude each other. */
-static int settle(options *o, kv_err *e)
-{
+    } not_verify[] = {{o->ninputs > 0, "commands to run"},
+                      {o->interactive, "-i"},
+                      {o->record, "--record"},
+                      {o->store, "--store"},
+                      {o->dry_run, "--dry-run"},
+                      {o->check, "--check"},
+                      {o->json, "--json"}};
     if (o->verify.n > 0) {
         for (int i = 0; i < o->args.n; i++)
             o->verify.items[o->verify.n++] = o->args.items[i];
@@ -285,8 +271,10 @@ static int settle(options *o, kv_err *e)
     if (o->safe && (o->update || o->record))
         return kv_err_set(e, KV_E_UNSUPPORTED, "--safe writes no file, so %s is not possible",
                           o->update ? "--update" : "--record");
-    if (check_verify(o, e))
-        return e->code;
+    for (size_t i = 0; o->verify.n > 0 && i < sizeof not_verify / sizeof *not_verify; i++)
+        if (not_verify[i].given)
+            return kv_err_set(e, KV_E_USAGE, "--verify and %s do not go together",
+                              not_verify[i].name);
     if (!o->store && o->verify.n == 0)
         o->store = getenv("KVCTL_STORE");
     if (o->store && !*o->store)
@@ -308,21 +296,12 @@ static bool is_script(const char *word)
     return (errno == EIO || errno == EACCES || errno == ELOOP) && !command_find(word, strlen(word));
 }
 
-/* Adds the scripts in the folder of one that is not there. The caller calls globfree. */
-static void add_scripts(suggest *near, const char *word, glob_t *found)
-{
-    const char *slash = strrchr(word, '/');
-    char pattern[PATH_MAX];
-    snprintf(pattern, sizeof pattern, "%.*s*.kv", slash ? (int)(slash - word) + 1 : 0, word);
-    if (glob(pattern, GLOB_NOESCAPE, NULL, found) == 0)
-        for (size_t i = 0; i < found->gl_pathc; i++)
-            suggest_add(near, found->gl_pathv[i]);
-}
-
 static int neither(const char *word, kv_err *e)
 {
     suggest near = {.word = word};
-    glob_t scripts = {0};
+    glob_t scripts = {0}; /* in the folder of the one that is not there */
+    char pattern[PATH_MAX];
+    const char *slash = strrchr(word, '/');
     size_t first = strcspn(word, " ");
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
@@ -348,7 +327,10 @@ static int neither(const char *word, kv_err *e)
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
             return kv_err_hint(e, "did you mean --%s?", word), e->code;
-    add_scripts(&near, word, &scripts);
+    snprintf(pattern, sizeof pattern, "%.*s*.kv", slash ? (int)(slash - word) + 1 : 0, word);
+    if (glob(pattern, GLOB_NOESCAPE, NULL, &scripts) == 0)
+        for (size_t i = 0; i < scripts.gl_pathc; i++)
+            suggest_add(&near, scripts.gl_pathv[i]);
     suggest_done(&near, e);
     globfree(&scripts);
     return kv_err_hint(e, "kvctl help lists the commands"), e->code;
@@ -392,21 +374,13 @@ static bool is_word(const options *o, const char *word)
         return true;
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
-    if (shell_words_asks(&o->command, word))
-        return true;
-    if (shell_words_takes_any(&o->command))
+    if (shell_words_asks(&o->command, word) ||
+        (o->command.open && command_option_is_raw(o->command.open)))
         return true;
     if (word[1] == '-')
         return shell_words_has(&o->command, word) ||
                !shell_option_find(&options_table, word, strcspn(word, "="));
     return o->command.open || lex_is_digit(word[1]) || word[1] == '.';
-}
-
-/* Behind a command -h asks about that command, as --help does. */
-static const char *spelled_out(const options *o, const char *word, bool words_only)
-{
-    bool asks = o->command.c && !o->command.open && !words_only && strcmp(word, "-h") == 0;
-    return asks ? "--help" : word;
 }
 
 /* Reads an option of kvctl. --check behind a command is refused: `hash m/ --check sums`, as with
@@ -445,7 +419,9 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     if (make_room(o, argc, e))
         return e->code;
     for (; end < argc && !e->code && !script; end += words) {
-        const char *word = spelled_out(o, argv[end], words_only);
+        const char *word = argv[end];
+        if (o->command.c && !o->command.open && !words_only && strcmp(word, "-h") == 0)
+            word = "--help"; /* behind a command it asks about that command */
         words = 1;
         if (words_only || is_word(o, word))
             take_word(o, word, words_only, &script, e);

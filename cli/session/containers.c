@@ -22,11 +22,6 @@
 /* Lists nested deeper than this are not compared, which recurses. */
 #define DEPTH_MAX 1000
 
-static int too_deep(kv_err *e)
-{
-    return kv_err_set(e, KV_E_VALUE, "lists are nested deeper than %d", DEPTH_MAX);
-}
-
 /* ---- New ones ---- */
 
 /* Copies items, those of one period again and again. It can be interrupted. */
@@ -173,16 +168,6 @@ static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
     return rc;
 }
 
-static int same_items(const value_list *a, const value_list *b, int depth, bool *out, kv_err *e)
-{
-    int rc = KV_OK;
-    *out = a->n == b->n;
-    for (int64_t i = 0; i < a->n && *out && rc == KV_OK; i++)
-        if ((rc = stop_check_at(i, e)) == KV_OK)
-            rc = same(a->items[i], b->items[i], depth + 1, out, e);
-    return rc;
-}
-
 /* An array counts as the number that it holds. */
 static int scalar_of(value *v, kv_err *e)
 {
@@ -194,30 +179,33 @@ static int scalar_of(value *v, kv_err *e)
     return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
 }
 
-/* Two classes or stores are the same when their names are. */
-static bool object_same(value a, value b)
-{
-    return a.u.list == b.u.list ||
-           (*object_name(a) == '<' && strcmp(object_name(a), object_name(b)) == 0);
-}
-
 /* ==, as for items of lists: what is one object is equal. */
 static int same(value a, value b, int depth, bool *out, kv_err *e)
 {
     host h;
-    int rc;
+    int rc = KV_OK;
+    bool lists = value_is_sequence(a) && a.kind == b.kind;
+    bool dicts = a.kind == VALUE_DICT && b.kind == VALUE_DICT;
     *out = true;
     if (a.kind == VALUE_ARRAY && b.kind == VALUE_ARRAY && a.u.box->array == b.u.box->array)
         return KV_OK;
-    if (value_is_sequence(a) && a.kind == b.kind) {
-        if (a.u.list == b.u.list)
-            return KV_OK;
-        return depth > DEPTH_MAX ? too_deep(e) : same_items(a.u.list, b.u.list, depth, out, e);
+    if (lists && a.u.list == b.u.list)
+        return KV_OK;
+    if ((lists || dicts) && depth > DEPTH_MAX)
+        return kv_err_set(e, KV_E_VALUE, "lists are nested deeper than %d", DEPTH_MAX);
+    if (dicts)
+        return same_dicts(a, b, depth, out, e);
+    if (lists) {
+        const value_list *l = a.u.list, *m = b.u.list;
+        *out = l->n == m->n;
+        for (int64_t i = 0; i < l->n && *out && rc == KV_OK; i++)
+            if ((rc = stop_check_at(i, e)) == KV_OK)
+                rc = same(l->items[i], m->items[i], depth + 1, out, e);
+        return rc;
     }
-    if (a.kind == VALUE_DICT && b.kind == VALUE_DICT)
-        return depth > DEPTH_MAX ? too_deep(e) : same_dicts(a, b, depth, out, e);
-    if (a.kind == VALUE_OBJECT && b.kind == VALUE_OBJECT) {
-        *out = object_same(a, b);
+    if (a.kind == VALUE_OBJECT && b.kind == VALUE_OBJECT) { /* classes and stores: by their names */
+        *out = a.u.list == b.u.list ||
+               (*object_name(a) == '<' && strcmp(object_name(a), object_name(b)) == 0);
         return KV_OK;
     }
     if ((rc = scalar_of(&a, e)) || (rc = scalar_of(&b, e)))
@@ -233,7 +221,7 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
     return KV_OK;
 }
 
-static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
+int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     host h;
     int rc;
@@ -248,11 +236,6 @@ static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
     if ((rc = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
         *holds = host_truth(h);
     return rc;
-}
-
-int list_less_item(value a, value b, bool *less, kv_err *e)
-{
-    return ordered(OP_LT, a, b, less, e);
 }
 
 int list_same_item(value a, value b, bool *out, kv_err *e)
@@ -285,9 +268,9 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
         if ((rc = stop_check_at(i, e)) || (rc = same(x, y, 2, &equal, e)))
             return rc;
         if (!equal)
-            return ordered(op, x, y, holds, e);
+            return list_order_items(op, x, y, holds, e);
     }
-    return ordered(op, value_int(n), value_int(m), holds, e);
+    return list_order_items(op, value_int(n), value_int(m), holds, e);
 }
 
 /* ---- Sorting ---- */
@@ -302,8 +285,8 @@ static int merge(value *out, const value *items, int64_t from, int64_t middle, i
     for (int64_t at = from; at < to && rc == KV_OK; at++) {
         bool right = i == middle;
         if ((rc = stop_check_at(at, e)) == KV_OK && !right && k < to)
-            rc = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
-                         : ordered(OP_LT, items[k], items[i], &right, e);
+            rc = reverse ? list_order_items(OP_LT, items[i], items[k], &right, e)
+                         : list_order_items(OP_LT, items[k], items[i], &right, e);
         out[at] = right ? items[k++] : items[i++];
     }
     return rc;
@@ -437,29 +420,24 @@ int dict_find(value dict, value key, const value **out, kv_err *e)
     return rc;
 }
 
-static int add(value dict, kv_key k, value key, value v, kv_err *e)
-{
-    value_list *l = dict.u.list;
-    int rc = value_list_reserve(l, l->n + 2, e);
-    if (rc || (rc = map_put(l->index, k, l->n + 1, e)))
-        return rc;
-    l->items[l->n++] = value_ref(plain(key));
-    l->items[l->n++] = value_ref(v);
-    return KV_OK;
-}
-
 int dict_set(value dict, value key, value v, kv_err *e)
 {
     kv_key k;
+    value_list *l = dict.u.list;
     int rc = key_of(key, &k, e);
-    if (rc || (rc = value_check_cycle(v, dict.u.list, e)))
+    if (rc || (rc = value_check_cycle(v, l, e)))
         return rc;
-    int64_t at = map_get(dict.u.list->index, k);
-    if (at < 0)
-        return add(dict, k, key, v, e);
-    value before = dict.u.list->items[at];
-    dict.u.list->items[at] = value_ref(v);
-    value_release(&before);
+    int64_t at = map_get(l->index, k);
+    if (at >= 0) {
+        value before = l->items[at];
+        l->items[at] = value_ref(v);
+        value_release(&before);
+        return KV_OK;
+    }
+    if ((rc = value_list_reserve(l, l->n + 2, e)) || (rc = map_put(l->index, k, l->n + 1, e)))
+        return rc;
+    l->items[l->n++] = value_ref(plain(key));
+    l->items[l->n++] = value_ref(v);
     return KV_OK;
 }
 
@@ -550,28 +528,26 @@ void dict_clear(value dict)
         value_release(&l->items[--l->n]);
 }
 
-int dict_column(value dict, int from, value *out, kv_err *e)
+int dict_pair(value dict, int64_t i, dict_view view, value *out, kv_err *e)
+{
+    const value *pair = &dict.u.list->items[2 * i];
+    if (view != VIEW_ITEMS) {
+        *out = value_ref(pair[view == VIEW_VALUES]);
+        return KV_OK;
+    }
+    int rc = value_list_new(out, VALUE_TUPLE, 2, e);
+    for (int k = 0; k < 2 && rc == KV_OK; k++)
+        out->u.list->items[k] = value_ref(pair[k]);
+    return rc;
+}
+
+int dict_list(value dict, dict_view view, value *out, kv_err *e)
 {
     dict_settle(dict);
     int64_t n = dict_count(dict);
     int rc = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
-        out->u.list->items[i] = value_ref(dict.u.list->items[2 * i + from]);
-    return value_finish(out, rc);
-}
-
-int dict_pairs(value dict, value *out, kv_err *e)
-{
-    dict_settle(dict);
-    int64_t n = dict_count(dict);
-    int rc = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++) {
-        value *pair = &out->u.list->items[i];
-        if ((rc = value_list_new(pair, VALUE_TUPLE, 2, e)))
-            break;
-        for (int k = 0; k < 2; k++)
-            pair->u.list->items[k] = value_ref(dict.u.list->items[2 * i + k]);
-    }
+        rc = dict_pair(dict, i, view, &out->u.list->items[i], e);
     return value_finish(out, rc);
 }
 
@@ -659,34 +635,28 @@ static const char *store_class(const char *type)
     return strncmp(type, "dist_", 5) == 0 ? "KVStore" : type;
 }
 
-static const char *class_name(value v)
+int object_class(value *out, value of, kv_err *e)
 {
     static const char *const names[] = {
         [VALUE_NONE] = "NoneType", [VALUE_BOOL] = "bool",      [VALUE_INT] = "int",
         [VALUE_FLOAT] = "float",   [VALUE_TEXT] = "str",       [VALUE_CTX] = "Context",
         [VALUE_ARRAY] = "NDArray", [VALUE_LIST] = "list",      [VALUE_TUPLE] = "tuple",
         [VALUE_DICT] = "dict"};
-    if (v.kind == VALUE_ARRAY && kv_array_storage(v.u.box->array) == KV_ROW_SPARSE)
-        return "RowSparseNDArray";
-    if (v.kind != VALUE_OBJECT)
-        return names[v.kind];
-    return *object_name(v) == '<' ? "type" : object_name(v);
-}
-
-int object_class(value *out, value of, kv_err *e)
-{
-    const char *name = class_name(of);
-    if (of.kind == VALUE_OBJECT && strncmp(object_name(of), STORE, strlen(STORE)) == 0) {
-        buf type = {0};
-        buf_put(&type, object_name(of) + strlen(STORE),
-                strlen(object_name(of)) - strlen(STORE) - 1);
-        int rc = buf_check(&type, e);
-        if (!rc)
-            rc = nameless(out, "<class '", store_class(buf_text(&type)), "'>", e);
-        buf_release(&type);
-        return rc;
+    bool object = of.kind == VALUE_OBJECT;
+    const char *name = object ? object_name(of) : names[of.kind];
+    buf type = {0};
+    if (of.kind == VALUE_ARRAY && kv_array_storage(of.u.box->array) == KV_ROW_SPARSE) {
+        name = "RowSparseNDArray";
+    } else if (object && strncmp(name, STORE, strlen(STORE)) == 0) {
+        buf_put(&type, name + strlen(STORE), strlen(name) - strlen(STORE) - 1);
+        name = store_class(buf_text(&type));
+    } else if (object && *name == '<') {
+        name = "type";
     }
-    return nameless(out, "<class '", name, "'>", e);
+    int rc = buf_check(&type, e);
+    rc = rc ? rc : nameless(out, "<class '", name, "'>", e);
+    buf_release(&type);
+    return rc;
 }
 
 const char *object_name(value v)

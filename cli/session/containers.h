@@ -32,8 +32,8 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e);
  * deep). */
 int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e);
 
-/* *less becomes a < b, for items of lists. Errors: as above. */
-int list_less_item(value a, value b, bool *less, kv_err *e);
+/* *holds becomes `a op b` for items of lists, op being a comparison by order. Errors: as above. */
+int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e);
 
 /* *out becomes whether two items of lists are equal. Errors: as above. */
 int list_same_item(value a, value b, bool *out, kv_err *e);
@@ -94,11 +94,13 @@ int dict_copy(value *out, value dict, kv_err *e);
 /* Takes all keys out. */
 void dict_clear(value dict);
 
-/* A list of the keys (from 0), of the values (from 1). */
-int dict_column(value dict, int from, value *out, kv_err *e);
+typedef enum dict_view { VIEW_KEYS, VIEW_VALUES, VIEW_ITEMS } dict_view;
 
-/* A list of tuples (key, value). */
-int dict_pairs(value dict, value *out, kv_err *e);
+/* The key or the value of pair i of a dict that is settled, or both in a tuple. */
+int dict_pair(value dict, int64_t i, dict_view view, value *out, kv_err *e);
+
+/* A list of them all. */
+int dict_list(value dict, dict_view view, value *out, kv_err *e);
 
 /* The error for a key that is not there: key, with the keys that are like it. */
 int dict_no_key(value dict, value key, kv_err *e);

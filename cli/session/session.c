@@ -72,6 +72,164 @@ void session_release(session *s)
     buf_release(&s->out.previous.text);
 }
 
+/* ---- Variables that rules follow ---- */
+
+int follow_text(value *out, value v, bool quoted, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    buf text = {0};
+    if (v.kind == VALUE_FLOAT) {
+        num_repr(number, v.u.number, NUM_BINARY64);
+        return value_text(out, number, e);
+    }
+    if (v.kind == VALUE_BOOL || v.kind == VALUE_NONE)
+        return value_text(out, v.kind == VALUE_NONE ? "none" : v.u.integer ? "true" : "false", e);
+    quoted = quoted && v.kind == VALUE_TEXT;
+    buf_add(&text, quoted ? "\"" : "");
+    if (v.kind == VALUE_TEXT)
+        buf_add(&text, v.u.text);
+    else /* an integer */
+        value_print(&text, v, false);
+    buf_add(&text, quoted ? "\"" : "");
+    return value_text_take(out, &text, KV_OK, e);
+}
+
+int follow_add(session *s, followed_names *f, const char *name, variable *here, kv_err *e)
+{
+    char *copy = mem_text(name, strlen(name), e);
+    if (!copy || mem_grow(&f->items, &f->cap, f->n + 1, sizeof *f->items, e)) {
+        mem_free(copy);
+        return KV_E_MEMORY;
+    }
+    if (here && !here->follow)
+        here->follow = ++s->follow_numbers;
+    f->items[f->n++] = (followed){copy, here ? here->follow : 0};
+    return KV_OK;
+}
+
+void follow_release(followed_names *f)
+{
+    for (int64_t i = 0; i < f->n; i++)
+        mem_free(f->items[i].name);
+    mem_free(f->items);
+    mem_free(f->rule);
+    *f = (followed_names){0};
+}
+
+/* Some rule awaits a name that is no variable yet. */
+static void settle_awaited(session *s)
+{
+    s->awaits = false;
+    for (int64_t i = 0; i < s->nstores; i++)
+        for (int64_t j = 0; j < s->stores[i].follows.n; j++)
+            s->awaits |= s->stores[i].follows.items[j].number == 0;
+}
+
+void follow_use(session *s, followed_names *f, const char *rule)
+{
+    store_entry *entry = &s->stores[s->current];
+    if (s->explanation) { /* nothing changes */
+        follow_release(f);
+        return;
+    }
+    bool first = kv_in_transaction(entry->store) && !entry->replaced;
+    if (first) {
+        entry->before = entry->follows;
+        entry->replaced = true;
+    } else {
+        follow_release(&entry->follows);
+    }
+    entry->follows = *f;
+    entry->follows.rule = mem_text(rule, strlen(rule), NULL); /* for messages alone */
+    *f = (followed_names){0};
+    settle_awaited(s);
+}
+
+static int change(const store_entry *entry, const char *name, value v, kv_err *e)
+{
+    value text;
+    if (!value_is_scalar(v)) {
+        const char *rule = entry->follows.rule;
+        kv_err_set(e, KV_E_DTYPE,
+                   "the rule %s of the store %s reads `%s`, which can be a number, a text, true, "
+                   "false or none there, not %s",
+                   rule ? rule : "", entry->name, name, value_kind_name(v));
+        return kv_err_hint(e, "give it another name, or set another updater first"), KV_E_DTYPE;
+    }
+    int rc = follow_text(&text, v, true, e);
+    if (rc)
+        return rc;
+    kv_opt param = {name, text.u.text};
+    rc = kv_update_optimizer(entry->store, &param, 1, e);
+    value_release(&text);
+    return rc;
+}
+
+/* Before a variable is assigned: changes the rules that follow it. Error: dtype (a rule holds no
+ * such value), those of kv_update_optimizer; the variable is not assigned then. */
+static int follow_assign(session *s, uint32_t number, value v, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < s->nstores && rc == KV_OK && !s->explanation; i++) {
+        const followed_names *f = &s->stores[i].follows;
+        for (int64_t j = 0; j < f->n && rc == KV_OK; j++)
+            if (f->items[j].number == number)
+                rc = change(&s->stores[i], f->items[j].name, v, e);
+    }
+    return rc;
+}
+
+/* The same for a new global: its number if a rule has awaited it, else 0. */
+static int follow_new(session *s, const char *name, value v, uint32_t *number, kv_err *e)
+{
+    int rc = KV_OK;
+    *number = 0;
+    for (int64_t i = 0; i < s->nstores && rc == KV_OK && !s->explanation; i++) {
+        const followed_names *f = &s->stores[i].follows;
+        for (int64_t j = 0; j < f->n && rc == KV_OK; j++) {
+            if (f->items[j].number || strcmp(f->items[j].name, name) != 0)
+                continue;
+            rc = change(&s->stores[i], name, v, e);
+            *number = *number ? *number : ++s->follow_numbers;
+            f->items[j].number = *number;
+        }
+    }
+    if (*number)
+        settle_awaited(s);
+    return rc;
+}
+
+static int restore(const store_entry *entry, const scope *of, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; of && i < of->n && rc == KV_OK; i++)
+        for (int64_t j = 0; j < entry->follows.n && rc == KV_OK; j++)
+            if (of->items[i].follow && of->items[i].follow == entry->follows.items[j].number)
+                rc = change(entry, entry->follows.items[j].name, of->items[i].v, e);
+    return rc;
+}
+
+int follow_rollback(session *s, kv_err *e)
+{
+    store_entry *entry = &s->stores[s->current];
+    if (entry->replaced) {
+        follow_release(&entry->follows);
+        entry->follows = entry->before;
+        entry->before = (followed_names){0};
+        entry->replaced = false;
+        settle_awaited(s);
+    }
+    int rc = restore(entry, &s->globals, e);
+    return rc ? rc : restore(entry, s->locals, e);
+}
+
+void follow_commit(session *s)
+{
+    store_entry *entry = &s->stores[s->current];
+    follow_release(&entry->before);
+    entry->replaced = false;
+}
+
 /* ---- Variables ---- */
 
 static variable *scope_variable(const scope *s, const char *name)
@@ -149,15 +307,6 @@ int scope_set(scope *s, const char *name, value v, kv_err *e)
     return KV_OK;
 }
 
-/* Tells the rules that read a variable of its new value. *follow: the number of a new one. */
-static int tell_rules(session *s, const variable *place, const char *name, value v,
-                      uint32_t *follow, kv_err *e)
-{
-    if (place ? !place->follow : !s->awaits || scope_here(s) != &s->globals)
-        return KV_OK;
-    return place ? follow_assign(s, place->follow, v, e) : follow_new(s, name, v, follow, e);
-}
-
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
     scope *here = scope_here(s);
@@ -166,8 +315,10 @@ int session_set(session *s, const char *name, value v, kv_err *e)
     int rc = KV_OK;
     if (!place && session_names_store(s, name))
         rc = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
-    else
-        rc = tell_rules(s, place, name, v, &follow, e);
+    else if (place && place->follow) /* rules read it */
+        rc = follow_assign(s, place->follow, v, e);
+    else if (!place && s->awaits && here == &s->globals)
+        rc = follow_new(s, name, v, &follow, e);
     if (rc) {
         value_release(&v);
         return rc;
@@ -431,25 +582,8 @@ bool sink_takes(const session *s)
     return k != NULL;
 }
 
-static int to_stdout(session *s, const char *text, size_t n, kv_err *e)
-{
-    if (s->out.closed || n == 0)
-        return KV_OK;
-    if (pager_show(text, n))
-        return KV_OK;
-    progress_hide(STDOUT_FILENO);
-    for (size_t put = 0, some; put < n; put += some) {
-        some = n - put < OUT_PIECE ? n - put : OUT_PIECE;
-        errno = 0;
-        if (put > 0 && session_interrupted(s, e))
-            return e ? e->code : KV_E_INTERRUPTED;
-        if (fwrite(text + put, 1, some, stdout) != some)
-            return session_flush(s, e);
-    }
-    return session_interrupted(s, e); /* some of the text may be lost */
-}
-
-/* Gives output to k and the sinks below it. Either text may be NULL. */
+/* Gives output to k and the sinks below it, and what none takes to stdout. Either text may be NULL.
+ */
 static int pass(session *s, sink *k, const char *shown, size_t nshown, const char *heard,
                 size_t nheard, kv_err *e)
 {
@@ -466,7 +600,18 @@ static int pass(session *s, sink *k, const char *shown, size_t nshown, const cha
         if (k->kind == SINK_TAKES)
             return rc;
     }
-    return taken ? rc : to_stdout(s, shown, nshown, e);
+    if (taken || s->out.closed || nshown == 0 || pager_show(shown, nshown))
+        return rc;
+    progress_hide(STDOUT_FILENO);
+    for (size_t put = 0, some; put < nshown; put += some) {
+        some = nshown - put < OUT_PIECE ? nshown - put : OUT_PIECE;
+        errno = 0;
+        if (put > 0 && session_interrupted(s, e))
+            return e ? e->code : KV_E_INTERRUPTED;
+        if (fwrite(shown + put, 1, some, stdout) != some)
+            return session_flush(s, e);
+    }
+    return session_interrupted(s, e); /* some of the text may be lost */
 }
 
 int session_out(session *s, const char *text, size_t n, kv_err *e)
@@ -524,40 +669,37 @@ bool session_would(session *s, const char *what, const char *name)
     return s->dry_run;
 }
 
-static void warn(const session *s, const struct ast *node, const buf *text)
+static void warn(session *s, const struct ast *node, bool once, const char *fmt, va_list ap)
 {
     int line, col;
-    if (s->guest) {
-        s->guest->note(s->guest->arg, buf_text(text));
-        return;
+    buf text = {0};
+    buf_vprintf(&text, fmt, ap);
+    bool told = once && scope_variable(&s->told, buf_text(&text));
+    if (s->guest && !told) {
+        s->guest->note(s->guest->arg, buf_text(&text));
+    } else if (!told) {
+        source_locate(&s->unit->src, node->pos, &line, &col);
+        say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(&text));
     }
-    source_locate(&s->unit->src, node->pos, &line, &col);
-    say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(text));
+    if (once && !told)
+        scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
+    buf_release(&text);
 }
 
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
-    buf text = {0};
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    warn(s, node, false, fmt, ap);
     va_end(ap);
-    warn(s, node, &text);
-    buf_release(&text);
 }
 
 void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
-    buf text = {0};
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    warn(s, node, true, fmt, ap);
     va_end(ap);
-    if (!scope_variable(&s->told, buf_text(&text))) {
-        warn(s, node, &text);
-        scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
-    }
-    buf_release(&text);
 }
 
 void session_note(session *s, const char *fmt, ...)

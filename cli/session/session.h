@@ -339,10 +339,3 @@ void follow_release(followed_names *f);
  * variables have now. Behind commit it stays. */
 int follow_rollback(session *s, kv_err *e);
 void follow_commit(session *s);
-
-/* Before a variable is assigned: changes the rules that follow it. Error: dtype (a rule holds no
- * such value), those of kv_update_optimizer; the variable is not assigned then. */
-int follow_assign(session *s, uint32_t number, value v, kv_err *e);
-
-/* The same for a new global: its number if a rule has awaited it, else 0. */
-int follow_new(session *s, const char *name, value v, uint32_t *number, kv_err *e);

@@ -168,22 +168,16 @@ static const char *put_lines(buf *out, const char *text, int64_t n)
     return text;
 }
 
-/* The number of lines, from text on, that name callers; *last: the begin of the last one. */
-static int64_t count_callers(const char *text, const char **last)
-{
-    int64_t n = 0;
-    for (; strncmp(text, CALLER, strlen(CALLER)) == 0; n++) {
-        *last = text;
-        text += strcspn(text, "\n") + 1;
-    }
-    return n;
-}
-
 void session_details(const session *s, buf *out)
 {
-    const char *at = buf_text(&s->detail), *last;
+    const char *at = buf_text(&s->detail), *last = at;
     while (*at) {
-        int64_t callers = count_callers(at, &last);
+        int64_t callers =
+            0; /* lines from here on that name some; last: the begin of the last one */
+        for (const char *text = at; strncmp(text, CALLER, strlen(CALLER)) == 0; callers++) {
+            last = text;
+            text += strcspn(text, "\n") + 1;
+        }
         if (callers > CALLERS_MAX) {
             put_lines(out, at, CALLERS_MAX - 1);
             buf_printf(out, "  and %lld more\n", (long long)(callers - CALLERS_MAX));

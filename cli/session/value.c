@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "cpu/cpu.h"
 #include "io/scalar.h"
 
@@ -30,31 +31,6 @@ int value_finish(value *out, int rc)
     if (rc)
         value_release(out);
     return rc;
-}
-
-value value_none(void)
-{
-    return (value){.kind = VALUE_NONE};
-}
-
-value value_bool(bool x)
-{
-    return (value){.kind = VALUE_BOOL, .u.integer = x};
-}
-
-value value_int(int64_t x)
-{
-    return (value){.kind = VALUE_INT, .u.integer = x};
-}
-
-value value_float(double x)
-{
-    return (value){.kind = VALUE_FLOAT, .u.number = x};
-}
-
-value value_ctx(kv_ctx ctx)
-{
-    return (value){.kind = VALUE_CTX, .u.ctx = ctx};
 }
 
 int value_array(value *out, kv_array *a, kv_err *e)
@@ -164,10 +140,25 @@ int value_list_reserve_front(value_list *list, int64_t n, kv_err *e)
 
 /* ---- Sharing ---- */
 
+/* A text as a value: the value points at the text itself, so that it is used like any other, and
+ * what is known of it stands in front. */
+typedef struct counted_text {
+    int64_t refs;
+    int64_t bytes, room;
+    int64_t length;      /* in characters; -1: nobody has asked */
+    int64_t at, at_byte; /* the character that was found last, and where it begins */
+    char text[];
+} counted_text;
+
+static counted_text *counted(const char *text)
+{
+    return (counted_text *)(uintptr_t)(text - offsetof(counted_text, text));
+}
+
 value value_ref(value v)
 {
     if (v.kind == VALUE_TEXT)
-        text_ref(v.u.text);
+        counted(v.u.text)->refs++;
     else if (v.kind == VALUE_ARRAY)
         v.u.box->refs++;
     else if (value_has_items(v))
@@ -185,7 +176,8 @@ typedef union dead_link {
 static void drop(value v, value_list **dead)
 {
     if (v.kind == VALUE_TEXT) {
-        text_unref(v.u.text);
+        if (--counted(v.u.text)->refs == 0)
+            mem_free(counted(v.u.text));
     } else if (v.kind == VALUE_ARRAY && --v.u.box->refs == 0) {
         kv_array_unref(v.u.box->array);
         mem_free(v.u.box);
@@ -215,62 +207,20 @@ void value_drop(value v)
 
 /* ---- Kinds of values ---- */
 
-/* The kind of an object by its name, such as SGD, FactorScheduler or <KVStore local>. */
-static const char *object_kind_name(const char *name)
+const char *value_kind_name(value v)
 {
+    static const char *const names[] = {
+        [VALUE_NONE] = "none",      [VALUE_BOOL] = "a bool", [VALUE_INT] = "an integer",
+        [VALUE_FLOAT] = "a float",  [VALUE_TEXT] = "a text", [VALUE_CTX] = "a context",
+        [VALUE_ARRAY] = "an array", [VALUE_LIST] = "a list", [VALUE_TUPLE] = "a tuple",
+        [VALUE_DICT] = "a dict"};
+    if (v.kind != VALUE_OBJECT)
+        return names[v.kind];
+    const char *name = v.u.list->items[0].u.text; /* SGD, FactorScheduler or <KVStore local> */
     return *name == '<' && name[1] == 'K' ? "a store"
            : *name == '<'                 ? "a class"
            : strstr(name, "Scheduler")    ? "a schedule"
                                           : "an optimizer";
-}
-
-const char *value_kind_name(value v)
-{
-    switch (v.kind) {
-    case VALUE_NONE:
-        return "none";
-    case VALUE_BOOL:
-        return "a bool";
-    case VALUE_INT:
-        return "an integer";
-    case VALUE_FLOAT:
-        return "a float";
-    case VALUE_TEXT:
-        return "a text";
-    case VALUE_CTX:
-        return "a context";
-    case VALUE_ARRAY:
-        return "an array";
-    case VALUE_LIST:
-        return "a list";
-    case VALUE_TUPLE:
-        return "a tuple";
-    case VALUE_DICT:
-        return "a dict";
-    case VALUE_OBJECT:
-        return object_kind_name(v.u.list->items[0].u.text);
-    }
-    return "nothing";
-}
-
-bool value_is_number(value v)
-{
-    return v.kind == VALUE_BOOL || v.kind == VALUE_INT || v.kind == VALUE_FLOAT;
-}
-
-bool value_is_scalar(value v)
-{
-    return v.kind == VALUE_NONE || v.kind == VALUE_TEXT || value_is_number(v);
-}
-
-bool value_is_sequence(value v)
-{
-    return v.kind == VALUE_LIST || v.kind == VALUE_TUPLE;
-}
-
-bool value_has_items(value v)
-{
-    return value_is_sequence(v) || v.kind == VALUE_DICT || v.kind == VALUE_OBJECT;
 }
 
 static bool is_numbers(value v, int depth)
@@ -355,11 +305,6 @@ int value_from_host(value *out, host h, kv_err *e)
     return KV_OK;
 }
 
-double value_number(value v)
-{
-    return v.kind == VALUE_FLOAT ? v.u.number : (double)v.u.integer;
-}
-
 int value_item(value *out, value v, kv_err *e)
 {
     const void *data;
@@ -389,15 +334,6 @@ int value_item(value *out, value v, kv_err *e)
 
 /* ---- Numbers to arrays ---- */
 
-/* The smallest and largest number of an integer dtype. */
-static void integer_bounds(kv_dtype dtype, int64_t *low, int64_t *high)
-{
-    int bits = (int)kv_dtype_bytes(dtype) * 8;
-    bool is_signed = dtype != KV_UINT8;
-    *high = (int64_t)((UINT64_C(1) << (bits - is_signed)) - 1);
-    *low = is_signed ? -*high - 1 : 0;
-}
-
 /* Returns true if x, which is finite, becomes an infinity in a float dtype. */
 static bool overflows(double x, kv_dtype dtype)
 {
@@ -417,8 +353,10 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "%s does not fit into %s", text, kv_dtype_name(dtype));
     }
     if (!kv_dtype_is_float(dtype) && dtype != KV_BOOL && whole) {
-        int64_t low, high, x = number.u.integer;
-        integer_bounds(dtype, &low, &high);
+        int bits = (int)kv_dtype_bytes(dtype) * 8;
+        bool is_signed = dtype != KV_UINT8;
+        int64_t high = (int64_t)((UINT64_C(1) << (bits - is_signed)) - 1);
+        int64_t low = is_signed ? -high - 1 : 0, x = number.u.integer;
         if (x < low || x > high)
             return kv_err_set(e, KV_E_VALUE, "%lld does not fit into %s: it holds %lld to %lld",
                               (long long)x, kv_dtype_name(dtype), (long long)low, (long long)high);
@@ -456,15 +394,6 @@ static int no_number(value v, kv_err *e)
     return kv_err_set(e, KV_E_DTYPE, "an array holds numbers, not %s", value_kind_name(v));
 }
 
-static int ragged(int axis, int64_t want, value v, kv_err *e)
-{
-    if (!value_is_sequence(v))
-        return kv_err_set(e, KV_E_SHAPE, "a list holds both %s and lists, so it is not an array",
-                          value_is_number(v) ? "numbers" : value_kind_name(v));
-    return kv_err_set(e, KV_E_SHAPE, "the lists have unequal lengths: %lld and %lld along axis %d",
-                      (long long)want, (long long)v.u.list->n, axis);
-}
-
 int value_check_whole(value number, kv_err *e)
 {
     char text[NUM_TEXT_MAX];
@@ -477,14 +406,9 @@ int value_check_whole(value number, kv_err *e)
            KV_E_VALUE;
 }
 
-/* Numbers that become elements: their dtype, and whether that was asked for. */
-typedef struct wanted {
-    kv_dtype dtype;
-    bool default_dtype;
-} wanted;
-
-/* Writes v, of shape[axis…], at *at and moves it on. */
-static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t *shape, kv_err *e)
+/* Writes v, of shape[axis…], at *at and moves it on. asked: somebody wants that very dtype. */
+static int fill(char **at, kv_dtype dtype, bool asked, value v, int axis, int ndim,
+                const int64_t *shape, kv_err *e)
 {
     if (axis == ndim) {
         if (value_is_sequence(v))
@@ -495,24 +419,29 @@ static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t
         if (!value_is_number(v) && !item)
             return no_number(v, e);
         int rc = item ? value_item(&v, v, e) : KV_OK;
-        if (!rc && to.default_dtype)
+        if (!rc && !asked)
             rc = value_check_whole(v, e);
         if (!rc)
-            rc = value_put_number(*at, to.dtype, v, e);
-        *at += kv_dtype_bytes(to.dtype);
+            rc = value_put_number(*at, dtype, v, e);
+        *at += kv_dtype_bytes(dtype);
         return rc;
     }
     if (v.kind == VALUE_ARRAY)
         return no_number(v, e);
-    if (!value_is_sequence(v) || v.u.list->n != shape[axis])
-        return ragged(axis, shape[axis], v, e);
+    if (!value_is_sequence(v))
+        return kv_err_set(e, KV_E_SHAPE, "a list holds both %s and lists, so it is not an array",
+                          value_is_number(v) ? "numbers" : value_kind_name(v));
+    if (v.u.list->n != shape[axis])
+        return kv_err_set(e, KV_E_SHAPE,
+                          "the lists have unequal lengths: %lld and %lld along axis %d",
+                          (long long)shape[axis], (long long)v.u.list->n, axis);
     int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
-        rc = fill(at, to, v.u.list->items[i], axis + 1, ndim, shape, e);
+        rc = fill(at, dtype, asked, v.u.list->items[i], axis + 1, ndim, shape, e);
     return rc;
 }
 
-static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err *e)
+static int numbers_array(kv_array **out, value v, kv_dtype dtype, bool asked, kv_ctx ctx, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -526,13 +455,10 @@ static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err 
         return KV_E_DTYPE;
     }
     int rc = nested_shape(v, &ndim, shape, e);
-    if (rc || (rc = kv_array_new_raw(&a, to.dtype, ndim, shape, ctx, e)))
+    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
         return rc;
-    rc = kv_array_write(a, &data, e);
-    if (!rc) {
-        char *at = data;
-        rc = fill(&at, to, v, 0, ndim, shape, e);
-    }
+    if (!(rc = kv_array_write(a, &data, e)))
+        rc = fill(&(char *){data}, dtype, asked, v, 0, ndim, shape, e);
     if (rc)
         kv_array_unref(a);
     else
@@ -542,12 +468,12 @@ static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err 
 
 int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    return numbers_array(out, v, (wanted){dtype, false}, ctx, e);
+    return numbers_array(out, v, dtype, true, ctx, e);
 }
 
 int value_float32_array(kv_array **out, value v, kv_ctx ctx, kv_err *e)
 {
-    return numbers_array(out, v, (wanted){KV_FLOAT32, true}, ctx, e);
+    return numbers_array(out, v, KV_FLOAT32, false, ctx, e);
 }
 
 int value_to_array(kv_array **out, value v, kv_err *e)
@@ -652,42 +578,27 @@ static void print_value(printer *p, value v, bool repr, int depth)
 {
     buf *out = p->out;
     char ctx[KV_CTX_TEXT];
-    switch (v.kind) {
-    case VALUE_NONE:
-    case VALUE_BOOL:
-    case VALUE_INT:
-    case VALUE_FLOAT:
+    if (v.kind == VALUE_TEXT && !repr) {
+        visible_lines(out, v.u.text, strlen(v.u.text));
+    } else if (value_is_scalar(v)) {
         host_print(out, value_host(v), repr);
-        return;
-    case VALUE_TEXT:
-        if (repr)
-            host_print(out, value_host(v), repr);
-        else
-            visible_lines(out, v.u.text, strlen(v.u.text));
-        return;
-    case VALUE_CTX:
+    } else if (v.kind == VALUE_CTX) {
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));
-        return;
-    case VALUE_ARRAY:
+    } else if (v.kind == VALUE_ARRAY) {
         if (depth > 0 && print_number(out, v.u.box->array))
             return;
         if (depth > 0 && p->arrays && kv_array_storage(v.u.box->array) != KV_ROW_SPARSE)
             p->rc = p->rc ? p->rc : print_array(out, v.u.box->array, p->arrays, p->e);
         else
             print_summary(out, v.u.box->array, repr && depth == 0);
-        return;
-    case VALUE_LIST:
-        print_items(p, v.u.list, "[]", depth);
-        return;
-    case VALUE_TUPLE:
-        print_items(p, v.u.list, "()", depth);
-        return;
-    case VALUE_DICT:
-        print_items(p, v.u.list, "{}", depth);
-        return;
-    case VALUE_OBJECT:
+    } else if (v.kind == VALUE_OBJECT) {
         print_object(p, v, depth);
-        return;
+    } else {
+        print_items(p, v.u.list,
+                    v.kind == VALUE_LIST    ? "[]"
+                    : v.kind == VALUE_TUPLE ? "()"
+                                            : "{}",
+                    depth);
     }
 }
 
@@ -701,4 +612,120 @@ int value_print_arrays(buf *out, value v, bool repr, const print_style *arrays, 
     printer p = {out, arrays, e, KV_OK};
     print_value(&p, v, repr, 0);
     return p.rc;
+}
+
+/* ---- Texts ---- */
+
+int value_text_new(value *out, const char *text, size_t n, kv_err *e)
+{
+    if (n && memchr(text, '\0', n))
+        return kv_err_set(e, KV_E_VALUE, "a text cannot hold a NUL character");
+    counted_text *t = mem_alloc((int64_t)(sizeof *t + n + 1), 1, e);
+    if (!t)
+        return KV_E_MEMORY;
+    *t = (counted_text){.refs = 1, .bytes = (int64_t)n, .room = (int64_t)n, .length = -1};
+    if (n)
+        memcpy(t->text, text, n);
+    t->text[n] = '\0';
+    *out = (value){.kind = VALUE_TEXT, .u.text = t->text};
+    return KV_OK;
+}
+
+int value_text(value *out, const char *text, kv_err *e)
+{
+    return value_text_new(out, text, strlen(text), e);
+}
+
+int value_text_take(value *out, buf *text, int rc, kv_err *e)
+{
+    if (rc == KV_OK && (rc = buf_check(text, e)) == KV_OK)
+        rc = value_text_new(out, buf_text(text), text->len, e);
+    buf_release(text);
+    return rc;
+}
+
+bool text_append(value *text, value more, int *code, kv_err *e)
+{
+    counted_text *t = counted(text->u.text);
+    int64_t n = text_bytes(more), bytes = t->bytes + n;
+    *code = KV_OK;
+    if (t->refs > 1)
+        return false;
+    if (bytes > t->room) {
+        void *block = t;
+        int64_t cap = (int64_t)sizeof *t + t->room + 1;
+        if ((*code = mem_grow(&block, &cap, (int64_t)sizeof *t + bytes + 1, 1, e)))
+            return true;
+        t = block;
+        t->room = cap - (int64_t)sizeof *t - 1;
+        text->u.text = t->text;
+    }
+    memcpy(t->text + t->bytes, more.u.text, (size_t)n + 1);
+    t->bytes = bytes;
+    t->length = -1;
+    return true;
+}
+
+int64_t text_bytes(value text)
+{
+    return counted(text.u.text)->bytes;
+}
+
+int64_t text_length(value text)
+{
+    counted_text *t = counted(text.u.text);
+    if (t->length < 0)
+        t->length = utf8_count(t->text, (size_t)t->bytes);
+    return t->length;
+}
+
+static int64_t character_bytes(const counted_text *t, int64_t at)
+{
+    bool valid;
+    return (int64_t)utf8_length(t->text + at, (size_t)(t->bytes - at), &valid);
+}
+
+int64_t text_byte_of(value text, int64_t i)
+{
+    counted_text *t = counted(text.u.text);
+    if (text_length(text) == t->bytes)
+        return i;
+    if (i < t->at)
+        t->at = t->at_byte = 0;
+    for (; t->at < i; t->at++)
+        t->at_byte += character_bytes(t, t->at_byte);
+    return t->at_byte;
+}
+
+int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_err *e)
+{
+    const counted_text *t = counted(text.u.text);
+    buf part = {0};
+    int64_t first = step > 0 ? from : from + (n - 1) * step; /* the leftmost */
+    if (n <= 0)
+        return value_text(out, "", e);
+    if (step == 1) {
+        int64_t begin = text_byte_of(text, from);
+        return value_text_new(out, t->text + begin, (size_t)(text_byte_of(text, from + n) - begin),
+                              e);
+    }
+    /* backwards, the leftmost character comes last */
+    int64_t stride = step > 0 ? step : -step, at = text_byte_of(text, first);
+    char *room = buf_room(&part, (size_t)(t->bytes - at));
+    char *to = room && step < 0 ? room + (t->bytes - at) : room, *end = to;
+    for (int64_t i = 0; room && i < n; i++) {
+        int64_t bytes = character_bytes(t, at);
+        if (step < 0)
+            to -= bytes;
+        memcpy(to, t->text + at, (size_t)bytes);
+        if (step > 0)
+            to += bytes;
+        for (int64_t k = 0; k < stride && i + 1 < n; k++)
+            at += character_bytes(t, at);
+    }
+    int rc =
+        room ? value_text_new(out, step > 0 ? end : to, (size_t)(step > 0 ? to - end : end - to), e)
+             : buf_check(&part, e);
+    buf_release(&part);
+    return rc;
 }

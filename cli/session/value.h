@@ -66,11 +66,31 @@ struct array_box {
     array_part part; /* NumPy would give a view: see eval/eval.h; or none */
 };
 
-value value_none(void);
-value value_bool(bool x);
-value value_int(int64_t x);
-value value_float(double x);
-value value_ctx(kv_ctx ctx);
+static inline value value_none(void)
+{
+    return (value){.kind = VALUE_NONE};
+}
+
+static inline value value_bool(bool x)
+{
+    return (value){.kind = VALUE_BOOL, .u.integer = x};
+}
+
+static inline value value_int(int64_t x)
+{
+    return (value){.kind = VALUE_INT, .u.integer = x};
+}
+
+static inline value value_float(double x)
+{
+    return (value){.kind = VALUE_FLOAT, .u.number = x};
+}
+
+static inline value value_ctx(kv_ctx ctx)
+{
+    return (value){.kind = VALUE_CTX, .u.ctx = ctx};
+}
+
 /* A new object; takes the caller's reference, also on failure. Error: memory. */
 int value_array(value *out, kv_array *a, kv_err *e);
 /* The same for what an expression calculated or took out of an array. */
@@ -111,10 +131,30 @@ static inline void value_release(value *v)
 /* "an array", "a list", "an integer": for messages. */
 const char *value_kind_name(value v);
 
-bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
-bool value_is_number(value v);   /* bool, int or float */
-bool value_is_sequence(value v); /* a list or a tuple */
-bool value_has_items(value v);   /* the same, a dict or an object: u.list is its box */
+/* A bool, an integer or a float. */
+static inline bool value_is_number(value v)
+{
+    return v.kind == VALUE_BOOL || v.kind == VALUE_INT || v.kind == VALUE_FLOAT;
+}
+
+/* What host.h works with. */
+static inline bool value_is_scalar(value v)
+{
+    return v.kind == VALUE_NONE || v.kind == VALUE_TEXT || value_is_number(v);
+}
+
+/* A list or a tuple. */
+static inline bool value_is_sequence(value v)
+{
+    return v.kind == VALUE_LIST || v.kind == VALUE_TUPLE;
+}
+
+/* u.list is its box. */
+static inline bool value_has_items(value v)
+{
+    return value_is_sequence(v) || v.kind == VALUE_DICT || v.kind == VALUE_OBJECT;
+}
+
 /* A list or tuple that holds only numbers and such sequences, and is not empty: one array, where an
  * array is needed. */
 bool value_is_numbers(value v);
@@ -124,7 +164,11 @@ bool value_is_several(value v);
 const value *value_items(const value *v, int64_t *n);
 host value_host(value v); /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
-double value_number(value v); /* of a number */
+
+static inline double value_number(value v)
+{
+    return v.kind == VALUE_FLOAT ? v.u.number : (double)v.u.integer;
+}
 
 /* Fails when v is the list (or dict) or holds it, so that it cannot become an item of it. Error:
  * value. */
@@ -189,7 +233,3 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
 /* Puts `more` behind a text if only *text refers to it: in time of what is added, but
  * for a copy now and then. Returns false, with nothing changed, when others refer to it too. */
 bool text_append(value *text, value more, int *code, kv_err *e);
-
-/* Another reference, and the end of one; for value.c. */
-void text_ref(const char *text);
-void text_unref(const char *text);

@@ -158,17 +158,9 @@ static bool word_at(const parser *p, uint32_t pos, const char *word)
            !lex_is_digit(parse_char(p, pos + (uint32_t)n));
 }
 
-/* Returns true if the line whose text begins at `line` is a part of the statement at pos: it is
- * indented more, or closes a block of it, or is the elif or else of an `if`. */
-static bool belongs_to(const parser *p, uint32_t pos, uint32_t line)
-{
-    int more = lex_indent(&p->lx, line) - lex_indent(&p->lx, pos);
-    bool branch = word_at(p, pos, "if") && (word_at(p, line, "elif") || word_at(p, line, "else"));
-    return more > 0 || (more == 0 && (branch || parse_char(p, line) == '}'));
-}
-
 /* Passes over the lines that are left of a statement that failed: what stands in them would be
- * taken for statements of their own. */
+ * taken for statements of their own. These are indented more, close a block of it, or are the elif
+ * or else of an `if`. */
 static void pass_rest(parser *p, uint32_t statement)
 {
     uint32_t end = parse_peek(p)->pos;
@@ -179,7 +171,10 @@ static void pass_rest(parser *p, uint32_t statement)
         uint32_t text = parse_past_blanks(p, line);
         if (parse_char(p, text) == '\n')
             continue;
-        if (!belongs_to(p, statement, text))
+        int more = lex_indent(&p->lx, text) - lex_indent(&p->lx, statement);
+        bool branch =
+            word_at(p, statement, "if") && (word_at(p, text, "elif") || word_at(p, text, "else"));
+        if (more < 0 || (more == 0 && !branch && parse_char(p, text) != '}'))
             break;
         end = lex_line_end(&p->lx, text);
     }
@@ -288,25 +283,22 @@ static int add(map *m, const char *name, kv_err *e)
     return map_put(m, (kv_key){0, name}, 0, e);
 }
 
-static int collect_own(names *n, const ast *node)
+static int collect_set(names *n, const ast *node)
 {
+    if (!node)
+        return KV_OK;
     bool sets = node->kind != STMT_ASSIGN || node->op == STMT_PLAIN;
     int rc = sets ? effect_sets(node, effect_put_name, &n->set, n->e) : KV_OK;
     if (node->kind == STMT_OPTION)
-        return add(&n->options, node->u.text, n->e);
+        rc = add(&n->options, node->u.text, n->e);
     if (node->kind == STMT_DEF && rc == KV_OK)
         rc = add(&n->functions, node->u.text, n->e);
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
-    if (store && store->kind == AST_TEXT)
-        return add(&n->set, store->u.text, n->e);
-    n->unknown |= store || command_is(node, COMMAND_SOURCES);
-    return rc;
-}
-
-static int collect_set(names *n, const ast *node)
-{
-    int rc = node ? collect_own(n, node) : KV_OK;
-    for (uint32_t i = 0; node && i < node->n && rc == KV_OK; i++)
+    bool known = store && store->kind == AST_TEXT;
+    if (known && rc == KV_OK)
+        rc = add(&n->set, store->u.text, n->e);
+    n->unknown |= !known && (store || command_is(node, COMMAND_SOURCES));
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
         rc = collect_set(n, node->kid[i]);
     return rc;
 }
@@ -345,12 +337,6 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
     suggest_done(&near, &found);
     kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
     return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
-}
-
-/* The children that read no variable: targets of assignments, parameters, the word of a setting. */
-static bool is_no_reader(const ast *node, uint32_t i)
-{
-    return (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1);
 }
 
 static bool hides(void *arg, const char *name, const char *option)
@@ -422,11 +408,14 @@ static int read_names(names *n, const ast *node)
         if (is)
             return rc;
     }
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        if (!((node->kind == AST_CALL || node->kind == AST_ARG) &&
-              function_is_dtype_word(node->kid[i])) &&
-            !is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
+    bool call = node->kind == AST_CALL || node->kind == AST_ARG;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
+        /* parameters of a def and the word of a setting read no variable */
+        bool word = (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1);
+        if (!word && !(call && function_is_dtype_word(node->kid[i])) &&
+            !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
             rc = read_names(n, node->kid[i]);
+    }
     return rc;
 }
 

@@ -87,33 +87,10 @@ bool command_is(const ast *node, int flags)
 
 bool command_can_be_called(const command *c)
 {
-    for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
-        switch (a->kind) {
-        case ARG_KEYS:
-        case ARG_VALUE:
-        case ARG_VALUES:
-        case ARG_WORD:
-        case ARG_GLOB:
-        case ARG_NAME:
-        case ARG_FILE:
-        case ARG_PATH:
-        case ARG_PATHS:
-        case ARG_RULE:
-        case ARG_MERGE:
-        case ARG_END:
-            break;
-        case ARG_EXPRS:
-        case ARG_SOURCE:
-        case ARG_HEREDOC:
-        case ARG_CODE:
-        case ARG_SWITCH:
-        case ARG_BLOCK:
-        case ARG_STATEMENT:
-        case ARG_EXPLAINED:
-            return false;
-        }
-    }
-    return true;
+    bool can = true;
+    for (const command_arg *a = c->args; a->kind != ARG_END; a++)
+        can &= a->kind < ARG_HEREDOC && a->kind != ARG_EXPRS && a->kind != ARG_SOURCE;
+    return can;
 }
 
 void command_call_usage(buf *out, const command *c)
@@ -126,6 +103,12 @@ void command_call_usage(buf *out, const command *c)
         name_put(out, c->name, strlen(c->name), '_');
         buf_add(out, "(…)");
     }
+}
+
+bool command_option_is_raw(const command_option *o)
+{
+    return o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
+           o->kind == OPTION_RAWS;
 }
 
 bool command_option_is_needed(const command_option *o)
@@ -152,29 +135,22 @@ static void put_arguments(buf *out, const command *c)
         buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
 }
 
-/* Appends the usage in one line, in which [OPTIONS] stands for optional options where they would
- * not fit. */
-static void put_usage_line(buf *out, const command *c)
-{
-    enum { LINE = 100 };
-    command_usage(out, c);
-    if (out->len <= LINE)
-        return;
-    buf_clear(out);
-    put_arguments(out, c);
-    for (const command_option *o = c->options; o->name; o++) {
-        if (!command_option_is_needed(o))
-            continue;
-        buf_char(out, ' ');
-        command_option_usage(out, o);
-    }
-    buf_printf(out, " [OPTIONS]; help %s lists them", c->name);
-}
-
 int command_hint_usage(const command *c, kv_err *e)
 {
+    enum { LINE = 100 };
     buf line = {0};
-    put_usage_line(&line, c);
+    command_usage(&line, c);
+    if (line.len > LINE) { /* [OPTIONS] stands for optional options */
+        buf_clear(&line);
+        put_arguments(&line, c);
+        for (const command_option *o = c->options; o->name; o++) {
+            if (!command_option_is_needed(o))
+                continue;
+            buf_char(&line, ' ');
+            command_option_usage(&line, o);
+        }
+        buf_printf(&line, " [OPTIONS]; help %s lists them", c->name);
+    }
     kv_err_hint(e, "usage: %s", buf_text(&line));
     buf_release(&line);
     return e->code;

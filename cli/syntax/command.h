@@ -14,25 +14,25 @@
 /* The kinds of arguments, each of which is parsed in a way of its own. */
 typedef enum arg_kind {
     ARG_END,
-    ARG_KEYS,   /* words, ranges, lists, patterns: parse_keys */
-    ARG_VALUE,  /* one expression under the blank rule */
-    ARG_VALUES, /* one or more of them, as far as the statement goes */
-    ARG_EXPRS,  /* expressions separated by commas, in expression mode */
-    ARG_WORD,   /* a word, a quoted text, $NAME or (expr) */
-    ARG_GLOB,   /* a word in which * and ? may stand */
-    ARG_NAME,   /* the name of something to be made: a plain word */
-    ARG_FILE,   /* a path */
-    ARG_PATH,   /* a path or a pattern of names, with any sign that ends no word: a[0-9]=b.npz */
-    ARG_PATHS,  /* one or more of them, also behind options */
-    ARG_SOURCE, /* a path that is read while parsing */
-    ARG_RULE,   /* the name of an updater, or a block in braces */
-    ARG_MERGE,  /* the same of a merge: a name, a path, a text or a block in braces */
-    ARG_HEREDOC, /* <<END, lines, END */
-    ARG_CODE,   /* the name of an error code */
-    ARG_SWITCH, /* on or off */
-    ARG_BLOCK,  /* statements in braces that shall fail with the code before it */
+    ARG_KEYS,    /* words, ranges, lists, patterns: parse_keys */
+    ARG_VALUE,   /* one expression under the blank rule */
+    ARG_VALUES,  /* one or more of them, as far as the statement goes */
+    ARG_EXPRS,   /* expressions separated by commas, in expression mode */
+    ARG_WORD,    /* a word, a quoted text, $NAME or (expr) */
+    ARG_GLOB,    /* a word in which * and ? may stand */
+    ARG_NAME,    /* the name of something to be made: a plain word */
+    ARG_FILE,    /* a path */
+    ARG_PATH,    /* a path or a pattern of names, with any sign that ends no word: a[0-9]=b.npz */
+    ARG_PATHS,   /* one or more of them, also behind options */
+    ARG_SOURCE,  /* a path that is read while parsing */
+    ARG_RULE,    /* the name of an updater, or a block in braces */
+    ARG_MERGE,   /* the same of a merge: a name, a path, a text or a block in braces */
+    ARG_HEREDOC, /* <<END, lines, END; from here on there is no call form and no word of a shell */
+    ARG_CODE,    /* the name of an error code */
+    ARG_SWITCH,  /* on or off */
+    ARG_BLOCK,   /* statements in braces that shall fail with the code before it */
     ARG_STATEMENT, /* such a block, or one statement up to its end */
-    ARG_EXPLAINED /* on, off, or a command that explain knows */
+    ARG_EXPLAINED  /* on, off, or a command that explain knows */
 } arg_kind;
 
 typedef struct command_arg {
@@ -118,6 +118,9 @@ typedef struct command {
     /* (optional) The function of the store in use that cmd_call_store calls. */
     int (*on_store)(kv *store, kv_err *e);
 } command;
+
+/* Returns true if the value of an option is any word as it stands, with dashes too. */
+bool command_option_is_raw(const command_option *o);
 
 /* Returns true if the command does not go without the option. */
 bool command_option_is_needed(const command_option *o);

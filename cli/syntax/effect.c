@@ -35,13 +35,7 @@ int safe_plugin(const session *s, kv_err *e)
     return s->safe ? kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids plugins") : KV_OK;
 }
 
-/* The word of `profile off`, which names no file. */
-static bool is_off(const command *c, int arg, const ast *node)
-{
-    return strstr(c->args[arg].name, "|off") && strcmp(node->u.text, "off") == 0;
-}
-
-/* The file that a command writes, when its name is literal. */
+/* The file that a command writes, when its name is literal: not the word of `profile off`. */
 static const ast *literal_file(const ast *node)
 {
     const command *c = node->u.other;
@@ -49,7 +43,7 @@ static const ast *literal_file(const ast *node)
         return NULL;
     for (int i = 0; c->args[i].kind != ARG_END; i++)
         if (c->args[i].kind == ARG_FILE && node->kid[i] && node->kid[i]->kind == AST_TEXT &&
-            !is_off(c, i, node->kid[i]))
+            !(strstr(c->args[i].name, "|off") && strcmp(node->kid[i]->u.text, "off") == 0))
             return node->kid[i];
     return NULL;
 }
@@ -120,16 +114,11 @@ bool effect_sets_name(const ast *node, const char *name)
 
 static bool changes(const ast *node)
 {
-    if (!node)
-        return false;
-    if (node->kind == STMT_COMMAND && ((const command *)node->u.other)->flags & COMMAND_CHANGES)
-        return true;
-    if (node->kind == STMT_SOURCE && effect_changes_store(node->u.other))
-        return true;
-    for (uint32_t i = 0; i < node->n; i++)
-        if (changes(node->kid[i]))
-            return true;
-    return false;
+    bool found = node && (command_is(node, COMMAND_CHANGES) ||
+                          (node->kind == STMT_SOURCE && effect_changes_store(node->u.other)));
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = changes(node->kid[i]);
+    return found;
 }
 
 bool effect_changes_store(const unit *u)
@@ -146,48 +135,35 @@ static bool creates(const ast *node)
            strcmp(((const command *)node->u.other)->name, "create") == 0;
 }
 
-/* Returns true if nothing can be said of what runs behind it: it may leave, or run what is not
- * known yet. */
-static bool is_open_end(const ast *node)
-{
-    static const char *const names[] = {"quit", "exit", "begin", "rollback"};
-    if (node->kind != STMT_COMMAND)
-        return node->kind == STMT_BROKEN;
-    const command *c = node->u.other;
-    return NAME_AMONG(c->name, names) >= 0 || (c->flags & COMMAND_SOURCES);
-}
-
-static int add_key_list(effect_keys *k, const ast *keys, kv_err *e)
-{
-    for (uint32_t i = 0; i < keys->n; i++) {
-        const ast *key = keys->kid[i];
-        bool literal = key->kind == AST_KEY && key->op < 2;
-        kv_key name = key->op == 0 ? (kv_key){key->u.integer, NULL} : (kv_key){0, key->u.text};
-        k->any = k->any || !literal;
-        if (literal && map_put(&k->keys, name, 0, e))
-            return e->code;
-    }
-    return KV_OK;
-}
-
 /* The keys of a command: all its arguments that are keys, since rename has two. */
 static int add_keys(effect_keys *k, const ast *node, kv_err *e)
 {
     const command *c = node->u.other;
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS && rc == KV_OK; i++) {
-        k->any = k->any || !node->kid[i] || node->kid[i]->kind != AST_KEYS;
-        rc = k->any ? KV_OK : add_key_list(k, node->kid[i], e);
+    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS; i++) {
+        const ast *keys = node->kid[i];
+        k->any = k->any || !keys || keys->kind != AST_KEYS;
+        for (uint32_t j = 0; !k->any && j < keys->n; j++) {
+            const ast *key = keys->kid[j];
+            k->any = key->kind != AST_KEY || key->op >= 2; /* it is computed */
+            kv_key name = key->op == 0 ? (kv_key){key->u.integer, NULL} : (kv_key){0, key->u.text};
+            if (!k->any && map_put(&k->keys, name, 0, e))
+                return e->code;
+        }
     }
-    return rc;
+    return KV_OK;
 }
 
 static int add_node(effect_keys *k, const ast *node, kv_err *e)
 {
+    static const char *const open_ends[] = {"quit", "exit", "begin", "rollback"};
     int rc = KV_OK;
     if (!node || k->any)
         return KV_OK;
-    k->any = is_open_end(node);
+    /* a command that may leave, or run what is not known yet: nothing can be said of what follows
+     */
+    const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
+    k->any = c ? NAME_AMONG(c->name, open_ends) >= 0 || (c->flags & COMMAND_SOURCES)
+               : node->kind == STMT_BROKEN;
     if (command_is(node, COMMAND_CHANGES))
         rc = add_keys(k, node, e);
     if (node->kind == STMT_SOURCE)
@@ -207,9 +183,4 @@ int effect_add(effect_keys *k, const unit *u, kv_err *e)
         k->replaces = k->replaces || (creates(node) && !k->any);
     }
     return add_node(k, u->body, e);
-}
-
-void effect_release(effect_keys *k)
-{
-    map_release(&k->keys);
 }

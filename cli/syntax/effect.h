@@ -46,7 +46,7 @@ bool effect_sets_name(const ast *node, const char *name);
 bool effect_changes_store(const unit *u);
 
 /* The effects of texts on the store kv, as far as they are known before the texts run. All zero
- * at first. */
+ * at first; map_release ends its keys. */
 typedef struct effect_keys {
     map keys;       /* that commands name, to 0; texts are those of the trees */
     bool replaces;  /* a `create` surely makes another store */
@@ -55,4 +55,3 @@ typedef struct effect_keys {
 
 /* Adds what u does. Error: memory. */
 int effect_add(effect_keys *k, const unit *u, kv_err *e);
-void effect_release(effect_keys *k);

@@ -43,14 +43,6 @@ static bool is_marked(const char *param)
     return param[strlen(param) - 1] == '=';
 }
 
-static int count_params(const function *f)
-{
-    int n = 0;
-    while (f->params[n])
-        n++;
-    return n;
-}
-
 /* The number of parameters that must be given; they come first. */
 static int count_required(const function *f)
 {
@@ -110,8 +102,10 @@ static int unknown_argument(const function *f, const char *name, kv_err *e)
 
 static int wrong_count(const function *f, int64_t n, kv_err *e)
 {
-    int max = count_params(f), min = count_required(f);
+    int max = 0, min = count_required(f);
     const char *name = f->name;
+    while (f->params[max])
+        max++;
     if (f->flags & FUNCTION_REST)
         kv_err_set(e, KV_E_USAGE, "%s() takes at least %d argument%s, not %lld", name, min,
                    min == 1 ? "" : "s", (long long)n);
@@ -191,23 +185,17 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 
 /* ---- Calling ---- */
 
-/* The number of positional arguments that are the leading integers of a shape: all but the
- * arguments of the other required parameters. */
-static int64_t shape_integers(const function *f, const value *args, int64_t n, const bool *given)
-{
-    int64_t most = n, count = 0;
-    for (int i = 1; f->params[i] && !is_marked(f->params[i]); i++)
-        most -= !given[i];
-    while (count < most && args[count].kind == VALUE_INT)
-        count++;
-    return count;
-}
-
-/* Sets parameter 0 from the leading integers, if there are any. *owned is then a tuple of them. */
+/* Sets parameter 0 from the leading integers, all but the arguments of the other required
+ * parameters. *used: how many there are; *owned is then a tuple of them. */
 static int take_shape(function_args *a, const value *args, int64_t n, int64_t *used, value *owned,
                       kv_err *e)
 {
-    *used = shape_integers(a->function, args, n, a->given);
+    const char *const *params = a->function->params;
+    int64_t most = n;
+    for (int i = 1; params[i] && !is_marked(params[i]); i++)
+        most -= !a->given[i];
+    while (*used < most && args[*used].kind == VALUE_INT)
+        ++*used;
     if (*used == 0)
         return KV_OK;
     int rc = value_list_new(owned, VALUE_TUPLE, *used, e);
@@ -228,7 +216,7 @@ static int take_positional(function_args *a, const value *args, int64_t from, in
     for (int64_t i = from; i < n; i++) {
         int p = ctx;
         if (args[i].kind != VALUE_CTX || ctx < 0 || a->given[ctx]) {
-            while (f->params[next] && (a->given[next]))
+            while (f->params[next] && a->given[next])
                 next++;
             p = next;
         }
@@ -238,18 +226,6 @@ static int take_positional(function_args *a, const value *args, int64_t from, in
         a->given[p] = true;
     }
     return KV_OK;
-}
-
-/* zeros("row_sparse", shape): a text where the shape would begin is the storage. */
-static bool take_storage(function_args *a, const value *args, int64_t n)
-{
-    int p = function_param(a->function, "stype");
-    if (n == 0 || p < 0 || args[0].kind != VALUE_TEXT || a->given[p] ||
-        !(a->function->flags & FUNCTION_SHAPE))
-        return false;
-    a->v[p] = args[0];
-    a->given[p] = true;
-    return true;
 }
 
 static int sort_arguments(function_args *a, const value *args, const char *const *names, int64_t n,
@@ -269,12 +245,15 @@ static int sort_arguments(function_args *a, const value *args, const char *const
         a->nrest = positional;
         return KV_OK;
     }
-    int rc = KV_OK;
-    if (take_storage(a, args, positional)) {
-        args++;
+    int rc = KV_OK, storage = function_param(f, "stype");
+    bool shape = f->flags & FUNCTION_SHAPE;
+    if (shape && positional > 0 && args[0].kind == VALUE_TEXT && storage >= 0 &&
+        !a->given[storage]) { /* zeros("row_sparse", shape) */
+        a->v[storage] = *args++;
+        a->given[storage] = true;
         positional--;
     }
-    if ((f->flags & FUNCTION_SHAPE) && !a->given[0])
+    if (shape && !a->given[0])
         rc = take_shape(a, args, positional, &used, owned, e);
     if (!rc)
         rc = take_positional(a, args, used, positional, e);
@@ -473,11 +452,11 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
     return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
 }
 
-int function_give(value *out, kv_array *a, int rc, kv_err *e)
+int function_give(value *out, kv_array *const *a, int rc, kv_err *e)
 {
     if (!rc)
-        return value_array(out, a, e);
-    kv_array_unref(a);
+        return value_array(out, *a, e);
+    kv_array_unref(*a);
     return rc;
 }
 
@@ -488,7 +467,7 @@ int function_give_several(value *out, value_kind kind, kv_array *const *a, int n
     if (!rc)
         rc = value_list_new(&list, kind, n, e);
     for (int i = 0; i < n; i++)
-        rc = function_give(rc ? &unused : &list.u.list->items[i], a[i], rc, e);
+        rc = function_give(rc ? &unused : &list.u.list->items[i], &a[i], rc, e);
     if (rc)
         value_release(&list);
     else

@@ -108,9 +108,9 @@ int function_number_at(const function_args *args, int i, const char *what, doubl
  * 1 are dtype and ctx, whose device is made available. Errors: those of the three. */
 int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
                  kv_err *e);
-/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc, or
+/* Ends a function that made *a: gives it as *out when rc is KV_OK, else lets it go. Returns rc, or
  * an error of its own (memory). */
-int function_give(value *out, kv_array *a, int rc, kv_err *e);
+int function_give(value *out, kv_array *const *a, int rc, kv_err *e);
 /* The same with a list or tuple of n arrays. */
 int function_give_several(value *out, value_kind kind, kv_array *const *a, int n, int rc,
                           kv_err *e);

@@ -35,14 +35,6 @@ static bool hint_word(const word_hint *table, size_t rows, const char *word, siz
 
 /* ---- Variables ---- */
 
-/* Returns true if the node is a word without quotes. */
-static bool is_bare(const source *src, const ast *node)
-{
-    return node && node->kind == AST_TEXT && node->end > node->pos &&
-           lex_is_letter(src->text[node->pos]) && src->text[node->end - 1] != '"' &&
-           src->text[node->end - 1] != '\'';
-}
-
 void hint_variable(const source *src, const ast *call,
                    bool (*is_variable)(void *arg, const char *name), void *arg, kv_err *e)
 {
@@ -51,7 +43,9 @@ void hint_variable(const source *src, const ast *call,
         int line, col;
         if (word && word->kind == STMT_OPTION) /* that of `c = kv.create()` begins with its word */
             word = word->n == 1 && word->pos < word->kid[0]->pos ? word->kid[0] : NULL;
-        if (!is_bare(src, word) || !is_variable(arg, word->u.text))
+        bool bare = word && word->kind == AST_TEXT && word->end > word->pos &&
+                    lex_is_letter(src->text[word->pos]) && !strchr("\"'", src->text[word->end - 1]);
+        if (!bare || !is_variable(arg, word->u.text))
             continue;
         source_locate(src, word->pos, &line, &col);
         if (e->line == line && e->col == col)
@@ -115,6 +109,19 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
             return true;
         }
     return false;
+}
+
+bool hint_command(const char *word, size_t n, kv_err *e)
+{
+    static const word_hint words[] = {
+        {"kvctl", "this is kvctl already: begin with the next word; !kvctl … runs another"},
+        {"get", "pull shows the value of a key"},
+        {"show", "pull shows the value of a key, print that of a variable"},
+        {"put", "push hands a value to a key, init gives it the first one"},
+        {"load", "`@` reads a file: a = @FILE; source runs a script"},
+        {"let", "a variable needs no word before it: x = 3"},
+        {"var", "a variable needs no word before it: x = 3"}};
+    return HINT_WORD(words, word, n, e);
 }
 
 bool hint_output(const char *word, size_t n, kv_err *e)

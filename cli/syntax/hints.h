@@ -34,6 +34,10 @@ const char *process_word_page(const char *word, size_t n);
  * one of process_words. Returns whether it is one. */
 bool hint_shell(const char *word, size_t n, kv_err *e);
 
+/* Adds a hint at the command for a word that other stores and shells have for it. Returns whether
+ * it is such a word. */
+bool hint_command(const char *word, size_t n, kv_err *e);
+
 /* Adds a hint at --out when the word begins with -o, which other tools have for it. */
 bool hint_output(const char *word, size_t n, kv_err *e);
 

@@ -251,13 +251,6 @@ static ast *option_value(parser *p, const command_option *o, bool of_shell)
     return NULL;
 }
 
-/* Returns true if the value of an option is any word as it stands. o: NULL for a parameter. */
-static bool takes_any(const command_option *o)
-{
-    return !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
-           o->kind == OPTION_RAWS;
-}
-
 bool parse_word_ended(parser *p)
 {
     bool ended = !p->e->code && parse_peek(p)->kind == TOK_END;
@@ -276,7 +269,7 @@ static int shell_value(parser *p, const command_option *o, const char *name, uin
     while (lex_is_word_char(parse_char(p, end)) ||
            (parse_char(p, end) && strchr("-+.,=", parse_char(p, end))))
         end++;
-    bool whole = o ? takes_any(o) || o->kind == OPTION_WORD || o->kind == OPTION_FILE
+    bool whole = o ? command_option_is_raw(o) || o->kind == OPTION_WORD || o->kind == OPTION_FILE
                    : end == word || end < p->lx.limit;
     if (whole)
         return (given[0] = parse_text(p, word, p->lx.limit)) != NULL;
@@ -388,7 +381,7 @@ ast *parse_option(parser *p, binding *b, const uint32_t *word)
     bool assigned = parse_accept(p, SIGN1('='));
     bool flag = o && o->kind == OPTION_FLAG;
     bool ends = word ? *word == NOWHERE
-                     : parse_at_end(p) || (takes_any(o) && parse_at_option(p));
+                     : parse_at_end(p) || ((!o || command_option_is_raw(o)) && parse_at_option(p));
     if (flag && assigned && !parse_accept_word(p, "true") && !parse_accept_word(p, "True"))
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s takes no value", known);
     if (o && !flag && ends)
@@ -415,14 +408,6 @@ ast *parse_option(parser *p, binding *b, const uint32_t *word)
 }
 
 /* ---- Commands ---- */
-
-static ast *hint_usage(parser *p, const command *c)
-{
-    command_hint_usage(c, p->e);
-    return NULL;
-}
-
-/* ---- Arguments ---- */
 
 /* Returns true if a blank separates the next argument from the one before it; else an error. */
 static bool stands_apart(parser *p)
@@ -490,19 +475,6 @@ static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
     return NULL;
 }
 
-static bool is_lone_sign(parser *p)
-{
-    const token *t = parse_peek(p);
-    return t->kind == TOK_SIGN && (t->sign == SIGN1('-') || t->sign == SIGN1('+')) &&
-           t->blank_after;
-}
-
-/* Returns true if KEYS are one plain key, known before anything runs. */
-static bool is_plain_key(const ast *keys)
-{
-    return (keys->flags & AST_SINGLE) && keys->kid[0]->kind == AST_KEY;
-}
-
 /* (a, b, sep=c) as a call has it, up to the end of the statement; NULL and no error when it is
  * something else, as (a) + b. */
 static ast *call_arguments(parser *p)
@@ -556,19 +528,11 @@ ast *parse_rule_node(parser *p)
     return node;
 }
 
-/* A merge in braces, or with its head before them: statements are those of rules, and loops. */
-static ast *merge_node(parser *p)
-{
-    bool outer = p->merge;
-    p->merge = true;
-    ast *node = parse_rule_node(p);
-    p->merge = outer;
-    return node;
-}
-
 /* before: the argument on its left, or NULL. */
 static ast *argument(parser *p, const command *c, const command_arg *a, const ast *before)
 {
+    ast *node;
+    bool outer;
     switch (a->kind) {
     case ARG_HEREDOC:
         return parse_heredoc(p);
@@ -609,9 +573,13 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
                    ? parse_rule_node(p)
                    : parse_word(p, "-", "the name of an updater or a block");
     case ARG_MERGE:
-        return parse_is_sign(p, SIGN1('{')) || parse_is_word(p, "merge")
-                   ? merge_node(p)
-                   : parse_path_word(p, "the name of a merge or a block");
+        if (!parse_is_sign(p, SIGN1('{')) && !parse_is_word(p, "merge"))
+            return parse_path_word(p, "the name of a merge or a block");
+        outer = p->merge;
+        p->merge = true; /* its statements are those of rules, and loops */
+        node = parse_rule_node(p);
+        p->merge = outer;
+        return node;
     case ARG_END:
         break;
     }
@@ -640,12 +608,14 @@ ast *parse_too_many(parser *p, const command *c)
         kv_err_hint(p->e, "`==` compares");
     if ((equals || assigned_name(word) > 0) && strcmp(c->name, "print") == 0)
         kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
-    return hint_usage(p, c);
+    return command_hint_usage(c, p->e), NULL;
 }
 
 bool parse_one_each(parser *p, const command *c, const ast *before, const ast *values)
 {
-    if (!before || !(c->flags & COMMAND_ONE_EACH) || values->n < 2 || !is_plain_key(before))
+    /* several keys may be computed: only one plain key is known before anything runs */
+    if (!before || !(c->flags & COMMAND_ONE_EACH) || values->n < 2 ||
+        !(before->flags & AST_SINGLE) || before->kid[0]->kind != AST_KEY)
         return true;
     const ast *second = values->kid[1];
     parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
@@ -658,16 +628,6 @@ bool parse_one_each(parser *p, const command *c, const ast *before, const ast *v
                           "%s 3,4 [5, 6]",
                     c->name);
     return false;
-}
-
-static ast *source_statement(parser *p, ast *node)
-{
-    const ast *path = node->kid[0];
-    if (path->kind != AST_TEXT || !p->user)
-        return node; /* its path is not known before it runs, or the text is only completed */
-    node->kind = STMT_SOURCE;
-    node->u.other = unit_source(p, path);
-    return node->u.other ? node : NULL;
 }
 
 bool parse_add_once(parser *p, binding *b, ast *part)
@@ -717,17 +677,6 @@ static bool divides(const ast *x)
     return x && x->kind == AST_BINARY;
 }
 
-/* An argument is missing; a path behind a value may have become part of it. */
-static ast *missing_argument(parser *p, const command *c, uint32_t pos, const command_arg *a,
-                             const ast *before)
-{
-    parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs %s", c->name, a->name);
-    if (a->kind != ARG_FILE || !before || !divides(before))
-        return hint_usage(p, c);
-    kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
-    return NULL;
-}
-
 /* Reads more paths, which stand behind an option: they belong to those before it. */
 static bool more_paths(parser *p, binding *b)
 {
@@ -760,7 +709,9 @@ static bool next_argument(parser *p, binding *b)
     }
     if (b->given == b->nargs)
         return parse_too_many(p, c);
-    if (behind_keys && is_lone_sign(p))
+    const token *t = parse_peek(p);
+    if (behind_keys && t->kind == TOK_SIGN && t->blank_after &&
+        (t->sign == SIGN1('-') || t->sign == SIGN1('+')))
         return sign_behind_keys(p, c, before);
     bool set = before && c->flags & COMMAND_SETS && parse_accept(p, SIGN1('='));
     if (before && !set && !stands_apart(p))
@@ -850,8 +801,14 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
     ast *node;
     const command_option *option;
     const command_arg *arg = bind_missing(b, &option);
-    if (arg)
-        return missing_argument(p, c, pos, arg, b->given > 0 ? b->parts[b->given - 1] : NULL);
+    if (arg) {
+        parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs %s", c->name, arg->name);
+        if (arg->kind != ARG_FILE || b->given == 0 || !divides(b->parts[b->given - 1]))
+            return command_hint_usage(c, p->e), NULL;
+        /* it may have become part of the value before it */
+        kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
+        return NULL;
+    }
     if (option) {
         parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
                    option->value);
@@ -859,11 +816,15 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
             if (b->parts[i]->kind == STMT_OPTION &&
                 strncmp(b->parts[i]->u.text, option->name, strlen(option->name)) == 0)
                 kv_err_hint(p->e, "--%s, not --%s", option->name, b->parts[i]->u.text);
-        return hint_usage(p, c);
+        return command_hint_usage(c, p->e), NULL;
     }
-    if ((node = bind_node(b, p, pos)) && c->args[0].kind == ARG_SOURCE)
-        return source_statement(p, node);
-    return node;
+    /* a path that is not known before it runs is read then, and for completion none is */
+    if (!(node = bind_node(b, p, pos)) || c->args[0].kind != ARG_SOURCE || !p->user ||
+        node->kid[0]->kind != AST_TEXT)
+        return node;
+    node->kind = STMT_SOURCE;
+    node->u.other = unit_source(p, node->kid[0]);
+    return node->u.other ? node : NULL;
 }
 
 ast *parse_command(parser *p, const command *c, uint32_t pos)

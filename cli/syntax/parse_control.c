@@ -52,11 +52,9 @@ static bool imported_name(parser *p)
 static bool list(parser *p, bool (*one)(parser *p), bool brackets)
 {
     do {
-        if (brackets && parse_is_sign(p, SIGN1(')')))
-            return true;
         if (!one(p) || (parse_accept_word(p, "as") && !name(p, "a name")))
             return false;
-    } while (parse_accept(p, SIGN1(',')));
+    } while (parse_accept(p, SIGN1(',')) && !(brackets && parse_is_sign(p, SIGN1(')'))));
     return true;
 }
 
@@ -70,9 +68,7 @@ static bool from_module(parser *p)
         return true;
     if (!parse_is_sign(p, SIGN1('(')))
         return list(p, imported_name, false);
-    return parse_open(p, &b) && imported_name(p) &&
-           (!parse_accept_word(p, "as") || name(p, "a name")) &&
-           (!parse_accept(p, SIGN1(',')) || list(p, imported_name, true)) && parse_close(p, &b);
+    return parse_open(p, &b) && list(p, imported_name, true) && parse_close(p, &b);
 }
 
 ast *parse_import(parser *p)
@@ -363,43 +359,29 @@ static ast *return_statement(parser *p, uint32_t pos)
     return parse_node_of(p, STMT_RETURN, pos, &given, given != NULL);
 }
 
-static ast *break_statement(parser *p, uint32_t pos)
-{
-    return parse_node_of(p, STMT_BREAK, pos, NULL, 0);
-}
-
-static ast *pass_statement(parser *p, uint32_t pos)
-{
-    return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
-}
-
-static ast *continue_statement(parser *p, uint32_t pos)
-{
-    return parse_node_of(p, STMT_CONTINUE, pos, NULL, 0);
-}
-
 /* ---- Keywords ---- */
 
-/* The words that begin a statement, and what follows each. parse_control itself handles those
- * without a parser: `updater` may also be a name, and `elif` and `else` only begin a statement by
- * mistake. */
+/* The words that begin a statement, what follows each, and the kind of those that are all of it.
+ * parse_control itself handles those without a parser or a kind: `updater` may also be a name, and
+ * `elif` and `else` only begin a statement by mistake. */
 static const struct {
     const char *word;
     ast *(*parse)(parser *p, uint32_t pos);
     const char *rest;
-} keywords[] = {{"if", if_statement, "EXPR { ... } [else { ... }]"},
-                {"for", for_statement, "NAME in EXPR { ... }"},
-                {"while", while_statement, "EXPR { ... }"},
-                {"repeat", repeat_statement, "N STATEMENT | { ... }"},
-                {"def", def_statement, "NAME(A, B) { ... }"},
-                {"updater", NULL, "NAME(PARAM = 0.1) { stored += input }"},
-                {"return", return_statement, ""},
-                {"break", break_statement, ""},
-                {"continue", continue_statement, ""},
-                {"pass", pass_statement, ""},
-                {"elif", NULL, ""},
-                {"else", NULL, ""},
-                {NULL, NULL, NULL}};
+    int kind;
+} keywords[] = {{"if", if_statement, "EXPR { ... } [else { ... }]", 0},
+                {"for", for_statement, "NAME in EXPR { ... }", 0},
+                {"while", while_statement, "EXPR { ... }", 0},
+                {"repeat", repeat_statement, "N STATEMENT | { ... }", 0},
+                {"def", def_statement, "NAME(A, B) { ... }", 0},
+                {"updater", NULL, "NAME(PARAM = 0.1) { stored += input }", 0},
+                {"return", return_statement, "", 0},
+                {"break", NULL, "", STMT_BREAK},
+                {"continue", NULL, "", STMT_CONTINUE},
+                {"pass", NULL, "", AST_BLOCK},
+                {"elif", NULL, "", 0},
+                {"else", NULL, "", 0},
+                {NULL, NULL, NULL, 0}};
 
 const char *statement_keyword(int i, const char **rest)
 {
@@ -415,8 +397,9 @@ ast *parse_control(parser *p, bool *known)
     if (!*known)
         return NULL;
     for (int i = 0; keywords[i].word; i++)
-        if (keywords[i].parse && parse_accept_word(p, keywords[i].word))
-            return keywords[i].parse(p, t.pos);
+        if ((keywords[i].parse || keywords[i].kind) && parse_accept_word(p, keywords[i].word))
+            return keywords[i].parse ? keywords[i].parse(p, t.pos)
+                                     : parse_node_of(p, keywords[i].kind, t.pos, NULL, 0);
     /* A sign or the end of the line behind `updater` makes it a name:
      * updater = mx.optimizer.get_updater(opt). Completion takes it for the keyword always. */
     uint32_t behind = parse_past_blanks(p, t.end);

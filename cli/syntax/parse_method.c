@@ -172,17 +172,6 @@ static bool add_option(method_call *m, const command_option *o, const char *name
     return node && bind_add(&m->b, m->p, node);
 }
 
-static bool no_argument(method_call *m, const char *name, const ast *at)
-{
-    bool pushes = strcmp(m->b.c->name, "push") == 0 && strcmp(name, "out") == 0;
-    fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
-    if (pushes) {
-        m->p->e->hint[0] = '\0';
-        kv_err_hint(m->p->e, "kv.pushpull(key, value, out=a) pushes, then pulls into a");
-    }
-    return false;
-}
-
 /* The value of a parameter by its name; at: where the name stands. */
 static bool by_name(method_call *m, const char *name, const ast *at)
 {
@@ -190,11 +179,16 @@ static bool by_name(method_call *m, const char *name, const ast *at)
     if (i >= 0 && i < m->b.nargs)
         return read_arg(m, i);
     const command_option *o = command_option_find(m->b.c, name, strlen(name));
-    if (m->b.c->flags & COMMAND_PARAMS)
+    if (m->b.c->flags & COMMAND_PARAMS) {
         name = optimizer_own_name(name);
-    /* an option that MXNet's name hides is none of the call's */
-    if (!o && !(m->b.c->flags & COMMAND_PARAMS))
-        return no_argument(m, name, at);
+    } else if (!o) { /* an option that MXNet's name hides is none of the call's */
+        fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
+        if (strcmp(m->b.c->name, "push") == 0 && strcmp(name, "out") == 0) {
+            m->p->e->hint[0] = '\0';
+            kv_err_hint(m->p->e, "kv.pushpull(key, value, out=a) pushes, then pulls into a");
+        }
+        return false;
+    }
     ast *given = parse_expr(m->p, false);
     return given && add_option(m, o, name, at->pos, given);
 }
@@ -221,12 +215,6 @@ static bool dictionary(method_call *m)
     return parse_close(p, &b);
 }
 
-static bool names_dictionary(const method_call *m, const char *name)
-{
-    size_t n = strlen(name);
-    return m->dictionary && strncmp(m->dictionary, name, n) == 0 && m->dictionary[n] == ':';
-}
-
 /* name = value, which is next. */
 static bool keyword(method_call *m)
 {
@@ -236,7 +224,9 @@ static bool keyword(method_call *m)
     parse_take(p);
     if (!name)
         return false;
-    if (names_dictionary(m, name)) /* a variable may hold it */
+    size_t n = strlen(name);
+    if (m->dictionary && strncmp(m->dictionary, name, n) == 0 &&
+        m->dictionary[n] == ':') /* a variable may hold it */
         return parse_is_sign(p, SIGN1('{')) ? dictionary(m) : read_arg(m, 0);
     ast *at = parse_node(p, AST_NAME, t.pos, t.end, 0);
     if (at && by_name(m, name, at))
@@ -286,20 +276,6 @@ static bool arguments(method_call *m)
 
 /* ---- The call ---- */
 
-/* Returns true if all required arguments and options were given; else an error. */
-static bool is_whole(method_call *m, const token *name)
-{
-    const command_option *option;
-    const command_arg *arg = bind_missing(&m->b, &option);
-    const char *what = option ? option->name : arg ? arg->name : NULL;
-    size_t n = what ? strlen(what) : 0, of_param;
-    const char *param =
-        arg ? command_param_at(m->params, (int)(arg - m->b.c->args), &of_param) : NULL;
-    if (param)
-        what = param, n = of_param;
-    return !what || fail(m, name->pos, name->end, what, n, "needs ");
-}
-
 ast *parse_method(parser *p, const ast *store, const token *name)
 {
     const char *text = parse_token_text(p, name);
@@ -315,15 +291,22 @@ ast *parse_method(parser *p, const ast *store, const token *name)
     }
     method_call m = {.p = p};
     bind_begin(&m.b, c);
-    const char *method = m.b.c->method, *open = method ? strchr(method, '(') : NULL;
-    const char *colon = open ? strchr(open, ':') : NULL;
     m.params = command_params(c);
-    m.dictionary = colon ? open + 1 : NULL;
+    m.dictionary = c->method && strchr(c->method, ':') ? strchr(c->method, '(') + 1 : NULL;
     if (brackets && (!parse_open(p, &b) || !arguments(&m) || !parse_close(p, &b))) {
         parse_cursor_in_call(p, &b, text, true, (uint32_t)m.position + 1);
         return NULL;
     }
-    if (!is_whole(&m, name)) {
+    const command_option *option;
+    const command_arg *arg = bind_missing(&m.b, &option);
+    size_t n = 0;
+    const char *missing = arg ? command_param_at(m.params, (int)(arg - c->args), &n) : NULL;
+    if (!missing && (arg || option)) {
+        missing = arg ? arg->name : option->name;
+        n = strlen(missing);
+    }
+    if (missing) {
+        fail(&m, name->pos, name->end, missing, n, "needs ");
         if (strcmp(c->name, "push") == 0 && strcmp(store->u.text, "kv") != 0) {
             p->e->hint[0] = '\0';
             kv_err_hint(p->e, "%s.append(x) adds to a list; a store takes push(key, value)",

@@ -37,13 +37,6 @@ bool shell_words_asks(const shell_words *w, const char *word)
     return strcmp(w->c->name, "help") == 0 && w->n == 0 && !shell_words_has(w, word);
 }
 
-bool shell_words_takes_any(const shell_words *w)
-{
-    const command_option *o = w->open;
-    return o && (o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
-                 o->kind == OPTION_RAWS);
-}
-
 int shell_words_add(shell_words *w, const char *word, bool literal, kv_err *e)
 {
     bool dashed = !literal && word[0] == '-' && word[1] == '-' && word[2] &&

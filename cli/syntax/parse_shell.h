@@ -34,9 +34,6 @@ bool shell_words_has(const shell_words *w, const char *word);
 /* Returns true for `help --seed`, where an option is the word that is asked about. */
 bool shell_words_asks(const shell_words *w, const char *word);
 
-/* Returns true if the next word is the value of an option that takes any text, with dashes too. */
-bool shell_words_takes_any(const shell_words *w);
-
 /* Adds the next word. literal: it is an argument although it begins with dashes. Error: memory. */
 int shell_words_add(shell_words *w, const char *word, bool literal, kv_err *e);
 

@@ -170,29 +170,6 @@ static void parse_hint_perl(parser *p, uint32_t pos)
 
 /* ---- Statements ---- */
 
-/* Hints at the command for a word that other stores and shells have for it. Returns whether it is
- * such a word. */
-static bool hint_other_word(const char *text, size_t n, kv_err *e)
-{
-    static const struct {
-        const char *word, *hint;
-    } words[] = {{"kvctl",
-                  "this is kvctl already: begin with the next word; !kvctl … runs another"},
-                 {"get", "pull shows the value of a key"},
-                 {"show", "pull shows the value of a key, print that of a variable"},
-                 {"put", "push hands a value to a key, init gives it the first one"},
-                 {"load", "`@` reads a file: a = @FILE; source runs a script"},
-                 {"let", "a variable needs no word before it: x = 3"},
-                 {"var", "a variable needs no word before it: x = 3"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strlen(words[i].word) == n && memcmp(words[i].word, text, n) == 0) {
-            kv_err_hint(e, "%s", words[i].hint);
-            return true;
-        }
-    }
-    return false;
-}
-
 static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 {
     const char *name = p->lx.src->text + pos;
@@ -207,7 +184,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
                parse_shown(p, pos, end), name);
     if (found) /* set-optimizer("sgd") */
         return command_hint_called(found, p->e), NULL;
-    if (hint_other_word(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
+    if (hint_command(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     if (near.word && function_find(near.word))
@@ -241,49 +218,14 @@ static ast *command_as_value(parser *p, const ast *node)
     return NULL;
 }
 
-/* Returns true if a word or a number follows on the line, which goes on no expression. */
-static bool operand_follows(parser *p)
-{
-    tok_kind kind = parse_peek(p)->kind;
-    return kind == TOK_INT || kind == TOK_FLOAT || kind == TOK_NAME || kind == TOK_STRING;
-}
-
-/* Gives targets the value behind the sign that is next. */
-static ast *assign_to(parser *p, ast *target)
-{
-    int op = parse_assign_op(p);
-    parse_take(p);
-    ast *pair[2] = {target, parse_exprs(p, false)};
-    token t = *parse_peek(p);
-    if (pair[1] && parse_is_sign(p, SIGN1('='))) {
-        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "an assignment has one `=`");
-        kv_err_hint(p->e, "y = 1; x = y");
-        return NULL;
-    }
-    if (pair[1] && pair[1]->kind == AST_NAME && operand_follows(p) &&
-        command_find(pair[1]->u.text, strlen(pair[1]->u.text)))
-        return command_as_value(p, pair[1]);
-    ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
-    if (!node)
-        return NULL;
-    node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
-    return parse_store_made(p, node);
-}
-
-/* Returns true if the sign of an assignment may stand behind the name that ends at pos. Most
- * statements are commands, whose words are not read twice then. */
-static bool may_assign(const parser *p, uint32_t pos)
-{
-    char c = parse_char(p, parse_past_blanks(p, pos));
-    return c && strchr("=+-*/%[,\\", c);
-}
-
 /* NAME = …, NAME += …, NAME[…] = …, a, b = …; NULL and no error when it is something else. */
 static ast *assignment(parser *p)
 {
     token t = *parse_peek(p);
     bool name = t.kind == TOK_NAME;
-    if (name && !p->lx.in_brackets && !may_assign(p, t.end))
+    /* most statements are commands, whose words are not read twice */
+    char behind = name && !p->lx.in_brackets ? parse_char(p, parse_past_blanks(p, t.end)) : '=';
+    if (!behind || !strchr("=+-*/%[,\\", behind))
         return NULL;
     parse_take(p);
     bool plain = name && parse_assign_op(p) != PARSE_NO_ASSIGN;
@@ -293,7 +235,28 @@ static ast *assignment(parser *p)
     if (!plain && ((name && !item && !more) || !parse_begins_assignment(p)))
         return NULL;
     ast *target = parse_targets(p);
-    return target ? assign_to(p, target) : NULL;
+    if (!target)
+        return NULL;
+    int op = parse_assign_op(p); /* the value stands behind the sign that is next */
+    parse_take(p);
+    ast *pair[2] = {target, parse_exprs(p, false)};
+    t = *parse_peek(p);
+    if (pair[1] && parse_is_sign(p, SIGN1('='))) {
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "an assignment has one `=`");
+        kv_err_hint(p->e, "y = 1; x = y");
+        return NULL;
+    }
+    /* a word or a number goes on no expression */
+    bool operand =
+        t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == TOK_NAME || t.kind == TOK_STRING;
+    if (pair[1] && pair[1]->kind == AST_NAME && operand &&
+        command_find(pair[1]->u.text, strlen(pair[1]->u.text)))
+        return command_as_value(p, pair[1]);
+    ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
+    if (!node)
+        return NULL;
+    node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
+    return parse_store_made(p, node);
 }
 
 /* Returns true if the next name is a word that goes on an expression: `x in l`, `x not in l`. */
@@ -376,21 +339,6 @@ static ast *help_call(parser *p)
     return parse_help_on(p, t.pos, word);
 }
 
-/* Returns true if NAME(...) is the command with its arguments, not a function. */
-static bool reads_brackets(const command *c)
-{
-    static const char *const names[] = {"print", "assert", "quit", "exit"};
-    return NAME_AMONG(c->name, names) >= 0;
-}
-
-/* word? is help word. */
-static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
-{
-    ast *name = parse_text(p, pos, end);
-    parse_seek(p, end + 1);
-    return name ? parse_help_on(p, pos, name) : NULL;
-}
-
 /* help -> and other signs at the end of a line: what is written with them. NULL and no error for
  * anything else, such as `help > file.txt`. at: behind the word. */
 static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
@@ -438,6 +386,8 @@ static bool is_variable(parser *p, const command *c, uint32_t end)
 
 static ast *word_statement(parser *p)
 {
+    /* of these NAME(...) is the command with its arguments, not a function */
+    static const char *const with_brackets[] = {"print", "assert", "quit", "exit"};
     bool known;
     token t = *parse_peek(p);
     uint32_t end = parse_dashed_end(p, t.pos);
@@ -453,9 +403,12 @@ static ast *word_statement(parser *p)
         return node;
     const command *c = command_find(text, end - t.pos);
     char next = parse_char(p, end);
-    bool called = next == '(' && c && reads_brackets(c);
-    if (next == '?')
-        return question_behind(p, t.pos, end);
+    bool called = next == '(' && c && NAME_AMONG(c->name, with_brackets) >= 0;
+    if (next == '?') { /* word? is help word */
+        ast *name = parse_text(p, t.pos, end);
+        parse_seek(p, end + 1);
+        return name ? parse_help_on(p, t.pos, name) : NULL;
+    }
     if (help && next == '(')
         return help_call(p);
     if (c && !p->cursor && is_variable(p, c, end))
@@ -556,19 +509,14 @@ ast *parse_statement(parser *p)
     return node;
 }
 
-/* Returns true if the next token begins a command or an assignment. */
-static bool begins_another(parser *p)
+/* Refuses what stands behind a statement on its line, which may begin a command or an assignment.
+ */
+static bool refuse_rest(parser *p)
 {
     token t = *parse_peek(p);
     const char *text = p->lx.src->text + t.pos, *behind = text + (t.end - t.pos);
-    return t.kind == TOK_NAME &&
-           (command_find(text, t.end - t.pos) || behind[strspn(behind, " ")] == '=');
-}
-
-/* Refuses what stands behind a statement on its line. */
-static bool refuse_rest(parser *p)
-{
-    bool another = begins_another(p);
+    bool another = t.kind == TOK_NAME &&
+                   (command_find(text, t.end - t.pos) || behind[strspn(behind, " ")] == '=');
     parse_unexpected(p, "the end of the statement");
     if (another && !p->cursor && !p->lx.incomplete)
         kv_err_hint(p->e, "`;` or a new line stands between two statements");

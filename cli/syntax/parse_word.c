@@ -81,14 +81,6 @@ static ast *redirect_node(parser *p, uint32_t pos, redirect_kind kind, const cha
     return node;
 }
 
-/* Checks the name of the file that a command, or an expression (c is NULL), is written to. */
-static int check_path(const command *c, const char *path, bool append, kv_err *e)
-{
-    if (c && c->flags & COMMAND_DRAWS)
-        return plot_path_check(path, append, e);
-    return file_kind_check(path, append, e);
-}
-
 ast *parse_redirect(parser *p, const command *c)
 {
     token t = parse_take(p);
@@ -105,8 +97,9 @@ ast *parse_redirect(parser *p, const command *c)
         return name ? redirect_node(p, t.pos, REDIRECT_VARIABLE, name, NULL) : NULL;
     }
     ast *path = parse_path(p);
+    bool draws = c && c->flags & COMMAND_DRAWS;
     if (path && path->kind == AST_TEXT &&
-        check_path(c, path->u.text, t.sign != SIGN1('>'), p->e)) {
+        (draws ? plot_path_check : file_kind_check)(path->u.text, t.sign != SIGN1('>'), p->e)) {
         source_at(p->lx.src, path->pos, path->end, p->e);
         if (!c && plot_path_check(path->u.text, false, &(kv_err){0}) == KV_OK)
             kv_err_hint(p->e, "plot x > %s draws", path->u.text);
@@ -161,17 +154,6 @@ static uint32_t word_end(const parser *p, uint32_t pos, const char *signs)
     return pos;
 }
 
-/* ls -l: most likely meant for a shell. */
-static ast *dashed(parser *p, uint32_t pos, uint32_t end)
-{
-    const char *word = p->lx.src->text + pos;
-    int n = parse_shown(p, pos, end);
-    parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
-    hint_output(word, (size_t)n, p->e);
-    kv_err_hint(p->e, "! before the line runs it in a shell; a file of this name stands in quotes");
-    return NULL;
-}
-
 ast *parse_path_word(parser *p, const char *wanted)
 {
     /* a quote, a bracket or a $ within a word is most likely a mistake */
@@ -181,9 +163,14 @@ ast *parse_path_word(parser *p, const char *wanted)
         return NULL;
     if (operand)
         return alone(p);
-    if (parse_char(p, pos) == '-' && end > pos + 1)
-        return dashed(p, pos, end);
-    return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
+    if (parse_char(p, pos) != '-' || end <= pos + 1)
+        return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
+    const char *word = p->lx.src->text + pos; /* ls -l: most likely meant for a shell */
+    int n = parse_shown(p, pos, end);
+    parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
+    hint_output(word, (size_t)n, p->e);
+    kv_err_hint(p->e, "! before the line runs it in a shell; a file of this name stands in quotes");
+    return NULL;
 }
 
 /* The end of s/RE/TO/ at pos, whose delimiter may be any sign; pos when it is something else, or
@@ -203,38 +190,26 @@ static uint32_t substitution_end(const parser *p, uint32_t pos)
     return pos;
 }
 
-/* A text in quotes, which is next, as r"…" has it. */
-static ast *raw_quoted(parser *p, const lex_quote *q)
-{
-    if (parse_peek(p)->kind != TOK_STRING)
-        return parse_operand(p); /* it is not closed */
-    token t = parse_take(p);
-    uint32_t from = t.pos + q->prefix + q->marks, end = t.end - q->marks;
-    return parse_text_node(p, p->lx.src->text + from, end - from, t.pos, t.end);
-}
-
 ast *parse_raw_word(parser *p, const char *wanted)
 {
-    lex_quote quote;
+    lex_quote q;
     uint32_t pos = parse_here(p), end = word_end(p, substitution_end(p, pos), NULL);
     bool operand = parse_at_operand(p, pos);
     if (parse_expects(p, EXPECT_WORD, operand ? pos : end))
         return NULL;
-    if (lex_quote_at(&p->lx, pos, &quote) && !quote.fields && !quote.bytes)
-        return raw_quoted(p, &quote);
+    if (lex_quote_at(&p->lx, pos, &q) && !q.fields && !q.bytes) { /* as r"…" has it */
+        if (parse_peek(p)->kind != TOK_STRING)
+            return parse_operand(p); /* it is not closed */
+        token t = parse_take(p);
+        uint32_t from = t.pos + q.prefix + q.marks, behind = t.end - q.marks;
+        return parse_text_node(p, p->lx.src->text + from, behind - from, t.pos, t.end);
+    }
     if (operand)
         return alone(p);
     return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
 }
 
 /* ---- Error codes ---- */
-
-/* Returns true for the codes that a block may be expected to fail with: an interrupt comes from
- * outside, and an internal error is never meant. */
-static bool can_be_expected(int rc)
-{
-    return rc != KV_OK && rc != KV_E_INTERRUPTED && rc != KV_E_INTERNAL && rc < KV_NCODES;
-}
 
 ast *parse_code(parser *p)
 {
@@ -245,8 +220,8 @@ ast *parse_code(parser *p)
     if (word->kind != AST_TEXT)
         return parse_fail(p, word->pos, word->end, KV_E_USAGE, "the code of an error is a word");
     suggest near = {.word = word->u.text};
-    for (int i = 0; i < KV_NCODES; i++) {
-        if (!can_be_expected(i))
+    for (int i = KV_OK + 1; i < KV_NCODES; i++) {
+        if (i == KV_E_INTERRUPTED || i == KV_E_INTERNAL) /* the first comes from outside */
             continue;
         if (strcmp(kv_code_name(i), word->u.text) == 0)
             return word;
@@ -325,24 +300,6 @@ ast *parse_switch(parser *p)
     return parse_text(p, pos, parse_peek(p)->end);
 }
 
-/* The command of a statement, NULL when it is none. */
-static const ast *command_of(const ast *node)
-{
-    if (node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE)
-        return node->kid[0]->kid[0];
-    return node->kind == STMT_COMMAND ? node : NULL;
-}
-
-/* Finds a redirect to a file or to a shell command, since neither can be undone. */
-static const ast *find_outward(const ast *node)
-{
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i] && node->kid[i]->kind == STMT_REDIRECT &&
-            node->kid[i]->op != REDIRECT_VARIABLE)
-            return node->kid[i];
-    return NULL;
-}
-
 ast *parse_explained(parser *p)
 {
     const token *t = parse_peek(p);
@@ -351,10 +308,12 @@ ast *parse_explained(parser *p)
     if (parse_is_word(p, "on") || parse_is_word(p, "off"))
         return parse_switch(p);
     ast *node = parse_one_statement(p);
-    const ast *call = node ? command_of(node) : NULL, *outward = node ? find_outward(node) : NULL;
     if (!node)
         return NULL;
-    if (!call || !command_is(call, COMMAND_EXPLAINED)) {
+    bool method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE;
+    const ast *call = method ? node->kid[0]->kid[0] : node;
+    const ast *outward = command_redirect_of(node, false); /* which cannot be undone */
+    if (!command_is(call, COMMAND_EXPLAINED)) {
         parse_fail(p, node->pos, node->end, KV_E_USAGE, "explain has nothing to say of this");
         kv_err_hint(p->e, "it explains init, push, pull, pushpull, broadcast and barrier");
         return NULL;

@@ -50,36 +50,28 @@ static bool may_be_defined(const checker *c)
     return c->s->check && c->s->check->names_missing;
 }
 
-static int collect_function(checker *c, const ast *def)
-{
-    kv_key name = {0, def->u.text};
-    int64_t before = map_get(&c->functions, name);
-    bool optional = def->n > 1 && def->kid[def->n - 1]->kind == AST_ARG;
-    int64_t params = def->op == STMT_DEF_BROKEN || optional ? 0 : (int64_t)def->n;
-    return map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
-}
-
-static int collect_type(checker *c, const ast *call)
-{
-    c->plugins = c->plugins || command_option_of(call, "plugin");
-    return map_put(&c->types, (kv_key){0, call->kid[0]->u.text}, 0, c->e);
-}
-
 /* Collects the functions, updaters and store types that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
 {
     int rc = KV_OK;
     if (!node)
         return KV_OK;
-    if (node->kind == STMT_DEF)
-        rc = collect_function(c, node);
+    if (node->kind == STMT_DEF) {
+        kv_key name = {0, node->u.text};
+        int64_t before = map_get(&c->functions, name);
+        bool optional = node->n > 1 && node->kid[node->n - 1]->kind == AST_ARG;
+        int64_t params = node->op == STMT_DEF_BROKEN || optional ? 0 : (int64_t)node->n;
+        rc = map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
+    }
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
         for (int i = 0; !rule->is_merge && i < rule->nnames && rc == KV_OK; i++)
             rc = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
     }
-    if (command_is(node, COMMAND_REGISTERS))
-        rc = collect_type(c, node);
+    if (command_is(node, COMMAND_REGISTERS)) {
+        c->plugins = c->plugins || command_option_of(node, "plugin");
+        rc = map_put(&c->types, (kv_key){0, node->kid[0]->u.text}, 0, c->e);
+    }
     if (node->kind == STMT_SOURCE)
         rc = collect_names(c, ((const unit *)node->u.other)->body);
     for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
@@ -144,20 +136,18 @@ static int add_holders(map *m, const ast *node, kv_err *e)
     return rc;
 }
 
-/* They are collected once a text, and only where one is asked for. Without memory all may be. */
-static bool may_hold_optimizer(checker *c, const char *name)
+/* Variables that may hold one are collected once a text, and only where one is asked for. Without
+ * memory all may. */
+static bool is_optimizer_variable(checker *c, const char *name)
 {
+    const value *held = session_find(c->s, name);
+    if (held)
+        return object_is_optimizer(*held);
     if (c->holders_of != c->u->body) {
         map_release(&c->holders);
         c->holders_of = add_holders(&c->holders, c->u->body, c->e) ? NULL : c->u->body;
     }
     return !c->holders_of || map_get(&c->holders, (kv_key){0, name}) >= 0;
-}
-
-static bool is_optimizer_variable(checker *c, const char *name)
-{
-    const value *held = session_find(c->s, name);
-    return held ? object_is_optimizer(*held) : may_hold_optimizer(c, name);
 }
 
 /* Calls that NumPy reads in another way: a.max(1) means an axis there, and copyto(to, from) fills
@@ -465,12 +455,6 @@ static int check_failing(checker *c, const ast *node, int where)
     return noted(c);
 }
 
-/* Rules that are not checked here: a merge is checked when its models are known. */
-static bool is_broken_or_merge(const ast *node)
-{
-    return node->op == STMT_RULE_BROKEN || ((const rule_ast *)node->u.other)->is_merge;
-}
-
 /* Where a statement stands: break and continue want a loop, return a function. */
 enum { IN_LOOP = 1, IN_DEF = 2 };
 
@@ -498,7 +482,8 @@ static int check_names(checker *c, const ast *node, int where)
         rc = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
         rc = check_command(c, node);
-    else if (node->kind == STMT_RULE && !is_broken_or_merge(node))
+    else if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN &&
+             !((const rule_ast *)node->u.other)->is_merge) /* whose models are not known yet */
         rc = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
     else if (node->kind == STMT_SOURCE)
         rc = check_unit(c, node->u.other);

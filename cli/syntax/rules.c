@@ -52,17 +52,19 @@ const char *optimizer_text(const char *name)
     return NULL;
 }
 
+const rule_ast *rule_of_text(const char *text, arena *nodes)
+{
+    rule_ast *rule;
+    source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    return parse_rule(&rule, &src, nodes, &(kv_err){0}) == KV_OK ? rule : NULL;
+}
+
 bool optimizer_named_takes_text(const char *param, const char *name)
 {
     const char *text = optimizer_text(name);
-    rule_ast *rule;
     arena nodes = {0};
-    source src = {.name = name, .text = text, .line = 1, .col = 1};
-    if (!text)
-        return false;
-    src.len = (uint32_t)strlen(text);
-    bool found = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK &&
-                 optimizer_takes_text(param, rule);
+    const rule_ast *rule = text ? rule_of_text(text, &nodes) : NULL;
+    bool found = rule && optimizer_takes_text(param, rule);
     arena_release(&nodes);
     return found;
 }
@@ -91,35 +93,23 @@ const char *optimizer_own_name(const char *param)
     return strcmp(param, "param_idx2name") == 0 ? "names" : param;
 }
 
-/* Returns true if the rule with this text has a parameter of this name. */
-static bool rule_has(const char *text, const char *param)
-{
-    rule_ast *rule;
-    arena nodes = {0};
-    bool found = false;
-    source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    bool read = parse_rule(&rule, &src, &nodes, &(kv_err){0}) == KV_OK;
-    for (int i = 0; read && i < rule->nparams && !found; i++)
-        found = strcmp(rule->params[i].name, param) == 0;
-    arena_release(&nodes);
-    return found;
-}
-
 bool optimizer_has_attribute(const char *name)
 {
     static const char *const others[] = {
         "lr", "num_update", "set_learning_rate", "set_lr_mult", "set_wd_mult", "set_lr_scale",
         "update", "update_multi_precision", "create_state", "base_lr", "step", "factor"};
     const char *text;
-    if (NAME_AMONG(name, others) >= 0)
-        return true;
-    for (const optimizer_param *p = optimizer_params; p->name; p++)
-        if (strcmp(p->name, name) == 0)
-            return true;
-    for (int i = 0; (text = kv_optimizer_text(i, NULL)); i++)
-        if (rule_has(text, name))
-            return true;
-    return false;
+    bool found = NAME_AMONG(name, others) >= 0;
+    for (const optimizer_param *p = optimizer_params; p->name && !found; p++)
+        found = strcmp(p->name, name) == 0;
+    for (int i = 0; !found && (text = kv_optimizer_text(i, NULL)); i++) {
+        arena nodes = {0};
+        const rule_ast *rule = rule_of_text(text, &nodes);
+        for (int k = 0; rule && k < rule->nparams && !found; k++)
+            found = strcmp(rule->params[k].name, name) == 0;
+        arena_release(&nodes);
+    }
+    return found;
 }
 
 /* ---- A def as an updater ---- */

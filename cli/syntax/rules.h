@@ -30,6 +30,9 @@ extern const optimizer_param optimizer_params[];
  * given, has others. */
 bool optimizer_takes_text(const char *param, const rule_ast *rule);
 
+/* The rule of a text, whose tree lives in nodes; NULL when it cannot be read. */
+const rule_ast *rule_of_text(const char *text, arena *nodes);
+
 /* The rule of an optimizer of the library, by its name in any case; NULL when there is none. */
 const char *optimizer_text(const char *name);
 
