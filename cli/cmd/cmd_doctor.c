@@ -36,14 +36,6 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-static void add_libraries(buf *out)
-{
-    buf_printf(out, "%-10s", "libraries"); /* each has its blank before it */
-    size_t from = out->len;
-    dl_iterate_phdr(add_library, out);
-    buf_add(out, out->len == from ? " none but those of the system\n" : "\n");
-}
-
 #if defined(__x86_64__) || defined(__i386__)
 /* clang 14 has no name for it in __builtin_cpu_supports. */
 static bool has_f16c(void)
@@ -71,14 +63,6 @@ static void add_cpu(buf *out)
 #endif
 }
 
-static void add_memory(buf *out)
-{
-    long long page = sysconf(_SC_PAGESIZE), all = sysconf(_SC_PHYS_PAGES),
-              left = sysconf(_SC_AVPHYS_PAGES);
-    topic(out, "memory");
-    buf_printf(out, "%lld MB, %lld MB of it unused\n", all * page >> 20, left * page >> 20);
-}
-
 /* Types that are available, then the others with their reasons. */
 static int add_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
@@ -93,53 +77,12 @@ static int add_type(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-static void add_terminal(buf *out)
-{
-    topic(out, "terminal");
-    if (!isatty(STDOUT_FILENO))
-        buf_add(out, "stdout is none");
-    else
-        buf_printf(out, "%d columns, %d rows", terminal_width(STDOUT_FILENO),
-                   terminal_height(STDOUT_FILENO));
-    buf_printf(out, "; colour: %s, pager: %s\n", terminal_color(STDOUT_FILENO) ? "yes" : "no",
-               terminal_pager() ? "yes" : "no");
-}
-
-static void add_history(session *s, buf *out)
-{
-    buf path = {0};
-    histfile_path(&path, s->history);
-    topic(out, "history");
-    buf_printf(out, "%s%s\n", path.len > 0 ? buf_text(&path) : "off",
-               path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
-                       access(buf_text(&path), W_OK) != 0
-                   ? " cannot be written"
-                   : "");
-    buf_release(&path);
-}
-
 /* Why a GPU cannot be used, without its name, which begins the line already. */
 static const char *reason_of(const char *reason, int64_t id)
 {
     char name[32];
     size_t n = (size_t)snprintf(name, sizeof name, "gpu(%" PRId64 ") ", id);
     return strncmp(reason, name, n) == 0 ? reason + n : reason;
-}
-
-static void add_gpu(buf *out, const kv_field *fields, int n)
-{
-    int64_t id = field_number(fields, n, "device"), left = field_number(fields, n, "free");
-    const char *reaches = field_text(fields, n, "reaches");
-    buf_printf(out, "gpu(%" PRId64 "): %s, %" PRId64 " MB, ", id, field_text(fields, n, "name"),
-               field_number(fields, n, "bytes") >> 20);
-    if (left >= 0)
-        buf_printf(out, "%" PRId64 " MB of it unused, ", left >> 20);
-    buf_printf(out, "ability %" PRId64 ".%" PRId64 "%s%s", field_number(fields, n, "major"),
-               field_number(fields, n, "minor"), left < 0 ? "; " : "",
-               reason_of(field_text(fields, n, "reason"), id));
-    if (left >= 0 && *reaches)
-        buf_printf(out, ", reaches gpu %s", reaches);
-    buf_char(out, '\n');
 }
 
 /* The row without a name is about the machine, the others are about its GPUs. */
@@ -150,7 +93,18 @@ static int add_gpu_row(void *arg, const kv_field *fields, int n, kv_err *e)
     (void)e;
     topic(out, "gpu");
     if (*field_text(fields, n, "name")) {
-        add_gpu(out, fields, n);
+        int64_t id = field_number(fields, n, "device"), left = field_number(fields, n, "free");
+        const char *reaches = field_text(fields, n, "reaches");
+        buf_printf(out, "gpu(%" PRId64 "): %s, %" PRId64 " MB, ", id, field_text(fields, n, "name"),
+                   field_number(fields, n, "bytes") >> 20);
+        if (left >= 0)
+            buf_printf(out, "%" PRId64 " MB of it unused, ", left >> 20);
+        buf_printf(out, "ability %" PRId64 ".%" PRId64 "%s%s", field_number(fields, n, "major"),
+                   field_number(fields, n, "minor"), left < 0 ? "; " : "",
+                   reason_of(field_text(fields, n, "reason"), id));
+        if (left >= 0 && *reaches)
+            buf_printf(out, ", reaches gpu %s", reaches);
+        buf_char(out, '\n');
         return KV_OK;
     }
     buf_printf(out, "built: %s; usable: %s", field_number(fields, n, "built") ? "yes" : "no",
@@ -185,17 +139,38 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     topic(&text, "build");
     version_build(&text);
     buf_char(&text, '\n');
-    add_libraries(&text);
+    buf_printf(&text, "%-10s", "libraries"); /* each has its blank before it */
+    size_t from = text.len;
+    dl_iterate_phdr(add_library, &text);
+    buf_add(&text, text.len == from ? " none but those of the system\n" : "\n");
     add_cpu(&text);
-    add_memory(&text);
+    long long page = sysconf(_SC_PAGESIZE), all = sysconf(_SC_PHYS_PAGES),
+              left = sysconf(_SC_AVPHYS_PAGES);
+    topic(&text, "memory");
+    buf_printf(&text, "%lld MB, %lld MB of it unused\n", all * page >> 20, left * page >> 20);
     kv_describe(NULL, "gpus", add_gpu_row, &text, e);
     kv_describe(NULL, "mpi", add_mpi, &text, e);
     kv_describe(NULL, "types", add_type, &text, e);
-    add_terminal(&text);
+    topic(&text, "terminal");
+    if (!isatty(STDOUT_FILENO))
+        buf_add(&text, "stdout is none");
+    else
+        buf_printf(&text, "%d columns, %d rows", terminal_width(STDOUT_FILENO),
+                   terminal_height(STDOUT_FILENO));
+    buf_printf(&text, "; colour: %s, pager: %s\n", terminal_color(STDOUT_FILENO) ? "yes" : "no",
+               terminal_pager() ? "yes" : "no");
     topic(&text, "plot");
     buf_add(&text, child_finds("gnuplot") ? "gnuplot\n"
                                           : "gnuplot is not installed, so there are no pictures\n");
-    add_history(s, &text);
+    buf path = {0};
+    histfile_path(&path, s->history);
+    topic(&text, "history");
+    buf_printf(&text, "%s%s\n", path.len > 0 ? buf_text(&path) : "off",
+               path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
+                       access(buf_text(&path), W_OK) != 0
+                   ? " cannot be written"
+                   : "");
+    buf_release(&path);
     visible_lines(&shown, buf_text(&text), text.len); /* paths, and what libraries say */
     if (!e->code && buf_check(&text, e) == KV_OK && buf_check(&shown, e) == KV_OK)
         session_out(s, buf_text(&shown), shown.len, e);

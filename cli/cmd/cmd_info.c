@@ -167,19 +167,6 @@ static int add_keys(metrics *m, kv *store, const key_list *keys, kv_err *e)
     return KV_OK;
 }
 
-/* The second number of this file counts pages in RAM; where there is none, there is no sample. */
-static void add_memory(metrics *m, kv_err *e)
-{
-    long long all, resident;
-    FILE *f = fopen("/proc/self/statm", "re");
-    m->topic = "process";
-    m->store = NULL;
-    if (f && fscanf(f, "%lld %lld", &all, &resident) == 2)
-        add_fields(m, &(kv_field){"resident", NULL, resident * sysconf(_SC_PAGESIZE)}, 1, e);
-    if (f)
-        fclose(f);
-}
-
 static int put_out(buf *out, metrics *m, int rc, kv_err *e)
 {
     for (int i = 0; i < METRICS; i++) {
@@ -213,8 +200,17 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
             (rc = add_counts(&m, one, e)) == KV_OK && one == store)
             rc = add_keys(&m, one, keys, e);
     }
-    if (rc == KV_OK)
-        add_memory(&m, e);
+    if (rc == KV_OK) {
+        /* the second number of this file counts pages in RAM; without it there is no sample */
+        long long all, resident;
+        FILE *f = fopen("/proc/self/statm", "re");
+        m.topic = "process";
+        m.store = NULL;
+        if (f && fscanf(f, "%lld %lld", &all, &resident) == 2)
+            add_fields(&m, &(kv_field){"resident", NULL, resident * sysconf(_SC_PAGESIZE)}, 1, e);
+        if (f)
+            fclose(f);
+    }
     return put_out(out, &m, rc, e);
 }
 
@@ -267,16 +263,6 @@ static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
                                 : rows_add(summary, value_int(fields[i].number), e);
     }
     return rc;
-}
-
-/* "type local, rank 0, …" */
-static void summary_line(buf *text, const rows *summary)
-{
-    for (int64_t i = 0; i < summary->n; i++) {
-        buf_add(text, i == 0 ? "" : i % 2 ? " " : ", ");
-        value_print(text, summary->cells[i], false);
-    }
-    buf_char(text, '\n');
 }
 
 /* The rows of some keys, or of all. */
@@ -376,8 +362,14 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
         out->summary = (rows){pair, 2, NULL, 0, 0};
         rc = states ? cmd_states_summary(store, &out->summary, e)
                     : kv_describe(store, "store", add_field, &out->summary, e);
-        if (rc == KV_OK)
-            summary_line(&text, &out->summary);
+        if (rc == KV_OK) {
+            /* "type local, rank 0, …" */
+            for (int64_t i = 0; i < out->summary.n; i++) {
+                buf_add(&text, i == 0 ? "" : i % 2 ? " " : ", ");
+                value_print(&text, out->summary.cells[i], false);
+            }
+            buf_char(&text, '\n');
+        }
     }
     if (rc == KV_OK && (rc = states ? cmd_states_table(store, &table, some, e)
                                     : add_infos(store, &table, some, e)) != KV_OK) {
@@ -391,23 +383,6 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- vars ---- */
 
-/* The value of a variable on one line: big arrays by their shape. */
-static void variable_summary(buf *out, value v)
-{
-    char shape[256], ctx[KV_CTX_TEXT];
-    if (v.kind == VALUE_ARRAY) {
-        kv_array *a = v.u.box->array;
-        buf_printf(out, "array %s %s %s",
-                   kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
-                   kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));
-    } else if (value_is_sequence(v) && v.u.list->n > 10) {
-        buf_printf(out, "%s of %lld items", v.kind == VALUE_LIST ? "list" : "tuple",
-                   (long long)v.u.list->n);
-    } else {
-        value_print(out, v, true);
-    }
-}
-
 int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
@@ -417,7 +392,20 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
     (void)call;
     for (int64_t i = 0; i < s->globals.n && rc == KV_OK; i++) {
         buf_clear(&held);
-        variable_summary(&held, s->globals.items[i].v);
+        /* on one line: big arrays by their shape */
+        char shape[256], ctx[KV_CTX_TEXT];
+        value v = s->globals.items[i].v;
+        if (v.kind == VALUE_ARRAY) {
+            kv_array *a = v.u.box->array;
+            buf_printf(&held, "array %s %s %s",
+                       kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
+                       kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));
+        } else if (value_is_sequence(v) && v.u.list->n > 10) {
+            buf_printf(&held, "%s of %lld items", v.kind == VALUE_LIST ? "list" : "tuple",
+                       (long long)v.u.list->n);
+        } else {
+            value_print(&held, v, true);
+        }
         if ((rc = buf_check(&held, e)) == KV_OK &&
             (rc = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
             rc = rows_add_text(&table, buf_text(&held), e);

@@ -179,19 +179,6 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the times. */
-static void add_summary(buf *out, int64_t *ns, int n)
-{
-    qsort(ns, (size_t)n, sizeof *ns, by_size);
-    double median = ((double)ns[(n - 1) / 2] + (double)ns[n / 2]) / 2;
-    buf_printf(out, "%d runs, min ", n);
-    add_time(out, (double)ns[0]);
-    buf_add(out, ", median ");
-    add_time(out, median);
-    buf_add(out, ", p95 ");
-    add_time(out, (double)ns[(95 * (int64_t)n + 99) / 100 - 1]);
-}
-
 int cmd_time(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *option = command_option_of(call, "runs");
@@ -221,10 +208,18 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     progress_end();
     if (rc == KV_OK && done > 0) {
         buf text = {0};
-        if (runs == 1)
+        if (runs == 1) {
             add_time(&text, (double)ns[0]);
-        else
-            add_summary(&text, ns, done);
+        } else {
+            qsort(ns, (size_t)done, sizeof *ns, by_size);
+            double median = ((double)ns[(done - 1) / 2] + (double)ns[done / 2]) / 2;
+            buf_printf(&text, "%d runs, min ", done);
+            add_time(&text, (double)ns[0]);
+            buf_add(&text, ", median ");
+            add_time(&text, median);
+            buf_add(&text, ", p95 ");
+            add_time(&text, (double)ns[(95 * (int64_t)done + 99) / 100 - 1]);
+        }
         fflush(stdout);
         progress_hide(STDERR_FILENO);
         fprintf(stderr, "time: %s\n", buf_text(&text));

@@ -411,19 +411,6 @@ int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- register ---- */
 
-static bool is_type(const char *name)
-{
-    const kv_type_ops *ops;
-    return kv_find_type(name, &ops, &(kv_err){0}) == KV_OK;
-}
-
-/* The hint lists the types that can be made now, which include those of the plugin. */
-static int brings_no(const char *path, const char *name, const kv_err *why, kv_err *e)
-{
-    kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
-    return kv_err_hint(e, "%s", why->hint), KV_E_NAME;
-}
-
 /* Loads FILE.so, which brings the type unless a base for it is given. */
 static int load_plugin(session *s, const ast *file, const char *name, bool brings, result *out,
                        kv_err *e)
@@ -436,34 +423,29 @@ static int load_plugin(session *s, const ast *file, const char *name, bool bring
     int rc = safe_plugin(s, e);
     if (rc == KV_OK)
         rc = kv_load_plugin(path, e);
-    if (rc == KV_OK && brings && kv_find_type(name, &ops, &why))
-        rc = brings_no(path, name, &why, e);
+    if (rc == KV_OK && brings && kv_find_type(name, &ops, &why)) {
+        rc = kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
+        kv_err_hint(e, "%s", why.hint); /* the types that can be made now, also by the plugin */
+    }
     return rc ? unit_at(s, file, e) : KV_OK;
-}
-
-/* Adds the name, for a base when one is given. */
-static int register_name(session *s, const ast *call, const char *name, result *out, kv_err *e)
-{
-    const ast *base = command_option_of(call, "base");
-    const char *of = base ? eval_word(s, base, "a store type", out, e) : NULL;
-    if (base && !of)
-        return e->code;
-    int rc = kv_register_name(name, of, e);
-    return rc ? unit_at(s, rc == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
 }
 
 int cmd_register(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *plugin = command_option_of(call, "plugin"), *base = command_option_of(call, "base");
-    const char *name = eval_word(s, call->kid[0], "the name of a store type", out, e);
+    const kv_type_ops *ops;
+    const char *name = eval_word(s, call->kid[0], "the name of a store type", out, e), *of = NULL;
     if (!name)
         return e->code;
-    if (is_type(name))
+    if (kv_find_type(name, &ops, &(kv_err){0}) == KV_OK)
         return unit_err(s, call->kid[0], e, KV_E_NAME, "there is a store type \"%s\" already",
                         name);
-    if (plugin && load_plugin(s, plugin, name, !base, out, e))
+    if (plugin && (load_plugin(s, plugin, name, !base, out, e) || !base))
         return e->code;
-    return base || !plugin ? register_name(s, call, name, out, e) : KV_OK;
+    if (base && !(of = eval_word(s, base, "a store type", out, e)))
+        return e->code;
+    int rc = kv_register_name(name, of, e);
+    return rc ? unit_at(s, rc == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
 }
 
 /* ---- Workers and servers ---- */
@@ -633,17 +615,6 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     return rc;
 }
 
-static int set_def(session *s, kv *store, const definition *d, rule_params *p, kv_err *e)
-{
-    rule_text found;
-    arena nodes = {0};
-    int rc = rule_text_of_def(&found, d, &nodes, e);
-    if (rc == KV_OK)
-        rc = set_rule(s, store, &found, p, e);
-    arena_release(&nodes);
-    return rc;
-}
-
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
@@ -683,8 +654,15 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
     kv_key name = {0, word};
     int64_t rule = map_get(&s->rules, name), def = map_get(&s->functions, name);
     const value *held = session_find(s, word);
-    if (def >= 0)
-        return set_def(s, store, &s->defs[def], p, e);
+    if (def >= 0) {
+        rule_text found;
+        arena nodes = {0};
+        int rc = rule_text_of_def(&found, &s->defs[def], &nodes, e);
+        if (rc == KV_OK)
+            rc = set_rule(s, store, &found, p, e);
+        arena_release(&nodes);
+        return rc;
+    }
     if (rule >= 0) {
         const rule_definition *d = &s->rule_defs[rule];
         rule_text found = {d->unit, d->rule, d->rule->is_def && !d->nested};

@@ -433,18 +433,6 @@ static int check_known(kv *store, const value_files *f, const key_list *keys, kv
     return list_end(&names, n, e);
 }
 
-static void tell_bare(const value_files *f, session *s, const key_list *keys)
-{
-    char number[NUM_TEXT_MAX];
-    for (int64_t j = 0; j < f->n; j++) {
-        bare_codes bare = {0};
-        for (int64_t i = 0; i < keys->n; i++)
-            bare_codes_count(&bare, f->files[j],
-                             checkpoint_find(f->files[j], name_of(&keys->keys[i], number)));
-        bare_codes_tell(s, &bare);
-    }
-}
-
 int value_files_keys(const value_files *f, session *s, const ast *call, kv *store, bool init,
                      key_list *keys, kv_err *e)
 {
@@ -457,8 +445,16 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
         rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
     if (!rc && pattern && !init)
         rc = check_known(store, f, keys, e);
-    if (!rc)
-        tell_bare(f, s, keys);
+    if (!rc) {
+        char number[NUM_TEXT_MAX];
+        for (int64_t j = 0; j < f->n; j++) {
+            bare_codes bare = {0};
+            for (int64_t i = 0; i < keys->n; i++)
+                bare_codes_count(&bare, f->files[j],
+                                 checkpoint_find(f->files[j], name_of(&keys->keys[i], number)));
+            bare_codes_tell(s, &bare);
+        }
+    }
     return rc ? unit_at(s, call->kid[1], e) : KV_OK;
 }
 
