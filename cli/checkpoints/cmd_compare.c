@@ -304,20 +304,6 @@ static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, ma
     return checkpoint_count(a) > 0 ? renames_check(rules, s, e) : KV_OK;
 }
 
-static void add_keys_of_b(both *x, choice *chosen, const map *known)
-{
-    const checkpoint *b = x->files[1];
-    for (int64_t i = 0; i < checkpoint_count(b); i++) {
-        const char *name = checkpoint_at(b, i)->name;
-        int64_t pair = map_get(known, (kv_key){.name = name});
-        if (pair >= 0) {
-            x->pairs[pair].b = i;
-        } else if (choose_takes(chosen, name)) {
-            x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
-        }
-    }
-}
-
 /* The keys of A in their order, then the keys that only B has. */
 static int pair_keys(session *s, const ast *call, both *x, choice *chosen, result *out, kv_err *e)
 {
@@ -330,7 +316,16 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
         rc = KV_E_MEMORY;
     rc = rc ? rc : add_keys_of_a(s, x, chosen, &rules, &known, out, e);
     if (rc == KV_OK) {
-        add_keys_of_b(x, chosen, &known);
+        const checkpoint *b = x->files[1];
+        for (int64_t i = 0; i < checkpoint_count(b); i++) {
+            const char *name = checkpoint_at(b, i)->name;
+            int64_t pair = map_get(&known, (kv_key){.name = name});
+            if (pair >= 0) {
+                x->pairs[pair].b = i;
+            } else if (choose_takes(chosen, name)) {
+                x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
+            }
+        }
         rc = choose_check_some(s, chosen, e);
     }
     renames_release(&rules);

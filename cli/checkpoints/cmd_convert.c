@@ -41,17 +41,6 @@ typedef struct plan {
     folder_files beside; /* what the output gets besides weights */
 } plan;
 
-static void plan_release(plan *p)
-{
-    for (int64_t i = 0; p->files && i < p->inputs.n; i++)
-        checkpoint_close(p->files[i]);
-    renames_release(&p->names);
-    mem_free(p->files);
-    mem_free(p->keys);
-    mem_free(p->lost.keys);
-    mem_free(p->texts);
-}
-
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 /* OUT is the last word that can be one: checkpoints stand in front of it, patterns behind it. */
@@ -296,7 +285,13 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
                  ? (int)e->code
                  : KV_OK;
     rc = folder_files_tell(s, call, &p.beside, out, rc, e);
-    plan_release(&p);
+    for (int64_t i = 0; p.files && i < p.inputs.n; i++)
+        checkpoint_close(p.files[i]);
+    renames_release(&p.names);
+    mem_free(p.files);
+    mem_free(p.keys);
+    mem_free(p.lost.keys);
+    mem_free(p.texts);
     return rc;
 }
 
@@ -435,21 +430,6 @@ static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err
     return rc;
 }
 
-static int put_all(kv *store, checkpoint_out *file, values *v, kv_err *e)
-{
-    int64_t done = 0;
-    int rc = KV_OK;
-    progress_begin("save", v->bytes, PROGRESS_BYTES);
-    for (int64_t i = 0; i < v->n && rc == KV_OK; i++) {
-        rc = put_key(store, file, v, i, e);
-        done += tensor_type_bytes(tensor_type_of(v->has[i]),
-                                  tensor_elements(v->entries[i].ndim, v->entries[i].shape));
-        progress_step(done);
-    }
-    progress_end();
-    return rc;
-}
-
 typedef struct texts {
     metadata_list list;
     result *out;
@@ -481,7 +461,15 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     if ((rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
         rc = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
     if (rc == KV_OK) {
-        rc = put_all(store, file, &v, e);
+        int64_t done = 0;
+        progress_begin("save", v.bytes, PROGRESS_BYTES);
+        for (int64_t i = 0; i < v.n && rc == KV_OK; i++) {
+            rc = put_key(store, file, &v, i, e);
+            done += tensor_type_bytes(tensor_type_of(v.has[i]),
+                                      tensor_elements(v.entries[i].ndim, v.entries[i].shape));
+            progress_step(done);
+        }
+        progress_end();
         if (rc == KV_OK)
             rc = checkpoint_out_commit(file, e);
         else
@@ -505,14 +493,6 @@ typedef struct tensors {
     void **converted;
     int64_t n;
 } tensors;
-
-static void tensors_release(tensors *t)
-{
-    for (int64_t i = 0; i < t->n; i++) {
-        kv_array_unref(t->arrays[i]);
-        mem_free_data(t->converted[i]);
-    }
-}
 
 static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
 {
@@ -607,7 +587,10 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     if (rc == KV_OK)
         rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
-    tensors_release(&t);
+    for (int64_t i = 0; i < t.n; i++) {
+        kv_array_unref(t.arrays[i]);
+        mem_free_data(t.converted[i]);
+    }
     return rc;
 }
 

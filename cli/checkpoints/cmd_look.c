@@ -277,15 +277,6 @@ int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- stat ---- */
 
-/* Reads the data of the chosen keys, and draws how far it is. */
-static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
-{
-    progress_begin("stat", 0, PROGRESS_BYTES);
-    int rc = tensor_stats(stats, c, keys, n, progress_bytes, NULL, e);
-    progress_end();
-    return rc;
-}
-
 /* Keys of C64, of quantised types and of elements that are not numbers have no numbers here. When
  * others are chosen too, their rows are what the user wants. */
 static int check_numbers(session *s, const word *path, const checkpoint *c, const int64_t *keys,
@@ -392,24 +383,6 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     return rc ? rc : add_row(x->table, key, &stat, e);
 }
 
-/* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads no
- * files. */
-static int stat_store(session *s, const ast *call, rows *table, result *out, kv_err *e)
-{
-    choice chosen = {0};
-    store_stats x = {.s = s, .chosen = &chosen, .table = table};
-    int rc = eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e) ||
-                     choose_read(s, call, call->kid[1], out, &chosen, e) ||
-                     session_store(s, &x.store, e)
-                 ? (int)e->code
-                 : kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (rc == KV_OK && !(s->guest && chosen.globs.n > 0))
-        rc = choose_check(s, &chosen, e);
-    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
-        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
-    return rc;
-}
-
 /* Returns true if stat is about the store: without words, or its first one does not name a file,
  * and the store in use has keys. */
 static bool is_about_store(session *s, const ast *call, result *out, kv_err *e)
@@ -452,8 +425,12 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
                  : KV_OK;
     if (rc == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
         rc = KV_E_MEMORY;
-    if (rc == KV_OK && (rc = read_stats(stats, file, keys, n, e)))
-        unit_at(s, path->at, e);
+    if (rc == KV_OK) {
+        progress_begin("stat", 0, PROGRESS_BYTES);
+        if ((rc = tensor_stats(stats, file, keys, n, progress_bytes, NULL, e)))
+            unit_at(s, path->at, e);
+        progress_end();
+    }
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
         choose_count_decoded(&values, (scales_model){&file, 1}, 0, keys[i],
@@ -471,7 +448,19 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     if (!is_about_store(s, call, out, e))
         return e->code ? (int)e->code : choose_each(s, call, stat_file, false, out, e);
     rows table = new_table();
-    int rc = stat_store(s, call, &table, out, e);
+    /* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads
+     * no files. */
+    choice chosen = {0};
+    store_stats x = {.s = s, .chosen = &chosen, .table = &table};
+    int rc = eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e) ||
+                     choose_read(s, call, call->kid[1], out, &chosen, e) ||
+                     session_store(s, &x.store, e)
+                 ? (int)e->code
+                 : kv_describe(x.store, "rounds", stat_key, &x, e);
+    if (rc == KV_OK && !(s->guest && chosen.globs.n > 0))
+        rc = choose_check(s, &chosen, e);
+    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
+        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 

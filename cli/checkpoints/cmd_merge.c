@@ -47,21 +47,6 @@ typedef struct merging {
     folder_files beside; /* what the output gets besides weights */
 } merging;
 
-static void merging_release(merging *m, bool failed)
-{
-    for (int64_t i = 0; m->files && i < m->models.n; i++)
-        checkpoint_close(m->files[i]);
-    checkpoint_close(m->base_file);
-    merge_found_release(m->s, &m->found, failed);
-    rule_params_release(&m->params);
-    mem_free(m->files);
-    mem_free(m->weights);
-    mem_free(m->scales);
-    mem_free(m->keys);
-    mem_free(m->lost.keys);
-    mem_free(m->texts);
-}
-
 /* ---- Models ---------------------------------------------------------------------------------- */
 
 static int no_file(const merging *m, const word *w, kv_err *e)
@@ -99,28 +84,22 @@ static int cut_words(merging *m, const words *all, kv_err *e)
 #define LEAST_WEIGHT   1e-30
 #define LARGEST_WEIGHT 1e30
 
-static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e);
-
-static int add_items(merging *m, const ast *at, value v, int depth, kv_err *e)
-{
-    value items;
-    int rc = eval_items_of(v, &items, e);
-    if (rc)
-        return unit_at(m->s, at, e);
-    for (int64_t i = 0; i < items.u.list->n && rc == KV_OK; i++)
-        rc = add_weights(m, at, items.u.list->items[i], depth + 1, e);
-    value_release(&items);
-    return rc;
-}
-
 /* Adds a number, or those of a list or an array. */
 static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
 {
     value number;
     bool several =
         value_is_sequence(v) || (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0);
-    if (several && depth < 3)
-        return add_items(m, at, v, depth, e);
+    if (several && depth < 3) {
+        value items;
+        int rc = eval_items_of(v, &items, e);
+        if (rc)
+            return unit_at(m->s, at, e);
+        for (int64_t i = 0; i < items.u.list->n && rc == KV_OK; i++)
+            rc = add_weights(m, at, items.u.list->items[i], depth + 1, e);
+        value_release(&items);
+        return rc;
+    }
     if (several || value_item(&number, v, e) || number.kind == VALUE_BOOL) {
         *e = (kv_err){0};
         return unit_err(m->s, at, e, KV_E_DTYPE, "a weight is a number, not %s",
@@ -529,7 +508,17 @@ int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
                  ? (int)e->code
                  : KV_OK;
     rc = folder_files_tell(s, call, &m.beside, out, rc, e);
-    merging_release(&m, rc != KV_OK);
+    for (int64_t i = 0; m.files && i < m.models.n; i++)
+        checkpoint_close(m.files[i]);
+    checkpoint_close(m.base_file);
+    merge_found_release(m.s, &m.found, rc != KV_OK);
+    rule_params_release(&m.params);
+    mem_free(m.files);
+    mem_free(m.weights);
+    mem_free(m.scales);
+    mem_free(m.keys);
+    mem_free(m.lost.keys);
+    mem_free(m.texts);
     return rc;
 }
 

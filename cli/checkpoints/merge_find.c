@@ -66,26 +66,23 @@ static int parse(merge_found *f, kv_err *e)
     return rc;
 }
 
-static int unknown_rule(const source *src, const ast *at, const char *word, kv_err *e)
-{
-    source_err(src, at->pos, at->end, e, KV_E_USAGE, "there is no merge `%.64s`", word);
-    if (strchr(word, '.') || strchr(word, '/')) {
-        return kv_err_hint(e, "the rule stands first: merge average A B --out C; that of a file "
-                              "ends in .kvu"),
-               KV_E_USAGE;
-    }
-    merge_text_suggest(word, e);
-    return kv_err_hint(e, "help merge lists them; one of your own stands in a file .kvu, or in "
-                          "braces: merge '{ merged = … }'"),
-           KV_E_USAGE;
-}
-
 static int find_in_library(const source *src, const ast *at, const char *word, merge_found *f,
                            kv_err *e)
 {
     const merge_text *t = merge_text_find(word);
-    if (!t)
-        return unknown_rule(src, at, word, e);
+    if (!t) {
+        source_err(src, at->pos, at->end, e, KV_E_USAGE, "there is no merge `%.64s`", word);
+        if (strchr(word, '.') || strchr(word, '/')) {
+            return kv_err_hint(e,
+                               "the rule stands first: merge average A B --out C; that of a file "
+                               "ends in .kvu"),
+                   KV_E_USAGE;
+        }
+        merge_text_suggest(word, e);
+        return kv_err_hint(e, "help merge lists them; one of your own stands in a file .kvu, or in "
+                              "braces: merge '{ merged = … }'"),
+               KV_E_USAGE;
+    }
     f->library = t->name;
     f->src = (source){
         .name = t->name, .text = t->text, .len = (uint32_t)strlen(t->text), .line = 1, .col = 1};
@@ -178,15 +175,6 @@ static const char *name_of(const merge_found *f)
 
 /* ---- The words of the command ---------------------------------------------------------------- */
 
-static int hint_parameters(const merge_found *f, kv_err *e)
-{
-    if (f->rule->nparams == 0)
-        kv_err_hint(e, "it takes none");
-    else if (f->library)
-        kv_err_hint(e, "help merge %s shows its parameters", f->library);
-    return e->code;
-}
-
 static int suggest_free(void *arg, const ast *at, kv_err *e)
 {
     (void)e;
@@ -207,7 +195,11 @@ static int unknown_param(const source *src, const ast *call, const ast *option,
     for (const command_option *o = c->options; o->name; o++)
         suggest_add(&near, o->name);
     suggest_done(&near, e);
-    return hint_parameters(f, e);
+    if (f->rule->nparams == 0)
+        kv_err_hint(e, "it takes none");
+    else if (f->library)
+        kv_err_hint(e, "help merge %s shows its parameters", f->library);
+    return e->code;
 }
 
 /* Returns true if the default of a parameter is true or false. */

@@ -505,9 +505,18 @@ void attempt_tick(job *j, const sigset_t *watched)
 
 /* ---- The whole ---- */
 
-/* All ranks have ended, or mpirun has: the watchers may end, and mpirun behind them. */
-static void finish(job *j)
+static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e)
 {
+    signal(SIGPIPE, SIG_IGN); /* the job goes on without a reader */
+    j->begin_ms = clock_ms();
+    if (children_start(j, c, &m->before, e))
+        return e->code;
+    if (j->o->talk)
+        j->o->talk(j->o->talker, j, m);
+    while (attempt_runs(j))
+        attempt_tick(j, &m->watched);
+    if (j->alike)
+        say_why(j);
     const struct timespec nap = {0, 5000000};
     int64_t begin = clock_ms();
     pid_t pid;
@@ -526,21 +535,6 @@ static void finish(job *j)
         take_heard(j);
         nanosleep(&nap, NULL);
     }
-}
-
-static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e)
-{
-    signal(SIGPIPE, SIG_IGN); /* the job goes on without a reader */
-    j->begin_ms = clock_ms();
-    if (children_start(j, c, &m->before, e))
-        return e->code;
-    if (j->o->talk)
-        j->o->talk(j->o->talker, j, m);
-    while (attempt_runs(j))
-        attempt_tick(j, &m->watched);
-    if (j->alike)
-        say_why(j);
-    finish(j);
     return KV_OK;
 }
 

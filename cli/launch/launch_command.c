@@ -19,17 +19,6 @@
 
 /* ---- Words ---- */
 
-static void keep(launch_command *c, char *word)
-{
-    if (c->failed || !word || mem_grow(&c->words, &c->cap, c->n + 2, sizeof *c->words, NULL)) {
-        mem_free(word);
-        c->failed = true;
-        return;
-    }
-    c->words[c->n++] = word;
-    c->words[c->n] = NULL;
-}
-
 void launch_add(launch_command *c, const char *fmt, ...)
 {
     va_list args;
@@ -42,7 +31,13 @@ void launch_add(launch_command *c, const char *fmt, ...)
         vsnprintf(word, (size_t)n + 1, fmt, args);
         va_end(args);
     }
-    keep(c, word);
+    if (c->failed || !word || mem_grow(&c->words, &c->cap, c->n + 2, sizeof *c->words, NULL)) {
+        mem_free(word);
+        c->failed = true;
+        return;
+    }
+    c->words[c->n++] = word;
+    c->words[c->n] = NULL;
 }
 
 void launch_add_words(launch_command *c, char *const *words, int n)
@@ -251,16 +246,6 @@ void variables_name(launch_command *c, const launch_options *o)
     }
 }
 
-/* Adds the options with which another launch takes them from its environment. */
-static void variables_inner(launch_command *c, const launch_options *o)
-{
-    for (int64_t i = 0; i < o->nvariables; i++) {
-        const launch_variable *v = &o->variables[i];
-        launch_add(c, v->role == 'a' ? "--env" : v->role == 'w' ? "--env-worker" : "--env-server");
-        launch_add(c, "%.*s", name_length(v), v->text);
-    }
-}
-
 void variables_text(buf *out, const launch_options *o, const char *begin, const char *end,
                     bool elsewhere)
 {
@@ -368,7 +353,12 @@ int inner_options(launch_command *c, const launch_options *o, kv_err *e)
                       "[ --checkpoint {checkpoint}][ --checkpoint-every {every}]"
                       "[ --max-restarts {restarts}][ {elastic}]",
                       holes);
-    variables_inner(c, o);
+    /* Adds the options with which another launch takes them from its environment. */
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        launch_add(c, v->role == 'a' ? "--env" : v->role == 'w' ? "--env-worker" : "--env-server");
+        launch_add(c, "%.*s", name_length(v), v->text);
+    }
     launch_add_words(c, o->words, o->nwords);
     return launch_command_check(c, e);
 }

@@ -246,22 +246,6 @@ static void look_at_start(queue *q)
     take_back(q, SIGINT);
 }
 
-static void tick(queue *q)
-{
-    listen_to(q);
-    pass_on(q);
-    look_at_start(q);
-    int signal;
-    while ((signal = children_next_signal(&q->signals.watched))) {
-        q->ended_by = signal;
-        take_back(q, signal);
-    }
-    if (waitpid(q->client, &q->status, WNOHANG) == q->client)
-        q->client = 0;
-    if (q->client && q->end_ms && clock_ms() > q->end_ms)
-        kill(-q->client, SIGKILL);
-}
-
 /* ---- The whole ---- */
 
 static int judge(queue *q, int *code, kv_err *e)
@@ -298,8 +282,20 @@ static int run(queue *q, int *code, kv_err *e)
     children_watch_signals(&q->signals);
     if (write_file(q, e) || start(q, e))
         return e->code;
-    while (q->client)
-        tick(q);
+    while (q->client) {
+        listen_to(q);
+        pass_on(q);
+        look_at_start(q);
+        int signal;
+        while ((signal = children_next_signal(&q->signals.watched))) {
+            q->ended_by = signal;
+            take_back(q, signal);
+        }
+        if (waitpid(q->client, &q->status, WNOHANG) == q->client)
+            q->client = 0;
+        if (q->client && q->end_ms && clock_ms() > q->end_ms)
+            kill(-q->client, SIGKILL);
+    }
     while (listen_to(q))
         ;
     pass_on(q);
