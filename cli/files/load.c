@@ -199,17 +199,6 @@ static bool is_integer(const char *name, int64_t *id)
     return strcmp(again, name) == 0;
 }
 
-static int holds_text_keys(session *s, bool *yes, kv_err *e)
-{
-    kv *store;
-    kv_info info;
-    int rc = session_store(s, &store, e);
-    *yes = false;
-    if (rc == KV_OK && kv_num_keys(store) > 0 && (rc = kv_info_at(store, 0, &info, e)) == KV_OK)
-        *yes = info.key.name != NULL;
-    return rc;
-}
-
 /* Adds the names that match; room is there for all. */
 static int add_matching(const char *pattern, const checkpoint *f, bool *integers, key_list *out,
                         kv_err *e)
@@ -233,9 +222,13 @@ static int add_matching(const char *pattern, const checkpoint *f, bool *integers
 int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e)
 {
     const char *pattern = keys->kid[0]->u.text;
-    bool texts, integers = true;
+    bool texts = false, integers = true;
     *out = (key_list){.list = true};
-    int rc = holds_text_keys(s, &texts, e);
+    kv *store;
+    kv_info info;
+    int rc = session_store(s, &store, e);
+    if (rc == KV_OK && kv_num_keys(store) > 0 && (rc = kv_info_at(store, 0, &info, e)) == KV_OK)
+        texts = info.key.name != NULL;
     if (rc == KV_OK)
         rc = mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e);
     if (rc == KV_OK)
@@ -350,18 +343,6 @@ static bool is_bare(const char *text)
     return true;
 }
 
-/* Appends an example that names the first array of f. */
-static void show_choice(buf *hint, const checkpoint *f, const char *path)
-{
-    const char *name = checkpoint_at(f, 0)->name;
-    bool is_stdin = strcmp(path, "-") == 0;
-    if (!is_stdin && is_bare(path) && *name && is_bare(name))
-        buf_printf(hint, "say which: @%s#%s; ", path, name);
-    else
-        buf_printf(hint, "say which: load(\"%s\"%s, name=\"%s\"); ", path,
-                   is_stdin ? ", format=\"safetensors\"" : "", name);
-}
-
 /* Finds the array of f that is meant. */
 static int choose_tensor(const checkpoint *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
@@ -378,8 +359,15 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
     else
         kv_err_set(e, KV_E_VALUE, "\"%s\" holds %lld arrays, and one is needed", path,
                    (long long)n);
-    if (!name && n > 0)
-        show_choice(&hint, f, path);
+    if (!name && n > 0) {
+        const char *first = checkpoint_at(f, 0)->name;
+        bool is_stdin = strcmp(path, "-") == 0;
+        if (!is_stdin && is_bare(path) && *first && is_bare(first))
+            buf_printf(&hint, "say which: @%s#%s; ", path, first);
+        else
+            buf_printf(&hint, "say which: load(\"%s\"%s, name=\"%s\"); ", path,
+                       is_stdin ? ", format=\"safetensors\"" : "", first);
+    }
     if (n > 0)
         all = list_names(&hint, f);
     else if (name)
@@ -553,18 +541,6 @@ static file_kind kind_of(const char *path)
                                                              : file_kind_of(path);
 }
 
-static int unknown_ending(const char *path, kv_err *e)
-{
-    kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
-    if (has_part(path))
-        kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"), path,
-                    strrchr(path, '#'));
-    if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
-        kv_err_hint(e, "it is not read: save it as CSV");
-    kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
-    return KV_E_USAGE;
-}
-
 /* The value of a file. */
 static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
 {
@@ -578,8 +554,16 @@ static int load(session *s, const char *path, const load_options *o, value *out,
         kind = FILE_CSV;
     if (kind == FILE_NPY && o->name && !is_stdin)
         kind = FILE_SAFETENSORS; /* named like the file, as keys() has it */
-    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
-        return unknown_ending(path, e);
+    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin)) {
+        kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
+        if (has_part(path))
+            kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"),
+                        path, strrchr(path, '#'));
+        if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
+            kv_err_hint(e, "it is not read: save it as CSV");
+        kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
+        return KV_E_USAGE;
+    }
     if (kind != FILE_SAFETENSORS)
         rc = read_stream(s, path, kind, o, out, e);
     else if ((rc = check_options(path, kind, o, e)) == KV_OK)

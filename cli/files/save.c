@@ -163,15 +163,6 @@ static int add_array(parts *p, const char *path, value v, kv_err *e)
     return rc;
 }
 
-/* The items of a list that are to be arrays of their own, and how many they are. A bracket of
- * numbers only is one array. */
-static const value *items_of(const value *v, int64_t *n)
-{
-    bool list = value_is_several(*v);
-    *n = list ? v->u.list->n : 1;
-    return list ? v->u.list->items : v;
-}
-
 static int add_arrays(parts *p, const char *path, const value *items, int64_t n, kv_err *e)
 {
     int rc = KV_OK;
@@ -190,17 +181,6 @@ static int add_text(session *s, parts *p, const result *r, kv_err *e)
     int rc = show_result(s, &p->text, r, e);
     s->out.style.threshold = threshold;
     return rc ? rc : buf_check(&p->text, e);
-}
-
-/* A table into CSV or TSV. */
-static int add_table(parts *p, const char *path, const rows *table, kv_err *e)
-{
-    if (p->append)
-        return kv_err_set(e, KV_E_USAGE,
-                          "\"%s\": a table with its line of names makes a whole file: > writes it",
-                          path);
-    p->is_text = true;
-    return rows_csv(&p->text, table, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
 }
 
 /* A value for a file that holds one array. */
@@ -224,12 +204,20 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
 static int make_parts(session *s, parts *p, const char *path, const result *r, kv_err *e)
 {
     file_kind kind = file_kind_of(path);
-    int64_t n;
     if (kind == FILE_TEXT)
         return add_text(s, p, r, e);
-    if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV))
-        return add_table(p, path, &r->entries, e);
-    const value *items = items_of(&r->v, &n);
+    if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV)) {
+        if (p->append)
+            return kv_err_set(
+                e, KV_E_USAGE,
+                "\"%s\": a table with its line of names makes a whole file: > writes it", path);
+        p->is_text = true;
+        return rows_csv(&p->text, &r->entries, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
+    }
+    /* those of a list are arrays of their own; a bracket of numbers only is one array */
+    bool list = value_is_several(r->v);
+    int64_t n = list ? r->v.u.list->n : 1;
+    const value *items = list ? r->v.u.list->items : &r->v;
     if (r->as_text)
         return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
                           path);
@@ -514,16 +502,6 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
 
 /* ---- The calls of commands ------------------------------------------------------------------- */
 
-static int save_shown(session *s, const result *r, kv_err *e)
-{
-    parts p = {0};
-    int rc = add_text(s, &p, r, e);
-    if (rc == KV_OK)
-        rc = session_out(s, buf_text(&p.text), p.text.len, e);
-    parts_release(&p);
-    return rc;
-}
-
 int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
 {
     written w = {0};
@@ -531,8 +509,13 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     const kv_key *key = r->has_key ? &r->key : NULL;
     bool marked = strstr(path, KEY_MARK) != NULL;
     int rc = KV_OK;
-    if (strcmp(path, "-") == 0)
-        return save_shown(s, r, e);
+    if (strcmp(path, "-") == 0) {
+        parts p = {0};
+        if ((rc = add_text(s, &p, r, e)) == KV_OK)
+            rc = session_out(s, buf_text(&p.text), p.text.len, e);
+        parts_release(&p);
+        return rc;
+    }
     if (marked && r->keys)
         return save_keyed(s, path, r, append, e);
     if (marked && !key)

@@ -50,17 +50,6 @@ static int run_assign(session *s, const ast *node, kv_err *e)
 
 /* ---- Output ---- */
 
-static int to_file(session *s, const ast *redirect, result *r, kv_err *e)
-{
-    const char *path = eval_word(s, redirect->kid[0], "a file name", r, e);
-    if (!path && e->code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
-        kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
-    if (!path)
-        return e->code;
-    int rc = save_result(s, path, r, redirect->op == REDIRECT_APPEND, e);
-    return rc ? unit_at(s, redirect, e) : KV_OK;
-}
-
 /* Shows a text, or sends it where the redirect says. */
 static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
 {
@@ -85,8 +74,14 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
         return rc;
     value_release(&s->last);
     s->last = value_ref(r->v);
-    if (to && to->op != REDIRECT_PIPE)
-        return to_file(s, to, r, e);
+    if (to && to->op != REDIRECT_PIPE) {
+        const char *path = eval_word(s, to->kid[0], "a file name", r, e);
+        if (!path && e->code == KV_E_DTYPE && to->op == REDIRECT_FILE)
+            kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
+        if (!path)
+            return e->code;
+        return save_result(s, path, r, to->op == REDIRECT_APPEND, e) ? unit_at(s, to, e) : KV_OK;
+    }
     r->shown = !to;
     bool recorded = s->out.recorder.on && !to; /* its record shows it */
     if (recorded && !sink_hears(s))
@@ -549,13 +544,6 @@ static int run_return(session *s, const ast *node, run_flow *f, kv_err *e)
     return KV_OK;
 }
 
-/* The last expression of a function in braces is its value, as that of a `return` is. */
-static bool is_last_expression(const session *s, const ast *block, uint32_t i)
-{
-    return s->locals && !session_is_quiet(s) && i + 1 == block->n &&
-           block->kid[i]->kind == STMT_SHOW && !has_redirect(block->kid[i]);
-}
-
 static int run_control(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     switch (node->kind) {
@@ -675,15 +663,6 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
 
 /* ---- Blocks ---- */
 
-/* Returns true if an `expect` follows statement i of a block and so needs its output. The `expect`
- * after the last statement of a text may be in the next text. */
-static bool expect_follows(const session *s, const ast *block, uint32_t i, bool text)
-{
-    bool follows = i + 1 < block->n ? command_is(block->kid[i + 1], COMMAND_EXPECTS)
-                                    : text && s->out.remembers;
-    return follows && !command_is(block->kid[i], COMMAND_EXPECTS);
-}
-
 /* A statement of a text failed. Under -k the error is reported, and the next statement runs. */
 static int stop_or_report(session *s, unit *u, kv_err *e)
 {
@@ -702,7 +681,10 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
     for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
-        bool hears = expect_follows(s, block, i, text);
+        /* the `expect` after the last statement of a text may be in the next text */
+        bool follows = i + 1 < block->n ? command_is(block->kid[i + 1], COMMAND_EXPECTS)
+                                        : text && s->out.remembers;
+        bool hears = follows && !command_is(block->kid[i], COMMAND_EXPECTS);
         const sink *sinks = s->out.sinks;
         visit_look(s);
         if (s->visit)
@@ -719,7 +701,9 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
             s->out.previous.missed = false;
             sink_push(s, &heard);
         }
-        if (is_last_expression(s, block, i)) {
+        /* the last expression of a function in braces is its value, as that of a `return` is */
+        if (s->locals && !session_is_quiet(s) && i + 1 == block->n &&
+            block->kid[i]->kind == STMT_SHOW && !has_redirect(block->kid[i])) {
             value_release(&f->returned);
             rc = eval(s, node->kid[0], &f->returned, e);
         } else {

@@ -33,8 +33,9 @@ void histfile_path(buf *path, const char *option)
         buf_printf(path, "%s/.local/state/kvctl/history", home);
 }
 
-/* Makes every folder above the file; one that is there already is not an error. */
-static int make_folders(const char *path, kv_err *e)
+/* Makes the file with mode 0600 and the folders above it, where they are missing.
+ * Errors: io, with the path and the reason. */
+static int histfile_prepare(const char *path, kv_err *e)
 {
     buf part = {0};
     int rc = KV_OK;
@@ -45,14 +46,6 @@ static int make_folders(const char *path, kv_err *e)
             rc = file_error(e, "make", part.data, errno);
     }
     buf_release(&part);
-    return rc;
-}
-
-/* Makes the file with mode 0600 and the folders above it, where they are missing.
- * Errors: io, with the path and the reason. */
-static int histfile_prepare(const char *path, kv_err *e)
-{
-    int rc = make_folders(path, e);
     if (rc)
         return rc;
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
