@@ -390,28 +390,20 @@ static const char *state_of(const job *j)
     return j->end_ms || ended == j->n ? "ends" : begun < j->n ? "begins" : "runs";
 }
 
-/* The workers, without the spares that wait. */
-static int count_workers(const job *j)
-{
-    int n = j->o->workers - j->o->spares;
-    for (int i = n; i < j->o->workers; i++)
-        n += j->ranks[i].asked;
-    return n;
-}
-
 /* The value of a line ends where the line does. */
 static void tell(int fd, const launch_door *d, const job *j)
 {
     buf words = {0}, text = {0};
+    int n = 0, workers = j->o->workers - j->o->spares; /* without the spares that wait */
+    for (int i = workers; i < j->o->workers; i++)
+        workers += j->ranks[i].asked;
     for (int i = 0; i < j->o->nwords; i++)
         buf_printf(&words, i ? " %s" : "%s", j->o->words[i]);
     for (size_t i = 0; i < words.len; i++)
         words.data[i] = (char)(words.data[i] == '\n' ? ' ' : words.data[i]);
     buf_printf(&text, "name %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
-               d->name, (int)getpid(), (long long)d->since, count_workers(j), j->o->servers,
-               state_of(j));
-    /* The hosts on which ranks have begun, each once. */
-    int n = 0;
+               d->name, (int)getpid(), (long long)d->since, workers, j->o->servers, state_of(j));
+    /* the hosts on which ranks have begun, each once */
     for (int i = 0; i < j->n; i++) {
         bool seen = !j->ranks[i].host[0];
         for (int k = 0; k < i && !seen; k++)
@@ -490,8 +482,6 @@ static void enter(int fd, const job *j, const char *text)
     if (dir >= 0)
         close(dir);
 }
-
-/* ---- Growing ---- */
 
 static void grow(int fd, job *j)
 {

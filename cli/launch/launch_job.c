@@ -20,7 +20,6 @@
 #include "launch/jobs_socket.h"
 #include "launch/launch_attempt.h"
 #include "launch/launch_command.h"
-#include "launch/launch_hosts.h"
 #include "term/terminal.h"
 
 /* ---- The hosts of a job can be used ---- */
@@ -30,8 +29,6 @@ enum { TICK_MS = 50, AGAIN_MS = 500 /* before a host that cannot be reached is a
 /* Exit codes of the question to a host when something is missing there; ssh itself
  * ends with 255. */
 enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
-
-/* ---- The question ---- */
 
 /* A question for the shell of a host: whether all is there. The daemon of Open MPI is called orted
  * in 4.1 and prted in 5.0. */
@@ -182,7 +179,7 @@ static int run_round(survey *s, bool copy, kv_err *e)
         probe *p = &s->probes[i];
         if (p->answered)
             continue;
-        /* Until it has ended, or the time is up: then it is killed. */
+        /* until it has ended, or the time is up: then it is killed */
         char block[4096];
         ssize_t n = 1;
         bool late = p->pid <= 0;

@@ -163,7 +163,7 @@ static void wait_for_answers(job_prompt *p, int to)
         look(p);
     }
     p->failed = p->failed ? p->failed : p->j->code; /* one that has ended answers no more */
-    /* Says once of each busy worker that its entry goes on. */
+    /* says once of each busy worker that its entry goes on */
     for (int i = 0; i < p->n; i++) {
         job_worker *w = &p->workers[i];
         if (is_busy(p, to, i) && w->begun && !w->named) {
@@ -328,7 +328,7 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
         return KV_E_MEMORY;
     setenv("KVSTORE_ENTRIES", "", 1); /* for the watchers */
     if (p.terminal)
-        setenv("KVSTORE_NOTICE", "1", 0); /* say_busy says that a rank is busy, this says why */
+        setenv("KVSTORE_NOTICE", "1", 0); /* says why a rank is busy */
     int rc = launch_job(&own, code, e);
     if (*code == EXIT_DONE && !p.terminal)
         *code = p.failure;
