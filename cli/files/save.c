@@ -27,6 +27,73 @@
 #include "session/result.h"
 #include "syntax/effect.h"
 #include "syntax/file_kind.h"
+#include "term/terminal.h"
+
+/* ---- A stream that can be interrupted -------------------------------------------------------- */
+
+/* The writers of the library write to any stream. This one, of fopencookie, shows progress, hands
+ * their bytes on, in pieces, to another, and between the pieces looks whether the session was
+ * interrupted. */
+
+typedef struct watch {
+    FILE *f; /* to write to */
+    FILE *to;
+    session *s;
+    int64_t done; /* bytes */
+    int failed;   /* the errno of a write that failed */
+    bool interrupted;
+} watch;
+
+/* Bytes between two looks: well below a tenth of a second on any disk. */
+#define WRITE_PIECE 1048576
+
+static ssize_t on_write(void *cookie, const char *text, size_t n)
+{
+    watch *w = cookie;
+    for (size_t at = 0; at < n;) {
+        size_t part = n - at < WRITE_PIECE ? n - at : WRITE_PIECE;
+        if (session_interrupted(w->s, NULL)) {
+            w->interrupted = true;
+            errno = EINTR;
+            return 0;
+        }
+        errno = 0;
+        if (fwrite(text + at, 1, part, w->to) != part) {
+            w->interrupted = errno == EINTR && session_interrupted(w->s, NULL);
+            w->failed = errno ? errno : EIO;
+            errno = w->failed;
+            return 0;
+        }
+        at += part;
+        w->done += (int64_t)part;
+        progress_step(w->done);
+    }
+    return (ssize_t)n;
+}
+
+/* Opens w->f, which hands on to `to`; w must stay where it is. path: for messages. Error: io. */
+static int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *e)
+{
+    *w = (watch){.to = to, .s = s};
+    w->f = fopencookie(w, "wb", (cookie_io_functions_t){.write = on_write});
+    if (!w->f)
+        return file_error(e, "write", path, errno);
+    progress_begin("write", 0, PROGRESS_BYTES);
+    return KV_OK;
+}
+
+/* Closes w->f, not `to`. rc is what writing came to; returns it, or why it cannot count:
+ * interrupted, which replaces the error in e, or io. */
+static int watch_close(watch *w, const char *path, int rc, kv_err *e)
+{
+    if (fclose(w->f) != 0 && rc == KV_OK && !w->interrupted)
+        rc = file_error(e, "write", path, w->failed ? w->failed : errno);
+    progress_end();
+    if (!w->interrupted)
+        return rc;
+    memset(e, 0, sizeof *e);
+    return session_interrupted(w->s, e);
+}
 
 /* ---- Adding rows ---- */
 
