@@ -14,7 +14,7 @@ command_fn cmd_check, cmd_ls, cmd_stat, cmd_diff, cmd_hash, cmd_convert, cmd_mer
     cmd_apply, cmd_save;
 
 /* Checks the literal words of a merge: see `check` in syntax/command.h. */
-int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err *e);
+check_fn cmd_merge_check;
 
 /* Appends a name, with # for each run of digits: --fold. */
 void fold_name(buf *out, const char *name);
