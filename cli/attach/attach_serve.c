@@ -530,7 +530,7 @@ static void tell(const attach_server *a, int fd)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
                    a->from, a->guest.ranks - a->servers, a->servers);
     add_place(a->guest.script, &text);
-    /* Adds how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now. */
+    /* how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now */
     session s;
     kv_err e = {0};
     int64_t round = -1;

@@ -375,16 +375,6 @@ static void tell_decoded(session *s, const ast *call, const both *x)
     choose_tell_decoded(s, &d, NULL);
 }
 
-static int compare(both *x, const diff_options *o, kv_err *e)
-{
-    progress_begin("diff", 0, PROGRESS_BYTES);
-    int rc = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
-    progress_end();
-    for (int64_t i = 0; i < x->n; i++)
-        x->nsame += x->pairs[i].state == DIFF_SAME;
-    return rc;
-}
-
 /* Orders differences by their weight; equal ones stay in the order of the files. */
 static int by_order(const void *x, const void *y)
 {
@@ -546,8 +536,14 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     if (rc == KV_OK && (rc = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
         for (int64_t i = 0; i < x.n && o.tolerance && rc == KV_OK; i++)
             rc = check_scales(s, call, &x, i, e);
-    if (rc == KV_OK && (rc = compare(&x, &o, e)))
-        unit_at(s, call, e);
+    if (rc == KV_OK) {
+        progress_begin("diff", 0, PROGRESS_BYTES);
+        if ((rc = tensor_diffs(x.pairs, x.n, x.files[0], x.files[1], &o, progress_bytes, NULL, e)))
+            unit_at(s, call, e);
+        progress_end();
+        for (int64_t i = 0; i < x.n; i++)
+            x.nsame += x.pairs[i].state == DIFF_SAME;
+    }
     if (rc == KV_OK && o.tolerance)
         tell_decoded(s, call, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)

@@ -504,18 +504,6 @@ static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
     return t->items && t->data && t->arrays && t->converted ? KV_OK : KV_E_MEMORY;
 }
 
-/* Asks for all values at once, so that those of several machines come side by side. */
-static int tensors_pull(tensors *t, kv *store, const values *v, kv_err *e)
-{
-    int rc = KV_OK;
-    for (; t->n < v->n && rc == KV_OK; t->n += rc == KV_OK) {
-        const checkpoint_entry *x = &v->entries[t->n];
-        t->converted[t->n] = NULL;
-        rc = kv_array_new_raw(&t->arrays[t->n], v->has[t->n], x->ndim, x->shape, (kv_ctx){0}, e);
-    }
-    return rc ? rc : kv_pull(store, v->keys, v->n, t->arrays, NULL, e);
-}
-
 /* The data of tensor i in the type that it gets. */
 static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
 {
@@ -549,41 +537,40 @@ static void told(void *arg, int64_t done, int64_t all)
     progress_step(done);
 }
 
-static int write_patch(const char *path, checkpoint *a, const tensors *t, const texts *m,
-                       int64_t bytes, kv_err *e)
-{
-    checkpoint *b = NULL;
-    const patch_options how = {.progress = told};
-    int rc = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
-                                  "the store", e);
-    if (rc == KV_OK) {
-        progress_begin("save", bytes, PROGRESS_BYTES);
-        rc = patch_make(path, a, b, &how, NULL, e);
-        progress_end();
-    }
-    checkpoint_close(b);
-    return rc;
-}
-
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
 static int save_patch_from(session *s, const ast *call, kv *store, const char *path, checkpoint *a,
                            result *out, kv_err *e)
 {
+    const patch_options how = {.progress = told};
     values v = {0};
     texts m = {.out = out};
     tensors t = {0};
+    checkpoint *b = NULL;
     int rc = choose_values(s, call, store, out, &v, e);
     if (rc || (rc = kv_describe(store, "metadata", add_text, &m, e)) ||
         (rc = metadata_read(s, call, out, &m.list, e)))
         return rc;
     if (session_would(s, "write", path))
         return KV_OK;
-    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK &&
-        (rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
-        rc = tensors_pull(&t, store, &v, e);
+    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK)
+        rc = out_losses_begin(&v.lost, call, v.n, e);
+    for (; t.n < v.n && rc == KV_OK; t.n += rc == KV_OK) {
+        const checkpoint_entry *x = &v.entries[t.n];
+        t.converted[t.n] = NULL;
+        rc = kv_array_new_raw(&t.arrays[t.n], v.has[t.n], x->ndim, x->shape, (kv_ctx){0}, e);
+    }
+    if (rc == KV_OK) /* all values at once, so that those of several machines come side by side */
+        rc = kv_pull(store, v.keys, v.n, t.arrays, NULL, e);
     for (int64_t i = 0; i < v.n && rc == KV_OK; i++)
         rc = tensors_convert(&t, &v, i, e);
-    rc = rc ? rc : write_patch(path, a, &t, &m, v.bytes, e);
+    if (rc == KV_OK)
+        rc = checkpoint_of_memory(&b, t.items, t.data, t.n, m.list.items, m.list.n, "the store", e);
+    if (rc == KV_OK) {
+        progress_begin("save", v.bytes, PROGRESS_BYTES);
+        rc = patch_make(path, a, b, &how, NULL, e);
+        progress_end();
+    }
+    checkpoint_close(b);
     if (rc == KV_OK)
         rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
     mem_free(v.lost.keys);

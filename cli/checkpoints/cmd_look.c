@@ -15,7 +15,7 @@
 #include "tensors/tensor_stat.h"
 #include "term/terminal.h"
 
-/* ---- ls ---- */
+/* ---- ls -------------------------------------------------------------------------------------- */
 
 /* One listing. */
 typedef struct listing {
@@ -24,8 +24,6 @@ typedef struct listing {
     int64_t n;
     bool all; /* entries that are not tensors are in it */
 } listing;
-
-/* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* dtype, shape and bytes. */
 static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
@@ -686,41 +684,27 @@ static int check_like(findings *f, const checkpoint *c, choice *chosen, const ch
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int open_checked(session *s, const ast *call, findings *f, const word *path,
-                        checkpoint **c, kv_err *e)
-{
-    const checkpoint_options options = {
-        .weights = !command_option_of(call, "all"), .found = add_fault, .arg = f};
-    f->path = path->text;
-    return checkpoint_open(c, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
-}
-
-/* *takes: whether each key of the checkpoint is looked at; the caller releases it. */
-static int choose_checked(choice *chosen, const checkpoint *c, bool **takes, kv_err *e)
-{
-    int64_t n = checkpoint_count(c);
-    if (!(*takes = mem_alloc(n, sizeof **takes, e)))
-        return KV_E_MEMORY;
-    chosen->n = 0;
-    for (int64_t i = 0; i < n; i++)
-        chosen->n += (*takes)[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
-    return KV_OK;
-}
-
 static int check_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
                       kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
     const ast *like = command_option_of(call, "like");
     checkpoint *c = NULL, *other = NULL;
-    bool *takes = NULL;
+    bool *takes = NULL, all = command_option_of(call, "all"); /* takes: a key is looked at */
     buf text = {0};
-    findings f = {&out->entries, &text, 0, "", command_option_of(call, "allow-zeros") != NULL};
+    findings f = {&out->entries, &text, 0, path->text,
+                  command_option_of(call, "allow-zeros") != NULL};
+    const checkpoint_options options = {.weights = !all, .found = add_fault, .arg = &f};
     out->entries = (rows){columns, 3, NULL, 0, 0};
-    int rc = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
-    if (rc == KV_OK && (rc = open_checked(s, call, &f, path, &c, e)) == KV_OK &&
-        (rc = choose_checked(chosen, c, &takes, e)) == KV_OK &&
-        (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
+    int rc = like ? choose_open(s, like, all, out, &other, e) : KV_OK;
+    if (rc == KV_OK && (rc = checkpoint_open(&c, path->text, &options, e)))
+        unit_at(s, path->at, e);
+    if (rc == KV_OK && !(takes = mem_alloc(checkpoint_count(c), sizeof *takes, e)))
+        rc = KV_E_MEMORY;
+    chosen->n = 0;
+    for (int64_t i = 0; rc == KV_OK && i < checkpoint_count(c); i++)
+        chosen->n += takes[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
+    if (rc == KV_OK && (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
         rc = check_like(&f, c, chosen, other, e);
     rc = rc ? rc : choose_check(s, chosen, e);
     if (rc == KV_OK) {

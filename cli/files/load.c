@@ -88,16 +88,6 @@ static ssize_t on_read(void *cookie, char *out, size_t n)
     return d->unpacks ? gunzip_read(d->unpacks, out, n, on_raw_read, d) : on_raw_read(d, out, n);
 }
 
-/* Looks at the first bytes of a file, which may be packed. */
-static int look_ahead(datafile *d, kv_err *e)
-{
-    ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
-    d->to = got > 0 ? (size_t)got : 0;
-    return d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0
-               ? gunzip_new(&d->unpacks, e)
-               : KV_OK;
-}
-
 static int open_fd(datafile *d, const char *path, kv_err *e)
 {
     d->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -139,7 +129,13 @@ static int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
     d->regular = S_ISREG(d->before.st_mode);
     if (rc == KV_OK && !(d->ahead = mem_alloc(PIECE, 1, e)))
         rc = KV_E_MEMORY;
-    if (rc == KV_OK && (rc = look_ahead(d, e)) == KV_OK) {
+    if (rc == KV_OK) { /* the first bytes of a file, which may be packed */
+        ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
+        d->to = got > 0 ? (size_t)got : 0;
+        if (d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0)
+            rc = gunzip_new(&d->unpacks, e);
+    }
+    if (rc == KV_OK) {
         d->f = fopencookie(d, "rb", (cookie_io_functions_t){.read = on_read});
         if (!d->f)
             rc = file_error(e, "read", d->name, errno);

@@ -230,16 +230,6 @@ static int add_array(parts *p, const char *path, value v, kv_err *e)
     return rc;
 }
 
-static int add_arrays(parts *p, const char *path, const value *items, int64_t n, kv_err *e)
-{
-    int rc = KV_OK;
-    if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = add_array(p, path, items[i], e);
-    return rc;
-}
-
 /* Adds the text that would be shown, without a limit of length. */
 static int add_text(session *s, parts *p, const result *r, kv_err *e)
 {
@@ -296,7 +286,11 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     int rc = KV_OK;
     if (kind != FILE_NDJSON && kind != FILE_SAFETENSORS)
         rc = check_one(path, r, n, e);
-    return rc ? rc : add_arrays(p, path, items, n, e);
+    if (rc == KV_OK && !(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = add_array(p, path, items[i], e);
+    return rc;
 }
 
 /* ---- Writing one file ------------------------------------------------------------------------ */
@@ -403,14 +397,6 @@ static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, k
 }
 
 /* Checks that rows can be added to the old file. */
-static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e)
-{
-    file_kind kind = file_kind_of(path);
-    if (kind != FILE_CSV && kind != FILE_TSV)
-        return KV_OK;
-    return csv_rows_fit(old->f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
-}
-
 /* A file that is written but not yet in its place. */
 typedef struct written {
     file_out out;
@@ -442,16 +428,6 @@ static int written_commit(written *w, kv_err *e)
 }
 
 /* With progress, and so that Ctrl-C ends it. */
-static int write_watched(session *s, written *w, const char *path, const parts *p, kv_err *e)
-{
-    watch through;
-    int rc = watch_open(&through, s, w->out.f, path, e);
-    if (rc)
-        return rc;
-    rc = write_parts(through.f, path, p, !w->old.f, e);
-    return watch_close(&through, path, rc, e);
-}
-
 static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
                        kv_err *e)
 {
@@ -463,13 +439,17 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     int rc = w->path ? KV_OK : KV_E_MEMORY;
     if (rc == KV_OK && p->append)
         rc = old_file_open(&w->old, s, w->path, lock, e);
-    if (rc == KV_OK && p->append)
-        rc = check_rows(&w->old, path, p, e);
+    file_kind kind = file_kind_of(path);
+    if (rc == KV_OK && p->append && (kind == FILE_CSV || kind == FILE_TSV))
+        rc = csv_rows_fit(w->old.f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
     if (rc == KV_OK)
         rc = file_out_open(&w->out, path, e);
     w->out.unsynced = s->writes_unsynced;
-    if (rc == KV_OK && (rc = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
-        rc = write_watched(s, w, path, p, e);
+    watch through;
+    if (rc || (rc = old_file_copy(&w->old, w->out.f, e)) ||
+        (rc = watch_open(&through, s, w->out.f, path, e)))
+        return rc;
+    rc = watch_close(&through, path, write_parts(through.f, path, p, !w->old.f, e), e);
     return rc ? rc : file_out_sync(&w->out, e);
 }
 

@@ -142,16 +142,13 @@ static int put_side(json_writer *w, const char *name, value v, kv_err *e)
 
 static int put_comparison(json_writer *w, const comparison *c, kv_err *e)
 {
-    int rc = put_side(w, "left", c->left, e);
-    if (rc == KV_OK)
-        rc = put_side(w, "right", c->right, e);
-    if (rc == KV_OK)
-        rc = put_value(w, "index", c->index, e);
-    if (rc == KV_OK)
-        rc = put_value(w, "max_diff", c->max_diff, e);
-    if (rc == KV_OK && c->differences.kind == VALUE_TUPLE)
-        rc = put_value(w, "differences", c->differences, e);
-    return rc;
+    int rc;
+    if ((rc = put_side(w, "left", c->left, e)) || (rc = put_side(w, "right", c->right, e)) ||
+        (rc = put_value(w, "index", c->index, e)) ||
+        (rc = put_value(w, "max_diff", c->max_diff, e)))
+        return rc;
+    return c->differences.kind == VALUE_TUPLE ? put_value(w, "differences", c->differences, e)
+                                              : KV_OK;
 }
 
 /* ---- Lines of text ---- */
@@ -436,12 +433,6 @@ static size_t bytes_of(const char *text, size_t len, size_t n)
     return i;
 }
 
-static const char *text_of_line(const source *src, int line, size_t *len)
-{
-    uint32_t pos;
-    return source_find_line(src, line, &pos) ? source_line(src, pos, len) : NULL;
-}
-
 /* A tab becomes a blank, so that carets stand right. */
 static void excerpt(buf *out, const char *text, size_t n)
 {
@@ -460,9 +451,10 @@ static void show_place(session *s, const kv_err *e, buf *out)
 {
     const char *text = NULL;
     size_t len = 0;
+    uint32_t pos;
     for (const unit *u = s->units; u && !text; u = u->next)
-        if (strcmp(u->src.name, e->file) == 0)
-            text = text_of_line(&u->src, e->line, &len);
+        if (strcmp(u->src.name, e->file) == 0 && source_find_line(&u->src, e->line, &pos))
+            text = source_line(&u->src, pos, &len);
     if (!text)
         return;
     size_t skip = e->col > SHOWN_MAX / 2 && len > SHOWN_MAX ? (size_t)e->col - SHOWN_MAX / 2 : 0;

@@ -123,23 +123,20 @@ static bool has_redirect(const ast *node)
     return node->n > 1 && node->kid[1];
 }
 
-/* Returns true if what a statement does cannot be taken back: `explain` runs none of these. */
-static bool changes_for_good(const ast *node)
-{
-    const unsigned kept = COMMAND_CHANGES | COMMAND_WRITES | COMMAND_SETS | COMMAND_CHOOSES;
-    const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
-    const ast *to = c ? command_redirect_of(node, false) : NULL;
-    return node->kind == STMT_SHELL || (to && to->op != REDIRECT_VARIABLE) ||
-           (node->kind == STMT_SHOW && has_redirect(node)) ||
-           (c && (c->flags & kept) && !(c->flags & COMMAND_EXPLAINED));
-}
-
+/* `explain` runs no statement that cannot be taken back. */
 static int refuse_explained(session *s, const ast *node, kv_err *e)
 {
-    return s->explanation && changes_for_good(node)
-               ? unit_err(s, node, e, KV_E_UNSUPPORTED,
-                          "explain changes nothing, and this could not be taken back")
-               : KV_OK;
+    const unsigned kept = COMMAND_CHANGES | COMMAND_WRITES | COMMAND_SETS | COMMAND_CHOOSES;
+    if (!s->explanation)
+        return KV_OK;
+    const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
+    const ast *to = c ? command_redirect_of(node, false) : NULL;
+    bool for_good = node->kind == STMT_SHELL || (to && to->op != REDIRECT_VARIABLE) ||
+                    (node->kind == STMT_SHOW && has_redirect(node)) ||
+                    (c && (c->flags & kept) && !(c->flags & COMMAND_EXPLAINED));
+    return for_good ? unit_err(s, node, e, KV_E_UNSUPPORTED,
+                               "explain changes nothing, and this could not be taken back")
+                    : KV_OK;
 }
 
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
@@ -162,12 +159,6 @@ static bool saves_value(const ast *node, const command *c)
 {
     const ast *to = command_redirect_of(node, false);
     return (c->flags & COMMAND_SAVES) && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
-}
-
-static int save_printed(session *s, const ast *node, result *r, kv_err *e)
-{
-    int rc = eval(s, node->kid[0]->kid[0], &r->v, e);
-    return rc ? rc : deliver(s, node, r, false, e);
 }
 
 /* Returns true if the lines that the command prints must be caught: they go to a file or a shell
@@ -236,12 +227,13 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
     if (s->guest && s->guest->check(s, node, e))
         return e->code;
     note_command(s, node);
+    int rc;
     if (saves_value(node, c))
-        return save_printed(s, node, r, e);
+        return (rc = eval(s, node->kid[0]->kid[0], &r->v, e)) ? rc : deliver(s, node, r, false, e);
     bool caught = catches_lines(node, c);
     if (caught)
         sink_push(s, &lines);
-    int rc = c->run(s, node, r, e);
+    rc = c->run(s, node, r, e);
     if (caught)
         sink_pop(s, &lines);
     if (rc == KV_OK && caught) {

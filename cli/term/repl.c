@@ -78,15 +78,6 @@ static void note(const repl *r, kv_err *e)
 
 typedef enum entry_result { ENTRY_READ, ENTRY_DROPPED, ENTRY_END } entry_result;
 
-/* An open entry at the end of the input is dropped at a terminal, where Ctrl-D gave the end and the
- * user can go on; else it is read, which shows its mistake. */
-static entry_result at_the_end(const repl *r)
-{
-    if (r->entry.len == 0)
-        return ENTRY_END;
-    return r->terminal ? ENTRY_DROPPED : ENTRY_READ;
-}
-
 /* An entry larger than this is looked at again only after a line that may complete it. */
 #define LARGE_ENTRY 16384
 
@@ -123,7 +114,9 @@ static entry_result read_entry(repl *r)
         if (result == LINE_INTERRUPTED)
             break;
         if (result == LINE_END) {
-            got = at_the_end(r);
+            /* An open entry is dropped at a terminal, where Ctrl-D gave the end and the user can go
+             * on; else it is read, which shows its mistake. */
+            got = r->entry.len == 0 ? ENTRY_END : r->terminal ? ENTRY_DROPPED : ENTRY_READ;
             break;
         }
         int64_t more_lines = text_newlines(buf_text(&line), line.len);
