@@ -117,7 +117,7 @@ SIM_TESTS := $(if $(findstring -fsanitize,$(OPT)),,$(BUILD)/kvsim $(BUILD)/kvsca
 $(BUILD)/tests/sim/%.o: ALL_CFLAGS += -Itests/sim -U_FORTIFY_SOURCE
 # Random faulty jobs, and jobs of many ranks.
 # launch and its watchers, which ask the simulation for what they ask of the system elsewhere.
-sim_launch := $(addprefix $(BUILD)/sim/launch_,job.o attempt.o output.o losses.o rank.o folder.o)
+sim_launch := $(addprefix $(BUILD)/sim/launch_,job.o attempt.o output.o rank.o folder.o)
 $(sim_launch): $(BUILD)/sim/%.o: cli/launch/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -U_FORTIFY_SOURCE -Itests/sim -include redirect.h -MMD -MP -c -o $@ $<

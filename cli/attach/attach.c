@@ -133,18 +133,6 @@ static const char *attach_job_field(const job_entry *x, const char *name, int *n
     return "";
 }
 
-static void hint_names(const job_list *list, kv_err *e)
-{
-    buf names = {0};
-    for (int64_t i = 0; i < list->n; i++)
-        buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
-    if (names.len > 0)
-        kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
-    else
-        kv_err_hint(e, "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
-    buf_release(&names);
-}
-
 /* why: what the launcher says; NULL: nothing. */
 static int refuse(const char *name, const buf *why, kv_err *e)
 {
@@ -175,8 +163,17 @@ static int attach_jobs_choose(const job_list *list, const char *job, const char 
         *name = list->items[0].name;
     if (job && command_find(job, strlen(job)))
         kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
-    else if (e->code)
-        hint_names(list, e);
+    else if (e->code) {
+        buf names = {0};
+        for (int64_t i = 0; i < list->n; i++)
+            buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
+        if (names.len > 0)
+            kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
+        else
+            kv_err_hint(e,
+                        "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
+        buf_release(&names);
+    }
     return (int)e->code;
 }
 

@@ -218,16 +218,6 @@ static void send_later(guest *g, jobs_kind kind, const void *text, size_t n)
     buf_put(&g->later, text, n);
 }
 
-static void send_now(guest *g)
-{
-    jobs_head head;
-    for (size_t at = 0; !g->later.failed && at < g->later.len; at += sizeof head + head.bytes) {
-        memcpy(&head, g->later.data + at, sizeof head);
-        jobs_send(g->fd, (jobs_kind)head.kind, g->later.data + at + sizeof head, head.bytes, -1);
-    }
-    buf_release(&g->later);
-}
-
 /* Entries run in no shell, and the limit of memory is theirs. */
 static void guest_amend(void *arg, kv_err *e)
 {
@@ -388,14 +378,6 @@ static int bring_variables(guest *g, session *s, const unit *u, kv_err *e)
     return list.n > 0 ? visit_variables(s, g->script, list.names, list.n, PATIENCE_MS, e) : KV_OK;
 }
 
-static void run_entry(guest *g, session *s, const char *text, size_t n, kv_err *e)
-{
-    unit *u = NULL;
-    char *copy = mem_text(text, n, e);
-    if (copy && !unit_read(s, &u, "<attach>", copy, n, 1, NULL, e) && !bring_variables(g, s, u, e))
-        unit_run(s, u, e);
-}
-
 /* The session of one entry, which ends with it. */
 static void run_guest(guest *g, session *s, const char *text, size_t n)
 {
@@ -404,15 +386,25 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
     buf report = {0};
     char code[16];
     sink_push(s, &out);
-    if (visit_enter(s, g->script, &e) == KV_OK)
-        run_entry(g, s, text, n, &e);
+    if (visit_enter(s, g->script, &e) == KV_OK) {
+        unit *u = NULL;
+        char *copy = mem_text(text, n, &e);
+        if (copy && !unit_read(s, &u, "<attach>", copy, n, 1, NULL, &e) &&
+            !bring_variables(g, s, u, &e))
+            unit_run(s, u, &e);
+    }
     guest_amend(g, &e);
     if (e.code)
         record_error(s, NULL, &e);
     sink_pop(s, &out);
     visit_leave(s, g->script);
     mem_limit_here(NULL); /* its report is small, and must be made */
-    send_now(g);
+    jobs_head head;
+    for (size_t at = 0; !g->later.failed && at < g->later.len; at += sizeof head + head.bytes) {
+        memcpy(&head, g->later.data + at, sizeof head);
+        jobs_send(g->fd, (jobs_kind)head.kind, g->later.data + at + sizeof head, head.bytes, -1);
+    }
+    buf_release(&g->later);
     if (out.text.len > 0)
         jobs_send(g->fd, JOBS_OUT, out.text.data, out.text.len, -1);
     if (e.code == KV_E_INTERRUPTED)
@@ -463,22 +455,6 @@ static int find_round(void *arg, const kv_field *f, int n, kv_err *e)
     (void)e;
     *most = round > *most ? round : *most;
     return KV_OK;
-}
-
-/* Adds how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now. */
-static void add_rounds(const guest *g, buf *out)
-{
-    session s;
-    kv_err e = {0};
-    int64_t round = -1;
-    kv_set_patience(PATIENCE_MS / 4);
-    session_init(&s);
-    if (visit_enter(&s, g->script, &e) == KV_OK && s.current >= 0)
-        kv_describe(s.stores[s.current].store, "rounds", find_round, &round, &e);
-    visit_leave(&s, g->script);
-    session_release(&s);
-    if (!e.code && round >= 0)
-        buf_printf(out, "rounds %lld\n", (long long)round);
 }
 
 /* Adds where the script is, for `kvctl jobs JOB`, and for how many seconds; nothing before its
@@ -554,7 +530,18 @@ static void tell(const attach_server *a, int fd)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
                    a->from, a->guest.ranks - a->servers, a->servers);
     add_place(a->guest.script, &text);
-    add_rounds(&a->guest, &text);
+    /* how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now */
+    session s;
+    kv_err e = {0};
+    int64_t round = -1;
+    kv_set_patience(PATIENCE_MS / 4);
+    session_init(&s);
+    if (visit_enter(&s, a->guest.script, &e) == KV_OK && s.current >= 0)
+        kv_describe(s.stores[s.current].store, "rounds", find_round, &round, &e);
+    visit_leave(&s, a->guest.script);
+    session_release(&s);
+    if (!e.code && round >= 0)
+        buf_printf(&text, "rounds %lld\n", (long long)round);
     if (!text.failed)
         jobs_say(fd, JOBS_TOLD, buf_text(&text));
     buf_release(&text);

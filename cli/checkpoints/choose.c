@@ -156,23 +156,14 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
     bare_codes_tell(s, &d->bare);
 }
 
-/* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
- * (checkpoint/scales.h), unless the command has --raw. Error: dtype, without a place. */
-static int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t,
-                               kv_err *e)
-{
-    scales found;
-    if (command_option_of(call, "raw") || !scales_find(&found, m, file, t))
-        return KV_OK;
-    return scales_refuse(&found, true, e);
-}
-
 int choose_check_all_scales(session *s, const ast *call, const ast *argument, checkpoint *c,
                             const int64_t *keys, int64_t n, kv_err *e)
 {
-    for (int64_t i = 0; i < n; i++)
+    scales found;
+    for (int64_t i = 0; i < n && !command_option_of(call, "raw"); i++)
         if (keys[i] >= 0 &&
-            choose_check_scales(call, (scales_model){&c, 1}, 0, checkpoint_at(c, keys[i]), e))
+            scales_find(&found, (scales_model){&c, 1}, 0, checkpoint_at(c, keys[i])) &&
+            scales_refuse(&found, true, e))
             return unit_at(s, argument, e);
     return KV_OK;
 }

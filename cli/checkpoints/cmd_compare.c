@@ -304,20 +304,6 @@ static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, ma
     return checkpoint_count(a) > 0 ? renames_check(rules, s, e) : KV_OK;
 }
 
-static void add_keys_of_b(both *x, choice *chosen, const map *known)
-{
-    const checkpoint *b = x->files[1];
-    for (int64_t i = 0; i < checkpoint_count(b); i++) {
-        const char *name = checkpoint_at(b, i)->name;
-        int64_t pair = map_get(known, (kv_key){.name = name});
-        if (pair >= 0) {
-            x->pairs[pair].b = i;
-        } else if (choose_takes(chosen, name)) {
-            x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
-        }
-    }
-}
-
 /* The keys of A in their order, then the keys that only B has. */
 static int pair_keys(session *s, const ast *call, both *x, choice *chosen, result *out, kv_err *e)
 {
@@ -330,7 +316,16 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
         rc = KV_E_MEMORY;
     rc = rc ? rc : add_keys_of_a(s, x, chosen, &rules, &known, out, e);
     if (rc == KV_OK) {
-        add_keys_of_b(x, chosen, &known);
+        const checkpoint *b = x->files[1];
+        for (int64_t i = 0; i < checkpoint_count(b); i++) {
+            const char *name = checkpoint_at(b, i)->name;
+            int64_t pair = map_get(&known, (kv_key){.name = name});
+            if (pair >= 0) {
+                x->pairs[pair].b = i;
+            } else if (choose_takes(chosen, name)) {
+                x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
+            }
+        }
         rc = choose_check_some(s, chosen, e);
     }
     renames_release(&rules);
@@ -378,16 +373,6 @@ static void tell_decoded(session *s, const ast *call, const both *x)
                              in_a ? p->a : p->b, !command_option_of(call, "raw"));
     }
     choose_tell_decoded(s, &d, NULL);
-}
-
-static int compare(both *x, const diff_options *o, kv_err *e)
-{
-    progress_begin("diff", 0, PROGRESS_BYTES);
-    int rc = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
-    progress_end();
-    for (int64_t i = 0; i < x->n; i++)
-        x->nsame += x->pairs[i].state == DIFF_SAME;
-    return rc;
 }
 
 /* Orders differences by their weight; equal ones stay in the order of the files. */
@@ -551,8 +536,14 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     if (rc == KV_OK && (rc = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
         for (int64_t i = 0; i < x.n && o.tolerance && rc == KV_OK; i++)
             rc = check_scales(s, call, &x, i, e);
-    if (rc == KV_OK && (rc = compare(&x, &o, e)))
-        unit_at(s, call, e);
+    if (rc == KV_OK) {
+        progress_begin("diff", 0, PROGRESS_BYTES);
+        if ((rc = tensor_diffs(x.pairs, x.n, x.files[0], x.files[1], &o, progress_bytes, NULL, e)))
+            unit_at(s, call, e);
+        progress_end();
+        for (int64_t i = 0; i < x.n; i++)
+            x.nsame += x.pairs[i].state == DIFF_SAME;
+    }
     if (rc == KV_OK && o.tolerance)
         tell_decoded(s, call, &x);
     if (rc == KV_OK && !o.brief && !o.tolerance)

@@ -39,17 +39,6 @@ typedef struct plan {
     folder_files beside; /* what the output gets besides weights */
 } plan;
 
-static void plan_release(plan *p)
-{
-    for (int64_t i = 0; p->files && i < p->inputs.n; i++)
-        checkpoint_close(p->files[i]);
-    renames_release(&p->names);
-    mem_free(p->files);
-    mem_free(p->keys);
-    mem_free(p->lost.keys);
-    mem_free(p->texts);
-}
-
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 /* OUT is the last word that can be one: checkpoints stand in front of it, patterns behind it. */
@@ -294,7 +283,13 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
                  ? (int)e->code
                  : KV_OK;
     rc = folder_files_tell(s, call, &p.beside, out, rc, e);
-    plan_release(&p);
+    for (int64_t i = 0; p.files && i < p.inputs.n; i++)
+        checkpoint_close(p.files[i]);
+    renames_release(&p.names);
+    mem_free(p.files);
+    mem_free(p.keys);
+    mem_free(p.lost.keys);
+    mem_free(p.texts);
     return rc;
 }
 
@@ -433,21 +428,6 @@ static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err
     return rc;
 }
 
-static int put_all(kv *store, checkpoint_out *file, values *v, kv_err *e)
-{
-    int64_t done = 0;
-    int rc = KV_OK;
-    progress_begin("save", v->bytes, PROGRESS_BYTES);
-    for (int64_t i = 0; i < v->n && rc == KV_OK; i++) {
-        rc = put_key(store, file, v, i, e);
-        done += tensor_type_bytes(tensor_type_of(v->has[i]),
-                                  tensor_elements(v->entries[i].ndim, v->entries[i].shape));
-        progress_step(done);
-    }
-    progress_end();
-    return rc;
-}
-
 typedef struct texts {
     metadata_list list;
     result *out;
@@ -479,7 +459,15 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     if ((rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
         rc = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
     if (rc == KV_OK) {
-        rc = put_all(store, file, &v, e);
+        int64_t done = 0;
+        progress_begin("save", v.bytes, PROGRESS_BYTES);
+        for (int64_t i = 0; i < v.n && rc == KV_OK; i++) {
+            rc = put_key(store, file, &v, i, e);
+            done += tensor_type_bytes(tensor_type_of(v.has[i]),
+                                      tensor_elements(v.entries[i].ndim, v.entries[i].shape));
+            progress_step(done);
+        }
+        progress_end();
         if (rc == KV_OK)
             rc = checkpoint_out_commit(file, e);
         else
@@ -504,14 +492,6 @@ typedef struct tensors {
     int64_t n;
 } tensors;
 
-static void tensors_release(tensors *t)
-{
-    for (int64_t i = 0; i < t->n; i++) {
-        kv_array_unref(t->arrays[i]);
-        mem_free_data(t->converted[i]);
-    }
-}
-
 static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
 {
     size_t n = (size_t)v->n;
@@ -520,18 +500,6 @@ static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
     t->arrays = arena_alloc(&out->names, n * sizeof *t->arrays, e);
     t->converted = arena_alloc(&out->names, n * sizeof *t->converted, e);
     return t->items && t->data && t->arrays && t->converted ? KV_OK : KV_E_MEMORY;
-}
-
-/* Asks for all values at once, so that those of several machines come side by side. */
-static int tensors_pull(tensors *t, kv *store, const values *v, kv_err *e)
-{
-    int rc = KV_OK;
-    for (; t->n < v->n && rc == KV_OK; t->n += rc == KV_OK) {
-        const checkpoint_entry *x = &v->entries[t->n];
-        t->converted[t->n] = NULL;
-        rc = kv_array_new_raw(&t->arrays[t->n], v->has[t->n], x->ndim, x->shape, (kv_ctx){0}, e);
-    }
-    return rc ? rc : kv_pull(store, v->keys, v->n, t->arrays, NULL, e);
 }
 
 /* The data of tensor i in the type that it gets. */
@@ -567,45 +535,47 @@ static void told(void *arg, int64_t done, int64_t all)
     progress_step(done);
 }
 
-static int write_patch(const char *path, checkpoint *a, const tensors *t, const texts *m,
-                       int64_t bytes, kv_err *e)
-{
-    checkpoint *b = NULL;
-    const patch_options how = {.progress = told};
-    int rc = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
-                                  "the store", e);
-    if (rc == KV_OK) {
-        progress_begin("save", bytes, PROGRESS_BYTES);
-        rc = patch_make(path, a, b, &how, NULL, e);
-        progress_end();
-    }
-    checkpoint_close(b);
-    return rc;
-}
-
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
 static int save_patch_from(session *s, const ast *call, kv *store, const char *path, checkpoint *a,
                            result *out, kv_err *e)
 {
+    const patch_options how = {.progress = told};
     values v = {0};
     texts m = {.out = out};
     tensors t = {0};
+    checkpoint *b = NULL;
     int rc = choose_values(s, call, store, out, &v, e);
     if (rc || (rc = kv_describe(store, "metadata", add_text, &m, e)) ||
         (rc = metadata_read(s, call, out, &m.list, e)))
         return rc;
     if (session_would(s, "write", path))
         return KV_OK;
-    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK &&
-        (rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
-        rc = tensors_pull(&t, store, &v, e);
+    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK)
+        rc = out_losses_begin(&v.lost, call, v.n, e);
+    for (; t.n < v.n && rc == KV_OK; t.n += rc == KV_OK) {
+        const checkpoint_entry *x = &v.entries[t.n];
+        t.converted[t.n] = NULL;
+        rc = kv_array_new_raw(&t.arrays[t.n], v.has[t.n], x->ndim, x->shape, (kv_ctx){0}, e);
+    }
+    if (rc == KV_OK) /* all values at once, so that those of several machines come side by side */
+        rc = kv_pull(store, v.keys, v.n, t.arrays, NULL, e);
     for (int64_t i = 0; i < v.n && rc == KV_OK; i++)
         rc = tensors_convert(&t, &v, i, e);
-    rc = rc ? rc : write_patch(path, a, &t, &m, v.bytes, e);
+    if (rc == KV_OK)
+        rc = checkpoint_of_memory(&b, t.items, t.data, t.n, m.list.items, m.list.n, "the store", e);
+    if (rc == KV_OK) {
+        progress_begin("save", v.bytes, PROGRESS_BYTES);
+        rc = patch_make(path, a, b, &how, NULL, e);
+        progress_end();
+    }
+    checkpoint_close(b);
     if (rc == KV_OK)
         rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
     mem_free(v.lost.keys);
-    tensors_release(&t);
+    for (int64_t i = 0; i < t.n; i++) {
+        kv_array_unref(t.arrays[i]);
+        mem_free_data(t.converted[i]);
+    }
     return rc;
 }
 

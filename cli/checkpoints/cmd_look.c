@@ -14,7 +14,7 @@
 #include "tensors/tensor_stat.h"
 #include "term/terminal.h"
 
-/* ---- ls ---- */
+/* ---- ls -------------------------------------------------------------------------------------- */
 
 /* One listing. */
 typedef struct listing {
@@ -23,8 +23,6 @@ typedef struct listing {
     int64_t n;
     bool all; /* entries that are not tensors are in it */
 } listing;
-
-/* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* dtype, shape and bytes. */
 static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
@@ -276,15 +274,6 @@ int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- stat ---- */
 
-/* Reads the data of the chosen keys, and draws how far it is. */
-static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
-{
-    progress_begin("stat", 0, PROGRESS_BYTES);
-    int rc = tensor_stats(stats, c, keys, n, progress_bytes, NULL, e);
-    progress_end();
-    return rc;
-}
-
 /* Keys of C64, of quantised types and of elements that are not numbers have no numbers here. When
  * others are chosen too, their rows are what the user wants. */
 static int check_numbers(session *s, const word *path, const checkpoint *c, const int64_t *keys,
@@ -391,24 +380,6 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     return rc ? rc : add_row(x->table, key, &stat, e);
 }
 
-/* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads no
- * files. */
-static int stat_store(session *s, const ast *call, rows *table, result *out, kv_err *e)
-{
-    choice chosen = {0};
-    store_stats x = {.s = s, .chosen = &chosen, .table = table};
-    int rc = eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e) ||
-                     choose_read(s, call, call->kid[1], out, &chosen, e) ||
-                     session_store(s, &x.store, e)
-                 ? (int)e->code
-                 : kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (rc == KV_OK && !(s->guest && chosen.globs.n > 0))
-        rc = choose_check(s, &chosen, e);
-    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
-        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
-    return rc;
-}
-
 /* Returns true if stat is about the store: without words, or its first one does not name a file,
  * and the store in use has keys. */
 static bool is_about_store(session *s, const ast *call, result *out, kv_err *e)
@@ -451,8 +422,12 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
                  : KV_OK;
     if (rc == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
         rc = KV_E_MEMORY;
-    if (rc == KV_OK && (rc = read_stats(stats, file, keys, n, e)))
-        unit_at(s, path->at, e);
+    if (rc == KV_OK) {
+        progress_begin("stat", 0, PROGRESS_BYTES);
+        if ((rc = tensor_stats(stats, file, keys, n, progress_bytes, NULL, e)))
+            unit_at(s, path->at, e);
+        progress_end();
+    }
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
         choose_count_decoded(&values, (scales_model){&file, 1}, 0, keys[i],
@@ -470,7 +445,19 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     if (!is_about_store(s, call, out, e))
         return e->code ? (int)e->code : choose_each(s, call, stat_file, false, out, e);
     rows table = new_table();
-    int rc = stat_store(s, call, &table, out, e);
+    /* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads
+     * no files. */
+    choice chosen = {0};
+    store_stats x = {.s = s, .chosen = &chosen, .table = &table};
+    int rc = eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e) ||
+                     choose_read(s, call, call->kid[1], out, &chosen, e) ||
+                     session_store(s, &x.store, e)
+                 ? (int)e->code
+                 : kv_describe(x.store, "rounds", stat_key, &x, e);
+    if (rc == KV_OK && !(s->guest && chosen.globs.n > 0))
+        rc = choose_check(s, &chosen, e);
+    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
+        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 
@@ -696,41 +683,27 @@ static int check_like(findings *f, const checkpoint *c, choice *chosen, const ch
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int open_checked(session *s, const ast *call, findings *f, const word *path,
-                        checkpoint **c, kv_err *e)
-{
-    const checkpoint_options options = {
-        .weights = !command_option_of(call, "all"), .found = add_fault, .arg = f};
-    f->path = path->text;
-    return checkpoint_open(c, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
-}
-
-/* *takes: whether each key of the checkpoint is looked at; the caller releases it. */
-static int choose_checked(choice *chosen, const checkpoint *c, bool **takes, kv_err *e)
-{
-    int64_t n = checkpoint_count(c);
-    if (!(*takes = mem_alloc(n, sizeof **takes, e)))
-        return KV_E_MEMORY;
-    chosen->n = 0;
-    for (int64_t i = 0; i < n; i++)
-        chosen->n += (*takes)[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
-    return KV_OK;
-}
-
 static int check_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
                       kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
     const ast *like = command_option_of(call, "like");
     checkpoint *c = NULL, *other = NULL;
-    bool *takes = NULL;
+    bool *takes = NULL, all = command_option_of(call, "all"); /* takes: a key is looked at */
     buf text = {0};
-    findings f = {&out->entries, &text, 0, "", command_option_of(call, "allow-zeros") != NULL};
+    findings f = {&out->entries, &text, 0, path->text,
+                  command_option_of(call, "allow-zeros") != NULL};
+    const checkpoint_options options = {.weights = !all, .found = add_fault, .arg = &f};
     out->entries = (rows){columns, 3, NULL, 0, 0};
-    int rc = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
-    if (rc == KV_OK && (rc = open_checked(s, call, &f, path, &c, e)) == KV_OK &&
-        (rc = choose_checked(chosen, c, &takes, e)) == KV_OK &&
-        (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
+    int rc = like ? choose_open(s, like, all, out, &other, e) : KV_OK;
+    if (rc == KV_OK && (rc = checkpoint_open(&c, path->text, &options, e)))
+        unit_at(s, path->at, e);
+    if (rc == KV_OK && !(takes = mem_alloc(checkpoint_count(c), sizeof *takes, e)))
+        rc = KV_E_MEMORY;
+    chosen->n = 0;
+    for (int64_t i = 0; rc == KV_OK && i < checkpoint_count(c); i++)
+        chosen->n += takes[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
+    if (rc == KV_OK && (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
         rc = check_like(&f, c, chosen, other, e);
     rc = rc ? rc : choose_check(s, chosen, e);
     if (rc == KV_OK) {

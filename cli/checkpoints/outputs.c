@@ -310,18 +310,13 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
     return rc;
 }
 
-/* Scripts stay silent unless -v was given. */
-static void say_written(const session *s, const char *to, int64_t n)
+int out_losses_end(session *s, const ast *call, const char *to, const losses *l, out_key_of *key_of,
+                   const void *keys, int64_t n, result *out, kv_err *e)
 {
+    /* Scripts stay silent unless -v was given. */
     bool typed = s->unit->src.name[0] == '<' && isatty(STDERR_FILENO) && !s->out.quiet;
     if (typed || s->out.verbose)
         terminal_say("wrote %s: %lld key%s", to, (long long)n, n == 1 ? "" : "s");
-}
-
-int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
-                   out_key_of *key_of, const void *keys, int64_t n, result *out, kv_err *e)
-{
-    say_written(s, to, n);
     buf text = {0};
     for (int k = 0; k < LOSSES_KINDS; k++)
         put_lost(&text, l, k, key_of, keys, n);

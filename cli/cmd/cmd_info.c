@@ -167,19 +167,6 @@ static int add_keys(metrics *m, kv *store, const key_list *keys, kv_err *e)
     return KV_OK;
 }
 
-/* The second number of this file counts pages in RAM; where there is none, there is no sample. */
-static void add_memory(metrics *m, kv_err *e)
-{
-    long long all, resident;
-    FILE *f = fopen("/proc/self/statm", "re");
-    m->topic = "process";
-    m->store = NULL;
-    if (f && fscanf(f, "%lld %lld", &all, &resident) == 2)
-        add_fields(m, &(kv_field){"resident", NULL, resident * sysconf(_SC_PAGESIZE)}, 1, e);
-    if (f)
-        fclose(f);
-}
-
 static int put_out(buf *out, metrics *m, int rc, kv_err *e)
 {
     for (int i = 0; i < METRICS; i++) {
@@ -213,8 +200,17 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
             (rc = add_counts(&m, one, e)) == KV_OK && one == store)
             rc = add_keys(&m, one, keys, e);
     }
-    if (rc == KV_OK)
-        add_memory(&m, e);
+    if (rc == KV_OK) {
+        /* the second number of this file counts pages in RAM; without it there is no sample */
+        long long all, resident;
+        FILE *f = fopen("/proc/self/statm", "re");
+        m.topic = "process";
+        m.store = NULL;
+        if (f && fscanf(f, "%lld %lld", &all, &resident) == 2)
+            add_fields(&m, &(kv_field){"resident", NULL, resident * sysconf(_SC_PAGESIZE)}, 1, e);
+        if (f)
+            fclose(f);
+    }
     return put_out(out, &m, rc, e);
 }
 
@@ -267,16 +263,6 @@ static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
                                 : rows_add(summary, value_int(fields[i].number), e);
     }
     return rc;
-}
-
-/* "type local, rank 0, …" */
-static void summary_line(buf *text, const rows *summary)
-{
-    for (int64_t i = 0; i < summary->n; i++) {
-        buf_add(text, i == 0 ? "" : i % 2 ? " " : ", ");
-        value_print(text, summary->cells[i], false);
-    }
-    buf_char(text, '\n');
 }
 
 /* The rows of some keys, or of all. */
@@ -357,6 +343,114 @@ int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 
+/* ---- info --states ---- */
+
+/* An integer or a float, when that is what the text holds. */
+static bool scan_number(const char *text, value *out)
+{
+    size_t n = strlen(text);
+    bool over = false;
+    int64_t i;
+    double x;
+    if (n > 0 && num_parse_int(text, n, &i, &over) == n && !over)
+        *out = value_int(i);
+    else if (n > 0 && num_parse(text, n, NUM_BINARY64, &x, NULL) == n)
+        *out = value_float(x);
+    else
+        return false;
+    return true;
+}
+
+/* "(2, 3)" as a tuple. */
+static int add_shape(rows *table, const char *text, kv_err *e)
+{
+    int64_t shape[KV_MAX_NDIM];
+    int ndim = 0;
+    for (text += strspn(text, "("); *text && *text != ')'; text += strspn(text, ", ")) {
+        bool over = false;
+        size_t n = strcspn(text, ",)");
+        num_parse_int(text, n, &shape[ndim++], &over);
+        text += n;
+    }
+    return rows_add_shape(table, ndim, shape, e);
+}
+
+/* The value of a number, "" and "none" being none. */
+static value number_of(const char *kind, const char *text)
+{
+    value v = value_none();
+    if (strcmp(kind, "bool") == 0)
+        return value_bool(strcmp(text, "true") == 0);
+    scan_number(text, &v);
+    return v;
+}
+
+/* Receives the row of the topic "optimizer", as rows of a name and a value. */
+static int add_optimizer_field(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    rows *summary = arg;
+    int rc = KV_OK;
+    for (int i = 0; i < n && rc == KV_OK; i++) {
+        value v = value_int(f[i].number);
+        if ((rc = rows_add_text(summary, f[i].name, e)))
+            break;
+        if (f[i].text && !scan_number(f[i].text, &v))
+            rc = rows_add_text(summary, f[i].text, e);
+        else
+            rc = rows_add(summary, v, e);
+    }
+    return rc;
+}
+
+typedef struct visit {
+    rows *table;
+    const map *wanted; /* keys, or NULL for all */
+} visit;
+
+/* Receives a row of the topic "states". */
+static int add_state(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    visit *v = arg;
+    rows *table = v->table;
+    kv_key key = {f[0].number, f[0].text};
+    const char *dtype = f[2].text, *shape = f[3].text;
+    int rc;
+    (void)n;
+    if (v->wanted && map_get(v->wanted, key) < 0)
+        return KV_OK;
+    if ((rc = rows_add_key(table, key, e)) ||
+        (rc = rows_add_text(table, *f[1].text ? f[1].text : NULL, e)) ||
+        (rc = rows_add_text(table, *dtype ? dtype : NULL, e)))
+        return rc;
+    rc = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
+    if (rc || (rc = rows_add(table, number_of(dtype, f[4].text), e)) ||
+        (rc = rows_add(table, value_int(f[5].number), e)))
+        return rc;
+    return rows_add(table, value_int(f[6].number), e);
+}
+
+/* The states of these keys, in the order of updates; keys NULL: of all. The caller releases *table,
+ * also after a failure. Errors: key, usage (no optimizer), unsupported (the updater is a C
+ * function), memory. */
+static int states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
+{
+    static const rows_column columns[] = {
+        {"key", "key"},     {"state", "state"}, {"dtype", "dtype"}, {"shape", "shape"},
+        {"value", "value"}, {"bytes", "bytes"}, {"t", "t"}};
+    map wanted = {0};
+    int rc = KV_OK;
+    *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    for (int64_t i = 0; keys && i < keys->n && rc == KV_OK; i++) {
+        kv_info info;
+        if ((rc = kv_find(store, &keys->keys[i], &info, e)) == KV_OK)
+            rc = map_put(&wanted, keys->keys[i], i, e);
+    }
+    if (rc == KV_OK)
+        rc = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
+    map_release(&wanted);
+    return rc;
+}
+
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
@@ -374,12 +468,18 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
         return rc;
     if (states || !some) {
         out->summary = (rows){pair, 2, NULL, 0, 0};
-        rc = states ? cmd_states_summary(store, &out->summary, e)
+        rc = states ? kv_describe(store, "optimizer", add_optimizer_field, &out->summary, e)
                     : kv_describe(store, "store", add_field, &out->summary, e);
-        if (rc == KV_OK)
-            summary_line(&text, &out->summary);
+        if (rc == KV_OK) {
+            /* "type local, rank 0, …" */
+            for (int64_t i = 0; i < out->summary.n; i++) {
+                buf_add(&text, i == 0 ? "" : i % 2 ? " " : ", ");
+                value_print(&text, out->summary.cells[i], false);
+            }
+            buf_char(&text, '\n');
+        }
     }
-    if (rc == KV_OK && (rc = states ? cmd_states_table(store, &table, some, e)
+    if (rc == KV_OK && (rc = states ? states_table(store, &table, some, e)
                                     : add_infos(store, &table, some, e)) != KV_OK) {
         pairs_suggest(store, e);
         unit_at(s, some ? call->kid[0] : call, e);
@@ -391,23 +491,6 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- vars ---- */
 
-/* The value of a variable on one line: big arrays by their shape. */
-static void variable_summary(buf *out, value v)
-{
-    char shape[256], ctx[KV_CTX_TEXT];
-    if (v.kind == VALUE_ARRAY) {
-        kv_array *a = v.u.box->array;
-        buf_printf(out, "array %s %s %s",
-                   kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
-                   kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));
-    } else if (value_is_sequence(v) && v.u.list->n > 10) {
-        buf_printf(out, "%s of %lld items", v.kind == VALUE_LIST ? "list" : "tuple",
-                   (long long)v.u.list->n);
-    } else {
-        value_print(out, v, true);
-    }
-}
-
 int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
@@ -417,7 +500,20 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
     (void)call;
     for (int64_t i = 0; i < s->globals.n && rc == KV_OK; i++) {
         buf_clear(&held);
-        variable_summary(&held, s->globals.items[i].v);
+        /* on one line: big arrays by their shape */
+        char shape[256], ctx[KV_CTX_TEXT];
+        value v = s->globals.items[i].v;
+        if (v.kind == VALUE_ARRAY) {
+            kv_array *a = v.u.box->array;
+            buf_printf(&held, "array %s %s %s",
+                       kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
+                       kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));
+        } else if (value_is_sequence(v) && v.u.list->n > 10) {
+            buf_printf(&held, "%s of %lld items", v.kind == VALUE_LIST ? "list" : "tuple",
+                       (long long)v.u.list->n);
+        } else {
+            value_print(&held, v, true);
+        }
         if ((rc = buf_check(&held, e)) == KV_OK &&
             (rc = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
             rc = rows_add_text(&table, buf_text(&held), e);

@@ -36,11 +36,6 @@ static int between(int x, int low, int high)
     return x < low ? low : x > high ? high : x;
 }
 
-static bool can_run_gnuplot(const session *s)
-{
-    return !s->safe && child_finds("gnuplot");
-}
-
 static canvas canvas_of(const session *s, const plot *p, bool redirected)
 {
     canvas c = {COLUMNS, ROWS, false};
@@ -52,7 +47,7 @@ static canvas canvas_of(const session *s, const plot *p, bool redirected)
     /* gnuplot draws no image of a single row or column */
     const plot_series *first = &p->series[0];
     c.colour = p->style == PLOT_HEAT && first->columns > 1 && first->n > first->columns &&
-               terminal_color(STDOUT_FILENO) && can_run_gnuplot(s);
+               terminal_color(STDOUT_FILENO) && !s->safe && child_finds("gnuplot");
     return c;
 }
 
@@ -101,33 +96,29 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
     return rc;
 }
 
-/* The picture as text. */
-static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
-{
-    const char *why =
-        s->guest ? "with --json a line stands for the picture; plot EXPR > FILE draws it here"
-        : !child_finds("gnuplot") ? "gnuplot is not installed, so a line stands for the picture; "
-                                  "apt-get install gnuplot-nox"
-        : s->safe ? "--safe starts no gnuplot, so a line stands for the picture"
-        : p->style == PLOT_HEAT && !c.colour
-            ? "a heat map has no shades without colours, so a line stands for each row"
-            : NULL;
-    if (why) {
-        session_note(s, "%s", why);
-        plot_sparkline(out, p, c.columns, c.rows);
-        return stop_check(e);
-    }
-    buf text = {0};
-    int rc = run_gnuplot(s, p, PLOT_TEXT, c, &text, e);
-    tidy(out, buf_text(&text));
-    buf_release(&text);
-    return rc;
-}
-
 static int draw(session *s, const plot *p, plot_target target, canvas c, buf *out, kv_err *e)
 {
-    if (target == PLOT_TEXT)
-        return draw_text(s, p, c, out, e);
+    if (target == PLOT_TEXT) {
+        const char *why =
+            s->guest ? "with --json a line stands for the picture; plot EXPR > FILE draws it here"
+            : !child_finds("gnuplot")
+                ? "gnuplot is not installed, so a line stands for the picture; "
+                  "apt-get install gnuplot-nox"
+            : s->safe ? "--safe starts no gnuplot, so a line stands for the picture"
+            : p->style == PLOT_HEAT && !c.colour
+                ? "a heat map has no shades without colours, so a line stands for each row"
+                : NULL;
+        if (why) {
+            session_note(s, "%s", why);
+            plot_sparkline(out, p, c.columns, c.rows);
+            return stop_check(e);
+        }
+        buf text = {0};
+        int rc = run_gnuplot(s, p, PLOT_TEXT, c, &text, e);
+        tidy(out, buf_text(&text));
+        buf_release(&text);
+        return rc;
+    }
     if (!child_finds("gnuplot")) {
         kv_err_set(e, KV_E_UNSUPPORTED, "gnuplot draws pictures in files, and it is not installed");
         return kv_err_hint(e, "apt-get install gnuplot-nox; a .txt file needs none"),
@@ -235,16 +226,6 @@ static int take_options(session *s, const ast *call, const ast *to, plot *p, res
     return KV_OK;
 }
 
-/* Numbers that leave gaps are easily taken for ones that were never there. */
-static void note_gaps(session *s, const plot *p)
-{
-    long long odd = p->odd, below = p->below, all = p->all;
-    if (odd > 0)
-        session_note(s, "%lld of %lld values are not finite", odd, all);
-    if (below > 0)
-        session_note(s, "%lld of %lld values are not above 0", below, all);
-}
-
 int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *values = call->kid[0], *to = command_redirect_of(call, false);
@@ -265,7 +246,12 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
             rc = *p.file ? draw_file(s, &p, e) : draw_screen(s, &p, to != NULL, e);
         if (rc && *p.file)
             unit_at(s, to, e);
-        note_gaps(s, &p);
+        /* Numbers that leave gaps are easily taken for ones that were never there. */
+        long long odd = p.odd, below = p.below, all = p.all;
+        if (odd > 0)
+            session_note(s, "%lld of %lld values are not finite", odd, all);
+        if (below > 0)
+            session_note(s, "%lld of %lld values are not above 0", below, all);
     }
     plot_release(&p);
     return rc;

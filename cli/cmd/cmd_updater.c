@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/suggest.h"
 #include "cmd/explain.h"
 #include "cmd/help.h"
 #include "eval/eval.h"
@@ -173,117 +172,6 @@ int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
     return kv_load_states(store, name, e) ? placed(s, call, store, e) : KV_OK;
 }
 
-/* ---- info --states ---- */
-
-static const rows_column columns[] = {{"key", "key"},     {"state", "state"}, {"dtype", "dtype"},
-                                      {"shape", "shape"}, {"value", "value"}, {"bytes", "bytes"},
-                                      {"t", "t"}};
-
-/* An integer or a float, when that is what the text holds. */
-static bool scan_number(const char *text, value *out)
-{
-    size_t n = strlen(text);
-    bool over = false;
-    int64_t i;
-    double x;
-    if (n > 0 && num_parse_int(text, n, &i, &over) == n && !over)
-        *out = value_int(i);
-    else if (n > 0 && num_parse(text, n, NUM_BINARY64, &x, NULL) == n)
-        *out = value_float(x);
-    else
-        return false;
-    return true;
-}
-
-/* "(2, 3)" as a tuple. */
-static int add_shape(rows *table, const char *text, kv_err *e)
-{
-    int64_t shape[KV_MAX_NDIM];
-    int ndim = 0;
-    for (text += strspn(text, "("); *text && *text != ')'; text += strspn(text, ", ")) {
-        bool over = false;
-        size_t n = strcspn(text, ",)");
-        num_parse_int(text, n, &shape[ndim++], &over);
-        text += n;
-    }
-    return rows_add_shape(table, ndim, shape, e);
-}
-
-/* The value of a number, "" and "none" being none. */
-static value number_of(const char *kind, const char *text)
-{
-    value v = value_none();
-    if (strcmp(kind, "bool") == 0)
-        return value_bool(strcmp(text, "true") == 0);
-    scan_number(text, &v);
-    return v;
-}
-
-/* Receives the row of the topic "optimizer", as rows of a name and a value. */
-static int add_field(void *arg, const kv_field *f, int n, kv_err *e)
-{
-    rows *summary = arg;
-    int rc = KV_OK;
-    for (int i = 0; i < n && rc == KV_OK; i++) {
-        value v = value_int(f[i].number);
-        if ((rc = rows_add_text(summary, f[i].name, e)))
-            break;
-        if (f[i].text && !scan_number(f[i].text, &v))
-            rc = rows_add_text(summary, f[i].text, e);
-        else
-            rc = rows_add(summary, v, e);
-    }
-    return rc;
-}
-
-int cmd_states_summary(kv *store, rows *summary, kv_err *e)
-{
-    return kv_describe(store, "optimizer", add_field, summary, e);
-}
-
-typedef struct visit {
-    rows *table;
-    const map *wanted; /* keys, or NULL for all */
-} visit;
-
-/* Receives a row of the topic "states". */
-static int add_state(void *arg, const kv_field *f, int n, kv_err *e)
-{
-    visit *v = arg;
-    rows *table = v->table;
-    kv_key key = {f[0].number, f[0].text};
-    const char *dtype = f[2].text, *shape = f[3].text;
-    int rc;
-    (void)n;
-    if (v->wanted && map_get(v->wanted, key) < 0)
-        return KV_OK;
-    if ((rc = rows_add_key(table, key, e)) ||
-        (rc = rows_add_text(table, *f[1].text ? f[1].text : NULL, e)) ||
-        (rc = rows_add_text(table, *dtype ? dtype : NULL, e)))
-        return rc;
-    rc = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
-    if (rc || (rc = rows_add(table, number_of(dtype, f[4].text), e)) ||
-        (rc = rows_add(table, value_int(f[5].number), e)))
-        return rc;
-    return rows_add(table, value_int(f[6].number), e);
-}
-
-int cmd_states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
-{
-    map wanted = {0};
-    int rc = KV_OK;
-    *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (int64_t i = 0; keys && i < keys->n && rc == KV_OK; i++) {
-        kv_info info;
-        if ((rc = kv_find(store, &keys->keys[i], &info, e)) == KV_OK)
-            rc = map_put(&wanted, keys->keys[i], i, e);
-    }
-    if (rc == KV_OK)
-        rc = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
-    map_release(&wanted);
-    return rc;
-}
-
 /* ---- Compression ---- */
 
 /* The compression that is asked for: a word or, as MXNet has it, a dict in a variable, and the
@@ -411,19 +299,6 @@ int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- register ---- */
 
-static bool is_type(const char *name)
-{
-    const kv_type_ops *ops;
-    return kv_find_type(name, &ops, &(kv_err){0}) == KV_OK;
-}
-
-/* The hint lists the types that can be made now, which include those of the plugin. */
-static int brings_no(const char *path, const char *name, const kv_err *why, kv_err *e)
-{
-    kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
-    return kv_err_hint(e, "%s", why->hint), KV_E_NAME;
-}
-
 /* Loads FILE.so, which brings the type unless a base for it is given. */
 static int load_plugin(session *s, const ast *file, const char *name, bool brings, result *out,
                        kv_err *e)
@@ -436,34 +311,29 @@ static int load_plugin(session *s, const ast *file, const char *name, bool bring
     int rc = safe_plugin(s, e);
     if (rc == KV_OK)
         rc = kv_load_plugin(path, e);
-    if (rc == KV_OK && brings && kv_find_type(name, &ops, &why))
-        rc = brings_no(path, name, &why, e);
+    if (rc == KV_OK && brings && kv_find_type(name, &ops, &why)) {
+        rc = kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
+        kv_err_hint(e, "%s", why.hint); /* the types that can be made now, also by the plugin */
+    }
     return rc ? unit_at(s, file, e) : KV_OK;
-}
-
-/* Adds the name, for a base when one is given. */
-static int register_name(session *s, const ast *call, const char *name, result *out, kv_err *e)
-{
-    const ast *base = command_option_of(call, "base");
-    const char *of = base ? eval_word(s, base, "a store type", out, e) : NULL;
-    if (base && !of)
-        return e->code;
-    int rc = kv_register_name(name, of, e);
-    return rc ? unit_at(s, rc == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
 }
 
 int cmd_register(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *plugin = command_option_of(call, "plugin"), *base = command_option_of(call, "base");
-    const char *name = eval_word(s, call->kid[0], "the name of a store type", out, e);
+    const kv_type_ops *ops;
+    const char *name = eval_word(s, call->kid[0], "the name of a store type", out, e), *of = NULL;
     if (!name)
         return e->code;
-    if (is_type(name))
+    if (kv_find_type(name, &ops, &(kv_err){0}) == KV_OK)
         return unit_err(s, call->kid[0], e, KV_E_NAME, "there is a store type \"%s\" already",
                         name);
-    if (plugin && load_plugin(s, plugin, name, !base, out, e))
+    if (plugin && (load_plugin(s, plugin, name, !base, out, e) || !base))
         return e->code;
-    return base || !plugin ? register_name(s, call, name, out, e) : KV_OK;
+    if (base && !(of = eval_word(s, base, "a store type", out, e)))
+        return e->code;
+    int rc = kv_register_name(name, of, e);
+    return rc ? unit_at(s, rc == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
 }
 
 /* ---- Workers and servers ---- */
@@ -633,17 +503,6 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     return rc;
 }
 
-static int set_def(session *s, kv *store, const definition *d, rule_params *p, kv_err *e)
-{
-    rule_text found;
-    arena nodes = {0};
-    int rc = rule_text_of_def(&found, d, &nodes, e);
-    if (rc == KV_OK)
-        rc = set_rule(s, store, &found, p, e);
-    arena_release(&nodes);
-    return rc;
-}
-
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
@@ -683,8 +542,15 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
     kv_key name = {0, word};
     int64_t rule = map_get(&s->rules, name), def = map_get(&s->functions, name);
     const value *held = session_find(s, word);
-    if (def >= 0)
-        return set_def(s, store, &s->defs[def], p, e);
+    if (def >= 0) {
+        rule_text found;
+        arena nodes = {0};
+        int rc = rule_text_of_def(&found, &s->defs[def], &nodes, e);
+        if (rc == KV_OK)
+            rc = set_rule(s, store, &found, p, e);
+        arena_release(&nodes);
+        return rc;
+    }
     if (rule >= 0) {
         const rule_definition *d = &s->rule_defs[rule];
         rule_text found = {d->unit, d->rule, d->rule->is_def && !d->nested};

@@ -63,15 +63,6 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     return rc;
 }
 
-/* The whole report of an error that is not the expected one, as details of ours. */
-static void add_report(session *s, const kv_err *got)
-{
-    buf report = {0};
-    report_text(s, got, &report);
-    add_indented(&s->detail, &report, REPORT_MAX);
-    buf_release(&report);
-}
-
 int cmd_expect_error(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *wanted = call->kid[0], *block = call->kid[1];
@@ -95,7 +86,10 @@ int cmd_expect_error(session *s, const ast *call, result *out, kv_err *e)
         s->create_failed = false; /* it was to fail */
         return KV_OK;
     }
-    add_report(s, &got);
+    buf report = {0};
+    report_text(s, &got, &report);
+    add_indented(&s->detail, &report, REPORT_MAX);
+    buf_release(&report);
     return unit_err(s, wanted, e, KV_E_EXPECT, "the block fails with `%s`, not with `%s`",
                     kv_code_name(rc), wanted->u.text);
 }
@@ -122,34 +116,27 @@ static int print_option(session *s, const ast *arg, print_ends *ends, kv_err *e)
     return eval_text(s, arg->kid[0], arg->u.text, sep ? &ends->sep : &ends->end, e);
 }
 
-/* The values are shown when all of them are known: a call among them may change a list. */
-static int print_values(session *s, const ast *list, value_stack *values, print_ends *ends,
-                        buf *text, kv_err *e)
-{
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < list->n && rc == KV_OK; i++) {
-        value v;
-        if (list->kid[i]->kind == AST_ARG)
-            rc = print_option(s, list->kid[i], ends, e);
-        else if ((rc = eval(s, list->kid[i], &v, e)) == KV_OK)
-            rc = value_stack_add(values, v, e);
-    }
-    for (int64_t i = 0; i < values->n && rc == KV_OK; i++) {
-        if (i > 0)
-            buf_add(text, ends->sep.kind == VALUE_TEXT ? ends->sep.u.text : " ");
-        rc = show_value(s, text, values->items[i], false, e);
-    }
-    buf_add(text, ends->end.kind == VALUE_TEXT ? ends->end.u.text : "\n");
-    return rc;
-}
-
 int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
     value_stack values = {0};
     print_ends ends = {{0}, {0}};
     (void)out;
-    int rc = print_values(s, call->kid[0], &values, &ends, &text, e);
+    /* The values are shown when all of them are known: a call among them may change a list. */
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < call->kid[0]->n && rc == KV_OK; i++) {
+        value v;
+        if (call->kid[0]->kid[i]->kind == AST_ARG)
+            rc = print_option(s, call->kid[0]->kid[i], &ends, e);
+        else if ((rc = eval(s, call->kid[0]->kid[i], &v, e)) == KV_OK)
+            rc = value_stack_add(&values, v, e);
+    }
+    for (int64_t i = 0; i < values.n && rc == KV_OK; i++) {
+        if (i > 0)
+            buf_add(&text, ends.sep.kind == VALUE_TEXT ? ends.sep.u.text : " ");
+        rc = show_value(s, &text, values.items[i], false, e);
+    }
+    buf_add(&text, ends.end.kind == VALUE_TEXT ? ends.end.u.text : "\n");
     if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK)
         rc = session_out(s, buf_text(&text), text.len, e);
     value_stack_release(&values);
@@ -185,17 +172,6 @@ static void add_number(buf *out, double x, kv_dtype dtype)
     buf_add(out, number);
 }
 
-/* The indices of element i, one an axis. */
-static int index_of(int64_t at[KV_MAX_NDIM], const kv_array *a, int64_t i)
-{
-    int ndim = kv_array_ndim(a);
-    for (int k = ndim - 1; k >= 0; k--) {
-        at[k] = i % kv_array_shape(a)[k];
-        i /= kv_array_shape(a)[k];
-    }
-    return ndim;
-}
-
 /* One side of a comparison: its numbers as doubles. */
 typedef struct side {
     value v;        /* as it was */
@@ -222,12 +198,6 @@ static bool side_read(side *out, bool exact)
               kv_array_read(out->wide, &data, &e) == KV_OK;
     out->x = data;
     return ok;
-}
-
-static bool sides_read(side *l, side *r)
-{
-    bool exact = value_is_number(l->v) && value_is_number(r->v);
-    return side_read(l, exact) && side_read(r, exact);
 }
 
 static bool holds(int op, double a, double b)
@@ -302,23 +272,14 @@ static difference find_difference(buf *out, int op, const side *l, const side *r
     return d;
 }
 
-static void describe_worst(buf *out, const difference *d)
-{
-    buf_printf(out, "  %lld of %lld element%s %s; the largest difference is ", (long long)d->wrong,
-               (long long)d->n, d->n == 1 ? "" : "s", d->wrong == 1 ? "fails" : "fail");
-    add_number(out, d->most, KV_FLOAT64);
-    buf_add(out, ", at ");
-    show_index(out, d->shaped, d->worst);
-    buf_char(out, '\n');
-}
-
 /* The indices of element i as a tuple. */
 static int index_value(value *out, const kv_array *a, int64_t i, kv_err *e)
 {
-    int64_t at[KV_MAX_NDIM];
-    int ndim = index_of(at, a, i), rc = value_list_new(out, VALUE_TUPLE, ndim, e);
-    for (int k = 0; k < ndim && rc == KV_OK; k++)
-        out->u.list->items[k] = value_int(at[k]);
+    int ndim = kv_array_ndim(a), rc = value_list_new(out, VALUE_TUPLE, ndim, e);
+    for (int k = ndim - 1; k >= 0 && rc == KV_OK; k--) {
+        out->u.list->items[k] = value_int(i % kv_array_shape(a)[k]);
+        i /= kv_array_shape(a)[k];
+    }
     return rc;
 }
 
@@ -395,14 +356,22 @@ static void describe_failure(session *s, const ast *node, const value given[2], 
     }
     bool made = compare || (eval(s, node->kid[0], &l.v, &unused) == KV_OK &&
                             eval(s, node->kid[1], &r.v, &unused) == KV_OK);
-    if (made && sides_read(&l, &r)) {
+    bool exact = value_is_number(l.v) && value_is_number(r.v);
+    if (made && side_read(&l, exact) && side_read(&r, exact)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
         describe_side(&s->detail, "left", &l);
         describe_side(&s->detail, "right", &r);
         if (kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1)
             d = find_difference(&s->detail, compare ? node->op : OP_EQ, &l, &r);
-        if (d.n > 1 && d.worst >= 0)
-            describe_worst(&s->detail, &d);
+        if (d.n > 1 && d.worst >= 0) {
+            buf_printf(&s->detail, "  %lld of %lld element%s %s; the largest difference is ",
+                       (long long)d.wrong, (long long)d.n, d.n == 1 ? "" : "s",
+                       d.wrong == 1 ? "fails" : "fail");
+            add_number(&s->detail, d.most, KV_FLOAT64);
+            buf_add(&s->detail, ", at ");
+            show_index(&s->detail, d.shaped, d.worst);
+            buf_char(&s->detail, '\n');
+        }
         give_sides(out, &l, &r, &d);
     }
     side_release(&l);

@@ -6,8 +6,6 @@
 #include "lang/source.h"
 #include "syntax/command.h"
 
-struct key_list;
-
 typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
 
 /* cmd_store.c */
@@ -17,13 +15,6 @@ command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_
 /* cmd_updater.c */
 command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater,
     cmd_set_optimizer, cmd_save_states, cmd_load_states, cmd_set_gradient_compression;
-/* The optimizer and its own numbers, for info --states: added as rows of a name and a value. Errors
- * as below. */
-int cmd_states_summary(kv *store, rows *summary, kv_err *e);
-/* The states of these keys, in the order of updates; keys NULL: of all. The caller releases *table,
- * also after a failure. Errors: key, usage (no optimizer), unsupported (the updater is a C
- * function), memory. */
-int cmd_states_table(kv *store, rows *table, const struct key_list *keys, kv_err *e);
 
 /* cmd_info.c */
 command_fn cmd_list, cmd_info, cmd_rounds, cmd_vars, cmd_row_sparse_pull;
@@ -38,7 +29,7 @@ struct plot;
 /* Draws a prepared plot as `plot` does on the terminal. Errors: io, unsupported, interrupted. */
 int cmd_plot_show(session *s, const struct plot *p, kv_err *e);
 
-/* cmd_time.c, explain.c, cmd_doctor.c */
+/* cmd_session.c, explain.c */
 command_fn cmd_time, cmd_sleep, cmd_echo, cmd_history, cmd_profile, cmd_explain, cmd_doctor;
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */
@@ -59,14 +50,8 @@ void version_build(buf *out);
 /* Checks of words that stand for something that the library lists: types
  * of stores, optimizers and their parameters, compressions, capabilities. Only literal words are
  * looked at; what a variable holds shows when the command runs. See `check` in syntax/command.h. */
+typedef int check_fn(const source *src, const ast *call, const map *types, kv_err *e);
 
-/* The type of a store. */
-int check_type(const source *src, const ast *call, const map *types, kv_err *e);
-/* The type of a gradient compression. */
-int check_compression(const source *src, const ast *call, const map *types, kv_err *e);
-/* An optimizer and the names of its parameters. */
-int check_params(const source *src, const ast *call, const map *types, kv_err *e);
-/* A capability of stores. */
-int check_capability(const source *src, const ast *call, const map *types, kv_err *e);
-/* The optimizer, merge or word of the language that help is asked about. */
-int check_help(const source *src, const ast *call, const map *types, kv_err *e);
+/* The type of a store; that of a gradient compression; an optimizer and the names of its
+ * parameters; a capability; the optimizer, merge or word of the language that help is asked for. */
+check_fn check_type, check_compression, check_params, check_capability, check_help;

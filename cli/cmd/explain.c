@@ -411,17 +411,6 @@ static void tell_updater(steps *t, bool here)
     }
 }
 
-static void tell_stored(steps *t)
-{
-    kv_array *after = stored(t->x->store, t->key, t->out);
-    if (after) {
-        buf_add(step(t), "the key then holds ");
-        add_element(t->out, after, t->at);
-        buf_char(t->out, '\n');
-    }
-    kv_array_unref(after);
-}
-
 static bool is_call(const steps *t, const char *name)
 {
     return strcmp(t->x->what, name) == 0;
@@ -467,14 +456,6 @@ static void tell_copies(steps *t)
 
 /* ---- Several machines: ranks that wait for others ---- */
 
-static void tell_all_reduce(steps *t)
-{
-    int workers = kv_num_workers(t->x->store);
-    add_workers(step(t), workers, -1);
-    buf_add(t->out, workers == 1 ? " has its sum" : " wait until each has its sum");
-    buf_add(t->out, "; the sums are added by rank, and all get the result\n");
-}
-
 static void tell_async_push(steps *t)
 {
     char bound[64];
@@ -487,33 +468,33 @@ static void tell_async_push(steps *t)
     buf_char(t->out, '\n');
 }
 
-static void tell_sync_push(steps *t)
-{
-    int workers = kv_num_workers(t->x->store), rank = kv_rank(t->x->store);
-    buf_add(step(t), "the server waits until ");
-    add_workers(t->out, workers, -1);
-    buf_add(t->out, workers == 1 ? " has" : " have");
-    buf_add(t->out, " pushed this round, and adds their sums by rank\n");
-    tell_updater(t, false);
-    if (workers > 1) {
-        buf_printf(step(t), "a pull of worker %d waits for the end of this round, so for ", rank);
-        add_workers(t->out, workers, rank);
-        buf_char(t->out, '\n');
-    }
-}
-
 static void tell_cluster_push(steps *t, const char *type)
 {
     if (!keeps_values(t->x->store)) {
-        tell_all_reduce(t);
+        int workers = kv_num_workers(t->x->store);
+        add_workers(step(t), workers, -1);
+        buf_add(t->out, workers == 1 ? " has its sum" : " wait until each has its sum");
+        buf_add(t->out, "; the sums are added by rank, and all get the result\n");
         return;
     }
     buf_printf(step(t), "worker %d sends the sum to the server that keeps the key, and goes on\n",
                kv_rank(t->x->store));
-    if (strstr(type, "async"))
+    if (strstr(type, "async")) {
         tell_async_push(t);
-    else
-        tell_sync_push(t);
+    } else {
+        int workers = kv_num_workers(t->x->store), rank = kv_rank(t->x->store);
+        buf_add(step(t), "the server waits until ");
+        add_workers(t->out, workers, -1);
+        buf_add(t->out, workers == 1 ? " has" : " have");
+        buf_add(t->out, " pushed this round, and adds their sums by rank\n");
+        tell_updater(t, false);
+        if (workers > 1) {
+            buf_printf(step(t), "a pull of worker %d waits for the end of this round, so for ",
+                       rank);
+            add_workers(t->out, workers, rank);
+            buf_char(t->out, '\n');
+        }
+    }
 }
 
 static void tell_cluster_pull(steps *t, const char *type)
@@ -581,7 +562,13 @@ static void tell_after(steps *t)
         tell_cluster_push(t, type);
     } else if (is_push(t) && keeps_values(t->x->store)) {
         tell_updater(t, true);
-        tell_stored(t);
+        kv_array *after = stored(t->x->store, t->key, t->out);
+        if (after) {
+            buf_add(step(t), "the key then holds ");
+            add_element(t->out, after, t->at);
+            buf_char(t->out, '\n');
+        }
+        kv_array_unref(after);
     }
     tell_copies(t);
 }
@@ -631,20 +618,6 @@ static void put_out(session *s, buf *text, bool trial)
 static bool listens(const session *s)
 {
     return s->explains || s->explanation;
-}
-
-static void let_go(explainer *x)
-{
-    for (int i = 0; i < EXPLAIN_KEYS; i++) {
-        kv_array_unref(x->before[i]);
-        kv_array_unref(x->input[i]);
-        x->before[i] = x->input[i] = NULL;
-        buf_release(&x->told[i]);
-    }
-    if (x->begun) {
-        kv_rollback(x->store, &(kv_err){0});
-        x->begun = false;
-    }
 }
 
 int explain_begin(explainer *x, session *s, const char *what, kv *store, const key_list *keys,
@@ -712,7 +685,16 @@ int explain_end(explainer *x, kv_err *e)
         if (buf_check(&text, e) == KV_OK)
             put_out(x->s, &text, x->trial);
     }
-    let_go(x);
+    for (int i = 0; i < EXPLAIN_KEYS; i++) {
+        kv_array_unref(x->before[i]);
+        kv_array_unref(x->input[i]);
+        x->before[i] = x->input[i] = NULL;
+        buf_release(&x->told[i]);
+    }
+    if (x->begun) {
+        kv_rollback(x->store, &(kv_err){0});
+        x->begun = false;
+    }
     buf_release(&text);
     return e->code;
 }
@@ -771,24 +753,6 @@ static int keep_contents(snapshot *p, value v, kv_err *e)
     return rc;
 }
 
-static void put_contents_back(snapshot *p)
-{
-    kv_err unused = {0};
-    for (int64_t i = 0; i < p->objects.n; i++) {
-        value object = p->objects.items[i], had = p->contents.items[i];
-        if (object.kind == VALUE_ARRAY) {
-            value_replace(object, kv_array_ref(had.u.box->array));
-        } else if (object.kind == VALUE_DICT) {
-            dict_clear(object);
-            dict_update(object, had, &unused);
-        } else {
-            list_splice(object, 0, object.u.list->n, had, &unused);
-        }
-    }
-    value_stack_release(&p->objects);
-    value_stack_release(&p->contents);
-}
-
 static int snapshot_take(snapshot *p, scope *of, kv_err *e)
 {
     *p = (snapshot){.of = of};
@@ -814,7 +778,20 @@ static void snapshot_restore(session *s, snapshot *p)
         p->of->items[i].v = p->values[i];
     }
     s->locals = here;
-    put_contents_back(p);
+    kv_err unused = {0};
+    for (int64_t i = 0; i < p->objects.n; i++) {
+        value object = p->objects.items[i], had = p->contents.items[i];
+        if (object.kind == VALUE_ARRAY) {
+            value_replace(object, kv_array_ref(had.u.box->array));
+        } else if (object.kind == VALUE_DICT) {
+            dict_clear(object);
+            dict_update(object, had, &unused);
+        } else {
+            list_splice(object, 0, object.u.list->n, had, &unused);
+        }
+    }
+    value_stack_release(&p->objects);
+    value_stack_release(&p->contents);
     mem_free(p->values);
 }
 

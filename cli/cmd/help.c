@@ -550,15 +550,6 @@ static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_e
     return e->code;
 }
 
-static void command_page(buf *out, const command *c)
-{
-    command_help(out, c);
-    if (c->args[0].kind == ARG_MERGE) {
-        buf_add(out, "Rules, which help merge NAME shows:\n");
-        merges_list(out);
-    }
-}
-
 /* Appends what a word names: a function may have the name of a command, and either that of a topic
  * or of a section on the language. Types, optimizers and merges are looked for where it names none
  * of these. Returns false when it names nothing. */
@@ -567,8 +558,13 @@ static bool show_word(const session *s, buf *out, const char *word)
     const command *c = command_find(word, strlen(word));
     const function *f = function_find(word);
     bool topic = topic_help(s, out, word);
-    if (c)
-        command_page(out, c);
+    if (c) {
+        command_help(out, c);
+        if (c->args[0].kind == ARG_MERGE) {
+            buf_add(out, "Rules, which help merge NAME shows:\n");
+            merges_list(out);
+        }
+    }
     if (f) {
         function_usage(out, f);
         buf_printf(out, "\n  %s\n", f->help);
@@ -690,10 +686,14 @@ static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-/* The parts of the build: its store types show if the plugins of several machines and of GPUs are
- * there. */
-static void version_types(buf *out)
+void version_text(buf *out)
 {
+    const char *terms = line_can_edit()
+                            ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
+                            : "Apache-2.0; without GNU Readline";
+    buf_printf(out, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
+    version_build(out);
+    buf_char(out, '\n');
     type_names names = {0};
     bool lacks = kv_describe(NULL, "types", add_type_name, &names, NULL) == KV_E_MEMORY;
     buf_printf(out, "types:%s", buf_text(&names.here));
@@ -703,17 +703,6 @@ static void version_types(buf *out)
     out->failed = out->failed || lacks || names.here.failed || names.missing.failed;
     buf_release(&names.here);
     buf_release(&names.missing);
-}
-
-void version_text(buf *out)
-{
-    const char *terms = line_can_edit()
-                            ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
-                            : "Apache-2.0; without GNU Readline";
-    buf_printf(out, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
-    version_build(out);
-    buf_char(out, '\n');
-    version_types(out);
     buf_printf(out, "%s\n", terms);
 }
 

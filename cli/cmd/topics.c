@@ -43,24 +43,18 @@ void help_lines(buf *out, const char *text, int at)
     lines_from(out, text, HELP_COLUMN, at);
 }
 
-/* The length of an argument, of an option with its value, or of what brackets enclose. */
-static size_t argument_length(const char *text)
-{
-    size_t n = 0;
-    for (int depth = 0; text[n]; n++) {
-        depth += (text[n] == '[') - (text[n] == ']');
-        if (text[n] == ' ' && depth == 0 &&
-            (text[n + 1] == '[' || strncmp(text + n + 1, "--", 2) == 0))
-            break;
-    }
-    return n;
-}
-
 void help_usage(buf *out, const char *usage)
 {
     size_t at = 0;
     while (*usage) {
-        size_t n = argument_length(usage);
+        /* The length of an argument, of an option with its value, or of what brackets enclose. */
+        size_t n = 0;
+        for (int depth = 0; usage[n]; n++) {
+            depth += (usage[n] == '[') - (usage[n] == ']');
+            if (usage[n] == ' ' && depth == 0 &&
+                (usage[n + 1] == '[' || strncmp(usage + n + 1, "--", 2) == 0))
+                break;
+        }
         if (at > 0 && at + 1 + n > WIDTH) {
             buf_add(out, "\n   ");
             at = 3;
@@ -274,20 +268,6 @@ void optimizer_list(buf *out)
     buf_release(&names);
 }
 
-static void common(buf *out)
-{
-    buf_add(out,
-            "Every optimizer takes these too; where the rule lists one, its default counts:\n");
-    for (const optimizer_param *p = optimizer_params; p->name; p++) {
-        buf option = {0};
-        buf_add(&option, "--");
-        name_put(&option, p->name, strlen(p->name), '-');
-        buf_printf(out, "  %-20s %-15s %s\n", buf_text(&option), p->value, p->about);
-        out->failed |= option.failed;
-        buf_release(&option);
-    }
-}
-
 int optimizer_check(const char *word, kv_err *e)
 {
     const char *name;
@@ -307,7 +287,16 @@ bool optimizer_show(buf *out, const char *name)
     if (!text)
         return false;
     buf_add(out, text);
-    common(out);
+    buf_add(out,
+            "Every optimizer takes these too; where the rule lists one, its default counts:\n");
+    for (const optimizer_param *p = optimizer_params; p->name; p++) {
+        buf option = {0};
+        buf_add(&option, "--");
+        name_put(&option, p->name, strlen(p->name), '-');
+        buf_printf(out, "  %-20s %-15s %s\n", buf_text(&option), p->value, p->about);
+        out->failed |= option.failed;
+        buf_release(&option);
+    }
     buf_add(out, schedules);
     return true;
 }

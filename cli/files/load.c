@@ -2,30 +2,229 @@
  * JSON from CSV. Every kind has a reader here that makes a value from an open file. */
 #include "files/files.h"
 
-#include <fnmatch.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/suggest.h"
+#include "base/utf8.h"
+#include "checkpoint/inflate.h"
 #include "checkpoint/input.h"
 #include "checkpoint/looks_like.h"
-#include "checkpoint/scales.h"
 #include "checkpoint/tensor_codec.h"
 #include "eval/eval.h"
 #include "io/csv.h"
 #include "io/json.h"
-#include "lang/lex.h"
 #include "session/containers.h"
 #include "session/unit.h"
 #include "syntax/file_kind.h"
 #include "term/line.h"
+#include "term/terminal.h"
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* A file of data, or stdin, is read in pieces, so that a large one needs little memory, and so that
+ * Ctrl-C ends a read that waits: the stream of fopencookie takes its bytes through read_some, which
+ * looks at the interrupt flag before each piece and after a read that a signal ended. A file that
+ * changes while it is read gives half of this and half of that; datafile_close finds out. */
+
+typedef struct datafile {
+    FILE *f;          /* to read from */
+    const char *name; /* for messages: the path, or stdin; borrowed */
+    session *s;
+    int fd;
+    bool is_stdin;
+    bool regular;       /* a file of a known size */
+    bool interrupted;   /* a read was */
+    struct stat before; /* when it was opened */
+    gunzip *unpacks;    /* what is read, or NULL */
+    char *ahead;        /* bytes from..to were looked at and come next */
+    size_t from, to;
+    int64_t done; /* bytes that were read, for the progress */
+} datafile;
+
+/* Bytes that are read at a time. */
+#define PIECE 65536
+
+/* Reads as read(2) does, but only signals that interrupt the session end it. */
+static ssize_t read_some(datafile *d, char *out, size_t n)
+{
+    for (;;) {
+        if (session_interrupted(d->s, NULL)) {
+            d->interrupted = true;
+            errno = EINTR;
+            return -1;
+        }
+        ssize_t got = read(d->fd, out, n);
+        if (got > 0)
+            progress_step(d->done += got);
+        if (got >= 0 || errno != EINTR)
+            return got;
+    }
+}
+
+static ssize_t on_raw_read(void *cookie, char *out, size_t n)
+{
+    datafile *d = cookie;
+    size_t there = d->to - d->from;
+    if (there == 0)
+        return read_some(d, out, n);
+    n = n < there ? n : there;
+    memcpy(out, d->ahead + d->from, n);
+    d->from += n;
+    return (ssize_t)n;
+}
+
+static ssize_t on_read(void *cookie, char *out, size_t n)
+{
+    datafile *d = cookie;
+    return d->unpacks ? gunzip_read(d->unpacks, out, n, on_raw_read, d) : on_raw_read(d, out, n);
+}
+
+static int open_fd(datafile *d, const char *path, kv_err *e)
+{
+    d->fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* A pipe without a writer is waited for. */
+    while (d->fd < 0 && errno == EINTR) {
+        if (session_interrupted(d->s, e))
+            return KV_E_INTERRUPTED;
+        d->fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    return d->fd < 0 ? file_error(e, "read", path, errno) : KV_OK;
+}
+
+static void datafile_release(datafile *d)
+{
+    if (d->f)
+        fclose(d->f);
+    if (!d->is_stdin)
+        close(d->fd);
+    gunzip_free(d->unpacks);
+    mem_free(d->ahead);
+}
+
+/* Opens path, "-" for stdin. Borrows path; d must stay where it is. On failure nothing is left to
+ * close. Errors: io (missing, a folder, no permission), interrupted, memory. */
+static int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    *d = (datafile){
+        .name = is_stdin ? "stdin" : path, .s = s, .fd = STDIN_FILENO, .is_stdin = is_stdin};
+    if (is_stdin)
+        line_lend_terminal();
+    int rc = is_stdin ? KV_OK : open_fd(d, path, e);
+    if (rc)
+        return rc;
+    if (fstat(d->fd, &d->before) != 0)
+        rc = file_error(e, "read", d->name, errno);
+    else if (S_ISDIR(d->before.st_mode))
+        rc = file_error(e, "read", d->name, EISDIR);
+    d->regular = S_ISREG(d->before.st_mode);
+    if (rc == KV_OK && !(d->ahead = mem_alloc(PIECE, 1, e)))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK) { /* the first bytes of a file, which may be packed */
+        ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
+        d->to = got > 0 ? (size_t)got : 0;
+        if (d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0)
+            rc = gunzip_new(&d->unpacks, e);
+    }
+    if (rc == KV_OK) {
+        d->f = fopencookie(d, "rb", (cookie_io_functions_t){.read = on_read});
+        if (!d->f)
+            rc = file_error(e, "read", d->name, errno);
+        else
+            setvbuf(d->f, NULL, _IOFBF, PIECE);
+    }
+    if (rc)
+        datafile_release(d);
+    else
+        progress_begin("load", d->regular ? d->before.st_size : 0, PROGRESS_BYTES);
+    return rc;
+}
+
+/* The first byte behind blanks and a byte order mark, without taking it; '\0' when there is
+ * none within the first piece. */
+static char datafile_first(datafile *d)
+{
+    while (d->to < PIECE) {
+        size_t at = d->to >= 3 && memcmp(d->ahead, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+        while (at < d->to && letter_is_blank(d->ahead[at]))
+            at++;
+        bool mark = at == 0 && d->to > 0 && d->to < 3 && d->ahead[0] == '\xEF';
+        if (at < d->to && !mark)
+            return d->ahead[at];
+        ssize_t got = read_some(d, d->ahead + d->to, PIECE - d->to);
+        if (got <= 0)
+            break; /* the reader meets the error, if it is one, again */
+        d->to += (size_t)got;
+    }
+    return '\0';
+}
+
+/* Reads all of it. A NUL stands behind the text; mem_free it. Errors: io, memory. */
+static int datafile_text(datafile *d, char **text, size_t *n, kv_err *e)
+{
+    int64_t cap = 0, begin = d->regular ? d->before.st_size + 2 : PIECE;
+    int rc = mem_grow((*text = NULL, text), &cap, begin, 1, e);
+    *n = 0;
+    while (rc == KV_OK) {
+        if ((rc = mem_grow(text, &cap, (int64_t)*n + 2, 1, e)))
+            break;
+        ssize_t got = on_read(d, *text + *n, (size_t)cap - *n - 1);
+        if (got < 0)
+            rc = file_error(e, "read", d->name, errno);
+        if (got <= 0)
+            break;
+        *n += (size_t)got;
+    }
+    if (rc) {
+        mem_free(*text);
+        *text = NULL;
+    } else {
+        (*text)[*n] = '\0';
+    }
+    return rc;
+}
+
+/* Returns true if a file was changed while it was read. A file without a size, as in /proc, counts
+ * as unchanged. */
+static bool has_changed(const datafile *d)
+{
+    struct stat now;
+    if (!d->regular || fstat(d->fd, &now) != 0)
+        return false;
+    return now.st_size != d->before.st_size ||
+           (now.st_size > 0 && (now.st_mtim.tv_sec != d->before.st_mtim.tv_sec ||
+                                now.st_mtim.tv_nsec != d->before.st_mtim.tv_nsec));
+}
+
+/* Closes d. rc is what reading came to; returns it, or why it cannot count: interrupted, io (the
+ * file changed meanwhile). Such an error replaces the one in e. */
+static int datafile_close(datafile *d, int rc, kv_err *e)
+{
+    bool of_content = rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_IO;
+    if (rc == KV_E_IO && d->unpacks && gunzip_damaged(d->unpacks)) {
+        memset(e, 0, sizeof *e);
+        rc = file_bad(e, KV_E_FORMAT, d->name, "its compressed data are damaged, or cut");
+    }
+    if (d->interrupted) {
+        memset(e, 0, sizeof *e);
+        rc = kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
+    } else if (of_content && has_changed(d)) {
+        memset(e, 0, sizeof *e);
+        rc = kv_err_set(e, KV_E_IO, "cannot read \"%s\": it changed while it was read", d->name);
+    }
+    progress_end();
+    datafile_release(d);
+    return rc;
+}
 
 /* The options of load(). */
 typedef struct load_options {
@@ -112,314 +311,6 @@ static int read_npy(const datafile *d, value *out, kv_err *e)
         return rc;
     if ((rc = checkpoint_load(&a, f, 0, e)) == KV_OK)
         rc = value_array(out, a, e);
-    checkpoint_close(f);
-    return rc;
-}
-
-/* ---- Files of named arrays ---- */
-
-static int named_open(const char *path, checkpoint **out, kv_err *e)
-{
-    if (strcmp(path, "-") == 0)
-        line_lend_terminal();
-    int rc = checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
-    if (rc == KV_OK && (rc = tensor_values_decode(out, 1, NULL, NULL, e)))
-        checkpoint_close(*out);
-    return rc;
-}
-
-/* Returns true if a tensor of this name is all that a path of dicts leads to. */
-static bool is_tensor(const checkpoint *c, const char *part)
-{
-    size_t n = strlen(part), m;
-    if (checkpoint_count(c) != 1 || (m = strlen(checkpoint_at(c, 0)->name)) > n)
-        return false;
-    return strcmp(part + n - m, checkpoint_at(c, 0)->name) == 0 &&
-           (m == n || part[n - m - 1] == '.');
-}
-
-/* The number of the array of this name, or -1: those too that are scales of another one, which no
- * pattern chooses. */
-static int64_t named_find(const checkpoint *f, const char *name)
-{
-    int64_t i = checkpoint_find(f, name);
-    return i >= 0 ? i : tensor_values_find_hidden(f, name);
-}
-
-static int named_open_part(const char *path, const char *part, checkpoint **out, bool *one,
-                           kv_err *e)
-{
-    static const char *const endings[] = {".pt", ".pth", ".bin", ".ckpt"};
-    const char *dot = strrchr(path, '.');
-    bool torch = false;
-    buf both = {0};
-    kv_err why = {0};
-    *out = NULL;
-    *one = false;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++)
-        torch |= strcasecmp(dot, endings[i]) == 0;
-    if (!torch)
-        return KV_OK;
-    buf_printf(&both, "%s#%s", path, part);
-    int rc = buf_check(&both, &why);
-    if (!rc)
-        rc = named_open(buf_text(&both), out, &why);
-    buf_release(&both);
-    if (!rc) {
-        *one = is_tensor(*out, part);
-        return KV_OK;
-    }
-    *out = NULL;
-    checkpoint *all; /* it may have an array of this name */
-    if ((rc == KV_E_NAME || rc == KV_E_UNSUPPORTED) && !named_open(path, &all, &(kv_err){0})) {
-        rc = named_find(all, part) >= 0 ? KV_OK : rc;
-        checkpoint_close(all);
-    }
-    if (rc)
-        *e = why;
-    return rc;
-}
-
-bool named_is_pattern(const ast *keys)
-{
-    const ast *only = keys->n == 1 ? keys->kid[0] : NULL;
-    return only && only->kind == AST_KEY && only->op == 2 && strpbrk(only->u.text, "*?");
-}
-
-/* Returns true if a name is an integer in its usual form: 7, -3, but not 007. */
-static bool is_integer(const char *name, int64_t *id)
-{
-    char again[NUM_TEXT_MAX];
-    bool over = false;
-    size_t n = strlen(name);
-    if (n == 0 || num_parse_int(name, n, id, &over) != n || over)
-        return false;
-    num_int(again, *id);
-    return strcmp(again, name) == 0;
-}
-
-static int holds_text_keys(session *s, bool *yes, kv_err *e)
-{
-    kv *store;
-    kv_info info;
-    int rc = session_store(s, &store, e);
-    *yes = false;
-    if (rc == KV_OK && kv_num_keys(store) > 0 && (rc = kv_info_at(store, 0, &info, e)) == KV_OK)
-        *yes = info.key.name != NULL;
-    return rc;
-}
-
-/* Adds the names that match; room is there for all. */
-static int add_matching(const char *pattern, const checkpoint *f, bool *integers, key_list *out,
-                        kv_err *e)
-{
-    for (int64_t i = 0; i < checkpoint_count(f); i++) {
-        const char *name = checkpoint_at(f, i)->name;
-        int64_t id;
-        if (fnmatch(pattern, name, 0) != 0)
-            continue;
-        if (strlen(name) > KV_KEY_MAX)
-            return kv_err_set(e, KV_E_VALUE, "the name \"%.40s...\" is too long for a key", name);
-        *integers = *integers && is_integer(name, &id);
-        char *copy = arena_text(&out->names, name, strlen(name), e);
-        if (!copy)
-            return KV_E_MEMORY;
-        out->keys[out->n++] = (kv_key){0, copy};
-    }
-    return KV_OK;
-}
-
-int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e)
-{
-    const char *pattern = keys->kid[0]->u.text;
-    bool texts, integers = true;
-    *out = (key_list){.list = true};
-    int rc = holds_text_keys(s, &texts, e);
-    if (rc == KV_OK)
-        rc = mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e);
-    if (rc == KV_OK)
-        rc = add_matching(pattern, f, &integers, out, e);
-    if (rc == KV_OK && out->n == 0)
-        rc =
-            kv_err_set(e, KV_E_KEY, "no array of the file has a name that matches `%s`", pattern);
-    if (rc) {
-        key_list_release(out);
-        return unit_at(s, keys, e);
-    }
-    for (int64_t i = 0; i < out->n && integers && !texts; i++) {
-        is_integer(out->keys[i].name, &out->keys[i].id);
-        out->keys[i].name = NULL;
-    }
-    return KV_OK;
-}
-
-/* Array i of f. Errors: those of checkpoint_load; dtype (it is codes, whose scales are other
- * arrays: checkpoint/scales.h). */
-static int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e)
-{
-    scales found;
-    const tensor_info *t = checkpoint_at(f, i);
-    return scales_find_of(&found, f, t) ? scales_refuse(&found, false, e)
-                                        : checkpoint_load(out, f, i, e);
-}
-
-void bare_codes_count(bare_codes *b, const checkpoint *f, int64_t i)
-{
-    const tensor_info *t = i < 0 ? NULL : checkpoint_at(f, i);
-    if (t && (t->type == TENSOR_F8_E4M3 || t->type == TENSOR_F8_E5M2) && b->n++ == 0) {
-        b->name = t->name;
-        b->f = f;
-    }
-}
-
-void bare_codes_tell(session *s, const bare_codes *b)
-{
-    if (b->n > 0 && tensor_values_has_scales(b->f))
-        session_note(s, "%lld key%s of F8 without a scale in this file, read as numbers: %.80s",
-                     (long long)b->n, b->n == 1 ? " is" : "s are", b->name);
-}
-
-int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e)
-{
-    char number[NUM_TEXT_MAX];
-    num_int(number, key.id);
-    int64_t i = named_find(f, key.name ? key.name : number);
-    return i >= 0 ? named_load(out, f, i, e)
-                  : checkpoint_load_name(out, f, key.name ? key.name : number, e);
-}
-
-typedef struct wanted_text {
-    const char *name;
-    bool there;
-} wanted_text;
-
-/* Receives the topic "metadata" of kv_describe. */
-static int look_for_text(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    wanted_text *w = arg;
-    (void)n, (void)e;
-    w->there = w->there || strcmp(fields[0].text, w->name) == 0;
-    return KV_OK;
-}
-
-int named_metadata(kv *store, const checkpoint *f, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f) && rc == KV_OK; i++) {
-        const checkpoint_text *text = checkpoint_metadata_at(f, i);
-        wanted_text w = {.name = text->name};
-        if (strncmp(text->name, "kvstore.", 8) != 0)
-            rc = kv_describe(store, "metadata", look_for_text, &w, e);
-        else
-            w.there = true; /* a store of the same library wrote these about itself */
-        if (rc == KV_OK && !w.there)
-            rc = kv_set_metadata(store, text->name, text->text, e);
-    }
-    return rc;
-}
-
-/* ---- One array of a file ---- */
-
-/* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. Returns
- * whether that is all of them. */
-static bool list_names(buf *hint, const checkpoint *f)
-{
-    const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
-    int64_t n = checkpoint_count(f), i = 0;
-    for (; i < n; i++) {
-        const char *name = checkpoint_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
-        if (hint->len + strlen(between) + strlen(name) > room)
-            break;
-        buf_printf(hint, "%s%s", between, name);
-    }
-    if (i == 0)
-        buf_printf(hint, "it holds %lld arrays", (long long)n);
-    else if (i < n)
-        buf_printf(hint, " and %lld more", (long long)(n - i));
-    return i == n;
-}
-
-/* Returns true if a text needs no quotes behind @ or #. */
-static bool is_bare(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x80 && !lex_is_letter(*text) && !lex_is_digit(*text) &&
-            !strchr("./~+-", *text))
-            return false;
-    return true;
-}
-
-/* Appends an example that names the first array of f. */
-static void show_choice(buf *hint, const checkpoint *f, const char *path)
-{
-    const char *name = checkpoint_at(f, 0)->name;
-    bool is_stdin = strcmp(path, "-") == 0;
-    if (!is_stdin && is_bare(path) && *name && is_bare(name))
-        buf_printf(hint, "say which: @%s#%s; ", path, name);
-    else
-        buf_printf(hint, "say which: load(\"%s\"%s, name=\"%s\"); ", path,
-                   is_stdin ? ", format=\"safetensors\"" : "", name);
-}
-
-/* Finds the array of f that is meant. */
-static int choose_tensor(const checkpoint *f, const char *path, const char *name, int64_t *at,
-                         kv_err *e)
-{
-    buf hint = {0};
-    suggest near = {.word = name};
-    bool all = true;
-    int64_t n = checkpoint_count(f);
-    *at = name ? named_find(f, name) : 0;
-    if (name ? *at >= 0 : n == 1)
-        return KV_OK;
-    if (name)
-        kv_err_set(e, KV_E_NAME, "\"%s\" holds no array `%.80s`", path, name);
-    else
-        kv_err_set(e, KV_E_VALUE, "\"%s\" holds %lld arrays, and one is needed", path,
-                   (long long)n);
-    if (!name && n > 0)
-        show_choice(&hint, f, path);
-    if (n > 0)
-        all = list_names(&hint, f);
-    else if (name)
-        buf_add(&hint, "it holds none");
-    if (!all && name) {
-        for (int64_t i = 0; i < checkpoint_count(f); i++)
-            suggest_add(&near, checkpoint_at(f, i)->name);
-    }
-    if (near.n > 0)
-        suggest_done(&near, e);
-    else if (hint.len > 0)
-        kv_err_hint(e, "%s", buf_text(&hint));
-    buf_release(&hint);
-    return e->code;
-}
-
-static int read_named(session *s, const char *path, const char *name, value *out, kv_err *e)
-{
-    checkpoint *f, *part;
-    int64_t at;
-    kv_array *a;
-    bool one = false;
-    int rc = named_open(path, &f, e);
-    /* Of a file with an object that only Python can make the other parts are read. */
-    if (rc == KV_E_FORMAT && name && !named_open_part(path, name, &part, &one, &(kv_err){0})) {
-        f = part;
-        name = one ? NULL : name;
-        rc = f ? KV_OK : rc;
-    }
-    if (rc)
-        return rc;
-    if (one)
-        *e = (kv_err){0};
-    if ((rc = choose_tensor(f, path, name, &at, e)) == KV_OK &&
-        (rc = named_load(&a, f, at, e)) == KV_OK)
-        rc = value_array(out, a, e);
-    if (!rc) {
-        bare_codes bare = {0};
-        bare_codes_count(&bare, f, at);
-        bare_codes_tell(s, &bare);
-    }
     checkpoint_close(f);
     return rc;
 }
@@ -520,16 +411,6 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
     return KV_OK;
 }
 
-/* A checkpoint by its ending; a folder; a file of another tool, which is named for what it is. */
-static bool is_checkpoint(const char *path)
-{
-    struct stat about;
-    if (file_is_checkpoint(path))
-        return true;
-    return file_kind_of(path) == FILE_UNKNOWN && stat(path, &about) == 0 &&
-           (S_ISDIR(about.st_mode) || file_is_of_other_tool(path));
-}
-
 /* Returns true for FILE#PART where FILE ends as a checkpoint. */
 static bool has_part(const char *path)
 {
@@ -548,20 +429,8 @@ static file_kind kind_of(const char *path)
     snprintf(inner, sizeof inner, "%.*s", packed ? (int)n - 3 : 0, path);
     file_kind kind = file_kind_of(inner);
     return packed && kind >= FILE_CSV && kind <= FILE_NDJSON ? kind
-           : is_checkpoint(path)                             ? FILE_SAFETENSORS
+           : named_is_checkpoint(path)                             ? FILE_SAFETENSORS
                                                              : file_kind_of(path);
-}
-
-static int unknown_ending(const char *path, kv_err *e)
-{
-    kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
-    if (has_part(path))
-        kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"), path,
-                    strrchr(path, '#'));
-    if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
-        kv_err_hint(e, "it is not read: save it as CSV");
-    kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
-    return KV_E_USAGE;
 }
 
 /* The value of a file. */
@@ -577,12 +446,20 @@ static int load(session *s, const char *path, const load_options *o, value *out,
         kind = FILE_CSV;
     if (kind == FILE_NPY && o->name && !is_stdin)
         kind = FILE_SAFETENSORS; /* named like the file, as keys() has it */
-    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
-        return unknown_ending(path, e);
+    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin)) {
+        kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
+        if (has_part(path))
+            kv_err_hint(e, "a key stands behind the quotes: @\"%.*s\"%s", (int)strcspn(path, "#"),
+                        path, strrchr(path, '#'));
+        if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
+            kv_err_hint(e, "it is not read: save it as CSV");
+        kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
+        return KV_E_USAGE;
+    }
     if (kind != FILE_SAFETENSORS)
         rc = read_stream(s, path, kind, o, out, e);
     else if ((rc = check_options(path, kind, o, e)) == KV_OK)
-        rc = read_named(s, path, o->name, out, e);
+        rc = named_read(s, path, o->name, out, e);
     bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
     if (rc == KV_OK && typed && o->csv.has_dtype &&
         (rc = convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)))
@@ -599,27 +476,6 @@ int load_eval(session *s, const ast *node, value *out, kv_err *e)
         return rc;
     rc = load(s, path.u.text, &o, out, e);
     value_release(&path);
-    return rc ? unit_at(s, node, e) : KV_OK;
-}
-
-int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
-{
-    value path;
-    *out = NULL;
-    bool one = false;
-    if (node->kind != AST_FILE)
-        return KV_OK;
-    int rc = eval_text(s, node->kid[0], "a file name", &path, e);
-    if (rc)
-        return rc;
-    if (is_checkpoint(path.u.text))
-        rc = node->n == 2 ? named_open_part(path.u.text, node->kid[1]->u.text, out, &one, e)
-                          : named_open(path.u.text, out, e);
-    value_release(&path);
-    if (one) { /* an array, as @FILE#KEY is of every file */
-        checkpoint_close(*out);
-        *out = NULL;
-    }
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 

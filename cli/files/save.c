@@ -27,6 +27,73 @@
 #include "session/result.h"
 #include "syntax/effect.h"
 #include "syntax/file_kind.h"
+#include "term/terminal.h"
+
+/* ---- A stream that can be interrupted -------------------------------------------------------- */
+
+/* The writers of the library write to any stream. This one, of fopencookie, shows progress, hands
+ * their bytes on, in pieces, to another, and between the pieces looks whether the session was
+ * interrupted. */
+
+typedef struct watch {
+    FILE *f; /* to write to */
+    FILE *to;
+    session *s;
+    int64_t done; /* bytes */
+    int failed;   /* the errno of a write that failed */
+    bool interrupted;
+} watch;
+
+/* Bytes between two looks: well below a tenth of a second on any disk. */
+#define WRITE_PIECE 1048576
+
+static ssize_t on_write(void *cookie, const char *text, size_t n)
+{
+    watch *w = cookie;
+    for (size_t at = 0; at < n;) {
+        size_t part = n - at < WRITE_PIECE ? n - at : WRITE_PIECE;
+        if (session_interrupted(w->s, NULL)) {
+            w->interrupted = true;
+            errno = EINTR;
+            return 0;
+        }
+        errno = 0;
+        if (fwrite(text + at, 1, part, w->to) != part) {
+            w->interrupted = errno == EINTR && session_interrupted(w->s, NULL);
+            w->failed = errno ? errno : EIO;
+            errno = w->failed;
+            return 0;
+        }
+        at += part;
+        w->done += (int64_t)part;
+        progress_step(w->done);
+    }
+    return (ssize_t)n;
+}
+
+/* Opens w->f, which hands on to `to`; w must stay where it is. path: for messages. Error: io. */
+static int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *e)
+{
+    *w = (watch){.to = to, .s = s};
+    w->f = fopencookie(w, "wb", (cookie_io_functions_t){.write = on_write});
+    if (!w->f)
+        return file_error(e, "write", path, errno);
+    progress_begin("write", 0, PROGRESS_BYTES);
+    return KV_OK;
+}
+
+/* Closes w->f, not `to`. rc is what writing came to; returns it, or why it cannot count:
+ * interrupted, which replaces the error in e, or io. */
+static int watch_close(watch *w, const char *path, int rc, kv_err *e)
+{
+    if (fclose(w->f) != 0 && rc == KV_OK && !w->interrupted)
+        rc = file_error(e, "write", path, w->failed ? w->failed : errno);
+    progress_end();
+    if (!w->interrupted)
+        return rc;
+    memset(e, 0, sizeof *e);
+    return session_interrupted(w->s, e);
+}
 
 /* ---- Adding rows ---- */
 
@@ -163,25 +230,6 @@ static int add_array(parts *p, const char *path, value v, kv_err *e)
     return rc;
 }
 
-/* The items of a list that are to be arrays of their own, and how many they are. A bracket of
- * numbers only is one array. */
-static const value *items_of(const value *v, int64_t *n)
-{
-    bool list = value_is_several(*v);
-    *n = list ? v->u.list->n : 1;
-    return list ? v->u.list->items : v;
-}
-
-static int add_arrays(parts *p, const char *path, const value *items, int64_t n, kv_err *e)
-{
-    int rc = KV_OK;
-    if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = add_array(p, path, items[i], e);
-    return rc;
-}
-
 /* Adds the text that would be shown, without a limit of length. */
 static int add_text(session *s, parts *p, const result *r, kv_err *e)
 {
@@ -190,17 +238,6 @@ static int add_text(session *s, parts *p, const result *r, kv_err *e)
     int rc = show_result(s, &p->text, r, e);
     s->out.style.threshold = threshold;
     return rc ? rc : buf_check(&p->text, e);
-}
-
-/* A table into CSV or TSV. */
-static int add_table(parts *p, const char *path, const rows *table, kv_err *e)
-{
-    if (p->append)
-        return kv_err_set(e, KV_E_USAGE,
-                          "\"%s\": a table with its line of names makes a whole file: > writes it",
-                          path);
-    p->is_text = true;
-    return rows_csv(&p->text, table, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
 }
 
 /* A value for a file that holds one array. */
@@ -224,12 +261,20 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
 static int make_parts(session *s, parts *p, const char *path, const result *r, kv_err *e)
 {
     file_kind kind = file_kind_of(path);
-    int64_t n;
     if (kind == FILE_TEXT)
         return add_text(s, p, r, e);
-    if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV))
-        return add_table(p, path, &r->entries, e);
-    const value *items = items_of(&r->v, &n);
+    if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV)) {
+        if (p->append)
+            return kv_err_set(
+                e, KV_E_USAGE,
+                "\"%s\": a table with its line of names makes a whole file: > writes it", path);
+        p->is_text = true;
+        return rows_csv(&p->text, &r->entries, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
+    }
+    /* those of a list are arrays of their own; a bracket of numbers only is one array */
+    bool list = value_is_several(r->v);
+    int64_t n = list ? r->v.u.list->n : 1;
+    const value *items = list ? r->v.u.list->items : &r->v;
     if (r->as_text)
         return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
                           path);
@@ -241,7 +286,11 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     int rc = KV_OK;
     if (kind != FILE_NDJSON && kind != FILE_SAFETENSORS)
         rc = check_one(path, r, n, e);
-    return rc ? rc : add_arrays(p, path, items, n, e);
+    if (rc == KV_OK && !(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = add_array(p, path, items[i], e);
+    return rc;
 }
 
 /* ---- Writing one file ------------------------------------------------------------------------ */
@@ -348,14 +397,6 @@ static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, k
 }
 
 /* Checks that rows can be added to the old file. */
-static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e)
-{
-    file_kind kind = file_kind_of(path);
-    if (kind != FILE_CSV && kind != FILE_TSV)
-        return KV_OK;
-    return csv_rows_fit(old->f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
-}
-
 /* A file that is written but not yet in its place. */
 typedef struct written {
     file_out out;
@@ -387,16 +428,6 @@ static int written_commit(written *w, kv_err *e)
 }
 
 /* With progress, and so that Ctrl-C ends it. */
-static int write_watched(session *s, written *w, const char *path, const parts *p, kv_err *e)
-{
-    watch through;
-    int rc = watch_open(&through, s, w->out.f, path, e);
-    if (rc)
-        return rc;
-    rc = write_parts(through.f, path, p, !w->old.f, e);
-    return watch_close(&through, path, rc, e);
-}
-
 static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
                        kv_err *e)
 {
@@ -408,13 +439,17 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     int rc = w->path ? KV_OK : KV_E_MEMORY;
     if (rc == KV_OK && p->append)
         rc = old_file_open(&w->old, s, w->path, lock, e);
-    if (rc == KV_OK && p->append)
-        rc = check_rows(&w->old, path, p, e);
+    file_kind kind = file_kind_of(path);
+    if (rc == KV_OK && p->append && (kind == FILE_CSV || kind == FILE_TSV))
+        rc = csv_rows_fit(w->old.f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
     if (rc == KV_OK)
         rc = file_out_open(&w->out, path, e);
     w->out.unsynced = s->writes_unsynced;
-    if (rc == KV_OK && (rc = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
-        rc = write_watched(s, w, path, p, e);
+    watch through;
+    if (rc || (rc = old_file_copy(&w->old, w->out.f, e)) ||
+        (rc = watch_open(&through, s, w->out.f, path, e)))
+        return rc;
+    rc = watch_close(&through, path, write_parts(through.f, path, p, !w->old.f, e), e);
     return rc ? rc : file_out_sync(&w->out, e);
 }
 
@@ -514,16 +549,6 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
 
 /* ---- The calls of commands ------------------------------------------------------------------- */
 
-static int save_shown(session *s, const result *r, kv_err *e)
-{
-    parts p = {0};
-    int rc = add_text(s, &p, r, e);
-    if (rc == KV_OK)
-        rc = session_out(s, buf_text(&p.text), p.text.len, e);
-    parts_release(&p);
-    return rc;
-}
-
 int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
 {
     written w = {0};
@@ -531,8 +556,13 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     const kv_key *key = r->has_key ? &r->key : NULL;
     bool marked = strstr(path, KEY_MARK) != NULL;
     int rc = KV_OK;
-    if (strcmp(path, "-") == 0)
-        return save_shown(s, r, e);
+    if (strcmp(path, "-") == 0) {
+        parts p = {0};
+        if ((rc = add_text(s, &p, r, e)) == KV_OK)
+            rc = session_out(s, buf_text(&p.text), p.text.len, e);
+        parts_release(&p);
+        return rc;
+    }
     if (marked && r->keys)
         return save_keyed(s, path, r, append, e);
     if (marked && !key)

@@ -40,20 +40,15 @@ bool jobs_is_name(const char *name)
     return true;
 }
 
-static void folder_name(char path[4096])
-{
-    const char *own = getenv("KVCTL_JOBS");
-    if (own && *own)
-        snprintf(path, 4096, "%s", own);
-    else
-        snprintf(path, 4096, "/tmp/kvctl.%u", (unsigned)geteuid());
-}
-
 int jobs_folder_open(bool makes, int *dir, kv_err *e)
 {
     char path[4096];
     struct stat s;
-    folder_name(path);
+    const char *own = getenv("KVCTL_JOBS");
+    if (own && *own)
+        snprintf(path, sizeof path, "%s", own);
+    else
+        snprintf(path, sizeof path, "/tmp/kvctl.%u", (unsigned)geteuid());
     *dir = -1;
     if (makes && mkdir(path, 0700) && errno != EEXIST)
         return file_error(e, "make", path, errno);
@@ -395,40 +390,27 @@ static const char *state_of(const job *j)
     return j->end_ms || ended == j->n ? "ends" : begun < j->n ? "begins" : "runs";
 }
 
-/* The hosts on which ranks have begun, each once. */
-static void put_hosts(buf *out, const job *j)
-{
-    int n = 0;
-    for (int i = 0; i < j->n; i++) {
-        bool seen = !j->ranks[i].host[0];
-        for (int k = 0; k < i && !seen; k++)
-            seen = strcmp(j->ranks[k].host, j->ranks[i].host) == 0;
-        if (!seen)
-            buf_printf(out, n++ ? ",%s" : "%s", j->ranks[i].host);
-    }
-}
-
-/* The workers, without the spares that wait. */
-static int count_workers(const job *j)
-{
-    int n = j->o->workers - j->o->spares;
-    for (int i = n; i < j->o->workers; i++)
-        n += j->ranks[i].asked;
-    return n;
-}
-
 /* The value of a line ends where the line does. */
 static void tell(int fd, const launch_door *d, const job *j)
 {
     buf words = {0}, text = {0};
+    int n = 0, workers = j->o->workers - j->o->spares; /* without the spares that wait */
+    for (int i = workers; i < j->o->workers; i++)
+        workers += j->ranks[i].asked;
     for (int i = 0; i < j->o->nwords; i++)
         buf_printf(&words, i ? " %s" : "%s", j->o->words[i]);
     for (size_t i = 0; i < words.len; i++)
         words.data[i] = (char)(words.data[i] == '\n' ? ' ' : words.data[i]);
     buf_printf(&text, "name %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
-               d->name, (int)getpid(), (long long)d->since, count_workers(j), j->o->servers,
-               state_of(j));
-    put_hosts(&text, j);
+               d->name, (int)getpid(), (long long)d->since, workers, j->o->servers, state_of(j));
+    /* the hosts on which ranks have begun, each once */
+    for (int i = 0; i < j->n; i++) {
+        bool seen = !j->ranks[i].host[0];
+        for (int k = 0; k < i && !seen; k++)
+            seen = strcmp(j->ranks[k].host, j->ranks[i].host) == 0;
+        if (!seen)
+            buf_printf(&text, n++ ? ",%s" : "%s", j->ranks[i].host);
+    }
     buf_add(&text, "\npids");
     for (int i = 0; i < j->n; i++)
         buf_printf(&text, " %d", (int)j->ranks[i].pid);
@@ -500,8 +482,6 @@ static void enter(int fd, const job *j, const char *text)
     if (dir >= 0)
         close(dir);
 }
-
-/* ---- Growing ---- */
 
 static void grow(int fd, job *j)
 {

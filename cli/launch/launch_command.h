@@ -1,4 +1,5 @@
-/* The words of a command that launch runs, and the same as a shell reads them. */
+/* The commands that launch runs: their words, the same as a shell reads them, the variables and the
+ * hosts of the ranks. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,7 +16,6 @@ typedef struct launch_command {
 } launch_command;
 
 void launch_add(launch_command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void launch_add_words(launch_command *c, char *const *words, int n);
 
 /* A template is a text with holes: {name} is the value of the hole, {'name} the value in quotes
  * where a shell needs them, and [ ... {name} ... ] is left out when its first hole is NULL. */
@@ -65,9 +65,6 @@ enum { VARIABLE_MOST = 200 }; /* letters of a name */
 /* Adds NAME=VALUE of all of them, with the names of the way. */
 void variables_carry(launch_command *set, const launch_options *o);
 
-/* Adds -x and the name of each variable: every rank gets those of both roles, and keeps its own. */
-void variables_name(launch_command *c, const launch_options *o);
-
 /* Appends NAME=VALUE as a shell reads them, each between `begin` and `end`. Unless the shell is
  * elsewhere, it knows the values of what was said by name alone: NAME="$NAME". */
 void variables_text(buf *out, const launch_options *o, const char *begin, const char *end,
@@ -82,6 +79,55 @@ const char *variables_carried(char role, const char *name);
 
 /* In a rank of a role, 'w' or 's': sets them. */
 void variables_take(char role);
+
+/* ---- The hosts of a job ---- */
+
+/* Which there are, and how many ranks each gets. A line of the file of hosts is HOST[:PORT]
+ * [slots=N]; # begins a comment. A host without slots takes any number of ranks. Ranks go round the
+ * hosts in the order of the file. */
+
+typedef struct launch_host {
+    char name[256];
+    int slots; /* 0: any number */
+    int ranks;
+} launch_host;
+
+typedef struct launch_hosts {
+    launch_host *items;
+    int64_t n, cap;
+    int port; /* of ssh, the same for all; 0: what ssh takes */
+} launch_hosts;
+
+/* Reads the file and gives the ranks to the hosts. Errors: io, format (the line is named), value
+ * (not enough slots), memory. On failure too h is to be released. */
+int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e);
+void hosts_release(launch_hosts *h);
+
+/* Appends "a:2,b:1", as mpirun reads it: the hosts with a rank. */
+void hosts_list(const launch_hosts *h, buf *out);
+
+/* Appends ssh with its options: no question is asked, and nobody is waited for beyond the deadline.
+ */
+void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out);
+
+/* The command that copies this folder to a host. */
+void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
+                        launch_command *out);
+
+/* ---- The commands of Open MPI ---- */
+
+/* Appends mpirun with the ranks of a job. h may be empty: mpirun knows the hosts. */
+int mpirun_command(launch_command *c, const launch_options *o, const launch_hosts *h, kv_err *e);
+
+/* The same hosts, and on each one process that tells the watchers and ranks there of a rank that is
+ * lost, or gone, or with why NULL of one that has ended well. */
+int mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
+                        int number, const char *why, bool gone, kv_err *e);
+
+/* Adds the environment of the command: NAME=VALUE for each variable that ranks read. round: that of
+ * the checkpoint, or 0. folder NULL: only what matters to somebody who runs the command by hand. */
+void mpirun_environment(launch_command *set, const launch_options *o, const char *folder,
+                        int64_t round);
 
 /* ---- The launch of a queue or of Kubernetes ---- */
 

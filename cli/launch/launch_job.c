@@ -20,7 +20,6 @@
 #include "launch/jobs_socket.h"
 #include "launch/launch_attempt.h"
 #include "launch/launch_command.h"
-#include "launch/launch_hosts.h"
 #include "term/terminal.h"
 
 /* ---- The hosts of a job can be used ---- */
@@ -30,8 +29,6 @@ enum { TICK_MS = 50, AGAIN_MS = 500 /* before a host that cannot be reached is a
 /* Exit codes of the question to a host when something is missing there; ssh itself
  * ends with 255. */
 enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
-
-/* ---- The question ---- */
 
 /* A question for the shell of a host: whether all is there. The daemon of Open MPI is called orted
  * in 4.1 and prted in 5.0. */
@@ -122,31 +119,6 @@ static bool can_read(survey *s, int fd, int64_t end_ms)
     return false;
 }
 
-/* Until it has ended, or the time is up: then it is killed. */
-static void await(survey *s, probe *p, int64_t end_ms)
-{
-    char block[4096];
-    ssize_t n = 1;
-    bool late = p->pid <= 0;
-    while (!late && n > 0) {
-        late = !can_read(s, p->fd, end_ms);
-        if (!late && (n = read(p->fd, block, sizeof block)) > 0)
-            buf_put(&p->said, block, (size_t)n);
-    }
-    if (p->fd >= 0)
-        close(p->fd);
-    p->status = 255 << 8;
-    if (p->pid > 0) {
-        if (late)
-            kill(p->pid, SIGKILL);
-        waitpid(p->pid, &p->status, 0);
-    }
-    if (late) {
-        buf_clear(&p->said);
-        buf_add(&p->said, "it does not answer in time");
-    }
-}
-
 /* The last line of what it said. */
 static const char *last_words(probe *p)
 {
@@ -207,7 +179,27 @@ static int run_round(survey *s, bool copy, kv_err *e)
         probe *p = &s->probes[i];
         if (p->answered)
             continue;
-        await(s, p, end_ms);
+        /* until it has ended, or the time is up: then it is killed */
+        char block[4096];
+        ssize_t n = 1;
+        bool late = p->pid <= 0;
+        while (!late && n > 0) {
+            late = !can_read(s, p->fd, end_ms);
+            if (!late && (n = read(p->fd, block, sizeof block)) > 0)
+                buf_put(&p->said, block, (size_t)n);
+        }
+        if (p->fd >= 0)
+            close(p->fd);
+        p->status = 255 << 8;
+        if (p->pid > 0) {
+            if (late)
+                kill(p->pid, SIGKILL);
+            waitpid(p->pid, &p->status, 0);
+        }
+        if (late) {
+            buf_clear(&p->said);
+            buf_add(&p->said, "it does not answer in time");
+        }
         kv_err why = {0};
         (copy ? judge_copy : judge_question)(p, s->h->items[i].name, s->o, &why);
         p->answered = !why.code;

@@ -253,8 +253,6 @@ static int make_secret(k8s_job *j, kv_err *e)
     return buf_check(&j->secret, e);
 }
 
-/* ---- The script of the launcher ---- */
-
 static int make_entry(k8s_job *j, kv_err *e)
 {
     launch_command inner = {0};

@@ -67,32 +67,6 @@ static void put_ranks(const launch_output *o, const output_line *l)
     fputs("] ", l->to);
 }
 
-static void print_first(launch_output *o)
-{
-    output_line *l = o->first;
-    o->first = l->next;
-    o->waiting--;
-    for (int i = 0; i < o->n; i++)
-        if (o->ranks[i].last == l)
-            o->ranks[i].last = NULL;
-    if (l->to) {
-        line_leave();
-        put_ranks(o, l);
-        terminal_pass(l->to, l->text, l->n);
-        fputc('\n', l->to);
-    }
-    if (l->to && (!o->first || o->first->to != l->to)) {
-        bool failed = fflush(l->to) || ferror(l->to);
-        if (failed && l->to == stdout && !o->error && errno != EPIPE)
-            o->error = errno;
-        clearerr(l->to);
-    }
-    if (!l->to && o->done)
-        o->done(o->arg, l->rank, l->rc);
-    mem_free(l->text);
-    mem_free(l);
-}
-
 /* Returns true if no other rank may still write this line, the first of the list. */
 static bool has_all(const launch_output *o, const output_line *l)
 {
@@ -112,8 +86,30 @@ void output_look(launch_output *o, bool all)
         if (all || now - l->begin_ms >= o->join_ms)
             overdue = i;
     }
-    while (o->first && (overdue-- > 0 || o->waiting > MOST_WAITING || has_all(o, o->first)))
-        print_first(o);
+    while (o->first && (overdue-- > 0 || o->waiting > MOST_WAITING || has_all(o, o->first))) {
+        output_line *l = o->first;
+        o->first = l->next;
+        o->waiting--;
+        for (int k = 0; k < o->n; k++)
+            if (o->ranks[k].last == l)
+                o->ranks[k].last = NULL;
+        if (l->to) {
+            line_leave();
+            put_ranks(o, l);
+            terminal_pass(l->to, l->text, l->n);
+            fputc('\n', l->to);
+        }
+        if (l->to && (!o->first || o->first->to != l->to)) {
+            bool failed = fflush(l->to) || ferror(l->to);
+            if (failed && l->to == stdout && !o->error && errno != EPIPE)
+                o->error = errno;
+            clearerr(l->to);
+        }
+        if (!l->to && o->done)
+            o->done(o->arg, l->rank, l->rc);
+        mem_free(l->text);
+        mem_free(l);
+    }
 }
 
 /* ---- Lines ---- */

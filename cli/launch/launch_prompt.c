@@ -140,19 +140,6 @@ static void interrupt_busy(void *arg)
     }
 }
 
-/* Says once of each busy worker that its entry goes on. */
-static void say_busy(job_prompt *p, int to)
-{
-    for (int i = 0; i < p->n; i++) {
-        job_worker *w = &p->workers[i];
-        if (is_busy(p, to, i) && w->begun && !w->named) {
-            terminal_say("kvctl: rank %d is still busy with line %d, which goes on; Ctrl-C ends it",
-                         i, w->first->line);
-            w->named = true;
-        }
-    }
-}
-
 /* Waits until the workers of an entry are done with it, or the job is over; at a terminal for a
  * moment. Without one nobody else can end the wait for a worker that has failed. */
 static void wait_for_answers(job_prompt *p, int to)
@@ -176,7 +163,15 @@ static void wait_for_answers(job_prompt *p, int to)
         look(p);
     }
     p->failed = p->failed ? p->failed : p->j->code; /* one that has ended answers no more */
-    say_busy(p, to);
+    /* says once of each busy worker that its entry goes on */
+    for (int i = 0; i < p->n; i++) {
+        job_worker *w = &p->workers[i];
+        if (is_busy(p, to, i) && w->begun && !w->named) {
+            terminal_say("kvctl: rank %d is still busy with line %d, which goes on; Ctrl-C ends it",
+                         i, w->first->line);
+            w->named = true;
+        }
+    }
 }
 
 /* One entry, to one worker or, below 0, to all. */
@@ -333,7 +328,7 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
         return KV_E_MEMORY;
     setenv("KVSTORE_ENTRIES", "", 1); /* for the watchers */
     if (p.terminal)
-        setenv("KVSTORE_NOTICE", "1", 0); /* say_busy says that a rank is busy, this says why */
+        setenv("KVSTORE_NOTICE", "1", 0); /* says why a rank is busy */
     int rc = launch_job(&own, code, e);
     if (*code == EXIT_DONE && !p.terminal)
         *code = p.failure;

@@ -150,8 +150,6 @@ typedef struct queue {
     signal_masks signals;
 } queue;
 
-/* ---- Beginning ---- */
-
 static int write_file(const queue *q, kv_err *e)
 {
     char path[FOLDER_PATH];
@@ -183,16 +181,11 @@ static int start(queue *q, kv_err *e)
     return pid < 0 ? kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started") : KV_OK;
 }
 
-/* ---- Ending ---- */
-
 /* Takes the job back: qsub does on SIGINT; salloc ends its job when it and what it runs get the
  * signal. The client of yarn ends, and its application goes on. */
 static void take_back(queue *q, int signal)
 {
-    if (q->end_ms)
-        q->end_ms = clock_ms();
-    else
-        q->end_ms = clock_ms() + CLIENT_MS;
+    q->end_ms = clock_ms() + (q->end_ms ? 0 : CLIENT_MS);
     if (q->client)
         kill(-q->client, q->o->by == LAUNCH_SGE ? SIGINT : signal);
 }
@@ -246,22 +239,6 @@ static void look_at_start(queue *q)
     take_back(q, SIGINT);
 }
 
-static void tick(queue *q)
-{
-    listen_to(q);
-    pass_on(q);
-    look_at_start(q);
-    int signal;
-    while ((signal = children_next_signal(&q->signals.watched))) {
-        q->ended_by = signal;
-        take_back(q, signal);
-    }
-    if (waitpid(q->client, &q->status, WNOHANG) == q->client)
-        q->client = 0;
-    if (q->client && q->end_ms && clock_ms() > q->end_ms)
-        kill(-q->client, SIGKILL);
-}
-
 /* ---- The whole ---- */
 
 static int judge(queue *q, int *code, kv_err *e)
@@ -298,32 +275,35 @@ static int run(queue *q, int *code, kv_err *e)
     children_watch_signals(&q->signals);
     if (write_file(q, e) || start(q, e))
         return e->code;
-    while (q->client)
-        tick(q);
+    while (q->client) {
+        listen_to(q);
+        pass_on(q);
+        look_at_start(q);
+        int signal;
+        while ((signal = children_next_signal(&q->signals.watched))) {
+            q->ended_by = signal;
+            take_back(q, signal);
+        }
+        if (waitpid(q->client, &q->status, WNOHANG) == q->client)
+            q->client = 0;
+        if (q->client && q->end_ms && clock_ms() > q->end_ms)
+            kill(-q->client, SIGKILL);
+    }
     while (listen_to(q))
         ;
     pass_on(q);
     return judge(q, code, e);
 }
 
-/* Lines that can be seen stand as they are. */
-static bool has_hidden(const buf *file)
-{
-    buf shown = {0};
-    visible_lines(&shown, file->data, file->len);
-    bool hidden = shown.len != file->len;
-    buf_release(&shown);
-    return hidden;
-}
-
 static void print(const queue *q)
 {
-    buf text = {0};
+    buf text = {0}, shown = {0};
     char end[32] = "END"; /* of a here-document, which does not have this word */
     for (int i = 1; strstr(buf_text(&q->file), end); i++)
         snprintf(end, sizeof end, "END_%d", i);
     buf_printf(&text, "mkdir -p %s\n", q->folder);
-    if (has_hidden(&q->file)) {
+    visible_lines(&shown, q->file.data, q->file.len);
+    if (shown.len != q->file.len) { /* lines that can be seen stand as they are */
         buf_add(&text, "printf %s ");
         launch_show_word(&text, buf_text(&q->file));
         buf_printf(&text, " >%s/job\n", q->folder);
@@ -334,6 +314,7 @@ static void print(const queue *q)
     buf_char(&text, '\n');
     terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);
+    buf_release(&shown);
     buf_release(&text);
 }
 

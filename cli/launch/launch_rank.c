@@ -159,15 +159,6 @@ static void take_signal(watch *w)
     }
 }
 
-static void beat(watch *w)
-{
-    int64_t now = clock_ms();
-    if (now < w->next_ms)
-        return;
-    w->next_ms = now + w->beat_ms;
-    wire_tell(w->number, WIRE_BEAT, "", 0);
-}
-
 static void tick(watch *w)
 {
     struct pollfd fds[] = {{.fd = w->signals, .events = POLLIN},
@@ -182,7 +173,11 @@ static void tick(watch *w)
     pass_all(w);
     look_at_lost(w);
     look_at_gone(w);
-    beat(w);
+    int64_t now = clock_ms();
+    if (now >= w->next_ms) {
+        w->next_ms = now + w->beat_ms;
+        wire_tell(w->number, WIRE_BEAT, "", 0);
+    }
 }
 
 /* Until the rank has ended; it is ended when the job is over. Returns how, as waitpid does. */
@@ -200,33 +195,19 @@ static int watch_rank(watch *w)
     return status;
 }
 
-static void tell_rounds(const watch *w)
-{
-    char path[FOLDER_PATH], name[32], line[32];
-    snprintf(name, sizeof name, "rounds.%d", w->number);
-    folder_path(w->folder, path, name);
-    FILE *f = fopen(path, "re");
-    if (f && fgets(line, sizeof line, f))
-        wire_tell(w->number, WIRE_ROUNDS, line, strlen(line));
-    if (f)
-        fclose(f);
-}
-
-static void tell_start(const watch *w)
-{
-    char line[64], host[64] = " ";
-    snprintf(line, sizeof line, "%d start %d %d", w->number, (int)w->pid, (int)getpid());
-    gethostname(host + 1, sizeof host - 2);
-    tell(w, line, host);
-}
-
 static void tell_end(watch *w, int status)
 {
-    char line[64];
+    char path[FOLDER_PATH], name[32], rounds[32], line[64];
     bool killed = WIFSIGNALED(status), failed = killed || WEXITSTATUS(status) != 0;
     pass_all(w);
     look_at_lost(w); /* why it ended, if it did for the loss of another one */
-    tell_rounds(w);
+    snprintf(name, sizeof name, "rounds.%d", w->number);
+    folder_path(w->folder, path, name);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(rounds, sizeof rounds, f))
+        wire_tell(w->number, WIRE_ROUNDS, rounds, strlen(rounds));
+    if (f)
+        fclose(f);
     snprintf(line, sizeof line, "%d %s %d", w->number,
              failed && w->stopped ? "stopped"
              : killed             ? "signal"
@@ -256,7 +237,10 @@ static int run(watch *w, char **words)
     if (!w->folder)
         return shell_code(watch_rank(w));
     folder_sweep(w->folder);
-    tell_start(w);
+    char line[64], host[64] = " ";
+    snprintf(line, sizeof line, "%d start %d %d", w->number, (int)w->pid, (int)getpid());
+    gethostname(host + 1, sizeof host - 2);
+    tell(w, line, host);
     tell_end(w, watch_rank(w));
     close(held); /* after the file of rounds was read */
     while (!w->is_over)
@@ -390,14 +374,6 @@ int launch_tell(int argc, char **argv)
     return EXIT_DONE;
 }
 
-static void become_ssh(char **words)
-{
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    execvp(words[0], words);
-    fprintf(stderr, "kvctl: %s cannot be started: %s\n", words[0], strerror(errno));
-    _exit(EXIT_UNSUPPORTED);
-}
-
 /* launch-ssh SSH... HOST COMMAND: the program with which mpirun reaches its hosts. mpirun takes an
  * ssh that fails for a daemon that never began, and ends the whole job in such a hurry that most of
  * what the other hosts had to tell is lost: also when a host dies hours later, unless it has
@@ -411,8 +387,12 @@ int launch_ssh(int argc, char **argv)
         return EXIT_NOT_UNDERSTOOD;
     }
     pid_t pid = getenv("KVSTORE_RUN_DIR") ? fork() : 0; /* without it there is no launch */
-    if (pid == 0)
-        become_ssh(argv);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        execvp(argv[0], argv);
+        fprintf(stderr, "kvctl: %s cannot be started: %s\n", argv[0], strerror(errno));
+        _exit(EXIT_UNSUPPORTED);
+    }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     int rc = pid < 0 ? EXIT_FAILED : shell_code(status);

@@ -119,20 +119,6 @@ static int add_column(plot *p, const char *name, const double *y, const int64_t 
     return add_series(p, own, copy, shape[0], 0, e);
 }
 
-static int add_columns(plot *p, const char *name, double *y, const int64_t *shape, kv_err *e)
-{
-    int rc = KV_OK;
-    if (shape[1] > PLOT_MAX_LINES) {
-        rc = kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines",
-                        name, (long long)shape[1], PLOT_MAX_LINES);
-        kv_err_hint(e, "--heat draws them all");
-    }
-    for (int64_t i = 0; i < shape[1] && rc == KV_OK; i++)
-        rc = add_column(p, name, y, shape, i, e);
-    mem_free(y);
-    return rc;
-}
-
 static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
 {
     char text[128];
@@ -144,8 +130,17 @@ static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
                           name, kv_shape_text(text, sizeof text, ndim, shape));
     if ((rc = doubles(a, &y, e)))
         return rc;
-    if (p->style == PLOT_LINES && ndim == 2)
-        return add_columns(p, name, y, shape, e);
+    if (p->style == PLOT_LINES && ndim == 2) {
+        if (shape[1] > PLOT_MAX_LINES) {
+            rc = kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines",
+                            name, (long long)shape[1], PLOT_MAX_LINES);
+            kv_err_hint(e, "--heat draws them all");
+        }
+        for (int64_t i = 0; i < shape[1] && rc == KV_OK; i++)
+            rc = add_column(p, name, y, shape, i, e);
+        mem_free(y);
+        return rc;
+    }
     int64_t columns = p->style != PLOT_HEAT ? 0 : ndim > 0 ? shape[ndim - 1] : 1;
     return add_series(p, name, y, kv_array_size(a), columns, e);
 }
@@ -171,12 +166,21 @@ static bool is_single(value v)
     return value_is_number(v) || (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1);
 }
 
-/* A list of arrays: each by itself, unless each holds one number. */
-static int add_list(plot *p, const char *name, const value_list *list, kv_err *e)
+int plot_add(plot *p, const char *name, value v, kv_err *e)
 {
+    kv_array *a;
+    const value_list *list = v.u.list;
     int64_t singles = 0;
-    int rc = value_descend(e);
-    if (rc)
+    int rc;
+    if (!value_is_several(v)) {
+        if ((rc = value_to_array(&a, v, e)))
+            return rc;
+        rc = add_array(p, name, a, e);
+        kv_array_unref(a);
+        return rc;
+    }
+    /* arrays each by itself, unless each holds one number */
+    if ((rc = value_descend(e)))
         return rc;
     for (int64_t i = 0; i < list->n; i++)
         singles += is_single(list->items[i]);
@@ -188,19 +192,6 @@ static int add_list(plot *p, const char *name, const value_list *list, kv_err *e
         if ((rc = set_text(own, PLOT_NAME, name, part, e)) == KV_OK)
             rc = plot_add(p, own, list->items[i], e);
     }
-    return rc;
-}
-
-int plot_add(plot *p, const char *name, value v, kv_err *e)
-{
-    kv_array *a;
-    if (value_is_several(v))
-        return add_list(p, name, v.u.list, e);
-    int rc = value_to_array(&a, v, e);
-    if (rc)
-        return rc;
-    rc = add_array(p, name, a, e);
-    kv_array_unref(a);
     return rc;
 }
 

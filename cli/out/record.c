@@ -79,20 +79,6 @@ static int put_value(json_writer *w, const char *name, value v, kv_err *e)
 
 /* ---- Keys, tables, comparisons ---- */
 
-/* The keys of the store in use: a new updater concerns all of them. */
-static void put_all_keys(session *s, json_writer *w)
-{
-    kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
-    kv_info info;
-    json_begin(w, "keys", '[');
-    for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
-        if (kv_info_at(store, i, &info, &(kv_err){0}))
-            break;
-        put_key(w, NULL, info.key);
-    }
-    json_end(w, ']');
-}
-
 /* One value a key: of the pull family; or the round of its array. Empty when they went to
  * a variable or a file. */
 static int put_values(json_writer *w, const result *r, kv_err *e)
@@ -156,16 +142,13 @@ static int put_side(json_writer *w, const char *name, value v, kv_err *e)
 
 static int put_comparison(json_writer *w, const comparison *c, kv_err *e)
 {
-    int rc = put_side(w, "left", c->left, e);
-    if (rc == KV_OK)
-        rc = put_side(w, "right", c->right, e);
-    if (rc == KV_OK)
-        rc = put_value(w, "index", c->index, e);
-    if (rc == KV_OK)
-        rc = put_value(w, "max_diff", c->max_diff, e);
-    if (rc == KV_OK && c->differences.kind == VALUE_TUPLE)
-        rc = put_value(w, "differences", c->differences, e);
-    return rc;
+    int rc;
+    if ((rc = put_side(w, "left", c->left, e)) || (rc = put_side(w, "right", c->right, e)) ||
+        (rc = put_value(w, "index", c->index, e)) ||
+        (rc = put_value(w, "max_diff", c->max_diff, e)))
+        return rc;
+    return c->differences.kind == VALUE_TUPLE ? put_value(w, "differences", c->differences, e)
+                                              : KV_OK;
 }
 
 /* ---- Lines of text ---- */
@@ -187,15 +170,6 @@ static void put_lines(json_writer *w, const char *name, const char *text)
     buf_release(&line);
 }
 
-/* The lines that a command printed, and text that it gave complete: help, settings. */
-static void put_out(json_writer *w, buf *printed, const result *r)
-{
-    if (r && r->as_text && r->shown && !r->as_json && !r->entries.columns)
-        buf_add(printed, r->v.u.text);
-    w->out->failed = w->out->failed || printed->failed;
-    put_lines(w, "out", buf_text(printed));
-}
-
 /* ---- The result of a statement ---- */
 
 /* The keys that a command worked on, by what the table says of it. */
@@ -209,8 +183,17 @@ static void put_worked_on(session *s, json_writer *w, const ast *node, const res
             put_key(w, NULL, r->about[i]);
         json_end(w, ']');
     }
-    if (ok && c && (c->flags & COMMAND_ALL_KEYS))
-        put_all_keys(s, w);
+    if (ok && c && (c->flags & COMMAND_ALL_KEYS)) {
+        kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
+        kv_info info;
+        json_begin(w, "keys", '[');
+        for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
+            if (kv_info_at(store, i, &info, &(kv_err){0}))
+                break;
+            put_key(w, NULL, info.key);
+        }
+        json_end(w, ']');
+    }
 }
 
 /* Writes the result of a statement: values, value or entries. */
@@ -360,7 +343,11 @@ static int put_record(session *s, const ast *node, const char *path, int64_t us,
     put_head(s, &w, node, path, e);
     json_int(&w, "us", us);
     put_worked_on(s, &w, node, given, e->code == KV_OK);
-    put_out(&w, printed, given_back ? given : NULL);
+    const result *r = given_back ? given : NULL;
+    if (r && r->as_text && r->shown && !r->as_json && !r->entries.columns)
+        buf_add(printed, r->v.u.text);
+    w.out->failed = w.out->failed || printed->failed;
+    put_lines(&w, "out", buf_text(printed));
     int rc = put_given(&w, node, given, given_back, own);
     if (e->code)
         put_error(s, &w, s->unit->src.name, e);
@@ -446,12 +433,6 @@ static size_t bytes_of(const char *text, size_t len, size_t n)
     return i;
 }
 
-static const char *text_of_line(const source *src, int line, size_t *len)
-{
-    uint32_t pos;
-    return source_find_line(src, line, &pos) ? source_line(src, pos, len) : NULL;
-}
-
 /* A tab becomes a blank, so that carets stand right. */
 static void excerpt(buf *out, const char *text, size_t n)
 {
@@ -470,9 +451,10 @@ static void show_place(session *s, const kv_err *e, buf *out)
 {
     const char *text = NULL;
     size_t len = 0;
+    uint32_t pos;
     for (const unit *u = s->units; u && !text; u = u->next)
-        if (strcmp(u->src.name, e->file) == 0)
-            text = text_of_line(&u->src, e->line, &len);
+        if (strcmp(u->src.name, e->file) == 0 && source_find_line(&u->src, e->line, &pos))
+            text = source_line(&u->src, pos, &len);
     if (!text)
         return;
     size_t skip = e->col > SHOWN_MAX / 2 && len > SHOWN_MAX ? (size_t)e->col - SHOWN_MAX / 2 : 0;

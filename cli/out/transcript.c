@@ -188,22 +188,16 @@ void transcript_entry(session *s, const char *text, size_t n)
     t->whole = true;
 }
 
-/* The bytes of the lines that from..to touches. */
-static void whole_lines(const source *src, uint32_t *from, uint32_t *to)
-{
-    while (*from > 0 && src->text[*from - 1] != '\n')
-        (*from)--;
-    while (*to < src->len && src->text[*to] != '\n')
-        (*to)++;
-}
-
 void transcript_statement(session *s, const source *src, const ast *node)
 {
     transcript *t = s->out.transcript;
     if (!t || t->whole)
         return;
-    uint32_t from = node->pos, to = node->end;
-    whole_lines(src, &from, &to);
+    uint32_t from = node->pos, to = node->end; /* widened to whole lines */
+    while (from > 0 && src->text[from - 1] != '\n')
+        from--;
+    while (to < src->len && src->text[to] != '\n')
+        to++;
     bool same_lines = t->src == src && t->entry.len > 0 && from <= t->to;
     if (!same_lines) {
         transcript_done(s, &t->error);
@@ -221,21 +215,6 @@ void transcript_error(session *s, const char *report)
 {
     if (s->out.transcript)
         buf_add(&s->out.transcript->out.text, report);
-}
-
-/* The lines of an entry with their prompts. */
-static void add_entry(buf *page, const char *text)
-{
-    const char *prompt = "kv> ";
-    do {
-        size_t n = strcspn(text, "\n");
-        size_t shown = n > 0 && text[n - 1] == '\r' ? n - 1 : n;
-        buf_add(page, prompt);
-        buf_put(page, text, shown);
-        buf_char(page, '\n');
-        text += n + (text[n] == '\n');
-        prompt = "..> ";
-    } while (*text);
 }
 
 /* All of text at the end of the file, or none of it; then nothing is written any more. */
@@ -265,7 +244,18 @@ int transcript_done(session *s, kv_err *e)
     if (!t)
         return KV_OK;
     if (t->entry.len > 0 && !t->failed) {
-        add_entry(&page, buf_text(&t->entry));
+        /* The lines of an entry with their prompts. */
+        const char *text = buf_text(&t->entry);
+        const char *prompt = "kv> ";
+        do {
+            size_t n = strcspn(text, "\n");
+            size_t shown = n > 0 && text[n - 1] == '\r' ? n - 1 : n;
+            buf_add(&page, prompt);
+            buf_put(&page, text, shown);
+            buf_char(&page, '\n');
+            text += n + (text[n] == '\n');
+            prompt = "..> ";
+        } while (*text);
         const buf *out = &t->out.text;
         buf_put(&page, buf_text(out), out->len);
         if (out->len > 0 && out->data[out->len - 1] != '\n')

@@ -50,17 +50,6 @@ static int run_assign(session *s, const ast *node, kv_err *e)
 
 /* ---- Output ---- */
 
-static int to_file(session *s, const ast *redirect, result *r, kv_err *e)
-{
-    const char *path = eval_word(s, redirect->kid[0], "a file name", r, e);
-    if (!path && e->code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
-        kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
-    if (!path)
-        return e->code;
-    int rc = save_result(s, path, r, redirect->op == REDIRECT_APPEND, e);
-    return rc ? unit_at(s, redirect, e) : KV_OK;
-}
-
 /* Shows a text, or sends it where the redirect says. */
 static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
 {
@@ -85,8 +74,14 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
         return rc;
     value_release(&s->last);
     s->last = value_ref(r->v);
-    if (to && to->op != REDIRECT_PIPE)
-        return to_file(s, to, r, e);
+    if (to && to->op != REDIRECT_PIPE) {
+        const char *path = eval_word(s, to->kid[0], "a file name", r, e);
+        if (!path && e->code == KV_E_DTYPE && to->op == REDIRECT_FILE)
+            kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
+        if (!path)
+            return e->code;
+        return save_result(s, path, r, to->op == REDIRECT_APPEND, e) ? unit_at(s, to, e) : KV_OK;
+    }
     r->shown = !to;
     bool recorded = s->out.recorder.on && !to; /* its record shows it */
     if (recorded && !sink_hears(s))
@@ -128,23 +123,20 @@ static bool has_redirect(const ast *node)
     return node->n > 1 && node->kid[1];
 }
 
-/* Returns true if what a statement does cannot be taken back: `explain` runs none of these. */
-static bool changes_for_good(const ast *node)
-{
-    const unsigned kept = COMMAND_CHANGES | COMMAND_WRITES | COMMAND_SETS | COMMAND_CHOOSES;
-    const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
-    const ast *to = c ? command_redirect_of(node, false) : NULL;
-    return node->kind == STMT_SHELL || (to && to->op != REDIRECT_VARIABLE) ||
-           (node->kind == STMT_SHOW && has_redirect(node)) ||
-           (c && (c->flags & kept) && !(c->flags & COMMAND_EXPLAINED));
-}
-
+/* `explain` runs no statement that cannot be taken back. */
 static int refuse_explained(session *s, const ast *node, kv_err *e)
 {
-    return s->explanation && changes_for_good(node)
-               ? unit_err(s, node, e, KV_E_UNSUPPORTED,
-                          "explain changes nothing, and this could not be taken back")
-               : KV_OK;
+    const unsigned kept = COMMAND_CHANGES | COMMAND_WRITES | COMMAND_SETS | COMMAND_CHOOSES;
+    if (!s->explanation)
+        return KV_OK;
+    const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
+    const ast *to = c ? command_redirect_of(node, false) : NULL;
+    bool for_good = node->kind == STMT_SHELL || (to && to->op != REDIRECT_VARIABLE) ||
+                    (node->kind == STMT_SHOW && has_redirect(node)) ||
+                    (c && (c->flags & kept) && !(c->flags & COMMAND_EXPLAINED));
+    return for_good ? unit_err(s, node, e, KV_E_UNSUPPORTED,
+                               "explain changes nothing, and this could not be taken back")
+                    : KV_OK;
 }
 
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
@@ -167,12 +159,6 @@ static bool saves_value(const ast *node, const command *c)
 {
     const ast *to = command_redirect_of(node, false);
     return (c->flags & COMMAND_SAVES) && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
-}
-
-static int save_printed(session *s, const ast *node, result *r, kv_err *e)
-{
-    int rc = eval(s, node->kid[0]->kid[0], &r->v, e);
-    return rc ? rc : deliver(s, node, r, false, e);
 }
 
 /* Returns true if the lines that the command prints must be caught: they go to a file or a shell
@@ -241,12 +227,13 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
     if (s->guest && s->guest->check(s, node, e))
         return e->code;
     note_command(s, node);
+    int rc;
     if (saves_value(node, c))
-        return save_printed(s, node, r, e);
+        return (rc = eval(s, node->kid[0]->kid[0], &r->v, e)) ? rc : deliver(s, node, r, false, e);
     bool caught = catches_lines(node, c);
     if (caught)
         sink_push(s, &lines);
-    int rc = c->run(s, node, r, e);
+    rc = c->run(s, node, r, e);
     if (caught)
         sink_pop(s, &lines);
     if (rc == KV_OK && caught) {
@@ -549,13 +536,6 @@ static int run_return(session *s, const ast *node, run_flow *f, kv_err *e)
     return KV_OK;
 }
 
-/* The last expression of a function in braces is its value, as that of a `return` is. */
-static bool is_last_expression(const session *s, const ast *block, uint32_t i)
-{
-    return s->locals && !session_is_quiet(s) && i + 1 == block->n &&
-           block->kid[i]->kind == STMT_SHOW && !has_redirect(block->kid[i]);
-}
-
 static int run_control(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     switch (node->kind) {
@@ -675,15 +655,6 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
 
 /* ---- Blocks ---- */
 
-/* Returns true if an `expect` follows statement i of a block and so needs its output. The `expect`
- * after the last statement of a text may be in the next text. */
-static bool expect_follows(const session *s, const ast *block, uint32_t i, bool text)
-{
-    bool follows = i + 1 < block->n ? command_is(block->kid[i + 1], COMMAND_EXPECTS)
-                                    : text && s->out.remembers;
-    return follows && !command_is(block->kid[i], COMMAND_EXPECTS);
-}
-
 /* A statement of a text failed. Under -k the error is reported, and the next statement runs. */
 static int stop_or_report(session *s, unit *u, kv_err *e)
 {
@@ -702,7 +673,10 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
     for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
-        bool hears = expect_follows(s, block, i, text);
+        /* the `expect` after the last statement of a text may be in the next text */
+        bool follows = i + 1 < block->n ? command_is(block->kid[i + 1], COMMAND_EXPECTS)
+                                        : text && s->out.remembers;
+        bool hears = follows && !command_is(block->kid[i], COMMAND_EXPECTS);
         const sink *sinks = s->out.sinks;
         visit_look(s);
         if (s->visit)
@@ -719,7 +693,9 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
             s->out.previous.missed = false;
             sink_push(s, &heard);
         }
-        if (is_last_expression(s, block, i)) {
+        /* the last expression of a function in braces is its value, as that of a `return` is */
+        if (s->locals && !session_is_quiet(s) && i + 1 == block->n &&
+            block->kid[i]->kind == STMT_SHOW && !has_redirect(block->kid[i])) {
             value_release(&f->returned);
             rc = eval(s, node->kid[0], &f->returned, e);
         } else {

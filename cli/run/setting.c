@@ -110,15 +110,6 @@ int setting_show(session *s, buf *out, const char *name, kv_err *e)
 
 /* ---- Setting ---- */
 
-static int set_sync(session *s, const char *word, kv_err *e)
-{
-    bool off = strcmp(word, "off") == 0;
-    if (!off && strcmp(word, "on") != 0)
-        return kv_err_set(e, KV_E_VALUE, "write.sync is on or off, not \"%.64s\"", word);
-    s->writes_unsynced = off;
-    return KV_OK;
-}
-
 static int set_word(session *s, const struct setting *t, value v, kv_err *e)
 {
     terminal_when when;
@@ -126,8 +117,13 @@ static int set_word(session *s, const struct setting *t, value v, kv_err *e)
         return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", t->name, value_kind_name(v));
     if (t->kind == FORMAT)
         return show_format_parse(&s->out.format, v.u.text, e);
-    if (t->kind == SWITCH)
-        return set_sync(s, v.u.text, e);
+    if (t->kind == SWITCH) {
+        bool off = strcmp(v.u.text, "off") == 0;
+        if (!off && strcmp(v.u.text, "on") != 0)
+            return kv_err_set(e, KV_E_VALUE, "write.sync is on or off, not \"%.64s\"", v.u.text);
+        s->writes_unsynced = off;
+        return KV_OK;
+    }
     if (terminal_when_parse(&when, v.u.text, t->name, e))
         return e->code;
     terminal_choose((terminal_use)t->at, when);

@@ -33,23 +33,6 @@ static int feed(session *s, int fd, const char *text, size_t n)
     return 0;
 }
 
-/* Turns the status of an ended command into an error, or none. */
-static int judge(session *s, const char *line, int status, kv_err *e)
-{
-    if (status == 0)
-        return KV_OK;
-    int stopped = session_interrupted(s, e);
-    if (stopped)
-        return stopped;
-    if (WIFEXITED(status))
-        return kv_err_set(e, KV_E_IO, "the command `%s` ended with status %d", line,
-                          WEXITSTATUS(status));
-    if (WTERMSIG(status) == SIGPIPE)
-        return KV_OK; /* its own reader left */
-    return kv_err_set(e, KV_E_IO, "the command `%s` was ended by signal %d", line,
-                      WTERMSIG(status));
-}
-
 /* Returns true if Ctrl-C has reached the command too: the terminal tells all of its group. */
 static bool terminal_tells(void)
 {
@@ -138,7 +121,18 @@ static int run(session *s, const char *line, const char *text, size_t n, int fil
     if (unwritten)
         return kv_err_set(e, KV_E_IO, "cannot write to `%s`: %s", line,
                           strerrordesc_np(unwritten));
-    return judge(s, line, status, e);
+    if (status == 0)
+        return KV_OK;
+    int stopped = session_interrupted(s, e);
+    if (stopped)
+        return stopped;
+    if (WIFEXITED(status))
+        return kv_err_set(e, KV_E_IO, "the command `%s` ended with status %d", line,
+                          WEXITSTATUS(status));
+    if (WTERMSIG(status) == SIGPIPE)
+        return KV_OK; /* its own reader left */
+    return kv_err_set(e, KV_E_IO, "the command `%s` was ended by signal %d", line,
+                      WTERMSIG(status));
 }
 
 int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e)

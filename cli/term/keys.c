@@ -219,26 +219,6 @@ const char *paste_label(void)
     return pasted.n > 0 ? pasted.items[pasted.n - 1].label : NULL;
 }
 
-/* `[pasted 2000 lines, 31 KB]`; from the second of a line on with its number, so that no two
- * labels are equal. */
-static const char *name(kept *k)
-{
-    long long bytes = (long long)k->text.len, lines = text_newlines(k->text.data, k->text.len);
-    char number[24] = "", size[32];
-    lines += bytes > 0 && k->text.data[bytes - 1] != '\n';
-    if (pasted.n > 1)
-        snprintf(number, sizeof number, " %lld:", (long long)pasted.n);
-    if (bytes < 10000)
-        snprintf(size, sizeof size, "%lld bytes", bytes);
-    else if (bytes < 10000000)
-        snprintf(size, sizeof size, "%lld KB", bytes / 1000);
-    else
-        snprintf(size, sizeof size, "%lld MB", bytes / 1000000);
-    snprintf(k->label, sizeof k->label, "[pasted%s %lld line%s, %s]", number, lines,
-             lines == 1 ? "" : "s", size);
-    return k->label;
-}
-
 const char *paste_keep(const char *text, size_t n)
 {
     if (mem_grow(&pasted.items, &pasted.cap, pasted.n + 1, sizeof *pasted.items, NULL))
@@ -251,7 +231,23 @@ const char *paste_add(const char *text, size_t n)
 {
     kept *last = &pasted.items[pasted.n - 1];
     buf_put(&last->text, text, n);
-    return name(last);
+    /* `[pasted 2000 lines, 31 KB]`; from the second of a line on with its number, so that no two
+     * labels are equal. */
+    long long bytes = (long long)last->text.len,
+              lines = text_newlines(last->text.data, last->text.len);
+    char number[24] = "", size[32];
+    lines += bytes > 0 && last->text.data[bytes - 1] != '\n';
+    if (pasted.n > 1)
+        snprintf(number, sizeof number, " %lld:", (long long)pasted.n);
+    if (bytes < 10000)
+        snprintf(size, sizeof size, "%lld bytes", bytes);
+    else if (bytes < 10000000)
+        snprintf(size, sizeof size, "%lld KB", bytes / 1000);
+    else
+        snprintf(size, sizeof size, "%lld MB", bytes / 1000000);
+    snprintf(last->label, sizeof last->label, "[pasted%s %lld line%s, %s]", number, lines,
+             lines == 1 ? "" : "s", size);
+    return last->label;
 }
 
 /* The text whose label begins at `at`, or NULL. */

@@ -423,21 +423,6 @@ static void leave_raw_mode(void)
         rl.deprep_terminal();
 }
 
-/* Leaves what was typed on the screen and begins on a new row. */
-static void drop_line(void)
-{
-    keys_forget();
-    hint_erase(*rl.outstream);
-    rl.callback_sigcleanup();
-    rl.free_line_state();
-    *rl.point = *rl.end;
-    rl.redisplay();
-    if (interrupt_pending() == SIGINT)
-        rl.echo_signal_char(SIGINT);
-    rl.crlf();
-    rl.callback_handler_remove();
-}
-
 /* Stops the process, as Ctrl-Z does, with the terminal as it was; then shows the line again. */
 static void suspend(void)
 {
@@ -474,10 +459,16 @@ static void wait_for_line(void)
     keys_end();
 }
 
-/* Readline looks at the environment for the locale when a line begins. The language is UTF-8, so
- * where the locale is not, as in LC_ALL=C, Readline is shown one that is. */
-static void install(const char *prompt)
+static line_result read_edited(const char *prompt, buf *line)
 {
+    edit.done = edit.spilling = false;
+    edit.line = NULL;
+    edit.prompt = prompt;
+    edit.hints = reader.options.hint && terminal_color(fileno(*rl.outstream));
+    paste_forget();
+    interrupt_at_prompt(true);
+    /* Readline looks at the environment for the locale when a line begins. The language is UTF-8,
+     * so where the locale is not, as in LC_ALL=C, Readline is shown one that is. */
     const char *set = getenv("LC_ALL");
     char *before = set ? strdup(set) : NULL;
     setlocale(LC_CTYPE, "");
@@ -490,22 +481,21 @@ static void install(const char *prompt)
     else if (other)
         unsetenv("LC_ALL");
     free(before);
-}
-
-static line_result read_edited(const char *prompt, buf *line)
-{
-    edit.done = edit.spilling = false;
-    edit.line = NULL;
-    edit.prompt = prompt;
-    edit.hints = reader.options.hint && terminal_color(fileno(*rl.outstream));
-    paste_forget();
-    interrupt_at_prompt(true);
-    install(prompt);
     wait_for_line();
     interrupt_at_prompt(false);
     if (!edit.done) {
         buf_add(line, *rl.line_buffer);
-        drop_line();
+        /* Leaves what was typed on the screen and begins on a new row. */
+        keys_forget();
+        hint_erase(*rl.outstream);
+        rl.callback_sigcleanup();
+        rl.free_line_state();
+        *rl.point = *rl.end;
+        rl.redisplay();
+        if (interrupt_pending() == SIGINT)
+            rl.echo_signal_char(SIGINT);
+        rl.crlf();
+        rl.callback_handler_remove();
         return LINE_INTERRUPTED;
     }
     if (!edit.line) {
@@ -529,24 +519,6 @@ void line_lend_terminal(void)
     edit.closing = true;
     leave_raw_mode();
     edit.closing = false;
-}
-
-static int read_history_file(kv_err *e)
-{
-    const char *path = reader.options.history;
-    if (!path || !*path)
-        return KV_OK;
-    /* With time stamps Readline tells entries of several lines apart. */
-    *rl.history_comment_char = '#';
-    *rl.history_write_timestamps = 1;
-    rl.stifle_history(HISTORY_ENTRIES);
-    int failed = rl.read_history(path);
-    if (failed) {
-        edit.history_lost = true;
-        return file_error(e, "read", path, failed);
-    }
-    rl.history_truncate_file(path, HISTORY_ENTRIES);
-    return KV_OK;
 }
 
 /* The prompt and what is typed belong on a terminal: stderr, or stdout when stderr is none. */
@@ -588,21 +560,20 @@ static int open_edited(kv_err *e)
     rl.bind_keyseq_in_map("\033[200~", take_paste, *rl.emacs_standard_keymap);
     rl.bind_keyseq_in_map("\033[200~", take_paste, *rl.vi_insertion_keymap);
     rl.using_history();
-    return read_history_file(e);
-}
-
-/* Readline takes a line that begins with # and a digit for a time stamp when it reads the file, so
- * a blank goes in front of such a comment. */
-static void add_entry(const char *entry)
-{
-    buf text = {0};
-    for (const char *c = entry; *c; c++) {
-        if ((c == entry || c[-1] == '\n') && *c == '#' && c[1] >= '0' && c[1] <= '9')
-            buf_char(&text, ' ');
-        buf_char(&text, *c);
+    const char *path = reader.options.history;
+    if (!path || !*path)
+        return KV_OK;
+    /* With time stamps Readline tells entries of several lines apart. */
+    *rl.history_comment_char = '#';
+    *rl.history_write_timestamps = 1;
+    rl.stifle_history(HISTORY_ENTRIES);
+    int failed = rl.read_history(path);
+    if (failed) {
+        edit.history_lost = true;
+        return file_error(e, "read", path, failed);
     }
-    rl.add_history(buf_text(&text));
-    buf_release(&text);
+    rl.history_truncate_file(path, HISTORY_ENTRIES);
+    return KV_OK;
 }
 
 int line_remember(const char *entry, kv_err *e)
@@ -611,7 +582,16 @@ int line_remember(const char *entry, kv_err *e)
     if (!reader.screen || *entry == ' ' || *entry == '\t' || *entry == '\0' ||
         strlen(entry) > LINE_HISTORY_MAX)
         return KV_OK;
-    add_entry(entry);
+    /* Readline takes a line that begins with # and a digit for a time stamp when it reads the file,
+     * so a blank goes in front of such a comment. */
+    buf text = {0};
+    for (const char *c = entry; *c; c++) {
+        if ((c == entry || c[-1] == '\n') && *c == '#' && c[1] >= '0' && c[1] <= '9')
+            buf_char(&text, ' ');
+        buf_char(&text, *c);
+    }
+    rl.add_history(buf_text(&text));
+    buf_release(&text);
     if (!path || !*path || edit.history_lost)
         return KV_OK;
     int failed = rl.append_history(1, path);

@@ -149,23 +149,6 @@ void progress_hide(int fd)
     progress.visible = false;
 }
 
-static void draw(int64_t done, double seconds)
-{
-    int columns = terminal_width(STDERR_FILENO) - MARGIN;
-    buf line = {0};
-    if (progress.bar && columns <= 0)
-        return;
-    progress_line(&line, progress.what, done, progress.total, progress.unit, seconds,
-                  progress.bar ? columns : 0);
-    if (!progress.bar)
-        fprintf(stderr, "%s\n", buf_text(&line));
-    else if ((int)line.len <= columns)
-        fprintf(stderr, "\r%s\033[K", buf_text(&line));
-    fflush(stderr);
-    progress.visible = progress.bar;
-    buf_release(&line);
-}
-
 void progress_step(int64_t done)
 {
     if (progress.depth != 1 || (progress.asked && !progress.shows))
@@ -181,7 +164,19 @@ void progress_step(int64_t done)
     if (!progress.shows || t - progress.drawn < (progress.bar ? BETWEEN : BETWEEN_LINES))
         return;
     progress.drawn = t;
-    draw(done, t - progress.from);
+    int columns = terminal_width(STDERR_FILENO) - MARGIN;
+    buf line = {0};
+    if (progress.bar && columns <= 0)
+        return;
+    progress_line(&line, progress.what, done, progress.total, progress.unit, t - progress.from,
+                  progress.bar ? columns : 0);
+    if (!progress.bar)
+        fprintf(stderr, "%s\n", buf_text(&line));
+    else if ((int)line.len <= columns)
+        fprintf(stderr, "\r%s\033[K", buf_text(&line));
+    fflush(stderr);
+    progress.visible = progress.bar;
+    buf_release(&line);
 }
 
 void progress_bytes(void *arg, int64_t done, int64_t all)

@@ -33,8 +33,9 @@ void histfile_path(buf *path, const char *option)
         buf_printf(path, "%s/.local/state/kvctl/history", home);
 }
 
-/* Makes every folder above the file; one that is there already is not an error. */
-static int make_folders(const char *path, kv_err *e)
+/* Makes the file with mode 0600 and the folders above it, where they are missing.
+ * Errors: io, with the path and the reason. */
+static int histfile_prepare(const char *path, kv_err *e)
 {
     buf part = {0};
     int rc = KV_OK;
@@ -45,14 +46,6 @@ static int make_folders(const char *path, kv_err *e)
             rc = file_error(e, "make", part.data, errno);
     }
     buf_release(&part);
-    return rc;
-}
-
-/* Makes the file with mode 0600 and the folders above it, where they are missing.
- * Errors: io, with the path and the reason. */
-static int histfile_prepare(const char *path, kv_err *e)
-{
-    int rc = make_folders(path, e);
     if (rc)
         return rc;
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -84,15 +77,6 @@ static void note(const repl *r, kv_err *e)
 }
 
 typedef enum entry_result { ENTRY_READ, ENTRY_DROPPED, ENTRY_END } entry_result;
-
-/* An open entry at the end of the input is dropped at a terminal, where Ctrl-D gave the end and the
- * user can go on; else it is read, which shows its mistake. */
-static entry_result at_the_end(const repl *r)
-{
-    if (r->entry.len == 0)
-        return ENTRY_END;
-    return r->terminal ? ENTRY_DROPPED : ENTRY_READ;
-}
 
 /* An entry larger than this is looked at again only after a line that may complete it. */
 #define LARGE_ENTRY 16384
@@ -130,7 +114,9 @@ static entry_result read_entry(repl *r)
         if (result == LINE_INTERRUPTED)
             break;
         if (result == LINE_END) {
-            got = at_the_end(r);
+            /* An open entry is dropped at a terminal, where Ctrl-D gave the end and the user can go
+             * on; else it is read, which shows its mistake. */
+            got = r->entry.len == 0 ? ENTRY_END : r->terminal ? ENTRY_DROPPED : ENTRY_READ;
             break;
         }
         int64_t more_lines = text_newlines(buf_text(&line), line.len);

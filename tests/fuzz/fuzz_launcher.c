@@ -8,7 +8,7 @@
 
 #include "launch/launch_attempt.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_hosts.h"
+#include "launch/launch_command.h"
 
 enum { RANKS = 3 };
 

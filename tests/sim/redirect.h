@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "launch/jobs_socket.h"
-#include "launch/launch_hosts.h"
+#include "launch/launch_command.h"
 #include "term/terminal.h"
 
 #include "redirected.h"

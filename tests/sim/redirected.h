@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "launch/jobs_socket.h"
-#include "launch/launch_hosts.h"
+#include "launch/launch_command.h"
 
 int sim_close(int fd);
 int sim_fcntl(int fd, int cmd, ...); /* nothing */

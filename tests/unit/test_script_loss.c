@@ -100,10 +100,10 @@ TEST(loss_on_this_host)
     s.j.is_local = true;
     CHECK_INT(loss_find(&s.j), 1);
     CHECK(!loss_is_host(&s.j, 3));
-    loss_name_local(&s.j, 1, "rank 1 (worker)", why, sizeof why);
+    loss_name_silent(&s.j, 1, "rank 1 (worker)", why, sizeof why);
     CHECK(strncmp(why, "mpirun has not been heard for ", 30) == 0);
     s.j.ranks[3].heard_ms = clock_ms();
-    loss_name_local(&s.j, 1, "rank 1 (worker)", why, sizeof why);
+    loss_name_silent(&s.j, 1, "rank 1 (worker)", why, sizeof why);
     CHECK(strncmp(why, "the watcher of rank 1 (worker) has not been heard for ", 54) == 0);
 }
 
