@@ -7,7 +7,20 @@
 
 #include "kv_err.h"
 
-#define TEST(name) void test_##name(void); void test_##name(void)
+/* Each has a kv_err `e`, zeroed, for its calls. With SHARED_KV_ERR, `e` is a variable of the file,
+ * which its helpers fill as well.
+ */
+#ifdef SHARED_KV_ERR
+#define TEST(name)                                                                                 \
+    void test_##name(void);                                                                        \
+    void test_##name(void)
+#else
+#define TEST(name)                                                                                 \
+    static void name##_with(kv_err e);                                                             \
+    void test_##name(void);                                                                        \
+    void test_##name(void) { name##_with((kv_err){0}); }                                           \
+    static void name##_with(__attribute__((unused)) kv_err e)
+#endif
 
 #define CHECK(condition) test_check((condition) != 0, #condition, __FILE__, __LINE__)
 #define CHECK_INT(got, want) test_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)

@@ -51,7 +51,7 @@ TEST(adapter_config_scales)
     char folder[70], want[600];
     snprintf(folder, sizeof folder, "%s/", d.path);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         double scale = 0, beside = 0, rank = -1;
         folder_text(&d, CONFIG, configs[i].text);
         int code = adapter_config_read(d.path, &scale, &rank, &e);
@@ -75,7 +75,6 @@ TEST(adapter_config_may_be_missing)
 {
     test_folder d = folder_new();
     double scale = 0, rank = -1;
-    kv_err e = {0};
     CHECK_OK(adapter_config_read(d.path, &scale, &rank, &e));
     CHECK(scale == 1 && rank == 0);
     scale = 0;
@@ -90,7 +89,7 @@ TEST(merge_texts_are_merges)
     for (const merge_text *t = merge_texts; t->name; t++, n++) {
         rule_ast *rule;
         arena nodes = {0};
-        kv_err e = {0};
+        e = (kv_err){0};
         bool named = false;
         source src = {.name = t->name, .text = t->text, .line = 1, .col = 1};
         src.len = (uint32_t)strlen(t->text);

@@ -44,7 +44,6 @@ static void check_text(kv_array *a, const char *want)
 
 TEST(arrange_reshapes)
 {
-    kv_err e = {0};
     kv_array *a = counting(KV_INT8, 2, (int64_t[]){2, 3}), *r = NULL;
     CHECK_OK(arrange_reshape(&r, a, 2, (int64_t[]){3, 2}, &e));
     CHECK_INT(kv_array_dtype(r), KV_INT8);
@@ -76,7 +75,6 @@ TEST(arrange_reshapes)
 
 TEST(arrange_transposes)
 {
-    kv_err e = {0};
     kv_array *a = counting(KV_FLOAT16, 3, (int64_t[]){2, 1, 3}), *r = NULL;
     CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
     check_text(r, "(3, 1, 2) 0 3 1 4 2 5");
@@ -99,7 +97,6 @@ TEST(arrange_transposes)
 
 TEST(arrange_broadcasts)
 {
-    kv_err e = {0};
     kv_array *row = counting(KV_INT32, 1, (int64_t[]){3}), *r = NULL;
     kv_array *column = counting(KV_INT32, 2, (int64_t[]){2, 1});
     int ndim;
@@ -128,7 +125,6 @@ TEST(arrange_broadcasts)
 
 TEST(arrange_joins)
 {
-    kv_err e = {0};
     kv_array *a = counting(KV_INT8, 2, (int64_t[]){2, 2}), *r = NULL;
     kv_array *b = counting(KV_FLOAT32, 2, (int64_t[]){2, 1});
     kv_array *none = counting(KV_INT32, 2, (int64_t[]){0, 2}), *scalar = counting(KV_INT8, 0, NULL);
@@ -161,7 +157,6 @@ TEST(arrange_joins)
 
 TEST(arrange_repeats)
 {
-    kv_err e = {0};
     kv_array *a = counting(KV_INT32, 2, (int64_t[]){2, 2}), *r = NULL;
     CHECK_OK(arrange_repeat(&r, a, 2, 0, &e));
     check_text(r, "(4, 2) 0 1 0 1 2 3 2 3");
@@ -187,7 +182,6 @@ TEST(arrange_repeats)
 /* Shapes whose sizes have no product, because one of them is 0. */
 TEST(arrange_huge_and_empty)
 {
-    kv_err e = {0};
     const int64_t shape[3] = {INT64_MAX, 0, INT64_MAX};
     kv_array *a = NULL, *r = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 3, shape, cpu0, &e));

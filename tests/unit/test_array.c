@@ -22,7 +22,6 @@ static kv_array *floats(int n, const float *x)
 
 TEST(array_new_is_zero)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, KV_INT64, 2, (int64_t[]){3, 5}, (kv_ctx){KV_CPU, 7}, &e));
     CHECK_INT(kv_array_size(a), 15);
@@ -41,7 +40,6 @@ TEST(array_new_is_zero)
 
 TEST(array_shapes)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, cpu0, &e));
     CHECK_INT(kv_array_size(a), 1);
@@ -76,7 +74,6 @@ TEST(array_shape_text)
 
 TEST(array_dtypes)
 {
-    kv_err e = {0};
     kv_dtype d = KV_FLOAT32;
 #define CHECK_DTYPE(constant, number, name, bytes)                                                 \
     CHECK_OK(kv_dtype_parse(&d, name, &e));                                                        \
@@ -102,7 +99,6 @@ TEST(array_dtypes)
 
 TEST(array_contexts)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     char text[KV_CTX_TEXT];
     CHECK_TEXT(kv_ctx_text(text, (kv_ctx){KV_GPU, KV_CTX_MAX}), "gpu(65535)");
@@ -124,7 +120,6 @@ TEST(array_contexts)
 TEST(a_table_of_gpus_that_cannot_be_used_is_refused)
 {
     gpu_ops table = {.size = sizeof table, .version = GPU_TABLE_VERSION + 1, .count = 1};
-    kv_err e = {0};
     char text[200];
     snprintf(text, sizeof text,
              "the table of GPUs has version %u and %zu bytes, this library takes version %u and "
@@ -143,7 +138,6 @@ TEST(a_table_of_gpus_that_cannot_be_used_is_refused)
 
 TEST(array_write_needs_the_only_reference)
 {
-    kv_err e = {0};
     void *data = NULL;
     kv_array *a = floats(2, (float[]){1, 2}), *view = NULL;
     kv_array *again = kv_array_ref(a);
@@ -163,7 +157,6 @@ TEST(array_write_needs_the_only_reference)
 
 TEST(array_view_shares_memory)
 {
-    kv_err e = {0};
     kv_array *a = floats(6, (float[]){0, 1, 2, 3, 4, 5}), *v = NULL, *w = NULL;
     CHECK_OK(kv_array_view(&v, a, 2, (int64_t[]){2, 3}, &e));
     CHECK_OK(kv_array_view(&w, v, 2, (int64_t[]){3, 2}, &e));
@@ -185,7 +178,6 @@ static void count(void *arg)
 
 TEST(array_wrap_tells_when_it_is_done)
 {
-    kv_err e = {0};
     float x[3] = {1, 2, 3};
     int done = 0;
     kv_array *a = NULL, *v = NULL;
@@ -199,7 +191,6 @@ TEST(array_wrap_tells_when_it_is_done)
 
 TEST(array_copy_and_dup)
 {
-    kv_err e = {0};
     kv_array *a = floats(3, (float[]){-1.5f, 300, 2.5f}), *b = NULL, *c = NULL;
     CHECK_OK(kv_array_dup(&b, a, KV_INT8, (kv_ctx){KV_CPU, 3}, &e));
     CHECK_INT(kv_array_ctx(b).id, 3);
@@ -272,7 +263,7 @@ TEST(array_out_of_memory)
 TEST(array_of_few_elements_holds_no_row_ids)
 {
     for (int64_t n = 0; n < 40; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         void *data = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, &e));

@@ -7,7 +7,6 @@
 
 TEST(asks_keys)
 {
-    kv_err e = {0};
     static const char *const names[] = {NULL, "", "w", "seventh", "eighth__", "a longer name"};
     enum { N = sizeof names / sizeof *names };
     buf b = {0};
@@ -39,7 +38,6 @@ TEST(asks_keys)
 /* A part of an array, and an array made of its bytes. */
 TEST(asks_parts)
 {
-    kv_err e = {0};
     int64_t shape[] = {70000}, count = 4464;
     kv_array *a = NULL, *part = NULL;
     void *data = NULL;
@@ -74,7 +72,6 @@ TEST(asks_parts)
 
 TEST(asks_rows)
 {
-    kv_err e = {0};
     int64_t shape[] = {6, 3}, ids[] = {1, 4};
     kv_array *a = NULL, *same = NULL;
     void *data = NULL;
@@ -104,7 +101,6 @@ TEST(asks_rows)
 /* Messages that no correct rank sends. */
 TEST(asks_hostile)
 {
-    kv_err e = {0};
     kv_key key;
     buf b = {0};
     const ask_key good = {.id = 3, .ndim = 2, .shape = {2, 4}, .place = {.nparts = 1, .step = 8}};
@@ -177,7 +173,7 @@ TEST(asks_hostile)
 
 TEST(asks_errors)
 {
-    kv_err told = {.code = KV_E_VALUE, .line = 3, .has_rank = 1, .rank = 2, .text = "why"}, e = {0};
+    kv_err told = {.code = KV_E_VALUE, .line = 3, .has_rank = 1, .rank = 2, .text = "why"};
     CHECK_INT(ask_error(&e, &told, sizeof told), KV_E_VALUE);
     CHECK_TEXT(e.text, "why");
     CHECK(e.has_rank && e.rank == 2 && e.line == 0);

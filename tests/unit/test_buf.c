@@ -8,7 +8,6 @@
 
 TEST(buf_grows)
 {
-    kv_err e = {0};
     buf b = {0};
     CHECK_TEXT(buf_text(&b), "");
     buf_put(&b, "", 0);
@@ -41,7 +40,6 @@ TEST(buf_grows)
 
 TEST(buf_remembers_failure)
 {
-    kv_err e = {0};
     buf b = {0};
     buf_add(&b, "kept");
     char line[300];

@@ -108,7 +108,6 @@ TEST(batches_of_a_push)
 
 TEST(batches_of_a_pushpull)
 {
-    kv_err e = {0};
     begin(&l, NULL);
     CHECK_OK(kv_pushpull(l.many, l.keys, PAIRS, l.values, NULL, 0, NULL, NULL, &e));
     for (int i = 0; i < PAIRS; i++)
@@ -119,7 +118,6 @@ TEST(batches_of_a_pushpull)
 /* The last of the pairs, and an array that stands in the first batch and in a later one. */
 TEST(batches_and_an_array_twice)
 {
-    kv_err e = {0};
     begin(&l, NULL);
     CHECK_OK(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
     kv_array *last = l.outs[KEYS - 1];
@@ -143,7 +141,6 @@ static void swap_pairs(int i, int j)
 /* Values of one key that do not stand side by side are one sum all the same. */
 TEST(batches_and_keys_in_disorder)
 {
-    kv_err e = {0};
     begin(&l, NULL);
     CHECK_OK(kv_push(l.few, l.keys, PAIRS, l.values, NULL, &e));
     swap_pairs(1, PAIRS - 2);
@@ -155,7 +152,6 @@ TEST(batches_and_keys_in_disorder)
 /* An error at the last pair, and one at each allocation, leave every key as it was. */
 TEST(batches_change_all_or_nothing)
 {
-    kv_err e = {0};
     int rc = KV_E_MEMORY;
     kv_array *wrong, *right;
     begin(&l, "test");

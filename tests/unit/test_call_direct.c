@@ -67,7 +67,6 @@ TEST(direct_changes_all_or_nothing)
     kv *s = store_of_three();
     kv_array *small = filled(KV_FLOAT32, 4, 8), *large = filled(KV_FLOAT32, 5, 8);
     kv_array *values[] = {small, small, large}, *outs[] = {small, small, large};
-    kv_err e = {0};
     uint64_t before = kv_changes(s);
     CHECK_INT(kv_push(s, keys, 3, values, NULL, &e), KV_E_SHAPE);
     CHECK_TEXT(e.text, "key 3 holds (4,), this value has shape (5,)");
@@ -90,7 +89,6 @@ TEST(direct_restores_many)
     kv *s = store_of_three();
     kv_array *arrays[ALL], *wrong = filled(KV_INT32, 5, 0);
     kv_key each[ALL];
-    kv_err e = {0};
     for (int i = 0; i < ALL; i++) {
         arrays[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
         each[i] = keys[i / EACH];
@@ -125,7 +123,6 @@ TEST(direct_pushpull_restores_both_halves)
     kv *s = store_of_three();
     kv_array *values[ALL], *outs[ALL], *wrong = filled(KV_INT32, 5, 0);
     kv_key each[ALL];
-    kv_err e = {0};
     for (int i = 0; i < ALL; i++) {
         values[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
         outs[i] = filled(KV_FLOAT32, 4, (float)-i);
@@ -163,7 +160,6 @@ TEST(direct_pushpull_reads_before_it_writes)
     kv_array *a = filled(KV_FLOAT32, 4, 10), *b = filled(KV_FLOAT32, 4, 20);
     kv_array *in_place[] = {a, b, a}, *outs[] = {b, a, b};
     const kv_key down[] = {keys[2], keys[0], keys[1]};
-    kv_err e = {0};
     CHECK_OK(kv_pushpull(s, keys, 3, in_place, NULL, 0, NULL, NULL, &e));
     check_holds(s, 0, 10);
     check_holds(s, 1, 20);
@@ -186,7 +182,6 @@ TEST(direct_sums_keys_in_disorder)
     kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_FLOAT32, 4, 20),
                           filled(KV_FLOAT32, 4, 40)};
     const kv_key order[] = {keys[1], keys[0], keys[1]}, down[] = {keys[2], keys[1], keys[0]};
-    kv_err e = {0};
     CHECK_OK(kv_push(s, order, 3, values, NULL, &e));
     check_holds(s, 0, 20);
     check_holds(s, 1, 50);
@@ -203,7 +198,6 @@ TEST(direct_pulls_an_array_twice)
 {
     kv *s = store_of_three();
     kv_array *out = filled(KV_FLOAT32, 4, -1), *outs[] = {out, out, out};
-    kv_err e = {0};
     CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
     CHECK(first_of(out) == 3);
     kv_array_unref(out);
@@ -216,7 +210,6 @@ TEST(direct_leaves_other_dtypes_to_an_operation)
     kv *s = store_of_three();
     kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_INT32, 4, 20)};
     const kv_key twice[] = {keys[0], keys[0]};
-    kv_err e = {0};
     CHECK_OK(kv_push(s, twice, 2, values, NULL, &e));
     check_holds(s, 0, 30);
     kv_array_unref(values[0]);
@@ -229,7 +222,6 @@ TEST(direct_keeps_what_others_hold)
 {
     kv *s = store_of_three();
     kv_array *value = filled(KV_FLOAT32, 4, 10);
-    kv_err e = {0};
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_push(s, keys, 1, &value, NULL, &e));
     check_holds(s, 0, 10);
@@ -253,7 +245,6 @@ TEST(direct_waits_for_what_is_pending)
     kv_array *a = filled(KV_FLOAT32, 4, 10);
     engine_use use = {.var = array_var(a), .write = true};
     engine_op busy = {.run = end_nothing, .uses = &use, .nuses = 1};
-    kv_err e = {0};
     CHECK(engine_try(&busy));
     CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
     CHECK_INT(kv_num_keys(s), 3);

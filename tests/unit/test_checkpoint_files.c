@@ -103,7 +103,6 @@ TEST(checkpoint_files_gguf_part)
     tensor_reader *r = NULL;
     const void *data;
     float all[192];
-    kv_err e = {0};
     CHECK_OK(checkpoint_open(&c, FILES "types.gguf", NULL, &e));
     CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
     CHECK_OK(tensor_reader_new(&r, c, 0, &e));
@@ -192,7 +191,6 @@ TEST(checkpoint_files_gguf_big_endian)
                    "gguf-convert-endian of the Python package gguf turns it");
     folder_remove(&d);
     /* as a finding, too, it is no checkpoint */
-    kv_err e = {0};
     checkpoint *c = NULL;
     buf got = {0};
     checkpoint_options asked = {.found = keep_finding, .arg = &got};
@@ -243,7 +241,6 @@ TEST(checkpoint_files_torch_parts)
 {
     const checkpoint_options all = {.entries = true};
     const char *names, *model;
-    kv_err e = {0};
     checkpoint *c = NULL;
     kv_array *a;
     const void *x;
@@ -299,7 +296,6 @@ TEST(checkpoint_files_params)
 {
     const checkpoint_options all = {.entries = true};
     const char *names, *model;
-    kv_err e = {0};
     checkpoint *c = NULL;
     checkpoint_close(equal(FILES "mxnet.params", FILES "params.txt"));
     checkpoint_close(equal(FILES "sparse.params", FILES "sparse.txt"));
@@ -315,7 +311,6 @@ TEST(checkpoint_files_params)
 /* Every part of sparse arrays, also one that begins and ends within a row. */
 TEST(checkpoint_files_params_sparse_parts)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     tensor_reader *r = NULL;
     const void *data;
@@ -360,7 +355,6 @@ TEST(checkpoint_files_params_sparse_lies)
         {"csr", 112, -1, "column 4 is -1"},
     };
     test_folder d = folder_new();
-    kv_err e = {0};
     char path[300], want[600], *text;
     size_t n;
     snprintf(path, sizeof path, "%s/m.params", d.path);
@@ -400,7 +394,6 @@ TEST(checkpoint_files_params_written)
                                                {"single", TENSOR_F32, 0, shape},
                                                {"f8", TENSOR_F8_E4M3, 1, shape}};
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint_out *out = NULL;
     char path[300], got[sizeof want + 1];
     snprintf(path, sizeof path, "%s/m.params", d.path);

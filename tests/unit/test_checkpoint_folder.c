@@ -178,7 +178,7 @@ TEST(checkpoint_folder_twice)
                 "\"c\":\"y.safetensors\",\"d\":\"z.safetensors\"}}");
     /* the index decides, and check tells */
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *m = NULL;
         CHECK_OK(checkpoint_open(&m, i ? d.path : folder_file(&d, INDEX), NULL, &e));
         holds(m, "a c b d");
@@ -257,7 +257,6 @@ TEST(checkpoint_folder_disagrees)
 TEST(checkpoint_folder_replaced)
 {
     test_folder d = two_shards(RIGHT);
-    kv_err e = {0};
     checkpoint *m = NULL;
     kv_array *array = NULL;
     const void *byte;
@@ -331,7 +330,6 @@ TEST(checkpoint_folder_limit)
     struct rlimit limit = {(rlim_t)lowest + 20, (rlim_t)lowest + 20};
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         test_skip("the limit of open files cannot be set"); /* under valgrind */
-    kv_err e = {0};
     checkpoint *m = NULL;
     CHECK_INT(checkpoint_open(&m, d.path, NULL, &e), KV_E_IO);
     CHECK(strstr(e.text, ".safetensors\": Too many open files") != NULL);
@@ -409,7 +407,7 @@ TEST(checkpoint_index_mutations)
     for (size_t at = 0; at < n; at++) {
         for (size_t k = 0; k < sizeof bytes; k++) {
             char text[256];
-            kv_err e = {0};
+            e = (kv_err){0};
             checkpoint *m = NULL;
             memcpy(text, RIGHT, n);
             if (k < sizeof bytes - 1)
@@ -438,7 +436,6 @@ TEST(checkpoint_index_many)
         buf_printf(&index, ",\"t%d\":\"s%d.safetensors\"", i, i % 1000);
     buf_add(&index, "}}");
     folder_put(&d, INDEX, index.data, index.len);
-    kv_err e = {0};
     checkpoint *m = NULL;
     CHECK_INT(checkpoint_open(&m, d.path, NULL, &e), KV_E_IO);
     CHECK(strstr(e.text, ": 1000 of its 1001 shards are not there: s0.safetensors, s1.") != NULL);
@@ -475,7 +472,7 @@ TEST(checkpoint_folder_no_memory)
     for (int alone = 0; alone < 2; alone++) {
         rc = KV_E_MEMORY;
         for (n = 1; rc; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             checkpoint *m = NULL;
             mem_fail_at(alone ? -n : n);
             rc = checkpoint_open(&m, d.path, &asked, &e);
@@ -506,7 +503,6 @@ TEST(checkpoint_weights)
         "\"__residual__/w/0\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[4,5]},"
         "\"__rows__/r/data\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[5,6]}}";
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint *m = NULL;
     buf text = {0};
     uint64_t length = sizeof header - 1;
@@ -545,7 +541,6 @@ TEST(checkpoint_folder_torch)
 {
     static const char index[] = "{\"weight_map\": {\"one\": \"one.pt\"}}";
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint *model = NULL;
     char bytes[4096];
     FILE *f = fopen("tests/checkpoint/torch/one.pt", "rb");

@@ -219,7 +219,6 @@ TEST(checkpoint_gguf_lists)
 {
     test_folder d = folder_new();
     buf b = {0};
-    kv_err e = {0};
     checkpoint *c = NULL;
     put_head(&b, 0, 4);
     for (uint32_t n = 64; n <= 65; n++) {
@@ -562,7 +561,6 @@ static void check_split(const checkpoint *c, const char *names)
 TEST(checkpoint_gguf_split)
 {
     test_folder d = three_parts();
-    kv_err e = {0};
     char path[4200];
     for (int i = 0; i <= 3; i++) {
         checkpoint *c = NULL;

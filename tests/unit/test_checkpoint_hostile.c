@@ -70,7 +70,6 @@ TEST(checkpoint_hostile_replaced)
 TEST(checkpoint_hostile_cut)
 {
     test_folder d = folder_new();
-    kv_err e = {0};
     char path[300], want[400];
     const void *data;
     tensor_reader *r;
@@ -92,7 +91,6 @@ TEST(checkpoint_hostile_cut)
 TEST(checkpoint_hostile_enormous)
 {
     test_folder d = folder_new();
-    kv_err e = {0};
     const void *data;
     tensor_reader *r;
     char header[300], path[300];
@@ -163,7 +161,6 @@ static int stop_soon(void)
 /* A stream without an end, which is never waited for, ends when it is asked to. */
 TEST(checkpoint_hostile_endless_stream)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     int fd = open("/dev/zero", O_RDONLY);
     CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO && close(fd) == 0);
@@ -174,7 +171,6 @@ TEST(checkpoint_hostile_endless_stream)
 
 TEST(checkpoint_hostile_no_stdin)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     close(STDIN_FILENO);
     CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
@@ -187,7 +183,6 @@ TEST(checkpoint_hostile_no_stdin)
 /* A large stream needs a folder for its bytes. */
 TEST(checkpoint_hostile_no_temporary_folder)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     int fd = open("/dev/zero", O_RDONLY);
     CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO && close(fd) == 0);
@@ -202,7 +197,6 @@ TEST(checkpoint_hostile_no_temporary_folder)
 TEST(checkpoint_hostile_header_interrupted)
 {
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint *c = NULL;
     buf header = {0};
     for (int i = 0; i < 100000; i++)

@@ -152,7 +152,7 @@ TEST(checkpoint_looks_like_by_name)
     test_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         folder_put(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10);
         snprintf(want, sizeof want, "%%/%s: this looks like %s not read", cases[i].file,
@@ -230,7 +230,7 @@ TEST(checkpoint_looks_like_a_length)
     static const char *const begins[] = {"\x1F\x8B\x08", "BZh", "\x80\x02", "\x89H", "{\"", "1,2"};
     test_folder d = folder_new();
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         buf text = {0};
         uint64_t length = 0;
@@ -251,7 +251,6 @@ TEST(checkpoint_looks_like_findings)
 {
     static const char *const name[] = {"a"};
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint *c = NULL;
     buf got = {0};
     checkpoint_options asked = {.found = keep_finding, .arg = &got};

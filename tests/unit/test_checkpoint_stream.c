@@ -80,7 +80,7 @@ TEST(checkpoint_stream_sizes)
     test_folder d = folder_new();
     setenv("TMPDIR", d.path, 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         kv_array *a = NULL;
         const void *byte;
@@ -101,7 +101,7 @@ TEST(checkpoint_stream_cut)
 {
     static const int64_t sent[] = {INPUT_MEMORY, 20000000};
     for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         char want[128];
         stream s = stream_of(40000208, sent[i]);
@@ -115,7 +115,6 @@ TEST(checkpoint_stream_cut)
 TEST(checkpoint_stream_full)
 {
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint *c = NULL;
     char want[160];
     struct rlimit limit = {18000000, 18000000};
@@ -159,7 +158,7 @@ TEST(checkpoint_stream_interrupted)
     sigaction(SIGALRM, &action, NULL);
     stop_ask(pending);
     for (int endless = 0; endless < 2; endless++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         char path[32];
         int ends[2];
@@ -186,7 +185,7 @@ TEST(checkpoint_stream_no_memory)
     int lowest = dup(0), rc = KV_E_MEMORY;
     close(lowest);
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         stream s = stream_of(INPUT_MEMORY + 100000, INPUT_MEMORY + 100000);
         mem_fail_at(n);

@@ -55,7 +55,7 @@ TEST(clip_norm_closed_form)
     static const char *const texts[] = {"0.01", "1", "50", "1000"};
     for (int i = 0; i < 4; i++) {
         kv *s = make(i % 2 ? "device" : "local");
-        kv_err e = {0};
+        e = (kv_err){0};
         double sum = 0;
         init_all(s, 3, 3000, 0);
         set_clipped(s, texts[i], "0.5");
@@ -81,7 +81,7 @@ TEST(clip_norm_below_the_limit)
     float got[2][3];
     for (int clips = 0; clips < 2; clips++) {
         kv *s = make("local");
-        kv_err e = {0};
+        e = (kv_err){0};
         init_all(s, 3, 17, 0.3);
         CHECK_OK(kv_set_optimizer(s, "adam", &(kv_opt){"clip_global_norm", clips ? "1e3" : "none"},
                                   1, &e));
@@ -97,7 +97,6 @@ TEST(clip_norm_below_the_limit)
 TEST(clip_norm_refusals)
 {
     kv *s = make("local");
-    kv_err e = {0};
     CHECK_INT(kv_set_optimizer(s, "sgd", &(kv_opt){"clip_global_norm", "0"}, 1, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "parameter clip_global_norm takes a number above 0, or none");
     e = (kv_err){0};
@@ -113,7 +112,7 @@ TEST(clip_norm_memory_faults)
     static const double grads[] = {3, 4};
     for (int64_t n = 1, rc = -1; rc != KV_OK; n++) {
         kv *s = make("local");
-        kv_err e = {0};
+        e = (kv_err){0};
         init_all(s, 2, 1, 0);
         set_clipped(s, "2.5", "1");
         kv_key keys[] = {id(1), id(2)};

@@ -226,7 +226,6 @@ TEST(compress_owes_the_same)
 /* Values of other dtypes become float32 first, in a new key the first value must be float32. */
 TEST(compress_converts)
 {
-    kv_err e = {0};
     kv *s = make_sized(5000), *same = make_sized(5000);
     kv_key new = {.id = 9};
     kv_array *wide = array_of(KV_FLOAT64, 5000, 4, (kv_ctx){0});
@@ -248,7 +247,6 @@ TEST(compress_converts)
 TEST(compress_many_values)
 {
     enum { MANY = 37, LENGTH = 9001 };
-    kv_err e = {0};
     kv *s = make_sized(LENGTH);
     kv_key keys[MANY];
     kv_array *values[MANY];
@@ -284,7 +282,6 @@ TEST(compress_many_values)
 /* A residual follows the values of its position to another device. */
 TEST(compress_contexts)
 {
-    kv_err e = {0};
     kv *s = make_sized(100), *same = make_sized(100);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     set(s, two_bits);
@@ -318,7 +315,6 @@ TEST(compress_error_tells_the_parameter)
         {{{"type", "2bit"}, {"threshold", "1"}, {"pull", "yes"}}, 3, 3},
         {{{"threshold", "1"}}, 1, 0}, /* none of them: the type is missing */
     };
-    kv_err e = {0};
     kv *s = make_sized(4);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         e = (kv_err){0};
@@ -336,7 +332,6 @@ TEST(compress_error_tells_the_parameter)
 
 TEST(compress_setting)
 {
-    kv_err e = {0};
     kv *s = make_sized(4);
     static const kv_opt half[] = {{"type", "2bit"}},
                         misspelt[] = {{"type", "2bit"}, {"treshold", "1"}};
@@ -365,7 +360,6 @@ TEST(compress_setting)
 
 TEST(compress_local)
 {
-    kv_err e = {0};
     kv *s = make(NULL);
     CHECK_INT(kv_set_gradient_compression(s, two_bits, 2, &e), KV_E_UNSUPPORTED);
     CHECK_TEXT(e.text, "stores of type \"local\" do not compress gradients");
@@ -377,7 +371,6 @@ TEST(compress_local)
 
 TEST(compress_rollback)
 {
-    kv_err e = {0};
     kv *s = make_sized(100), *same = make_sized(100);
     set(s, two_bits);
     set(same, two_bits);
@@ -398,7 +391,6 @@ TEST(compress_rollback)
 
 TEST(compress_commit)
 {
-    kv_err e = {0};
     kv *s = make_sized(100), *same = make_sized(100);
     set(s, two_bits);
     set(same, two_bits);
@@ -417,7 +409,6 @@ TEST(compress_commit)
 
 TEST(compress_save)
 {
-    kv_err e = {0};
     kv *s = make_sized(100), *back = NULL;
     enter_folder();
     set_sum(s);
@@ -437,7 +428,6 @@ TEST(compress_save)
 /* Text keys, one of them with a slash and one that begins like our own names. */
 TEST(compress_save_names)
 {
-    kv_err e = {0};
     kv_key names[] = {{.name = "fc/0"}, {.name = "__residual__/fc/0"}};
     kv *s = NULL, *back = NULL;
     enter_folder();
@@ -489,7 +479,6 @@ static kv *fresh_copy(kv *s, const kv_opt how[2])
 
 TEST(compress_save_states)
 {
-    kv_err e = {0};
     enter_folder();
     for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
         kv *s = trained(two_bits), *copy = fresh_copy(s, two_bits);
@@ -507,7 +496,6 @@ TEST(compress_save_states)
 
 TEST(compress_states_of_another)
 {
-    kv_err e = {0};
     kv *s = trained(two_bits), *plain = trained(NULL), *one = fresh_copy(s, one_bit);
     enter_folder();
     CHECK_OK(kv_save_states(s, path, 0, &e));
@@ -570,7 +558,6 @@ TEST(compress_malformed_files)
          "the tensor \"__residual__/3/0\" is a residual that nobody uses"},
         {"\"device\"", "\"local\" ", "it compresses gradients, which the type \"local\" does not"},
     };
-    kv_err e = {0};
     kv *s = make_sized(6);
     enter_folder();
     set(s, two_bits);
@@ -593,7 +580,6 @@ TEST(compress_malformed_files)
  * what it would have given at once. */
 TEST(compress_no_memory)
 {
-    kv_err e = {0};
     kv *s = make_sized(100), *same = make_sized(100);
     set_sum(s), set_sum(same);
     set(s, two_bits), set(same, two_bits);

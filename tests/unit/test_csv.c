@@ -134,7 +134,6 @@ TEST(csv_first_line)
 
 TEST(csv_round_trip)
 {
-    kv_err e = {0};
     uint64_t state = 12345;
     for (int d = 0; d < NDTYPES; d++) {
         for (int s = 0; s < NSHAPES; s++) {
@@ -155,7 +154,6 @@ TEST(csv_round_trip)
 TEST(csv_stream)
 {
     /* Larger than a piece, with a cell across every border. */
-    kv_err e = {0};
     uint64_t state = 99;
     kv_array *a = io_random_array(KV_FLOAT64, 2, (int64_t[]){3000, 7}, &state), *b = NULL;
     buf text = {0};
@@ -288,7 +286,6 @@ TEST(csv_columns_errors)
 TEST(csv_write_stream)
 {
     enum { ROWS = 100000 };
-    kv_err e = {0};
     kv_array *a, *b;
     void *data;
     const void *back;
@@ -423,7 +420,7 @@ TEST(csv_header_of_another_length)
          "load(\"x.csv\", cats=[2]) makes codes of its texts; cols=[0, 1] leaves it out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         int code = csv_read_text(&a, cases[i].text, strlen(cases[i].text), "x.csv", NULL, &e);
         CHECK_TEXT(e.hint, cases[i].hint);
@@ -449,7 +446,7 @@ TEST(csv_no_memory)
     int rc = KV_E_MEMORY;
     bool cell = false;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         mem_fail_at(n);
         rc = csv_read_text(&a, text, strlen(text), "x.csv", NULL, &e);
@@ -476,7 +473,7 @@ TEST(csv_nonsense)
             text[j] = letters[io_random(&state) % (sizeof letters - 1)];
         if (i % 4 == 0 && n > 8)
             memcpy(text, "# shape=", 8);
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         int rc = csv_read_text(&a, text, n, "x.csv", NULL, &e);
         CHECK((rc == KV_OK) == (a != NULL));

@@ -71,7 +71,6 @@ TEST(csv_cell_numbers)
 TEST(csv_cell_labels)
 {
     csv_labels l[2] = {{0}, {.kind = CSV_ONEHOT}};
-    kv_err e = {0};
     char *data = mem_alloc(4, 2, &e);
     int64_t width;
     for (int i = 0; i < 2; i++) {

@@ -60,7 +60,6 @@ static kv *with_names(const char *type)
 
 TEST(delete_keeps_the_order_of_text_keys)
 {
-    kv_err e = {0};
     kv *s = with_names("local");
     kv_key two[] = {name("c"), name("b")};
     CHECK_OK(kv_delete(s, two, 2, &e));
@@ -95,7 +94,6 @@ TEST(delete_keeps_the_order_of_integer_keys)
 
 TEST(delete_makes_room_for_another_shape_and_kind)
 {
-    kv_err e = {0};
     kv_info info;
     kv *s = make("local");
     init_with(s, id(3), filled(1));
@@ -115,7 +113,6 @@ TEST(delete_makes_room_for_another_shape_and_kind)
 
 TEST(delete_of_no_keys_changes_nothing)
 {
-    kv_err e = {0};
     kv *s = with_names("local");
     uint64_t before = kv_changes(s);
     CHECK_OK(kv_delete(s, NULL, 0, &e));
@@ -127,7 +124,6 @@ TEST(delete_of_no_keys_changes_nothing)
 
 TEST(delete_takes_keys_that_are_borrowed_from_the_store)
 {
-    kv_err e = {0};
     kv *s = with_names("local");
     kv_info info;
     enter_folder();
@@ -230,7 +226,6 @@ TEST(delete_and_rename_take_the_states_with_a_key)
 /* Multipliers go with the key, also into files, and a rollback brings them back. */
 TEST(rename_takes_multipliers_along)
 {
-    kv_err e = {0};
     kv *s = make("local"), *loaded = NULL;
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "3=2,9=5"}, {"wd", "0"}};
     enter_folder();
@@ -265,7 +260,6 @@ TEST(rename_takes_multipliers_along)
  * the parameters could hold is refused. */
 TEST(rename_takes_names_along)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_opt params[] = {{"learning_rate", "1"}, {"wd", "0"}, {"names", "x=w,y=b"},
                        {"lr-mult", "w=2,b=3"}};
@@ -306,7 +300,6 @@ static void refuses_rename(kv *s, kv_key from, kv_key to, kv_code code, const ch
 
 TEST(delete_errors)
 {
-    kv_err e = {0};
     kv *s = with_names("local"), *test = make("teststore");
     char longest[KV_KEY_MAX + 2];
     memset(longest, 'x', sizeof longest);
@@ -330,7 +323,6 @@ TEST(delete_errors)
 
 TEST(rename_errors)
 {
-    kv_err e = {0};
     kv *s = with_names("local"), *test = make("teststore");
     char longest[KV_KEY_MAX + 2];
     memset(longest, 'x', sizeof longest);
@@ -357,7 +349,6 @@ TEST(rename_errors)
 
 TEST(delete_says_that_a_key_is_gone)
 {
-    kv_err e = {0};
     kv_array *out = filled(0);
     kv *s = with_names("local");
     kv_key a = name("a");
@@ -383,7 +374,6 @@ static int delete_within(void *arg, const kv_key *key, kv_array *input, kv_array
 
 TEST(delete_is_refused_in_an_updater)
 {
-    kv_err e = {0};
     kv *s = make("local");
     init_with(s, id(3), filled(1));
     CHECK_OK(kv_set_updater(s, delete_within, s, NULL, &e));
@@ -405,7 +395,6 @@ static kv_array *large(double x)
 /* Pushes and pulls that were scheduled before come to their end with the arrays of that time. */
 TEST(delete_waits_for_what_is_under_way)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key w = name("w"), v = name("v");
     for (int i = 0; i < 20; i++) {
@@ -432,7 +421,6 @@ TEST(delete_waits_for_what_is_under_way)
 
 TEST(delete_and_rename_are_rolled_back)
 {
-    kv_err e = {0};
     kv *s = with_names("local");
     push_one(s, name("a"), filled(9));
     uint64_t before = kv_changes(s);
@@ -461,7 +449,6 @@ TEST(delete_and_rename_are_rolled_back)
 
 TEST(delete_and_rename_are_committed)
 {
-    kv_err e = {0};
     kv *s = with_names("local");
     CHECK_OK(kv_begin(s, &e));
     delete_one(s, name("d"));
@@ -475,7 +462,6 @@ TEST(delete_and_rename_are_committed)
 /* A store that is released within a transaction, and one whose keys of one kind come back. */
 TEST(delete_rolled_back_gives_the_kind_of_keys_back)
 {
-    kv_err e = {0};
     kv *s = make("local");
     init_with(s, id(3), filled(1));
     CHECK_OK(kv_begin(s, &e));

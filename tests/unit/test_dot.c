@@ -12,7 +12,6 @@
 
 TEST(dot_shapes)
 {
-    kv_err e = {0};
     kv_array *r = NULL, *v = array_vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
     kv_array *six = array_vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL, *t = NULL;
     double got[9];
@@ -126,7 +125,6 @@ TEST(dot_order_on_many_threads)
 /* The other arrangement of the same factors. */
 TEST(dot_transposed)
 {
-    kv_err e = {0};
     kv_array *a = array_numbers(2, (int64_t[]){70, 500}, KV_FLOAT32), *t = NULL, *r = NULL,
              *back = NULL;
     kv_array *b = array_numbers(2, (int64_t[]){500, 90}, KV_FLOAT32), *u = NULL, *s = NULL;
@@ -144,7 +142,6 @@ TEST(dot_transposed)
 /* One column is added as a sum is, of products in float64. */
 TEST(dot_column)
 {
-    kv_err e = {0};
     const int64_t n = 3, depth = 9001;
     kv_array *a = array_numbers(2, (int64_t[]){n, depth}, KV_FLOAT32), *r = NULL, *one = NULL,
              *sum = NULL;
@@ -170,7 +167,6 @@ TEST(dot_column)
 
 TEST(dot_of_nothing)
 {
-    kv_err e = {0};
     static const int64_t sizes[][3] = {{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {2, 0, 1}, {0, 0, 1}};
     for (int i = 0; i < 5; i++) {
         const int64_t *s = sizes[i];
@@ -221,7 +217,6 @@ static int after_some(void)
 
 TEST(dot_stops)
 {
-    kv_err e = {0};
     kv_array *a = array_numbers(2, (int64_t[]){600, 600}, KV_FLOAT32), *r = NULL;
     kv_array *v = array_numbers(1, (int64_t[]){600}, KV_FLOAT32);
     stop_ask(after_some);

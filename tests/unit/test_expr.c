@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 #include "lang/parse.h"
+#define SHARED_KV_ERR
 #include "test.h"
 
 static arena memory;

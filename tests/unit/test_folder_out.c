@@ -47,7 +47,6 @@ static void check_refused(const char *name, const char *want)
 
 TEST(own_folder_is_made_for_this_user_alone)
 {
-    kv_err e = {0};
     struct stat about, again;
     int fd = -1;
     begin();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format_cases.h"
+#define SHARED_KV_ERR
 #include "test.h"
 
 static arena memory;

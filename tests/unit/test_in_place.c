@@ -70,7 +70,6 @@ TEST(in_place_cut_among_the_places)
 /* A power cut brought a journal back whose change had ended: the next change has its own. */
 TEST(in_place_change_beside_an_old_journal)
 {
-    kv_err e = {0};
     model *m = model_small(), *next = model_new(20000);
     char *half = half_of(next);
     model_change_some(next, 70);
@@ -94,7 +93,6 @@ TEST(in_place_change_beside_an_old_journal)
 /* Another program wrote the file, or put another one there: it is as it wrote it. */
 TEST(in_place_journal_of_a_file_that_another_program_wrote)
 {
-    kv_err e = {0};
     model *m = model_small(), *other = model_new(20001), *third = model_new(20000);
     memset(third->a + HEADER, 7, 20000);
     enter_folder();
@@ -136,7 +134,6 @@ TEST(in_place_journal_of_an_earlier_version)
                   {260, 2, "\x40\xf6"},
                   {272, 2, "\x80\x84"},
                   {320, 2, "\x52\xb9"}};
-    kv_err e = {0};
     char half[328] = IN_PLACE_MARK "{\"w\":{\"dtype\":\"BF16\",\"shape\":[100],"
                                    "\"data_offsets\":[0,200]}}",
          whole[328];
@@ -163,7 +160,6 @@ TEST(in_place_journal_of_an_earlier_version)
 /* Only what a killed writer had not completed. */
 TEST(in_place_reader_removes_a_journal_that_is_not_complete)
 {
-    kv_err e = {0};
     model *m = model_small();
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -224,7 +220,6 @@ TEST(in_place_journal_cut_or_flipped)
     journal[n] = 0; /* a byte too many is none of it */
     put_file(NAME, half, m->bytes);
     put_file(JOURNAL, journal, n + 1);
-    kv_err e = {0};
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     mem_free(half);
@@ -235,7 +230,6 @@ TEST(in_place_journal_cut_or_flipped)
 /* Sums are right, but a place is beyond the file. */
 TEST(in_place_journal_that_lies)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m);
     enter_folder();
@@ -305,7 +299,6 @@ TEST(in_place_half_changed_file_that_another_program_wrote)
 /* The file has another hard link, under whose name it was changed, or was moved. */
 TEST(in_place_journal_elsewhere)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m);
     in_place *j;
@@ -327,7 +320,6 @@ TEST(in_place_journal_elsewhere)
  * length. */
 TEST(in_place_names)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m), name[256], journal[64];
     enter_folder();
@@ -360,7 +352,6 @@ TEST(in_place_names)
 /* A file that was written anew needs no journal of an old one. */
 TEST(in_place_journal_of_a_file_that_was_replaced)
 {
-    kv_err e = {0};
     model *m = model_small();
     checkpoint_out *out;
     checkpoint_entry entry = {"x", TENSOR_U8, 1, (int64_t[]){3}};
@@ -378,7 +369,6 @@ TEST(in_place_journal_of_a_file_that_was_replaced)
 
 TEST(in_place_journal_is_small)
 {
-    kv_err e = {0};
     journal_writer w;
     FILE *f = tmpfile();
     CHECK_OK(journal_begin(&w, fileno(f), "journal", &e));
@@ -409,7 +399,6 @@ int flock(int fd, int how)
  * harms nobody. */
 TEST(in_place_without_locks)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m);
     no_locks = true;
@@ -431,7 +420,6 @@ TEST(in_place_without_locks)
 
 TEST(in_place_reader_waits_for_a_writer)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m), text[200];
     enter_folder();
@@ -454,7 +442,6 @@ TEST(in_place_reader_waits_for_a_writer)
 /* Until it is complete, the writer only reads, as readers do. */
 TEST(in_place_reader_beside_a_writer_that_prepares)
 {
-    kv_err e = {0};
     model *m = model_small();
     in_place *j;
     checkpoint *c;
@@ -475,7 +462,6 @@ TEST(in_place_reader_beside_a_writer_that_prepares)
 
 TEST(in_place_writer_waits_for_a_reader)
 {
-    kv_err e = {0};
     model *m = model_small();
     checkpoint *c;
     enter_folder();
@@ -494,7 +480,6 @@ TEST(in_place_writer_waits_for_a_reader)
 
 TEST(in_place_writer_waits_for_a_writer)
 {
-    kv_err e = {0};
     model *m = model_small();
     in_place *j, *second;
     enter_folder();
@@ -514,7 +499,6 @@ TEST(in_place_writer_waits_for_a_writer)
  * that was cut short is ended. */
 TEST(in_place_file_of_a_session)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m);
     enter_folder();
@@ -549,7 +533,6 @@ TEST(in_place_file_of_a_session)
 /* A journal that another user put beside the file does nothing. */
 TEST(in_place_journal_of_another_user)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m);
     if (geteuid() != 0)
@@ -575,7 +558,6 @@ TEST(in_place_journal_of_another_user)
 /* Readers may read what they may not write, unless it is half changed. */
 TEST(in_place_reader_that_may_not_write)
 {
-    kv_err e = {0};
     model *m = model_small();
     char *half = half_of(m);
     if (geteuid() != 0)

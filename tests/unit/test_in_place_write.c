@@ -49,7 +49,6 @@ TEST(in_place_changes_at_borders)
 
 TEST(in_place_changes_nothing)
 {
-    kv_err e = {0};
     model *m = model_new(100);
     struct stat before, after;
     enter_folder();
@@ -117,7 +116,6 @@ TEST(in_place_clone)
 /* A reader of A keeps it, and nobody waits for that; a session would write its store over B. */
 TEST(in_place_clone_beside_others)
 {
-    kv_err e = {0};
     model *m = model_small();
     checkpoint *c;
     kv_array *kept;
@@ -148,7 +146,6 @@ TEST(in_place_clone_beside_others)
 /* A second writer that opened the file before it was replaced changes the new one. */
 TEST(in_place_clone_of_a_clone)
 {
-    kv_err e = {0};
     model *m = model_small(), *next = model_new(20000);
     memcpy(next->a, m->b, (size_t)m->bytes);
     memcpy(next->b, m->b, (size_t)m->bytes);
@@ -200,7 +197,6 @@ static int64_t written(void)
 /* A change of all bytes writes them once into a clone, and else twice: into the journal, too. */
 TEST(in_place_writes_each_byte_once_or_twice)
 {
-    kv_err e = {0};
     model *m = model_new(4 << 20);
     model_change(m, HEADER, 4 << 20);
     enter_folder();
@@ -224,7 +220,6 @@ TEST(in_place_writes_each_byte_once_or_twice)
 
 TEST(in_place_open_errors)
 {
-    kv_err e = {0};
     in_place *j;
     enter_folder();
     CHECK_ERR(in_place_open(&j, "none", &e), KV_E_IO,
@@ -242,7 +237,6 @@ TEST(in_place_open_errors)
 
 TEST(in_place_file_changes_meanwhile)
 {
-    kv_err e = {0};
     model *m = model_small();
     in_place *j;
     enter_folder();
@@ -268,7 +262,6 @@ static int always(void)
 
 TEST(in_place_interrupted)
 {
-    kv_err e = {0};
     model *m = model_small();
     in_place *j;
     enter_folder();
@@ -291,7 +284,7 @@ TEST(in_place_without_memory)
     model *m = model_small();
     enter_folder();
     for (int64_t n = 1, made = n; n <= made; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         put_file(NAME, m->a, m->bytes);
         mem_fail_at(0);
         mem_fail_at(-n);
@@ -310,7 +303,6 @@ TEST(in_place_without_memory)
 /* A file that is larger than the limit of the process: the journal finds it first. */
 TEST(in_place_disk_full)
 {
-    kv_err e = {0};
     model *m = model_new(100000);
     struct rlimit no_room = {50000, RLIM_INFINITY}, old;
     model_change(m, HEADER, 60000);

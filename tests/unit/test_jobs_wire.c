@@ -127,7 +127,6 @@ TEST(attach_plot_goes_and_comes)
 {
     double y[] = {1, 2.5, -3};
     plot p = {.style = PLOT_LINES, .n = 2}, q;
-    kv_err e = {0};
     buf b = {0};
     p.series[0] = (plot_series){.name = "loss", .y = y, .n = 3, .step = 1};
     p.series[1] = (plot_series){.name = "", .y = y, .n = 0, .step = 2};
@@ -149,7 +148,6 @@ TEST(attach_plot_believes_no_length)
     static const int64_t lengths[] = {-1, 4, INT64_MAX, INT64_MAX / 8 + 1};
     double y[] = {1, 2, 3};
     plot p = {.style = PLOT_HEAT, .n = 1}, q;
-    kv_err e = {0};
     buf b = {0};
     p.series[0] = (plot_series){.name = "a", .y = y, .n = 3, .columns = 3, .step = 1};
     attach_plot_put(&b, &p);

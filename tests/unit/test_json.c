@@ -70,7 +70,6 @@ TEST(json_reads)
 
 TEST(json_dtype_of_the_caller)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     const char *text = "{\"dtype\":\"float32\",\"data\":[1,2]}";
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", true, KV_INT8, &e));
@@ -83,7 +82,6 @@ TEST(json_dtype_of_the_caller)
 
 TEST(json_round_trip)
 {
-    kv_err e = {0};
     uint64_t state = 777;
     for (int d = 0; d < NDTYPES; d++) {
         for (int s = 0; s < NSHAPES; s++) {
@@ -103,7 +101,6 @@ TEST(json_round_trip)
 
 TEST(json_round_trip_halves)
 {
-    kv_err e = {0};
     static const kv_dtype dtypes[] = {KV_FLOAT16, KV_BFLOAT16};
     for (int k = 0; k < 2; k++) {
         kv_array *a = NULL, *b = NULL;
@@ -184,7 +181,7 @@ TEST(json_whole_numbers)
          "load(\"x.json\", dtype=\"float64\")"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         CHECK_INT(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
                   KV_E_FORMAT);
@@ -192,7 +189,7 @@ TEST(json_whole_numbers)
         CHECK_TEXT(e.hint, cases[i].hint);
         CHECK(!a);
     }
-    kv_err e = {0};
+    e = (kv_err){0};
     kv_array *a = NULL;
     CHECK_INT(json_read(&a, "16777217", 8, "stdin", false, 0, &e), KV_E_FORMAT);
     CHECK_TEXT(e.text, "stdin:1:1: float32 does not hold 16777217");
@@ -227,7 +224,7 @@ TEST(json_grammar)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         for (int object = 0; object < 2; object++) {
             char text[80];
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_array *a = NULL;
             snprintf(text, sizeof text, object ? "{\"dtype\":\"float64\",\"data\":[%s]}" : "[%s]",
                      numbers[i]);
@@ -248,7 +245,6 @@ TEST(json_through_a_double)
 {
     /* The shortest digits of this number, 7.038531e-26, lie just above the middle to its neighbour,
      * and their double is that middle: a reader would round it the other way. */
-    kv_err e = {0};
     kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){0x1.5c87fap-84, 0.1f});
     char shortest[NUM_TEXT_MAX];
     num_plain(shortest, 0x1.5c87fap-84, NUM_BINARY32);
@@ -265,7 +261,7 @@ TEST(json_negative_zero)
 {
     static const kv_dtype types[] = {KV_FLOAT16, KV_BFLOAT16, KV_FLOAT32, KV_FLOAT64};
     for (int i = 0; i < 4; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
         buf text = {0};
         CHECK_OK(json_write(&text, a, &e));
@@ -277,7 +273,6 @@ TEST(json_negative_zero)
 
 TEST(json_round_trip_many)
 {
-    kv_err e = {0};
     uint64_t state = 31;
     kv_array *a = io_random_array(KV_FLOAT32, 1, (int64_t[]){200000}, &state), *b = NULL;
     buf text = {0};
@@ -383,7 +378,6 @@ TEST(json_errors)
         {"{\"dtype\":\"float32\\u0000x\",\"data\":[1]}", "x.json:1:18: a text with a NUL"},
     };
     are_refused(cases, sizeof cases / sizeof *cases);
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, "[1,\0 2]", 7, "x.json", false, 0, &e), KV_E_FORMAT,
               "x.json:1:4: a NUL byte");
@@ -406,7 +400,6 @@ static char *nested(int depth)
 TEST(json_depth)
 {
     static const int depths[] = {33, 999, 1000, 1001, 10000, 1000000};
-    kv_err e = {0};
     kv_array *a = NULL;
     char *text = nested(32);
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
@@ -429,7 +422,7 @@ TEST(json_no_memory)
     static const char text[] = "{\"dtype\":\"float16\",\"data\":[[1,2],[3,4]]}";
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         mem_fail_at(n);
         rc = json_read(&a, text, strlen(text), "x.json", false, 0, &e);
@@ -457,7 +450,6 @@ TEST(json_no_memory_for_the_tree)
     memcpy(text + n - 2, "1]", 2);
     struct rlimit limit = {100 << 20, 100 << 20};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, text, n, "x.json", false, 0, &e), KV_E_MEMORY, "x.json: out of memory");
     free(text);
@@ -494,7 +486,8 @@ TEST(json_lists_of_numbers)
         }
         strcat(bare, "]");
         snprintf(object, sizeof object, "{\"data\":%s}", bare);
-        kv_err e = {0}, other = {0};
+        kv_err other = {0};
+        e = (kv_err){0};
         kv_array *a = NULL, *b = NULL;
         int rc = json_read(&a, bare, strlen(bare), "x.json", false, 0, &e);
         CHECK_INT(json_read(&b, object, strlen(object), "x.json", false, 0, &other), rc);
@@ -522,7 +515,7 @@ TEST(json_nonsense)
         size_t n = io_random(&state) % sizeof text;
         for (size_t j = 0; j < n; j++)
             text[j] = letters[io_random(&state) % (sizeof letters - 1)];
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         int rc = json_read(&a, text, n, "x.json", false, 0, &e);
         CHECK((rc == KV_OK) == (a != NULL));
@@ -535,7 +528,6 @@ TEST(json_nonsense)
 TEST(json_write_stream)
 {
     enum { ROWS = 30000 };
-    kv_err e = {0};
     kv_array *a, *b;
     void *data;
     const void *back;

@@ -297,7 +297,6 @@ TEST(lex_source_places)
 TEST(lex_source_errors)
 {
     source s = {.name = "t", .text = "ab\ncd", .len = 5, .line = 1, .col = 1};
-    kv_err e = {0};
     /* a place that goes on behind its line ends with the line */
     source_err(&s, 1, 4, &e, KV_E_SYNTAX, "x %d", 1);
     CHECK_TEXT(e.text, "x 1");

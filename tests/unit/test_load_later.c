@@ -84,7 +84,6 @@ static void write_store(const char *path, bool states)
 
 TEST(load_later_reads_a_key_when_it_is_needed)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, true);
     kv *s = load_later(FILE_NAME);
@@ -123,7 +122,6 @@ TEST(load_later_reads_a_key_when_it_is_needed)
 
 TEST(load_later_transactions_and_names)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, false);
     kv *s = load_later(FILE_NAME);
@@ -243,7 +241,6 @@ static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
 
 TEST(load_later_gives_the_same_store)
 {
-    kv_err e = {0};
     enter_folder();
     for (int i = 0; i < 150; i++) {
         kv *at_once = NULL;
@@ -318,7 +315,6 @@ static void check_changed(kv *s, const char *want)
 
 TEST(load_later_file_that_is_changed)
 {
-    kv_err e = {0};
     struct stat about;
     enter_folder();
     write_store(FILE_NAME, false);
@@ -343,7 +339,6 @@ TEST(load_later_file_that_is_changed)
 /* A time that somebody has set back deceives nobody where the file has sums. */
 TEST(load_later_file_that_is_changed_behind_its_time)
 {
-    kv_err e = {0};
     struct stat about;
     kv_array *out = NULL;
     enter_folder();
@@ -386,7 +381,6 @@ TEST(load_later_file_that_is_replaced)
 
 TEST(load_later_damaged_file)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, true);
     kv *s = load_later(FILE_NAME);
@@ -405,7 +399,6 @@ TEST(load_later_damaged_file)
 
 TEST(load_later_bools_are_checked_when_they_are_read)
 {
-    kv_err e = {0};
     kv_array *out = NULL;
     int64_t n = LARGE;
     enter_folder();
@@ -434,7 +427,6 @@ TEST(load_later_bools_are_checked_when_they_are_read)
 /* Zeros that take no room in a file take none in the next one, and are zeros there. */
 TEST(load_later_holes_stay_holes)
 {
-    kv_err e = {0};
     struct stat before, after;
     const int64_t bytes = 64 << 20;
     char header[256];
@@ -471,7 +463,6 @@ TEST(load_later_holes_stay_holes)
 
 TEST(load_later_without_memory)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, true);
     kv *s = NULL;

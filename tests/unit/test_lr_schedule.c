@@ -166,7 +166,6 @@ TEST(lr_schedule_errors)
         {"factor(2, warmup_begin_lr=1)", KV_E_VALUE, "warmup_begin_lr is at most base_lr"},
         {"factor(2, warmup_mode=\"exp\")", KV_E_VALUE,
          "warmup_mode is \"linear\" or \"constant\""}};
-    kv_err e = {0};
     arena a = {0};
     lr_schedule s;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

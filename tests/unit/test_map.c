@@ -9,7 +9,6 @@
 
 TEST(map_basics)
 {
-    kv_err e = {0};
     map m = {0};
     CHECK_INT(map_get(&m, (kv_key){3, NULL}), -1);
     map_remove(&m, (kv_key){3, NULL});
@@ -81,7 +80,6 @@ TEST(map_texts)
 
 TEST(map_reserve)
 {
-    kv_err e = {0};
     map m = {0};
     CHECK_OK(map_reserve(&m, 1000, &e));
     mem_fail_at(1);

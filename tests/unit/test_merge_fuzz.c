@@ -135,7 +135,7 @@ TEST(merge_fuzz_seeds)
 {
     buf text = {0};
     for (int i = 0; i < NRULES; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         buf_clear(&text);
         buf_add(&text, rules[i]);
         run(&text, (merge_form){i == 6 ? 2 : 3, true, i == 7}, 0, &e);

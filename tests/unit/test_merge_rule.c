@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "lang/parse.h"
+#define SHARED_KV_ERR
 #include "test.h"
 #include "vm/plan_pass.h"
 

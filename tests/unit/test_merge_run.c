@@ -1,4 +1,5 @@
 /* Merges of whole checkpoints, against loops over the same numbers. */
+#define SHARED_KV_ERR
 #include "test_merge.h"
 
 #include "checkpoint/tensor_codec.h"

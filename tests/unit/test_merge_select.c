@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHARED_KV_ERR
 #include "test.h"
 
 static kv_err e;

@@ -116,7 +116,7 @@ static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage
 TEST(mxnet_single_kv_pair)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         kv *s = start("local", k, KV_DEFAULT);
         kv_array *one = stored_as(storages[i % 2], 1, (kv_ctx){0});
@@ -130,7 +130,7 @@ TEST(mxnet_single_kv_pair)
 TEST(mxnet_init)
 {
     for (int i = 0; i < KINDS; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = NULL;
         kv_array *four = stored_as(KV_DEFAULT, 4, (kv_ctx){0});
         CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
@@ -146,7 +146,7 @@ TEST(mxnet_pull)
 {
     const char *const types[] = {"device", NULL};
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = NULL;
         const kv_key first = {.name = "1"}, second = {.name = "2"};
         const kv_key keys[] = {first, first, first, first};
@@ -169,7 +169,7 @@ TEST(mxnet_pull)
 TEST(mxnet_list_kv_pair)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         kv *s = start("local", k, KV_DEFAULT);
         kv_array *four = stored_as(storages[i % 2], 4, (kv_ctx){0}), *values[] = {four, four, four};
@@ -216,7 +216,7 @@ static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored,
 TEST(mxnet_updater)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         bool text = k->one.name != NULL;
         kv *s = start("local", k, KV_DEFAULT);
@@ -233,7 +233,7 @@ TEST(mxnet_get_type)
     const char *const types[] = {"local_allreduce_cpu", "local_update_cpu", "local", "device",
                                  "local_allreduce_device"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = NULL;
         CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
         CHECK_TEXT(kv_type(s), types[i]);
@@ -245,7 +245,7 @@ TEST(mxnet_get_type)
 TEST(mxnet_invalid_pull)
 {
     for (int i = 0; i < KINDS; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i];
         kv *s = start("local", k, KV_ROW_SPARSE);
         kv_array *two = stored_as(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
@@ -279,7 +279,7 @@ TEST(mxnet_other_kind)
     const char *const texts[] = {"this store holds integer keys, \"a\" is a text key",
                                  "this store holds text keys, 3 is an integer key"};
     for (int i = 0; i < KINDS; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = start("local", &kinds[i], KV_ROW_SPARSE);
         const kv_key key = kinds[i].other;
         const kv_key pair[] = {key, i == 0 ? (kv_key){.name = "b"} : (kv_key){.id = 5}};
@@ -304,7 +304,6 @@ TEST(mxnet_other_kind)
 /* Three devices under the key 0, again and again. */
 TEST(mxnet_three_devices)
 {
-    kv_err e = {0};
     kv *s = NULL;
     const kv_key key = {0}, keys[] = {key, key, key};
     kv_array *values[3], *outs[3];
@@ -327,7 +326,6 @@ TEST(mxnet_three_devices)
 
 TEST(mxnet_set_optimizer)
 {
-    kv_err e = {0};
     kv *s = make("teststore");
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"teststore\" have no optimizer");
@@ -371,7 +369,6 @@ static void train(kv *s, double want)
 /* sgd with momentum from 0: -2; with half the rate -4; the same again with states from a file. */
 TEST(mxnet_trainer)
 {
-    kv_err e = {0};
     char path[64];
     int fd = mkstemp(memory_path(path, sizeof path, "kvstore-unit"));
     kv *s = start_sgd(0);

@@ -130,7 +130,7 @@ TEST(npy_header)
         {KV_BOOL, 1, {1}, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), } "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         CHECK_OK(kv_array_new(&a, cases[i].dtype, cases[i].ndim, cases[i].shape, (kv_ctx){0}, &e));
         image m = written(a);
@@ -153,7 +153,7 @@ TEST(npy_long_header)
         size_t n;
     } cases[] = {{14, 128}, {15, 192}, {32, 192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT8, cases[i].ndim, shape, (kv_ctx){0}, &e));
         image m = written(a);
@@ -186,7 +186,6 @@ TEST(npy_round)
 TEST(npy_write_refuses)
 {
     const int64_t shape[] = {100000};
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     CHECK_OK(kv_array_new(&a, KV_BFLOAT16, 1, shape, (kv_ctx){0}, &e));
     CHECK_INT(npy_write(stdout, NAME, a, &e), KV_E_UNSUPPORTED);
@@ -471,7 +470,7 @@ TEST(npy_mutations)
                 break;
             }
         }
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         int rc = read_image(&a, (image){data, n}, false, &e);
         CHECK_INT(e.code, rc);
@@ -491,7 +490,7 @@ TEST(npy_no_memory)
     for (int regular = 0; regular < 2; regular++) {
         int rc = KV_E_MEMORY, n = 0;
         while (rc) {
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_array *a = NULL;
             mem_fail_at(++n);
             rc = read_image(&a, m, regular, &e);
@@ -508,7 +507,7 @@ TEST(npy_no_memory)
     kv_array *a = read_both(sample);
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         FILE *f = fopen("/dev/null", "wb");
         mem_fail_at(n);
         rc = npy_write(f, NAME, a, &e);

@@ -107,7 +107,6 @@ TEST(npz_forms)
 
 TEST(npz_single)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     same_file("matrix.npy", &(npz_case){"matrix", TENSOR_F32, 2, {3, 5}}, 1, 0);
     same_file("short.npy", &(npz_case){"short", TENSOR_I16, 1, {4}}, 1, 0);
@@ -131,7 +130,6 @@ TEST(npz_single)
 /* Bytes before an archive that does not count them. */
 TEST(npz_behind_bytes)
 {
-    kv_err e = {0};
     image m = file_image("shapes.npz");
     checkpoint *c = NULL;
     char *longer = malloc(m.n + 100);
@@ -148,7 +146,6 @@ TEST(npz_behind_bytes)
 /* The length of this header begins like a zip archive. */
 TEST(npz_no_zip)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     uint64_t n = 0x04034B50;
     char *text = malloc(8 + n);
@@ -391,7 +388,7 @@ TEST(npz_checksum)
 {
     static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
     for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         maker m = {0};
         checkpoint *c = NULL;
         tensor_reader *r = NULL;
@@ -437,7 +434,7 @@ static void *share(void *arg)
 TEST(npz_checksum_of_threads)
 {
     for (int k = 0; k < 40; k++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         maker m = {0};
         checkpoint *c = NULL;
         pthread_t thread;
@@ -594,7 +591,6 @@ TEST(npz_members)
     m.n = m.nlines = m.count = 0;
     add(&m, "a.npy", file, n, false);
     add(&m, "b.txt", file, n, false);
-    kv_err e = {0};
     checkpoint *c = NULL;
     image mixed = made(&m);
     CHECK_OK(checkpoint_open_memory(&c, mixed.data, mixed.n, NAME, &e));
@@ -643,7 +639,6 @@ TEST(npz_members)
 /* Sizes that deflated data do not have. */
 TEST(npz_bombs)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     kv_array *a = NULL;
     size_t n;
@@ -704,7 +699,6 @@ static int note(void *arg, const char *key, const char *file, const char *findin
 
 TEST(npz_findings)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     char all[1000] = "", path[64];
     size_t n;
@@ -769,7 +763,7 @@ TEST(npz_odd)
         add(&m, "odd.npy", odd, nodd, i % 2);
         add(&m, "good.npy", good, n, false);
         image file = made(&m);
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         checkpoint *c = NULL;
         CHECK_OK(checkpoint_open_memory(&c, file.data, file.n, NAME, &e));
@@ -877,7 +871,7 @@ TEST(npz_no_memory)
         for (int sign = 1; sign >= -1; sign -= 2) {
             int code = KV_E_MEMORY;
             for (int n = 1; code; n++) {
-                kv_err e = {0};
+                e = (kv_err){0};
                 checkpoint *c = NULL;
                 kv_array *a = NULL;
                 mem_fail_at(sign * n);

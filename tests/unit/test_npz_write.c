@@ -117,7 +117,7 @@ TEST(npz_write_no_memory)
 {
     int code = KV_E_MEMORY;
     for (int n = 1; code; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         int64_t size;
         FILE *f = tmpfile();
         mem_fail_at(n);
@@ -132,7 +132,6 @@ TEST(npz_write_no_memory)
 
 TEST(npz_write_full)
 {
-    kv_err e = {0};
     int64_t size;
     int fd = open("/dev/full", O_WRONLY);
     if (fd < 0)

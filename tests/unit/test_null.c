@@ -2,6 +2,7 @@
  * says which argument it is, with and without a kv_err, and changes nothing. And errors from
  * further inside, which come without a kv_err, too. */
 #include "kvstore.h"
+#define SHARED_KV_ERR
 #include "store_help.h"
 #include "test_io.h"
 

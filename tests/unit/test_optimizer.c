@@ -101,7 +101,6 @@ TEST(optimizer_multipliers_of_keys_and_names)
 
 TEST(optimizer_multipliers_and_names_change_under_way)
 {
-    kv_err e = {0};
     const kv_opt params[] = {{"learning_rate", "0.5"}, {"wd", "0.5"}, {"lr_mult", "0=0.5,1=8"}},
                  other[] = {{"lr-mult", "1=4"}, {"names", "0=fc_bias"}};
     kv *s = with(shows, params, 3);
@@ -150,7 +149,6 @@ TEST(optimizer_without_names_everything_decays)
     CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
     kv_free(s);
     s = make_heard();
-    kv_err e = {0};
     kv_rule *rule = NULL;
     init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_OK(kv_rule_new(&rule, shows, NULL, 0, 0, &e));
@@ -178,7 +176,6 @@ TEST(optimizer_counts_from_begin_num_update)
 
 TEST(optimizer_a_learning_rate_is_the_base_of_a_schedule)
 {
-    kv_err e = {0};
     const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"},
                              {"learning_rate", "0.4"}};
     kv *s = with(shows, params, 2);
@@ -194,7 +191,6 @@ TEST(optimizer_a_learning_rate_is_the_base_of_a_schedule)
 
 TEST(optimizer_a_failed_push_counts_nothing)
 {
-    kv_err e = {0};
     kv *s = with(shows, NULL, 0);
     kv_array *a = pair_of(KV_FLOAT32, 1);
     push(s, id(0), KV_FLOAT32, 1);
@@ -236,7 +232,6 @@ TEST(optimizer_master_of_half_precision)
 
 TEST(optimizer_multi_precision_can_be_switched_on)
 {
-    kv_err e = {0};
     const kv_opt rate = {"by", "0.0001"};
     kv *s = make_heard();
     kv_rule *rule = NULL;
@@ -257,7 +252,6 @@ TEST(optimizer_multi_precision_can_be_switched_on)
 
 TEST(optimizer_names_of_the_library)
 {
-    kv_err e = {0};
     kv *s = make_heard();
     CHECK_OK(kv_set_optimizer(s, "AdaM", NULL, 0, &e));
     CHECK_OK(kv_set_optimizer(s, "ccSGD", NULL, 0, &e));
@@ -282,7 +276,6 @@ TEST(optimizer_errors)
         {{"seed", "-1"}, KV_E_VALUE, "seed is a whole number from 0 on, not \"-1\""},
         {{"lr_scheduler", "factor(0)"}, KV_E_VALUE, "step of factor is at least 1"},
     };
-    kv_err e = {0};
     kv *s = make_heard();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK_ERR(kv_set_optimizer(s, "sgd", &cases[i].param, 1, &e), cases[i].code,
@@ -320,7 +313,7 @@ TEST(optimizer_tells_the_option_of_a_value_that_it_refuses)
     };
     kv *s = make_heard();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         CHECK(kv_set_optimizer(s, "sgd", cases[i].params, 3, &e) != KV_OK);
         CHECK_INT(e.option, cases[i].option);
     }
@@ -329,7 +322,6 @@ TEST(optimizer_tells_the_option_of_a_value_that_it_refuses)
 
 TEST(optimizer_rollback_restores_counts_rates_and_parameters)
 {
-    kv_err e = {0};
     const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"}},
                  changes[] = {{"wd", "0.25"}, {"learning_rate", "64"}};
     kv *s = with(shows, params, 1);
@@ -357,7 +349,6 @@ TEST(optimizer_compiles_its_rule_once)
 {
     const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.9)"}, {"lr_mult", "0=0.5"}};
     const char *name = "";
-    kv_err e = {0};
     for (int i = 0; kv_optimizer_text(i, &name); i++) {
         kv *s = make_heard();
         init_pair(s, id(0), KV_FLOAT32, 1);
@@ -391,7 +382,6 @@ TEST(optimizer_follows_a_parameter_without_compiling)
 {
     static const char *const rates[] = {"0.5", "0.25", "none", "2.0", "none", "0.125"};
     kv_rule *rule = NULL;
-    kv_err e = {0};
     kv *s = make_heard();
     init_pair(s, id(0), KV_FLOAT32, 0);
     CHECK_OK(kv_rule_new(&rule, "{ if rate != none { stored += input * rate } }", "r", 1, 1, &e));
@@ -412,7 +402,6 @@ TEST(optimizer_rollback_restores_states)
 {
     static const char *const names[] = {"sgd", "adam", "nadam", "lbsgd", "lars", "lamb", "ftml"};
     const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.5)"}, {"multi_precision", "true"}};
-    kv_err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         kv *s = make_heard(), *plain = make_heard();
         init_pair(s, id(0), KV_BFLOAT16, 1);
@@ -439,7 +428,6 @@ TEST(optimizer_rollback_restores_states)
  * parameter reaches all. */
 TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
 {
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *a[3], *w = NULL;
     const void *got = NULL;
@@ -494,7 +482,7 @@ TEST(optimizer_signs_of_zero)
         {"lbsgd", "batch_scale", "2", {-0.0, -0.0}, {{-0.0, 0.0}, {-0.0, -0.0}}, 2, {0.0, -0.0}},
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = make_heard();
         const kv_key key = id(0);
         const kv_opt param = {runs[i].param, runs[i].value};

@@ -790,7 +790,6 @@ TEST(parse_no_memory)
 
 TEST(parse_expr_text)
 {
-    kv_err e = {0};
     arena nodes = {0};
     ast *node;
     source ok = {.name = "t", .text = "a +\n b # c\n", .len = 11, .line = 1, .col = 1};

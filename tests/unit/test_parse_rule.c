@@ -198,7 +198,6 @@ TEST(parse_rule_places)
     static const char text[] = "# c\nupdater a(x = 1 in 0..2) {\n  b = 1 # c\n}\n";
     source src = {.name = "t", .text = text, .len = sizeof text - 1, .line = 1, .col = 1};
     arena nodes = {0};
-    kv_err e = {0};
     rule_ast *r;
     CHECK_OK(parse_rule(&r, &src, &nodes, &e));
     CHECK_INT(r->pos, 4);

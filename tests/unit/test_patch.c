@@ -105,7 +105,7 @@ TEST(patch_chains)
 {
     enum { N = 5 };
     for (int round = 0; round < 12; round++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         patch_misfits wrong = {0};
         patch_summary made;
         model m[N] = {0};
@@ -139,7 +139,6 @@ TEST(patch_chains)
 
 TEST(patch_links)
 {
-    kv_err e = {0};
     test_folder d = folder_new();
     model a = {0}, b = {0}, c = {0};
     patch_misfits wrong = {0};
@@ -195,7 +194,6 @@ TEST(patch_links)
 
 TEST(patch_in_place)
 {
-    kv_err e = {0};
     for (int round = 0; round < 10; round++) {
         const patch_options o = {.unsynced = true};
         patch_place place = PATCH_BESIDE;
@@ -246,7 +244,7 @@ TEST(patch_in_place_anew)
                  {60000, 60000, false, "1", PATCH_IN_PLACE}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const patch_options o = {.unsynced = true};
-        kv_err e = {0};
+        e = (kv_err){0};
         patch_place place = PATCH_ALREADY;
         patch_misfits wrong = {0};
         model a = {0}, b = {0}, none = {0};
@@ -412,7 +410,6 @@ static void change_weights(model *b, const model *fresh, int way)
 
 TEST(patch_size)
 {
-    kv_err e = {0};
     test_folder d = folder_new();
     for (int way = 0; way < NSHARES * 2; way++) {
         patch_summary made;
@@ -447,7 +444,6 @@ TEST(patch_size)
 TEST(patch_size_of_words)
 {
     enum { BYTES = 1 << 17, WORDS = 300, LENGTH = 8 };
-    kv_err e = {0};
     patch_summary made;
     test_folder d = folder_new();
     model a = {0}, b = {0};
@@ -473,7 +469,6 @@ TEST(patch_size_of_words)
 
 TEST(patch_of_equal_is_tiny)
 {
-    kv_err e = {0};
     patch_summary made;
     test_folder d = folder_new();
     model a = {0};
@@ -493,7 +488,6 @@ TEST(patch_of_equal_is_tiny)
  * whole or not there. */
 TEST(patch_without_memory)
 {
-    kv_err e = {0};
     setenv("KVSTORE_THREADS", "1", 1);
     test_folder d = folder_new();
     model a = {0}, b = {0};

@@ -150,7 +150,6 @@ static void index_of(patch_index *x, const model *a, const char *name, patch_sta
 
 TEST(patch_lying_chunks)
 {
-    kv_err e = {0};
     test_folder d = folder_new();
     model a = {0};
     patch_index x = {0};
@@ -241,7 +240,6 @@ TEST(patch_lying_index)
 /* A key of a terabyte of which there is nothing: no file of that size is begun. */
 TEST(patch_key_bomb)
 {
-    kv_err e = {0};
     test_folder d = folder_new();
     model m = {0};
     patch_index x = {0};
@@ -261,7 +259,6 @@ TEST(patch_key_bomb)
 /* An index that says that it is large. */
 TEST(patch_index_bomb)
 {
-    kv_err e = {0};
     test_folder d = folder_new();
     model m = {0};
     static const int64_t sizes[] = {-1, 3, (int64_t)1 << 40, PATCH_INDEX_MAX, 1 << 20};
@@ -289,7 +286,6 @@ TEST(patch_index_bomb)
 
 TEST(patch_damaged)
 {
-    kv_err e = {0};
     const char *asked = getenv("PATCH_FUZZ");
     int rounds = asked ? atoi(asked) : 3000, made = 0;
     test_folder d = folder_new();

@@ -17,7 +17,6 @@ static kv *store_of_two(void)
 
 TEST(peek_gives_a_value_of_its_own)
 {
-    kv_err e = {0};
     kv *s = store_of_two();
     kv_key key = name("a");
     kv_array *a = NULL;
@@ -37,7 +36,6 @@ TEST(peek_gives_a_value_of_its_own)
 
 TEST(peek_refuses)
 {
-    kv_err e = {0};
     kv *s = store_of_two(), *none = make("teststore");
     kv_key other = name("c"), number = id(3);
     kv_array *a = NULL;
@@ -62,7 +60,6 @@ TEST(peek_refuses)
 TEST(peek_fills_rows)
 {
     static const int64_t two[] = {3, 2}, ids[] = {1};
-    kv_err e = {0};
     kv *s = make("local");
     kv_key key = id(3);
     kv_array *sparse = NULL, *a = NULL;
@@ -100,7 +97,6 @@ static int visit(void *arg, const kv_field *f, int n, kv_err *e)
 
 TEST(rounds_of_one_process)
 {
-    kv_err e = {0};
     kv *s = store_of_two();
     seen all = {""};
     CHECK_OK(kv_describe(s, "rounds", visit, &all, &e));

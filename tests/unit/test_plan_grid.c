@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "base/xxh64.h"
 #include "lang/parse.h"
+#define SHARED_KV_ERR
 #include "test.h"
 #include "vm/rule.h"
 

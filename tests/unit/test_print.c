@@ -101,7 +101,6 @@ TEST(print_bfloat16)
 
 TEST(print_appends)
 {
-    kv_err e = {0};
     print_style style = print_style_default();
     kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){1});
     buf b = {0};
@@ -118,7 +117,7 @@ TEST(print_no_memory)
     print_style style = print_style_default();
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         buf b = {0};
         mem_fail_at(n);
         rc = print_array(&b, a, &style, &e);
@@ -142,7 +141,7 @@ TEST(print_extremes)
                 print_style style = {(print_format)(k % 3), (int[]){0, 8, 300}[k / 3 % 3],
                                      (int[]){0, 5, 1000}[k / 9 % 3], (int[]){0, 1, 100}[k / 27 % 3],
                                      (int[]){0, 10, 75}[k % 3], false};
-                kv_err e = {0};
+                e = (kv_err){0};
                 buf b = {0};
                 CHECK_OK(print_array(&b, a, &style, &e));
                 CHECK(b.len > 0 && b.data[b.len - 1] != '\n');
@@ -158,7 +157,6 @@ TEST(print_last_item_alone)
     /* Without items at the ends the last one is shown all the same, and laid out like any other. */
     print_style style = {PRINT_NUMPY, 8, 0, 0, 75, false};
     kv_array *a = io_array(KV_FLOAT64, 1, (int64_t[]){4}, (double[]){1, 2, 3, -1e20});
-    kv_err e = {0};
     buf b = {0};
     CHECK_OK(print_array(&b, a, &style, &e));
     CHECK_TEXT(buf_text(&b), "[... -1.e+20]");

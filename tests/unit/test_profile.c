@@ -86,7 +86,6 @@ static void check_apart(const cJSON *a, const cJSON *b)
 TEST(profile_operations_on_a_key_keep_program_order)
 {
     enum { KEYS = 3, ROUNDS = 30 };
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *values[KEYS], *outs[KEYS];
     kv_key keys[KEYS];
@@ -231,7 +230,6 @@ TEST(profile_keys_are_json_texts)
 
 TEST(profile_errors)
 {
-    kv_err e = {0};
     CHECK_ERR(kv_profile_stop(&e), KV_E_VALUE, "no profile is being taken");
     CHECK_ERR(kv_profile_start("no/such/p.json", &e), KV_E_IO,
               "cannot write \"no/such/p.json\": No such file or directory");
@@ -247,7 +245,6 @@ TEST(profile_errors)
 
 TEST(profile_full_disk)
 {
-    kv_err e = {0};
     if (access("/dev/full", W_OK) != 0)
         test_skip("no /dev/full");
     CHECK_OK(kv_profile_start("/dev/full", &e));
@@ -259,7 +256,6 @@ TEST(profile_full_disk)
 /* A pushpull is one operation where its outs are filled by the push itself. */
 TEST(profile_pushpull_is_one_operation_or_two)
 {
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *value = zeros(large, 1), *outs[2] = {zeros(large, 1), zeros(large, 1)};
     kv_key keys[2] = {{.id = 1}, {.id = 1}};

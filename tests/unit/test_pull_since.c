@@ -17,7 +17,6 @@ static kv *store_of_two(const char *type)
 
 TEST(pull_since_counts_pushes)
 {
-    kv_err e = {0};
     kv *s = store_of_two("local");
     int64_t rounds[] = {KV_NO_ROUND, 0};
     kv_array *outs[] = {array_full(KV_BFLOAT16, 1, shape, 9, cpu0),
@@ -39,7 +38,6 @@ TEST(pull_since_counts_pushes)
 
 TEST(pull_since_refuses)
 {
-    kv_err e = {0};
     kv *s = store_of_two("device");
     int64_t rounds[] = {0, 1};
     kv_array *outs[] = {array_full(KV_FLOAT32, 1, shape, 9, cpu0),
@@ -70,7 +68,6 @@ TEST(pull_since_refuses)
 /* After a rollback the same round may have other bits, so that nothing may be left out. */
 TEST(pull_since_behind_a_rollback)
 {
-    kv_err e = {0};
     kv *s = store_of_two("local");
     int64_t round = KV_NO_ROUND;
     kv_array *out = array_full(KV_FLOAT32, 1, shape, 9, cpu0);
@@ -101,7 +98,6 @@ static int see(void *arg, const kv_field *f, int n, kv_err *e)
 
 TEST(pull_since_counts_bytes)
 {
-    kv_err e = {0};
     kv *s = store_of_two("local");
     int64_t bytes[2] = {-1, -1}, rounds[] = {0, 0};
     kv_array *outs[] = {array_full(KV_FLOAT32, 1, shape, 9, cpu0),

@@ -172,7 +172,6 @@ TEST(pushpull_list_kv_pair)
 TEST(pushpull_into_some_of_the_values)
 {
     enum { N = 6000, NOUTS = 5000 };
-    kv_err e = {0};
     kv *s = make("local");
     kv_key *keys = calloc(N, sizeof *keys);
     kv_array **values = calloc(N, sizeof(kv_array *));
@@ -193,7 +192,6 @@ TEST(pushpull_into_some_of_the_values)
 
 TEST(pushpull_custom_store)
 {
-    kv_err e = {0};
     kv *s = make("teststore");
     kv_key key = id(3), keys[2] = {id(3), id(3)};
     kv_array *one = filled(1), *out = filled(0), *pair[2] = {one, one}, *outs[2];
@@ -222,7 +220,6 @@ TEST(pushpull_custom_store)
 
 TEST(pushpull_teststore_refuses)
 {
-    kv_err e = {0};
     kv *s = make("teststore");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *two[2] = {a, a}, *small = NULL, *sparse = NULL;
@@ -278,7 +275,6 @@ static int add_double(void *arg, const kv_key *key, kv_array *input, kv_array *h
 
 TEST(pushpull_gives_what_the_updater_made)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key keys[4] = {id(7), id(5), id(7), id(5)}, okeys[3] = {id(5), id(7), id(7)};
     kv_array *init[2] = {filled(5), filled(7)}, *values[4], *outs[3];
@@ -304,7 +300,6 @@ TEST(pushpull_gives_what_the_updater_made)
 
 TEST(pushpull_makes_keys_and_pulls_others)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key old = id(1), made[3] = {id(9), id(4), id(9)}, okeys[3] = {id(4), id(1), id(9)};
     kv_array *first = filled(11), *values[3] = {filled(1), filled(2), filled(3)};
@@ -337,7 +332,6 @@ static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *
 /* A key that a callback refuses keeps its value; outs receive that, and the error comes back. */
 TEST(pushpull_with_a_key_that_is_refused)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *both[2] = {a, a}, *outs[2] = {filled(9), filled(9)};
@@ -358,7 +352,6 @@ TEST(pushpull_with_a_key_that_is_refused)
 
 TEST(pushpull_errors_change_nothing)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key three = id(3), five = id(5), both[2] = {id(3), id(5)};
     kv_array *one = filled(1), *out = filled(9), *small = NULL, *sparse = NULL;
@@ -579,7 +572,6 @@ TEST(pushpull_outs_of_other_keys)
 {
     static const int order[][PAIRS] = {OTHER_KEYS, {1, 0, 3, 2, 5, 4}, {0, 2, 1, 4, 3, 5}};
     enum { N = 100000 };
-    kv_err e = {0};
     kv_key keys[PAIRS];
     for (int i = 0; i < PAIRS; i++)
         keys[i] = id(i / VALUES);
@@ -612,7 +604,6 @@ TEST(pushpull_lists_that_differ)
 {
     static const int64_t lists[][4] = {{0, 0, 0, 2}, {2, 0, 1, 1}, {1, 1, 1, 1}, {0, 1, 2, 2}};
     enum { N = 50000 };
-    kv_err e = {0};
     for (int l = 0; l < 4; l++) {
         kv *s = make("local");
         kv_key keys[4] = {id(0), id(1), id(2), id(2)}, okeys[4];
@@ -642,7 +633,6 @@ TEST(pushpull_lists_that_differ)
 TEST(pushpull_many_keys)
 {
     enum { N = 100000 };
-    kv_err e = {0};
     kv *s = make("local");
     kv_array *out = filled(0), *value = filled(3);
     kv_key *keys = mem_alloc(2 * N, sizeof *keys, &e);

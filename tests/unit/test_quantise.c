@@ -226,7 +226,6 @@ static void compare_sums(many *w, int64_t nsrc, quantise_code code, float t, int
 TEST(quantise_sum_every_length)
 {
     static const int64_t counts[] = {1, 2, 3, 4, 8, SOURCES};
-    kv_err e = {0};
     many *w = mem_alloc_data(sizeof *w, &e); /* aligned */
     CHECK(w != NULL);
     memset(w, 0, sizeof *w);
@@ -243,7 +242,6 @@ TEST(quantise_sum_every_length)
 
 TEST(quantise_every_length)
 {
-    kv_err e = {0};
     room *w = mem_zalloc(1, sizeof *w, &e);
     CHECK(w != NULL);
     for (int k = 0; k < 2; k++) {
@@ -260,7 +258,6 @@ TEST(quantise_every_length)
 TEST(quantise_many)
 {
     enum { MANY = (1 << 18) + 13 };
-    kv_err e = {0};
     float *g = mem_alloc_data(MANY * 4, &e), *r = mem_alloc_data(MANY * 4, &e),
           *d = mem_alloc_data(MANY * 4, &e), *plain = mem_alloc_data(MANY * 4, &e);
     uint8_t *c = mem_alloc_data(MANY, &e);

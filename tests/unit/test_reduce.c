@@ -72,7 +72,6 @@ TEST(reduce_order)
 /* The same error in every addition must not add up: ten million times 0.1. */
 TEST(reduce_long)
 {
-    kv_err e = {0};
     const int64_t n = 10000000;
     kv_array *a = NULL, *columns = NULL, *r = NULL;
     void *data = NULL;
@@ -126,7 +125,6 @@ TEST(reduce_along_axes_is_line_by_line)
 
 TEST(reduce_shapes)
 {
-    kv_err e = {0};
     kv_array *a = array_numbers(3, (int64_t[]){2, 3, 4}, KV_FLOAT64), *r = NULL;
     double all[24], got[24];
     array_read_all(kv_array_ref(a), all);
@@ -181,7 +179,6 @@ TEST(reduce_integers)
 
 TEST(reduce_nan_and_nothing)
 {
-    kv_err e = {0};
     kv_array *r = NULL;
     kv_array *x = array_vector(KV_FLOAT32, 5, (double[]){1, NAN, 7, NAN, -9});
     kv_array *none = array_vector(KV_FLOAT32, 0, (double[]){0});
@@ -252,7 +249,6 @@ TEST(reduce_products_of_each_dtype)
 /* Sums of float32 are float64 until the end, and those of int64 wrap around. */
 TEST(reduce_products_are_wide)
 {
-    kv_err e = {0};
     float f[] = {0x1p24f, 1, -0x1p24f}, ones[] = {1, 1, 1}, sum;
     CHECK_OK(reduce_products(&sum, f, ones, KV_FLOAT32, 1, 3, &e));
     CHECK(sum == 1);
@@ -264,7 +260,7 @@ TEST(reduce_products_are_wide)
 TEST(reduce_products_without_memory)
 {
     for (int64_t depth = 0; depth <= 3; depth += 3) {
-        kv_err e = {0};
+        e = (kv_err){0};
         double x[] = {1, 2, 3}, sum = -1;
         mem_fail_at(1);
         int rc = reduce_products(&sum, x, x, KV_FLOAT64, 1, depth, &e);

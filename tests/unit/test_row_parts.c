@@ -79,7 +79,6 @@ TEST(row_parts_every_dtype)
 
 TEST(row_parts_any_shape)
 {
-    kv_err e = {0};
     static const struct {
         int ndim;
         int64_t shape[3], n, ids[3];
@@ -108,7 +107,6 @@ TEST(row_parts_any_shape)
 TEST(row_parts_text_keys)
 {
     static const char *const names[] = {"w", "b/data", "a", "__x", "w/row_ids", "", "b"};
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local");
     for (int i = 0; i < 7; i++) {
@@ -133,7 +131,6 @@ TEST(row_parts_text_keys)
 /* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
 TEST(row_parts_training_goes_on)
 {
-    kv_err e = {0};
     kv *half = NULL;
     kv_key key = {3, NULL};
     kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
@@ -166,7 +163,6 @@ TEST(row_parts_training_goes_on)
 /* Other tools find the rows and their ids by name. */
 TEST(row_parts_names)
 {
-    kv_err e = {0};
     checkpoint *f = NULL;
     kv_array *ids = NULL, *data = NULL;
     enter_folder();
@@ -193,7 +189,6 @@ TEST(row_parts_names)
 /* A store may go on while its file is written, which holds references. */
 TEST(row_parts_nothing_is_held_afterwards)
 {
-    kv_err e = {0};
     kv_key key = {3, NULL};
     enter_folder();
     kv *s = make("local");
@@ -250,7 +245,6 @@ TEST(row_parts_wrong_files)
     kv_array *square = io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4});
     kv_array *odd[] = {ids_of(KV_INT32, 1, 4), ids_of(KV_INT64, 4, 1), ids_of(KV_INT64, 1, 5),
                        ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
-    kv_err e = {0};
     kv *s = NULL;
     enter_folder();
     write_file(IDS, good, DATA, data, NUMBER, "5");
@@ -319,7 +313,6 @@ TEST(row_parts_wrong_files)
 
 TEST(row_parts_without_memory)
 {
-    kv_err e = {0};
     kv_key key = {0, "w"};
     enter_folder();
     kv *s = make("local"), *t = NULL;

@@ -110,7 +110,6 @@ TEST(row_pull_ids_of_any_dtype_and_shape)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16,
                                       KV_UINT8,   KV_INT8,    KV_INT32,   KV_INT64};
-    kv_err e = {0};
     kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         kv_array *flat = array_vector(dtypes[i], 4, (double[]){3, 1, 1, 0}), *square = NULL;
@@ -123,7 +122,6 @@ TEST(row_pull_ids_of_any_dtype_and_shape)
 
 TEST(row_pull_converts_and_crosses_contexts)
 {
-    kv_err e = {0};
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     kv *s = open_store("device", rows(2, (int64_t[]){1, 3}, (double[]){1.5, -2.5}));
     kv_array *outs[] = {rows_of(0, NULL, NULL, KV_FLOAT64, (kv_ctx){KV_GPU, 1}),
@@ -149,7 +147,6 @@ TEST(row_pull_converts_and_crosses_contexts)
  * the store. */
 TEST(row_pull_of_several_keys)
 {
-    kv_err e = {0};
     kv *s = NULL;
     kv_key keys[] = {{0, "b"}, {0, "a"}, {0, "b"}};
     kv_array *values[] = {rows(1, (int64_t[]){2}, (double[]){2}),
@@ -183,7 +180,6 @@ TEST(row_pull_of_several_keys)
 TEST(row_pull_many_rows)
 {
     enum { N = 793470 };
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
     void *data = NULL;
@@ -285,7 +281,6 @@ TEST(row_pull_again_from_a_key_with_gaps)
 
 TEST(row_pull_ids_beyond_32_bits)
 {
-    kv_err e = {0};
     kv *s = NULL;
     const int64_t n = (int64_t)1 << 40, shape[] = {n, 1}, far[] = {5, n - 1};
     kv_array *first = NULL, *out = NULL, *which = ids(3, (double[]){(double)n - 1, 7, 5});
@@ -330,7 +325,6 @@ static void refused(kv *s, kv_key k, kv_array *which, kv_array *out, kv_code cod
 
 TEST(row_pull_errors)
 {
-    kv_err e = {0};
     kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
     kv_key four = {4, NULL}, text = {0, "w"}, six = {6, NULL};
     kv_array *d = dense(), *other = NULL, *none = NULL;
@@ -385,7 +379,6 @@ TEST(row_pull_errors)
 
 TEST(row_pull_out_of_memory)
 {
-    kv_err e = {0};
     kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     kv_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
     kv_key keys[] = {key, key};
@@ -415,7 +408,6 @@ TEST(row_pull_out_of_memory)
 TEST(row_pull_in_program_order)
 {
     enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
-    kv_err e = {0};
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
     kv *s = NULL;
@@ -476,7 +468,6 @@ static void take_log(void *arg, const char *text)
 /* Row_sparse outs stay as they are; the default ones beside them are written. */
 TEST(row_pull_is_not_what_pull_does)
 {
-    kv_err e = {0};
     char log[2000] = "";
     kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
     kv_array *two = rows(1, (int64_t[]){4}, (double[]){2}), *d = dense();
@@ -525,7 +516,6 @@ static void count_keys(void *arg, const char *text)
 
 TEST(row_pull_log_runs_without_the_lock)
 {
-    kv_err e = {0};
     struct {
         int64_t n;
         kv *s;
@@ -541,7 +531,6 @@ TEST(row_pull_log_runs_without_the_lock)
 
 TEST(row_pull_fills_sparse_outs)
 {
-    kv_err e = {0};
     kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){1.5, 0}));
     kv_key four = {4, NULL}, keys[] = {key, four, four, key};
     kv_array *d = dense();
@@ -571,7 +560,6 @@ TEST(row_pull_fills_sparse_outs)
 
 TEST(row_pull_fill_out_of_memory)
 {
-    kv_err e = {0};
     kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     kv_key keys[] = {key, key};
     int rc = KV_E_MEMORY;
@@ -600,7 +588,7 @@ TEST(row_pull_fill_out_of_memory)
 TEST(row_ids_sort_either_way)
 {
     for (int dense_ids = 0; dense_ids < 2; dense_ids++) { /* by marks, and by comparing */
-        kv_err e = {0};
+        e = (kv_err){0};
         int64_t rows = dense_ids ? 1000 : INT64_MAX, n = 3000, given[3000], seen = 0;
         char there[1000] = {0};
         uint64_t x = 1;
@@ -646,7 +634,6 @@ TEST(row_ids_found_from_anywhere)
 
 TEST(row_ids_exact_floats)
 {
-    kv_err e = {0};
     int64_t *read = NULL;
     kv_array *a = array_vector(KV_FLOAT32, 3, (double[]){0x1p24, -0.0, 0x1p24 - 1});
     CHECK_OK(row_ids_read(&read, a, &e));

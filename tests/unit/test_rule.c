@@ -8,6 +8,7 @@
 #include "cpu/cpu.h"
 #include "lang/parse.h"
 #include "plan_listing.h"
+#define SHARED_KV_ERR
 #include "test.h"
 
 static arena memory;

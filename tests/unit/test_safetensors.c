@@ -88,7 +88,6 @@ TEST(safetensors_bytes)
     CHECK(memcmp(m.data, sample.data, m.n) == 0);
     free(m.data);
 
-    kv_err e = {0};
     checkpoint *s = opened(sample);
     kv_array *back[2];
     CHECK_INT(checkpoint_count(s), 2);
@@ -151,7 +150,6 @@ TEST(safetensors_round)
     }
     image m = written(items, N, pairs, 4);
     checkpoint *s = opened(m);
-    kv_err e = {0};
     CHECK_INT(checkpoint_count(s), N);
     CHECK_OK(load_all(back, s, &e));
     for (int i = 0; i < N; i++) {
@@ -181,7 +179,6 @@ TEST(safetensors_write_refuses)
     const int64_t one[] = {1}, none[] = {0, INT64_C(1000000000000000)};
     const double x = 1;
     kv_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
-    kv_err e = {0};
     CHECK_OK(kv_array_new(&wide, KV_INT8, 2, none, (kv_ctx){0}, &e));
     static const struct {
         const char *names[2], *pairs[2], *text, *want;
@@ -218,7 +215,6 @@ TEST(safetensors_write_refuses)
 TEST(safetensors_write_limits)
 {
     char byte = 0;
-    kv_err e = {0};
     kv_array *a = NULL;
     const int64_t shape[] = {INT64_C(600000000000000)};
     CHECK_OK(kv_array_wrap(&a, &byte, KV_INT8, 1, shape, (kv_ctx){0}, NULL, NULL, &e));
@@ -243,7 +239,6 @@ TEST(safetensors_write_limits)
 TEST(safetensors_write_full)
 {
     const int64_t shape[] = {100000};
-    kv_err e = {0};
     kv_array *a = NULL;
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
@@ -286,7 +281,6 @@ static void remove_folder(const folder *d)
 TEST(safetensors_file)
 {
     folder d = new_folder();
-    kv_err e = {0};
     checkpoint *s = NULL;
     kv_array *a = NULL;
     char want[200];
@@ -330,7 +324,6 @@ TEST(safetensors_pipe)
 {
     int ends[2];
     char path[32];
-    kv_err e = {0};
     checkpoint *s = NULL;
     kv_array *a = NULL;
     CHECK(pipe(ends) == 0);
@@ -352,7 +345,6 @@ TEST(safetensors_large)
         "{\"big\":{\"dtype\":\"U8\",\"shape\":[6000000000],\"data_offsets\":[0,6000000000]},"
         "\"end\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[6000000000,6000000003]}}";
     folder d = new_folder();
-    kv_err e = {0};
     checkpoint *s = NULL;
     kv_array *a = NULL;
     const void *data;
@@ -575,7 +567,7 @@ TEST(safetensors_unusual)
     };
     static const size_t ndata[] = {0, 0, 8, 8, 8, 8, 0, 4, 8, 8};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a[4];
         image m = made(headers[i], strlen(headers[i]), ndata[i]);
         checkpoint *s = opened(m);
@@ -620,7 +612,6 @@ TEST(safetensors_dtypes)
 
 TEST(safetensors_bools)
 {
-    kv_err e = {0};
     kv_array *a[2] = {NULL, NULL};
     image m = {malloc(sample.n), sample.n};
     memcpy(m.data, sample.data, m.n);
@@ -729,7 +720,6 @@ TEST(safetensors_many)
     enum { N = 20000 };
     const int64_t one[] = {1};
     const double x = 7;
-    kv_err e = {0};
     kv_array *a = io_array(KV_INT8, 1, one, &x);
     safetensors_item *items = malloc(N * sizeof *items);
     char(*names)[16] = malloc(N * sizeof *names);
@@ -837,7 +827,7 @@ TEST(safetensors_no_memory)
     CHECK(n > 10);
     rc = KV_E_MEMORY;
     for (n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         FILE *f = fopen("/dev/null", "wb");
         mem_fail_at(n);
         rc = safetensors_write(f, NAME, items, 2, pairs, 1, &e);
@@ -859,7 +849,7 @@ TEST(safetensors_no_memory_file)
     int lowest = dup(0), rc = KV_E_MEMORY;
     close(lowest);
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *s = NULL;
         mem_fail_at(n);
         rc = checkpoint_open(&s, d.file, NULL, &e);
@@ -877,7 +867,6 @@ TEST(safetensors_no_memory_file)
 /* Types without a dtype here become arrays of one that holds their numbers, by blocks. */
 TEST(safetensors_wider)
 {
-    kv_err e = {0};
     kv_array *a;
     const void *data;
     static const char header[] =

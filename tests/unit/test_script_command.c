@@ -193,7 +193,6 @@ TEST(script_command_word_mistakes)
 
 TEST(script_command_answers)
 {
-    kv_err e = {0};
     session s = new_session();
     buf out = {0};
     /* no: the result is where it belongs, and the statement fails behind it */
@@ -277,7 +276,7 @@ TEST(script_command_words_of_the_shell)
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
         "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         session s = new_session();
         shell_words w = {0};
         buf out = {0}, want = {0};

@@ -266,7 +266,6 @@ TEST(function_random)
 /* Draws without seed= depend on the seed of the session and their number, not on seeded ones. */
 TEST(function_random_draws)
 {
-    kv_err e = {0};
     session s = new_session();
     buf out = {0};
     CHECK_OK(run_in(&s, &out, "uniform(1,seed=3); a = uniform(3); print uniform(3)", &e));
@@ -346,7 +345,6 @@ TEST(function_arrangements)
 
 TEST(function_repeat)
 {
-    kv_err e = {0};
     value args[2] = {value_none(), value_int(2)}, out = value_none();
     session s = new_session();
     const char *names[2] = {NULL, NULL};
@@ -422,7 +420,6 @@ TEST(function_contexts)
 
 TEST(function_store)
 {
-    kv_err e = {0};
     session s = new_session();
     buf out = {0};
     CHECK_OK(run_in(&s, &out,
@@ -501,7 +498,7 @@ TEST(function_without_memory)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int rc = KV_E_MEMORY;
         for (int n = 1; rc && n < 1000; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             session s = new_session();
             sink out = {.kind = SINK_TAKES};
             unit *u = NULL;

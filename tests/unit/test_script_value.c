@@ -104,7 +104,6 @@ TEST(value_deep_lists)
     value_print(&b, v, false);
     CHECK_INT(b.len, 100 + 5 + 100);
     buf_release(&b);
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(value_to_array(&a, v, &e), KV_E_SHAPE,
               "an array has at most 32 axes; these lists are deeper");
@@ -127,7 +126,6 @@ TEST(value_kinds)
     CHECK_TEXT(value_kind_name(value_int(1)), "an integer");
     CHECK_TEXT(value_kind_name(value_ctx((kv_ctx){0})), "a context");
     CHECK(value_number(value_bool(true)) == 1 && value_number(value_float(0.5)) == 0.5);
-    kv_err e = {0};
     value back = value_none();
     CHECK_OK(value_from_host(&back, value_host(hi), &e));
     CHECK_TEXT(back.u.text, "hi");
@@ -157,7 +155,6 @@ static kv_array *to_array(value v, kv_dtype want)
 
 TEST(value_arrays_of_numbers)
 {
-    kv_err e = {0};
     const void *data = NULL;
     kv_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777216)),
                                 TUPLE(2, value_bool(true), value_float(NAN))),
@@ -210,7 +207,6 @@ TEST(value_no_arrays)
 
 TEST(value_puts_numbers)
 {
-    kv_err e = {0};
     int8_t i8 = 0;
     uint8_t u8 = 0;
     int64_t i64 = 0;
@@ -238,7 +234,6 @@ TEST(value_puts_numbers)
 
 TEST(value_items)
 {
-    kv_err e = {0};
     value v = value_none(), one = array(KV_INT64, 2, (int64_t[]){1, 1}, (kv_ctx){0});
     value bit = array(KV_BOOL, 0, NULL, (kv_ctx){0});
     value two = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0});
@@ -260,7 +255,6 @@ TEST(value_items)
 
 TEST(value_arrays_are_objects)
 {
-    kv_err e = {0};
     value v = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0}), other = value_ref(v), number;
     kv_array *stored = kv_array_ref(v.u.box->array), *more = NULL;
     CHECK(other.u.box == v.u.box);
@@ -284,7 +278,6 @@ TEST(value_arrays_are_objects)
 
 TEST(value_without_memory)
 {
-    kv_err e = {0};
     value v = value_none(), list = LIST(2, value_int(1), value_int(2));
     kv_array *a = NULL;
     mem_fail_at(1);

@@ -57,7 +57,6 @@ TEST(wire_event_of_another_rank)
     rank ranks[2];
     job j = {.o = &o, .n = 2, .ranks = ranks, .heard = -1, .early = -1};
     buf all = {0};
-    kv_err e = {0};
     memset(ranks, 0, sizeof ranks);
     CHECK_OK(output_begin(&j.output, 2, 0, &e));
     add_cell(&all, 0, WIRE_EVENT, "7 exit 3");

@@ -74,7 +74,6 @@ TEST(slice_spans)
 
 TEST(slice_parts)
 {
-    kv_err e = {0};
     kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
     array_range row = INDEX(-2), column[] = {{0}, INDEX(1)}, block[] = {RANGE(1, 3), RANGE(0, 2)};
     array_range back[] = {{.step = -1}, {.step = -2}}, none[] = {RANGE(2, 1)};
@@ -106,7 +105,6 @@ TEST(slice_parts)
 
 TEST(slice_errors)
 {
-    kv_err e = {0};
     kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
     kv_array *scalar = counting(0, NULL);
     array_range far = INDEX(5), low[] = {{0}, INDEX(-5)}, three[] = {{0}, {0}, {0}};
@@ -132,7 +130,6 @@ TEST(slice_errors)
 
 TEST(slice_assign)
 {
-    kv_err e = {0};
     kv_array *a = counting(2, (int64_t[]){2, 3}), *row = counting(1, (int64_t[]){3});
     kv_array *column = counting(2, (int64_t[]){2, 1}), *number = counting(0, NULL);
     array_range all[] = {{0}}, second = INDEX(1), back[] = {{0}, {.step = -1}};
@@ -153,7 +150,6 @@ TEST(slice_assign)
 /* A transpose of every size around that of a tile, for elements of each width. */
 TEST(strided_transposes)
 {
-    kv_err e = {0};
     for (int64_t bytes = 1; bytes <= 8; bytes *= 2) {
         for (int64_t n = 31; n <= 33; n++) {
             int64_t m = 2 * n + 1, rows[2], columns[2] = {1, n};
@@ -179,7 +175,6 @@ TEST(strided_transposes)
 /* Ids pair up, masks count, and of ids that are there twice the last is written. */
 TEST(slice_ids)
 {
-    kv_err e = {0};
     kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL, *ids = counting(1, (int64_t[]){2});
     kv_array *mask = NULL, *pair = counting(1, (int64_t[]){2});
     array_range rows[] = {{.ids = ids}}, columns[] = {{0}, {.ids = ids}};

@@ -57,7 +57,6 @@ TEST(slot_is_found_with_any_guess)
 
 TEST(slot_of_the_other_kind)
 {
-    kv_err e = {0};
     slot_table numbers = {0}, texts = {0};
     kv_key three = id(3), w = name("w");
     CHECK_OK(slot_check_kind(&numbers, &w, &e)); /* an empty one takes both */
@@ -90,7 +89,6 @@ TEST(slot_of_the_other_kind)
 TEST(slot_reserve_makes_room)
 {
     enum { MANY = 100 };
-    kv_err e = {0};
     slot_table t = {0};
     kv_array *a = one();
     for (int begin = 0; begin < 2 * MANY; begin += MANY) {
@@ -109,7 +107,6 @@ TEST(slot_reserve_makes_room)
 /* Whichever allocation fails, the table stays as it was. */
 TEST(slot_reserve_and_add_without_memory)
 {
-    kv_err e = {0};
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
         slot_table t = {0};
         mem_fail_at(n);
@@ -158,7 +155,6 @@ TEST(slot_many_are_added_and_taken_back)
 
 TEST(slot_remove_leaves_gaps)
 {
-    kv_err e = {0};
     slot_table t = {0};
     for (int i = 0; i < 6; i++)
         add(&t, id(i)); /* a gap is all zero, as key 0 is */
@@ -199,7 +195,6 @@ TEST(slot_remove_leaves_gaps)
 
 TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
 {
-    kv_err e = {0};
     slot_table t = {0}, same = {0};
     kv_key a = name("a"), c = name("c");
     add(&t, a);
@@ -225,7 +220,6 @@ TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
 /* The map has to grow for the new key, since the old one is removed after that. */
 TEST(slot_rename_without_memory_for_the_map)
 {
-    kv_err e = {0};
     int failed = 0;
     for (int keys = 1; keys < 40; keys++) {
         slot_table t = {0};
@@ -251,7 +245,6 @@ TEST(slot_in_the_order_of_updates)
 {
     static const int64_t ids[] = {5, -3, 9, 0, INT64_MAX, 7, INT64_MIN};
     static const int64_t order[] = {6, 1, 3, 0, 5, 2, 4};
-    kv_err e = {0};
     slot_table t = {0};
     int64_t number;
     for (int i = 0; i < 7; i++)
@@ -290,7 +283,6 @@ TEST(assert_slot_in_order_is_one_of_them)
 #ifdef KV_COVERAGE
     test_skip("builds that count what tests reach ask no assertion");
 #endif
-    kv_err e = {0};
     slot_table t = {0};
     int64_t number = -5;
     add(&t, id(1));
@@ -302,7 +294,6 @@ TEST(assert_slot_in_order_is_one_of_them)
 
 TEST(slot_forgets_the_state_alone)
 {
-    kv_err e = {0};
     slot_state state = {.have = 1};
     slot s = {.pushes = 4, .updates = 3};
     CHECK_OK(slot_state_share(&s.state, &state, &e));
@@ -338,7 +329,6 @@ TEST(slot_hashes_differ)
 /* All types of stores refuse a key with the same words. */
 TEST(slot_refusals_name_the_key)
 {
-    kv_err e = {0};
     kv_key three = id(3), w = name("w");
     CHECK_INT(slot_refuse_inited(&three, &e), KV_E_KEY);
     CHECK(e.has_key && !e.key_is_text);
@@ -372,7 +362,6 @@ TEST(slot_texts_of_keys)
 
 TEST(slot_state_is_shared)
 {
-    kv_err e = {0};
     slot_state state = {.master = one(), .have = 0x8001}, *copy = &state;
     for (int i = 0; i < PLAN_MAX_STATES; i++)
         state.arrays[i] = one();
@@ -399,7 +388,6 @@ TEST(slot_state_is_shared)
 
 TEST(residuals_have_places)
 {
-    kv_err e = {0};
     residuals *r = NULL;
     kv_array **to = NULL;
     CHECK_OK(residuals_place(&r, 2, &to, &e));
@@ -426,7 +414,6 @@ TEST(residuals_have_places)
 
 TEST(residuals_without_memory)
 {
-    kv_err e = {0};
     residuals *r = NULL;
     kv_array **to = NULL;
     mem_fail_at(-1);
@@ -452,7 +439,6 @@ TEST(residuals_without_memory)
 
 TEST(residuals_are_shared)
 {
-    kv_err e = {0};
     residuals empty = {0}, *r = NULL, *copy = &empty;
     kv_array **to = NULL;
     CHECK_OK(residuals_share(&copy, NULL, &e));

@@ -57,7 +57,6 @@ static void check_ids(kv_array *a, int n, const int64_t *want)
 
 TEST(sparse_new)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 3, (int64_t[]){1000000, 2, 2}, 2,
@@ -89,7 +88,6 @@ TEST(sparse_new)
 
 TEST(sparse_new_refuses)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     const int64_t shape[] = {5, 2};
     CHECK_ERR(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, 1, (int64_t[]){5}, cpu0, &e),
@@ -117,7 +115,6 @@ TEST(sparse_new_refuses)
 
 TEST(sparse_moves)
 {
-    kv_err e = {0};
     const double x[] = {1, 2, 0, -0.0, 5.5, 6}, all[] = {0, 0, 1, 2, 0, -0.0, 0, 0, 5.5, 6};
     kv_array *a = rows(3, (int64_t[]){1, 2, 4}, x, KV_FLOAT32), *b = NULL, *c = NULL;
     check(a, 10, all);
@@ -157,7 +154,6 @@ TEST(sparse_moves)
 /* A long row whose only number stands behind the first block that is looked at; nan is a number. */
 TEST(sparse_finds_rows)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *s = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){3, 1500}, cpu0, &e));
@@ -172,7 +168,6 @@ TEST(sparse_finds_rows)
 
 TEST(sparse_copy_out_of_memory)
 {
-    kv_err e = {0};
     kv_array *a = rows(1, (int64_t[]){1}, (double[]){1, 2}, KV_FLOAT32);
     kv_array *b = rows(1, (int64_t[]){3}, (double[]){3, 4}, KV_FLOAT32);
     for (int i = 1; i <= 3; i++) {
@@ -189,7 +184,6 @@ TEST(sparse_copy_out_of_memory)
 
 TEST(sparse_sums)
 {
-    kv_err e = {0};
     kv_array *v[] = {rows(2, (int64_t[]){1, 4}, (double[]){1, 2, -0.0, 6}, KV_FLOAT32),
                      rows(0, NULL, NULL, KV_FLOAT32),
                      rows(2, (int64_t[]){0, 1}, (double[]){10, 20, -1, -2}, KV_FLOAT32),
@@ -222,7 +216,6 @@ TEST(sparse_sums)
 /* 2048 + 1 + 1 in float16: rounded after each addition it would stay 2048. */
 TEST(sparse_sums_of_halves_round_once)
 {
-    kv_err e = {0};
     kv_array *v[] = {rows(1, (int64_t[]){2}, (double[]){2048, 1}, KV_FLOAT16),
                      rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16),
                      rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16)};
@@ -238,7 +231,6 @@ TEST(sparse_sums_of_halves_round_once)
 TEST(sparse_sums_many)
 {
     enum { N = 37, ROWS = 50 };
-    kv_err e = {0};
     kv_array *v[N], *sum = NULL;
     double want[ROWS] = {0};
     bool held[ROWS] = {false};
@@ -272,7 +264,6 @@ TEST(sparse_sums_many)
 TEST(sparse_is_refused)
 {
     static const char text[] = "a row_sparse array of shape (5, 2) does not hold all its elements";
-    kv_err e = {0};
     kv_array *a = rows(1, (int64_t[]){1}, (double[]){1, 2}, KV_FLOAT32), *out = NULL;
     kv_array *dense = NULL;
     const void *data = NULL;

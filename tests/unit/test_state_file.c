@@ -199,7 +199,6 @@ static void keep_line(void *arg, const char *line)
 
 TEST(state_file_keeps_numbers_exactly)
 {
-    kv_err e = {0};
     kv_rule *rule = NULL;
     int a = 0, b = 1;
     enter_folder();
@@ -256,7 +255,6 @@ static kv *with_rule(kv *like, kv_dtype dtype)
 TEST(state_file_keeps_every_kind_of_state)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16};
-    kv_err e = {0};
     enter_folder();
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         kv *plain = with_rule(NULL, dtypes[d]), *stopped = with_rule(NULL, dtypes[d]);
@@ -297,7 +295,6 @@ static void sparse_step(kv *s, int t)
 /* Every optimizer again, with gradients of some rows. */
 TEST(state_file_goes_on_with_rows)
 {
-    kv_err e = {0};
     const char *name;
     int ran = 0;
     enter_folder();
@@ -321,7 +318,6 @@ TEST(state_file_goes_on_with_rows)
 
 TEST(state_file_says_what_it_holds)
 {
-    kv_err e = {0};
     checkpoint *f = NULL;
     enter_folder();
     const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.1)"},
@@ -378,7 +374,6 @@ static int see(void *arg, const kv_field *f, int n, kv_err *e)
 
 TEST(state_file_describe)
 {
-    kv_err e = {0};
     seen all = {0}, some = {.last = 2}, one = {0}, plain = {0};
     kv *s = with_rule(NULL, KV_BFLOAT16);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
@@ -425,7 +420,6 @@ TEST(state_file_describe)
 
 TEST(state_file_describe_without_memory)
 {
-    kv_err e = {0};
     kv *s = with_rule(NULL, KV_FLOAT32);
     step(s, KV_FLOAT32, 1);
     for (int which = 0; which < 2; which++) {
@@ -448,7 +442,6 @@ TEST(state_file_describe_without_memory)
 
 TEST(state_file_needs_an_optimizer)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = with("adam", KV_FLOAT32, NULL, 0);
     CHECK_OK(kv_save_states(s, path, 0, &e));
@@ -510,7 +503,6 @@ TEST(state_file_of_another_optimizer_or_dtype_is_refused)
                   "states.safetensors: key 7 was updated with multi_precision, the optimizer in "
                   "use has it off");
     save("adam", KV_FLOAT16, NULL, 0);
-    kv_err e = {0};
     kv *s = with("adam", KV_FLOAT16, &half, 1);
     CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
               "states.safetensors: key 7 was updated without multi_precision, the optimizer in "
@@ -522,7 +514,6 @@ TEST(state_file_of_another_optimizer_or_dtype_is_refused)
 TEST(state_file_of_other_keys_is_refused)
 {
     static const kv_key other = {.id = 9}, text = {.name = "a/b"};
-    kv_err e = {0};
     kv *s = NULL;
     enter_folder();
     save("adam", KV_FLOAT32, NULL, 0);
@@ -556,7 +547,6 @@ TEST(state_file_of_other_keys_is_refused)
 
 TEST(state_file_that_is_cut_or_no_such_file_is_refused)
 {
-    kv_err e = {0};
     char *text = NULL;
     size_t n;
     enter_folder();
@@ -684,7 +674,6 @@ static void check_every_bit(char *data, size_t n, const char *optimizer)
 
 TEST(state_file_with_any_bit_changed_is_refused)
 {
-    kv_err e = {0};
     char *data = NULL;
     size_t n;
     enter_folder();
@@ -697,7 +686,6 @@ TEST(state_file_with_any_bit_changed_is_refused)
 
 TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
 {
-    kv_err e = {0};
     char *data = NULL;
     size_t n;
     enter_folder();
@@ -713,7 +701,6 @@ TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
 
 TEST(state_file_says_what_is_damaged)
 {
-    kv_err e = {0};
     char *data = NULL, *at;
     size_t n;
     enter_folder();
@@ -736,7 +723,6 @@ TEST(state_file_says_what_is_damaged)
 
 TEST(state_file_without_checksums_is_loaded)
 {
-    kv_err e = {0};
     enter_folder();
     change("", NULL);
     kv *s = with("nadam", KV_FLOAT32, NULL, 0);
@@ -747,7 +733,6 @@ TEST(state_file_without_checksums_is_loaded)
 
 TEST(state_file_without_memory_changes_nothing)
 {
-    kv_err e = {0};
     enter_folder();
     save("nadam", KV_FLOAT32, NULL, 0);
     kv *s = with("nadam", KV_FLOAT32, NULL, 0);
@@ -777,7 +762,6 @@ TEST(state_file_without_memory_changes_nothing)
 
 TEST(state_file_a_whole_store_keeps_the_states)
 {
-    kv_err e = {0};
     const char *name, *last = "";
     const kv_opt params[] = {{"multi_precision", "true"},
                              {"lr_scheduler", "factor(step=3, factor=0.7)"}};
@@ -803,7 +787,6 @@ TEST(state_file_a_whole_store_keeps_the_states)
 
 TEST(state_file_rollback_undoes_a_load)
 {
-    kv_err e = {0};
     enter_folder();
     for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
         kv *other = with("nadam", KV_FLOAT32, NULL, 0);
@@ -829,7 +812,6 @@ TEST(state_file_rollback_undoes_a_load)
 
 TEST(state_file_states_hold_no_texts)
 {
-    kv_err e = {0};
     kv_rule *rule = NULL;
     kv *s = make_weights(KV_FLOAT32);
     kv_array *g = weight(0, KV_FLOAT32, 0);

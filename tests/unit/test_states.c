@@ -340,7 +340,6 @@ static int check_states(void *arg, kv_err *e)
 
 TEST(states_come_together_by_part)
 {
-    kv_err e = {0};
     for (int is_async = 0; is_async < 2; is_async++) {
         make_all(is_async);
         CHECK_OK(states_visit(&w, KV_STATES_LOOK, check_states, NULL, &e));
@@ -368,7 +367,6 @@ static int push_more(void *arg, kv_err *e)
 
 TEST(states_go_back)
 {
-    kv_err e = {0};
     buf before[SERVERS] = {{0}}, after[SERVERS] = {{0}};
     int rc = KV_OK;
     make_all(true);
@@ -395,7 +393,6 @@ TEST(states_go_back)
 /* The memory of arrays is used again, but for those that somebody holds. */
 TEST(states_into_the_same_memory)
 {
-    kv_err e = {0};
     array_reuse memory = {0};
     kv_array *masters[3];
     make_all(false);
@@ -419,7 +416,6 @@ TEST(states_into_the_same_memory)
 /* Plain sgd keeps masters and no other states. */
 TEST(states_of_masters_alone)
 {
-    kv_err e = {0};
     const kv_opt precise = {"multi_precision", "true"};
     make_all(false);
     CHECK_OK(kv_set_optimizer(w.store, "sgd", &precise, 1, &e));
@@ -453,7 +449,6 @@ static int damaged_look(void)
 TEST(states_damaged_for_a_worker)
 {
     int refused = 0;
-    kv_err e = {0};
     buf whole = {0};
     make_all(false);
     CHECK_OK(states_give(&servers[0], (const char *)(const int64_t[]){2, 0, 1}, 24, &whole, &e));
@@ -474,7 +469,6 @@ TEST(states_damaged_for_a_worker)
 TEST(states_damaged_for_a_server)
 {
     static const int64_t list[] = {2, 0, 1}, wrong[] = {2, 0, 2}, twice[] = {2, 1, 1};
-    kv_err e = {0};
     buf message = {0}, before = {0}, after = {0};
     make_all(false);
     print_server(0, &before);
@@ -527,7 +521,6 @@ static void check_counts(int64_t first, int64_t second, int64_t most)
 /* Another rank reads the mail of rank 0, all of it or nothing. */
 TEST(states_damaged_for_another_worker)
 {
-    kv_err e = {0};
     make_all(false);
     w.how.workers = 2;
     CHECK_OK(states_visit(&w, KV_STATES_LOAD, load, NULL, &e));
@@ -560,7 +553,7 @@ TEST(states_mail_without_memory)
     make_all(false);
     w.how.workers = 2;
     for (int64_t n = 1, made = 1; made >= n; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         buf_clear(&mail);
         is_lost = false;
         mem_fail_at(-n);

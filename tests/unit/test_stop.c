@@ -36,7 +36,6 @@ static int later(void)
 
 TEST(stop_answers)
 {
-    kv_err e = {0};
     CHECK(!stop_asked());
     CHECK_OK(stop_check(&e));
     stop_ask(never);
@@ -116,7 +115,7 @@ TEST(stop_arrangements)
     int (*const how[])(void) = {always, later};
     kv_array *a = large(), *pair[2] = {a, a}, *some[3] = {a, a, a};
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const array_range back = {.step = -1};
         stop_ask(how[i]);
         ENDS(arrange_zeros(&out, KV_INT8, 2, kv_array_shape(a), cpu0, &e));
@@ -137,7 +136,6 @@ TEST(stop_arrangements)
 /* A file that is written in place is written to its end. */
 TEST(stop_not_in_place)
 {
-    kv_err e = {0};
     kv_array *a = large(), *one = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_wrap(&one, &(float){3}, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
@@ -152,7 +150,6 @@ TEST(stop_not_in_place)
 
 TEST(stop_texts)
 {
-    kv_err e = {0};
     kv_array *a = large();
     buf text = {0};
     print_style style = print_style_default();
@@ -169,7 +166,6 @@ TEST(stop_texts)
 
 TEST(stop_expressions)
 {
-    kv_err e = {0};
     kv_array *a = large(), *out = NULL;
     arena nodes = {0};
     ast *tree = NULL;

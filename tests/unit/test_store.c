@@ -136,7 +136,6 @@ TEST(store_tutorial_numbers)
 TEST(store_cpp_example)
 {
     kv *s = make("local");
-    kv_err e = {0};
     kv_key k0 = name("k0"), k1 = name("k1");
     init_with(s, k0, array_vector(KV_FLOAT32, 4, (double[]){0, 2, -3.12, 4}));
     init_with(s, k1, array_vector(KV_FLOAT32, 4, (double[]){0.8, -2, 6.6, 77}));
@@ -165,7 +164,6 @@ TEST(store_perl_example)
 {
     /* Four devices twice with an adding updater, pulled into the pushed arrays; then ten pushes. */
     kv *s = make("local");
-    kv_err e = {0};
     kv_key k = name("3"), keys[] = {k, k, k, k};
     kv_array *a[4];
     init_with(s, k, filled(0));
@@ -273,7 +271,6 @@ TEST(store_nightly)
 
 TEST(store_types)
 {
-    kv_err e = {0};
     kv *s = make("Local_AllReduce_CPU");
     CHECK_TEXT(kv_type(s), "local_allreduce_cpu");
     CHECK_INT(kv_rank(s), 0);
@@ -314,7 +311,6 @@ TEST(store_types)
 
 TEST(store_key_errors)
 {
-    kv_err e = {0};
     kv *s = make("local"), *u = make("local");
     kv_array *a = filled(1);
     kv_key three = id(3), five = id(5), text = name("a");
@@ -356,7 +352,6 @@ TEST(store_key_errors)
 TEST(store_failed_calls_do_not_poison_keys)
 {
     /* In MXNet a failed pull leaves an empty slot, and the key can never be initialised. */
-    kv_err e = {0};
     kv *s = make("local");
     kv_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key k = id(9);
@@ -376,7 +371,6 @@ TEST(store_failed_calls_do_not_poison_keys)
 
 TEST(store_long_text_keys)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_array *a = filled(1);
     char text[KV_KEY_MAX + 2];
@@ -403,7 +397,6 @@ TEST(store_long_text_keys)
 
 TEST(store_shape_errors)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key keys[] = {id(1), id(2)};
@@ -422,7 +415,6 @@ TEST(store_shape_errors)
 
 TEST(store_empty_calls_do_nothing)
 {
-    kv_err e = {0};
     kv *s = make("local");
     CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
@@ -437,7 +429,7 @@ TEST(store_empty_calls_do_nothing)
 TEST(store_assign_copies)
 {
     for (int n = 1; n <= 2; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = make("local");
         kv_key k = id(3), keys[] = {k, k};
         kv_array *a = filled(1), *values[] = {a, a};
@@ -477,7 +469,6 @@ static int keep(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
 
 TEST(store_callback_may_keep_its_arrays)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kept k = {0};
     kv_array *value = filled(1);
@@ -525,7 +516,6 @@ static void count_done(void *arg)
 
 TEST(store_updates_run_in_key_order)
 {
-    kv_err e = {0};
     kv *s = make("local"), *u = make("local");
     diary d = {.refuse = -1};
     kv_array *a = filled(1), *values[] = {a, a, a, a};
@@ -573,7 +563,6 @@ TEST(store_visit_keys)
 {
     static const char *const names[] = {"z", "b", "m"};
     char seen[8] = "";
-    kv_err e = {0};
     kv *s = make("local");
     for (int i = 0; i < 3; i++)
         init_with(s, name(names[i]), filled(1));
@@ -593,7 +582,6 @@ TEST(store_visit_keys)
 
 TEST(store_refused_update_keeps_the_old_value)
 {
-    kv_err e = {0};
     kv *s = make("local");
     diary d = {.refuse = 7};
     kv_array *a = filled(1), *values[] = {a, a, a};
@@ -628,7 +616,6 @@ static void take_log(void *arg, const char *text)
 
 TEST(store_updater_that_uses_its_store_gets_an_error)
 {
-    kv_err e = {0};
     char log = 0;
     diary d = {.store = make("local")};
     kv_array *a = filled(1);
@@ -649,7 +636,6 @@ TEST(store_updater_that_uses_its_store_gets_an_error)
 TEST(store_sums_are_stable_beyond_sixteen_pairs)
 {
     /* 1e8 + 1 - 1e8 in float32 depends on the order: the order of the call counts. */
-    kv_err e = {0};
     kv *s = make("local");
     enum { N = 60 };
     kv_key keys[N];
@@ -684,7 +670,6 @@ TEST(store_more_values_than_the_push_before)
 
 TEST(store_values_are_converted_to_the_stored_dtype)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key k = id(1), h = id(2);
     kv_info info;
@@ -727,7 +712,6 @@ TEST(store_bool_and_wrapping_sums)
 TEST(store_push_creates_a_key)
 {
     /* Seed 001: ones(2,3) pushed to a new key; a list is summed. */
-    kv_err e = {0};
     kv *s = make("local"), *u = make("local");
     kv_info info;
     push_n(s, id(3), filled(1), 1);
@@ -752,7 +736,6 @@ TEST(store_push_creates_a_key)
 
 TEST(store_contexts)
 {
-    kv_err e = {0};
     kv_info info;
     CHECK_OK(kv_set_virtual_gpus(4, &e));
     kv_ctx gpu1 = {KV_GPU, 1}, gpu2 = {KV_GPU, 2};
@@ -779,7 +762,6 @@ TEST(store_contexts)
 
 TEST(store_zero_size_and_zero_dimensions)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_array *empty = NULL, *scalar = NULL;
     kv_key keys[] = {id(1), id(2)};
@@ -819,7 +801,6 @@ static int see(void *arg, const kv_field *fields, int n, kv_err *e)
 
 TEST(store_describe)
 {
-    kv_err e = {0};
     kv *s = make("device");
     seen row = {0}, types_seen = {0};
     init_with(s, id(1), filled(1));
@@ -865,7 +846,6 @@ TEST(store_registered_types)
                                      .push = refuse,
                                      .pull = refuse,
                                      .rank = rank_two};
-    kv_err e = {0};
     kv_type_ops other = mine;
     CHECK_OK(kv_register_type(&mine, &e));
     kv *s = make("mystore");
@@ -963,7 +943,6 @@ static void check_memory_faults(const char *type, const float *factor, step *run
 
 TEST(store_memory_faults)
 {
-    kv_err e = {0};
     CHECK_OK(kv_set_virtual_gpus(1, &e));
     for (int t = 0; t < 2; t++) {
         check_memory_faults(types[t], NULL, init_many);
@@ -977,7 +956,7 @@ TEST(store_memory_faults)
 TEST(store_create_memory_faults)
 {
     for (int64_t i = 1;; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv *s = NULL;
         mem_fail_at(i);
         int rc = kv_create("local", NULL, 0, &s, &e);

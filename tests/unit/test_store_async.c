@@ -52,7 +52,6 @@ static kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
 
 TEST(store_async_handles_may_be_released_at_once)
 {
-    kv_err e = {0};
     kv *s = new_store("{ stored = stored * 2 + input }");
     kv_array *w = large_full(0), *out = large_full(-1);
     init_with(s, *keys, w);
@@ -68,7 +67,6 @@ TEST(store_async_handles_may_be_released_at_once)
 
 TEST(store_async_a_write_waits_for_the_store_to_have_read)
 {
-    kv_err e = {0};
     kv *s = new_store(NULL);
     kv_array *a = large_full(1), *out = large_full(0);
     void *data = NULL;
@@ -95,7 +93,6 @@ static void *open_gate(void *arg)
 
 TEST(store_async_a_wait_with_a_limit_says_what_it_found)
 {
-    kv_err e = {0};
     gate g = {.code = 77};
     bool idle = true;
     pthread_t opener;
@@ -124,7 +121,6 @@ TEST(store_async_a_wait_with_a_limit_says_what_it_found)
 
 TEST(store_async_push_returns_before_its_updater_has_run)
 {
-    kv_err e = {0};
     kv_info info;
     gate g = {0};
     kv *s = new_store(NULL);
@@ -155,7 +151,6 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
     static kv_array *values[N], *outs[N];
     static kv_key many[N];
     static gate g;
-    kv_err e = {0};
     int64_t shape[] = {LENGTH};
     kv *slow = new_store(NULL), *s = new_store("{ stored += input }");
     const void *data = NULL;
@@ -195,7 +190,6 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
 
 TEST(store_async_a_refused_update_is_told_by_the_next_wait)
 {
-    kv_err e = {0};
     gate g = {.code = 77};
     kv *s = new_store(NULL);
     kv_array *a = large_full(5), *values[] = {a, a, a}, *out = large_full(0);
@@ -219,7 +213,6 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
 /* The updater of one key of the call is held up; what the others stored can be had. */
 TEST(store_async_keys_of_a_call_end_one_by_one)
 {
-    kv_err e = {0};
     kv_info info;
     gate g = {.only = 1};
     if (pool_workers() == 1)
@@ -247,7 +240,6 @@ TEST(store_async_keys_of_a_call_end_one_by_one)
 
 TEST(store_async_a_store_may_be_freed_with_operations_pending)
 {
-    kv_err e = {0};
     kv_array *a = large_full(1), *out = large_full(0);
     for (int i = 0; i < 20; i++) {
         kv *s = new_store("{ stored += input }");
@@ -265,7 +257,6 @@ TEST(store_async_a_store_may_be_freed_with_operations_pending)
 /* One array for two keys: the later pair wins, whatever runs first. */
 TEST(store_async_the_last_of_several_pulls_into_one_array_stays)
 {
-    kv_err e = {0};
     kv *s = new_store(NULL);
     kv_array *one = large_full(1), *two = large_full(2), *out = large_full(0);
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){one, two}, NULL, &e));
@@ -287,7 +278,6 @@ TEST(store_async_parts_cover_every_element_once)
 {
     static const int64_t sizes[] = {1, 4095, 4096, 65536, 65537, 200000, 3, 131072, 70000, 0, 5};
     enum { N = sizeof sizes / sizeof *sizes };
-    kv_err e = {0};
     kv_key many[N];
     kv_array *a[N], *outs[N];
     kv *s = new_store("{ stored += input * 3 }");

@@ -79,7 +79,7 @@ TEST(store_file_every_dtype_and_shape)
     CHECK_TEXT(kv_type(s), "local");
     CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_key key = id(1000 - i);
         kv_array *out = NULL;
         kv_info info;
@@ -118,7 +118,7 @@ TEST(store_file_integer_keys)
     s = save_and_load(save_and_load(s, FILE_NAME), FILE_NAME);
     CHECK_INT(kv_num_keys(s), 6);
     for (int i = 0; i < 6; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_info info;
         kv_key key = id(ids[i]);
         CHECK_INT(number_of(s, key), i);
@@ -194,7 +194,6 @@ TEST(store_file_rules)
 
 TEST(store_file_refuses_callbacks)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local");
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
@@ -210,7 +209,6 @@ TEST(store_file_refuses_callbacks)
 
 TEST(store_file_device_keys_begin_on_the_cpu)
 {
-    kv_err e = {0};
     kv_array *cpu = one_number(4), *gpu = NULL;
     kv_key key = id(3);
     enter_folder();
@@ -231,7 +229,6 @@ TEST(store_file_device_keys_begin_on_the_cpu)
 /* The same store gives the same bytes, so that state files can be compared. */
 TEST(store_file_same_bytes)
 {
-    kv_err e = {0};
     char *one = NULL, *two = NULL;
     size_t n, m;
     enter_folder();
@@ -289,7 +286,6 @@ static void write_with(const char *key_type, const char *change, const char *to)
 /* Another tool may write the tensors in another order: the counts still find their keys. */
 TEST(store_file_order_of_the_tensors_does_not_matter)
 {
-    kv_err e = {0};
     kv *s = NULL;
     enter_folder();
     write_with("text", "", NULL);
@@ -309,7 +305,6 @@ TEST(store_file_order_of_the_tensors_does_not_matter)
 
 TEST(store_file_of_another_tool)
 {
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *a = one_number(1), *b = one_number(2);
     safetensors_item items[] = {{"z", a}, {"3", b}, {"__odd", a}};
@@ -344,7 +339,6 @@ TEST(store_file_of_another_tool)
 TEST(store_file_of_another_tool_with_long_names)
 {
     static char text[KV_KEY_MAX + 2];
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *a = one_number(1);
     enter_folder();
@@ -443,7 +437,6 @@ TEST(store_file_of_a_later_format)
     write_metadata(&item, 1, pairs, 2);
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: a store in format \"2\", this version reads format 1");
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK_TEXT(e.hint, "a later version wrote it");
@@ -479,7 +472,6 @@ TEST(store_file_of_numbers_that_no_store_keeps)
 {
     static const char header[] =
         "{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}";
-    kv_err e = {0};
     kv *s = NULL;
     uint64_t n = sizeof header - 1;
     enter_folder();
@@ -501,7 +493,6 @@ TEST(store_file_compresses_keys_that_cannot_be)
                                {"kvstore.updates", "0"},  {"kvstore.order", "0"},
                                {"kvstore.updater", "assign"},
                                {"kvstore.compression", "2bit 0.5"}};
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *a = io_array(KV_FLOAT64, 0, NULL, (double[]){1});
     safetensors_item item = {"w", a};
@@ -518,7 +509,6 @@ TEST(store_file_compresses_keys_that_cannot_be)
 /* Values that are elsewhere cannot be saved, and no file is made. */
 TEST(store_file_of_values_elsewhere)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local");
     s->in_slots = false;
@@ -532,7 +522,6 @@ TEST(store_file_of_values_elsewhere)
 /* What an optimizer counts for a key goes on where it was. */
 TEST(store_file_optimizers_go_on)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local"), *same = make("local");
     for (int i = 0; i < 2; i++) {
@@ -579,7 +568,7 @@ TEST(store_file_without_a_master)
 {
     static const kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "0"}};
     for (int pushed = 0; pushed < 2; pushed++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = io_array(KV_FLOAT16, 0, NULL, &(double){1});
         const kv_key w = {.name = "w"};
         kv *s = make("local"), *again = NULL;
@@ -617,7 +606,6 @@ TEST(store_file_wrong_keys_and_rules)
     safetensors_item item = {"w", a};
     enter_folder();
     write_metadata(&item, 1, pairs, 8);
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK(strncmp(e.text, "w.kvs: its rule: ", 17) == 0);
@@ -651,7 +639,6 @@ TEST(store_file_wrong_keys_and_rules)
 /* A file cut anywhere, or with any byte of its header changed, loads as something or is refused. */
 TEST(store_file_damaged)
 {
-    kv_err e = {0};
     char *text = NULL;
     size_t n;
     enter_folder();
@@ -688,7 +675,6 @@ TEST(store_file_damaged)
 
 TEST(store_file_that_is_not_there)
 {
-    kv_err e = {0};
     kv *s = make("local"), *t = NULL;
     enter_folder();
     CHECK_ERR(kv_load(&t, FILE_NAME, &e), KV_E_IO,
@@ -722,7 +708,6 @@ static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
 
 TEST(store_file_metadata_may_change_while_they_are_visited)
 {
-    kv_err e = {0};
     char all[100] = "";
     kv *s = make("local");
     CHECK_OK(kv_set_metadata(s, "a", "b", &e));
@@ -734,7 +719,6 @@ TEST(store_file_metadata_may_change_while_they_are_visited)
 
 TEST(store_file_metadata_of_other_tools)
 {
-    kv_err e = {0};
     char all[100] = "";
     enter_folder();
     kv *s = make("local"), *t = NULL;
@@ -787,7 +771,6 @@ static void init_rows(kv *s, kv_key key)
 
 TEST(store_file_of_other_tools_holds_no_rows)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local");
     init_rows(s, name("r"));
@@ -801,7 +784,6 @@ TEST(store_file_of_other_tools_holds_no_rows)
 /* A failed write leaves the old file, and no other. */
 TEST(store_file_without_memory)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
@@ -841,7 +823,6 @@ TEST(store_file_without_memory)
 
 TEST(store_file_without_memory_for_a_name)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local"), *t = NULL;
     init_rows(s, name("r"));
@@ -864,7 +845,6 @@ TEST(store_file_without_memory_for_a_name)
  * process. */
 TEST(store_file_registered_name)
 {
-    kv_err e = {0};
     kv *s = NULL;
     int status = -1;
     enter_folder();
@@ -907,7 +887,6 @@ static kv *trained(const char *rule, const kv_opt *params, int n)
 /* Two pushes of 1 with momentum: the second step is 1.5 times the rate where the momentum stays. */
 TEST(store_file_first_optimizer_keeps_states)
 {
-    kv_err e = {0};
     kv_opt params[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
     kv_opt faster = {"learning_rate", "2"};
     enter_folder();
@@ -928,7 +907,6 @@ TEST(store_file_first_optimizer_keeps_states)
 
 TEST(store_file_other_updaters_drop_states)
 {
-    kv_err e = {0};
     kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "true"}};
     kv_rule *rule = NULL;
     enter_folder();
@@ -966,7 +944,7 @@ TEST(store_file_rule_is_known_by_its_text)
                  {"{ state m; m += input; stored -= m }", 1},
                  {"{ state m; m += input; stored += m; if t < 0 { fail 'a b' } }", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_rule *rule = NULL, *next = NULL;
         kv *s = make("local"), *loaded = NULL;
         enter_folder();
@@ -994,7 +972,7 @@ TEST(store_file_first_optimizer_keeps_its_schedule)
     static const char *const schedules[] = {"poly(max_update=1, base_lr=1, final_lr=0.25)",
                                             "factor(step=1, factor=0.5)"};
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"learning_rate", "1"}, {"wd", "0"}};
         enter_folder();
         kv *s = trained("sgd", params, 3);

@@ -63,7 +63,6 @@ TEST(store_rule_tutorial)
 {
     /* Seed 000: key 3 holds 4, stored += input * 2 gives 6; then 5, 7, 9 with sums of four ones. */
     kv *s = make("device");
-    kv_err e = {0};
     lines l = {{0}};
     kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     init_full(s, 3, KV_FLOAT32, 4);
@@ -99,7 +98,6 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 TEST(store_rule_mixed_dtypes)
 {
     kv *s = make("device");
-    kv_err e = {0};
     kv_array *a = array_full(KV_FLOAT64, 1, (int64_t[]){N}, 1.9, cpu0),
              *b = array_full(KV_INT64, 1, (int64_t[]){N}, 1000, cpu0),
              *c = array_full(KV_FLOAT16, 1, (int64_t[]){N}, 3, cpu0);
@@ -134,7 +132,6 @@ TEST(store_rule_parameters_and_counts)
 TEST(store_rule_parameter_errors_keep_the_updater)
 {
     kv *s = make("device");
-    kv_err e = {0};
     kv_rule *r = NULL;
     init_full(s, 1, KV_FLOAT32, 1);
     set_rule(s, "{ stored += input }");
@@ -156,7 +153,6 @@ static void change(kv *s, const char *name, const char *value)
 TEST(store_rule_names_from_outside)
 {
     kv *s = make("device");
-    kv_err e = {0};
     kv_rule *r = NULL;
     const char *text =
         "{ if note == \"5\" and on { stored += rate * input } else { stored = rate } }";
@@ -217,7 +213,7 @@ TEST(store_rule_change_memory_faults)
     set_rule_with(s, "{ if note == \"x\" { stored += rate * input } }",
                   (kv_opt[]){{"rate", "1"}, {"note", "x"}}, 2);
     for (int64_t n = 1, rc = -1; rc != KV_OK; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         mem_fail_at(n);
         rc = kv_update_optimizer(s, &(kv_opt){"rate", "2"}, 1, &e);
         mem_fail_at(0);
@@ -229,7 +225,6 @@ TEST(store_rule_change_memory_faults)
 
 TEST(store_rule_syntax_errors_have_a_place)
 {
-    kv_err e = {0};
     kv_rule *r = NULL;
     CHECK_INT(kv_rule_new(&r, "{ stored += }", "rule.kv", 3, 5, &e), KV_E_SYNTAX);
     CHECK_TEXT(e.file, "rule.kv");
@@ -243,7 +238,6 @@ TEST(store_rule_syntax_errors_have_a_place)
 TEST(store_rule_that_fails_changes_no_key)
 {
     kv *s = make("device");
-    kv_err e = {0};
     kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     lines l = {{0}};
     for (int k = 1; k <= 3; k++)
@@ -274,7 +268,6 @@ TEST(store_rule_skip_keeps_the_key_and_counts)
 TEST(store_rule_refuses_a_dtype_before_anything_changes)
 {
     kv *s = make("device");
-    kv_err e = {0};
     kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     init_full(s, 1, KV_FLOAT32, 1);
     init_full(s, 2, KV_INT32, 1);
@@ -290,7 +283,6 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    kv_err e = {0};
     kv_info info;
     kv_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
@@ -319,7 +311,7 @@ TEST(store_rule_memory_faults)
         for (int k = 0; k < 20; k++)
             ids[k] = 20 - k;
         for (int64_t n = 1;; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_rule *r = NULL;
             mem_fail_at(n);
             int rc = kv_rule_new(&r, texts[i], NULL, 0, 0, &e);
@@ -364,7 +356,6 @@ static int show_size(void *arg, kv_array *a, void (*add)(void *to, const char *t
 TEST(store_rule_prints_arrays)
 {
     kv *s = make("device");
-    kv_err e = {0};
     lines l = {{0}};
     kv_array *w = NULL;
     CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0}, &e));
@@ -381,7 +372,6 @@ TEST(store_rule_prints_arrays)
 TEST(store_rule_prints_arrays_as_it_is_told)
 {
     kv *s = make("device");
-    kv_err e = {0};
     lines l = {{0}};
     shower shows = {0};
     kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
@@ -409,7 +399,7 @@ TEST(store_rule_print_memory_faults)
 {
     for (int64_t n = 1, done = 0; !done; n++) {
         kv *s = make("device");
-        kv_err e = {0};
+        e = (kv_err){0};
         lines l = {{0}};
         kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
         init_full(s, 1, KV_FLOAT32, 1);
@@ -447,7 +437,6 @@ static int copy_rule(void *arg, const kv_field *f, int n, kv_err *e)
 /* A def as MXNet takes it is a rule, and a description shows it as it was written. */
 TEST(store_rule_of_a_def)
 {
-    kv_err e = {0};
     kv *s = make("device");
     char text[200] = "";
     CHECK(kv_describe(s, "rule", copy_rule, text, &e) == KV_E_VALUE);

@@ -75,7 +75,6 @@ enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
 
 TEST(store_sparse_init_keeps_rows)
 {
-    kv_err e = {0};
     kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){1, 2});
     void *data = NULL;
     kv *s = open_store(kv_array_ref(a));
@@ -114,7 +113,6 @@ TEST(store_sparse_assign)
 /* The stored array is never the pushed one. */
 TEST(store_sparse_assign_copies)
 {
-    kv_err e = {0};
     kv_array *a = rows(1, (int64_t[]){2}, (float[]){9});
     void *data = NULL;
     kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
@@ -160,7 +158,6 @@ TEST(store_sparse_rules)
  */
 TEST(store_sparse_lbsgd_norms)
 {
-    kv_err e = {0};
     kv *s = open_store(dense((float[]){2, 0, 0, 0, 0}));
     kv_opt params[] = {{"learning_rate", "1"}, {"warmup_strategy", "lars"}};
     CHECK_OK(kv_set_optimizer(s, "lbsgd", params, 2, &e));
@@ -174,7 +171,7 @@ TEST(store_sparse_long_rows)
 {
     enum { N = 10000 };
     for (int wide = 0; wide < 2; wide++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
         kv_array *w = NULL, *g = NULL;
@@ -207,7 +204,6 @@ TEST(store_sparse_long_rows)
 /* float16 keys with a float32 master that begins with the rows that are there. */
 TEST(store_sparse_multi_precision)
 {
-    kv_err e = {0};
     kv_array *a = rows(1, (int64_t[]){1}, (float[]){2}), *half = NULL;
     CHECK_OK(kv_array_dup(&half, a, KV_FLOAT16, cpu0, &e));
     kv_array_unref(a);
@@ -240,7 +236,6 @@ static int add(void *arg, const kv_key *k, kv_array *input, kv_array *stored, kv
 
 TEST(store_sparse_callback)
 {
-    kv_err e = {0};
     int sparse = 0;
     kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
     CHECK_OK(kv_set_updater(s, add, &sparse, NULL, &e));
@@ -256,7 +251,6 @@ TEST(store_sparse_callback)
 
 TEST(store_sparse_transactions)
 {
-    kv_err e = {0};
     for (int rule = 0; rule < 2; rule++) {
         kv *s = open_store(rows(2, (int64_t[]){1, 4}, (float[]){5, 6}));
         if (rule)
@@ -274,7 +268,6 @@ TEST(store_sparse_transactions)
 
 TEST(store_sparse_moves_to_a_gpu)
 {
-    kv_err e = {0};
     kv *s = NULL;
     kv_info info;
     kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){5, 6}), *b = NULL;
@@ -292,7 +285,6 @@ TEST(store_sparse_moves_to_a_gpu)
 
 TEST(store_sparse_errors)
 {
-    kv_err e = {0};
     kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
     kv_array *other = NULL;
     CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
@@ -307,7 +299,6 @@ TEST(store_sparse_errors)
 /* Values of both storages, in any order, are summed as default arrays. */
 TEST(store_sparse_values_of_both_storages)
 {
-    kv_err e = {0};
     kv_key keys[] = {key, key, key};
     kv_array *a = dense((float[]){1, 2, 3, 4, 5}), *b = rows(1, (int64_t[]){1}, (float[]){5});
     kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
@@ -331,7 +322,6 @@ TEST(store_sparse_out_of_memory)
     static const char *const rules[] = {
         NULL, "{ stored = stored + input }",
         "{ rows present; state m; m = m + input; stored = stored + m }"};
-    kv_err e = {0};
     for (int i = 0; i < 3; i++) {
         for (int sparse = 0; sparse < 2; sparse++) {
             kv_array *one = sparse ? rows(2, (int64_t[]){1, 4}, (float[]){5, 6})

@@ -49,7 +49,6 @@ static void *work(void *arg)
 
 TEST(store_threads)
 {
-    kv_err e = {0};
     kv *s = NULL;
     kv_array *zeros = NULL, *ones = NULL;
     void *data = NULL;

@@ -86,7 +86,6 @@ static checkpoint *converted(const given *g)
 TEST(tensor_convert_keys)
 {
     given g;
-    kv_err e = {0};
     begin(&g);
     add(&g, 0, "long", "a.long", TENSOR_BF16);
     add(&g, 0, "on", "on", TENSOR_I64);
@@ -151,7 +150,6 @@ TEST(tensor_convert_aligns)
 TEST(tensor_convert_refuses)
 {
     given g;
-    kv_err e = {0};
     begin(&g);
     add(&g, 0, "on", "on", TENSOR_BOOL);
     add(&g, 1, "on", "on", TENSOR_BOOL);
@@ -194,7 +192,6 @@ TEST(tensor_convert_refuses)
 
 TEST(tensor_convert_metadata)
 {
-    kv_err e = {0};
     const checkpoint_text a[] = {{"format", "pt"}, {"x", "1"}}, b[] = {{"y", "2"}, {"x", "3"}};
     const checkpoint_text set[] = {{"x", "4"}, {"z", "5"}, {"z", "6"}};
     checkpoint *inputs[2];
@@ -227,7 +224,6 @@ TEST(tensor_convert_metadata)
 TEST(tensor_convert_without_memory)
 {
     given g;
-    kv_err e = {0};
     begin(&g);
     add(&g, 0, "one", "one", TENSOR_F16);
     add(&g, 1, "pairs", "pairs", TENSOR_C64);

@@ -243,9 +243,9 @@ TEST(tensor_diff_scales)
             check(TENSOR_F64, a, TENSOR_F64, b, n, bits);
         }
     float c[] = {1, 2, 1e-30f};
-    const double d[] = {1e200, -3e200, 0}, e[] = {1e-200, 5e-324, 0};
+    const double d[] = {1e200, -3e200, 0}, tiny[] = {1e-200, 5e-324, 0};
     check(TENSOR_F64, d, TENSOR_F32, c, 3, tolerances[1]);
-    check(TENSOR_F32, c, TENSOR_F64, e, 3, tolerances[1]);
+    check(TENSOR_F32, c, TENSOR_F64, tiny, 3, tolerances[1]);
     free(a);
     free(b);
 }
@@ -492,7 +492,6 @@ TEST(tensor_diff_threads_change_no_bit)
 TEST(tensor_diff_any_address)
 {
     static const tensor_type types[] = {TENSOR_F32, TENSOR_F64, TENSOR_BF16, TENSOR_U64, TENSOR_F4};
-    kv_err e = {0};
     uint64_t state = 6;
     int64_t n = 1030;
     for (int t = 0; t < 5; t++) {
@@ -559,7 +558,7 @@ TEST(tensor_diff_brief_of_several)
                                     {0}};
     for (int differ = 0; differ < 1 << N; differ++) {
         for (int o = 0; o < 8; o++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             tensor_given given[2][N];
             tensor_difference pairs[N] = {{0}};
             for (int i = 0; i < N; i++) {
@@ -605,7 +604,7 @@ TEST(tensor_diff_no_memory)
     checkpoint *a = tensor_open(&files[0], "a"), *b = tensor_open(&files[1], "b");
     int code = KV_E_MEMORY, n;
     for (n = 1; n < 80 && code; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         tensor_difference d = {.a = 0, .b = 0};
         mem_fail_at(n);
         code = tensor_diffs(&d, 1, a, b, &bits, NULL, NULL, &e);

@@ -149,7 +149,6 @@ TEST(tensor_hash_files)
     char path[64];
     uint8_t *data = malloc(N);
     char memory[3][DIGEST_TEXT];
-    kv_err e = {0};
     digest_free(made(DIGEST_XXH3));
     for (int64_t i = 0; i < N; i++)
         data[i] = (uint8_t)(i * i >> 7);
@@ -195,7 +194,7 @@ TEST(tensor_hash_memory)
     digest_free(made(DIGEST_XXH3));
     pool_workers();
     for (; code == KV_E_MEMORY && n < 1000; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         mem_fail_at(n + 1);
         code = tensor_hash_all(hashes, c, numbers, 2, DIGEST_XXH3, NULL, NULL, &e);
         mem_fail_at(0);

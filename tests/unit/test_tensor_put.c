@@ -78,7 +78,6 @@ TEST(tensor_put_writes_every_type)
 
 TEST(tensor_put_tells_the_first_element_that_does_not_fit)
 {
-    kv_err e = {0};
     float *x = numbers();
     int64_t at[] = {N - 1, 600000, 262144, 131071, 131070, 3};
     enter_folder();
@@ -96,7 +95,6 @@ TEST(tensor_put_tells_the_first_element_that_does_not_fit)
 
 TEST(tensor_put_without_memory)
 {
-    kv_err e = {0};
     int64_t wrong;
     float *x = numbers();
     enter_folder();

@@ -66,7 +66,6 @@ TEST(tensor_rename_errors)
     static const char *const bad[] = {"",       "s",     "s/",     "s/a",    "s/a/b", "a/b/",
                                       "y/a/b/", "s/a/b/i", "s/a/b/gg", "s\\a\\b\\", "s a b ",
                                       "s/a/b\\", "s\xc3""a\xc3""b\xc3"};
-    kv_err e = {0};
     renaming *r = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         buf want = {0};
@@ -92,7 +91,7 @@ TEST(tensor_rename_no_memory)
 {
     int code = KV_E_MEMORY, n = 0;
     for (n = 1; n < 50 && code; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         renaming *r = NULL;
         buf out = {0};
         mem_fail_at(n);

@@ -303,7 +303,7 @@ TEST(tensor_stat_no_memory)
     checkpoint *c = tensor_open(&file, "x");
     int code = KV_E_MEMORY, n;
     for (n = 1; n < 80 && code; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         tensor_stat out;
         mem_fail_at(n);
         code = tensor_stats(&out, c, &(int64_t){0}, 1, NULL, NULL, &e);

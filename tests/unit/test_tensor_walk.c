@@ -188,7 +188,6 @@ static int nibbles(void *arg, const walk_piece *p, int worker, kv_err *e)
 
 TEST(tensor_walk_packed)
 {
-    kv_err e = {0};
     int64_t n = WALK_PIECE + 6, sums[2] = {0}, want[2] = {0};
     unsigned char *data = malloc((size_t)n / 2);
     for (int64_t i = 0; i < n / 2; i++) {
@@ -281,7 +280,7 @@ TEST(tensor_walk_no_memory)
     for (int i = 0; i < NLENGTHS; i++)
         at[i] = i;
     for (n = 1; n < 50 && code; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         *s = (seen){.bad = {-1, -1}};
         walk w = walk_of(&c, 1, at, s);
         mem_fail_at(n);

@@ -50,7 +50,6 @@ static kv_info info_of(kv *s, kv_key key)
 
 TEST(transaction_rolls_back)
 {
-    kv_err e = {0};
     kv *s = make("local");
     init_pair(s, id(3), 1);
     push_with(s, id(3), 5);
@@ -77,7 +76,6 @@ TEST(transaction_rolls_back)
 
 TEST(transaction_commits)
 {
-    kv_err e = {0};
     kv *s = make("local");
     init_pair(s, id(3), 1);
     CHECK_OK(kv_begin(s, &e));
@@ -93,7 +91,6 @@ TEST(transaction_commits)
 
 TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
 {
-    kv_err e = {0};
     kv *s = make("local");
     CHECK_OK(kv_begin(s, &e));
     init_pair(s, id(3), 1);
@@ -106,7 +103,6 @@ TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
 /* A key is copied at its first change, and only there. */
 TEST(transaction_copies_at_the_first_change)
 {
-    kv_err e = {0};
     kv *s = make("local");
     init_pair(s, id(0), 1);
     init_pair(s, id(1), 1);
@@ -155,7 +151,6 @@ static void call_done(void *arg)
 
 TEST(transaction_puts_the_updater_back)
 {
-    kv_err e = {0};
     kv *s = make("local");
     calls one = {0}, two = {0};
     init_pair(s, id(3), 1);
@@ -185,7 +180,6 @@ TEST(transaction_puts_the_updater_back)
 /* t goes on where it was, and a callback that refuses leaves what the transaction holds. */
 TEST(transaction_counts_of_the_updater)
 {
-    kv_err e = {0};
     kv *s = make("local");
     init_pair(s, id(3), 1);
     set_rule(s, "{ stored = stored + t }");
@@ -215,7 +209,6 @@ TEST(transaction_counts_of_the_updater)
 
 TEST(transaction_moves_of_device_keys)
 {
-    kv_err e = {0};
     kv *s = make("device");
     kv_array *cpu = pair_of(4), *gpu = NULL;
     CHECK_OK(kv_set_virtual_gpus(2, &e));
@@ -236,7 +229,6 @@ TEST(transaction_moves_of_device_keys)
 
 TEST(transaction_mistakes)
 {
-    kv_err e = {0};
     kv *s = make("local");
     CHECK_ERR(kv_commit(s, &e), KV_E_VALUE, "no transaction is open");
     CHECK_ERR(kv_rollback(s, &e), KV_E_VALUE, "no transaction is open");
@@ -277,7 +269,6 @@ TEST(transaction_of_a_type_with_values_elsewhere)
                                     .init = do_nothing,
                                     .push = do_nothing,
                                     .pull = do_nothing};
-    kv_err e = {0};
     CHECK_OK(kv_register_type(&ops, &e));
     kv *s = make("elsewhere");
     CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED,
@@ -289,7 +280,6 @@ TEST(transaction_of_a_type_with_values_elsewhere)
 
 TEST(transaction_without_memory)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_array *a = pair_of(5);
     init_pair(s, id(3), 1);
@@ -320,7 +310,6 @@ TEST(transaction_without_memory)
 /* The names of the keys are kept when the first one goes: of all keys, or of none. */
 TEST(transaction_without_memory_for_names)
 {
-    kv_err e = {0};
     kv *s = make("local");
     kv_key a = {.name = "a"}, b = {.name = "b"};
     init_pair(s, a, 1);
@@ -346,7 +335,6 @@ TEST(transaction_without_memory_for_names)
 
 TEST(transaction_puts_deleted_keys_back_as_they_were)
 {
-    kv_err e = {0};
     kv *s = make("local");
     for (int i = 0; i < 3; i++)
         init_pair(s, id(i), i);
@@ -378,7 +366,6 @@ TEST(transaction_puts_deleted_keys_back_as_they_were)
 TEST(transaction_begins_without_memory)
 {
     static const kv_opt two_bits[] = {{"type", "2bit"}};
-    kv_err e = {0};
     kv *s = make("device");
     CHECK_OK(kv_set_gradient_compression(s, two_bits, 1, &e));
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));

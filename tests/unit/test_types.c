@@ -75,7 +75,6 @@ TEST(types_capabilities)
 
 TEST(types_unknown_capability)
 {
-    kv_err e = {0};
     bool yes = true;
     kv *s = make("local");
     CHECK_INT(kv_is_capable(s, "optimiser", &yes, &e), KV_E_USAGE);
@@ -93,7 +92,6 @@ TEST(types_unknown_capability)
 
 TEST(types_register_name)
 {
-    kv_err e = {0};
     const kv_type_ops *ops = NULL;
     char name[] = "MyStore", longest[66];
     CHECK_OK(kv_register_name(name, "Device", &e));
@@ -126,7 +124,6 @@ TEST(types_register_name)
 
 TEST(types_register_name_without_memory)
 {
-    kv_err e = {0};
     for (int n = 1;; n++) {
         mem_fail_at(n);
         int rc = kv_register_name("frugal", NULL, &e);
@@ -203,7 +200,6 @@ TEST(types_table_without_pushpull)
                                     .pull = pull,
                                     .barrier = barrier,
                                     .send_command = send_command};
-    kv_err e = {0};
     CHECK_OK(kv_register_type(&ops, &e));
     kv *s = make("recorder");
     kv_key key = {.id = 1}, two[2] = {key, key};
@@ -248,7 +244,6 @@ TEST(types_table_without_slots)
                                     .init = init,
                                     .push = push,
                                     .pull = pull};
-    kv_err e = {0};
     kv_array *a = number(1), *out = NULL;
     int64_t rounds[2] = {0};
     int status = -1;
@@ -295,7 +290,6 @@ TEST(types_copy_of_a_table)
 {
     static const char *const names[] = {"doubling", NULL};
     static kv_type_ops ops;
-    kv_err e = {0};
     CHECK_OK(kv_find_type("local", &local, &e));
     ops = *local;
     ops.names = names;
@@ -319,7 +313,6 @@ TEST(types_copy_of_a_table)
 
 TEST(types_barrier_and_commands_of_one_process)
 {
-    kv_err e = {0};
     kv *s = make("local");
     for (int head = -1; head <= 6; head++)
         CHECK_OK(kv_send_command(s, head, "anything", &e));
@@ -334,7 +327,6 @@ TEST(types_barrier_and_commands_of_one_process)
 
 TEST(types_of_another_version)
 {
-    kv_err e = {0};
     char text[200];
     kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION + 1};
     for (int i = 0; i < 2; i++) {
@@ -351,7 +343,6 @@ TEST(types_of_another_version)
 /* This program is linked with the static library. */
 TEST(types_static_library_loads_no_plugin)
 {
-    kv_err e = {0};
     CHECK_ERR(kv_load_plugin("average.so", &e), KV_E_UNSUPPORTED,
               "average.so cannot be loaded: this program has the static library, which loads no "
               "plugins");
