@@ -168,7 +168,7 @@ static inline void model_mutate(model *b, const model *a)
 static inline void model_check(const model *m, const char *path)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     tensor_reader *r = NULL;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
     CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK, &e));
@@ -192,7 +192,6 @@ static inline void model_check(const model *m, const char *path)
         }
     }
     tensor_reader_free(r);
-    checkpoint_close(c);
 }
 
 /* Makes a patch in the folder and opens it. */

@@ -61,15 +61,13 @@ static inline kv_array *filled(double x)
 static inline void check_array(kv_array *a, double want)
 {
     kv_err e = {0};
-    kv_array *dense = NULL, *wide = NULL;
+    own_array *dense = NULL, *wide = NULL;
     CHECK_OK(kv_array_to_dense(&dense, a, &e));
     CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
     const double *x = array_elements(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
         if (x[i] != want)
             CHECK_INT(x[i] * 1000, want * 1000);
-    kv_array_unref(dense);
-    kv_array_unref(wide);
 }
 
 /* Both have the same bytes. */
@@ -118,9 +116,8 @@ static inline kv_array *pull_into(kv *s, kv_key key, kv_array *out)
 /* The (4, 4) elements of a key are all want. */
 static inline void check_key(kv *s, kv_key key, double want)
 {
-    kv_array *out = pull_into(s, key, filled(-99));
+    own_array *out = pull_into(s, key, filled(-99));
     check_array(out, want);
-    kv_array_unref(out);
 }
 
 static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)

@@ -40,5 +40,20 @@ void test_err(int code, kv_err *e, int want, const char *text, const char *what,
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);
 
+/* A variable with OWN(f) is given to f, as a pointer to it, at the end of its block. */
+#define OWN(release) __attribute__((cleanup(release)))
+#define own_kv OWN(test_kv_free) kv
+#define own_array OWN(test_kv_array_unref) kv_array
+#define own_checkpoint OWN(test_checkpoint_close) checkpoint
+#define own_text OWN(test_mem_free) char
+#define own_folder OWN(folder_remove) test_folder
+#define own_buf OWN(buf_release) buf
+/* For variables that hold pointers. */
+void test_kv_free(void *variable);
+void test_kv_array_unref(void *variable);
+void test_checkpoint_close(void *variable);
+void test_mem_free(void *variable);
+void test_free(void *variable);
+
 /* Ends the test as skipped, with the reason. */
 void test_skip(const char *reason) __attribute__((noreturn));

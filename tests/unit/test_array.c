@@ -99,7 +99,7 @@ TEST(array_dtypes)
 
 TEST(array_contexts)
 {
-    kv_array *a = NULL;
+    own_array *a = NULL;
     char text[KV_CTX_TEXT];
     CHECK_TEXT(kv_ctx_text(text, (kv_ctx){KV_GPU, KV_CTX_MAX}), "gpu(65535)");
     CHECK_ERR(
@@ -114,7 +114,6 @@ TEST(array_contexts)
     CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 2}, &e), KV_E_UNSUPPORTED,
               "there is no gpu(2): the virtual GPUs end at gpu(1)");
     dev_set_virtual_gpus(0);
-    kv_array_unref(a);
 }
 
 TEST(a_table_of_gpus_that_cannot_be_used_is_refused)
@@ -191,7 +190,7 @@ TEST(array_wrap_tells_when_it_is_done)
 
 TEST(array_copy_and_dup)
 {
-    kv_array *a = floats(3, (float[]){-1.5f, 300, 2.5f}), *b = NULL, *c = NULL;
+    own_array *a = floats(3, (float[]){-1.5f, 300, 2.5f}), *b = NULL, *c = NULL;
     CHECK_OK(kv_array_dup(&b, a, KV_INT8, (kv_ctx){KV_CPU, 3}, &e));
     CHECK_INT(kv_array_ctx(b).id, 3);
     const void *data = NULL;
@@ -205,9 +204,6 @@ TEST(array_copy_and_dup)
     CHECK_OK(kv_array_new(&c, KV_FLOAT32, 2, (int64_t[]){3, 1}, cpu0, &e));
     CHECK_ERR(kv_array_copy(c, a, &e), KV_E_SHAPE,
               "an array of shape (3,) cannot be copied into one of (3, 1)");
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_array_unref(c);
 }
 
 /* Elements up to 1 KB lie behind their header, aligned as others. */
@@ -264,7 +260,7 @@ TEST(array_of_few_elements_holds_no_row_ids)
 {
     for (int64_t n = 0; n < 40; n++) {
         e = (kv_err){0};
-        kv_array *a = NULL;
+        own_array *a = NULL;
         void *data = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, &e));
         CHECK_OK(kv_array_write(a, &data, &e));
@@ -274,6 +270,5 @@ TEST(array_of_few_elements_holds_no_row_ids)
         CHECK(!kv_array_row_ids(a));
         CHECK_INT(kv_array_shape(a)[0], n);
         CHECK_INT(kv_array_bytes(a), n * 8);
-        kv_array_unref(a);
     }
 }

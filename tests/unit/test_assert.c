@@ -233,10 +233,9 @@ TEST(assert_is_an_error_of_the_call_that_finds_it)
     mine.rounds = fail_rounds;
     mine.peek = fail_peek;
     CHECK_OK(kv_register_type(&mine, &e));
-    kv *store = make("mistaken");
+    own_kv *store = make("mistaken");
     for (int i = 0; i < FAILING_CALLS; i++)
         CHECK(reports(i, store));
-    kv_free(store);
 }
 
 static int mistaken_updater(void *arg, const kv_key *key, kv_array *input, kv_array *stored,

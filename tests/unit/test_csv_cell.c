@@ -41,7 +41,7 @@ TEST(csv_cell_numbers)
     };
     csv_options semicolons = {.separator = ';'}, commas = {.separator = ','};
     csv_options thousands = {.separator = ',', .thousands = ','};
-    buf out = {0};
+    own_buf out = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text;
         bool right = csv_plain_number(&out, cases[i].decimal, cases[i].thousands, true, text,
@@ -65,7 +65,6 @@ TEST(csv_cell_numbers)
     CHECK_TEXT(csv_notation(&out, &commas, "1,234.5", 7), "thousands=\",\"");
     CHECK_TEXT(csv_notation(&out, &semicolons, "1.234,5", 7), "decimal=\",\", thousands=\".\"");
     CHECK(!csv_notation(&out, &semicolons, "a,b", 3));
-    buf_release(&out);
 }
 
 TEST(csv_cell_labels)

@@ -691,8 +691,8 @@ TEST(engine_operations_of_many_uses)
 {
     enum { MANY = 70 };
     engine_group group = {0};
-    engine_var *v = calloc(MANY, sizeof *v);
-    engine_use *uses = calloc(MANY, sizeof *uses);
+    OWN(test_free) engine_var *v = calloc(MANY, sizeof *v);
+    OWN(test_free) engine_use *uses = calloc(MANY, sizeof *uses);
     CHECK(v && uses);
     for (int n = 30; n <= MANY; n++) {
         engine_op op = {.run = begins, .group = &group, .nuses = n};
@@ -710,8 +710,6 @@ TEST(engine_operations_of_many_uses)
     }
     for (int i = 0; i < MANY; i++)
         CHECK_INT(engine_pending(&v[i]), 0);
-    free(v);
-    free(uses);
 }
 
 /* ---- Lots ---- */

@@ -30,12 +30,11 @@ static void write_file(const char *path, const char *text)
 static void check_file(const char *path, const char *want)
 {
     kv_err e = {0};
-    char *text = NULL;
+    own_text *text = NULL;
     size_t n = 0;
     CHECK_OK(file_read(path, &text, &n, &e));
     CHECK_TEXT(text, want);
     CHECK_INT(n, strlen(want));
-    mem_free(text);
 }
 
 static int entries(void)
@@ -249,11 +248,10 @@ TEST(file_interrupted)
 
 TEST(file_proc_has_size_zero)
 {
-    char *text = NULL;
+    own_text *text = NULL;
     size_t n = 0;
     CHECK_OK(file_read("/proc/self/status", &text, &n, &e));
     CHECK(n > 100 && strstr(text, "Name:"));
-    mem_free(text);
 }
 
 TEST(file_abandon)

@@ -127,7 +127,7 @@ TEST(attach_plot_goes_and_comes)
 {
     double y[] = {1, 2.5, -3};
     plot p = {.style = PLOT_LINES, .n = 2}, q;
-    buf b = {0};
+    own_buf b = {0};
     p.series[0] = (plot_series){.name = "loss", .y = y, .n = 3, .step = 1};
     p.series[1] = (plot_series){.name = "", .y = y, .n = 0, .step = 2};
     attach_plot_put(&b, &p);
@@ -140,7 +140,6 @@ TEST(attach_plot_goes_and_comes)
         e = (kv_err){0};
         CHECK_INT(attach_plot_take(&q, b.data, n, &e), KV_E_FORMAT);
     }
-    buf_release(&b);
 }
 
 TEST(attach_plot_believes_no_length)
@@ -148,7 +147,7 @@ TEST(attach_plot_believes_no_length)
     static const int64_t lengths[] = {-1, 4, INT64_MAX, INT64_MAX / 8 + 1};
     double y[] = {1, 2, 3};
     plot p = {.style = PLOT_HEAT, .n = 1}, q;
-    buf b = {0};
+    own_buf b = {0};
     p.series[0] = (plot_series){.name = "a", .y = y, .n = 3, .columns = 3, .step = 1};
     attach_plot_put(&b, &p);
     size_t one = offsetof(plot, series), n = one + offsetof(plot_series, n),
@@ -175,5 +174,4 @@ TEST(attach_plot_believes_no_length)
     p = (plot){.style = PLOT_LINES, .n = PLOT_MAX_LINES + 1};
     buf_put(&b, (const char *)&p, sizeof p);
     CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
-    buf_release(&b);
 }

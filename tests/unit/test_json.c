@@ -13,13 +13,11 @@
 static void check_read(const char *text, const char *want)
 {
     kv_err e = {0};
-    kv_array *a = NULL;
-    buf b = {0};
+    own_array *a = NULL;
+    own_buf b = {0};
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
     CHECK_OK(json_write(&b, a, &e));
     CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
-    kv_array_unref(a);
 }
 
 TEST(json_reads_row_sparse)
@@ -70,14 +68,13 @@ TEST(json_reads)
 
 TEST(json_dtype_of_the_caller)
 {
-    kv_array *a = NULL;
+    own_array *a = NULL;
     const char *text = "{\"dtype\":\"float32\",\"data\":[1,2]}";
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", true, KV_INT8, &e));
     CHECK_INT(kv_array_dtype(a), KV_INT8);
     kv_array_unref(a);
     CHECK_OK(json_read(&a, "[1]", 3, "x.json", true, KV_FLOAT64, &e));
     CHECK_INT(kv_array_dtype(a), KV_FLOAT64);
-    kv_array_unref(a);
 }
 
 TEST(json_round_trip)
@@ -87,13 +84,11 @@ TEST(json_round_trip)
         for (int s = 0; s < NSHAPES; s++) {
             kv_array *a =
                 io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
-            kv_array *b = NULL;
-            buf text = {0};
+            own_array *b = NULL;
+            own_buf text = {0};
             CHECK_OK(json_write(&text, a, &e));
             CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
             CHECK(io_same(a, b));
-            kv_array_unref(b);
-            buf_release(&text);
             kv_array_unref(a);
         }
     }
@@ -103,7 +98,7 @@ TEST(json_round_trip_halves)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT16, KV_BFLOAT16};
     for (int k = 0; k < 2; k++) {
-        kv_array *a = NULL, *b = NULL;
+        own_array *a = NULL, *b = NULL;
         void *data;
         CHECK_OK(kv_array_new(&a, dtypes[k], 1, (int64_t[]){65536}, (kv_ctx){0}, &e));
         CHECK_OK(kv_array_write(a, &data, &e));
@@ -112,13 +107,10 @@ TEST(json_round_trip_halves)
             if (isnan(scalar_float(dtypes[k], data, i)))
                 scalar_set(dtypes[k], data, i, NAN);
         }
-        buf text = {0};
+        own_buf text = {0};
         CHECK_OK(json_write(&text, a, &e));
         CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
         CHECK(io_same(a, b));
-        kv_array_unref(b);
-        buf_release(&text);
-        kv_array_unref(a);
     }
 }
 
@@ -130,13 +122,12 @@ static void check_element(const char *number, bool has_dtype, kv_dtype dtype, do
         char text[200];
         const void *data;
         kv_err e = {0};
-        kv_array *a = NULL;
+        own_array *a = NULL;
         snprintf(text, sizeof text, around[i], number);
         CHECK_OK(json_read(&a, text, strlen(text), "x.json", has_dtype, dtype, &e));
         CHECK_OK(kv_array_read(a, &data, &e));
         double x = scalar_float(kv_array_dtype(a), data, 0);
         CHECK(memcmp(&x, &want, sizeof x) == 0);
-        kv_array_unref(a);
     }
 }
 
@@ -190,14 +181,13 @@ TEST(json_whole_numbers)
         CHECK(!a);
     }
     e = (kv_err){0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     CHECK_INT(json_read(&a, "16777217", 8, "stdin", false, 0, &e), KV_E_FORMAT);
     CHECK_TEXT(e.text, "stdin:1:1: float32 does not hold 16777217");
     CHECK_TEXT(e.hint, "load(\"-\", dtype=\"int64\")");
     static const char object[] = "{\"dtype\":\"float32\",\"data\":[16777217]}";
     e = (kv_err){0};
     CHECK_OK(json_read(&a, object, strlen(object), "x.json", false, 0, &e));
-    kv_array_unref(a);
 }
 
 /* A text that is not read, and the error. */
@@ -245,16 +235,14 @@ TEST(json_through_a_double)
 {
     /* The shortest digits of this number, 7.038531e-26, lie just above the middle to its neighbour,
      * and their double is that middle: a reader would round it the other way. */
-    kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){0x1.5c87fap-84, 0.1f});
+    own_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){0x1.5c87fap-84, 0.1f});
     char shortest[NUM_TEXT_MAX];
     num_plain(shortest, 0x1.5c87fap-84, NUM_BINARY32);
     CHECK_TEXT(shortest, "7.038531e-26");
     CHECK((float)7.038531e-26 != 0x1.5c87fap-84f);
-    buf text = {0};
+    own_buf text = {0};
     CHECK_OK(json_write(&text, a, &e));
     CHECK_TEXT(buf_text(&text), "[7.038530691851209e-26,0.1]");
-    kv_array_unref(a);
-    buf_release(&text);
 }
 
 TEST(json_negative_zero)
@@ -262,36 +250,30 @@ TEST(json_negative_zero)
     static const kv_dtype types[] = {KV_FLOAT16, KV_BFLOAT16, KV_FLOAT32, KV_FLOAT64};
     for (int i = 0; i < 4; i++) {
         e = (kv_err){0};
-        kv_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
-        buf text = {0};
+        own_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
+        own_buf text = {0};
         CHECK_OK(json_write(&text, a, &e));
         CHECK(strstr(buf_text(&text), "[-0.0,0,-1]") != NULL);
-        kv_array_unref(a);
-        buf_release(&text);
     }
 }
 
 TEST(json_round_trip_many)
 {
     uint64_t state = 31;
-    kv_array *a = io_random_array(KV_FLOAT32, 1, (int64_t[]){200000}, &state), *b = NULL;
-    buf text = {0};
+    own_array *a = io_random_array(KV_FLOAT32, 1, (int64_t[]){200000}, &state), *b = NULL;
+    own_buf text = {0};
     CHECK_OK(json_write(&text, a, &e));
     CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
     CHECK(io_same(a, b));
-    kv_array_unref(a);
-    kv_array_unref(b);
-    buf_release(&text);
 }
 
 TEST(json_text)
 {
-    buf b = {0};
+    own_buf b = {0};
     json_writer w = {.out = &b};
     json_text(&w, NULL, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/\xF3\xA0\x80\x81");
     CHECK_TEXT(buf_text(&b), "\"a\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\xC3\xA4\xEF\xBF\xBD"
                              "\xEF\xBF\xBD\xEF\xBF\xBDz/\\udb40\\udc01\"");
-    buf_release(&b);
 }
 
 TEST(json_errors)
@@ -423,14 +405,13 @@ TEST(json_no_memory)
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
         e = (kv_err){0};
-        kv_array *a = NULL;
+        own_array *a = NULL;
         mem_fail_at(n);
         rc = json_read(&a, text, strlen(text), "x.json", false, 0, &e);
         mem_fail_at(0);
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
         CHECK_INT(e.code, rc);
         CHECK(n < 50);
-        kv_array_unref(a);
     }
 }
 
@@ -443,7 +424,7 @@ TEST(json_no_memory_for_the_tree)
     if (preload && strstr(preload, "vgpreload"))
         test_skip("valgrind needs its address space");
     size_t n = 20000006;
-    char *text = malloc(n);
+    OWN(test_free) char *text = malloc(n);
     memcpy(text, "[true,", 6); /* a list of numbers only would need no tree */
     for (size_t i = 6; i + 2 < n; i += 2)
         memcpy(text + i, "1,", 2);
@@ -452,7 +433,6 @@ TEST(json_no_memory_for_the_tree)
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, text, n, "x.json", false, 0, &e), KV_E_MEMORY, "x.json: out of memory");
-    free(text);
 }
 
 /* Lists of numbers are read in a pass of their own, and as the data of an object through the tree:
@@ -488,7 +468,7 @@ TEST(json_lists_of_numbers)
         snprintf(object, sizeof object, "{\"data\":%s}", bare);
         kv_err other = {0};
         e = (kv_err){0};
-        kv_array *a = NULL, *b = NULL;
+        own_array *a = NULL, *b = NULL;
         int rc = json_read(&a, bare, strlen(bare), "x.json", false, 0, &e);
         CHECK_INT(json_read(&b, object, strlen(object), "x.json", false, 0, &other), rc);
         if (rc == KV_OK) {
@@ -499,8 +479,6 @@ TEST(json_lists_of_numbers)
             CHECK(memcmp(one, two, (size_t)kv_array_bytes(a)) == 0);
             read++;
         }
-        kv_array_unref(a);
-        kv_array_unref(b);
     }
     CHECK(read > 1000);
 }
@@ -516,12 +494,11 @@ TEST(json_nonsense)
         for (size_t j = 0; j < n; j++)
             text[j] = letters[io_random(&state) % (sizeof letters - 1)];
         e = (kv_err){0};
-        kv_array *a = NULL;
+        own_array *a = NULL;
         int rc = json_read(&a, text, n, "x.json", false, 0, &e);
         CHECK((rc == KV_OK) == (a != NULL));
         CHECK_INT(e.code, rc);
         CHECK(rc == KV_OK || e.text[0]);
-        kv_array_unref(a);
     }
 }
 

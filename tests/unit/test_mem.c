@@ -66,10 +66,9 @@ TEST(mem_data_is_aligned)
 {
     for (int64_t bytes = 0; bytes < 300; bytes += 7) {
         e = (kv_err){0};
-        char *p = mem_alloc_data(bytes, &e);
+        own_text *p = mem_alloc_data(bytes, &e);
         CHECK(p && (uintptr_t)p % MEM_ALIGN == 0);
         memset(p, 1, (size_t)bytes);
-        mem_free(p);
     }
 }
 
@@ -161,7 +160,7 @@ TEST(mem_small_fails_like_other_memory)
 
 TEST(mem_grows)
 {
-    int32_t *items = NULL;
+    OWN(test_mem_free) int32_t *items = NULL;
     int64_t cap = 0;
     for (int32_t i = 0; i < 10000; i++) {
         CHECK_OK(mem_grow(&items, &cap, i + 1, sizeof *items, &e));
@@ -179,7 +178,6 @@ TEST(mem_grows)
     CHECK_INT(items[9999], 9999);
     mem_shrink(&items, &cap, 0, sizeof *items);
     CHECK_INT(cap, 1);
-    mem_free(items);
 }
 
 /* One of each; the code of the first that failed. */
@@ -227,11 +225,10 @@ TEST(mem_every_allocation_can_fail)
     /* one alone */
     mem_fail_at(-2);
     void *first = mem_alloc(1, 1, NULL), *second = mem_alloc(1, 1, NULL);
-    void *third = mem_alloc(1, 1, NULL);
+    OWN(test_mem_free) void *third = mem_alloc(1, 1, NULL);
     CHECK(first && !second && third);
     CHECK_INT(mem_fail_at(0), 3);
     mem_free(first);
-    mem_free(third);
 }
 
 TEST(mem_arena)

@@ -35,7 +35,7 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
     kv_err e = {0};
     const tensor_info *t = checkpoint_at(c, i);
     int64_t bytes;
-    char *data = npz_data(want, &bytes);
+    OWN(test_free) char *data = npz_data(want, &bytes);
     CHECK_TEXT(t->name, want->name);
     CHECK_TEXT(tensor_type_name(t->type), tensor_type_name(want->type));
     CHECK_INT(t->ndim, want->ndim);
@@ -57,27 +57,24 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
     }
     kv_dtype dtype;
     if (tensor_type_dtype(t->type, &dtype) && tensor_type_of(dtype) == t->type) {
-        kv_array *a = NULL;
+        own_array *a = NULL;
         const void *got;
         CHECK_OK(checkpoint_load(&a, c, i, &e));
         CHECK_OK(kv_array_read(a, &got, &e));
         CHECK(memcmp(got, data, (size_t)bytes) == 0);
-        kv_array_unref(a);
     }
-    free(data);
 }
 
 static void same_file(const char *name, const npz_case *cases, size_t n, int64_t first)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     char path[128];
     snprintf(path, sizeof path, FOLDER "%s", name);
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
     for (size_t i = 0; i < n; i++)
         same_numbers(c, first + (int64_t)i, &cases[i]);
     CHECK_INT(checkpoint_metadata_count(c), 0);
-    checkpoint_close(c);
 }
 
 TEST(npz_stored)
@@ -146,16 +143,14 @@ TEST(npz_behind_bytes)
 /* The length of this header begins like a zip archive. */
 TEST(npz_no_zip)
 {
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     uint64_t n = 0x04034B50;
-    char *text = malloc(8 + n);
+    OWN(test_free) char *text = malloc(8 + n);
     memset(text, ' ', 8 + n);
     memcpy(text, &n, 8);
     memcpy(text + 8, "{}", 2);
     CHECK_OK(checkpoint_open_memory(&c, text, 8 + n, "x.safetensors", &e));
     CHECK_INT(checkpoint_count(c), 0);
-    checkpoint_close(c);
-    free(text);
 }
 
 /* ---- Archives made here ---------------------------------------------------------------------- */
@@ -304,14 +299,14 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     kv_err e = {0};
     char dict[160], shapes[64];
     int64_t n = tensor_elements(ndim, shape);
-    char *data = malloc((size_t)n * width + 8);
+    OWN(test_free) char *data = malloc((size_t)n * width + 8);
     for (int64_t i = 0; i < n; i++)
         mark(data + column_place(shape, ndim, i) * (int64_t)width, i, width);
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': True, 'shape': %s}", descr,
              kv_shape_text(shapes, sizeof shapes, ndim, shape));
     maker m = {0};
     size_t nfile;
-    char *file = npy(dict, data, (size_t)n * width, &nfile);
+    OWN(test_free) char *file = npy(dict, data, (size_t)n * width, &nfile);
     image archive = {file, nfile};
     if (form) {
         add(&m, "a.npy", file, nfile, form == 2);
@@ -340,8 +335,6 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     tensor_reader_free(r);
     checkpoint_close(c);
     free(m.data);
-    free(file);
-    free(data);
 }
 
 TEST(npz_columns)
@@ -551,6 +544,7 @@ TEST(npz_repeated)
 {
     maker m = {0};
     size_t n;
+    OWN(test_free)
     char *bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3, &n);
     add(&m, "a.npy", bytes, n, false);
     size_t line = m.nlines;
@@ -560,7 +554,6 @@ TEST(npz_repeated)
     refused(repeated, KV_E_FORMAT,
             "malformed zip archive: its members have more bytes than there are");
     free(m.data);
-    free(bytes);
 }
 
 TEST(npz_cut)
@@ -583,7 +576,7 @@ TEST(npz_cut)
 TEST(npz_members)
 {
     size_t n;
-    char *file = npy(SCALAR, "abcd", 4, &n);
+    OWN(test_free) char *file = npy(SCALAR, "abcd", 4, &n);
     maker m = {0};
     add(&m, "a.npy", file, n, false);
     add(&m, "a.npy", file, n, false);
@@ -633,7 +626,6 @@ TEST(npz_members)
     CHECK_TEXT(checkpoint_at(c, 2)->name, "");
     checkpoint_close(c);
     free(m.data);
-    free(file);
 }
 
 /* Sizes that deflated data do not have. */
@@ -703,7 +695,8 @@ TEST(npz_findings)
     char all[1000] = "", path[64];
     size_t n;
     size_t nodd;
-    char *file = npy(SCALAR, "abcd", 4, &n);
+    OWN(test_free) char *file = npy(SCALAR, "abcd", 4, &n);
+    OWN(test_free)
     char *odd = npy("{'descr': '<V2', 'fortran_order': False, 'shape': ()}", "ab", 2, &nodd);
     maker m = {0};
     add(&m, "good.npy", file, n, false);
@@ -728,8 +721,6 @@ TEST(npz_findings)
     checkpoint_close(c);
     close(fd);
     free(m.data);
-    free(file);
-    free(odd);
 }
 
 /* Members without numbers are listed, and refused by their names. */
@@ -754,11 +745,11 @@ TEST(npz_odd)
          "[('a', '<f4'), (('t]', \"b'\"), '<i4', (2,", USUAL},
     };
     size_t n;
-    char *good = npy(SCALAR, "\0\0\x80\x3F", 4, &n);
+    OWN(test_free) char *good = npy(SCALAR, "\0\0\x80\x3F", 4, &n);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
         size_t nodd;
-        char *odd = npy(cases[i].dict, "abcdefgh", 8, &nodd);
+        OWN(test_free) char *odd = npy(cases[i].dict, "abcdefgh", 8, &nodd);
         maker m = {0};
         add(&m, "odd.npy", odd, nodd, i % 2);
         add(&m, "good.npy", good, n, false);
@@ -779,9 +770,7 @@ TEST(npz_odd)
         CHECK_TEXT(e.hint, cases[i].hint);
         checkpoint_close(c);
         free(m.data);
-        free(odd);
     }
-    free(good);
 }
 
 /* ---- Damage ---------------------------------------------------------------------------------- */
@@ -847,7 +836,7 @@ TEST(npz_mutations)
     image m[] = {file_image("deflated.npz"), file_image("swapped.npz"), file_image("stream.npz")};
     for (int k = 0; k < 6000; k++) {
         image from = m[k % 3];
-        char *data = malloc(from.n);
+        OWN(test_free) char *data = malloc(from.n);
         memcpy(data, from.data, from.n);
         size_t n = from.n - (io_random(&state) % 4 ? 0 : io_random(&state) % from.n);
         for (uint64_t j = io_random(&state) % 4 + 1; j > 0 && n; j--) {
@@ -856,7 +845,6 @@ TEST(npz_mutations)
             memcpy(data + at, &value, width < n - at ? width : n - at);
         }
         good += survives(data, n);
-        free(data);
     }
     CHECK(good < 3000);
     for (int k = 0; k < 3; k++)
@@ -872,7 +860,7 @@ TEST(npz_no_memory)
             int code = KV_E_MEMORY;
             for (int n = 1; code; n++) {
                 e = (kv_err){0};
-                checkpoint *c = NULL;
+                own_checkpoint *c = NULL;
                 kv_array *a = NULL;
                 mem_fail_at(sign * n);
                 code = checkpoint_open_memory(&c, m.data, m.n, NAME, &e);
@@ -888,7 +876,6 @@ TEST(npz_no_memory)
                 CHECK_INT(e.code, code);
                 CHECK(code == KV_OK || code == KV_E_MEMORY);
                 CHECK(n < 1000);
-                checkpoint_close(c);
             }
         }
         mem_free(m.data);

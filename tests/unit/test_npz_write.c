@@ -32,7 +32,7 @@ static int write_all(int fd, const npz_case *cases, size_t n, int64_t step, int6
     int code = npz_lay_out(&out, entries, (int64_t)n, size, NAME, e);
     for (size_t i = 0; i < n && !code; i++) {
         int64_t bytes;
-        char *data = npz_data(&cases[i], &bytes);
+        OWN(test_free) char *data = npz_data(&cases[i], &bytes);
         CHECK_INT(out.entries[i].bytes, bytes);
         for (int64_t at = (bytes - 1) / step * step; bytes && at >= 0; at -= step) {
             int64_t part = bytes - at < step ? bytes - at : step;
@@ -40,7 +40,6 @@ static int write_all(int fd, const npz_case *cases, size_t n, int64_t step, int6
                       part);
             npz_add(&out.entries[i], data + at, at, part);
         }
-        free(data);
     }
     code = code ? code : npz_finish(&out, fd, NAME, e);
     npz_release(&out);

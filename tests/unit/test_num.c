@@ -212,12 +212,11 @@ static void check_halves(num_width width)
         if (i % 16)
             continue;
         /* a thousand digits behind the half-way point still count */
-        char *longer = malloc(2000);
+        OWN(test_free) char *longer = malloc(2000);
         int n = snprintf(longer, 1000, "%.900f", middle);
         memset(longer + n, '0', 900);
         strcpy(longer + n + 900, "1");
         CHECK(same(parse(longer, width), middle < 1e-300 ? x : big));
-        free(longer);
     }
 }
 

@@ -86,7 +86,7 @@ static void check_apart(const cJSON *a, const cJSON *b)
 TEST(profile_operations_on_a_key_keep_program_order)
 {
     enum { KEYS = 3, ROUNDS = 30 };
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_array *values[KEYS], *outs[KEYS];
     kv_key keys[KEYS];
     const char *path = "profile-runs.json";
@@ -126,7 +126,6 @@ TEST(profile_operations_on_a_key_keep_program_order)
         kv_array_unref(outs[k]);
     }
     cJSON_Delete(all);
-    kv_free(s);
 }
 
 /* The parts of each operation cover its array once, within the time that it ran. */
@@ -198,13 +197,12 @@ static void check_kind(const char *key, kv_updater call, const char *rule,
     kv_err e = {0};
     const char *path = "profile-kind.json";
     CHECK_OK(kv_profile_start(path, &e));
-    kv_array *a = profiled("device", key, call, rule, compression, shape, ndim);
+    own_array *a = profiled("device", key, call, rule, compression, shape, ndim);
     CHECK_OK(kv_profile_stop(&e));
     cJSON *all = read_profile(path);
     check_parts(all, part, key, (double)kv_array_size(a));
     check_parts(all, "copy", key, (double)kv_array_size(a));
     cJSON_Delete(all);
-    kv_array_unref(a);
 }
 
 TEST(profile_names_every_kind_of_part)
@@ -256,7 +254,7 @@ TEST(profile_full_disk)
 /* A pushpull is one operation where its outs are filled by the push itself. */
 TEST(profile_pushpull_is_one_operation_or_two)
 {
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_array *value = zeros(large, 1), *outs[2] = {zeros(large, 1), zeros(large, 1)};
     kv_key keys[2] = {{.id = 1}, {.id = 1}};
     const char *path = "profile-pushpull.json";
@@ -275,5 +273,4 @@ TEST(profile_pushpull_is_one_operation_or_two)
     kv_array_unref(value);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }

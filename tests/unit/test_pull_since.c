@@ -17,7 +17,7 @@ static kv *store_of_two(const char *type)
 
 TEST(pull_since_counts_pushes)
 {
-    kv *s = store_of_two("local");
+    own_kv *s = store_of_two("local");
     int64_t rounds[] = {KV_NO_ROUND, 0};
     kv_array *outs[] = {array_full(KV_BFLOAT16, 1, shape, 9, cpu0),
                         array_full(KV_FLOAT64, 1, shape, 9, cpu0)};
@@ -33,12 +33,11 @@ TEST(pull_since_counts_pushes)
     check_array(outs[1], 6);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }
 
 TEST(pull_since_refuses)
 {
-    kv *s = store_of_two("device");
+    own_kv *s = store_of_two("device");
     int64_t rounds[] = {0, 1};
     kv_array *outs[] = {array_full(KV_FLOAT32, 1, shape, 9, cpu0),
                         array_full(KV_FLOAT32, 1, shape, 9, cpu0)};
@@ -62,15 +61,14 @@ TEST(pull_since_refuses)
     CHECK_OK(kv_pull_since(s, NULL, 0, NULL, NULL, NULL, NULL));
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }
 
 /* After a rollback the same round may have other bits, so that nothing may be left out. */
 TEST(pull_since_behind_a_rollback)
 {
-    kv *s = store_of_two("local");
+    own_kv *s = store_of_two("local");
     int64_t round = KV_NO_ROUND;
-    kv_array *out = array_full(KV_FLOAT32, 1, shape, 9, cpu0);
+    own_array *out = array_full(KV_FLOAT32, 1, shape, 9, cpu0);
     CHECK_OK(kv_begin(s, &e));
     push_one(s, keys[1], array_full(KV_FLOAT32, 1, shape, 5, cpu0));
     CHECK_OK(kv_pull_since(s, &keys[1], 1, &out, &round, NULL, &e));
@@ -79,8 +77,6 @@ TEST(pull_since_behind_a_rollback)
     CHECK_OK(kv_pull_since(s, &keys[1], 1, &out, &round, NULL, &e));
     CHECK_INT(round, 1);
     check_array(out, 6);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 static int see(void *arg, const kv_field *f, int n, kv_err *e)
@@ -98,7 +94,7 @@ static int see(void *arg, const kv_field *f, int n, kv_err *e)
 
 TEST(pull_since_counts_bytes)
 {
-    kv *s = store_of_two("local");
+    own_kv *s = store_of_two("local");
     int64_t bytes[2] = {-1, -1}, rounds[] = {0, 0};
     kv_array *outs[] = {array_full(KV_FLOAT32, 1, shape, 9, cpu0),
                         array_full(KV_FLOAT32, 1, shape, 9, cpu0)};
@@ -110,5 +106,4 @@ TEST(pull_since_counts_bytes)
     CHECK_INT(bytes[1], 3 * 2 + 3 * 4);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }

@@ -242,7 +242,7 @@ TEST(quantise_sum_every_length)
 
 TEST(quantise_every_length)
 {
-    room *w = mem_zalloc(1, sizeof *w, &e);
+    OWN(test_mem_free) room *w = mem_zalloc(1, sizeof *w, &e);
     CHECK(w != NULL);
     for (int k = 0; k < 2; k++) {
         for (int64_t n = 0; n < 200; n++)
@@ -251,7 +251,6 @@ TEST(quantise_every_length)
         compare(w, codes_of[k], 0.1f, N - 1, 1);
     }
     compare(w, QUANTISE_1BIT, -0.5f, 777, 0);
-    mem_free(w);
 }
 
 /* So many elements are written around the caches. */

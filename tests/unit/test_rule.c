@@ -148,7 +148,7 @@ TEST(rule_check_late_branches)
     static const char undone[] = "the `skip` of an `if` on a number that is known only after the "
                                  "arrays are read does not undo this (`state NAME`, an array that "
                                  "begins with a number, can be left as it was)";
-    buf want = {0};
+    own_buf want = {0};
     buf_printf(&want, "1:49-55 usage: %s", undone);
     CHECK_TEXT(refusal("{ state key n; if isnan(sum(input)) { skip }   ;n += 1; stored += n }"),
                buf_text(&want));
@@ -156,7 +156,6 @@ TEST(rule_check_late_branches)
     buf_printf(&want, "1:9-18 usage: %s", undone);
     CHECK_TEXT(refusal("{ state m = input; if sum(input) > 1 { skip }; stored += m }"),
                buf_text(&want));
-    buf_release(&want);
 }
 
 TEST(rule_check_writes)
@@ -355,7 +354,7 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
 {
     rule_update u;
     CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1, .row = 1, .size = n}, &u));
-    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
+    OWN(test_mem_free) void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_arrays a = {.stored = stored,
                      .stored_dtype = dtype,
                      .size = n,
@@ -364,7 +363,6 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
                      .input_dtype = dtype,
                      .arg = &(given_input){input, dtype}};
     plan_run(u.plan, &a, scratch);
-    mem_free(scratch);
     rule_update_release(&u);
 }
 
@@ -399,12 +397,11 @@ static const char *printed(float x)
 TEST(rule_update_program)
 {
     rule_update u;
-    buf out = {0};
+    own_buf out = {0};
     CHECK_OK(
         make("{ stored += input * 2 }", KV_FLOAT32, (rule_given){.key = {7, NULL}, .t = 1}, &u));
     list_plan(u.plan, &out);
     CHECK_TEXT(buf_text(&out), "pass 0\na0 = a0*1 + a1*2\n");
-    buf_release(&out);
     rule_update_release(&u);
 }
 
@@ -616,9 +613,8 @@ static void update_states(const char *rule, float *stored, const float *input, i
                      .t = t};
     for (int i = 0; i < 2 && states; i++)
         a.states[i] = states[i];
-    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
+    OWN(test_mem_free) void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_run(u.plan, &a, scratch);
-    mem_free(scratch);
     rule_update_release(&u);
 }
 
@@ -880,9 +876,9 @@ static void run_case(case_run *r, kv_dtype dtype, const double *from, const void
     convert_elements(r->stored, dtype, from, KV_FLOAT64, CASE_SIZE);
     if (r->rc || !r->u.plan)
         return;
+    OWN(test_mem_free)
     void *scratch = mem_alloc_data(plan_scratch_bytes(r->u.plan, CASE_SIZE, 0), &e);
     plan_run(r->u.plan, &a, scratch);
-    mem_free(scratch);
 }
 
 /* The update of a case among those that were kept, or of a new one. */
@@ -1113,7 +1109,7 @@ static void one_rule(int64_t n)
     random_input(input, n);
     memcpy(names[0].x, input, sizeof input);
     memcpy(names[1].x, stored, sizeof stored);
-    buf rule = {0};
+    own_buf rule = {0};
     int nnames = 2;
     buf_add(&rule, "{ ");
     for (int line = (int)draw(4); line >= 0; line--) {
@@ -1131,7 +1127,6 @@ static void one_rule(int64_t n)
     for (int64_t i = 0; i < n; i++)
         CHECK(memcmp(&stored[i], &names[1].x[i], 4) == 0 ||
               (isnan(stored[i]) && isnan(names[1].x[i])));
-    buf_release(&rule);
     arena_release(&memory);
 }
 

@@ -53,11 +53,10 @@ static void refused(image m, kv_code code, const char *want)
 {
     kv_err e = {0};
     checkpoint *s = NULL;
-    char *copy = malloc(m.n ? m.n : 1);
+    OWN(test_free) char *copy = malloc(m.n ? m.n : 1);
     memcpy(copy, m.data, m.n);
     CHECK_ERR(checkpoint_open_memory(&s, copy, m.n, NAME, &e), code, want);
     CHECK(!s);
-    free(copy);
 }
 
 /* ---- What is written ------------------------------------------------------------------------- */
@@ -79,8 +78,8 @@ TEST(safetensors_bytes)
 {
     const int64_t three[] = {3}, matrix[] = {2, 3};
     const double bits[] = {1, 0, 1}, numbers[] = {1, 2, 3, 4, 5, 6};
-    kv_array *on = io_array(KV_BOOL, 1, three, bits);
-    kv_array *w = io_array(KV_FLOAT32, 2, matrix, numbers);
+    own_array *on = io_array(KV_BOOL, 1, three, bits);
+    own_array *w = io_array(KV_FLOAT32, 2, matrix, numbers);
     const safetensors_item items[] = {{"on", on}, {"w", w}};
     const checkpoint_text pairs[] = {{"format", "pt"}};
     image m = written(items, 2, pairs, 1);
@@ -108,8 +107,6 @@ TEST(safetensors_bytes)
     checkpoint_close(s);
     for (int i = 0; i < 2; i++)
         kv_array_unref(back[i]);
-    kv_array_unref(on);
-    kv_array_unref(w);
 }
 
 TEST(safetensors_empty)
@@ -178,7 +175,7 @@ TEST(safetensors_write_refuses)
 {
     const int64_t one[] = {1}, none[] = {0, INT64_C(1000000000000000)};
     const double x = 1;
-    kv_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
+    own_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
     CHECK_OK(kv_array_new(&wide, KV_INT8, 2, none, (kv_ctx){0}, &e));
     static const struct {
         const char *names[2], *pairs[2], *text, *want;
@@ -207,8 +204,6 @@ TEST(safetensors_write_refuses)
     fclose(f);
     CHECK_INT(m.n, 0);
     free(m.data);
-    kv_array_unref(wide);
-    kv_array_unref(a);
 }
 
 /* Two wrapped arrays of one memory, each of half the numbers that a header can say. */
@@ -222,7 +217,7 @@ TEST(safetensors_write_limits)
     CHECK_ERR(safetensors_write(stdout, NAME, items, 2, NULL, 0, &e), KV_E_VALUE,
               NAME ": sizes and offsets have at most 15 digits");
     kv_array_unref(a);
-    char *text = malloc(100000001);
+    OWN(test_free) char *text = malloc(100000001);
     memset(text, 'x', 100000000);
     text[100000000] = '\0';
     const checkpoint_text pair = {"t", text};
@@ -233,13 +228,12 @@ TEST(safetensors_write_limits)
     FILE *f = fopen("/dev/null", "wb");
     CHECK_OK(safetensors_write(f, NAME, NULL, 0, &pair, 1, &e));
     fclose(f);
-    free(text);
 }
 
 TEST(safetensors_write_full)
 {
     const int64_t shape[] = {100000};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
         test_skip("no /dev/full");
@@ -248,7 +242,6 @@ TEST(safetensors_write_full)
     CHECK_ERR(safetensors_write(f, NAME, &item, 1, NULL, 0, &e), KV_E_IO,
               "cannot write \"" NAME "\": No space left on device");
     fclose(f);
-    kv_array_unref(a);
 }
 
 /* ---- Files on disk --------------------------------------------------------------------------- */
@@ -720,8 +713,8 @@ TEST(safetensors_many)
     enum { N = 20000 };
     const int64_t one[] = {1};
     const double x = 7;
-    kv_array *a = io_array(KV_INT8, 1, one, &x);
-    safetensors_item *items = malloc(N * sizeof *items);
+    own_array *a = io_array(KV_INT8, 1, one, &x);
+    OWN(test_free) safetensors_item *items = malloc(N * sizeof *items);
     char(*names)[16] = malloc(N * sizeof *names);
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof names[i], "layer%d", N - i);
@@ -730,17 +723,14 @@ TEST(safetensors_many)
     image m = written(items, N, NULL, 0);
     checkpoint *s = opened(m);
     for (int i = 0; i < N; i += 97) {
-        kv_array *b = NULL;
+        own_array *b = NULL;
         CHECK_INT(checkpoint_find(s, names[i]), i);
         CHECK_OK(checkpoint_load_name(&b, s, names[i], &e));
         CHECK(io_same(a, b));
-        kv_array_unref(b);
     }
     checkpoint_close(s);
     free(m.data);
     free(names);
-    free(items);
-    kv_array_unref(a);
 }
 
 /* Opens and loads whatever a file says; a failure is an error with a text, and nothing leaks. */
@@ -752,13 +742,12 @@ static int try_all(image m, const char *name)
     CHECK_INT(e.code, rc);
     CHECK((rc == KV_OK) == (s != NULL));
     for (int64_t i = 0; s && i < checkpoint_count(s) && !rc; i++) {
-        kv_array *a = NULL;
+        own_array *a = NULL;
         rc = checkpoint_load(&a, s, i, &e);
         CHECK_INT(e.code, rc);
         CHECK((rc == KV_OK) == (a != NULL));
         if (a)
             CHECK_INT(kv_array_bytes(a), checkpoint_at(s, i)->bytes);
-        kv_array_unref(a);
     }
     CHECK(rc == KV_OK || e.text[0]);
     checkpoint_close(s);
@@ -813,7 +802,7 @@ TEST(safetensors_no_memory)
 {
     const int64_t three[] = {3};
     const double numbers[] = {1, 2, 3};
-    kv_array *a = io_array(KV_FLOAT32, 1, three, numbers);
+    own_array *a = io_array(KV_FLOAT32, 1, three, numbers);
     const safetensors_item items[] = {{"a", a}, {"b", a}};
     const checkpoint_text pairs[] = {{"format", "pt"}};
     int rc = KV_E_MEMORY, n = 0;
@@ -838,7 +827,6 @@ TEST(safetensors_no_memory)
         fclose(f);
     }
     CHECK(n > 3);
-    kv_array_unref(a);
 }
 
 /* From a path a failure must also close the file. */

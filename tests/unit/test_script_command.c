@@ -341,20 +341,17 @@ TEST(script_command_hints)
     };
     session s = new_session();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        buf hint = {0};
+        own_buf hint = {0};
         complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
         CHECK_TEXT(buf_text(&hint), cases[i].hint);
-        buf_release(&hint);
     }
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        line_words got = {0};
-        buf all = {0};
+        OWN(line_words_release) line_words got = {0};
+        own_buf all = {0};
         complete_words(&s, options[i].text, strlen(options[i].text), &got);
         for (int64_t k = 0; k < got.n; k++)
             buf_printf(&all, "%s ", got.words[k]);
         CHECK_TEXT(buf_text(&all), options[i].words);
-        line_words_release(&got);
-        buf_release(&all);
     }
     session_release(&s);
     language_init();

@@ -46,28 +46,23 @@ static session new_session(void)
 static void check(const char *expression, const char *want)
 {
     kv_err e = {0};
-    session s = new_session();
-    buf out = {0}, text = {0};
+    OWN(session_release) session s = new_session();
+    own_buf out = {0}, text = {0};
     buf_printf(&text, "print %s", expression);
     CHECK_OK(run_in(&s, &out, buf_text(&text), &e));
     if (out.len)
         out.data[--out.len] = '\0';
     CHECK_TEXT(buf_text(&out), want);
-    buf_release(&out);
-    buf_release(&text);
-    session_release(&s);
 }
 
 static void check_error(const char *text, kv_code code, const char *want, const char *hint)
 {
     kv_err e = {0};
-    session s = new_session();
-    buf out = {0};
+    OWN(session_release) session s = new_session();
+    own_buf out = {0};
     int rc = run_in(&s, &out, text, &e);
     CHECK_TEXT(e.hint, hint);
     CHECK_ERR(rc, code, want);
-    buf_release(&out);
-    session_release(&s);
 }
 
 TEST(function_table_is_sorted)
@@ -125,14 +120,13 @@ TEST(function_table_has_every_element_function)
 TEST(function_usages)
 {
     language_init();
-    buf b = {0};
+    own_buf b = {0};
     function_usage(&b, function_find("full"));
     buf_char(&b, ' ');
     function_usage(&b, function_find("concat"));
     buf_char(&b, ' ');
     function_usage(&b, function_find("rank"));
     CHECK_TEXT(buf_text(&b), "full(shape, v, dtype=, ctx=) concat(a…, axis=) rank()");
-    buf_release(&b);
 }
 
 TEST(function_arguments)
@@ -266,13 +260,11 @@ TEST(function_random)
 /* Draws without seed= depend on the seed of the session and their number, not on seeded ones. */
 TEST(function_random_draws)
 {
-    session s = new_session();
-    buf out = {0};
+    OWN(session_release) session s = new_session();
+    own_buf out = {0};
     CHECK_OK(run_in(&s, &out, "uniform(1,seed=3); a = uniform(3); print uniform(3)", &e));
     CHECK(strstr(buf_text(&out), "[0.5166791  0.79096925 0.7733471 ]\n") != NULL);
     CHECK_INT(s.draws, 2);
-    buf_release(&out);
-    session_release(&s);
 }
 
 TEST(function_random_errors)
@@ -346,7 +338,7 @@ TEST(function_arrangements)
 TEST(function_repeat)
 {
     value args[2] = {value_none(), value_int(2)}, out = value_none();
-    session s = new_session();
+    OWN(session_release) session s = new_session();
     const char *names[2] = {NULL, NULL};
     buf text = {0};
     CHECK_OK(value_list_new(&args[0], VALUE_LIST, 2, &e));
@@ -358,7 +350,6 @@ TEST(function_repeat)
     buf_release(&text);
     value_release(&out);
     value_release(&args[0]);
-    session_release(&s);
 }
 
 TEST(function_reductions)
@@ -499,7 +490,7 @@ TEST(function_without_memory)
         int rc = KV_E_MEMORY;
         for (int n = 1; rc && n < 1000; n++) {
             e = (kv_err){0};
-            session s = new_session();
+            OWN(session_release) session s = new_session();
             sink out = {.kind = SINK_TAKES};
             unit *u = NULL;
             char *copy = mem_text(texts[i], strlen(texts[i]), &e);
@@ -512,7 +503,6 @@ TEST(function_without_memory)
             unit_drop(&s, u);
             sink_pop(&s, &out);
             buf_release(&out.text);
-            session_release(&s);
         }
         CHECK_INT(rc, KV_OK);
     }

@@ -39,7 +39,7 @@ static int64_t find(const slot_table *t, kv_key key)
 
 TEST(slot_is_found_with_any_guess)
 {
-    slot_table t = {0};
+    OWN(slot_table_release) slot_table t = {0};
     for (int i = 0; i < 40; i++)
         add(&t, id(7 * i));
     for (int64_t guess = -3; guess < 44; guess++)
@@ -52,12 +52,11 @@ TEST(slot_is_found_with_any_guess)
     kv_key last = id(7 * 39);
     CHECK_INT(slot_find(&t, &last, 39), -1);
     CHECK_INT(slot_find(&t, &last, 40), -1);
-    slot_table_release(&t);
 }
 
 TEST(slot_of_the_other_kind)
 {
-    slot_table numbers = {0}, texts = {0};
+    OWN(slot_table_release) slot_table numbers = {0}, texts = {0};
     kv_key three = id(3), w = name("w");
     CHECK_OK(slot_check_kind(&numbers, &w, &e)); /* an empty one takes both */
     add(&numbers, id(1));
@@ -82,15 +81,13 @@ TEST(slot_of_the_other_kind)
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK_TEXT(e.hint, "there is a text key of these digits: \"3\"");
     e = (kv_err){0};
-    slot_table_release(&numbers);
-    slot_table_release(&texts);
 }
 
 TEST(slot_reserve_makes_room)
 {
     enum { MANY = 100 };
-    slot_table t = {0};
-    kv_array *a = one();
+    OWN(slot_table_release) slot_table t = {0};
+    own_array *a = one();
     for (int begin = 0; begin < 2 * MANY; begin += MANY) {
         CHECK_OK(slot_reserve(&t, MANY, &e));
         mem_fail_at(1);
@@ -100,21 +97,18 @@ TEST(slot_reserve_makes_room)
         }
         mem_fail_at(0);
     }
-    kv_array_unref(a);
-    slot_table_release(&t);
 }
 
 /* Whichever allocation fails, the table stays as it was. */
 TEST(slot_reserve_and_add_without_memory)
 {
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        slot_table t = {0};
+        OWN(slot_table_release) slot_table t = {0};
         mem_fail_at(n);
         rc = slot_reserve(&t, 10, &e);
         mem_fail_at(0);
         CHECK_INT(rc, n <= 2 ? KV_E_MEMORY : KV_OK);
         e = (kv_err){0};
-        slot_table_release(&t);
     }
     slot_table t = {0};
     kv_key w = name("w");
@@ -155,7 +149,7 @@ TEST(slot_many_are_added_and_taken_back)
 
 TEST(slot_remove_leaves_gaps)
 {
-    slot_table t = {0};
+    OWN(slot_table_release) slot_table t = {0};
     for (int i = 0; i < 6; i++)
         add(&t, id(i)); /* a gap is all zero, as key 0 is */
     CHECK(!t.lost_keys);
@@ -190,12 +184,11 @@ TEST(slot_remove_leaves_gaps)
     add(&t, text);
     kv_key three = id(3);
     CHECK_INT(slot_check_kind(&t, &three, &e), KV_E_KEY);
-    slot_table_release(&t);
 }
 
 TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
 {
-    slot_table t = {0}, same = {0};
+    OWN(slot_table_release) slot_table t = {0}, same = {0};
     kv_key a = name("a"), c = name("c");
     add(&t, a);
     add(&t, name("b"));
@@ -213,8 +206,6 @@ TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
     CHECK_INT(find(&t, name("b")), 1);
     CHECK(slot_hash(&t.items[0].key) == slot_hash(&same.items[0].key));
     CHECK(slot_hash(&t.items[0].key) == slot_hash(&c));
-    slot_table_release(&t);
-    slot_table_release(&same);
 }
 
 /* The map has to grow for the new key, since the old one is removed after that. */
@@ -222,7 +213,7 @@ TEST(slot_rename_without_memory_for_the_map)
 {
     int failed = 0;
     for (int keys = 1; keys < 40; keys++) {
-        slot_table t = {0};
+        OWN(slot_table_release) slot_table t = {0};
         char text[8];
         for (int i = 0; i < keys; i++) {
             snprintf(text, sizeof text, "k%d", i);
@@ -236,7 +227,6 @@ TEST(slot_rename_without_memory_for_the_map)
         CHECK_INT(find(&t, old), rc ? 0 : -1);
         CHECK_INT(find(&t, new), rc ? -1 : 0);
         e = (kv_err){0};
-        slot_table_release(&t);
     }
     CHECK_INT(failed, 2); /* of 12 keys, and of 24 */
 }
@@ -283,13 +273,12 @@ TEST(assert_slot_in_order_is_one_of_them)
 #ifdef KV_COVERAGE
     test_skip("builds that count what tests reach ask no assertion");
 #endif
-    slot_table t = {0};
+    OWN(slot_table_release) slot_table t = {0};
     int64_t number = -5;
     add(&t, id(1));
     CHECK_INT(slot_in_order(&t, 1, &number, &e), KV_E_INTERNAL);
     CHECK_INT(number, 1);
     CHECK_INT(e.code, KV_E_INTERNAL);
-    slot_table_release(&t);
 }
 
 TEST(slot_forgets_the_state_alone)

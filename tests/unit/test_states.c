@@ -238,9 +238,8 @@ static void push_parts(int times)
         kv *store = servers[part_list[i].server].store;
         kv_key key = {.id = part_list[i].id};
         for (int t = 0; t < times; t++) {
-            kv_array *a = filled(part_list[i].shape, part_list[i].dtype, (float)(i + t) / 4);
+            own_array *a = filled(part_list[i].shape, part_list[i].dtype, (float)(i + t) / 4);
             CHECK_OK(kv_push(store, &key, 1, &a, NULL, &e));
-            kv_array_unref(a);
         }
         CHECK_OK(kv_wait(store, &e));
     }
@@ -260,9 +259,8 @@ static void make_all(bool is_async)
     }
     for (int i = 0; i < 2; i++) {
         kv_key key = {.id = keys[i].key};
-        kv_array *a = filled(keys[i].shape, keys[i].dtype, 0);
+        own_array *a = filled(keys[i].shape, keys[i].dtype, 0);
         CHECK_OK(kv_init(w.store, &key, 1, &a, NULL, &e));
-        kv_array_unref(a);
     }
     places[0].place = (place){.first = 0, .size = 6, .step = 6, .row = 3, .nparts = 1};
     places[1].place = (place){.first = 1, .size = 20, .step = 10, .row = 5, .nparts = 2,

@@ -136,7 +136,7 @@ TEST(stop_arrangements)
 /* A file that is written in place is written to its end. */
 TEST(stop_not_in_place)
 {
-    kv_array *a = large(), *one = NULL;
+    own_array *a = large(), *one = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_wrap(&one, &(float){3}, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
     stop_ask(always);
@@ -144,14 +144,12 @@ TEST(stop_not_in_place)
     stop_ask(NULL);
     CHECK_OK(kv_array_read(a, &data, &e));
     CHECK(((const float *)data)[0] == 3 && ((const float *)data)[1999999] == 3);
-    kv_array_unref(one);
-    kv_array_unref(a);
 }
 
 TEST(stop_texts)
 {
-    kv_array *a = large();
-    buf text = {0};
+    own_array *a = large();
+    own_buf text = {0};
     print_style style = print_style_default();
     style.threshold = INT64_MAX;
     stop_ask(always);
@@ -160,14 +158,12 @@ TEST(stop_texts)
     style.may_stop = true;
     CHECK_ERR(print_array(&text, a, &style, &e), KV_E_INTERRUPTED, "interrupted");
     stop_ask(NULL);
-    buf_release(&text);
-    kv_array_unref(a);
 }
 
 TEST(stop_expressions)
 {
     kv_array *a = large(), *out = NULL;
-    arena nodes = {0};
+    OWN(arena_release) arena nodes = {0};
     ast *tree = NULL;
     const source src = {.name = "x", .text = "x*2 + x", .len = 7, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&tree, &src, &nodes, &e));
@@ -176,7 +172,6 @@ TEST(stop_expressions)
     CHECK_ERR(expr_eval(&out, tree, leaves, 3, &src, &e), KV_E_INTERRUPTED, "interrupted");
     CHECK(!out);
     stop_ask(NULL);
-    arena_release(&nodes);
     kv_array_unref(a);
 }
 
@@ -211,7 +206,7 @@ TEST(stack_of_a_thread)
 TEST(stack_of_a_coroutine)
 {
     size_t size = 256 << 10;
-    char *own = malloc(size);
+    OWN(test_free) char *own = malloc(size);
     CHECK(own && !stack_runs_low() && stack_room() < SIZE_MAX);
     CHECK(getcontext(&inside) == 0);
     inside.uc_stack.ss_sp = own;
@@ -222,5 +217,4 @@ TEST(stack_of_a_coroutine)
     CHECK(swapcontext(&outside, &inside) == 0);
     CHECK(!low && room == SIZE_MAX);
     CHECK(stack_room() < SIZE_MAX);
-    free(own);
 }

@@ -148,8 +148,7 @@ TEST(name_words)
                  {"", "", true},                {"row ids", "row-ids", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK(name_is_word(cases[i].name, cases[i].word, strlen(cases[i].word)) == cases[i].is);
-    buf b = {0};
+    own_buf b = {0};
     name_put(&b, "row-ids_x!", 9, '_');
     CHECK_TEXT(buf_text(&b), "row_ids_x");
-    buf_release(&b);
 }

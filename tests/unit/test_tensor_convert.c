@@ -206,12 +206,11 @@ TEST(tensor_convert_metadata)
                                              "x=4 z=6 "};
         checkpoint_text *texts;
         int64_t n;
-        buf got = {0};
+        own_buf got = {0};
         CHECK_OK(conversion_metadata(&texts, &n, inputs, 2, i >= 2, set, i % 2 ? 3 : 0, &e));
         for (int64_t k = 0; k < n; k++)
             buf_printf(&got, "%s=%s ", texts[k].name, texts[k].text);
         CHECK_TEXT(buf_text(&got), wanted[i]);
-        buf_release(&got);
         mem_free(texts);
     }
     for (int i = 0; i < 2; i++) {

@@ -68,10 +68,9 @@ TEST(tensor_rename_errors)
                                       "s/a/b\\", "s\xc3""a\xc3""b\xc3"};
     renaming *r = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        buf want = {0};
+        own_buf want = {0};
         buf_printf(&want, "`%s` is no substitution", bad[i]);
         CHECK_ERR(renaming_new(&r, bad[i], &e), KV_E_USAGE, buf_text(&want));
-        buf_release(&want);
     }
     CHECK_ERR(renaming_new(&r, "s/(a)/${1}/", &e), KV_E_USAGE,
               "`s/(a)/${1}/`: $1 is not a group here");

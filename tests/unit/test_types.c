@@ -54,7 +54,7 @@ static void check_capability(kv *s, const char *word, bool want)
 
 TEST(types_capabilities)
 {
-    kv *local = make("local"), *device = make("device"), *test = make("teststore");
+    own_kv *local = make("local"), *device = make("device"), *test = make("teststore");
     int n = sizeof table / sizeof *table;
     for (int i = 0; i < n; i++) {
         CHECK_TEXT(kv_capability(i), table[i].name);
@@ -68,15 +68,12 @@ TEST(types_capabilities)
     check_capability(local, "SPARSE", true);
     check_capability(local, "Row-Sparse", true);
     check_capability(local, "compression", false);
-    kv_free(local);
-    kv_free(device);
-    kv_free(test);
 }
 
 TEST(types_unknown_capability)
 {
     bool yes = true;
-    kv *s = make("local");
+    own_kv *s = make("local");
     CHECK_INT(kv_is_capable(s, "optimiser", &yes, &e), KV_E_USAGE);
     CHECK_TEXT(e.text, "there is no capability \"optimiser\"");
     CHECK_TEXT(e.hint, "did you mean optimizer?");
@@ -85,7 +82,6 @@ TEST(types_unknown_capability)
     CHECK_TEXT(e.hint, "init, push, pull, pushpull, broadcast, updater, optimizer, states, "
                        "row_sparse, gradient_compression, transactions, files, delete");
     CHECK(yes);
-    kv_free(s);
 }
 
 /* ---- Names ---- */
@@ -96,7 +92,7 @@ TEST(types_register_name)
     char name[] = "MyStore", longest[66];
     CHECK_OK(kv_register_name(name, "Device", &e));
     name[0] = '?'; /* the text was copied */
-    kv *s = make("mystore");
+    own_kv *s = make("mystore");
     CHECK_TEXT(kv_type(s), "MyStore");
     CHECK_ERR(kv_register_name("MYSTORE", NULL, &e), KV_E_NAME,
               "there is a store type \"MyStore\" already");
@@ -119,7 +115,6 @@ TEST(types_register_name)
     CHECK_ERR(kv_find_type("new", &ops, &e), KV_E_UNSUPPORTED, "there is no store type \"new\"");
     CHECK_OK(kv_find_type("MyStorE", &ops, &e));
     CHECK_TEXT(ops->names[0], "MyStore");
-    kv_free(s);
 }
 
 TEST(types_register_name_without_memory)
@@ -201,7 +196,7 @@ TEST(types_table_without_pushpull)
                                     .barrier = barrier,
                                     .send_command = send_command};
     CHECK_OK(kv_register_type(&ops, &e));
-    kv *s = make("recorder");
+    own_kv *s = make("recorder");
     kv_key key = {.id = 1}, two[2] = {key, key};
     kv_array *a = number(1), *both[2] = {a, a};
     CHECK_OK(kv_pushpull(s, &key, 1, &a, two, 2, both, NULL, &e));
@@ -224,7 +219,6 @@ TEST(types_table_without_pushpull)
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"recorder\" have no optimizer");
     kv_array_unref(a);
-    kv_free(s);
 }
 
 static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -296,7 +290,7 @@ TEST(types_copy_of_a_table)
     ops.push = push_double;
     ops.pushpull = NULL;
     CHECK_OK(kv_register_type(&ops, &e));
-    kv *s = make("doubling");
+    own_kv *s = make("doubling");
     kv_key keys[2] = {{.id = 1}, {.id = 2}};
     kv_array *a[2] = {number(3), number(4)};
     CHECK_OK(kv_pushpull(s, keys, 2, a, NULL, 0, NULL, NULL, &e));
@@ -306,14 +300,13 @@ TEST(types_copy_of_a_table)
     CHECK_OK(kv_rollback(s, &e));
     kv_array_unref(a[0]);
     kv_array_unref(a[1]);
-    kv_free(s);
 }
 
 /* ---- One process ---- */
 
 TEST(types_barrier_and_commands_of_one_process)
 {
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int head = -1; head <= 6; head++)
         CHECK_OK(kv_send_command(s, head, "anything", &e));
     CHECK_OK(kv_send_command(s, 0, NULL, &e));
@@ -322,7 +315,6 @@ TEST(types_barrier_and_commands_of_one_process)
     CHECK_ERR(kv_send_command(NULL, 0, "", &e), KV_E_USAGE,
               "there is no store: the pointer is NULL");
     CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
-    kv_free(s);
 }
 
 TEST(types_of_another_version)
