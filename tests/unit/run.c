@@ -97,6 +97,15 @@ void test_ok(int code, const kv_err *e, const char *what, const char *file, int 
     fail(file, line);
 }
 
+int test_tried(int code, const kv_err *e, const char *what, const char *file, int line)
+{
+    mem_fail_at(0);
+    if (code != KV_OK)
+        test_int(code, KV_E_MEMORY, what, file, line);
+    test_int(e->code, code, what, file, line);
+    return code;
+}
+
 void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,
               int line)
 {

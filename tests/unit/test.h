@@ -34,8 +34,13 @@ void test_check(int ok, const char *what, const char *file, int line);
 void test_int(int64_t got, int64_t want, const char *what, const char *file, int line);
 void test_text(const char *got, const char *want, const char *what, const char *file, int line);
 void test_ok(int code, const kv_err *e, const char *what, const char *file, int line);
+int test_tried(int code, const kv_err *e, const char *what, const char *file, int line);
 void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,
               int line);
+/* The code of a call when its n-th allocation fails: KV_OK where it makes fewer, or KV_E_MEMORY.
+ * Zeroes `e` before. */
+#define WITHOUT_MEMORY(n, call)                                                                    \
+    (e = (kv_err){0}, mem_fail_at(n), test_tried((call), &e, #call, __FILE__, __LINE__))
 /* How many random things to try, and the seed: these, or $TEST_RANDOM and $TEST_SEED. */
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);

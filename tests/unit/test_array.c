@@ -236,9 +236,7 @@ static void fail_each_allocation(int64_t size, int64_t allocations)
     for (int64_t i = 1;; i++) {
         kv_err e = {0};
         kv_array *a = NULL;
-        mem_fail_at(i);
-        int rc = kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(i, kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
         kv_array_unref(a);
         if (rc == KV_OK) {
             CHECK_INT(i, allocations + 1);

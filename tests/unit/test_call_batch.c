@@ -166,11 +166,7 @@ TEST(batches_change_all_or_nothing)
     l.keys[PAIRS - 1] = (kv_key){.id = KEYS - 1};
     compare(&l);
     for (int i = 1; rc; i++) {
-        e = (kv_err){0};
-        mem_fail_at(i);
-        rc = kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(i, kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
         if (rc)
             compare(&l);
     }

@@ -185,13 +185,9 @@ TEST(checkpoint_stream_no_memory)
     int lowest = dup(0), rc = KV_E_MEMORY;
     close(lowest);
     for (int n = 1; rc; n++) {
-        e = (kv_err){0};
         checkpoint *c = NULL;
         stream s = stream_of(INPUT_MEMORY + 100000, INPUT_MEMORY + 100000);
-        mem_fail_at(n);
-        rc = checkpoint_open(&c, s.path, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, checkpoint_open(&c, s.path, NULL, &e));
         checkpoint_close(c);
         stream_end(&s);
         int now = dup(0);

@@ -515,11 +515,8 @@ TEST(file_around_full_disk)
 TEST(file_around_no_memory)
 {
     for (int n = 1; n <= 2; n++) {
-        e = (kv_err){0};
         FILE *f;
-        mem_fail_at(n);
-        int rc = file_around_open(&f, STDOUT_FILENO, "a", &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, file_around_open(&f, STDOUT_FILENO, "a", &e));
         CHECK_INT(rc, KV_E_MEMORY);
     }
 }

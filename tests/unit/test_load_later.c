@@ -451,9 +451,7 @@ TEST(load_later_without_memory)
     write_store(FILE_NAME, true);
     own_kv *s = NULL;
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_load_later(&s, FILE_NAME, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_load_later(&s, FILE_NAME, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -462,9 +460,7 @@ TEST(load_later_without_memory)
     kv_array *value = numbers(LARGE, 10);
     kv_key b = name("b");
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_push(s, &b, 1, &value, NULL, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_push(s, &b, 1, &value, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -474,9 +470,7 @@ TEST(load_later_without_memory)
     kv_array_unref(value);
     check_all(s, b, 22);
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_save(s, "x.kvs", &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_save(s, "x.kvs", &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);

@@ -406,10 +406,7 @@ static void without_memory(bool known, bool broadcasts)
     for (int i = 0; i < 4 * KEYS; i++)
         okeys[i] = keys[i / 4], outs[i] = out;
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
-                            : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e) : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);

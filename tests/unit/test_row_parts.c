@@ -302,18 +302,12 @@ TEST(row_parts_without_memory)
     init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        mem_fail_at(n);
-        rc = kv_save(s, FILE_NAME, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_save(s, FILE_NAME, &e));
         e = (kv_err){0};
     }
     rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        mem_fail_at(n);
-        rc = kv_load(&t, FILE_NAME, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
         e = (kv_err){0};
     }
     check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));

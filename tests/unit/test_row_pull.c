@@ -360,10 +360,7 @@ TEST(row_pull_out_of_memory)
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
         kv_array *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL)};
-        mem_fail_at(n);
-        rc = kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
         e = (kv_err){0};
         if (rc)
             check(outs[0], 1, (int64_t[]){4}, (double[]){9});
@@ -532,10 +529,7 @@ TEST(row_pull_fill_out_of_memory)
     for (int n = 1; rc; n++) {
         kv_array *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9})};
         const void *data = NULL;
-        mem_fail_at(n);
-        rc = kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
         e = (kv_err){0};
         CHECK_OK(kv_array_read(outs[0], &data, &e));
         CHECK(((const float *)data)[2] == (rc ? 0 : 5));

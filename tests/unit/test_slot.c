@@ -104,9 +104,7 @@ TEST(slot_reserve_and_add_without_memory)
 {
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
         OWN(slot_table_release) slot_table t = {0};
-        mem_fail_at(n);
-        rc = slot_reserve(&t, 10, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, slot_reserve(&t, 10, &e));
         CHECK_INT(rc, n <= 2 ? KV_E_MEMORY : KV_OK);
         e = (kv_err){0};
     }

@@ -414,9 +414,7 @@ TEST(state_file_describe_without_memory)
         int rc = KV_E_MEMORY;
         for (int64_t n = 1; rc == KV_E_MEMORY; n++) {
             seen got = {0};
-            mem_fail_at(n);
-            rc = kv_describe(s, which ? "states" : "optimizer", see, &got, &e);
-            mem_fail_at(0);
+            rc = WITHOUT_MEMORY(n, kv_describe(s, which ? "states" : "optimizer", see, &got, &e));
             CHECK(rc == KV_OK || got.rows == 0);
             CHECK(n > 1 || rc == KV_E_MEMORY);
             e = (kv_err){0};
@@ -709,10 +707,7 @@ TEST(state_file_without_memory_changes_nothing)
     int rc = KV_E_MEMORY;
     for (int64_t n = 1; rc; n++) {
         uint64_t before = kv_changes(s);
-        mem_fail_at(n);
-        rc = kv_load_states(s, path, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_load_states(s, path, &e));
         CHECK(rc == KV_OK || kv_changes(s) == before);
         e = (kv_err){0};
     }

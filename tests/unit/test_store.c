@@ -883,9 +883,7 @@ static void check_memory_faults(const char *type, const float *factor, step *run
         set_add(s, factor);
     for (int64_t i = 1;; i++) {
         kv_err e = {0};
-        mem_fail_at(i);
-        int rc = run(s, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(i, run(s, &e));
         if (rc == KV_OK) {
             CHECK(i > 1);
             break;
@@ -913,11 +911,8 @@ TEST(store_memory_faults)
 TEST(store_create_memory_faults)
 {
     for (int64_t i = 1;; i++) {
-        e = (kv_err){0};
         kv *s = NULL;
-        mem_fail_at(i);
-        int rc = kv_create("local", NULL, 0, &s, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(i, kv_create("local", NULL, 0, &s, &e));
         if (rc == KV_OK) {
             CHECK(i > 1);
             kv_free(s);

@@ -756,9 +756,7 @@ TEST(store_file_without_memory)
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     push_number(s, name("w"), 4);
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_save(s, FILE_NAME, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_save(s, FILE_NAME, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -768,9 +766,7 @@ TEST(store_file_without_memory)
         kv_free(t);
     }
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_load(&t, FILE_NAME, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -792,9 +788,7 @@ TEST(store_file_without_memory_for_a_name)
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        mem_fail_at(n);
-        rc = kv_load(&t, FILE_NAME, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
         CHECK_INT(rc, e.code);
         e = (kv_err){0};
     }

@@ -200,10 +200,7 @@ TEST(store_rule_change_memory_faults)
     set_rule_with(s, "{ if note == \"x\" { stored += rate * input } }",
                   (kv_opt[]){{"rate", "1"}, {"note", "x"}}, 2);
     for (int64_t n = 1, rc = -1; rc != KV_OK; n++) {
-        e = (kv_err){0};
-        mem_fail_at(n);
-        rc = kv_update_optimizer(s, &(kv_opt){"rate", "2"}, 1, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, kv_update_optimizer(s, &(kv_opt){"rate", "2"}, 1, &e));
         push_to(s, 1, 1, KV_FLOAT32, 1);
         check_full(s, 1, rc == KV_OK ? (double)n + 1 : (double)n);
     }
@@ -378,9 +375,7 @@ TEST(store_rule_print_memory_faults)
         kv_set_print(s, take_line, &l);
         set_rule_with(s, "{ state m = 2; print sum(stored), stored; stored += m * input }", NULL,
                       0);
-        mem_fail_at(n);
-        int rc = push(s, (int64_t[]){1}, 1, ones, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, push(s, (int64_t[]){1}, 1, ones, &e));
         done = rc == KV_OK;
         /* either nothing happened, or only the line is missing */
         if (!done) {

@@ -314,10 +314,7 @@ TEST(store_sparse_out_of_memory)
             if (rules[i])
                 set_rule(s, rules[i]);
             for (int n = 1; rc; n++) {
-                mem_fail_at(n);
-                rc = kv_push(s, keys, 2, values, NULL, &e);
-                mem_fail_at(0);
-                CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+                rc = WITHOUT_MEMORY(n, kv_push(s, keys, 2, values, NULL, &e));
                 e = (kv_err){0};
                 check(s, rc  ? (float[]){0, 5, 0, 0, 0}
                          : i ? (float[]){0, 15, 0, 0, 12}

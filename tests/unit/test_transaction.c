@@ -278,9 +278,7 @@ TEST(transaction_without_memory)
     e = (kv_err){0};
     CHECK_OK(kv_begin(s, &e));
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        rc = kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);

@@ -120,9 +120,7 @@ TEST(types_register_name)
 TEST(types_register_name_without_memory)
 {
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_register_name("frugal", NULL, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_register_name("frugal", NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
