@@ -4,15 +4,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/in_place_journal.h"

@@ -1,11 +1,7 @@
 /* The tensors in the files of tests/checkpoint/npz, which its make.py makes. */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/inflate.h"
 #include "checkpoint/tensor_type.h"
 #include "io/scalar.h"

@@ -1,11 +1,6 @@
 /* Checkpoints made at random, and others made from them, for the tests of patches. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "checkpoint/tensor_reader.h"
 #include "patch/patch.h"
 #include "patch/patch_zstd.h"

@@ -2,8 +2,6 @@
  * folder for files. A value that is given to a call is released by it. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "../memory.h"

@@ -4,7 +4,11 @@
 #pragma once
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "kv_err.h"
 
 /* Each has a kv_err `e`, zeroed, for its calls. With SHARED_KV_ERR, `e` is a variable of the file,

@@ -1,9 +1,6 @@
 /* Arrangements: shapes, orders, joins, repetitions; what two dtypes make. */
 #include "array/arrange.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};

@@ -1,10 +1,6 @@
 /* Arrays: shapes, counts, views, wrapped memory, contexts. */
 #include "array/device.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};

@@ -1,8 +1,6 @@
 /* Arrays of numbers for tests. */
 #pragma once
 
-#include <string.h>
-
 #include "kv_array.h"
 #include "test.h"
 

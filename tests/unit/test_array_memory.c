@@ -9,7 +9,6 @@
 #include "array/slice.h"
 #include "array/sort.h"
 #include "array/sparse.h"
-#include "base/mem.h"
 #include "base/stop.h"
 #include "test_array.h"
 

@@ -1,8 +1,6 @@
 /* asks: what calls between ranks carry comes out as it went in, and cut short is malformed. */
 #include "test.h"
 
-#include <string.h>
-
 #include "distributed/asks.h"
 
 TEST(asks_keys)

@@ -1,7 +1,6 @@
 /* A failed assertion is an error of the library for ever after, and the end of the tool. */
 #include "base/kv_assert.h"
 
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

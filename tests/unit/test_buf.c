@@ -1,10 +1,7 @@
 /* buf: texts grow, and a failure is remembered. */
 #include "test.h"
 
-#include <string.h>
-
 #include "base/buf.h"
-#include "base/mem.h"
 
 TEST(buf_grows)
 {

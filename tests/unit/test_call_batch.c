@@ -1,8 +1,5 @@
 /* Calls of very many small arrays, which run in batches, beside the same pairs a few at a time. */
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "kvstore.h"
 #include "test.h"
 

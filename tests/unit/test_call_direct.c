@@ -2,8 +2,6 @@
  * way of an operation, with the same results. */
 #include "array/device.h"
 
-#include <string.h>
-
 #include "kvstore.h"
 #include "test.h"
 

@@ -1,10 +1,8 @@
 /* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py, and
  * torch/make.py there. */
 #include <math.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/tensor_reader.h"

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
 #include "test_checkpoint.h"
 
 #define INDEX "model.safetensors.index.json"

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/tensor_reader.h"

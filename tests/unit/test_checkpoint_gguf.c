@@ -1,5 +1,4 @@
 /* GGUF files that contradict themselves. */
-#include "base/mem.h"
 #include "test_checkpoint.h"
 #include "test_io.h"
 

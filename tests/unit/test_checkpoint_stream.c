@@ -5,7 +5,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/input.h"

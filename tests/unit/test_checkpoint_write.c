@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "../memory.h"
 #include "test.h"
 

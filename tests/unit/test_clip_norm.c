@@ -1,8 +1,6 @@
 /* Tests of clip_global_norm against closed forms. */
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 

@@ -1,11 +1,7 @@
 /* Gradient compression in a store: against a plain model, over later positions, contexts, changes
  * of the setting, transactions, files, and allocations that fail. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "core/slot.h"
 #include "core/store.h"
 #include "kvstore.h"

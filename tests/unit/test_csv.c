@@ -1,12 +1,7 @@
 /* csv: what is written reads back equal; every kind of malformed file has its text. */
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../csv_text.h"
-#include "base/mem.h"
 #include "io/csv.h"
 #include "test_io.h"
 

@@ -1,12 +1,8 @@
 /* Texts of a table, and numbers in another notation: lib/io/csv_cell.c. */
 #include "io/csv_cell.h"
 
-#include <string.h>
-
 #include "io/csv.h"
 #include "test.h"
-
-#include <stdio.h>
 
 TEST(csv_cell_numbers)
 {

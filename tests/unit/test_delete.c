@@ -1,9 +1,7 @@
 /* kv_delete and kv_rename: what goes with a key and what stays, order, kinds, errors, what is under
  * way, transactions; and random calls against a model. */
-#include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 

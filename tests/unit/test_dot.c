@@ -2,8 +2,6 @@
 #include "array/dot.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/arrange.h"
 #include "array/reduce.h"

@@ -2,8 +2,6 @@
 #include "engine/engine.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "engine/trace.h"

@@ -3,9 +3,7 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "lang/parse.h"
 #define SHARED_KV_ERR

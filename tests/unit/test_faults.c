@@ -4,11 +4,7 @@
  * place. */
 #include "kvstore.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
-#include "base/mem.h"
 #include "store_help.h"
 
 /* A store, and what is done with it. */

@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "store_help.h"
 #include "test.h"
 

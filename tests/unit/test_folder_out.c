@@ -1,9 +1,6 @@
 /* Folders that nobody else can have put files into. */
 #include "base/folder_out.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

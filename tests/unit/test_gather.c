@@ -1,8 +1,6 @@
 /* Rows of several arrays gathered and scattered, and rules on rows that lie apart, which work on
  * gathered rows: the bits of rules on whole arrays. */
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "store_help.h"
 

@@ -2,8 +2,6 @@
 #include "vm/host.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "format_cases.h"
 #define SHARED_KV_ERR

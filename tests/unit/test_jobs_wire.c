@@ -1,7 +1,6 @@
 /* The messages of kvctl attach: whole ones, descriptors, and what no reader believes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,11 +1,8 @@
 /* json: what is written reads back equal; every kind of malformed file has its text and place. */
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
-#include "base/mem.h"
 #include "io/json.h"
 #include "test_io.h"
 

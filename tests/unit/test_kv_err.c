@@ -1,8 +1,6 @@
 /* kv_err: the first failure wins, texts are cut at a character and hold no control characters. */
 #include "test.h"
 
-#include <string.h>
-
 TEST(err_first_failure_wins)
 {
     CHECK_INT(kv_err_set(&e, KV_E_SHAPE, "shape %d", 1), KV_E_SHAPE);

@@ -1,7 +1,6 @@
 /* link_record: each kind of record between ranks in words, with the fields that it has. */
 #include "test.h"
 
-
 #include "distributed/asks.h"
 #include "distributed/link_record.h"
 

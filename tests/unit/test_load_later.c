@@ -1,14 +1,10 @@
 /* kv_load_later: the store is that of kv_load, whatever is done with it, and a file that is changed
  * meanwhile is an error, never wrong numbers. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/xxh64.h"
 #include "checkpoint/safetensors.h"
 #include "kvstore.h"

@@ -2,7 +2,6 @@
 #include "core/lr_schedule.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "test.h"
 

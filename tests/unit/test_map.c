@@ -1,11 +1,7 @@
 /* map: against a plain list, with many insertions and removals. */
 #include "test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/map.h"
-#include "base/mem.h"
 
 TEST(map_basics)
 {

@@ -1,8 +1,6 @@
 /* mem: sizes are checked, every kind of allocation can be made to fail, arenas give all back. */
 #include "test.h"
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"

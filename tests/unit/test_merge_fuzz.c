@@ -2,10 +2,6 @@
  * Whatever comes of it is a plan, or an error with a sentence and a place within the text. */
 #include "vm/merge.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/philox.h"
 #include "lang/parse.h"
 #include "test.h"

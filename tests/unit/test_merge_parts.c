@@ -1,7 +1,5 @@
 /* The loops that merges are made of: draws, ranks, products, sums. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/sort.h"
 #include "base/philox.h"

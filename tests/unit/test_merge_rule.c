@@ -2,10 +2,6 @@
  * compute, by a runner that goes over small arrays. */
 #include "vm/merge.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "lang/parse.h"
 #define SHARED_KV_ERR
 #include "test.h"

@@ -2,8 +2,6 @@
 #include "merge/merge_select.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SHARED_KV_ERR
 #include "test.h"

@@ -29,8 +29,6 @@
  *     cpp/kvstore/gpu_topology_test.cc     nowhere: sums need no trees here
  */
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "kvstore.h"

@@ -1,12 +1,9 @@
 /* npy: what is written reads back equal; every kind of malformed file has its text. */
 #include "io/npy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "../memory.h"
-#include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "test_io.h"
 

@@ -3,8 +3,6 @@
 #include "checkpoint/checkpoint.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -2,8 +2,6 @@
 #include "checkpoint/npz_write.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "npz_cases.h"

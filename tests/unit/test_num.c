@@ -2,9 +2,6 @@
 #include "test.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "base/num_big.h"

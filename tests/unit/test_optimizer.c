@@ -3,8 +3,6 @@
 #include "core/optimizer.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/store.h"
 #include "kvstore.h"

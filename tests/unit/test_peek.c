@@ -1,5 +1,4 @@
 /* kv_peek and the topic "rounds", in one process: what a key holds, and how often it was pushed. */
-#include <string.h>
 
 #include "kvstore.h"
 #include "store_help.h"

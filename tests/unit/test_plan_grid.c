@@ -2,12 +2,9 @@
  * loops that do the same one by one, at sizes around chunks and parts; the same bits for any number
  * of threads; and a lack of memory. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/philox.h"
 #include "base/xxh64.h"
 #include "lang/parse.h"

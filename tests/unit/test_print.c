@@ -2,11 +2,7 @@
 #include "test.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "io/print.h"
 #include "test_io.h"
 

@@ -1,10 +1,8 @@
 /* A profile of stores, read back as JSON. */
 #include <cjson/cJSON.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "kvstore.h"
 #include "test.h"
 

@@ -4,10 +4,7 @@
 
 #include <malloc.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "plan_listing.h"
 #include "test.h"

@@ -1,5 +1,4 @@
 /* kv_pull_since in one process: whole copies, with the rounds that they are of. */
-#include <string.h>
 
 #include "kvstore.h"
 #include "store_help.h"

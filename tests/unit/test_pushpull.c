@@ -1,9 +1,6 @@
 /* pushpull and broadcast: the numbers of MXNet's test_kvstore_custom, the two lists grouped apart,
  * and that a call which fails has changed nothing. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 

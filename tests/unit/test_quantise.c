@@ -2,10 +2,7 @@
 #include "cpu/cpu.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { N = 4200, GUARD = 0x5a };

@@ -2,10 +2,7 @@
 #include "array/reduce.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test_array.h"
 
 static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)

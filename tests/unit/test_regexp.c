@@ -2,11 +2,6 @@
  * happens when memory ends. */
 #include "base/regexp.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/stop.h"
 #include "test.h"
 

@@ -1,11 +1,7 @@
 /* row_parts: row_sparse keys in the files of stores: back as they were, damaged, read by others. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/kv_array.h"
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "kvstore.h"
 #include "store_help.h"

@@ -1,9 +1,7 @@
 /* Pulls of and into row_sparse arrays: rows by id, sparse outs of kv_pull, row ids. */
 #include <math.h>
-#include <string.h>
 
 #include "array/row_ids.h"
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 

@@ -2,9 +2,7 @@
 #include "vm/rule.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "lang/parse.h"
 #include "plan_listing.h"

@@ -7,11 +7,7 @@
  * not written there. One element more than there are stands for names that hold one number.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "lang/parse.h"
 #include "test.h"
 #include "vm/rule.h"

@@ -2,11 +2,8 @@
 #include "checkpoint/safetensors.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "test_checkpoint.h"
 #include "test_io.h"
 

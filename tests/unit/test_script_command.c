@@ -3,9 +3,6 @@
 #include "language.h"
 #include "test.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "complete/complete.h"
 #include "eval/eval_keys.h"
 #include "out/record.h"

@@ -2,8 +2,6 @@
 #include "language.h"
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* Differences between texts, and what does not count. */
 #include "out/transcript.h"
 
-
 #include "test.h"
 
 static void check_diff(const char *expected, const char *got, const char *want)

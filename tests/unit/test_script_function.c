@@ -2,10 +2,7 @@
 #include "language.h"
 #include "syntax/function.h"
 
-#include <string.h>
-
 #include "array/device.h"
-#include "base/mem.h"
 #include "cmd/help.h"
 #include "run/run.h"
 #include "session/session.h"

@@ -3,7 +3,6 @@
  * behind. */
 #include <ctype.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "complete/complete.h"

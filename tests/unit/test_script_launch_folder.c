@@ -1,7 +1,4 @@
 /* The folder of a job on a host: the last process to end removes it, and none ends before. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

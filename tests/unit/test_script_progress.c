@@ -1,9 +1,6 @@
 /* The line that tells how far work has come, and the label of a large paste. */
 #include "test.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "term/keys.h"
 #include "term/terminal.h"
 

@@ -2,9 +2,7 @@
 #include "session/value.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 static value text(const char *t)

@@ -1,6 +1,4 @@
 /* Messages of watchers to launch: cells between words of mpirun, in pieces of any size. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "launch/launch_attempt.h"

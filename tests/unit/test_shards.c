@@ -1,8 +1,6 @@
 /* Shards: cut as Hugging Face's tools cut them, with their index. */
 #include "checkpoint/shard_index.h"
 
-#include <string.h>
-
 #include "test.h"
 
 /* Sizes, as letters of the alphabet from a = 1 on, and the files that they come to. */

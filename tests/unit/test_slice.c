@@ -1,9 +1,6 @@
 /* Parts of arrays, read and written; layouts. */
 #include "array/slice.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "array/arrange.h"
 #include "test.h"
 

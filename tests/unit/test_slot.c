@@ -3,10 +3,7 @@
 #include "core/slot.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
 #include "test_array.h"
 
 static kv_key id(int64_t i)

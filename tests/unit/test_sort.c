@@ -2,8 +2,6 @@
 #include "array/sort.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/reduce.h"
 #include "base/stop.h"

@@ -2,13 +2,11 @@
 #include "array/sparse.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "array/arrange.h"
 #include "array/reduce.h"
 #include "array/slice.h"
 #include "base/buf.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "io/csv.h"
 #include "io/npy.h"

@@ -2,12 +2,7 @@
  * without a trace. */
 #include "kvstore.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "store_help.h"
 #include "test_checkpoint.h"

@@ -3,10 +3,6 @@
  * the head, which may damage a message. */
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "core/slot.h"
 #include "core/state_file.h"
 #include "distributed/alive.h"

@@ -1,7 +1,6 @@
 /* Work that takes long ends early when it is told to, with nothing left behind. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <ucontext.h>
 
 #include "array/arrange.h"

@@ -3,10 +3,7 @@
 #include "kvstore.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "store_help.h"
 
 /* stored += factor * input */

@@ -1,7 +1,6 @@
 /* The operations that a store schedules, and its waits. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #include "engine/pool.h"

@@ -1,12 +1,8 @@
 /* store_file: whole stores to files and back, files of other tools, and files that are wrong. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "core/store.h"
 #include "kvstore.h"

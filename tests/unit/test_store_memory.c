@@ -1,6 +1,5 @@
 /* A store's memory does not grow with the number of calls, and a call needs little beside the
  * arrays that it works on. */
-#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

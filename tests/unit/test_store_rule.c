@@ -1,10 +1,6 @@
 /* Rules as updaters of a store: order, parameters, printed lines, what fails and when. */
 #include "kvstore.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "store_help.h"
 
 enum { N = 3000 };

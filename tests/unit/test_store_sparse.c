@@ -1,7 +1,5 @@
 /* row_sparse keys and values in a store: init, push with every kind of updater, pull, errors. */
-#include <string.h>
 
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 

@@ -1,8 +1,6 @@
 /* suggest: which names are near enough to a mistyped one to be offered. */
 #include "base/suggest.h"
 
-#include <string.h>
-
 #include "test.h"
 
 static const char *hint_for(const char *word)

@@ -1,10 +1,7 @@
 /* cpu/sum_rows: sums of row_sparse arrays against one element at a time, in many forms. The result
  * is large enough for several threads, and the bits are those of one. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/sparse.h"
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "engine/pool.h"
 #include "test_io.h"

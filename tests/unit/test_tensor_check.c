@@ -3,7 +3,6 @@
 #include "tensors/tensor_check.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "tensors/walk.h"
 #include "test_tensor.h"

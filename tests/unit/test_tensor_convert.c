@@ -2,13 +2,10 @@
 #include "tensors/conversion.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "store_help.h"
 #include "test_tensor.h"
 

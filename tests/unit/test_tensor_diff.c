@@ -3,11 +3,9 @@
 #include "tensors/tensor_diff.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "tensors/tensor_stat.h"
 #include "tensors/walk.h"

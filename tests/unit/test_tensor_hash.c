@@ -2,11 +2,9 @@
  * and bytes alone. */
 #include "tensors/tensor_hash.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "../memory.h"
-#include "base/mem.h"
 #include "checkpoint/file_window.h"
 #include "engine/pool.h"
 #include "tensors/walk.h"

@@ -2,9 +2,6 @@
  * elements that do not fit the first is told. */
 #include "tensors/tensor_put.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "store_help.h"
 

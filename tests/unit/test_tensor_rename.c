@@ -1,7 +1,6 @@
 /* Substitutions in names: s/RE/TO/ with the regular expressions of texts. */
 #include "tensors/rename.h"
 
-#include "base/mem.h"
 #include "test.h"
 
 static int matches; /* that renaming_apply counted last */

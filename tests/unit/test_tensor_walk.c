@@ -3,11 +3,9 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/file_window.h"
 #include "engine/pool.h"

@@ -3,9 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { THREADS = 8, EVENTS = 5000 };

@@ -1,7 +1,5 @@
 /* transaction: begin, commit, rollback: values, counts, keys and updaters, and what is copied. */
-#include <string.h>
 
-#include "base/mem.h"
 #include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"

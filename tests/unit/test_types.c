@@ -1,11 +1,8 @@
 /* Types: capabilities, names and tables of one's own, what a table leaves to the library, commands
  * to servers, the static library and plugins. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 

@@ -1,5 +1,4 @@
 /* utf8: lengths, cuts and counts of good and bad text. */
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"

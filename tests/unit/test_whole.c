@@ -1,9 +1,7 @@
 /* Programs with one loop for all instructions (vm/rule_loop.h): on every path of every optimizer
  * each program has one, and it gives what the instructions give one after the other. */
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "base/philox.h"
 #include "kvstore.h"
 #include "merge/merge_texts.h"

@@ -1,5 +1,4 @@
 /* Texts of users in YAML. What a reader of YAML makes of them: tests/cli/k8s.bats. */
-#include <string.h>
 
 #include "base/yaml.h"
 #include "test.h"
