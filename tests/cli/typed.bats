@@ -75,10 +75,11 @@ types()
     types paste
 }
 
-# The reports of golden sessions: lines with a place or kvctl in front, and what is indented below.
+# The reports of golden sessions, with their excerpts: lines with a place or kvctl in front, and what is indented below.
 reports_of()
 {
-    awk '/^[^ ].*: error\[/ { inside = 1; print; next } /^ / && inside { print; next } { inside = 0 }' "$1"
+    (cd "$top/tests/cli" && LC_ALL=C awk -v input="${1%.err}.in" -f excerpts.awk "$1") |
+        awk '/^[^ ].*: error\[/ { inside = 1; print; next } /^ / && inside { print; next } { inside = 0 }'
 }
 
 @test "typed: a report of an error that is pasted runs nothing" {

@@ -325,7 +325,6 @@ TEST(records_rounds_of_a_worker_that_has_left)
     alone_taker.left(1);
     settle();
     failed(0, 11, KV_E_PEER, "rank 1 has ended; key \"w\" waits for its push of round 1");
-    kv_err e;
     memcpy(&e, all[nread - 1].data, sizeof e);
     CHECK(e.has_key && e.key_is_text);
     CHECK_TEXT(e.key_name, "w");
@@ -379,7 +378,6 @@ TEST(records_rounds_go_on_behind_one_that_was_given_up)
     no_more();
     alone_taker.look(net_now_us() + 10000000);
     const char *why = "gave up: key 0 waits for the push of round 1 of rank 1; rank 0 has pushed";
-    kv_err e;
     memcpy(&e, all[nread].data, sizeof e);
     CHECK_INT(e.code, KV_E_TIMEOUT);
     CHECK(e.has_key && e.key_id == 0);
@@ -573,7 +571,7 @@ TEST(records_without_memory_for_a_batch)
         mem_fail_at(0);
         for (int rank = 0; rank < 2; rank++) {
             const sent *x = next_to(rank, turn == 1 ? LINK_FAILED : LINK_DONE, rank ? 21 : 11);
-            kv_err e = {0};
+            e = (kv_err){0};
             if (turn == 1)
                 memcpy(&e, x->data, sizeof e);
             CHECK_INT(e.code, turn == 1 ? KV_E_MEMORY : KV_OK);

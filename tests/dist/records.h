@@ -3,15 +3,11 @@
  * its own. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../unit/test.h"
 #include "array/device.h"
 #include "base/buf.h"
-#include "base/mem.h"
 #include "core/store.h"
 #include "distributed/alive.h"
 #include "distributed/environment.h"

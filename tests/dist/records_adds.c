@@ -91,7 +91,6 @@ static void holds_line(kv_array *a, double first, double each)
 /* Into outs of two dtypes; the sum of one key is made of three values, and asked for twice. */
 TEST(requests_add_up_over_ranks)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key keys[] = {key_of(3), key_of(1), key_of(3), key_of(3)};
     kv_key okeys[] = {key_of(3), key_of(1), key_of(1)};
@@ -134,7 +133,6 @@ TEST(requests_add_up_over_ranks)
 /* In place, and with outs that are the values of other keys: each is read before it is written. */
 TEST(requests_add_up_in_place)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key keys[] = {key_of(0), key_of(1)};
     kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 100);
@@ -188,7 +186,6 @@ static void end_in_turn(int64_t turn, int64_t first, double each)
  * value of both. */
 TEST(requests_add_up_into_an_array_of_two_keys)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_array *a = array_from(KV_FLOAT32, 5), *b = array_from(KV_FLOAT32, 5), *out = NULL;
     kv_array *values[] = {a, b};
@@ -222,7 +219,6 @@ TEST(requests_add_up_into_an_array_of_two_keys)
 /* A value that is still to come is not waited for by the call, unless another key's out is it. */
 TEST(requests_add_up_what_is_on_its_way)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key keys[] = {key_of(0), key_of(1)};
     kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 0),
@@ -255,7 +251,6 @@ TEST(requests_add_with_the_largest_priority)
 {
     static const int32_t given[] = {INT32_MAX, INT32_MAX - 1, INT32_MAX - 2, INT32_MAX - 3, -1};
     static const int32_t want[] = {INT32_MAX, INT32_MAX - 1, INT32_MAX - 2, INT32_MAX - 2, 0};
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key key = key_of(0);
     kv_array *a = array_from(KV_FLOAT32, 0);
@@ -277,7 +272,6 @@ TEST(requests_add_with_the_largest_priority)
 /* Rank 0 sends its value, and gets it back; what rank 1 sends has no elements. */
 TEST(requests_broadcast)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key key = key_of(2);
     kv_array *a = array_from(KV_FLOAT64, 4), *out = array_from(KV_FLOAT32, 0);
@@ -304,7 +298,6 @@ TEST(requests_broadcast)
 
 TEST(requests_add_up_says_what_is_wrong)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key keys[] = {key_of(0), key_of(1), key_of(1)};
     kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 1),
@@ -375,7 +368,6 @@ static void end_both(int64_t turn)
 /* Each allocation of a call fails, alone or with all behind it: the call takes part in no turn. */
 TEST(requests_add_up_without_memory)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     int64_t turn = 0;
     kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 1);
@@ -414,7 +406,6 @@ TEST(requests_add_up_without_memory)
 /* The other ranks wait for the turn of one that has no memory to take part in it. */
 TEST(requests_add_up_with_no_memory_for_a_turn)
 {
-    kv_err e = {0};
     kv *s = open_sums();
     kv_key key = key_of(0);
     kv_array *v = array_from(KV_FLOAT32, 1), *out = array_from(KV_FLOAT32, 1);

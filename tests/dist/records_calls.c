@@ -151,7 +151,6 @@ TEST(records_optimizers)
 /* A key counts once, where its first part is; bytes are those of the parts that are here. */
 TEST(records_counts_of_a_key_in_parts)
 {
-    kv_err e = {0};
     buf b = {0};
     kv_array *a = array_of(KV_FLOAT32, 1);
     ask_key k = {.dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}};
@@ -213,7 +212,6 @@ TEST(records_counts_of_async)
 TEST(records_counts_of_many_workers)
 {
     enum { CROWD = 66 };
-    kv_err e = {0};
     be_server(CROWD, CROWD + 1);
     CHECK_OK(net_open(server_open, &e));
     ask_store how = form("dist_sync", false, false, -1);
@@ -571,7 +569,6 @@ TEST(records_stores_without_memory)
         mem_fail_at(0);
         again = nread < nsent;
         if (again) {
-            kv_err e;
             memcpy(&e, next_to(0, LINK_FAILED, link_call_number(1))->data, sizeof e);
             CHECK_INT(e.code, KV_E_MEMORY);
             CHECK(!server_stores);
@@ -617,7 +614,6 @@ static void nap(void)
 
 TEST(records_a_rank_serves_until_all_workers_have_left)
 {
-    kv_err e = {0};
     alone_naps = nap;
     be_server(SERVER, RANKS);
     CHECK_OK(server_run(&e));
@@ -633,7 +629,6 @@ static void lose(void)
 
 TEST(records_a_rank_serves_until_a_rank_is_lost)
 {
-    kv_err e = {0};
     alone_naps = lose;
     be_server(SERVER, RANKS);
     CHECK_ERR(server_run(&e), KV_E_PEER, "rank 1 is gone");

@@ -506,7 +506,6 @@ TEST(records_rows_without_memory)
         alone_send_all();
         again = nsent == nread || all[nread].r.kind == LINK_FAILED;
         if (again && nsent > nread) {
-            kv_err e;
             memcpy(&e, next_to(1, LINK_FAILED, 22)->data, sizeof e);
             CHECK_INT(e.code, KV_E_MEMORY);
             refused++;

@@ -172,7 +172,6 @@ TEST(requests_push_large_values_of_a_gpu)
 TEST(requests_push_a_value_of_a_gpu_as_it_comes)
 {
     enum { FIRST = 16 << 20 /* bytes of the first copy: two parts of three */ };
-    kv_err e = {0};
     kv_key key = key_of(0);
     int64_t sent_bytes = 0;
     step = FIRST / 8;
@@ -203,7 +202,6 @@ TEST(requests_push_a_value_of_a_gpu_as_it_comes)
 /* The copy of a large value fails while it is sent: its round lacks this rank. */
 TEST(requests_push_a_value_that_a_gpu_keeps)
 {
-    kv_err e = {0};
     kv_key key = key_of(0);
     elements = 3 * (1 << 15);
     step = 1 << 15;
@@ -244,7 +242,6 @@ static void push_codes_of(kv *s, int id, kv_array *v, float *left, const float *
 
 TEST(requests_push_codes_of_a_gpu)
 {
-    kv_err e = {0};
     float left[ELEMENTS] = {0};
     kv *s = open_with_gpu("dist_sync", SERVERS);
     CHECK_OK(kv_set_gradient_compression(s, codes_of_2bit, 2, &e));
@@ -267,7 +264,6 @@ TEST(requests_push_codes_of_a_gpu)
  * not come before. */
 TEST(requests_push_codes_of_a_gpu_without_memory)
 {
-    kv_err e = {0};
     float left[2][ELEMENTS] = {0}, x[ELEMENTS];
     kv_key keys[] = {key_of(0), key_of(1)};
     kv *s = open_with_gpu("dist_sync", SERVERS);
@@ -304,7 +300,6 @@ TEST(requests_push_codes_of_a_gpu_without_memory)
 TEST(requests_push_rows_of_a_gpu)
 {
     enum { ROW = 4 };
-    kv_err e = {0};
     kv_key key = key_of(0);
     void *data;
     row = ROW;
@@ -335,7 +330,6 @@ TEST(requests_push_rows_of_a_gpu)
 /* Into outs of a GPU, of which the second has another dtype, and into one of the host. */
 TEST(requests_pull_to_a_gpu)
 {
-    kv_err e = {0};
     kv *s = open_with_gpu("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(0), key_of(0), key_of(0)};
     init_keys(s, 1);
@@ -377,7 +371,6 @@ TEST(requests_pull_to_a_gpu)
 /* The GPU does not take what came. */
 TEST(requests_pull_to_a_gpu_that_fails)
 {
-    kv_err e = {0};
     kv *s = open_with_gpu("dist_sync", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);

@@ -136,7 +136,6 @@ TEST(records_a_spare_that_is_gone_is_let_in)
 TEST(records_a_store_without_a_spare_that_is_gone)
 {
     enum { ALL = 3 };
-    kv_err e = {0};
     ask_store how = form("dist_sync", false, false, -1);
     how.workers = ALL;
     setenv("KVSTORE_SPARES", "1", 1);

@@ -13,7 +13,6 @@
 /* Two keys, one of them with outs of two dtypes. Each out is there with its last part. */
 TEST(requests_pull_parts_as_they_come)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 3);
     kv_array *a = array_from(KV_FLOAT32, -1), *b = array_from(KV_FLOAT64, -1),
@@ -67,7 +66,6 @@ static void pull_last(kv *s, const kv_key *keys, int n, kv_array *const *outs, i
  * What the last pair overwrites is checked as well. */
 TEST(requests_pull_the_last_key_of_an_out)
 {
-    kv_err e = {0};
     int64_t two[] = {2, ELEMENTS / 2};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 4);
@@ -106,7 +104,6 @@ TEST(requests_pull_the_last_key_of_an_out)
 TEST(requests_pull_many_keys_into_fewer_outs)
 {
     enum { FEWER = 7 };
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, KEYS);
     kv_array *some[FEWER], *outs[KEYS];
@@ -194,7 +191,6 @@ TEST(requests_refuse_elements_of_no_part)
 /* An error names the key where the pull has one, and its outs but not those that are complete. */
 TEST(requests_pull_with_an_error)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 3);
     kv_array *outs[] = {array_from(KV_FLOAT32, -1), array_from(KV_FLOAT32, -1)};
@@ -249,7 +245,6 @@ TEST(requests_pull_drops_other_values)
 /* A server that tells of a push in place of a value. */
 TEST(requests_pull_refuses_the_end_of_a_push)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
     kv_array *out = array_from(KV_FLOAT32, -1);
@@ -265,7 +260,6 @@ TEST(requests_pull_refuses_the_end_of_a_push)
 TEST(requests_under_way_are_found_by_their_number)
 {
     enum { MANY = 40 };
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_array *outs[MANY];
     uint64_t numbers[MANY];
@@ -295,7 +289,6 @@ TEST(requests_under_way_are_found_by_their_number)
 TEST(requests_end_when_a_rank_is_lost)
 {
     enum { MANY = 20 };
-    kv_err e = {0};
     const kv_err why = {.code = KV_E_PEER, .text = "rank 3 is lost"};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_array *outs[MANY];
@@ -322,7 +315,6 @@ TEST(requests_end_when_a_rank_is_lost)
 /* An out of a pull is not written by the next before this one has ended. */
 TEST(requests_pull_into_one_array_in_their_order)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     elements = STEP;
     init_keys(s, 2);
@@ -345,7 +337,6 @@ TEST(requests_pull_into_one_array_in_their_order)
 /* Keys of a megabyte or more go in requests of their own, but all pairs of a key in one. */
 TEST(requests_pull_large_keys_one_by_one)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_array *outs[4];
     kv_key keys[] = {key_of(0), key_of(0), key_of(1), key_of(2)};
@@ -384,7 +375,6 @@ static bool answer_pulls(void)
 
 TEST(requests_pull_into_rows)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     row = 4;
     init_keys(s, 2);
@@ -440,7 +430,6 @@ static void *miss_nothing(const net_call *c, int64_t *bytes)
 
 TEST(requests_pull_no_more_than_can_be_under_way)
 {
-    kv_err e = {0};
     const kv_err why = {.code = KV_E_PEER, .text = "rank 3 is lost"};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
@@ -475,7 +464,6 @@ static void *look_at_nothing(const net_call *c, int64_t *bytes)
 
 TEST(requests_look_at_parts_without_elements)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     kv_array *seen = NULL;
@@ -492,7 +480,6 @@ TEST(requests_look_at_parts_without_elements)
 /* The first request of a process needs memory for the lists of all. */
 TEST(requests_open_without_memory)
 {
-    kv_err e = {0};
     mem_fail_at(1);
     CHECK_INT(request_open(&e), KV_E_MEMORY);
     mem_fail_at(0);
@@ -502,7 +489,6 @@ TEST(requests_open_without_memory)
 /* Behind a loss nothing begins. */
 TEST(requests_do_not_begin_when_a_rank_is_lost)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);
@@ -524,7 +510,6 @@ TEST(requests_do_not_begin_when_a_rank_is_lost)
 
 TEST(requests_pull_says_what_is_wrong)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
     kv_array *good = array_from(KV_FLOAT32, -1), *bad = NULL;
@@ -573,7 +558,6 @@ static void pull_codes(kv *s, kv_array *const *outs, int64_t from, int64_t n)
 TEST(requests_pull_codes)
 {
     enum { SOME = 1600 };
-    kv_err e = {0};
     const kv_opt how[] = {{"type", "2bit"}, {"threshold", "0.5"}, {"pull", "true"}};
     kv *s = open_worker("dist_sync", SERVERS);
     CHECK_OK(kv_set_gradient_compression(s, how, 3, &e));
@@ -741,7 +725,6 @@ TEST(requests_pull_what_changed)
 /* An out of two keys holds a round of the last one alone. */
 TEST(requests_pull_what_changed_of_the_last_key_of_an_out)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     pool_set_poll(answer_changes);
     init_keys(s, 2);
@@ -786,7 +769,6 @@ TEST(requests_refuse_changes_that_do_not_fit)
         int cut;
     } bad[] = {{-1, 0, 0, 0}, {1, 0, 0, 0}, {0, -1, 0, 0}, {0, 1, 0, 0},
                {0, 0, -5, 0}, {0, 0, 0, 1}, {0, 0, INT64_MAX - 4, 0}};
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     pool_set_poll(answer_changes);
@@ -838,7 +820,6 @@ TEST(requests_refuse_changes_that_nobody_asked_for)
 /* The bytes that came are counted, with the heads of their records. */
 TEST(requests_count_what_comes_of_changes)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     int64_t rounds[] = {KV_NO_ROUND};
@@ -874,7 +855,6 @@ static int look_at(void *arg, const trace_event *ev, kv_err *e)
 /* The second pull waits for the first, and tells of that too. */
 TEST(requests_are_in_a_profile)
 {
-    kv_err e = {0};
     int seen[4] = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(2), key_of(1)};

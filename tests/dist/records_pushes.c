@@ -34,7 +34,6 @@ static const sent *see_push(const int64_t *ids, int n, int64_t turn, double firs
 
 TEST(requests_push_parts)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 3);
     kv_array *a = array_from(KV_FLOAT32, 10), *b = array_from(KV_FLOAT64, -3);
@@ -61,7 +60,6 @@ TEST(requests_push_parts)
 /* A push says how many pulls of its key came before, and a pull how many pushes. */
 TEST(requests_count_pushes_and_pulls)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
@@ -86,7 +84,6 @@ TEST(requests_count_pushes_and_pulls)
 /* A value may be written as soon as it is sent, whether the push has ended or not. */
 TEST(requests_free_a_value_when_it_is_sent)
 {
-    kv_err e = {0};
     void *data;
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
@@ -104,7 +101,6 @@ TEST(requests_free_a_value_when_it_is_sent)
 
 TEST(requests_free_a_value_of_one_part_when_it_is_sent)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     elements = STEP;
@@ -121,7 +117,6 @@ TEST(requests_free_a_value_of_one_part_when_it_is_sent)
 /* A push begins while no more bytes are on their way than may be, a pull in any case. */
 TEST(requests_push_as_far_ahead_as_they_may)
 {
-    kv_err e = {0};
     setenv("KVSTORE_AHEAD", "320", 1); /* two keys */
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1), key_of(2)};
@@ -153,7 +148,6 @@ TEST(requests_push_as_far_ahead_as_they_may)
 TEST(requests_push_large_parts)
 {
     enum { IN_ONE = LINK_PAYLOAD / 4 };
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     elements = step = 2 * IN_ONE + 100;
@@ -177,7 +171,6 @@ TEST(requests_push_large_parts)
 /* Several values of a key are summed before they are sent. */
 TEST(requests_push_sums_of_values)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 3);
     kv_key keys[] = {key_of(2), key_of(1), key_of(2), key_of(0), key_of(2)};
@@ -224,7 +217,6 @@ void qsort(void *base, size_t n, size_t size, int (*compare)(const void *a, cons
 /* From left to right: the sum of 1e8, -1e8 and 1 is 1, and in another order 0. */
 TEST(requests_sum_values_in_the_order_of_the_call)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
     kv_key keys[] = {key_of(1), key_of(1), key_of(0), key_of(1)};
@@ -252,7 +244,6 @@ TEST(requests_sum_values_in_the_order_of_the_call)
 TEST(requests_refuse_ends_of_other_pushes)
 {
     static const int64_t bad[] = {-1, PARTS + 1, INT64_MAX, INT64_MIN};
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
@@ -283,7 +274,6 @@ TEST(requests_refuse_ends_of_other_pushes)
 /* Whoever fails says why, and nothing else is changed. */
 TEST(requests_push_says_what_is_wrong)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     init_keys(s, 2);
@@ -303,7 +293,6 @@ TEST(requests_push_says_what_is_wrong)
 
 TEST(requests_push_needs_an_optimizer)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_async", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);
@@ -318,7 +307,6 @@ TEST(requests_push_needs_an_optimizer)
 /* A push makes its key where there is no updater, and not where there is one. */
 TEST(requests_push_makes_keys)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     kv_array *v = array_from(KV_FLOAT32, 8);
@@ -338,7 +326,6 @@ TEST(requests_push_makes_keys)
 TEST(requests_push_the_host_side)
 {
     enum { STATES = 3 };
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
     CHECK_OK(kv_set_optimizer(s, "nadam", NULL, 0, &e));
@@ -463,7 +450,6 @@ TEST(requests_push_codes_for_coded_pulls)
 TEST(requests_push_codes_of_large_parts)
 {
     enum { AT_ONCE = 1 << 19, MORE = 320 };
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     compress(s, "2bit", false);
@@ -509,7 +495,6 @@ static kv_array *rows_of(int64_t n, const int64_t *ids, float first)
  * a list. */
 TEST(requests_push_rows_to_their_parts)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     row = ROW;
@@ -545,7 +530,6 @@ static int64_t on_their_way(const kv *s)
  * and of rows their records. */
 TEST(requests_count_the_bytes_on_their_way)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1), key_of(1)};
     init_keys(s, 2);
@@ -564,7 +548,6 @@ TEST(requests_count_the_bytes_on_their_way)
 
 TEST(requests_count_the_bytes_of_rows_on_their_way)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     row = ROW;
@@ -584,7 +567,6 @@ TEST(requests_count_the_bytes_of_rows_on_their_way)
 /* To a key whose parts cut rows, and as one of several values, rows are sent as all elements. */
 TEST(requests_push_rows_to_a_dense_key)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(0)};
     init_keys(s, 1); /* of one axis */
@@ -697,7 +679,7 @@ TEST(requests_lack_memory_to_convert)
         bool all_made = false;
         for (int64_t n = 1; !all_made; n++) {
             CHECK(id < KEYS);
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_key key = key_of(id++);
             mem_fail_at(sign * n);
             int rc = kv_push(s, &key, 1, &v, NULL, &e);
@@ -757,7 +739,6 @@ static void sent_in_two(link_kind kind, uint64_t token[2])
 /* They make several requests. Where memory lacks for one of these, none begins. */
 TEST(requests_of_many_parts)
 {
-    kv_err e = {0};
     uint64_t token[2];
     elements = MANY * STEP;
     kv *s = open_worker("dist_sync", SERVERS);

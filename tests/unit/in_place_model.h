@@ -4,15 +4,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/in_place_journal.h"
@@ -65,6 +61,13 @@ static inline void model_free(model *m)
     mem_free(m->b);
     mem_free(m);
 }
+
+static inline void free_own_model(model **m)
+{
+    model_free(*m);
+}
+
+#define own_model OWN(free_own_model) model
 
 /* Changes n bytes from `at` on in B. */
 static inline void model_change(model *m, int64_t at, int64_t n)

@@ -1,11 +1,12 @@
 /* The tensors in the files of tests/checkpoint/npz, which its make.py makes. */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
+<<<<<<< HEAD
 #include "base/mem.h"
+=======
+#include "checkpoint/inflate.h"
+>>>>>>> w-ptests
 #include "checkpoint/tensor_type.h"
 #include "checkpoint/zip.h"
 #include "io/scalar.h"

@@ -1,11 +1,6 @@
 /* Checkpoints made at random, and others made from them, for the tests of patches. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "checkpoint/tensor_reader.h"
 #include "patch/patch.h"
 #include "patch/patch_pack.h"
@@ -168,7 +163,7 @@ static inline void model_mutate(model *b, const model *a)
 static inline void model_check(const model *m, const char *path)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     tensor_reader *r = NULL;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
     CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK, &e));
@@ -192,7 +187,6 @@ static inline void model_check(const model *m, const char *path)
         }
     }
     tensor_reader_free(r);
-    checkpoint_close(c);
 }
 
 /* Makes a patch in the folder and opens it. */

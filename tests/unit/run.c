@@ -3,6 +3,9 @@
  * $TEST_SECONDS is another limit, for slow builds; with $TEST_RANDOM tests of random programs and
  * rules try that many, of the seed $TEST_SEED. The exit status says whether all passed. */
 #include "base/kv_assert.h"
+#include "base/mem.h"
+#include "checkpoint/checkpoint.h"
+#include "kvstore.h"
 #include "test.h"
 
 #include <signal.h>
@@ -29,6 +32,36 @@ static const struct {
 #include "test_list.h"
 #undef TEST_ENTRY
 };
+
+void test_kv_free(void *variable)
+{
+    kv_free(*(kv **)variable);
+}
+
+void test_kv_rule_free(void *variable)
+{
+    kv_rule_free(*(kv_rule **)variable);
+}
+
+void test_kv_array_unref(void *variable)
+{
+    kv_array_unref(*(kv_array **)variable);
+}
+
+void test_checkpoint_close(void *variable)
+{
+    checkpoint_close(*(checkpoint **)variable);
+}
+
+void test_mem_free(void *variable)
+{
+    mem_free(*(void **)variable);
+}
+
+void test_free(void *variable)
+{
+    free(*(void **)variable);
+}
 
 static void fail(const char *file, int line)
 {
@@ -67,6 +100,15 @@ void test_ok(int code, const kv_err *e, const char *what, const char *file, int 
         return;
     printf("# %s fails: %s: %s\n", what, kv_code_name(code), e->text);
     fail(file, line);
+}
+
+int test_tried(int code, const kv_err *e, const char *what, const char *file, int line)
+{
+    mem_fail_at(0);
+    if (code != KV_OK)
+        test_int(code, KV_E_MEMORY, what, file, line);
+    test_int(e->code, code, what, file, line);
+    return code;
 }
 
 void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,

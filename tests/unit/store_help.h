@@ -2,8 +2,6 @@
  * folder for files. A value that is given to a call is released by it. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "../memory.h"
@@ -61,15 +59,13 @@ static inline kv_array *filled(double x)
 static inline void check_array(kv_array *a, double want)
 {
     kv_err e = {0};
-    kv_array *dense = NULL, *wide = NULL;
+    own_array *dense = NULL, *wide = NULL;
     CHECK_OK(kv_array_to_dense(&dense, a, &e));
     CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
     const double *x = array_elements(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
         if (x[i] != want)
             CHECK_INT(x[i] * 1000, want * 1000);
-    kv_array_unref(dense);
-    kv_array_unref(wide);
 }
 
 /* Both have the same bytes. */
@@ -118,18 +114,16 @@ static inline kv_array *pull_into(kv *s, kv_key key, kv_array *out)
 /* The (4, 4) elements of a key are all want. */
 static inline void check_key(kv *s, kv_key key, double want)
 {
-    kv_array *out = pull_into(s, key, filled(-99));
+    own_array *out = pull_into(s, key, filled(-99));
     check_array(out, want);
-    kv_array_unref(out);
 }
 
 static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)
 {
     kv_err e = {0};
-    kv_rule *r = NULL;
+    own_rule *r = NULL;
     CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
     CHECK_OK(kv_set_rule(s, r, params, n, &e));
-    kv_rule_free(r);
 }
 
 static inline void set_rule(kv *s, const char *text)

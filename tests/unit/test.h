@@ -4,10 +4,27 @@
 #pragma once
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "kv_err.h"
 
-#define TEST(name) void test_##name(void); void test_##name(void)
+/* Each has a kv_err `e`, zeroed, for its calls. With SHARED_KV_ERR, `e` is a variable of the file,
+ * which its helpers fill as well.
+ */
+#ifdef SHARED_KV_ERR
+#define TEST(name)                                                                                 \
+    void test_##name(void);                                                                        \
+    void test_##name(void)
+#else
+#define TEST(name)                                                                                 \
+    static void name##_with(kv_err e);                                                             \
+    void test_##name(void);                                                                        \
+    void test_##name(void) { name##_with((kv_err){0}); }                                           \
+    static void name##_with(__attribute__((unused)) kv_err e)
+#endif
 
 #define CHECK(condition) test_check((condition) != 0, #condition, __FILE__, __LINE__)
 #define CHECK_INT(got, want) test_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
@@ -21,11 +38,33 @@ void test_check(int ok, const char *what, const char *file, int line);
 void test_int(int64_t got, int64_t want, const char *what, const char *file, int line);
 void test_text(const char *got, const char *want, const char *what, const char *file, int line);
 void test_ok(int code, const kv_err *e, const char *what, const char *file, int line);
+int test_tried(int code, const kv_err *e, const char *what, const char *file, int line);
 void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,
               int line);
+/* The code of a call when its n-th allocation fails: KV_OK where it makes fewer, or KV_E_MEMORY.
+ * Zeroes `e` before. */
+#define WITHOUT_MEMORY(n, call)                                                                    \
+    (e = (kv_err){0}, mem_fail_at(n), test_tried((call), &e, #call, __FILE__, __LINE__))
 /* How many random things to try, and the seed: these, or $TEST_RANDOM and $TEST_SEED. */
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);
+
+/* A variable with OWN(f) is given to f, as a pointer to it, at the end of its block. */
+#define OWN(release) __attribute__((cleanup(release)))
+#define own_kv OWN(test_kv_free) kv
+#define own_rule OWN(test_kv_rule_free) kv_rule
+#define own_array OWN(test_kv_array_unref) kv_array
+#define own_checkpoint OWN(test_checkpoint_close) checkpoint
+#define own_text OWN(test_mem_free) char
+#define own_folder OWN(folder_remove) test_folder
+#define own_buf OWN(buf_release) buf
+/* For variables that hold pointers. */
+void test_kv_free(void *variable);
+void test_kv_rule_free(void *variable);
+void test_kv_array_unref(void *variable);
+void test_checkpoint_close(void *variable);
+void test_mem_free(void *variable);
+void test_free(void *variable);
 
 /* Ends the test as skipped, with the reason. */
 void test_skip(const char *reason) __attribute__((noreturn));

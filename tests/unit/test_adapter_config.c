@@ -47,11 +47,11 @@ static const struct {
 
 TEST(adapter_config_scales)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     char folder[70], want[600];
     snprintf(folder, sizeof folder, "%s/", d.path);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         double scale = 0, beside = 0, rank = -1;
         folder_text(&d, CONFIG, configs[i].text);
         int code = adapter_config_read(d.path, &scale, &rank, &e);
@@ -68,20 +68,17 @@ TEST(adapter_config_scales)
         if (*configs[i].error)
             CHECK_TEXT(e.text, want);
     }
-    folder_remove(&d);
 }
 
 TEST(adapter_config_may_be_missing)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     double scale = 0, rank = -1;
-    kv_err e = {0};
     CHECK_OK(adapter_config_read(d.path, &scale, &rank, &e));
     CHECK(scale == 1 && rank == 0);
     scale = 0;
     CHECK_OK(adapter_config_read("-", &scale, &rank, &e));
     CHECK(scale == 1);
-    folder_remove(&d);
 }
 
 TEST(merge_texts_are_merges)
@@ -89,8 +86,8 @@ TEST(merge_texts_are_merges)
     int n = 0;
     for (const merge_text *t = merge_texts; t->name; t++, n++) {
         rule_ast *rule;
-        arena nodes = {0};
-        kv_err e = {0};
+        OWN(arena_release) arena nodes = {0};
+        e = (kv_err){0};
         bool named = false;
         source src = {.name = t->name, .text = t->text, .line = 1, .col = 1};
         src.len = (uint32_t)strlen(t->text);
@@ -99,7 +96,6 @@ TEST(merge_texts_are_merges)
         for (int i = 0; i < rule->nnames; i++)
             named |= strcmp(rule->names[i], t->name) == 0;
         CHECK(named && merge_text_find(t->name) == t);
-        arena_release(&nodes);
     }
     CHECK(n >= 14);
     CHECK(merge_text_find("TIES") == merge_text_find("ties"));

@@ -1,10 +1,6 @@
 /* Arrays: shapes, counts, views, wrapped memory, contexts. */
 #include "array/device.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};
@@ -22,7 +18,6 @@ static kv_array *floats(int n, const float *x)
 
 TEST(array_new_is_zero)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, KV_INT64, 2, (int64_t[]){3, 5}, (kv_ctx){KV_CPU, 7}, &e));
     CHECK_INT(kv_array_size(a), 15);
@@ -41,7 +36,6 @@ TEST(array_new_is_zero)
 
 TEST(array_shapes)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, cpu0, &e));
     CHECK_INT(kv_array_size(a), 1);
@@ -76,7 +70,6 @@ TEST(array_shape_text)
 
 TEST(array_dtypes)
 {
-    kv_err e = {0};
     kv_dtype d = KV_FLOAT32;
 #define CHECK_DTYPE(constant, number, name, bytes)                                                 \
     CHECK_OK(kv_dtype_parse(&d, name, &e));                                                        \
@@ -102,8 +95,7 @@ TEST(array_dtypes)
 
 TEST(array_contexts)
 {
-    kv_err e = {0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     char text[KV_CTX_TEXT];
     CHECK_TEXT(kv_ctx_text(text, (kv_ctx){KV_GPU, KV_CTX_MAX}), "gpu(65535)");
     CHECK_ERR(
@@ -118,13 +110,11 @@ TEST(array_contexts)
     CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 2}, &e), KV_E_UNSUPPORTED,
               "there is no gpu(2): the virtual GPUs end at gpu(1)");
     dev_set_virtual_gpus(0);
-    kv_array_unref(a);
 }
 
 TEST(a_table_of_gpus_that_cannot_be_used_is_refused)
 {
     gpu_ops table = {.size = sizeof table, .version = GPU_TABLE_VERSION + 1, .count = 1};
-    kv_err e = {0};
     char text[200];
     snprintf(text, sizeof text,
              "the table of GPUs has version %u and %zu bytes, this library takes version %u and "
@@ -143,7 +133,6 @@ TEST(a_table_of_gpus_that_cannot_be_used_is_refused)
 
 TEST(array_write_needs_the_only_reference)
 {
-    kv_err e = {0};
     void *data = NULL;
     kv_array *a = floats(2, (float[]){1, 2}), *view = NULL;
     kv_array *again = kv_array_ref(a);
@@ -163,7 +152,6 @@ TEST(array_write_needs_the_only_reference)
 
 TEST(array_view_shares_memory)
 {
-    kv_err e = {0};
     kv_array *a = floats(6, (float[]){0, 1, 2, 3, 4, 5}), *v = NULL, *w = NULL;
     CHECK_OK(kv_array_view(&v, a, 2, (int64_t[]){2, 3}, &e));
     CHECK_OK(kv_array_view(&w, v, 2, (int64_t[]){3, 2}, &e));
@@ -185,7 +173,6 @@ static void count(void *arg)
 
 TEST(array_wrap_tells_when_it_is_done)
 {
-    kv_err e = {0};
     float x[3] = {1, 2, 3};
     int done = 0;
     kv_array *a = NULL, *v = NULL;
@@ -199,8 +186,7 @@ TEST(array_wrap_tells_when_it_is_done)
 
 TEST(array_copy_and_dup)
 {
-    kv_err e = {0};
-    kv_array *a = floats(3, (float[]){-1.5f, 300, 2.5f}), *b = NULL, *c = NULL;
+    own_array *a = floats(3, (float[]){-1.5f, 300, 2.5f}), *b = NULL, *c = NULL;
     CHECK_OK(kv_array_dup(&b, a, KV_INT8, (kv_ctx){KV_CPU, 3}, &e));
     CHECK_INT(kv_array_ctx(b).id, 3);
     const void *data = NULL;
@@ -214,9 +200,6 @@ TEST(array_copy_and_dup)
     CHECK_OK(kv_array_new(&c, KV_FLOAT32, 2, (int64_t[]){3, 1}, cpu0, &e));
     CHECK_ERR(kv_array_copy(c, a, &e), KV_E_SHAPE,
               "an array of shape (3,) cannot be copied into one of (3, 1)");
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_array_unref(c);
 }
 
 /* Elements up to 1 KB lie behind their header, aligned as others. */
@@ -249,9 +232,7 @@ static void fail_each_allocation(int64_t size, int64_t allocations)
     for (int64_t i = 1;; i++) {
         kv_err e = {0};
         kv_array *a = NULL;
-        mem_fail_at(i);
-        int rc = kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(i, kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
         kv_array_unref(a);
         if (rc == KV_OK) {
             CHECK_INT(i, allocations + 1);
@@ -272,8 +253,8 @@ TEST(array_out_of_memory)
 TEST(array_of_few_elements_holds_no_row_ids)
 {
     for (int64_t n = 0; n < 40; n++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
+        e = (kv_err){0};
+        own_array *a = NULL;
         void *data = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, &e));
         CHECK_OK(kv_array_write(a, &data, &e));
@@ -283,6 +264,5 @@ TEST(array_of_few_elements_holds_no_row_ids)
         CHECK(!kv_array_row_ids(a));
         CHECK_INT(kv_array_shape(a)[0], n);
         CHECK_INT(kv_array_bytes(a), n * 8);
-        kv_array_unref(a);
     }
 }

@@ -1,8 +1,6 @@
 /* Arrays of numbers for tests. */
 #pragma once
 
-#include <string.h>
-
 #include "kv_array.h"
 #include "test.h"
 
@@ -47,9 +45,8 @@ static inline const void *array_elements(kv_array *a)
 static inline void array_read_all(kv_array *a, double *out)
 {
     kv_err e = {0};
-    kv_array *wide = NULL;
+    own_array *wide = NULL;
     CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
     memcpy(out, array_elements(wide), (size_t)kv_array_bytes(wide));
-    kv_array_unref(wide);
     kv_array_unref(a);
 }

@@ -9,7 +9,6 @@
 #include "array/slice.h"
 #include "array/sort.h"
 #include "array/sparse.h"
-#include "base/mem.h"
 #include "base/stop.h"
 #include "test_array.h"
 
@@ -342,7 +341,6 @@ static int64_t fail_each(operation *run, const operands *x, int sign, kv_array *
 
 TEST(array_memory_of_operations)
 {
-    kv_err e = {0};
     operands x = operands_of(40);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         kv_array *expected[RESULTS] = {NULL};
@@ -392,7 +390,6 @@ static int stop_at_each(operation *run, const operands *x, kv_array *const *expe
  * share. */
 TEST(array_stop_of_operations)
 {
-    kv_err e = {0};
     operands x = operands_of(STOP_EVERY / 2 + 5);
     int ended = 0;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {

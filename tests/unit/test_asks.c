@@ -1,16 +1,13 @@
 /* asks: what calls between ranks carry comes out as it went in, and cut short is malformed. */
 #include "test.h"
 
-#include <string.h>
-
 #include "distributed/asks.h"
 
 TEST(asks_keys)
 {
-    kv_err e = {0};
     static const char *const names[] = {NULL, "", "w", "seventh", "eighth__", "a longer name"};
     enum { N = sizeof names / sizeof *names };
-    buf b = {0};
+    own_buf b = {0};
     kv_key key;
     for (int i = 0; i < N; i++)
         ask_put_key(&b, &(ask_key){.id = i - 3, .ndim = 2, .shape = {i, 4}, .place.first = 70 + i},
@@ -33,18 +30,16 @@ TEST(asks_keys)
         CHECK(whole < N);
         CHECK(at <= b.data + n);
     }
-    buf_release(&b);
 }
 
 /* A part of an array, and an array made of its bytes. */
 TEST(asks_parts)
 {
-    kv_err e = {0};
     int64_t shape[] = {70000}, count = 4464;
     kv_array *a = NULL, *part = NULL;
     void *data = NULL;
     const void *got = NULL;
-    buf b = {0};
+    own_buf b = {0};
     kv_key key;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_write(a, &data, &e));
@@ -69,17 +64,15 @@ TEST(asks_parts)
     CHECK_INT(e.code, KV_E_INTERNAL);
     CHECK(!part);
     kv_array_unref(a);
-    buf_release(&b);
 }
 
 TEST(asks_rows)
 {
-    kv_err e = {0};
     int64_t shape[] = {6, 3}, ids[] = {1, 4};
     kv_array *a = NULL, *same = NULL;
     void *data = NULL;
     const void *got = NULL;
-    buf b = {0};
+    own_buf b = {0};
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, 2, ids, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int i = 0; i < 6; i++)
@@ -98,15 +91,13 @@ TEST(asks_rows)
         CHECK(!same);
     }
     kv_array_unref(a);
-    buf_release(&b);
 }
 
 /* Messages that no correct rank sends. */
 TEST(asks_hostile)
 {
-    kv_err e = {0};
     kv_key key;
-    buf b = {0};
+    own_buf b = {0};
     const ask_key good = {.id = 3, .ndim = 2, .shape = {2, 4}, .place = {.nparts = 1, .step = 8}};
     enum { WRONG = 10 };
     ask_key wrong[WRONG];
@@ -172,12 +163,11 @@ TEST(asks_hostile)
         CHECK(ask_array(&a, KV_ROW_SPARSE, KV_FLOAT32, 2, shape, (const char *)&counts[i], 8, &e));
         CHECK_TEXT(e.text, "a record of another rank is malformed");
     }
-    buf_release(&b);
 }
 
 TEST(asks_errors)
 {
-    kv_err told = {.code = KV_E_VALUE, .line = 3, .has_rank = 1, .rank = 2, .text = "why"}, e = {0};
+    kv_err told = {.code = KV_E_VALUE, .line = 3, .has_rank = 1, .rank = 2, .text = "why"};
     CHECK_INT(ask_error(&e, &told, sizeof told), KV_E_VALUE);
     CHECK_TEXT(e.text, "why");
     CHECK(e.has_rank && e.rank == 2 && e.line == 0);

@@ -1,7 +1,6 @@
 /* A failed assertion is an error of the library for ever after, and the end of the tool. */
 #include "base/kv_assert.h"
 
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@
 
 TEST(assert_holds)
 {
-    kv_err e = {0};
     int asked = 0;
     CHECK(kv_assert(++asked == 1, "asked %d times", asked));
     CHECK_INT(asked, ASKED);
@@ -30,7 +28,6 @@ TEST(assert_holds)
 
 TEST(assert_always_and_never_that_hold)
 {
-    kv_err e = {0};
     int asked = 0;
     CHECK(ALWAYS(++asked > 0));
     CHECK(!NEVER(++asked < 0));
@@ -41,7 +38,6 @@ TEST(assert_always_and_never_that_hold)
 /* The defence stays in every build that somebody uses; only those that look for mistakes report. */
 TEST(assert_always_and_never_that_do_not)
 {
-    kv_err e = {0};
     int two = 2;
     CHECK_INT(ALWAYS(two == 1), !ASKED);
     CHECK_INT(NEVER(two == 2), ASKED);
@@ -55,7 +51,6 @@ TEST(assert_always_and_never_that_do_not)
 
 TEST(assert_is_an_error_of_every_later_call)
 {
-    kv_err e = {0};
     static kv *store; /* nothing frees it after a failure */
     store = make("local");
     CHECK(!kv_assert_fail("test_assert.c", 1, "left == right", "round %d has %d of %d parts", 7,
@@ -222,7 +217,6 @@ TEST(assert_is_an_error_of_the_call_that_finds_it)
 {
     static const char *const names[] = {"mistaken", NULL};
     const kv_type_ops *local;
-    kv_err e = {0};
     CHECK_OK(kv_find_type("local", &local, &e));
     kv_type_ops mine = *local;
     mine.names = names;
@@ -238,10 +232,9 @@ TEST(assert_is_an_error_of_the_call_that_finds_it)
     mine.rounds = fail_rounds;
     mine.peek = fail_peek;
     CHECK_OK(kv_register_type(&mine, &e));
-    kv *store = make("mistaken");
+    own_kv *store = make("mistaken");
     for (int i = 0; i < FAILING_CALLS; i++)
         CHECK(reports(i, store));
-    kv_free(store);
 }
 
 static int mistaken_updater(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
@@ -254,7 +247,6 @@ static int mistaken_updater(void *arg, const kv_key *key, kv_array *input, kv_ar
 /* A push that is too large to run at once: its operation finds the mistake, on the pool. */
 TEST(assert_is_an_error_of_the_wait_for_what_finds_it)
 {
-    kv_err e = {0};
     static kv *store; /* nothing frees it after a failure */
     store = make("local");
     kv_key k = id(3);

@@ -1,14 +1,10 @@
 /* buf: texts grow, and a failure is remembered. */
 #include "test.h"
 
-#include <string.h>
-
 #include "base/buf.h"
-#include "base/mem.h"
 
 TEST(buf_grows)
 {
-    kv_err e = {0};
     buf b = {0};
     CHECK_TEXT(buf_text(&b), "");
     buf_put(&b, "", 0);
@@ -41,8 +37,7 @@ TEST(buf_grows)
 
 TEST(buf_remembers_failure)
 {
-    kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     buf_add(&b, "kept");
     char line[300];
     memset(line, 'x', 299);
@@ -59,5 +54,4 @@ TEST(buf_remembers_failure)
     buf_add(&b, "again");
     CHECK_OK(buf_check(&b, &e));
     CHECK_TEXT(buf_text(&b), "again");
-    buf_release(&b);
 }

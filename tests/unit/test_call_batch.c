@@ -1,8 +1,5 @@
 /* Calls of very many small arrays, which run in batches, beside the same pairs a few at a time. */
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "kvstore.h"
 #include "test.h"
 
@@ -68,7 +65,7 @@ static const float *data_of(kv_array *a)
 static void compare(lists *l)
 {
     kv_err e = {0};
-    kv_array *one = filled(0);
+    own_array *one = filled(0);
     int different = 0;
     CHECK_OK(kv_pull(l->many, l->once, KEYS, l->outs, NULL, &e));
     for (int i = 0; i < KEYS; i++) {
@@ -76,7 +73,6 @@ static void compare(lists *l)
         different += memcmp(data_of(one), data_of(l->outs[i]), SIZE * sizeof(float)) != 0;
     }
     CHECK_INT(different, 0);
-    kv_array_unref(one);
 }
 
 static void push_both(lists *l)
@@ -108,7 +104,6 @@ TEST(batches_of_a_push)
 
 TEST(batches_of_a_pushpull)
 {
-    kv_err e = {0};
     begin(&l, NULL);
     CHECK_OK(kv_pushpull(l.many, l.keys, PAIRS, l.values, NULL, 0, NULL, NULL, &e));
     for (int i = 0; i < PAIRS; i++)
@@ -119,7 +114,6 @@ TEST(batches_of_a_pushpull)
 /* The last of the pairs, and an array that stands in the first batch and in a later one. */
 TEST(batches_and_an_array_twice)
 {
-    kv_err e = {0};
     begin(&l, NULL);
     CHECK_OK(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
     kv_array *last = l.outs[KEYS - 1];
@@ -143,7 +137,6 @@ static void swap_pairs(int i, int j)
 /* Values of one key that do not stand side by side are one sum all the same. */
 TEST(batches_and_keys_in_disorder)
 {
-    kv_err e = {0};
     begin(&l, NULL);
     CHECK_OK(kv_push(l.few, l.keys, PAIRS, l.values, NULL, &e));
     swap_pairs(1, PAIRS - 2);
@@ -155,7 +148,6 @@ TEST(batches_and_keys_in_disorder)
 /* An error at the last pair, and one at each allocation, leave every key as it was. */
 TEST(batches_change_all_or_nothing)
 {
-    kv_err e = {0};
     int rc = KV_E_MEMORY;
     kv_array *wrong, *right;
     begin(&l, "test");
@@ -171,11 +163,7 @@ TEST(batches_change_all_or_nothing)
     l.keys[PAIRS - 1] = (kv_key){.id = KEYS - 1};
     compare(&l);
     for (int i = 1; rc; i++) {
-        e = (kv_err){0};
-        mem_fail_at(i);
-        rc = kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(i, kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
         if (rc)
             compare(&l);
     }

@@ -2,8 +2,6 @@
  * way of an operation, with the same results. */
 #include "array/device.h"
 
-#include <string.h>
-
 #include "kvstore.h"
 #include "test.h"
 
@@ -33,10 +31,9 @@ static float first_of(kv_array *a)
 static void check_holds(kv *s, int key, float x)
 {
     kv_err e = {0};
-    kv_array *out = filled(KV_FLOAT32, 4, -1);
+    own_array *out = filled(KV_FLOAT32, 4, -1);
     CHECK_OK(kv_pull(s, &keys[key], 1, &out, NULL, &e));
     CHECK(first_of(out) == x);
-    kv_array_unref(out);
 }
 
 /* Keys 1 to 3 hold 1 to 3. */
@@ -46,9 +43,8 @@ static kv *store_of_three(void)
     kv_err e = {0};
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     for (int i = 0; i < 3; i++) {
-        kv_array *a = filled(KV_FLOAT32, 4, (float)(i + 1));
+        own_array *a = filled(KV_FLOAT32, 4, (float)(i + 1));
         CHECK_OK(kv_init(s, &keys[i], 1, &a, NULL, &e));
-        kv_array_unref(a);
     }
     return s;
 }
@@ -64,10 +60,9 @@ static int64_t pushes_of(kv *s, int key)
 /* A mistake in the last pair leaves the keys before it as they were. */
 TEST(direct_changes_all_or_nothing)
 {
-    kv *s = store_of_three();
-    kv_array *small = filled(KV_FLOAT32, 4, 8), *large = filled(KV_FLOAT32, 5, 8);
+    own_kv *s = store_of_three();
+    own_array *small = filled(KV_FLOAT32, 4, 8), *large = filled(KV_FLOAT32, 5, 8);
     kv_array *values[] = {small, small, large}, *outs[] = {small, small, large};
-    kv_err e = {0};
     uint64_t before = kv_changes(s);
     CHECK_INT(kv_push(s, keys, 3, values, NULL, &e), KV_E_SHAPE);
     CHECK_TEXT(e.text, "key 3 holds (4,), this value has shape (5,)");
@@ -78,19 +73,15 @@ TEST(direct_changes_all_or_nothing)
     e = (kv_err){0};
     CHECK_INT(kv_pull(s, keys, 3, outs, NULL, &e), KV_E_SHAPE);
     CHECK(first_of(small) == 8);
-    kv_array_unref(small);
-    kv_array_unref(large);
-    kv_free(s);
 }
 
 /* The keys of many values and outs are restored, each with its own. */
 TEST(direct_restores_many)
 {
     enum { KEYS = 3, EACH = 3, ALL = KEYS * EACH };
-    kv *s = store_of_three();
+    own_kv *s = store_of_three();
     kv_array *arrays[ALL], *wrong = filled(KV_INT32, 5, 0);
     kv_key each[ALL];
-    kv_err e = {0};
     for (int i = 0; i < ALL; i++) {
         arrays[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
         each[i] = keys[i / EACH];
@@ -115,17 +106,15 @@ TEST(direct_restores_many)
     for (int i = 0; i < ALL; i++)
         kv_array_unref(arrays[i]);
     kv_array_unref(wrong);
-    kv_free(s);
 }
 
 /* A pushpull with a value or an out that does not fit leaves keys, counts and outs as they were. */
 TEST(direct_pushpull_restores_both_halves)
 {
     enum { KEYS = 3, EACH = 2, ALL = KEYS * EACH };
-    kv *s = store_of_three();
+    own_kv *s = store_of_three();
     kv_array *values[ALL], *outs[ALL], *wrong = filled(KV_INT32, 5, 0);
     kv_key each[ALL];
-    kv_err e = {0};
     for (int i = 0; i < ALL; i++) {
         values[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
         outs[i] = filled(KV_FLOAT32, 4, (float)-i);
@@ -152,18 +141,16 @@ TEST(direct_pushpull_restores_both_halves)
         kv_array_unref(outs[i]);
     }
     kv_array_unref(wrong);
-    kv_free(s);
 }
 
 /* All values are read before the first out is written: in place, an array of two keys, and outs of
  * other keys in any order. */
 TEST(direct_pushpull_reads_before_it_writes)
 {
-    kv *s = store_of_three();
-    kv_array *a = filled(KV_FLOAT32, 4, 10), *b = filled(KV_FLOAT32, 4, 20);
+    own_kv *s = store_of_three();
+    own_array *a = filled(KV_FLOAT32, 4, 10), *b = filled(KV_FLOAT32, 4, 20);
     kv_array *in_place[] = {a, b, a}, *outs[] = {b, a, b};
     const kv_key down[] = {keys[2], keys[0], keys[1]};
-    kv_err e = {0};
     CHECK_OK(kv_pushpull(s, keys, 3, in_place, NULL, 0, NULL, NULL, &e));
     check_holds(s, 0, 10);
     check_holds(s, 1, 20);
@@ -174,19 +161,15 @@ TEST(direct_pushpull_reads_before_it_writes)
     CHECK(first_of(a) == 20 && first_of(b) == 20);
     CHECK_INT(pushes_of(s, 0), 2);
     CHECK_INT(pushes_of(s, 2), 1);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_free(s);
 }
 
 /* A key that stands in the call twice, with another between, is one sum. */
 TEST(direct_sums_keys_in_disorder)
 {
-    kv *s = store_of_three();
+    own_kv *s = store_of_three();
     kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_FLOAT32, 4, 20),
                           filled(KV_FLOAT32, 4, 40)};
     const kv_key order[] = {keys[1], keys[0], keys[1]}, down[] = {keys[2], keys[1], keys[0]};
-    kv_err e = {0};
     CHECK_OK(kv_push(s, order, 3, values, NULL, &e));
     check_holds(s, 0, 20);
     check_holds(s, 1, 50);
@@ -196,47 +179,39 @@ TEST(direct_sums_keys_in_disorder)
     check_holds(s, 2, 10);
     for (int i = 0; i < 3; i++)
         kv_array_unref(values[i]);
-    kv_free(s);
 }
 
 TEST(direct_pulls_an_array_twice)
 {
-    kv *s = store_of_three();
+    own_kv *s = store_of_three();
     kv_array *out = filled(KV_FLOAT32, 4, -1), *outs[] = {out, out, out};
-    kv_err e = {0};
     CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
     CHECK(first_of(out) == 3);
     kv_array_unref(out);
-    kv_free(s);
 }
 
 /* Values of another dtype are converted first, which an operation does. */
 TEST(direct_leaves_other_dtypes_to_an_operation)
 {
-    kv *s = store_of_three();
+    own_kv *s = store_of_three();
     kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_INT32, 4, 20)};
     const kv_key twice[] = {keys[0], keys[0]};
-    kv_err e = {0};
     CHECK_OK(kv_push(s, twice, 2, values, NULL, &e));
     check_holds(s, 0, 30);
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
-    kv_free(s);
 }
 
 /* What a transaction has kept is not overwritten. */
 TEST(direct_keeps_what_others_hold)
 {
-    kv *s = store_of_three();
-    kv_array *value = filled(KV_FLOAT32, 4, 10);
-    kv_err e = {0};
+    own_kv *s = store_of_three();
+    own_array *value = filled(KV_FLOAT32, 4, 10);
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_push(s, keys, 1, &value, NULL, &e));
     check_holds(s, 0, 10);
     CHECK_OK(kv_rollback(s, &e));
     check_holds(s, 0, 1);
-    kv_array_unref(value);
-    kv_free(s);
 }
 
 static int end_nothing(engine_op *op, kv_err *e)
@@ -249,11 +224,10 @@ static int end_nothing(engine_op *op, kv_err *e)
 /* An array that an operation uses makes the call an operation behind it. */
 TEST(direct_waits_for_what_is_pending)
 {
-    kv *s = store_of_three();
-    kv_array *a = filled(KV_FLOAT32, 4, 10);
+    own_kv *s = store_of_three();
+    own_array *a = filled(KV_FLOAT32, 4, 10);
     engine_use use = {.var = array_var(a), .write = true};
     engine_op busy = {.run = end_nothing, .uses = &use, .nuses = 1};
-    kv_err e = {0};
     CHECK(engine_try(&busy));
     CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
     CHECK_INT(kv_num_keys(s), 3);
@@ -262,6 +236,4 @@ TEST(direct_waits_for_what_is_pending)
     engine_finish(&busy);
     CHECK_OK(kv_wait(s, &e));
     check_holds(s, 0, 7);
-    kv_array_unref(a);
-    kv_free(s);
 }

@@ -1,9 +1,6 @@
 /* Changes of elements: marks, and the code of those that a holder of an older version lacks. */
 #include "cpu/changes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 
 enum { N = CHANGES_BLOCK, ROOM = 2 + 8 * N };

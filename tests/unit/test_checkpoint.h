@@ -3,9 +3,6 @@
 #pragma once
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -47,7 +44,7 @@ static inline void folder_text(test_folder *d, const char *name, const char *tex
 /* A safetensors file; each of the names is a U8 tensor of one byte, the place of the name. */
 static inline void folder_tensors(test_folder *d, const char *file, int n, const char *const *names)
 {
-    buf text = {0}, all = {0};
+    own_buf text = {0}, all = {0};
     buf_char(&text, '{');
     for (int i = 0; i < n; i++)
         buf_printf(&text, "%s\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
@@ -59,8 +56,6 @@ static inline void folder_tensors(test_folder *d, const char *file, int n, const
     for (int i = 0; i < n; i++)
         buf_char(&all, (char)i);
     folder_put(d, file, all.data, all.len);
-    buf_release(&text);
-    buf_release(&all);
 }
 
 /* Removes it, with its files. */
@@ -82,7 +77,7 @@ static inline void folder_refused(test_folder *d, const char *path, kv_code code
 {
     kv_err e = {0};
     checkpoint *c = NULL;
-    buf text = {0}, advice = {0};
+    own_buf text = {0}, advice = {0};
     for (const char *p = want; *p; p++)
         *p == '%' ? buf_add(&text, d->path) : buf_char(&text, *p);
     for (const char *p = hint; *p; p++)
@@ -91,8 +86,6 @@ static inline void folder_refused(test_folder *d, const char *path, kv_code code
     CHECK_TEXT(e.hint, buf_text(&advice));
     CHECK_ERR(got, code, buf_text(&text));
     CHECK(!c);
-    buf_release(&text);
-    buf_release(&advice);
 }
 
 /* ---- Findings -------------------------------------------------------------------------------- */

@@ -1,10 +1,8 @@
 /* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py, and
  * torch/make.py there. */
 #include <math.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_codec.h"
@@ -85,25 +83,22 @@ static checkpoint *equal(const char *path, const char *want)
 
 TEST(checkpoint_files_gguf_values)
 {
-    checkpoint *c = equal_to(FILES "types.gguf", FILES "types-values.txt", true);
-    checkpoint_close(c);
+    own_checkpoint *c = equal_to(FILES "types.gguf", FILES "types-values.txt", true);
 }
 
 TEST(checkpoint_files_scaled)
 {
-    checkpoint *c = equal_to(FILES "scaled.safetensors", FILES "scaled.txt", true);
+    own_checkpoint *c = equal_to(FILES "scaled.safetensors", FILES "scaled.txt", true);
     CHECK_INT(checkpoint_count(c), 16); /* 15 of codes, and norm */
-    checkpoint_close(c);
 }
 
 /* A part of a tensor that begins and ends within a block. */
 TEST(checkpoint_files_gguf_part)
 {
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     tensor_reader *r = NULL;
     const void *data;
     float all[192];
-    kv_err e = {0};
     CHECK_OK(checkpoint_open(&c, FILES "types.gguf", NULL, &e));
     CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
     CHECK_OK(tensor_reader_new(&r, c, 0, &e));
@@ -116,7 +111,6 @@ TEST(checkpoint_files_gguf_part)
             CHECK(n == 0 || memcmp(data, all + at, (size_t)n * 4) == 0);
         }
     tensor_reader_free(r);
-    checkpoint_close(c);
 }
 
 /* What random blocks hardly have: the borders of scales, and the sign of 0. */
@@ -192,7 +186,6 @@ TEST(checkpoint_files_gguf_big_endian)
                    "gguf-convert-endian of the Python package gguf turns it");
     folder_remove(&d);
     /* as a finding, too, it is no checkpoint */
-    kv_err e = {0};
     checkpoint *c = NULL;
     buf got = {0};
     checkpoint_options asked = {.found = keep_finding, .arg = &got};
@@ -224,8 +217,8 @@ TEST(checkpoint_files_torch)
 static void torch_names(const char *path, const checkpoint_options *o, const char *want)
 {
     kv_err e = {0};
-    buf got = {0};
-    checkpoint *c = NULL;
+    own_buf got = {0};
+    own_checkpoint *c = NULL;
     CHECK_OK(checkpoint_open(&c, path, o, &e));
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const tensor_info *t = checkpoint_at(c, i);
@@ -234,8 +227,6 @@ static void torch_names(const char *path, const checkpoint_options *o, const cha
             buf_printf(&got, "=%s", t->value);
     }
     CHECK_TEXT(buf_text(&got), want);
-    buf_release(&got);
-    checkpoint_close(c);
 }
 
 /* Dicts in dicts, parts of them, entries that are not tensors, arrays of NumPy. */
@@ -243,8 +234,7 @@ TEST(checkpoint_files_torch_parts)
 {
     const checkpoint_options all = {.entries = true};
     const char *names, *model;
-    kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     kv_array *a;
     const void *x;
     torch_names(FILES "torch/train.pt", NULL,
@@ -268,12 +258,11 @@ TEST(checkpoint_files_torch_parts)
     for (int i = 0; i < 6; i++)
         CHECK(((const double *)x)[i] == i);
     kv_array_unref(a);
-    checkpoint_close(c);
 }
 
 TEST(checkpoint_files_torch_refused)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     folder_refused(&d, FILES "torch/object.pt", KV_E_FORMAT,
                    FILES "torch/object.pt: cfg is a random.Random, which only Python can make",
                    FILES "torch/object.pt#state_dict reads the tensors of state_dict only");
@@ -291,7 +280,6 @@ TEST(checkpoint_files_torch_refused)
     folder_refused(&d, FILES "small.gguf#x", KV_E_UNSUPPORTED,
                    FILES "small.gguf: only files of PyTorch have parts, as #x",
                    "names of keys are chosen by a pattern");
-    folder_remove(&d);
 }
 
 /* MXNet's .params: records of every version. */
@@ -299,8 +287,7 @@ TEST(checkpoint_files_params)
 {
     const checkpoint_options all = {.entries = true};
     const char *names, *model;
-    kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     checkpoint_close(equal(FILES "mxnet.params", FILES "params.txt"));
     checkpoint_close(equal(FILES "sparse.params", FILES "sparse.txt"));
     torch_names(FILES "sparse.params", &all,
@@ -309,14 +296,12 @@ TEST(checkpoint_files_params)
     CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
     CHECK_INT(checkpoint_others(c, &names, &model), 1);
     CHECK_TEXT(names, "nothing");
-    checkpoint_close(c);
 }
 
 /* Every part of sparse arrays, also one that begins and ends within a row. */
 TEST(checkpoint_files_params_sparse_parts)
 {
-    kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     tensor_reader *r = NULL;
     const void *data;
     char all[192];
@@ -334,7 +319,6 @@ TEST(checkpoint_files_params_sparse_parts)
             }
     }
     tensor_reader_free(r);
-    checkpoint_close(c);
 }
 
 /* Indices are not believed before all of them were looked at. Rows 1 and 4 of 5 stand 24 bytes
@@ -359,8 +343,7 @@ TEST(checkpoint_files_params_sparse_lies)
         {"csr", 80, 6, "column 0 is 6"},
         {"csr", 112, -1, "column 4 is -1"},
     };
-    test_folder d = folder_new();
-    kv_err e = {0};
+    own_folder d = folder_new();
     char path[300], want[600], *text;
     size_t n;
     snprintf(path, sizeof path, "%s/m.params", d.path);
@@ -385,7 +368,6 @@ TEST(checkpoint_files_params_sparse_lies)
         checkpoint_close(c);
     }
     mem_free(text);
-    folder_remove(&d);
 }
 
 /* What is written is read again, and is the record of the file that it came from. */
@@ -399,8 +381,7 @@ TEST(checkpoint_files_params_written)
     static const checkpoint_entry entries[] = {{"w", TENSOR_I8, 1, shape},
                                                {"single", TENSOR_F32, 0, shape},
                                                {"f8", TENSOR_F8_E4M3, 1, shape}};
-    test_folder d = folder_new();
-    kv_err e = {0};
+    own_folder d = folder_new();
     checkpoint_out *out = NULL;
     char path[300], got[sizeof want + 1];
     snprintf(path, sizeof path, "%s/m.params", d.path);
@@ -418,5 +399,4 @@ TEST(checkpoint_files_params_written)
     CHECK_INT(checkpoint_out_open(&out, path, entries + 2, 1, NULL, 0, NULL, &e), KV_E_DTYPE);
     CHECK(strstr(e.text, "m.params: \"f8\" is F8_E4M3, which MXNet's files do not hold"));
     CHECK_TEXT(e.hint, "--dtype NAME=f32 writes it as another type");
-    folder_remove(&d);
 }

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
 #include "test_checkpoint.h"
 
 #define INDEX "model.safetensors.index.json"
@@ -26,17 +25,16 @@ static test_folder two_shards(const char *index)
 
 static void holds(const checkpoint *m, const char *want)
 {
-    buf names = {0};
+    own_buf names = {0};
     for (int64_t i = 0; i < checkpoint_count(m); i++)
         buf_printf(&names, "%s%s", i ? " " : "", checkpoint_at(m, i)->name);
     CHECK_TEXT(buf_text(&names), want);
-    buf_release(&names);
 }
 
 static void opens(const char *path, const char *want)
 {
     kv_err e = {0};
-    checkpoint *m = NULL;
+    own_checkpoint *m = NULL;
     kv_array *array = NULL;
     CHECK_OK(checkpoint_open(&m, path, NULL, &e));
     holds(m, want);
@@ -50,12 +48,11 @@ static void opens(const char *path, const char *want)
         kv_array_unref(array);
     }
     CHECK_INT(checkpoint_metadata_count(m), 0);
-    checkpoint_close(m);
 }
 
 TEST(checkpoint_folder)
 {
-    test_folder d = two_shards(NULL);
+    own_folder d = two_shards(NULL);
     char path[80];
     opens(d.path, "a b c");
     snprintf(path, sizeof path, "%s//", d.path);
@@ -85,20 +82,18 @@ TEST(checkpoint_folder)
     checkpoint_close(folder_findings(d.path, "y.safetensors -: the shard is a link to no file\n"
                                              "a.safetensors -: the index names no tensor of this "
                                              "file\n"));
-    folder_remove(&d);
 }
 
 /* An index in the working folder has shards without a folder before their names. */
 TEST(checkpoint_folder_here)
 {
-    test_folder d = two_shards(RIGHT);
+    own_folder d = two_shards(RIGHT);
     CHECK(chdir(d.path) == 0);
     opens(INDEX, "a b c");
     opens(".", "a b c");
     unlink("x.safetensors");
     folder_refused(&d, INDEX, KV_E_IO, INDEX ": 1 of its 2 shards is not there: x.safetensors",
                    "fetch them again; a file that is there can be read by its name");
-    folder_remove(&d);
 }
 
 TEST(checkpoint_folder_empty)
@@ -124,20 +119,19 @@ TEST(checkpoint_folder_empty)
 
 TEST(checkpoint_folder_indexes)
 {
-    test_folder d = two_shards(RIGHT);
+    own_folder d = two_shards(RIGHT);
     folder_text(&d, "model.fp16.safetensors.index.json", "{}");
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%: the folder has 2 indexes: model.fp16.safetensors.index.json, " INDEX,
                    "name one: %/model.fp16.safetensors.index.json");
     opens(folder_file(&d, INDEX), "a b c");
-    folder_remove(&d);
 }
 
 /* ---- Shards ---------------------------------------------------------------------------------- */
 
 TEST(checkpoint_folder_missing)
 {
-    test_folder d = two_shards("{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"x.safetensors\","
+    own_folder d = two_shards("{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"x.safetensors\","
                                "\"p\":\"p.safetensors\",\"q\":\"q.safetensors\","
                                "\"c\":\"y.safetensors\",\"r\":\"p.safetensors\"}}");
     static const char advice[] = "fetch them again; a file that is there can be read by its name";
@@ -150,7 +144,7 @@ TEST(checkpoint_folder_missing)
     checkpoint_close(m);
 
     /* more than a sentence has room for */
-    buf index = {0}, want = {0};
+    own_buf index = {0}, want = {0};
     buf_add(&index, "{\"weight_map\":{");
     for (int i = 1; i <= 40; i++)
         buf_printf(&index, "%s\"t%d\":\"model-%05d-of-00040.safetensors\"", i > 1 ? "," : "", i, i);
@@ -161,14 +155,11 @@ TEST(checkpoint_folder_missing)
         buf_printf(&want, "%smodel-%05d-of-00040.safetensors", i > 1 ? ", " : "", i);
     buf_add(&want, " and 33 more");
     folder_refused(&d, d.path, KV_E_IO, buf_text(&want), advice);
-    buf_release(&index);
-    buf_release(&want);
-    folder_remove(&d);
 }
 
 TEST(checkpoint_folder_twice)
 {
-    test_folder d = two_shards(NULL);
+    own_folder d = two_shards(NULL);
     folder_tensors(&d, "z.safetensors", 2, bd);
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%: tensor \"b\" is in x.safetensors and in z.safetensors",
@@ -178,19 +169,16 @@ TEST(checkpoint_folder_twice)
                 "\"c\":\"y.safetensors\",\"d\":\"z.safetensors\"}}");
     /* the index decides, and check tells */
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
-        checkpoint *m = NULL;
+        e = (kv_err){0};
+        own_checkpoint *m = NULL;
         CHECK_OK(checkpoint_open(&m, i ? d.path : folder_file(&d, INDEX), NULL, &e));
         holds(m, "a c b d");
         const char *file = checkpoint_file(m, checkpoint_at(m, checkpoint_find(m, "b"))->file);
         CHECK(strstr(file, "/z.safetensors") != NULL);
-        checkpoint_close(m);
     }
-    checkpoint *m = folder_findings(
+    own_checkpoint *m = folder_findings(
         d.path, INDEX " b: tensor \"b\" is in x.safetensors too, the index says z.safetensors\n");
     holds(m, "a c b d");
-    checkpoint_close(m);
-    folder_remove(&d);
 }
 
 /* What check tells of an index beyond what stands in the way of reading. */
@@ -214,7 +202,7 @@ TEST(checkpoint_folder_oddities)
          "\"z.safetensors\",\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}",
          "z.safetensors -: the shard is not there\n"},
     };
-    test_folder d = two_shards(NULL);
+    own_folder d = two_shards(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         folder_text(&d, INDEX, cases[i].index);
         checkpoint_close(folder_findings(d.path, cases[i].want));
@@ -225,12 +213,11 @@ TEST(checkpoint_folder_oddities)
     folder_text(&d, "model.fp16.safetensors.index.json",
                 "{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}");
     checkpoint_close(folder_findings(folder_file(&d, INDEX), ""));
-    folder_remove(&d);
 }
 
 TEST(checkpoint_folder_disagrees)
 {
-    test_folder d = two_shards("{\"weight_map\":{\"a\":\"x.safetensors\",\"c\":\"x.safetensors\","
+    own_folder d = two_shards("{\"weight_map\":{\"a\":\"x.safetensors\",\"c\":\"x.safetensors\","
                                "\"e\":\"y.safetensors\"}}");
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%/" INDEX ": index and shards disagree on 3 tensors: "
@@ -250,16 +237,14 @@ TEST(checkpoint_folder_disagrees)
         d.path, "y.safetensors -: the header ends within a text\n" INDEX
                 " b: tensor \"b\" of x.safetensors is not in the index\n" INDEX
                 " c: tensor \"c\" is not in x.safetensors, which the index says\n"));
-    folder_remove(&d);
 }
 
 /* A shard that is replaced meanwhile is read as it was. */
 TEST(checkpoint_folder_replaced)
 {
-    test_folder d = two_shards(RIGHT);
-    kv_err e = {0};
-    checkpoint *m = NULL;
-    kv_array *array = NULL;
+    own_folder d = two_shards(RIGHT);
+    own_checkpoint *m = NULL;
+    own_array *array = NULL;
     const void *byte;
     CHECK_OK(checkpoint_open(&m, d.path, NULL, &e));
     unlink(folder_file(&d, "y.safetensors"));
@@ -268,33 +253,27 @@ TEST(checkpoint_folder_replaced)
     CHECK_OK(checkpoint_load_name(&array, m, "c", &e));
     CHECK_OK(kv_array_read(array, &byte, &e));
     CHECK_INT(*(const unsigned char *)byte, 0);
-    kv_array_unref(array);
-    checkpoint_close(m);
-    folder_remove(&d);
 }
 
 /* A tensor that is left out is not told to be missing, too. */
 TEST(checkpoint_folder_left_out)
 {
     static const char header[] = "{\"c\":{\"dtype\":\"U128\",\"shape\":[],\"data_offsets\":[0,1]}}";
-    test_folder d = two_shards(RIGHT);
+    own_folder d = two_shards(RIGHT);
     uint64_t length = sizeof header - 1;
-    buf text = {0};
+    own_buf text = {0};
     buf_put(&text, (const char *)&length, 8);
     buf_add(&text, header);
     folder_put(&d, "y.safetensors", text.data, text.len);
-    checkpoint *m = folder_findings(
+    own_checkpoint *m = folder_findings(
         d.path, "y.safetensors c: tensor \"c\" has the dtype \"U128\", which is not read\n");
     holds(m, "a b");
-    checkpoint_close(m);
-    buf_release(&text);
-    folder_remove(&d);
 }
 
 /* A cut shard keeps the tensors that it has. */
 TEST(checkpoint_folder_cut)
 {
-    test_folder d = two_shards(RIGHT);
+    own_folder d = two_shards(RIGHT);
     struct stat about;
     CHECK(stat(folder_file(&d, "x.safetensors"), &about) == 0);
     CHECK(truncate(d.file, about.st_size - 1) == 0);
@@ -304,22 +283,20 @@ TEST(checkpoint_folder_cut)
         folder_findings(d.path, "x.safetensors -: cut within its data: 1 of 2 bytes are missing\n");
     holds(m, "a c");
     checkpoint_close(m);
-    folder_remove(&d);
 }
 
 /* Opening a pipe would wait. */
 TEST(checkpoint_folder_pipe)
 {
-    test_folder d = two_shards(RIGHT);
+    own_folder d = two_shards(RIGHT);
     unlink(folder_file(&d, "y.safetensors"));
     CHECK(mkfifo(d.file, 0600) == 0);
     folder_refused(&d, d.path, KV_E_IO, "%/y.safetensors: a shard has to be a regular file", "");
-    folder_remove(&d);
 }
 
 TEST(checkpoint_folder_limit)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     for (int i = 0; i < 40; i++) {
         char file[32], name[8];
         snprintf(file, sizeof file, "%02d.safetensors", i);
@@ -331,7 +308,6 @@ TEST(checkpoint_folder_limit)
     struct rlimit limit = {(rlim_t)lowest + 20, (rlim_t)lowest + 20};
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         test_skip("the limit of open files cannot be set"); /* under valgrind */
-    kv_err e = {0};
     checkpoint *m = NULL;
     CHECK_INT(checkpoint_open(&m, d.path, NULL, &e), KV_E_IO);
     CHECK(strstr(e.text, ".safetensors\": Too many open files") != NULL);
@@ -339,7 +315,6 @@ TEST(checkpoint_folder_limit)
     int now = dup(0);
     CHECK_INT(now, lowest);
     close(now);
-    folder_remove(&d);
 }
 
 /* ---- The index ------------------------------------------------------------------------------- */
@@ -371,7 +346,7 @@ TEST(checkpoint_index_refuses)
         {"{\"metadata\":[[[[[[[[[[[[[[[[[[[", "byte 27: brackets are nested deeper than 16"},
         {"<html>", "byte 0: \"<\" cannot stand here"},
     };
-    test_folder d = two_shards(NULL);
+    own_folder d = two_shards(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[160];
         folder_text(&d, INDEX, cases[i].text);
@@ -396,21 +371,20 @@ TEST(checkpoint_index_refuses)
     m = folder_findings(d.path, INDEX " -: it has no \"weight_map\"\n");
     holds(m, "a b c");
     checkpoint_close(m);
-    folder_remove(&d);
 }
 
 /* Each byte of the index replaced, and each length of it: an answer, and nothing leaks. */
 TEST(checkpoint_index_mutations)
 {
     static const char bytes[] = "{}[],:\"\\09/.xa \n\x01\x80";
-    test_folder d = two_shards(NULL);
+    own_folder d = two_shards(NULL);
     size_t n = strlen(RIGHT);
     int good = 0;
     for (size_t at = 0; at < n; at++) {
         for (size_t k = 0; k < sizeof bytes; k++) {
             char text[256];
-            kv_err e = {0};
-            checkpoint *m = NULL;
+            e = (kv_err){0};
+            own_checkpoint *m = NULL;
             memcpy(text, RIGHT, n);
             if (k < sizeof bytes - 1)
                 text[at] = bytes[k];
@@ -420,37 +394,32 @@ TEST(checkpoint_index_mutations)
             CHECK((rc == KV_OK) == (m != NULL));
             CHECK(rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_IO);
             good += rc == KV_OK;
-            checkpoint_close(m);
         }
     }
     CHECK(good > 100 && good < 1000);
-    folder_remove(&d);
 }
 
 /* 200,000 tensors in one index: no step is quadratic. */
 TEST(checkpoint_index_many)
 {
     enum { N = 200000 };
-    buf index = {0};
-    test_folder d = two_shards(NULL);
+    own_buf index = {0};
+    own_folder d = two_shards(NULL);
     buf_add(&index, "{\"weight_map\":{\"a\":\"x.safetensors\"");
     for (int i = 0; i < N; i++)
         buf_printf(&index, ",\"t%d\":\"s%d.safetensors\"", i, i % 1000);
     buf_add(&index, "}}");
     folder_put(&d, INDEX, index.data, index.len);
-    kv_err e = {0};
     checkpoint *m = NULL;
     CHECK_INT(checkpoint_open(&m, d.path, NULL, &e), KV_E_IO);
     CHECK(strstr(e.text, ": 1000 of its 1001 shards are not there: s0.safetensors, s1.") != NULL);
-    buf_release(&index);
-    folder_remove(&d);
 }
 
 /* More than memory is taken for. */
 TEST(checkpoint_index_too_many)
 {
-    buf index = {0};
-    test_folder d = two_shards(NULL);
+    own_buf index = {0};
+    own_folder d = two_shards(NULL);
     buf_add(&index, "{\"weight_map\":{\"\":\"x\"");
     for (int i = 0; i < 4000000; i++)
         buf_add(&index, ",\"\":\"x\"");
@@ -462,20 +431,18 @@ TEST(checkpoint_index_too_many)
     folder_put(&d, INDEX, index.data, 100000001);
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%/" INDEX ": an index of 100000001 bytes, at most 100000000 are allowed", "");
-    buf_release(&index);
-    folder_remove(&d);
 }
 
 TEST(checkpoint_folder_no_memory)
 {
-    test_folder d = two_shards(RIGHT);
+    own_folder d = two_shards(RIGHT);
     static const checkpoint_options asked = {0};
     int lowest = dup(0), rc = KV_E_MEMORY, n = 0;
     close(lowest);
     for (int alone = 0; alone < 2; alone++) {
         rc = KV_E_MEMORY;
         for (n = 1; rc; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             checkpoint *m = NULL;
             mem_fail_at(alone ? -n : n);
             rc = checkpoint_open(&m, d.path, &asked, &e);
@@ -490,7 +457,6 @@ TEST(checkpoint_folder_no_memory)
         }
         CHECK(n > 20);
     }
-    folder_remove(&d);
 }
 
 /* ---- A store's file -------------------------------------------------------------------------- */
@@ -505,10 +471,9 @@ TEST(checkpoint_weights)
         "\"__key__/__x\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[3,4]},"
         "\"__residual__/w/0\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[4,5]},"
         "\"__rows__/r/data\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[5,6]}}";
-    test_folder d = folder_new();
-    kv_err e = {0};
+    own_folder d = folder_new();
     checkpoint *m = NULL;
-    buf text = {0};
+    own_buf text = {0};
     uint64_t length = sizeof header - 1;
     buf_put(&text, (const char *)&length, 8);
     buf_add(&text, header);
@@ -536,16 +501,13 @@ TEST(checkpoint_weights)
     CHECK_INT(checkpoint_count(m), 6);
     CHECK_INT(checkpoint_metadata_count(m), 3);
     checkpoint_close(m);
-    buf_release(&text);
-    folder_remove(&d);
 }
 
 /* A model of PyTorch, where no safetensors stand beside it. */
 TEST(checkpoint_folder_torch)
 {
     static const char index[] = "{\"weight_map\": {\"one\": \"one.pt\"}}";
-    test_folder d = folder_new();
-    kv_err e = {0};
+    own_folder d = folder_new();
     checkpoint *model = NULL;
     char bytes[4096];
     FILE *f = fopen("tests/checkpoint/torch/one.pt", "rb");
@@ -560,5 +522,4 @@ TEST(checkpoint_folder_torch)
     CHECK_OK(checkpoint_open(&model, d.path, NULL, &e));
     CHECK_TEXT(checkpoint_at(model, 0)->name, "one");
     checkpoint_close(model);
-    folder_remove(&d);
 }

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/tensor_reader.h"
@@ -284,10 +283,9 @@ static void lie_in_quotes(lying *f, size_t k, size_t w)
     if (w < NWORDS) {
         replace_part(f, at, n, words[w], strlen(words[w]));
     } else if (find_quoted(f, draw(count_quoted(f)), &other, &nother)) {
-        char *copy = malloc(nother + 1);
+        OWN(test_free) char *copy = malloc(nother + 1);
         memcpy(copy, f->bytes.data + other, nother);
         replace_part(f, at, n, copy, nother);
-        free(copy);
     }
 }
 
@@ -315,13 +313,12 @@ static void move_part(lying *f)
         n = next ? (size_t)(next - f->bytes.data) - from : 1;
         to = from;
     }
-    char *part = malloc(n + 1);
+    OWN(test_free) char *part = malloc(n + 1);
     memcpy(part, f->bytes.data + from, n);
     if (draw(2))
         replace_part(f, from, n, "", 0);
     if (to <= f->bytes.len && draw(2))
         replace_part(f, to, 0, part, n);
-    free(part);
 }
 
 static void random_lie(lying *f)
@@ -628,10 +625,9 @@ static int64_t open_valid(test_folder *d, const image *m)
 TEST(checkpoint_fuzz_files_are_valid)
 {
     for (int k = 0; k < NIMAGES; k++) {
-        test_folder d = folder_of(&images[k]);
+        own_folder d = folder_of(&images[k]);
         CHECK_INT(open_valid(&d, &images[k]), images[k].tensors);
         exercise(&d, &images[k]);
-        folder_remove(&d);
     }
 }
 
@@ -639,7 +635,7 @@ TEST(checkpoint_fuzz_files_are_valid)
 TEST(checkpoint_fuzz_texts)
 {
     for (int k = 0; k < NIMAGES; k++) {
-        test_folder d = folder_of(&images[k]);
+        own_folder d = folder_of(&images[k]);
         for (int i = 0; i < NFILES && images[k].names[i] && !images[k].sources[i]; i++) {
             lying f = file_of(&images[k], i);
             size_t digits = count_digits(&f), quoted = count_quoted(&f);
@@ -651,7 +647,6 @@ TEST(checkpoint_fuzz_texts)
             put_back(&d, &images[k], i);
             buf_release(&f.bytes);
         }
-        folder_remove(&d);
     }
 }
 
@@ -661,7 +656,7 @@ TEST(checkpoint_fuzz_bytes)
     static const size_t widths[] = {4, 8, 2, 1};
     int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 61, count = 0;
     for (int k = 0; k < NIMAGES; k++) {
-        test_folder d = folder_of(&images[k]);
+        own_folder d = folder_of(&images[k]);
         lying f = file_of(&images[k], 0);
         for (size_t at = 0; at < f.bytes.len && images[k].sources[0]; at++)
             for (size_t w = 0; w < 4 * (NNUMBERS + 2); w++) {
@@ -674,7 +669,6 @@ TEST(checkpoint_fuzz_bytes)
                 exercise(&d, &images[k]);
             }
         buf_release(&f.bytes);
-        folder_remove(&d);
     }
 }
 
@@ -759,7 +753,7 @@ TEST(checkpoint_fuzz_memory)
 {
     for (int k = 0; k < NIMAGES; k++) {
         char path[600];
-        test_folder d = folder_of(&images[k]);
+        own_folder d = folder_of(&images[k]);
         now = d.path;
         snprintf(path, sizeof path, "%s%s%s", d.path, *images[k].path ? "/" : "", images[k].path);
         for (int mode = 0; mode < 3; mode++)
@@ -767,7 +761,6 @@ TEST(checkpoint_fuzz_memory)
                 for (int64_t n = 1; open_with_fault(path, mode, sign * n, images[k].tensors) >= n;
                      n++)
                     CHECK(n < 5000);
-        folder_remove(&d);
     }
 }
 
@@ -815,7 +808,7 @@ TEST(checkpoint_fuzz_memory_of_findings)
 {
     for (int k = 0; k < NIMAGES; k++) {
         char path[600];
-        test_folder d = folder_of(&images[k]);
+        own_folder d = folder_of(&images[k]);
         now = d.path;
         snprintf(path, sizeof path, "%s%s%s", d.path, *images[k].path ? "/" : "", images[k].path);
         for (int round = 0; round < 10; round++) {
@@ -824,6 +817,5 @@ TEST(checkpoint_fuzz_memory_of_findings)
                 for (int64_t n = 1; find_with_fault(path, sign * n, want) >= n; n++)
                     CHECK(n < 5000);
         }
-        folder_remove(&d);
     }
 }

@@ -1,5 +1,4 @@
 /* GGUF files that contradict themselves. */
-#include "base/mem.h"
 #include "test_checkpoint.h"
 #include "test_io.h"
 
@@ -64,19 +63,18 @@ static void refused(test_folder *d, const buf *b, kv_code code, const char *want
 static void opens(test_folder *d, const buf *b, int ntensors)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     folder_put(d, NAME, b->data, b->len);
     CHECK_OK(checkpoint_open(&c, folder_file(d, NAME), NULL, &e));
     CHECK_INT(checkpoint_count(c), ntensors);
-    checkpoint_close(c);
 }
 
 /* ---- The header ------------------------------------------------------------------------------ */
 
 TEST(checkpoint_gguf_head)
 {
-    test_folder d = folder_new();
-    buf b = {0};
+    own_folder d = folder_new();
+    own_buf b = {0};
     put_head(&b, 0, 0);
     opens(&d, &b, 0);
     put_data(&b, 0);
@@ -110,8 +108,6 @@ TEST(checkpoint_gguf_head)
     b.len = 4;
     refused(&d, &b, KV_E_FORMAT,
             "byte 0: the begin of the header needs 8 bytes more, the file has 4");
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* One of the metadata with this type, and what follows it. */
@@ -157,8 +153,8 @@ TEST(checkpoint_gguf_metadata)
          "32",
          10, "metadata \"general.alignment\" is no power of two of type u32"},
     };
-    test_folder d = folder_new();
-    buf b = {0};
+    own_folder d = folder_new();
+    own_buf b = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_head(&b, 0, 1);
         put_metadata(&b, cases[i].name, cases[i].type, cases[i].value, cases[i].n);
@@ -197,30 +193,25 @@ TEST(checkpoint_gguf_metadata)
     }
     refused(&d, &b, KV_E_FORMAT,
             "names and metadata of more than 100000000 bytes, which are not read");
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* Many short names are refused before they take much memory. */
 TEST(checkpoint_gguf_many)
 {
-    test_folder d = folder_new();
-    buf b = {0};
+    own_folder d = folder_new();
+    own_buf b = {0};
     put_head(&b, 3200000, 0);
     buf_repeat(&b, '\0', 3200000 * 24);
     refused(&d, &b, KV_E_FORMAT,
             "names and metadata of more than 100000000 bytes, which are not read");
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* A list of 64 items is kept, one of 65 is not. */
 TEST(checkpoint_gguf_lists)
 {
-    test_folder d = folder_new();
-    buf b = {0};
-    kv_err e = {0};
-    checkpoint *c = NULL;
+    own_folder d = folder_new();
+    own_buf b = {0};
+    own_checkpoint *c = NULL;
     put_head(&b, 0, 4);
     for (uint32_t n = 64; n <= 65; n++) {
         char name[8];
@@ -243,9 +234,6 @@ TEST(checkpoint_gguf_lists)
     CHECK_INT(checkpoint_metadata_count(c), 2);
     CHECK_INT(strlen(checkpoint_metadata(c, "u64")), 1 + 64 * 2);
     CHECK_INT(strlen(checkpoint_metadata(c, "t64")), 1 + 64 * 4);
-    checkpoint_close(c);
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -319,8 +307,8 @@ TEST(checkpoint_gguf_tensors)
          KV_E_FORMAT,
          "cut within its data: 4398046511072 of 4398046511104 bytes are missing"},
     };
-    test_folder d = folder_new();
-    buf b = {0};
+    own_folder d = folder_new();
+    own_buf b = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_head(&b, 1, 0);
         put_tensor(&b, "a", cases[i].ndim, cases[i].sizes, cases[i].type, cases[i].offset);
@@ -354,16 +342,14 @@ TEST(checkpoint_gguf_tensors)
         put_data(&b, 64 + 36 + (padding ? 28 : 0));
         opens(&d, &b, 4);
     }
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* A file that holds less than it says: the findings, and what is left. */
 TEST(checkpoint_gguf_findings)
 {
     const uint64_t eight[5] = {8};
-    test_folder d = folder_new();
-    buf b = {0};
+    own_folder d = folder_new();
+    own_buf b = {0};
     put_head(&b, 4, 1);
     put_metadata(&b, "t", 8, "\1\0\0\0\0\0\0\0\xFF", 9);
     put_tensor(&b, "a", 1, eight, 0, 0);
@@ -391,8 +377,6 @@ TEST(checkpoint_gguf_findings)
                         NAME " -: tensor \"b\" has 5 axes, and at most 4 are allowed\n");
     CHECK_INT(checkpoint_count(c), 0);
     checkpoint_close(c);
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* ---- Changed files --------------------------------------------------------------------------- */
@@ -418,12 +402,11 @@ static int try_all(const char *path, const checkpoint_options *o)
     CHECK(rc == KV_OK || e.text[0]);
     for (int64_t i = 0; c && i < checkpoint_count(c); i++) {
         kv_err why = {0};
-        kv_array *a = NULL;
+        own_array *a = NULL;
         int code = checkpoint_load(&a, c, i, &why);
         CHECK(code == KV_OK || code == KV_E_DTYPE || code == KV_E_FORMAT || code == KV_E_MEMORY);
         if (code == KV_E_MEMORY)
             rc = code;
-        kv_array_unref(a);
     }
     checkpoint_close(c);
     return rc;
@@ -432,7 +415,7 @@ static int try_all(const char *path, const checkpoint_options *o)
 TEST(checkpoint_gguf_cut)
 {
     char small[512];
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     size_t n = read_small(small);
     for (size_t k = 4; k < n; k++) {
         folder_put(&d, NAME, small, k);
@@ -440,16 +423,15 @@ TEST(checkpoint_gguf_cut)
         /* the last bytes are padding */
         CHECK_INT(rc, k < 266 ? KV_E_FORMAT : KV_OK);
     }
-    folder_remove(&d);
 }
 
 TEST(checkpoint_gguf_mutations)
 {
     static const unsigned char bytes[] = {0, 1, 7, 8, 9, 13, 0x20, 0x7F, 0x80, 0xFF};
     char small[512], text[512];
-    buf got = {0};
+    own_buf got = {0};
     checkpoint_options asked = {.found = keep_finding, .arg = &got};
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     size_t n = read_small(small);
     int good = 0, all = 0;
     for (size_t at = 0; at < n; at++) {
@@ -465,15 +447,13 @@ TEST(checkpoint_gguf_mutations)
         }
     }
     CHECK(good > all / 4 && good < all * 3 / 4);
-    buf_release(&got);
-    folder_remove(&d);
 }
 
 TEST(checkpoint_gguf_random)
 {
     char small[512], text[512];
     uint64_t state = 4711;
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     size_t n = read_small(small);
     for (int i = 0; i < 5000; i++) {
         memcpy(text, small, n);
@@ -483,7 +463,6 @@ TEST(checkpoint_gguf_random)
         int rc = try_all(folder_file(&d, NAME), NULL);
         CHECK(rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED);
     }
-    folder_remove(&d);
 }
 
 TEST(checkpoint_gguf_no_memory)
@@ -513,7 +492,7 @@ TEST(checkpoint_gguf_no_memory)
 static void put_part(test_folder *d, const char *file, uint16_t no, uint16_t count, int32_t total,
                      const char *names)
 {
-    buf b = {0};
+    own_buf b = {0};
     uint64_t one = 1, n = strlen(names);
     put_head(&b, n, total < 0 ? 3 : 4);
     put_metadata(&b, "general.name", 8, "\1\0\0\0\0\0\0\0m", 9);
@@ -530,7 +509,6 @@ static void put_part(test_folder *d, const char *file, uint16_t no, uint16_t cou
     }
     put_data(&b, 0);
     folder_put(d, file, b.data, b.len);
-    buf_release(&b);
 }
 
 static test_folder three_parts(void)
@@ -545,7 +523,7 @@ static test_folder three_parts(void)
 static void check_split(const checkpoint *c, const char *names)
 {
     kv_err e = {0};
-    buf got = {0};
+    own_buf got = {0};
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         kv_array *a;
         const void *data;
@@ -556,13 +534,11 @@ static void check_split(const checkpoint *c, const char *names)
         kv_array_unref(a);
     }
     CHECK_TEXT(buf_text(&got), names);
-    buf_release(&got);
 }
 
 TEST(checkpoint_gguf_split)
 {
-    test_folder d = three_parts();
-    kv_err e = {0};
+    own_folder d = three_parts();
     char path[4200];
     for (int i = 0; i <= 3; i++) {
         checkpoint *c = NULL;
@@ -583,16 +559,14 @@ TEST(checkpoint_gguf_split)
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%: the folder has no *.safetensors and no *.safetensors.index.json",
                    "name the file: %/m-00001-of-00003.gguf");
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     CHECK_OK(checkpoint_open(&c, folder_file(&d, "n-00001-of-00001.gguf"), NULL, &e));
     check_split(c, "q");
-    checkpoint_close(c);
-    folder_remove(&d);
 }
 
 TEST(checkpoint_gguf_split_refused)
 {
-    test_folder d = three_parts();
+    own_folder d = three_parts();
     char path[4200], named[4200];
     snprintf(path, sizeof path, "%s/m-00001-of-00003.gguf", d.path);
     unlink(folder_file(&d, "m-00002-of-00003.gguf"));
@@ -631,5 +605,4 @@ TEST(checkpoint_gguf_split_refused)
                    "%/model.gguf: part 1 of 3 of a split model; its name does not lead to the "
                    "others",
                    "");
-    folder_remove(&d);
 }

@@ -20,13 +20,12 @@ static checkpoint *open_path(const char *path)
 /* A safetensors file with this header. */
 static void put_header(test_folder *d, const char *file, const char *header, const char *data)
 {
-    buf all = {0};
+    own_buf all = {0};
     uint64_t n = strlen(header);
     buf_put(&all, (const char *)&n, sizeof n);
     buf_add(&all, header);
     buf_add(&all, data);
     folder_put(d, file, all.data, all.len);
-    buf_release(&all);
 }
 
 /* ---- Files that change ----------------------------------------------------------------------- */
@@ -52,25 +51,22 @@ static void check_data(const checkpoint *c, const char *want)
 
 TEST(checkpoint_hostile_replaced)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     char old[300];
     put_header(&d, "m.safetensors", X_HEADER, "old");
     put_header(&d, "new", X_HEADER, "new");
     strcpy(old, folder_file(&d, "m.safetensors"));
-    checkpoint *c = open_path(old);
+    own_checkpoint *c = open_path(old);
     CHECK(rename(folder_file(&d, "new"), old) == 0);
     check_data(c, "old");
     CHECK(unlink(old) == 0);
     check_data(c, "old");
-    checkpoint_close(c);
-    folder_remove(&d);
 }
 
 /* Cut between the header and the data: each way to read says so. */
 TEST(checkpoint_hostile_cut)
 {
-    test_folder d = folder_new();
-    kv_err e = {0};
+    own_folder d = folder_new();
     char path[300], want[400];
     const void *data;
     tensor_reader *r;
@@ -78,21 +74,18 @@ TEST(checkpoint_hostile_cut)
     put_header(&d, "m.safetensors", X_HEADER, "old");
     strcpy(path, folder_file(&d, "m.safetensors"));
     snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);
-    checkpoint *c = open_path(path);
+    own_checkpoint *c = open_path(path);
     CHECK(truncate(path, 8 + (off_t)strlen(X_HEADER) + 2) == 0);
     CHECK_OK(tensor_reader_new(&r, c, 0, &e));
     CHECK_ERR(tensor_read(r, &data, 0, 0, 3, &e), KV_E_IO, want);
     tensor_reader_free(r);
     CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_IO, want);
-    checkpoint_close(c);
-    folder_remove(&d);
 }
 
 /* 10 TB of which nothing is on the disk, with a tensor at the end. */
 TEST(checkpoint_hostile_enormous)
 {
     test_folder d = folder_new();
-    kv_err e = {0};
     const void *data;
     tensor_reader *r;
     char header[300], path[300];
@@ -108,14 +101,13 @@ TEST(checkpoint_hostile_enormous)
         folder_remove(&d);
         test_skip("the file system has no files of 10 TB");
     }
-    checkpoint *c = open_path(path);
+    own_checkpoint *c = open_path(path);
     CHECK_INT(checkpoint_at(c, 0)->bytes, huge / 3 * 3);
     CHECK_OK(tensor_reader_new(&r, c, 0, &e));
     CHECK_OK(tensor_read(r, &data, 1, 0, 3, &e));
     CHECK_OK(tensor_read(r, &data, 0, huge / 3 * 3 - 3, 3, &e));
     CHECK(memcmp(data, "\0\0", 3) == 0);
     tensor_reader_free(r);
-    checkpoint_close(c);
     folder_remove(&d);
 }
 
@@ -123,7 +115,7 @@ TEST(checkpoint_hostile_enormous)
 
 TEST(checkpoint_hostile_no_file)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     folder_refused(&d, "/dev/zero", KV_E_IO,
                    "/dev/zero: a device, which may have no end; - reads stdin", "");
@@ -137,19 +129,17 @@ TEST(checkpoint_hostile_no_file)
                    "cannot read \"%/m.safetensors\": No such device or address", "");
     folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
     close(s);
-    folder_remove(&d);
 }
 
 /* A pipe nobody writes to is not waited for where a file has to be. */
 TEST(checkpoint_hostile_pipes)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     CHECK(mkfifo(folder_file(&d, "m.safetensors"), 0600) == 0);
     folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
     CHECK(mkfifo(folder_file(&d, "x.safetensors.index.json"), 0600) == 0);
     folder_refused(&d, d.path, KV_E_IO,
                    "%/x.safetensors.index.json: an index has to be a regular file", "");
-    folder_remove(&d);
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -163,7 +153,6 @@ static int stop_soon(void)
 /* A stream without an end, which is never waited for, ends when it is asked to. */
 TEST(checkpoint_hostile_endless_stream)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     int fd = open("/dev/zero", O_RDONLY);
     CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO && close(fd) == 0);
@@ -174,7 +163,6 @@ TEST(checkpoint_hostile_endless_stream)
 
 TEST(checkpoint_hostile_no_stdin)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     close(STDIN_FILENO);
     CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
@@ -187,7 +175,6 @@ TEST(checkpoint_hostile_no_stdin)
 /* A large stream needs a folder for its bytes. */
 TEST(checkpoint_hostile_no_temporary_folder)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     int fd = open("/dev/zero", O_RDONLY);
     CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO && close(fd) == 0);
@@ -201,10 +188,9 @@ TEST(checkpoint_hostile_no_temporary_folder)
 /* Headers are asked to end, too. */
 TEST(checkpoint_hostile_header_interrupted)
 {
-    test_folder d = folder_new();
-    kv_err e = {0};
-    checkpoint *c = NULL;
-    buf header = {0};
+    own_folder d = folder_new();
+    own_checkpoint *c = NULL;
+    own_buf header = {0};
     for (int i = 0; i < 100000; i++)
         buf_printf(&header, "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
                    i ? "," : "{", i);
@@ -216,7 +202,4 @@ TEST(checkpoint_hostile_header_interrupted)
     stop_ask(NULL);
     c = open_path(folder_file(&d, "m.safetensors"));
     CHECK_INT(checkpoint_count(c), 100000);
-    checkpoint_close(c);
-    buf_release(&header);
-    folder_remove(&d);
 }

@@ -76,7 +76,7 @@ TEST(checkpoint_looks_like)
         {"Hello, world\nand more\n", 0, "a text", READ},
         {"\xC3\xA4 text of one line", 0, "a text", READ},
     };
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
         folder_put(&d, "m.x", cases[i].text, cases[i].n ? cases[i].n : strlen(cases[i].text));
@@ -102,7 +102,6 @@ TEST(checkpoint_looks_like)
     folder_put(&d, "m.x", text, sizeof text);
     folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
                    "%/m.x: this looks like a text, which is not read", READ);
-    folder_remove(&d);
 }
 
 /* A member of a tar archive, without bytes. */
@@ -118,8 +117,8 @@ static void put_member(buf *b, const char *name)
 TEST(checkpoint_looks_like_tar)
 {
     static const char *const names[] = {"sys_info", "pickle", "tensors", "storages"};
-    test_folder d = folder_new();
-    buf b = {0};
+    own_folder d = folder_new();
+    own_buf b = {0};
     for (int i = 0; i < 4; i++)
         put_member(&b, names[i]);
     folder_put(&d, "m.x", b.data, b.len);
@@ -131,8 +130,6 @@ TEST(checkpoint_looks_like_tar)
     folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
                    "%/m.x: this looks like a tar archive, which is not read",
                    "unpack it first: tar -xf FILE");
-    buf_release(&b);
-    folder_remove(&d);
 }
 
 /* Files that are known by their names, and safetensors under such a name. */
@@ -149,20 +146,18 @@ TEST(checkpoint_looks_like_by_name)
         {"saved_model.pb", "a TensorFlow SavedModel, which is", SAVE},
         {"model.ckpt.data-00000-of-00001", "a TensorFlow checkpoint, which is", SAVE},
     };
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
-        kv_err e = {0};
-        checkpoint *c = NULL;
+        e = (kv_err){0};
+        own_checkpoint *c = NULL;
         folder_put(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10);
         snprintf(want, sizeof want, "%%/%s: this looks like %s not read", cases[i].file,
                  cases[i].what);
         folder_refused(&d, folder_file(&d, cases[i].file), KV_E_FORMAT, want, cases[i].hint);
         folder_tensors(&d, cases[i].file, 1, name);
         CHECK_OK(checkpoint_open(&c, folder_file(&d, cases[i].file), NULL, &e));
-        checkpoint_close(c);
     }
-    folder_remove(&d);
 }
 
 TEST(checkpoint_looks_like_folder)
@@ -181,27 +176,25 @@ TEST(checkpoint_looks_like_folder)
          SAVE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        test_folder d = folder_new();
+        own_folder d = folder_new();
         char want[200];
         for (int k = 0; k < 3 && cases[i].files[k]; k++)
             folder_text(&d, cases[i].files[k], "x");
         snprintf(want, sizeof want, "%%: this looks like %s, which is not read", cases[i].what);
         folder_refused(&d, d.path, KV_E_FORMAT, want, cases[i].hint);
-        folder_remove(&d);
     }
     /* one name of two is not enough */
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     folder_text(&d, "checkpoint", "x");
     folder_text(&d, ".metadata", "x");
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%: the folder has no *.safetensors and no *.safetensors.index.json", "");
-    folder_remove(&d);
 }
 
 /* What is nothing known keeps the sentences of the format, and a damaged file its own. */
 TEST(checkpoint_looks_like_nothing)
 {
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     static const struct {
         const char *text;
         size_t n;
@@ -221,18 +214,17 @@ TEST(checkpoint_looks_like_nothing)
         snprintf(want, sizeof want, "%%/m.x: %s", cases[i].want);
         folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT, want, "");
     }
-    folder_remove(&d);
 }
 
 /* The length of a header may begin as other files do. */
 TEST(checkpoint_looks_like_a_length)
 {
     static const char *const begins[] = {"\x1F\x8B\x08", "BZh", "\x80\x02", "\x89H", "{\"", "1,2"};
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        kv_err e = {0};
-        checkpoint *c = NULL;
-        buf text = {0};
+        e = (kv_err){0};
+        own_checkpoint *c = NULL;
+        own_buf text = {0};
         uint64_t length = 0;
         memcpy(&length, begins[i], strlen(begins[i]));
         buf_put(&text, (const char *)&length, sizeof length);
@@ -240,19 +232,15 @@ TEST(checkpoint_looks_like_a_length)
         buf_repeat(&text, ' ', (int64_t)length - 2);
         folder_put(&d, "m.x", text.data, text.len);
         CHECK_OK(checkpoint_open(&c, folder_file(&d, "m.x"), NULL, &e));
-        checkpoint_close(c);
-        buf_release(&text);
     }
-    folder_remove(&d);
 }
 
 /* Among findings it is an error where it is all, and a finding where it is a shard. */
 TEST(checkpoint_looks_like_findings)
 {
     static const char *const name[] = {"a"};
-    test_folder d = folder_new();
-    kv_err e = {0};
-    checkpoint *c = NULL;
+    own_folder d = folder_new();
+    own_checkpoint *c = NULL;
     buf got = {0};
     checkpoint_options asked = {.found = keep_finding, .arg = &got};
     folder_tensors(&d, "x.safetensors", 1, name);
@@ -263,6 +251,4 @@ TEST(checkpoint_looks_like_findings)
     c = folder_findings(d.path,
                         "y.safetensors -: this looks like a Git LFS pointer, which is not read\n");
     CHECK_INT(checkpoint_count(c), 1);
-    checkpoint_close(c);
-    folder_remove(&d);
 }

@@ -5,7 +5,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/input.h"
@@ -80,7 +79,7 @@ TEST(checkpoint_stream_sizes)
     test_folder d = folder_new();
     setenv("TMPDIR", d.path, 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         kv_array *a = NULL;
         const void *byte;
@@ -101,7 +100,7 @@ TEST(checkpoint_stream_cut)
 {
     static const int64_t sent[] = {INPUT_MEMORY, 20000000};
     for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         char want[128];
         stream s = stream_of(40000208, sent[i]);
@@ -115,7 +114,6 @@ TEST(checkpoint_stream_cut)
 TEST(checkpoint_stream_full)
 {
     test_folder d = folder_new();
-    kv_err e = {0};
     checkpoint *c = NULL;
     char want[160];
     struct rlimit limit = {18000000, 18000000};
@@ -159,7 +157,7 @@ TEST(checkpoint_stream_interrupted)
     sigaction(SIGALRM, &action, NULL);
     stop_ask(pending);
     for (int endless = 0; endless < 2; endless++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         checkpoint *c = NULL;
         char path[32];
         int ends[2];
@@ -186,13 +184,9 @@ TEST(checkpoint_stream_no_memory)
     int lowest = dup(0), rc = KV_E_MEMORY;
     close(lowest);
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
         checkpoint *c = NULL;
         stream s = stream_of(INPUT_MEMORY + 100000, INPUT_MEMORY + 100000);
-        mem_fail_at(n);
-        rc = checkpoint_open(&c, s.path, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, checkpoint_open(&c, s.path, NULL, &e));
         checkpoint_close(c);
         stream_end(&s);
         int now = dup(0);

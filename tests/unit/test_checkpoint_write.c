@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "../memory.h"
 #include "test.h"
 
@@ -145,7 +141,6 @@ static int write_out(const char *path, const checkpoint_out_options *o, kv_err *
 TEST(checkpoint_write_file)
 {
     enter();
-    kv_err e = {0};
     checkpoint_out *out;
     CHECK_OK(write_out("x.safetensors", NULL, &e));
     holds("x.safetensors", pinned, sizeof pinned - 1);
@@ -180,7 +175,6 @@ TEST(checkpoint_write_file)
 TEST(checkpoint_write_folder)
 {
     enter();
-    kv_err e = {0};
     struct stat about;
     static const checkpoint_out_options small = {.shard_bytes = 3, .force = true};
     umask(027);
@@ -229,7 +223,6 @@ TEST(checkpoint_write_folder)
 TEST(checkpoint_write_follows_no_link_away)
 {
     enter();
-    kv_err e = {0};
     CHECK(mkdir("m", 0777) == 0 && mkdir("other", 0777) == 0);
     put_text("other/kept", "kept");
     CHECK(symlink("../other", "m/link") == 0);
@@ -246,7 +239,6 @@ TEST(checkpoint_write_follows_no_link_away)
 TEST(checkpoint_write_refuses)
 {
     enter();
-    kv_err e = {0};
     checkpoint_out *out;
     static const checkpoint_out_options force = {.force = true};
     CHECK(mkdir("f.safetensors", 0777) == 0 && mkfifo("p.kvs", 0777) == 0);
@@ -313,7 +305,6 @@ int rename(const char *from, const char *to)
 TEST(checkpoint_write_without_exchange)
 {
     static const checkpoint_out_options force = {.force = true};
-    kv_err e = {0};
     enter();
     cannot_exchange = true;
     CHECK_OK(write_out("m/", NULL, &e));
@@ -371,7 +362,7 @@ TEST(checkpoint_write_without_memory)
         int64_t n, made;
         int code = KV_E_MEMORY, failures = 0;
         for (n = 1, made = 1; made >= n && n < 1000; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             mem_fail_at(i % 2 ? -n : n);
             code = write_out(paths[i / 2], &o, &e);
             made = mem_fail_at(0) + 1;
@@ -398,7 +389,7 @@ TEST(checkpoint_write_without_room)
     for (int i = 0; i < NPATHS; i++, put_old()) {
         rlim_t n;
         for (n = 0; n < 600; n += 9) {
-            kv_err e = {0};
+            e = (kv_err){0};
             CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){n, RLIM_INFINITY}) == 0);
             int code = write_out(paths[i], &o, &e);
             CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}) == 0);
@@ -417,7 +408,6 @@ TEST(checkpoint_write_without_room)
 TEST(checkpoint_write_killed)
 {
     enter();
-    kv_err e = {0};
     put_old();
     for (int i = 0; i < NPATHS; i++) {
         static const checkpoint_out_options o = {.shard_bytes = 3, .force = true};

@@ -1,11 +1,7 @@
 /* Gradient compression in a store: against a plain model, over later positions, contexts, changes
  * of the setting, transactions, files, and allocations that fail. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "core/slot.h"
 #include "core/store.h"
 #include "kvstore.h"
@@ -145,9 +141,9 @@ static void compare_model(updating how, const kv_opt params[2], bool one, float 
                           int steps)
 {
     kv_err e = {0};
-    kv *s = make_sized(n);
-    float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
-    float *stored = mem_zalloc(n, sizeof *stored, &e);
+    own_kv *s = make_sized(n);
+    OWN(test_mem_free) float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
+    OWN(test_mem_free) float *stored = mem_zalloc(n, sizeof *stored, &e);
     CHECK(residual && stored);
     if (how == RULE)
         set_sum(s);
@@ -168,13 +164,9 @@ static void compare_model(updating how, const kv_opt params[2], bool one, float 
             }
             stored[i] = how == ASSIGN ? sum : stored[i] + sum;
         }
-        kv_array *got = pulled(s, key, n);
+        own_array *got = pulled(s, key, n);
         CHECK(memcmp(elements(got), stored, (size_t)n * 4) == 0);
-        kv_array_unref(got);
     }
-    mem_free(residual);
-    mem_free(stored);
-    kv_free(s);
 }
 
 TEST(compress_model)
@@ -206,7 +198,7 @@ TEST(compress_owes_the_same)
     static const int64_t sizes[] = {100, SIZE, LARGE};
     for (int k = 0; k < 9; k++) {
         int64_t n = sizes[k / 3];
-        kv *s = make_sized(n), *same = make_sized(n);
+        own_kv *s = make_sized(n), *same = make_sized(n);
         set(s, two_bits);
         set(same, two_bits);
         set_rule(s, rules[k % 3]);
@@ -218,18 +210,15 @@ TEST(compress_owes_the_same)
         CHECK_INT(a->n, 2);
         for (int j = 0; j < 2; j++)
             CHECK(memcmp(elements(a->items[j]), elements(b->items[j]), (size_t)n * 4) == 0);
-        kv_free(s);
-        kv_free(same);
     }
 }
 
 /* Values of other dtypes become float32 first, in a new key the first value must be float32. */
 TEST(compress_converts)
 {
-    kv_err e = {0};
-    kv *s = make_sized(5000), *same = make_sized(5000);
+    own_kv *s = make_sized(5000), *same = make_sized(5000);
     kv_key new = {.id = 9};
-    kv_array *wide = array_of(KV_FLOAT64, 5000, 4, (kv_ctx){0});
+    own_array *wide = array_of(KV_FLOAT64, 5000, 4, (kv_ctx){0});
     set(s, two_bits);
     set(same, two_bits);
     CHECK_OK(kv_push(s, &key, 1, &wide, NULL, &e));
@@ -238,9 +227,6 @@ TEST(compress_converts)
     CHECK_ERR(kv_push(s, &new, 1, &wide, NULL, &e), KV_E_DTYPE,
               "key 9 is float64, gradient compression takes float32 keys");
     CHECK_INT(kv_num_keys(s), 2);
-    kv_array_unref(wide);
-    kv_free(s);
-    kv_free(same);
 }
 
 /* Many values, some of which are converted first, and residuals that a transaction holds: the sum
@@ -248,11 +234,10 @@ TEST(compress_converts)
 TEST(compress_many_values)
 {
     enum { MANY = 37, LENGTH = 9001 };
-    kv_err e = {0};
-    kv *s = make_sized(LENGTH);
+    own_kv *s = make_sized(LENGTH);
     kv_key keys[MANY];
     kv_array *values[MANY];
-    float *residual = mem_zalloc(MANY * LENGTH, sizeof *residual, &e);
+    OWN(test_mem_free) float *residual = mem_zalloc(MANY * LENGTH, sizeof *residual, &e);
     CHECK(residual != NULL);
     set(s, two_bits);
     for (int j = 0; j < MANY; j++)
@@ -277,15 +262,12 @@ TEST(compress_many_values)
         for (int j = 0; j < MANY; j++)
             kv_array_unref(values[j]);
     }
-    mem_free(residual);
-    kv_free(s);
 }
 
 /* A residual follows the values of its position to another device. */
 TEST(compress_contexts)
 {
-    kv_err e = {0};
-    kv *s = make_sized(100), *same = make_sized(100);
+    own_kv *s = make_sized(100), *same = make_sized(100);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     set(s, two_bits);
     set(same, two_bits);
@@ -297,8 +279,6 @@ TEST(compress_contexts)
     CHECK_INT(r->n, 2);
     CHECK(kv_array_ctx(r->items[1]).device == KV_GPU && kv_array_ctx(r->items[1]).id == 1);
     check_same(s, same, 100);
-    kv_free(s);
-    kv_free(same);
 }
 
 /* ---- The setting ---- */
@@ -318,8 +298,7 @@ TEST(compress_error_tells_the_parameter)
         {{{"type", "2bit"}, {"threshold", "1"}, {"pull", "yes"}}, 3, 3},
         {{{"threshold", "1"}}, 1, 0}, /* none of them: the type is missing */
     };
-    kv_err e = {0};
-    kv *s = make_sized(4);
+    own_kv *s = make_sized(4);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         e = (kv_err){0};
         CHECK(kv_set_gradient_compression(s, cases[i].params, cases[i].n, &e) != KV_OK);
@@ -331,13 +310,11 @@ TEST(compress_error_tells_the_parameter)
     static const kv_opt off[] = {{"type", "none"}, {"pull", "false"}};
     e = (kv_err){0};
     CHECK_OK(kv_set_gradient_compression(s, off, 2, &e));
-    kv_free(s);
 }
 
 TEST(compress_setting)
 {
-    kv_err e = {0};
-    kv *s = make_sized(4);
+    own_kv *s = make_sized(4);
     static const kv_opt half[] = {{"type", "2bit"}},
                         misspelt[] = {{"type", "2bit"}, {"treshold", "1"}};
     uint64_t before = kv_changes(s);
@@ -360,25 +337,21 @@ TEST(compress_setting)
     CHECK_INT(kv_changes(s), before + 2);
     set(s, one_bit);
     CHECK(s->slots.items[0].residuals == NULL);
-    kv_free(s);
 }
 
 TEST(compress_local)
 {
-    kv_err e = {0};
-    kv *s = make(NULL);
+    own_kv *s = make(NULL);
     CHECK_INT(kv_set_gradient_compression(s, two_bits, 2, &e), KV_E_UNSUPPORTED);
     CHECK_TEXT(e.text, "stores of type \"local\" do not compress gradients");
     CHECK_TEXT(e.hint, "the type device does, between its contexts");
-    kv_free(s);
 }
 
 /* ---- Transactions ---- */
 
 TEST(compress_rollback)
 {
-    kv_err e = {0};
-    kv *s = make_sized(100), *same = make_sized(100);
+    own_kv *s = make_sized(100), *same = make_sized(100);
     set(s, two_bits);
     set(same, two_bits);
     push(s, 100, 2, 1);
@@ -392,14 +365,11 @@ TEST(compress_rollback)
     CHECK(s->compression.code == QUANTISE_2BIT && s->compression.threshold == 0.5f);
     CHECK_INT(s->slots.items[0].residuals->n, 2);
     check_same(s, same, 100);
-    kv_free(s);
-    kv_free(same);
 }
 
 TEST(compress_commit)
 {
-    kv_err e = {0};
-    kv *s = make_sized(100), *same = make_sized(100);
+    own_kv *s = make_sized(100), *same = make_sized(100);
     set(s, two_bits);
     set(same, two_bits);
     push(s, 100, 2, 1);
@@ -409,16 +379,13 @@ TEST(compress_commit)
     push(same, 100, 3, 5);
     CHECK_OK(kv_commit(s, &e));
     check_same(s, same, 100);
-    kv_free(s);
-    kv_free(same);
 }
 
 /* ---- Files ---- */
 
 TEST(compress_save)
 {
-    kv_err e = {0};
-    kv *s = make_sized(100), *back = NULL;
+    own_kv *s = make_sized(100), *back = NULL;
     enter_folder();
     set_sum(s);
     set(s, two_bits);
@@ -429,17 +396,14 @@ TEST(compress_save)
     CHECK(compression_same(&s->compression, &back->compression));
     CHECK_INT(kv_num_keys(back), 2);
     check_same(s, back, 100);
-    kv_free(s);
-    kv_free(back);
     leave_folder(path, NULL);
 }
 
 /* Text keys, one of them with a slash and one that begins like our own names. */
 TEST(compress_save_names)
 {
-    kv_err e = {0};
     kv_key names[] = {{.name = "fc/0"}, {.name = "__residual__/fc/0"}};
-    kv *s = NULL, *back = NULL;
+    own_kv *s = NULL, *back = NULL;
     enter_folder();
     CHECK_OK(kv_create("device", NULL, 0, &s, &e));
     set(s, one_bit);
@@ -454,8 +418,6 @@ TEST(compress_save_names)
         for (int j = 0; j <= i; j++)
             CHECK(memcmp(elements(a->items[j]), elements(b->items[j]), 40) == 0);
     }
-    kv_free(s);
-    kv_free(back);
     leave_folder(path, NULL);
 }
 
@@ -489,26 +451,22 @@ static kv *fresh_copy(kv *s, const kv_opt how[2])
 
 TEST(compress_save_states)
 {
-    kv_err e = {0};
     enter_folder();
     for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
-        kv *s = trained(two_bits), *copy = fresh_copy(s, two_bits);
+        own_kv *s = trained(two_bits), *copy = fresh_copy(s, two_bits);
         push(copy, 100, 4, 33); /* leaves residuals that the file does not have */
         CHECK_OK(kv_save_states(s, path, flags, &e));
         kv_free(copy);
         copy = fresh_copy(s, two_bits);
         CHECK_OK(kv_load_states(copy, path, &e));
         check_same(s, copy, 100);
-        kv_free(s);
-        kv_free(copy);
     }
     leave_folder(path, NULL);
 }
 
 TEST(compress_states_of_another)
 {
-    kv_err e = {0};
-    kv *s = trained(two_bits), *plain = trained(NULL), *one = fresh_copy(s, one_bit);
+    own_kv *s = trained(two_bits), *plain = trained(NULL), *one = fresh_copy(s, one_bit);
     enter_folder();
     CHECK_OK(kv_save_states(s, path, 0, &e));
     CHECK_ERR(kv_load_states(plain, path, &e), KV_E_VALUE,
@@ -522,9 +480,6 @@ TEST(compress_states_of_another)
     CHECK_OK(kv_load_states(s, path, &e));
     CHECK(s->slots.items[0].residuals == NULL);
     CHECK_INT(s->compression.code, QUANTISE_2BIT);
-    kv_free(s);
-    kv_free(plain);
-    kv_free(one);
     leave_folder(path, NULL);
 }
 
@@ -570,8 +525,7 @@ TEST(compress_malformed_files)
          "the tensor \"__residual__/3/0\" is a residual that nobody uses"},
         {"\"device\"", "\"local\" ", "it compresses gradients, which the type \"local\" does not"},
     };
-    kv_err e = {0};
-    kv *s = make_sized(6);
+    own_kv *s = make_sized(6);
     enter_folder();
     set(s, two_bits);
     push(s, 6, 2, 1);
@@ -583,7 +537,6 @@ TEST(compress_malformed_files)
         edit(cases[i].from, cases[i].to);
         CHECK_ERR(kv_load(&back, path, &e), KV_E_FORMAT, want);
     }
-    kv_free(s);
     leave_folder(path, NULL);
 }
 
@@ -593,8 +546,7 @@ TEST(compress_malformed_files)
  * what it would have given at once. */
 TEST(compress_no_memory)
 {
-    kv_err e = {0};
-    kv *s = make_sized(100), *same = make_sized(100);
+    own_kv *s = make_sized(100), *same = make_sized(100);
     set_sum(s), set_sum(same);
     set(s, two_bits), set(same, two_bits);
     push(s, 100, 1, 1), push(same, 100, 1, 1);
@@ -618,6 +570,4 @@ TEST(compress_no_memory)
     check_same(s, same, 100);
     for (int i = 0; i < 3; i++)
         kv_array_unref(values[i]);
-    kv_free(s);
-    kv_free(same);
 }

@@ -2,7 +2,6 @@
 #include "cpu/cpu.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "test.h"
 

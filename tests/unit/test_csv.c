@@ -1,12 +1,7 @@
 /* csv: what is written reads back equal; every kind of malformed file has its text. */
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../csv_text.h"
-#include "base/mem.h"
 #include "io/csv.h"
 #include "test_io.h"
 
@@ -22,12 +17,10 @@ static kv_array *read_text(const char *text, const csv_options *o)
 static void check_read(const char *text, const csv_options *o, const char *want)
 {
     kv_err e = {0};
-    kv_array *a = read_text(text, o);
-    buf b = {0};
+    own_array *a = read_text(text, o);
+    own_buf b = {0};
     CHECK_OK(csv_write_array(&b, a, &e));
     CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
-    kv_array_unref(a);
 }
 
 static void check_error(const char *text, size_t n, const csv_options *o, const char *want)
@@ -77,13 +70,12 @@ TEST(csv_comments)
     check_read("\"a\n# b\",c\n1,2\n", &o, "1,2\n");
     check_error("1,2 # x\n", 8, &o, "x.csv:1:2: \"2 # x\" is not a number");
     /* longer than what the parser gets at a time */
-    buf b = {0};
+    own_buf b = {0};
     buf_add(&b, "1\n#");
     for (int i = 0; i < 100000; i++)
         buf_add(&b, " 9");
     buf_add(&b, "\n2\n");
     check_read(buf_text(&b), &o, "1\n2\n");
-    buf_release(&b);
 }
 
 TEST(csv_large_integers)
@@ -134,19 +126,16 @@ TEST(csv_first_line)
 
 TEST(csv_round_trip)
 {
-    kv_err e = {0};
     uint64_t state = 12345;
     for (int d = 0; d < NDTYPES; d++) {
         for (int s = 0; s < NSHAPES; s++) {
             kv_array *a =
                 io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
-            kv_array *b = NULL;
-            buf text = {0};
+            own_array *b = NULL;
+            own_buf text = {0};
             CHECK_OK(csv_write_array(&text, a, &e));
             CHECK_OK(csv_read_text(&b, buf_text(&text), text.len, "x.csv", NULL, &e));
             CHECK(io_same(a, b));
-            kv_array_unref(b);
-            buf_release(&text);
             kv_array_unref(a);
         }
     }
@@ -155,10 +144,9 @@ TEST(csv_round_trip)
 TEST(csv_stream)
 {
     /* Larger than a piece, with a cell across every border. */
-    kv_err e = {0};
     uint64_t state = 99;
     kv_array *a = io_random_array(KV_FLOAT64, 2, (int64_t[]){3000, 7}, &state), *b = NULL;
-    buf text = {0};
+    own_buf text = {0};
     CHECK_OK(csv_write_array(&text, a, &e));
     CHECK(text.len > 300000);
     FILE *f = fmemopen(text.data, text.len, "r");
@@ -172,7 +160,6 @@ TEST(csv_stream)
     CHECK_ERR(csv_read_stream(&b, f, "x.csv", NULL, &e), KV_E_IO,
               "cannot read \"x.csv\": Is a directory");
     fclose(f);
-    buf_release(&text);
     kv_array_unref(a);
 }
 
@@ -190,11 +177,10 @@ static void check_columns(const char *text, const csv_column *columns, int64_t n
 {
     kv_err e = {0};
     kv_array *a;
-    buf b = {0};
+    own_buf b = {0};
     CHECK_OK(read_columns(&a, text, columns, n, header, &e));
     CHECK_OK(csv_write_array(&b, a, &e));
     CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
     kv_array_unref(a);
 }
 
@@ -247,7 +233,7 @@ static void check_fit(char *text, char separator, kv_array *a, const char *want)
 /* Separators within quotes are none. */
 TEST(csv_rows_fit_below_quotes)
 {
-    kv_array *a = io_array(KV_FLOAT32, 2, (int64_t[]){1, 2}, (double[]){1, 2});
+    own_array *a = io_array(KV_FLOAT32, 2, (int64_t[]){1, 2}, (double[]){1, 2});
     check_fit((char[]){"\"a,b\",c\n"}, ',', a, "");
     check_fit((char[]){"a,\"b,c\"\n"}, ',', a, "");
     check_fit((char[]){"a;b,c\n"}, ';', a, "");
@@ -255,7 +241,6 @@ TEST(csv_rows_fit_below_quotes)
               "\"x.csv\" has rows of 1 cells, this value has 2");
     check_fit((char[]){"a,\"b\",c\n"}, ',', a,
               "\"x.csv\" has rows of 3 cells, this value has 2");
-    kv_array_unref(a);
 }
 
 TEST(csv_columns_errors)
@@ -288,7 +273,6 @@ TEST(csv_columns_errors)
 TEST(csv_write_stream)
 {
     enum { ROWS = 100000 };
-    kv_err e = {0};
     kv_array *a, *b;
     void *data;
     const void *back;
@@ -423,7 +407,7 @@ TEST(csv_header_of_another_length)
          "load(\"x.csv\", cats=[2]) makes codes of its texts; cols=[0, 1] leaves it out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         int code = csv_read_text(&a, cases[i].text, strlen(cases[i].text), "x.csv", NULL, &e);
         CHECK_TEXT(e.hint, cases[i].hint);
@@ -449,16 +433,10 @@ TEST(csv_no_memory)
     int rc = KV_E_MEMORY;
     bool cell = false;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
-        mem_fail_at(n);
-        rc = csv_read_text(&a, text, strlen(text), "x.csv", NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
-        CHECK_INT(e.code, rc);
+        own_array *a = NULL;
+        rc = WITHOUT_MEMORY(n, csv_read_text(&a, text, strlen(text), "x.csv", NULL, &e));
         CHECK(n < 50);
         cell |= strcmp(e.text, "x.csv:2:1: out of memory for a cell") == 0;
-        kv_array_unref(a);
     }
     CHECK(cell);
 }
@@ -476,12 +454,11 @@ TEST(csv_nonsense)
             text[j] = letters[io_random(&state) % (sizeof letters - 1)];
         if (i % 4 == 0 && n > 8)
             memcpy(text, "# shape=", 8);
-        kv_err e = {0};
-        kv_array *a = NULL;
+        e = (kv_err){0};
+        own_array *a = NULL;
         int rc = csv_read_text(&a, text, n, "x.csv", NULL, &e);
         CHECK((rc == KV_OK) == (a != NULL));
         CHECK_INT(e.code, rc);
         CHECK(rc == KV_OK || e.text[0]);
-        kv_array_unref(a);
     }
 }

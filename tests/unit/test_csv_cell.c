@@ -1,12 +1,8 @@
 /* Texts of a table, and numbers in another notation: lib/io/csv_cell.c. */
 #include "io/csv_cell.h"
 
-#include <string.h>
-
 #include "io/csv.h"
 #include "test.h"
-
-#include <stdio.h>
 
 TEST(csv_cell_numbers)
 {
@@ -41,7 +37,7 @@ TEST(csv_cell_numbers)
     };
     csv_options semicolons = {.separator = ';'}, commas = {.separator = ','};
     csv_options thousands = {.separator = ',', .thousands = ','};
-    buf out = {0};
+    own_buf out = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text;
         bool right = csv_plain_number(&out, cases[i].decimal, cases[i].thousands, true, text,
@@ -65,13 +61,11 @@ TEST(csv_cell_numbers)
     CHECK_TEXT(csv_notation(&out, &commas, "1,234.5", 7), "thousands=\",\"");
     CHECK_TEXT(csv_notation(&out, &semicolons, "1.234,5", 7), "decimal=\",\", thousands=\".\"");
     CHECK(!csv_notation(&out, &semicolons, "a,b", 3));
-    buf_release(&out);
 }
 
 TEST(csv_cell_labels)
 {
     csv_labels l[2] = {{0}, {.kind = CSV_ONEHOT}};
-    kv_err e = {0};
     char *data = mem_alloc(4, 2, &e);
     int64_t width;
     for (int i = 0; i < 2; i++) {

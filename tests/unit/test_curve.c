@@ -4,7 +4,6 @@
 
 #include <float.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/philox.h"
 #include "test.h"

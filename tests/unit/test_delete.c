@@ -1,9 +1,7 @@
 /* kv_delete and kv_rename: what goes with a key and what stays, order, kinds, errors, what is under
  * way, transactions; and random calls against a model. */
-#include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 
@@ -60,8 +58,7 @@ static kv *with_names(const char *type)
 
 TEST(delete_keeps_the_order_of_text_keys)
 {
-    kv_err e = {0};
-    kv *s = with_names("local");
+    own_kv *s = with_names("local");
     kv_key two[] = {name("c"), name("b")};
     CHECK_OK(kv_delete(s, two, 2, &e));
     check_keys(s, "d a ");
@@ -72,12 +69,11 @@ TEST(delete_keeps_the_order_of_text_keys)
     init_with(s, name("b"), filled(7));
     check_keys(s, "d a b ");
     check_key(s, name("b"), 7);
-    kv_free(s);
 }
 
 TEST(delete_keeps_the_order_of_integer_keys)
 {
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 9; i > 0; i -= 2)
         init_with(s, id(i), filled(i));
     check_keys(s, "1 3 5 7 9 ");
@@ -90,14 +86,12 @@ TEST(delete_keeps_the_order_of_integer_keys)
     check_key(s, id(-2), 9);
     check_key(s, id(5), 50);
     check_key(s, id(7), 7);
-    kv_free(s);
 }
 
 TEST(delete_makes_room_for_another_shape_and_kind)
 {
-    kv_err e = {0};
     kv_info info;
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, id(3), filled(1));
     push_one(s, id(3), filled(2));
     delete_one(s, id(3));
@@ -110,25 +104,21 @@ TEST(delete_makes_room_for_another_shape_and_kind)
     delete_one(s, id(3));
     init_with(s, name("w"), filled(4));
     check_key(s, name("w"), 4);
-    kv_free(s);
 }
 
 TEST(delete_of_no_keys_changes_nothing)
 {
-    kv_err e = {0};
-    kv *s = with_names("local");
+    own_kv *s = with_names("local");
     uint64_t before = kv_changes(s);
     CHECK_OK(kv_delete(s, NULL, 0, &e));
     CHECK(kv_changes(s) == before);
     delete_one(s, name("a"));
     CHECK(kv_changes(s) == before + 1);
-    kv_free(s);
 }
 
 TEST(delete_takes_keys_that_are_borrowed_from_the_store)
 {
-    kv_err e = {0};
-    kv *s = with_names("local");
+    own_kv *s = with_names("local");
     kv_info info;
     enter_folder();
     CHECK_OK(kv_profile_start("p.json", &e)); /* which is told the keys, too */
@@ -139,19 +129,17 @@ TEST(delete_takes_keys_that_are_borrowed_from_the_store)
     rename_one(s, info.key, name("z"));
     check_keys(s, "d z c ");
     CHECK_OK(kv_profile_stop(&e));
-    char *text = NULL;
+    own_text *text = NULL;
     size_t n = 0;
     CHECK_OK(file_read("p.json", &text, &n, &e));
     CHECK(strstr(text, "\"delete b\"") && strstr(text, "\"keys\":[\"b\"]"));
     CHECK(strstr(text, "\"rename a, z\"") && strstr(text, "\"keys\":[\"a\",\"z\"]"));
-    mem_free(text);
     leave_folder("p.json", NULL);
-    kv_free(s);
 }
 
 TEST(rename_keeps_place_value_and_counts)
 {
-    kv *s = with_names("local");
+    own_kv *s = with_names("local");
     push_one(s, name("b"), filled(20));
     rename_one(s, name("b"), name("x"));
     check_keys(s, "d x a c ");
@@ -163,7 +151,6 @@ TEST(rename_keeps_place_value_and_counts)
     init_with(s, name("b"), filled(5)); /* the name is free */
     check_keys(s, "d x a c b ");
     check_key(s, name("x"), 21);
-    kv_free(s);
 }
 
 /* ---- Optimizers ---- */
@@ -188,17 +175,15 @@ static kv_array *value(kv *s, kv_key key)
 
 static void check_same_keys(kv *a, kv_key x, kv *b, kv_key y)
 {
-    kv_array *one = value(a, x), *other = value(b, y);
+    own_array *one = value(a, x), *other = value(b, y);
     check_same_bytes(one, other);
-    kv_array_unref(one);
-    kv_array_unref(other);
 }
 
 /* The states follow a renamed key, and the keys around a deleted one keep theirs; a key that comes
  * again begins anew. */
 TEST(delete_and_rename_take_the_states_with_a_key)
 {
-    kv *s = with_names("local"), *plain = with_names("local");
+    own_kv *s = with_names("local"), *plain = with_names("local");
     set_adam(s);
     set_adam(plain);
     for (int i = 0; i < 2; i++) {
@@ -215,23 +200,19 @@ TEST(delete_and_rename_take_the_states_with_a_key)
     train(plain, name("c"), 3);
     check_same_keys(s, name("a2"), plain, name("a"));
     check_same_keys(s, name("c"), plain, name("c"));
-    kv *fresh = make("local");
+    own_kv *fresh = make("local");
     set_adam(fresh);
     init_with(s, name("b"), filled(1));
     init_with(fresh, name("b"), filled(1));
     train(s, name("b"), 2);
     train(fresh, name("b"), 2);
     check_same_keys(s, name("b"), fresh, name("b"));
-    kv_free(s);
-    kv_free(plain);
-    kv_free(fresh);
 }
 
 /* Multipliers go with the key, also into files, and a rollback brings them back. */
 TEST(rename_takes_multipliers_along)
 {
-    kv_err e = {0};
-    kv *s = make("local"), *loaded = NULL;
+    own_kv *s = make("local"), *loaded = NULL;
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "3=2,9=5"}, {"wd", "0"}};
     enter_folder();
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
@@ -256,17 +237,14 @@ TEST(rename_takes_multipliers_along)
     check_key(loaded, id(5), -6);
     push_one(loaded, id(9), filled(1));
     check_key(loaded, id(9), -2);
-    kv_free(loaded);
     leave_folder("x.kvs", NULL);
-    kv_free(s);
 }
 
 /* A name that another key has, too, keeps its multiplier there. A key whose multiplier no text of
  * the parameters could hold is refused. */
 TEST(rename_takes_names_along)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_opt params[] = {{"learning_rate", "1"}, {"wd", "0"}, {"names", "x=w,y=b"},
                        {"lr-mult", "w=2,b=3"}};
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 4, &e));
@@ -283,7 +261,6 @@ TEST(rename_takes_names_along)
               "key \"v\" has a multiplier or a name, which no key with , or = has");
     push_one(s, name("v"), filled(1));
     check_key(s, name("v"), -4);
-    kv_free(s);
 }
 
 /* ---- Errors ---- */
@@ -306,8 +283,7 @@ static void refuses_rename(kv *s, kv_key from, kv_key to, kv_code code, const ch
 
 TEST(delete_errors)
 {
-    kv_err e = {0};
-    kv *s = with_names("local"), *test = make("teststore");
+    own_kv *s = with_names("local"), *test = make("teststore");
     char longest[KV_KEY_MAX + 2];
     memset(longest, 'x', sizeof longest);
     longest[KV_KEY_MAX + 1] = '\0';
@@ -324,14 +300,11 @@ TEST(delete_errors)
     check_keys(s, "d b a c ");
     refuses_delete(test, (kv_key[]){name("a")}, 1, KV_E_UNSUPPORTED,
                    "stores of type \"teststore\" have no delete or rename");
-    kv_free(s);
-    kv_free(test);
 }
 
 TEST(rename_errors)
 {
-    kv_err e = {0};
-    kv *s = with_names("local"), *test = make("teststore");
+    own_kv *s = with_names("local"), *test = make("teststore");
     char longest[KV_KEY_MAX + 2];
     memset(longest, 'x', sizeof longest);
     longest[KV_KEY_MAX + 1] = '\0';
@@ -351,20 +324,15 @@ TEST(rename_errors)
     rename_one(s, name("a"), name(longest));
     rename_one(s, name(longest), name("e"));
     check_keys(s, "d b e c ");
-    kv_free(s);
-    kv_free(test);
 }
 
 TEST(delete_says_that_a_key_is_gone)
 {
-    kv_err e = {0};
-    kv_array *out = filled(0);
-    kv *s = with_names("local");
+    own_array *out = filled(0);
+    own_kv *s = with_names("local");
     kv_key a = name("a");
     delete_one(s, a);
     CHECK_ERR(kv_pull(s, &a, 1, &out, NULL, &e), KV_E_KEY, "there is no key \"a\"");
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 /* An updater may not take its own keys away. */
@@ -383,14 +351,12 @@ static int delete_within(void *arg, const kv_key *key, kv_array *input, kv_array
 
 TEST(delete_is_refused_in_an_updater)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, id(3), filled(1));
     CHECK_OK(kv_set_updater(s, delete_within, s, NULL, &e));
     push_one(s, id(3), filled(1));
     CHECK_OK(kv_wait(s, &e));
     check_keys(s, "3 ");
-    kv_free(s);
 }
 
 /* ---- What is under way ---- */
@@ -405,11 +371,10 @@ static kv_array *large(double x)
 /* Pushes and pulls that were scheduled before come to their end with the arrays of that time. */
 TEST(delete_waits_for_what_is_under_way)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key w = name("w"), v = name("v");
     for (int i = 0; i < 20; i++) {
-        kv_array *out = large(-1), *in = large(i);
+        own_array *out = large(-1), *in = large(i);
         init_with(s, w, large(0));
         init_with(s, v, large(7));
         for (int k = 0; k < 3; k++)
@@ -421,19 +386,15 @@ TEST(delete_waits_for_what_is_under_way)
         CHECK_OK(kv_pull(s, &w, 1, &out, NULL, &e));
         delete_one(s, w);
         check_array(out, 7);
-        kv_array_unref(in);
-        kv_array_unref(out);
     }
     CHECK_INT(kv_num_keys(s), 0);
-    kv_free(s);
 }
 
 /* ---- Transactions ---- */
 
 TEST(delete_and_rename_are_rolled_back)
 {
-    kv_err e = {0};
-    kv *s = with_names("local");
+    own_kv *s = with_names("local");
     push_one(s, name("a"), filled(9));
     uint64_t before = kv_changes(s);
     CHECK_OK(kv_begin(s, &e));
@@ -456,27 +417,23 @@ TEST(delete_and_rename_are_rolled_back)
     CHECK(kv_changes(s) == before);
     CHECK_ERR(kv_rename(s, &(kv_key){.name = "new"}, &(kv_key){.name = "n"}, &e), KV_E_KEY,
               "there is no key \"new\"");
-    kv_free(s);
 }
 
 TEST(delete_and_rename_are_committed)
 {
-    kv_err e = {0};
-    kv *s = with_names("local");
+    own_kv *s = with_names("local");
     CHECK_OK(kv_begin(s, &e));
     delete_one(s, name("d"));
     rename_one(s, name("c"), name("x"));
     CHECK_OK(kv_commit(s, &e));
     check_keys(s, "b a x ");
     check_key(s, name("x"), 3);
-    kv_free(s);
 }
 
 /* A store that is released within a transaction, and one whose keys of one kind come back. */
 TEST(delete_rolled_back_gives_the_kind_of_keys_back)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, id(3), filled(1));
     CHECK_OK(kv_begin(s, &e));
     delete_one(s, id(3));
@@ -494,7 +451,6 @@ TEST(delete_rolled_back_gives_the_kind_of_keys_back)
     init_with(s, id(4), filled(1));
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(kv_num_keys(s), 0);
-    kv_free(s);
 }
 
 /* ---- Random calls ---- */
@@ -568,7 +524,7 @@ static void change(kv *s, model *m, bool text, int what, int key, int other, int
 
 static void random_calls(bool text)
 {
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_err e = {0};
     model now = {0}, then = {0};
     bool open = false;
@@ -595,7 +551,6 @@ static void random_calls(bool text)
             compare(s, &now, text);
     }
     CHECK(now.n > 0);
-    kv_free(s);
 }
 
 TEST(delete_and_rename_of_random_text_keys)

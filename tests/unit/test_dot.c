@@ -2,8 +2,6 @@
 #include "array/dot.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/arrange.h"
 #include "array/reduce.h"
@@ -12,9 +10,9 @@
 
 TEST(dot_shapes)
 {
-    kv_err e = {0};
     kv_array *r = NULL, *v = array_vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
-    kv_array *six = array_vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL, *t = NULL;
+    own_array *six = array_vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL,
+              *t = NULL;
     double got[9];
     CHECK_OK(kv_array_view(&m, six, 2, (int64_t[]){2, 3}, &e));
     CHECK_OK(kv_array_view(&t, six, 2, (int64_t[]){3, 2}, &e));
@@ -38,9 +36,6 @@ TEST(dot_shapes)
         dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE,
         "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
         "first axis of the second");
-    kv_array_unref(m);
-    kv_array_unref(t);
-    kv_array_unref(six);
     kv_array_unref(v);
 }
 
@@ -79,8 +74,8 @@ static bool same(const void *got, int64_t at, kv_dtype dtype, const void *a, con
 static void check_product(kv_dtype dtype, int64_t n, int64_t depth, int64_t m)
 {
     kv_err e = {0};
-    kv_array *a = array_numbers(2, (int64_t[]){n, depth}, dtype);
-    kv_array *b = array_numbers(2, (int64_t[]){depth, m}, dtype), *r = NULL;
+    own_array *a = array_numbers(2, (int64_t[]){n, depth}, dtype);
+    own_array *b = array_numbers(2, (int64_t[]){depth, m}, dtype), *r = NULL;
     CHECK_OK(dot_arrays(&r, a, b, dtype, &e));
     CHECK_INT(kv_array_shape(r)[0], n);
     CHECK_INT(kv_array_shape(r)[1], m);
@@ -89,9 +84,6 @@ static void check_product(kv_dtype dtype, int64_t n, int64_t depth, int64_t m)
         wrong += !same(array_elements(r), at, dtype, array_elements(a), array_elements(b), at / m,
                        at % m, depth, m);
     CHECK_INT(wrong, 0);
-    kv_array_unref(r);
-    kv_array_unref(a);
-    kv_array_unref(b);
 }
 
 static void check_products(void)
@@ -126,7 +118,6 @@ TEST(dot_order_on_many_threads)
 /* The other arrangement of the same factors. */
 TEST(dot_transposed)
 {
-    kv_err e = {0};
     kv_array *a = array_numbers(2, (int64_t[]){70, 500}, KV_FLOAT32), *t = NULL, *r = NULL,
              *back = NULL;
     kv_array *b = array_numbers(2, (int64_t[]){500, 90}, KV_FLOAT32), *u = NULL, *s = NULL;
@@ -144,7 +135,6 @@ TEST(dot_transposed)
 /* One column is added as a sum is, of products in float64. */
 TEST(dot_column)
 {
-    kv_err e = {0};
     const int64_t n = 3, depth = 9001;
     kv_array *a = array_numbers(2, (int64_t[]){n, depth}, KV_FLOAT32), *r = NULL, *one = NULL,
              *sum = NULL;
@@ -170,19 +160,15 @@ TEST(dot_column)
 
 TEST(dot_of_nothing)
 {
-    kv_err e = {0};
     static const int64_t sizes[][3] = {{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {2, 0, 1}, {0, 0, 1}};
     for (int i = 0; i < 5; i++) {
         const int64_t *s = sizes[i];
-        kv_array *a = array_numbers(2, (int64_t[]){s[0], s[1]}, KV_FLOAT32), *r = NULL;
-        kv_array *b = array_numbers(2, (int64_t[]){s[1], s[2]}, KV_FLOAT32);
+        own_array *a = array_numbers(2, (int64_t[]){s[0], s[1]}, KV_FLOAT32), *r = NULL;
+        own_array *b = array_numbers(2, (int64_t[]){s[1], s[2]}, KV_FLOAT32);
         CHECK_OK(dot_arrays(&r, a, b, KV_FLOAT32, &e));
         CHECK_INT(kv_array_size(r), s[0] * s[2]);
         for (int64_t k = 0; k < s[0] * s[2]; k++)
             CHECK(((const float *)array_elements(r))[k] == 0);
-        kv_array_unref(a);
-        kv_array_unref(b);
-        kv_array_unref(r);
     }
 }
 
@@ -221,9 +207,8 @@ static int after_some(void)
 
 TEST(dot_stops)
 {
-    kv_err e = {0};
     kv_array *a = array_numbers(2, (int64_t[]){600, 600}, KV_FLOAT32), *r = NULL;
-    kv_array *v = array_numbers(1, (int64_t[]){600}, KV_FLOAT32);
+    own_array *v = array_numbers(1, (int64_t[]){600}, KV_FLOAT32);
     stop_ask(after_some);
     CHECK_ERR(dot_arrays(&r, a, a, KV_FLOAT32, &e), KV_E_INTERRUPTED, "interrupted");
     CHECK(!r);
@@ -232,5 +217,4 @@ TEST(dot_stops)
     CHECK(!r);
     stop_ask(NULL);
     kv_array_unref(a);
-    kv_array_unref(v);
 }

@@ -2,8 +2,6 @@
 #include "engine/engine.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "engine/trace.h"
@@ -332,7 +330,6 @@ TEST(engine_errors_come_from_the_group_once)
     engine_group group = {0};
     engine_var v = {0};
     int clock = 0;
-    kv_err e = {0};
     gate bad[2] = {{.uses = {{.var = &v, .write = true}}, .clock = &clock, .rc = KV_E_VALUE},
                    {.uses = {{.var = &v, .write = true}}, .clock = &clock, .rc = KV_E_SHAPE}};
     submit(&bad[0], &group, 1, 0);
@@ -372,7 +369,6 @@ static int runs_of_outer(engine_op *op, kv_err *e)
 TEST(engine_a_thread_knows_the_group_of_its_operation)
 {
     engine_group group = {0};
-    kv_err e = {0};
     engine_op now = {.run = runs_of_outer, .group = &group},
               later = {.run = runs_of_outer, .group = &group};
     CHECK(!engine_running());
@@ -451,7 +447,7 @@ TEST(engine_an_error_is_there_before_who_waits_goes_on)
 {
     engine_var v = {0};
     engine_use use = {.var = &v, .write = true};
-    kv_err why = {0}, e = {0};
+    kv_err why = {0};
     engine_op op = {.run = begins, .done = look, .group = &failing, .uses = &use, .nuses = 1,
                     .later = true, .quick = true};
     kv_err_set(&why, KV_E_PEER, "rank 1 is lost");
@@ -668,7 +664,6 @@ TEST(engine_operations_are_used_again)
     engine_group group = {0};
     engine_var v = {0};
     int clock = 0;
-    kv_err e = {0};
     gate again = {.uses = {{.var = &v, .write = true}}, .clock = &clock};
     submit(&again, &group, 1, 0);
     engine_wait_group(&group, 0);
@@ -694,9 +689,8 @@ TEST(engine_operations_of_many_uses)
 {
     enum { MANY = 70 };
     engine_group group = {0};
-    engine_var *v = calloc(MANY, sizeof *v);
-    engine_use *uses = calloc(MANY, sizeof *uses);
-    kv_err e = {0};
+    OWN(test_free) engine_var *v = calloc(MANY, sizeof *v);
+    OWN(test_free) engine_use *uses = calloc(MANY, sizeof *uses);
     CHECK(v && uses);
     for (int n = 30; n <= MANY; n++) {
         engine_op op = {.run = begins, .group = &group, .nuses = n};
@@ -714,8 +708,6 @@ TEST(engine_operations_of_many_uses)
     }
     for (int i = 0; i < MANY; i++)
         CHECK_INT(engine_pending(&v[i]), 0);
-    free(v);
-    free(uses);
 }
 
 /* ---- Lots ---- */

@@ -3,11 +3,10 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "lang/parse.h"
+#define SHARED_KV_ERR
 #include "test.h"
 
 static arena memory;
@@ -359,10 +358,7 @@ TEST(expr_no_memory)
     for (int i = 1; rc; i++) {
         CHECK(i < 50);
         memset(&e, 0, sizeof e);
-        mem_fail_at(i);
-        rc = expr_eval(&out, tree, leaves, n, &text, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(i, expr_eval(&out, tree, leaves, n, &text, &e));
     }
     kv_array_unref(out);
     forget();

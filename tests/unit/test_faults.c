@@ -4,11 +4,7 @@
  * place. */
 #include "kvstore.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
-#include "base/mem.h"
 #include "store_help.h"
 
 /* A store, and what is done with it. */
@@ -301,7 +297,7 @@ static void check_other_name(const subject *s)
 {
     static const kv_key z = {.name = "z"};
     kv_err e = {0};
-    kv *plain = trained(s->how), *edited = trained(s->how);
+    own_kv *plain = trained(s->how), *edited = trained(s->how);
     bool is_named = s->how->nparams == 3; /* the rate is that of the name a */
     CHECK_OK(kv_rename(edited, &keys[0], &z, &e));
     CHECK_OK(kv_push(plain, &keys[0], 1, (kv_array *[]){s->gradient}, NULL, &e));
@@ -312,8 +308,6 @@ static void check_other_name(const subject *s)
     if (!is_named)
         check_saved(edited, want);
     mem_free(want.data);
-    kv_free(plain);
-    kv_free(edited);
 }
 
 static void each_edit(bool begins)

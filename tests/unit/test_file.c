@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "store_help.h"
 #include "test.h"
 
@@ -30,12 +26,11 @@ static void write_file(const char *path, const char *text)
 static void check_file(const char *path, const char *want)
 {
     kv_err e = {0};
-    char *text = NULL;
+    own_text *text = NULL;
     size_t n = 0;
     CHECK_OK(file_read(path, &text, &n, &e));
     CHECK_TEXT(text, want);
     CHECK_INT(n, strlen(want));
-    mem_free(text);
 }
 
 static int entries(void)
@@ -79,7 +74,6 @@ TEST(file_round_trip)
 /* The missing target of a link is made; another hard link keeps the old contents. */
 TEST(file_links)
 {
-    kv_err e = {0};
     char target[PATH_MAX];
     struct stat about;
     enter_folder();
@@ -153,7 +147,6 @@ TEST(file_is_private_from_the_start)
 /* Root gives the new file to the owner of the old one; somebody else is refused. */
 TEST(file_keeps_its_owner)
 {
-    kv_err e = {0};
     struct stat about;
     file_out out;
     if (geteuid() != 0)
@@ -199,7 +192,6 @@ static void check_large(const char *path)
 TEST(file_large)
 {
     enter_folder();
-    kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, "big", &e));
     for (int i = 0; i < LARGE_LINES; i++)
@@ -229,7 +221,6 @@ static void ignore_signal(int number)
 TEST(file_interrupted)
 {
     enter_folder();
-    kv_err e = {0};
     char *text = NULL;
     size_t n = 0;
     CHECK(mkfifo("pipe", 0600) == 0);
@@ -253,19 +244,16 @@ TEST(file_interrupted)
 
 TEST(file_proc_has_size_zero)
 {
-    kv_err e = {0};
-    char *text = NULL;
+    own_text *text = NULL;
     size_t n = 0;
     CHECK_OK(file_read("/proc/self/status", &text, &n, &e));
     CHECK(n > 100 && strstr(text, "Name:"));
-    mem_free(text);
 }
 
 TEST(file_abandon)
 {
     enter_folder();
     write_file("a.txt", "old");
-    kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, "a.txt", &e));
     fputs("new", out.f);
@@ -279,7 +267,6 @@ TEST(file_abandon)
 
 TEST(file_sync)
 {
-    kv_err e = {0};
     file_out out, lost;
     enter_folder();
     write_file("x", "old");
@@ -321,7 +308,6 @@ static pid_t ended_process(void)
 TEST(file_clean)
 {
     static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
-    kv_err e = {0};
     file_out slow, out;
     enter_folder();
     for (size_t i = 0; i < 4; i++)
@@ -365,7 +351,6 @@ TEST(file_clean)
 TEST(file_errors)
 {
     enter_folder();
-    kv_err e = {0};
     char *text = NULL;
     size_t n = 0;
     file_out out;
@@ -392,7 +377,6 @@ TEST(file_errors)
 TEST(file_look)
 {
     enter_folder();
-    kv_err e = {0};
     bool there = true;
     CHECK_OK(file_look("a.txt", &there, &e));
     CHECK(!there);
@@ -410,7 +394,6 @@ TEST(file_look)
 
 TEST(file_full_disk)
 {
-    kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, "/dev/full", &e));
     CHECK(!out.temp);
@@ -432,7 +415,6 @@ TEST(file_protected)
     enter_folder();
     write_file("a.txt", "old");
     CHECK(chmod("a.txt", 0400) == 0);
-    kv_err e = {0};
     file_out out;
     CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
               "cannot write \"a.txt\": Permission denied");
@@ -445,7 +427,7 @@ TEST(file_no_memory)
     enter_folder();
     write_file("a.txt", "old");
     for (int n = 1; n < 10; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         char *text = NULL;
         size_t size = 0;
         file_out out;
@@ -515,7 +497,6 @@ TEST(file_around_lengths)
 
 TEST(file_around_full_disk)
 {
-    kv_err e = {0};
     FILE *f;
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     CHECK(fd >= 0);
@@ -530,11 +511,8 @@ TEST(file_around_full_disk)
 TEST(file_around_no_memory)
 {
     for (int n = 1; n <= 2; n++) {
-        kv_err e = {0};
         FILE *f;
-        mem_fail_at(n);
-        int rc = file_around_open(&f, STDOUT_FILENO, "a", &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, file_around_open(&f, STDOUT_FILENO, "a", &e));
         CHECK_INT(rc, KV_E_MEMORY);
     }
 }

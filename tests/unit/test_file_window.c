@@ -6,9 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,7 +98,6 @@ TEST(file_window_of_a_cut_file)
 /* A part that was left behind has been checked when the next one is there. */
 TEST(file_window_checks_each_part)
 {
-    kv_err e = {0};
     file_window w = {0};
     const void *data;
     int64_t size = 8 * MB;
@@ -118,7 +114,6 @@ TEST(file_window_checks_each_part)
 /* Cut and written again: the size is right, the bytes that were read are not. */
 TEST(file_window_of_a_file_written_again)
 {
-    kv_err e = {0};
     file_window w = {0};
     const void *data;
     handle_faults();
@@ -154,7 +149,6 @@ TEST(file_window_leaves_other_faults)
 /* A process that is forked while a file is mapped reads its copy of the window. */
 TEST(file_window_in_a_fork)
 {
-    kv_err e = {0};
     file_window w = {0};
     const void *data;
     handle_faults();
@@ -181,7 +175,6 @@ TEST(file_window_of_many)
 {
     enum { MANY = 600 };
     static file_window windows[MANY];
-    kv_err e = {0};
     int fd = file_of(8192), mapped[2] = {0};
     handle_faults();
     for (int round = 0; round < 2; round++) {

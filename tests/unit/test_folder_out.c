@@ -1,9 +1,6 @@
 /* Folders that nobody else can have put files into. */
 #include "base/folder_out.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,7 +44,6 @@ static void check_refused(const char *name, const char *want)
 
 TEST(own_folder_is_made_for_this_user_alone)
 {
-    kv_err e = {0};
     struct stat about, again;
     int fd = -1;
     begin();

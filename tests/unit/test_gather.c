@@ -1,8 +1,6 @@
 /* Rows of several arrays gathered and scattered, and rules on rows that lie apart, which work on
  * gathered rows: the bits of rules on whole arrays. */
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "store_help.h"
 
@@ -17,7 +15,7 @@ static void check_each(const int64_t bytes[ARRAYS], int64_t n)
     row_move moves[ARRAYS];
     char *want[ARRAYS];
     int64_t at[N];
-    char *beside = mem_zalloc(N, 100, &e);
+    own_text *beside = mem_zalloc(N, 100, &e);
     for (int64_t k = 0; k < N; k++)
         at[k] = 3 * k - (k % 7 == 6);
     for (int j = 0; j < ARRAYS; j++) {
@@ -48,7 +46,6 @@ static void check_each(const int64_t bytes[ARRAYS], int64_t n)
         mem_free(moves[j].array);
         mem_free(moves[j].room);
     }
-    mem_free(beside);
 }
 
 TEST(gather_each_and_scatter)
@@ -117,10 +114,10 @@ static kv_array *some_rows(kv_array *value, int step)
 static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
 {
     kv_err e = {0};
-    kv *lazy = make("local"), *whole = make("local");
+    own_kv *lazy = make("local"), *whole = make("local");
     kv_key key = id(3);
-    kv_array *first = numbers(dtype, rows, row, 1), *out = NULL, *want = NULL;
-    kv_array *full = NULL;
+    own_array *first = numbers(dtype, rows, row, 1), *out = NULL, *want = NULL;
+    own_array *full = NULL;
     int64_t bytes = kv_array_bytes(first) / rows;
     CHECK_OK(kv_array_to_sparse(&full, first, &e));
     CHECK_OK(kv_init(lazy, &key, 1, &full, NULL, &e));
@@ -128,11 +125,9 @@ static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
     set_rule(lazy, "{ rows present; " STEPS);
     set_rule(whole, "{ " STEPS);
     for (int t = 0; t < 3; t++) {
-        kv_array *value = numbers(dtype, rows, row, t + 5), *sparse = some_rows(value, 1);
+        own_array *value = numbers(dtype, rows, row, t + 5), *sparse = some_rows(value, 1);
         CHECK_OK(kv_push(lazy, &key, 1, &sparse, NULL, &e));
         CHECK_OK(kv_push(whole, &key, 1, &value, NULL, &e));
-        kv_array_unref(sparse);
-        kv_array_unref(value);
     }
     CHECK_OK(kv_array_dup(&out, first, dtype, cpu0, &e));
     CHECK_OK(kv_array_dup(&want, first, dtype, cpu0, &e));
@@ -143,12 +138,6 @@ static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
     for (int64_t r = 0; r < rows; r++)
         CHECK(memcmp(got + r * bytes, (holds(r, 1) ? changed : before) + r * bytes,
                      (size_t)bytes) == 0);
-    kv_array_unref(full);
-    kv_array_unref(first);
-    kv_array_unref(out);
-    kv_array_unref(want);
-    kv_free(lazy);
-    kv_free(whole);
 }
 
 TEST(gather_for_rules)

@@ -3,7 +3,6 @@
 #include "cpu/half.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "test.h"
 

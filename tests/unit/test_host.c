@@ -2,10 +2,9 @@
 #include "vm/host.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "format_cases.h"
+#define SHARED_KV_ERR
 #include "test.h"
 
 static arena memory;
@@ -200,7 +199,7 @@ TEST(host_format_numbers)
 
 TEST(host_format_errors)
 {
-    buf out = {0};
+    own_buf out = {0};
     host x = F(1.5), t = X("a");
     CHECK_ERR(host_format(&out, "%x", &x, 1, &e), KV_E_DTYPE,
               "%x takes a whole number, not a fraction");
@@ -218,7 +217,6 @@ TEST(host_format_errors)
               "a % directive ends without its letter");
     CHECK_ERR(host_format(&out, "%99999d", &x, 1, &e), KV_E_VALUE, "a width is at most 10000");
     CHECK_ERR(host_format(&out, "%.99f", &x, 1, &e), KV_E_VALUE, "a precision is at most 60");
-    buf_release(&out);
 }
 
 static const char *field(host x, const char *spec)
@@ -244,7 +242,7 @@ TEST(host_fields)
     CHECK_TEXT(field(F(0.125), ".1%"), "12.5%");
     CHECK_TEXT(field(I(1234567), "015,d"), "000,001,234,567");
     CHECK_TEXT(field(F(3.0), "d"), "3");
-    buf out = {0};
+    own_buf out = {0};
     host none = host_none(), half = F(1.5);
     CHECK_ERR(host_format_field(&out, none, "5", &e), KV_E_DTYPE,
               "a format takes a number or a text, not none");
@@ -266,14 +264,13 @@ TEST(host_fields)
               "a field does not know the letter q");
     CHECK_ERR(host_format_field(&out, I(1), "dd", &e), KV_E_VALUE,
               "a field ends behind its letter d");
-    buf_release(&out);
 }
 
 TEST(host_formats_like_python)
 {
     for (size_t i = 0; i < sizeof format_cases / sizeof *format_cases; i++) {
         const struct format_case *c = &format_cases[i];
-        buf out = {0};
+        own_buf out = {0};
         kv_err why = {0};
         int rc = c->spec[0] == '%' ? host_format(&out, c->spec, &c->value, 1, &why)
                                    : host_format_field(&out, c->value, c->spec, &why);
@@ -281,7 +278,6 @@ TEST(host_formats_like_python)
         if (strcmp(got, want) != 0)
             printf("# row %d: \"%s\": %s\n", (int)i, c->spec, why.text);
         CHECK_TEXT(got, want);
-        buf_release(&out);
     }
 }
 

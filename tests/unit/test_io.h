@@ -2,7 +2,6 @@
 #pragma once
 
 #include <math.h>
-#include <string.h>
 
 #include "array/kv_array.h"
 #include "io/scalar.h"

@@ -1,7 +1,6 @@
 /* The messages of kvctl attach: whole ones, descriptors, and what no reader believes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -127,8 +126,7 @@ TEST(attach_plot_goes_and_comes)
 {
     double y[] = {1, 2.5, -3};
     plot p = {.style = PLOT_LINES, .n = 2}, q;
-    kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     p.series[0] = (plot_series){.name = "loss", .y = y, .n = 3, .step = 1};
     p.series[1] = (plot_series){.name = "", .y = y, .n = 0, .step = 2};
     attach_plot_put(&b, &p);
@@ -141,7 +139,6 @@ TEST(attach_plot_goes_and_comes)
         e = (kv_err){0};
         CHECK_INT(attach_plot_take(&q, b.data, n, &e), KV_E_FORMAT);
     }
-    buf_release(&b);
 }
 
 TEST(attach_plot_believes_no_length)
@@ -149,8 +146,7 @@ TEST(attach_plot_believes_no_length)
     static const int64_t lengths[] = {-1, 4, INT64_MAX, INT64_MAX / 8 + 1};
     double y[] = {1, 2, 3};
     plot p = {.style = PLOT_HEAT, .n = 1}, q;
-    kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     p.series[0] = (plot_series){.name = "a", .y = y, .n = 3, .columns = 3, .step = 1};
     attach_plot_put(&b, &p);
     size_t one = offsetof(plot, series), n = one + offsetof(plot_series, n),
@@ -177,5 +173,4 @@ TEST(attach_plot_believes_no_length)
     p = (plot){.style = PLOT_LINES, .n = PLOT_MAX_LINES + 1};
     buf_put(&b, (const char *)&p, sizeof p);
     CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
-    buf_release(&b);
 }

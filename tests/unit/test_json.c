@@ -1,11 +1,8 @@
 /* json: what is written reads back equal; every kind of malformed file has its text and place. */
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
-#include "base/mem.h"
 #include "io/json.h"
 #include "test_io.h"
 
@@ -13,13 +10,11 @@
 static void check_read(const char *text, const char *want)
 {
     kv_err e = {0};
-    kv_array *a = NULL;
-    buf b = {0};
+    own_array *a = NULL;
+    own_buf b = {0};
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
     CHECK_OK(json_write(&b, a, &e));
     CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
-    kv_array_unref(a);
 }
 
 TEST(json_reads_row_sparse)
@@ -70,32 +65,27 @@ TEST(json_reads)
 
 TEST(json_dtype_of_the_caller)
 {
-    kv_err e = {0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     const char *text = "{\"dtype\":\"float32\",\"data\":[1,2]}";
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", true, KV_INT8, &e));
     CHECK_INT(kv_array_dtype(a), KV_INT8);
     kv_array_unref(a);
     CHECK_OK(json_read(&a, "[1]", 3, "x.json", true, KV_FLOAT64, &e));
     CHECK_INT(kv_array_dtype(a), KV_FLOAT64);
-    kv_array_unref(a);
 }
 
 TEST(json_round_trip)
 {
-    kv_err e = {0};
     uint64_t state = 777;
     for (int d = 0; d < NDTYPES; d++) {
         for (int s = 0; s < NSHAPES; s++) {
             kv_array *a =
                 io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
-            kv_array *b = NULL;
-            buf text = {0};
+            own_array *b = NULL;
+            own_buf text = {0};
             CHECK_OK(json_write(&text, a, &e));
             CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
             CHECK(io_same(a, b));
-            kv_array_unref(b);
-            buf_release(&text);
             kv_array_unref(a);
         }
     }
@@ -103,10 +93,9 @@ TEST(json_round_trip)
 
 TEST(json_round_trip_halves)
 {
-    kv_err e = {0};
     static const kv_dtype dtypes[] = {KV_FLOAT16, KV_BFLOAT16};
     for (int k = 0; k < 2; k++) {
-        kv_array *a = NULL, *b = NULL;
+        own_array *a = NULL, *b = NULL;
         void *data;
         CHECK_OK(kv_array_new(&a, dtypes[k], 1, (int64_t[]){65536}, (kv_ctx){0}, &e));
         CHECK_OK(kv_array_write(a, &data, &e));
@@ -115,13 +104,10 @@ TEST(json_round_trip_halves)
             if (isnan(scalar_float(dtypes[k], data, i)))
                 scalar_set(dtypes[k], data, i, NAN);
         }
-        buf text = {0};
+        own_buf text = {0};
         CHECK_OK(json_write(&text, a, &e));
         CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
         CHECK(io_same(a, b));
-        kv_array_unref(b);
-        buf_release(&text);
-        kv_array_unref(a);
     }
 }
 
@@ -133,13 +119,12 @@ static void check_element(const char *number, bool has_dtype, kv_dtype dtype, do
         char text[200];
         const void *data;
         kv_err e = {0};
-        kv_array *a = NULL;
+        own_array *a = NULL;
         snprintf(text, sizeof text, around[i], number);
         CHECK_OK(json_read(&a, text, strlen(text), "x.json", has_dtype, dtype, &e));
         CHECK_OK(kv_array_read(a, &data, &e));
         double x = scalar_float(kv_array_dtype(a), data, 0);
         CHECK(memcmp(&x, &want, sizeof x) == 0);
-        kv_array_unref(a);
     }
 }
 
@@ -184,7 +169,7 @@ TEST(json_whole_numbers)
          "load(\"x.json\", dtype=\"float64\")"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         CHECK_INT(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
                   KV_E_FORMAT);
@@ -192,15 +177,14 @@ TEST(json_whole_numbers)
         CHECK_TEXT(e.hint, cases[i].hint);
         CHECK(!a);
     }
-    kv_err e = {0};
-    kv_array *a = NULL;
+    e = (kv_err){0};
+    own_array *a = NULL;
     CHECK_INT(json_read(&a, "16777217", 8, "stdin", false, 0, &e), KV_E_FORMAT);
     CHECK_TEXT(e.text, "stdin:1:1: float32 does not hold 16777217");
     CHECK_TEXT(e.hint, "load(\"-\", dtype=\"int64\")");
     static const char object[] = "{\"dtype\":\"float32\",\"data\":[16777217]}";
     e = (kv_err){0};
     CHECK_OK(json_read(&a, object, strlen(object), "x.json", false, 0, &e));
-    kv_array_unref(a);
 }
 
 /* A text that is not read, and the error. */
@@ -227,7 +211,7 @@ TEST(json_grammar)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         for (int object = 0; object < 2; object++) {
             char text[80];
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_array *a = NULL;
             snprintf(text, sizeof text, object ? "{\"dtype\":\"float64\",\"data\":[%s]}" : "[%s]",
                      numbers[i]);
@@ -248,55 +232,45 @@ TEST(json_through_a_double)
 {
     /* The shortest digits of this number, 7.038531e-26, lie just above the middle to its neighbour,
      * and their double is that middle: a reader would round it the other way. */
-    kv_err e = {0};
-    kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){0x1.5c87fap-84, 0.1f});
+    own_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){0x1.5c87fap-84, 0.1f});
     char shortest[NUM_TEXT_MAX];
     num_plain(shortest, 0x1.5c87fap-84, NUM_BINARY32);
     CHECK_TEXT(shortest, "7.038531e-26");
     CHECK((float)7.038531e-26 != 0x1.5c87fap-84f);
-    buf text = {0};
+    own_buf text = {0};
     CHECK_OK(json_write(&text, a, &e));
     CHECK_TEXT(buf_text(&text), "[7.038530691851209e-26,0.1]");
-    kv_array_unref(a);
-    buf_release(&text);
 }
 
 TEST(json_negative_zero)
 {
     static const kv_dtype types[] = {KV_FLOAT16, KV_BFLOAT16, KV_FLOAT32, KV_FLOAT64};
     for (int i = 0; i < 4; i++) {
-        kv_err e = {0};
-        kv_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
-        buf text = {0};
+        e = (kv_err){0};
+        own_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
+        own_buf text = {0};
         CHECK_OK(json_write(&text, a, &e));
         CHECK(strstr(buf_text(&text), "[-0.0,0,-1]") != NULL);
-        kv_array_unref(a);
-        buf_release(&text);
     }
 }
 
 TEST(json_round_trip_many)
 {
-    kv_err e = {0};
     uint64_t state = 31;
-    kv_array *a = io_random_array(KV_FLOAT32, 1, (int64_t[]){200000}, &state), *b = NULL;
-    buf text = {0};
+    own_array *a = io_random_array(KV_FLOAT32, 1, (int64_t[]){200000}, &state), *b = NULL;
+    own_buf text = {0};
     CHECK_OK(json_write(&text, a, &e));
     CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
     CHECK(io_same(a, b));
-    kv_array_unref(a);
-    kv_array_unref(b);
-    buf_release(&text);
 }
 
 TEST(json_text)
 {
-    buf b = {0};
+    own_buf b = {0};
     json_writer w = {.out = &b};
     json_text(&w, NULL, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/\xF3\xA0\x80\x81");
     CHECK_TEXT(buf_text(&b), "\"a\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\xC3\xA4\xEF\xBF\xBD"
                              "\xEF\xBF\xBD\xEF\xBF\xBDz/\\udb40\\udc01\"");
-    buf_release(&b);
 }
 
 TEST(json_errors)
@@ -383,7 +357,6 @@ TEST(json_errors)
         {"{\"dtype\":\"float32\\u0000x\",\"data\":[1]}", "x.json:1:18: a text with a NUL"},
     };
     are_refused(cases, sizeof cases / sizeof *cases);
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, "[1,\0 2]", 7, "x.json", false, 0, &e), KV_E_FORMAT,
               "x.json:1:4: a NUL byte");
@@ -406,7 +379,6 @@ static char *nested(int depth)
 TEST(json_depth)
 {
     static const int depths[] = {33, 999, 1000, 1001, 10000, 1000000};
-    kv_err e = {0};
     kv_array *a = NULL;
     char *text = nested(32);
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
@@ -429,15 +401,9 @@ TEST(json_no_memory)
     static const char text[] = "{\"dtype\":\"float16\",\"data\":[[1,2],[3,4]]}";
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
-        mem_fail_at(n);
-        rc = json_read(&a, text, strlen(text), "x.json", false, 0, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
-        CHECK_INT(e.code, rc);
+        own_array *a = NULL;
+        rc = WITHOUT_MEMORY(n, json_read(&a, text, strlen(text), "x.json", false, 0, &e));
         CHECK(n < 50);
-        kv_array_unref(a);
     }
 }
 
@@ -450,17 +416,15 @@ TEST(json_no_memory_for_the_tree)
     if (preload && strstr(preload, "vgpreload"))
         test_skip("valgrind needs its address space");
     size_t n = 20000006;
-    char *text = malloc(n);
+    OWN(test_free) char *text = malloc(n);
     memcpy(text, "[true,", 6); /* a list of numbers only would need no tree */
     for (size_t i = 6; i + 2 < n; i += 2)
         memcpy(text + i, "1,", 2);
     memcpy(text + n - 2, "1]", 2);
     struct rlimit limit = {100 << 20, 100 << 20};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, text, n, "x.json", false, 0, &e), KV_E_MEMORY, "x.json: out of memory");
-    free(text);
 }
 
 /* Lists of numbers are read in a pass of their own, and as the data of an object through the tree:
@@ -494,8 +458,9 @@ TEST(json_lists_of_numbers)
         }
         strcat(bare, "]");
         snprintf(object, sizeof object, "{\"data\":%s}", bare);
-        kv_err e = {0}, other = {0};
-        kv_array *a = NULL, *b = NULL;
+        kv_err other = {0};
+        e = (kv_err){0};
+        own_array *a = NULL, *b = NULL;
         int rc = json_read(&a, bare, strlen(bare), "x.json", false, 0, &e);
         CHECK_INT(json_read(&b, object, strlen(object), "x.json", false, 0, &other), rc);
         if (rc == KV_OK) {
@@ -506,8 +471,6 @@ TEST(json_lists_of_numbers)
             CHECK(memcmp(one, two, (size_t)kv_array_bytes(a)) == 0);
             read++;
         }
-        kv_array_unref(a);
-        kv_array_unref(b);
     }
     CHECK(read > 1000);
 }
@@ -522,20 +485,18 @@ TEST(json_nonsense)
         size_t n = io_random(&state) % sizeof text;
         for (size_t j = 0; j < n; j++)
             text[j] = letters[io_random(&state) % (sizeof letters - 1)];
-        kv_err e = {0};
-        kv_array *a = NULL;
+        e = (kv_err){0};
+        own_array *a = NULL;
         int rc = json_read(&a, text, n, "x.json", false, 0, &e);
         CHECK((rc == KV_OK) == (a != NULL));
         CHECK_INT(e.code, rc);
         CHECK(rc == KV_OK || e.text[0]);
-        kv_array_unref(a);
     }
 }
 
 TEST(json_write_stream)
 {
     enum { ROWS = 30000 };
-    kv_err e = {0};
     kv_array *a, *b;
     void *data;
     const void *back;

@@ -1,11 +1,8 @@
 /* kv_err: the first failure wins, texts are cut at a character and hold no control characters. */
 #include "test.h"
 
-#include <string.h>
-
 TEST(err_first_failure_wins)
 {
-    kv_err e = {0};
     CHECK_INT(kv_err_set(&e, KV_E_SHAPE, "shape %d", 1), KV_E_SHAPE);
     CHECK_INT(kv_err_set(&e, KV_E_KEY, "key %d", 2), KV_E_KEY);
     CHECK_INT(e.code, KV_E_SHAPE);
@@ -29,7 +26,6 @@ TEST(err_first_failure_wins)
 
 TEST(err_without_failure)
 {
-    kv_err e = {0};
     kv_key k = {1, NULL};
     kv_err_hint(&e, "hint");
     kv_err_at(&e, "f", 1, 1, 2);
@@ -45,7 +41,6 @@ TEST(err_without_failure)
 
 TEST(err_option)
 {
-    kv_err e = {0};
     kv_err_option(NULL, 1);
     kv_err_option(&e, 1);
     CHECK_INT(e.option, 0);
@@ -90,7 +85,7 @@ TEST(err_cuts_at_a_character)
             text[shift] = '\0';
             while (strlen(text) < 1100)
                 strcat(text, letters[kind]);
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_err_set(&e, KV_E_IO, "%s", text);
             kv_err_hint(&e, "%s", text);
             kv_err_at(&e, text, 1, 1, 1);
@@ -112,7 +107,6 @@ TEST(err_cuts_at_a_character)
 TEST(err_fits_exactly)
 {
     char text[600];
-    kv_err e = {0};
     memset(text, 'y', sizeof text);
     memcpy(text + 509, "\xC3\xA4", 3); /* ends at byte 511 with its NUL behind */
     kv_err_set(&e, KV_E_IO, "%s", text);
@@ -124,7 +118,6 @@ TEST(err_fits_exactly)
 
 TEST(err_no_control_characters)
 {
-    kv_err e = {0};
     kv_err_set(&e, KV_E_FORMAT, "a\x1b[2Jb\nc\x7f \xC3\xA4");
     CHECK_TEXT(e.text, "a?[2Jb?c? \xC3\xA4");
 }

@@ -9,11 +9,7 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/buf.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "lang/parse.h"
 #include "test.h"

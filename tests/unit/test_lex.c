@@ -37,10 +37,9 @@ static void dump_tokens(buf *out, const char *text, size_t n, bool in_brackets)
 
 static void check_tokens(const char *text, const char *want)
 {
-    buf out = {0};
+    own_buf out = {0};
     dump_tokens(&out, text, strlen(text), false);
     CHECK_TEXT(buf_text(&out), want);
-    buf_release(&out);
 }
 
 TEST(lex_blanks)
@@ -101,31 +100,28 @@ TEST(lex_reports)
 
 TEST(lex_no_reports_in_brackets)
 {
-    buf out = {0};
+    own_buf out = {0};
     const char *text = "{\n  3 : a\n}";
     dump_tokens(&out, text, strlen(text), true);
     CHECK_TEXT(buf_text(&out), "_{_ _i:3_ _:_ _n:a_ _}_");
-    buf_release(&out);
 }
 
 TEST(lex_prompts_in_brackets)
 {
-    buf out = {0};
+    own_buf out = {0};
     const char *text = "a\n... , b", *pasted = ">>> a\n... , b";
     dump_tokens(&out, text, strlen(text), true);
     CHECK_TEXT(buf_text(&out), "_n:a_ _..._ _,_ _n:b_");
     buf_clear(&out);
     dump_tokens(&out, pasted, strlen(pasted), true);
     CHECK_TEXT(buf_text(&out), "_n:a_ _,_ _n:b_");
-    buf_release(&out);
 }
 
 TEST(lex_newlines_in_brackets_are_blanks)
 {
-    buf out = {0};
+    own_buf out = {0};
     dump_tokens(&out, "a\n\n# c\n b;", 10, true);
     CHECK_TEXT(buf_text(&out), "_n:a_ _n:b $");
-    buf_release(&out);
 }
 
 TEST(lex_comments)
@@ -250,10 +246,9 @@ TEST(lex_nul_bytes)
                 {"# \0", 3, "! 3-4 a NUL byte does not belong into a script"},
                 {"\0", 1, "! 1-2 a NUL byte does not belong into a script"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        buf out = {0};
+        own_buf out = {0};
         dump_tokens(&out, rows[i].text, rows[i].n, false);
         CHECK_TEXT(buf_text(&out), rows[i].want);
-        buf_release(&out);
     }
 }
 
@@ -297,7 +292,6 @@ TEST(lex_source_places)
 TEST(lex_source_errors)
 {
     source s = {.name = "t", .text = "ab\ncd", .len = 5, .line = 1, .col = 1};
-    kv_err e = {0};
     /* a place that goes on behind its line ends with the line */
     source_err(&s, 1, 4, &e, KV_E_SYNTAX, "x %d", 1);
     CHECK_TEXT(e.text, "x 1");

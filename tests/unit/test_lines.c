@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "cpu/cpu.h"
 #include "cpu/half.h"

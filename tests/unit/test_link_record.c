@@ -1,16 +1,14 @@
 /* link_record: each kind of record between ranks in words, with the fields that it has. */
 #include "test.h"
 
-
 #include "distributed/asks.h"
 #include "distributed/link_record.h"
 
 static void prints(link_rec r, const char *expected)
 {
-    buf text = {0};
+    own_buf text = {0};
     link_print(&text, &r);
     CHECK_TEXT(buf_text(&text), expected);
-    buf_release(&text);
 }
 
 TEST(link_print_parts)
@@ -58,12 +56,11 @@ TEST(link_print_parts)
 /* A call whose arguments are args. */
 static void prints_call(dist_ask what, link_args args, const char *expected)
 {
-    buf text = {0};
+    own_buf text = {0};
     link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .request = link_call_number(12),
                   .args = args, .what = what};
     buf_printf(&text, "call %s, offset 0; store 0, call 12; 0 bytes, last", expected);
     prints(r, buf_text(&text));
-    buf_release(&text);
 }
 
 TEST(link_print_calls)
@@ -106,15 +103,13 @@ TEST(link_print_failed)
         link_rec head;
         kv_err why;
     } r = {.head = {.kind = LINK_FAILED, .bytes = sizeof(kv_err), .part = 4, .request = 9}};
-    buf text = {0}, expected = {0};
+    own_buf text = {0}, expected = {0};
     kv_err_set(&r.why, KV_E_MEMORY, "no memory for a push");
     link_print(&text, &r.head);
     buf_printf(&expected,
                "failed part 4 (no memory for a push); store 0, request 9; %zu bytes",
                sizeof(kv_err));
     CHECK_TEXT(buf_text(&text), buf_text(&expected));
-    buf_release(&text);
-    buf_release(&expected);
 }
 
 TEST(link_print_of_the_link)

@@ -1,14 +1,10 @@
 /* kv_load_later: the store is that of kv_load, whatever is done with it, and a file that is changed
  * meanwhile is an error, never wrong numbers. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/xxh64.h"
 #include "checkpoint/safetensors.h"
 #include "kvstore.h"
@@ -55,10 +51,9 @@ static int pull(kv *s, kv_key key, kv_array **out, kv_err *why)
 static void check_all(kv *s, kv_key key, double want)
 {
     kv_err e = {0};
-    kv_array *out = NULL;
+    own_array *out = NULL;
     CHECK_OK(pull(s, key, &out, &e));
     check_array(out, want);
-    kv_array_unref(out);
 }
 
 /* Keys a, b and c of LARGE elements that are 1, 2 and 3, and d of two; with an optimizer and its
@@ -66,7 +61,7 @@ static void check_all(kv *s, kv_key key, double want)
 static void write_store(const char *path, bool states)
 {
     kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, name("a"), numbers(LARGE, 1));
     init_with(s, name("b"), numbers(LARGE, 2));
     init_with(s, name("c"), numbers(LARGE, 3));
@@ -77,17 +72,15 @@ static void write_store(const char *path, bool states)
         push_one(s, name("b"), numbers(LARGE, 0));
     }
     CHECK_OK(kv_save(s, path, &e));
-    kv_free(s);
 }
 
 /* ---- When a key is read ---- */
 
 TEST(load_later_reads_a_key_when_it_is_needed)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, true);
-    kv *s = load_later(FILE_NAME);
+    own_kv *s = load_later(FILE_NAME);
     CHECK(info_of(s, name("a")).unread > 0 && info_of(s, name("b")).unread > 0);
     CHECK(info_of(s, name("a")).unread != info_of(s, name("b")).unread);
     CHECK(info_of(s, name("a")).unread_inode == info_of(s, name("b")).unread_inode);
@@ -117,16 +110,14 @@ TEST(load_later_reads_a_key_when_it_is_needed)
     check_array(out, 3);
     kv_array_unref(out);
     CHECK_INT(info_of(s, c).unread, 0);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(load_later_transactions_and_names)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, false);
-    kv *s = load_later(FILE_NAME);
+    own_kv *s = load_later(FILE_NAME);
     kv_key keys[] = {name("a"), name("b"), name("c")}, other = name("x");
     CHECK_OK(kv_begin(s, &e));
     push_one(s, keys[0], numbers(LARGE, 7));
@@ -138,7 +129,6 @@ TEST(load_later_transactions_and_names)
     CHECK(info_of(s, keys[1]).unread > 0);
     check_all(s, keys[1], 2);
     check_all(s, keys[2], 3);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -159,7 +149,7 @@ static void write_random(const char *path)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT16, KV_FLOAT64, KV_BFLOAT16};
     kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     bool rule = draw(3) > 0;
     for (int i = 0; i < KEYS; i++) {
         int64_t shape[] = {1 + draw(40), 1 + draw(40)};
@@ -175,20 +165,17 @@ static void write_random(const char *path)
             push_one(s, id(i), array_full(KV_FLOAT32, info.ndim, info.shape, 0.5, cpu0));
     }
     CHECK_OK(kv_save(s, path, &e));
-    kv_free(s);
 }
 
 /* Both files have the same bytes. */
 static void check_same_files(const char *a, const char *b)
 {
     kv_err e = {0};
-    char *x = NULL, *y = NULL;
+    own_text *x = NULL, *y = NULL;
     size_t n, m;
     CHECK_OK(file_read(a, &x, &n, &e));
     CHECK_OK(file_read(b, &y, &m, &e));
     CHECK(n == m && memcmp(x, y, n) == 0);
-    mem_free(x);
-    mem_free(y);
 }
 
 /* The same random step for a store. It may fail, for both in the same way. *sum: of what came. */
@@ -243,14 +230,13 @@ static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
 
 TEST(load_later_gives_the_same_store)
 {
-    kv_err e = {0};
     enter_folder();
     for (int i = 0; i < 150; i++) {
-        kv *at_once = NULL;
+        own_kv *at_once = NULL;
         seed = (uint64_t)i + 1;
         write_random(FILE_NAME);
         CHECK_OK(kv_load(&at_once, FILE_NAME, &e));
-        kv *later = load_later(FILE_NAME);
+        own_kv *later = load_later(FILE_NAME);
         if (draw(2)) /* the file that was opened has no name then */
             CHECK(unlink(FILE_NAME) == 0);
         for (int64_t n = draw(25); n > 0; n--) {
@@ -270,8 +256,6 @@ TEST(load_later_gives_the_same_store)
         CHECK_OK(kv_save_arrays(at_once, "x.kvs", &e));
         CHECK_OK(kv_save_arrays(later, "y.kvs", &e));
         check_same_files("x.kvs", "y.kvs");
-        kv_free(at_once);
-        kv_free(later);
     }
     unlink(FILE_NAME);
     unlink("again.kvs");
@@ -300,7 +284,7 @@ static void set_time(const char *path, const struct timespec *to)
 static void check_changed(kv *s, const char *want)
 {
     kv_err e = {0};
-    kv_array *out = NULL, *value = numbers(LARGE, 1);
+    own_array *out = NULL, *value = numbers(LARGE, 1);
     kv_key b = name("b"), c = name("c");
     const void *data;
     check_all(s, name("a"), 9);
@@ -312,19 +296,16 @@ static void check_changed(kv *s, const char *want)
     CHECK_INT(kv_push(s, &c, 1, &value, NULL, &e), KV_E_IO);
     CHECK_TEXT(e.text, want);
     CHECK_INT(info_of(s, c).pushes, 0);
-    kv_array_unref(out);
-    kv_array_unref(value);
 }
 
 TEST(load_later_file_that_is_changed)
 {
-    kv_err e = {0};
     struct stat about;
     enter_folder();
     write_store(FILE_NAME, false);
     CHECK(stat(FILE_NAME, &about) == 0);
     set_time(FILE_NAME, &(struct timespec){.tv_sec = about.st_mtim.tv_sec - 60});
-    kv *s = load_later(FILE_NAME);
+    own_kv *s = load_later(FILE_NAME);
     push_one(s, name("a"), numbers(LARGE, 9));
     put_byte(FILE_NAME, about.st_size - 8, 1); /* in d: others are refused as well */
     check_changed(s, CHANGED);
@@ -336,26 +317,22 @@ TEST(load_later_file_that_is_changed)
     kv_free(s);
     s = load_later("other.kvs");
     check_all(s, name("b"), 2);
-    kv_free(s);
     leave_folder(FILE_NAME, "other.kvs");
 }
 
 /* A time that somebody has set back deceives nobody where the file has sums. */
 TEST(load_later_file_that_is_changed_behind_its_time)
 {
-    kv_err e = {0};
     struct stat about;
-    kv_array *out = NULL;
+    own_array *out = NULL;
     enter_folder();
     write_store(FILE_NAME, false);
-    kv *s = load_later(FILE_NAME);
+    own_kv *s = load_later(FILE_NAME);
     CHECK(stat(FILE_NAME, &about) == 0);
     put_byte(FILE_NAME, info_of(s, name("b")).unread + 400, 1);
     set_time(FILE_NAME, &about.st_mtim);
     CHECK_INT(pull(s, name("b"), &out, &e), KV_E_IO);
     CHECK_TEXT(e.text, CHANGED);
-    kv_array_unref(out);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -363,11 +340,10 @@ TEST(load_later_file_that_becomes_shorter)
 {
     enter_folder();
     write_store(FILE_NAME, false);
-    kv *s = load_later(FILE_NAME);
+    own_kv *s = load_later(FILE_NAME);
     push_one(s, name("a"), numbers(LARGE, 9));
     CHECK(truncate(FILE_NAME, info_of(s, name("b")).unread) == 0);
     check_changed(s, "w.kvs: the file became shorter while it was read");
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -375,18 +351,16 @@ TEST(load_later_file_that_is_replaced)
 {
     enter_folder();
     write_store(FILE_NAME, false);
-    kv *s = load_later(FILE_NAME);
+    own_kv *s = load_later(FILE_NAME);
     write_store("other.kvs", true);
     CHECK(rename("other.kvs", FILE_NAME) == 0);
     check_all(s, name("b"), 2);
     CHECK_INT(info_of(s, name("b")).pushes, 0);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(load_later_damaged_file)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, true);
     kv *s = load_later(FILE_NAME);
@@ -405,7 +379,6 @@ TEST(load_later_damaged_file)
 
 TEST(load_later_bools_are_checked_when_they_are_read)
 {
-    kv_err e = {0};
     kv_array *out = NULL;
     int64_t n = LARGE;
     enter_folder();
@@ -434,7 +407,6 @@ TEST(load_later_bools_are_checked_when_they_are_read)
 /* Zeros that take no room in a file take none in the next one, and are zeros there. */
 TEST(load_later_holes_stay_holes)
 {
-    kv_err e = {0};
     struct stat before, after;
     const int64_t bytes = 64 << 20;
     char header[256];
@@ -471,14 +443,11 @@ TEST(load_later_holes_stay_holes)
 
 TEST(load_later_without_memory)
 {
-    kv_err e = {0};
     enter_folder();
     write_store(FILE_NAME, true);
-    kv *s = NULL;
+    own_kv *s = NULL;
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_load_later(&s, FILE_NAME, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_load_later(&s, FILE_NAME, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -487,9 +456,7 @@ TEST(load_later_without_memory)
     kv_array *value = numbers(LARGE, 10);
     kv_key b = name("b");
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_push(s, &b, 1, &value, NULL, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_push(s, &b, 1, &value, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -499,9 +466,7 @@ TEST(load_later_without_memory)
     kv_array_unref(value);
     check_all(s, b, 22);
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_save(s, "x.kvs", &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_save(s, "x.kvs", &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -511,6 +476,5 @@ TEST(load_later_without_memory)
     s = load_later("x.kvs");
     check_all(s, name("a"), 1);
     check_all(s, b, 22);
-    kv_free(s);
     leave_folder(FILE_NAME, "x.kvs");
 }

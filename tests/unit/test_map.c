@@ -1,15 +1,10 @@
 /* map: against a plain list, with many insertions and removals. */
 #include "test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/map.h"
-#include "base/mem.h"
 
 TEST(map_basics)
 {
-    kv_err e = {0};
     map m = {0};
     CHECK_INT(map_get(&m, (kv_key){3, NULL}), -1);
     map_remove(&m, (kv_key){3, NULL});
@@ -41,7 +36,7 @@ static void compare_with_list(int text)
     static char names[N][48];
     int64_t list[N];
     kv_err e = {0};
-    map m = {0};
+    OWN(map_release) map m = {0};
     uint64_t seed = 1;
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof names[i], "layer%d.%sweight", i, i % 3 ? "attention." : "");
@@ -66,7 +61,6 @@ static void compare_with_list(int text)
         n += list[i] >= 0;
     }
     CHECK_INT(m.n, n);
-    map_release(&m);
 }
 
 TEST(map_integers)
@@ -81,8 +75,7 @@ TEST(map_texts)
 
 TEST(map_reserve)
 {
-    kv_err e = {0};
-    map m = {0};
+    OWN(map_release) map m = {0};
     CHECK_OK(map_reserve(&m, 1000, &e));
     mem_fail_at(1);
     for (int i = 0; i < 1000; i++)
@@ -97,5 +90,4 @@ TEST(map_reserve)
     for (int64_t i = 0; i < n - 1; i++)
         CHECK_INT(map_get(&m, (kv_key){i, NULL}), i);
     CHECK_INT(map_get(&m, (kv_key){n - 1, NULL}), -1);
-    map_release(&m);
 }

@@ -1,15 +1,12 @@
 /* mem: sizes are checked, every kind of allocation can be made to fail, arenas give all back. */
 #include "test.h"
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
 
 TEST(mem_sizes)
 {
-    kv_err e = {0};
     void *p = mem_alloc(0, 8, &e);
     CHECK(p != NULL);
     mem_free(p);
@@ -29,7 +26,6 @@ TEST(mem_sizes)
 /* What a thread takes counts until it comes back, by every function. */
 TEST(mem_limit_of_a_thread)
 {
-    kv_err e = {0};
     mem_limit limit = {.most = 1 << 20};
     char *early = mem_alloc(500000, 1, &e), *grown = NULL;
     int64_t cap = 0;
@@ -67,18 +63,16 @@ TEST(mem_limit_of_a_thread)
 TEST(mem_data_is_aligned)
 {
     for (int64_t bytes = 0; bytes < 300; bytes += 7) {
-        kv_err e = {0};
-        char *p = mem_alloc_data(bytes, &e);
+        e = (kv_err){0};
+        own_text *p = mem_alloc_data(bytes, &e);
         CHECK(p && (uintptr_t)p % MEM_ALIGN == 0);
         memset(p, 1, (size_t)bytes);
-        mem_free(p);
     }
 }
 
 TEST(mem_keeps_two_large_blocks)
 {
     enum { LARGE = 32 << 20 };
-    kv_err e = {0};
     char *one = mem_alloc_data(LARGE, &e), *two = mem_alloc_data(LARGE, &e);
     CHECK(one && two && (uintptr_t)one % MEM_ALIGN == 0);
     memset(one, 1, LARGE);
@@ -117,7 +111,6 @@ TEST(mem_small_blocks_do_not_overlap)
 {
     enum { BLOCKS = 3000, STEPS = 60000 };
     static struct { unsigned char *at; int64_t bytes; } block[BLOCKS];
-    kv_err e = {0};
     uint64_t seed = 5;
     for (int step = 0; step < STEPS + BLOCKS; step++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -156,7 +149,6 @@ TEST(mem_small_blocks_lie_side_by_side)
 
 TEST(mem_small_fails_like_other_memory)
 {
-    kv_err e = {0};
     mem_fail_at(1);
     CHECK(!mem_alloc_small(100, &e));
     CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (100 bytes asked for)");
@@ -166,8 +158,7 @@ TEST(mem_small_fails_like_other_memory)
 
 TEST(mem_grows)
 {
-    kv_err e = {0};
-    int32_t *items = NULL;
+    OWN(test_mem_free) int32_t *items = NULL;
     int64_t cap = 0;
     for (int32_t i = 0; i < 10000; i++) {
         CHECK_OK(mem_grow(&items, &cap, i + 1, sizeof *items, &e));
@@ -185,7 +176,6 @@ TEST(mem_grows)
     CHECK_INT(items[9999], 9999);
     mem_shrink(&items, &cap, 0, sizeof *items);
     CHECK_INT(cap, 1);
-    mem_free(items);
 }
 
 /* One of each; the code of the first that failed. */
@@ -220,13 +210,12 @@ static int allocate_all(kv_err *e)
 TEST(mem_every_allocation_can_fail)
 {
     for (int n = 1; n <= 8; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         mem_fail_at(n);
         CHECK_INT(allocate_all(&e), KV_E_MEMORY);
         CHECK_INT(e.code, KV_E_MEMORY);
         CHECK_INT(mem_fail_at(0), n);
     }
-    kv_err e = {0};
     mem_fail_at(9);
     CHECK_OK(allocate_all(&e));
     CHECK_INT(mem_fail_at(1), 8);
@@ -234,16 +223,14 @@ TEST(mem_every_allocation_can_fail)
     /* one alone */
     mem_fail_at(-2);
     void *first = mem_alloc(1, 1, NULL), *second = mem_alloc(1, 1, NULL);
-    void *third = mem_alloc(1, 1, NULL);
+    OWN(test_mem_free) void *third = mem_alloc(1, 1, NULL);
     CHECK(first && !second && third);
     CHECK_INT(mem_fail_at(0), 3);
     mem_free(first);
-    mem_free(third);
 }
 
 TEST(mem_arena)
 {
-    kv_err e = {0};
     arena a = {0};
     char *blocks[2000];
     for (int i = 0; i < 2000; i++) {

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "checkpoint/tensor_reader.h"
 #include "lang/parse.h"
 #include "merge/merge.h"

@@ -2,10 +2,6 @@
  * Whatever comes of it is a plan, or an error with a sentence and a place within the text. */
 #include "vm/merge.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/philox.h"
 #include "lang/parse.h"
 #include "test.h"
@@ -92,7 +88,7 @@ static void run(const buf *text, merge_form form, int nparams, kv_err *e)
     static const double numbers[] = {1, 2, 3, 4, 5};
     source s = {
         .name = "r", .text = buf_text(text), .len = (uint32_t)text->len, .line = 1, .col = 1};
-    arena memory = {0};
+    OWN(arena_release) arena memory = {0};
     rule_ast *r = NULL;
     merge_rule *m = NULL;
     merge_plan p = {0};
@@ -107,12 +103,11 @@ static void run(const buf *text, merge_form form, int nparams, kv_err *e)
     CHECK(code || p.plan != NULL);
     merge_plan_release(&p);
     merge_rule_free(m);
-    arena_release(&memory);
 }
 
 static void run_many(int times, bool memory, int least)
 {
-    buf text = {0};
+    own_buf text = {0};
     int made = 0;
     for (int i = 0; i < times; i++) {
         kv_err e = {0};
@@ -128,20 +123,18 @@ static void run_many(int times, bool memory, int least)
         CHECK(e.code == KV_OK || is_fine(&e, text.len));
     }
     CHECK(made >= least);
-    buf_release(&text);
 }
 
 TEST(merge_fuzz_seeds)
 {
-    buf text = {0};
+    own_buf text = {0};
     for (int i = 0; i < NRULES; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         buf_clear(&text);
         buf_add(&text, rules[i]);
         run(&text, (merge_form){i == 6 ? 2 : 3, true, i == 7}, 0, &e);
         CHECK_TEXT(e.text, "");
     }
-    buf_release(&text);
 }
 
 TEST(merge_fuzz_rules)

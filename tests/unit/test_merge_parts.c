@@ -1,7 +1,5 @@
 /* The loops that merges are made of: draws, ranks, products, sums. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/sort.h"
 #include "base/philox.h"
@@ -37,7 +35,7 @@ TEST(merge_draw_is_philox)
 TEST(merge_draw_moments)
 {
     enum { GROUPS = 4000, N = GROUPS * KERNEL_UNIFORMS };
-    float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
+    OWN(test_free) float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
     static const uint64_t seeds[] = {1, 2, 1, 1}, hashes[] = {7, 7, 8, UINT64_C(7) << 32};
     for (int k = 0; k < 4; k++) {
         double sum = 0, squares = 0, with = 0;
@@ -53,8 +51,6 @@ TEST(merge_draw_moments)
         CHECK(fabs(squares / N - 1.0 / 12) < 0.001);
         CHECK(fabs(with / N) < 0.001); /* of neighbours, and of other seeds, hashes */
     }
-    free(x);
-    free(y);
 }
 
 static double at(const void *x, bool wide, int64_t i)
@@ -79,6 +75,7 @@ TEST(merge_row_ranks)
         for (int wide = 0; wide < 2; wide++)
             for (int way = 0; way < 3; way++) {
                 int64_t n = sizes[s];
+                OWN(test_free)
                 void *scratch = aligned_alloc(64, (size_t)((sort_order_bytes(n) + 63) / 64 * 64));
                 for (int64_t i = 0; i < n; i++)
                     put(terms, wide, i,
@@ -97,7 +94,6 @@ TEST(merge_row_ranks)
                     double want = n == 1 ? 0.5 : (double)before / (double)(n - 1);
                     CHECK(at(rank, wide, i) == (wide ? want : (double)(float)want));
                 }
-                free(scratch);
             }
 }
 
@@ -105,8 +101,10 @@ TEST(merge_products)
 {
     enum { ROWS = 7, COLUMNS = 1300, RANK = 11 };
     for (int wide = 0; wide < 2; wide++) {
-        double *a = malloc(RANK * COLUMNS * sizeof *a), *b = malloc(ROWS * RANK * sizeof *b);
-        double *got = malloc(ROWS * COLUMNS * sizeof *got);
+        OWN(test_free)
+        double *a = malloc(RANK * COLUMNS * sizeof *a),
+               *b = malloc(ROWS * RANK * sizeof *b);
+        OWN(test_free) double *got = malloc(ROWS * COLUMNS * sizeof *got);
         for (int i = 0; i < RANK * COLUMNS; i++)
             put(a, wide, i, sin(i));
         for (int i = 0; i < ROWS * RANK; i++)
@@ -123,9 +121,6 @@ TEST(merge_products)
                 sum += at(b, wide, i / COLUMNS * RANK + k) * at(a, wide, k * COLUMNS + i % COLUMNS);
             CHECK(at(got, wide, i) == (wide ? sum : (double)(float)sum));
         }
-        free(a);
-        free(b);
-        free(got);
     }
 }
 

@@ -2,11 +2,8 @@
  * compute, by a runner that goes over small arrays. */
 #include "vm/merge.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "lang/parse.h"
+#define SHARED_KV_ERR
 #include "test.h"
 #include "vm/plan_pass.h"
 
@@ -85,7 +82,7 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
         cell[i] = &number[i];
     for (int k = 0; k < p->plan->npasses; k++) {
         const plan_pass *pass = &p->plan->pass[k];
-        void *scratch = mem_alloc(p->plan->program_bytes + 64, 1, NULL);
+        OWN(test_mem_free) void *scratch = mem_alloc(p->plan->program_bytes + 64, 1, NULL);
         void *aligned = (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
         if (pass->numbers)
             prog_run(pass->numbers, cell, 1, aligned);
@@ -107,7 +104,6 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
             if (plan_slot_kind(pass->slot[s]) == PLAN_TERMS)
                 number[pass->sum[sum].number] = folded(&pass->sum[sum], room[s], a->n);
         }
-        mem_free(scratch);
     }
 }
 
@@ -195,12 +191,11 @@ TEST(merge_lists_are_sorted)
             many.models[i][0] = (float)(i * 37 % n);
             many.models[i][1] = (float)(n - i);
         }
-        buf want = {0};
+        own_buf want = {0};
         buf_printf(&want, "%g %g", (double)(n - 1) / 2, (double)(n + 1) / 2);
         CHECK_TEXT(result("{ merged = median(models) }", (merge_form){n, false, false}, &many, NULL,
                           NULL, 0),
                    n % 37 ? buf_text(&want) : "0 19");
-        buf_release(&want);
     }
 }
 

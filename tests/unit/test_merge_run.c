@@ -1,4 +1,5 @@
 /* Merges of whole checkpoints, against loops over the same numbers. */
+#define SHARED_KV_ERR
 #include "test_merge.h"
 
 #include "checkpoint/tensor_codec.h"
@@ -191,11 +192,10 @@ static void check_loops(tensor_type type, bool odd)
         x[m] = numbers(SIZE, 30 + (uint64_t)m);
         for (int i = 0; i < SIZE; i++)
             x[m][i] = floorf(x[m][i] * 8) / 8 + 0.0625f * (float)m;
-        uint16_t *narrow = upper_halves(x[m]);
+        OWN(test_free) uint16_t *narrow = upper_halves(x[m]);
         const void *data = type == TENSOR_BF16 ? (const void *)narrow : x[m];
         const tensor_given tensors[] = {{"a", TENSOR_U8, 1, 0, "7"}, {"w", type, SIZE, 0, data}};
         files[m] = odd ? tensor_file(tensors, 2) : tensor_file(tensors + 1, 1);
-        free(narrow);
     }
     float *y;
     int differ;
@@ -249,7 +249,9 @@ static void hash_merges(uint64_t *hash)
 {
     buf files[3];
     for (int i = 0; i < 3; i++) {
-        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i), *b = numbers(60, 20 + (uint64_t)i);
+        OWN(test_free)
+        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i),
+              *b = numbers(60, 20 + (uint64_t)i);
         for (int k = 0; k < ROWS * COLUMNS; k += 3)
             a[k] = floorf(a[k] * 8) / 8; /* many are equal */
         tensor_given t[] = {{"a", TENSOR_F32, ROWS, COLUMNS, a},
@@ -257,12 +259,10 @@ static void hash_merges(uint64_t *hash)
                             {"c", TENSOR_F32, -1, 0, b},
                             {"d", TENSOR_F32, 0, 4, b}};
         files[i] = tensor_file(t, 4);
-        free(a);
-        free(b);
     }
     *hash = 0;
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
-        checkpoint *out = NULL;
+        own_checkpoint *out = NULL;
         merge_case c = {.rule = rules[r],
                         .files = files,
                         .nmodels = 2,
@@ -271,15 +271,13 @@ static void hash_merges(uint64_t *hash)
         CHECK_OK(merge_try(&out, &c, &e));
         CHECK_INT(checkpoint_count(out), 4);
         for (int64_t i = 0; i < 4; i++) {
-            float *y = merge_floats(out, checkpoint_at(out, i)->name);
+            OWN(test_free) float *y = merge_floats(out, checkpoint_at(out, i)->name);
             for (int64_t k = 0; k < checkpoint_at(out, i)->elements; k++) {
                 uint32_t bits;
                 memcpy(&bits, &y[k], sizeof bits);
                 *hash = (*hash ^ bits) * 0x100000001b3u;
             }
-            free(y);
         }
-        checkpoint_close(out);
     }
     for (int i = 0; i < 3; i++)
         buf_release(&files[i]);
@@ -330,7 +328,7 @@ TEST(merge_run_keeps_the_first)
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
         char text[16];
         snprintf(text, sizeof text, "%d", kept[k]);
-        float *y = merged(
+        OWN(test_free) float *y = merged(
             &(merge_case){.rule = "merge t(k = 1) { merged = base + largest(models[0] - base, k) }",
                           .files = files,
                           .nmodels = 1,
@@ -341,7 +339,6 @@ TEST(merge_run_keeps_the_first)
                           .type = TENSOR_TYPE_END});
         for (int i = 0; i < SIZE; i++)
             CHECK(y[i] == (i < kept[k] ? x[0][i] : 1));
-        free(y);
     }
     release_files(files, x, 2);
     leave_folder("out.safetensors", NULL);
@@ -353,8 +350,9 @@ TEST(merge_run_ranks)
     static const int64_t shapes[][2] = {{1, 1}, {5, 1}, {1, 300}, {3, 1 << 18}, {700, 201}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         int64_t rows = shapes[s][0], columns = shapes[s][1];
-        float *x = numbers(rows * columns, s);
-        buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, rows, columns, x}, 1);
+        OWN(test_free) float *x = numbers(rows * columns, s);
+        own_buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, rows, columns, x}, 1);
+        OWN(test_free)
         float *y = merged(&(merge_case){.rule = "{ merged = rowrank(2 * models[0]) }",
                                         .files = &file,
                                         .nmodels = 1,
@@ -369,9 +367,6 @@ TEST(merge_run_ranks)
                 CHECK(y[r * columns + i] == (float)want);
             }
         }
-        free(y);
-        free(x);
-        buf_release(&file);
     }
     leave_folder("out.safetensors", NULL);
 }
@@ -380,10 +375,10 @@ TEST(merge_run_ranks)
 TEST(merge_run_masks)
 {
     enter_folder();
-    float *x = numbers(SIZE, 1);
+    OWN(test_free) float *x = numbers(SIZE, 1);
     static const char rule[] = "{ merged = where(uniform(3, 1) < 0.25, models[0], 0) }";
     tensor_given t[] = {{"other", TENSOR_F32, 100, 0, x}, {"w", TENSOR_F32, SIZE, 0, x}};
-    buf one = tensor_file(t + 1, 1), two = tensor_file(t, 2);
+    own_buf one = tensor_file(t + 1, 1), two = tensor_file(t, 2);
     merge_case c = {.rule = rule, .files = &one, .nmodels = 1, .type = TENSOR_TYPE_END};
     float *y = merged(&c), *z;
     c.files = &two;
@@ -396,9 +391,6 @@ TEST(merge_run_masks)
     CHECK(kept > SIZE / 5 && kept < SIZE / 3);
     free(y);
     free(z);
-    free(x);
-    buf_release(&one);
-    buf_release(&two);
     leave_folder("out.safetensors", NULL);
 }
 
@@ -460,7 +452,7 @@ TEST(merge_run_bf16)
     float *x[3];
     make_files(files, x, 3, 5);
     for (int i = 0; i < 3; i++) {
-        uint16_t *bits = malloc(SIZE * sizeof *bits);
+        OWN(test_free) uint16_t *bits = malloc(SIZE * sizeof *bits);
         tensor_convert(bits, TENSOR_BF16, x[i], TENSOR_F32, SIZE);
         bits[i] = 0x7fc0; /* nan */
         tensor_decode_f32(x[i], TENSOR_BF16, bits, SIZE);
@@ -468,17 +460,15 @@ TEST(merge_run_bf16)
         files[i] = tensor_file(&(tensor_given){"w", i < 2 ? TENSOR_BF16 : TENSOR_F32, SIZE, 0,
                                                i < 2 ? (void *)bits : x[i]},
                                1);
-        free(bits);
     }
     for (int r = 0; r < 3; r++) {
-        float *y = merged(
+        OWN(test_free) float *y = merged(
             &(merge_case){.rule = sums[r], .files = files, .nmodels = 3, .type = TENSOR_F32});
         for (int i = 0; i < SIZE; i++) {
             float a = x[0][i], b = x[1][i], c = x[2][i];
             float want = r == 0 ? (a + b + c) / 3 : r == 1 ? 0.3f * a + (0.7f * b - c) * a : NAN;
             CHECK(y[i] == want || (y[i] != y[i] && want != want));
         }
-        free(y);
     }
     release_files(files, x, 3);
     leave_folder("out.safetensors", NULL);
@@ -553,7 +543,9 @@ TEST(merge_run_adapters)
 {
     enter_folder();
     enum { OUT = 5, IN = 7, RANK = 2 };
-    float *base = numbers(OUT * IN, 1), *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
+    OWN(test_free)
+    float *base = numbers(OUT * IN, 1),
+          *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
     tensor_given model[] = {{"fc.weight", TENSOR_F32, OUT, IN, base},
                             {"norm.weight", TENSOR_F32, IN, 0, base}};
     tensor_given adapter[] = {{"base_model.model.fc.lora_A.weight", TENSOR_F32, RANK, IN, a},
@@ -637,9 +629,6 @@ TEST(merge_run_adapters)
     buf_release(&files[0]);
     buf_release(&files[1]);
     buf_release(&file);
-    free(base);
-    free(a);
-    free(b);
     leave_folder("out.safetensors", NULL);
 }
 
@@ -650,14 +639,14 @@ TEST(merge_run_adapters)
 TEST(merge_run_without_memory)
 {
     enter_folder();
-    float *x = numbers(5000, 1), *y = numbers(5000, 2);
+    OWN(test_free) float *x = numbers(5000, 1), *y = numbers(5000, 2);
     tensor_given t[] = {{"w", TENSOR_F32, 5000, 0, x}, {"v", TENSOR_F32, 50, 2, y}};
     buf files[] = {tensor_file(t, 2), tensor_file(t, 2)};
     setenv("KVSTORE_THREADS", "1", 1);
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++)
         for (int sign = -1; sign <= 1; sign += 2)
             for (int64_t n = 1, failed = 1; failed; n++) {
-                checkpoint *out = NULL;
+                own_checkpoint *out = NULL;
                 merge_case c = {.rule = rules[r],
                                 .files = files,
                                 .nmodels = 2,
@@ -669,12 +658,9 @@ TEST(merge_run_without_memory)
                 CHECK(code == KV_OK || code == KV_E_MEMORY);
                 CHECK_INT(code, e.code);
                 CHECK((access("out.safetensors", F_OK) == 0) == (code == KV_OK));
-                checkpoint_close(out);
             }
     buf_release(&files[0]);
     buf_release(&files[1]);
-    free(x);
-    free(y);
     leave_folder("out.safetensors", NULL);
 }
 
@@ -686,13 +672,13 @@ TEST(merge_run_largest_of_nan)
                                         "{ merged = largest(models[0], 3) }"};
     static const int at[] = {5, 9, WALK_PIECE + 5};
     enter_folder();
-    float *x = numbers(SIZE, 1);
+    OWN(test_free) float *x = numbers(SIZE, 1);
     x[at[0]] = -INFINITY;
     x[at[1]] = NAN;
     x[at[2]] = INFINITY;
-    buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
+    own_buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
     for (int k = 0; k < 3; k++) {
-        float *y = merged(
+        OWN(test_free) float *y = merged(
             &(merge_case){.rule = texts[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
         for (int i = 0; i < SIZE; i++) {
             bool in = false;
@@ -700,9 +686,6 @@ TEST(merge_run_largest_of_nan)
                 in = in || i == at[a];
             CHECK(in ? !isfinite(y[i]) : y[i] == 0);
         }
-        free(y);
     }
-    buf_release(&file);
-    free(x);
     leave_folder("out.safetensors", NULL);
 }

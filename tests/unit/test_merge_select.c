@@ -2,9 +2,8 @@
 #include "merge/merge_select.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#define SHARED_KV_ERR
 #include "test.h"
 
 static kv_err e;
@@ -65,7 +64,7 @@ static merge_select *selected(plan_fold fold, int64_t order, bool wide, const do
     CHECK_OK(merge_select_new(&s, fold, order, wide, n, nchunks, &e));
     merge_select_room(s, room);
     if (sampled > 0) {
-        double *sample = malloc((size_t)sampled * sizeof *sample);
+        OWN(test_free) double *sample = malloc((size_t)sampled * sizeof *sample);
         for (int64_t i = 0; i < sampled; i++) {
             if (wide)
                 sample[i] = x[i];
@@ -73,7 +72,6 @@ static merge_select *selected(plan_fold fold, int64_t order, bool wide, const do
                 ((float *)sample)[i] = (float)x[i];
         }
         merge_select_sample(s, sample, sampled);
-        free(sample);
     }
     for (int sweeps = 0; more; sweeps++) {
         CHECK(sweeps < 12);
@@ -135,7 +133,9 @@ static void check_least(const double *x, const double *sorted, bool wide, int64_
 
 static void check_all(int way, int64_t n, bool wide, int64_t sampled, int64_t room)
 {
-    double *x = malloc((size_t)n * sizeof *x), *sorted = malloc((size_t)n * sizeof *x);
+    OWN(test_free)
+    double *x = malloc((size_t)n * sizeof *x),
+           *sorted = malloc((size_t)n * sizeof *x);
     bool nan = false;
     for (int64_t i = 0; i < n; i++) {
         x[i] = wide ? term(way, i, n) : (double)(float)term(way, i, n);
@@ -152,8 +152,6 @@ static void check_all(int way, int64_t n, bool wide, int64_t sampled, int64_t ro
         if (orders[i] > 0)
             check_least(x, sorted, wide, n, orders[i], sampled, room);
     }
-    free(x);
-    free(sorted);
 }
 
 TEST(merge_select_sizes)

@@ -29,8 +29,6 @@
  *     cpp/kvstore/gpu_topology_test.cc     nowhere: sums need no trees here
  */
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "kvstore.h"
@@ -116,28 +114,24 @@ static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage
 TEST(mxnet_single_kv_pair)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
-        kv *s = start("local", k, KV_DEFAULT);
-        kv_array *one = stored_as(storages[i % 2], 1, (kv_ctx){0});
+        own_kv *s = start("local", k, KV_DEFAULT);
+        own_array *one = stored_as(storages[i % 2], 1, (kv_ctx){0});
         CHECK_OK(kv_push(s, &k->one, 1, &one, NULL, &e));
         check_key(s, k->one, 1);
-        kv_array_unref(one);
-        kv_free(s);
     }
 }
 
 TEST(mxnet_init)
 {
     for (int i = 0; i < KINDS; i++) {
-        kv_err e = {0};
-        kv *s = NULL;
-        kv_array *four = stored_as(KV_DEFAULT, 4, (kv_ctx){0});
+        e = (kv_err){0};
+        own_kv *s = NULL;
+        own_array *four = stored_as(KV_DEFAULT, 4, (kv_ctx){0});
         CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &kinds[i].one, 1, &four, NULL, &e));
         check_key(s, kinds[i].one, 4);
-        kv_array_unref(four);
-        kv_free(s);
     }
 }
 
@@ -146,11 +140,11 @@ TEST(mxnet_pull)
 {
     const char *const types[] = {"device", NULL};
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
-        kv *s = NULL;
+        e = (kv_err){0};
+        own_kv *s = NULL;
         const kv_key first = {.name = "1"}, second = {.name = "2"};
         const kv_key keys[] = {first, first, first, first};
-        kv_array *zero = stored_as(KV_DEFAULT, 0, (kv_ctx){0});
+        own_array *zero = stored_as(KV_DEFAULT, 0, (kv_ctx){0});
         kv_array *one = stored_as(KV_DEFAULT, 1, (kv_ctx){0}), *ones[] = {one, one, one, one};
         CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &first, 1, &zero, NULL, &e));
@@ -159,9 +153,7 @@ TEST(mxnet_pull)
         CHECK_OK(kv_init(s, &second, 1, &zero, NULL, &e));
         check_key(s, second, 0);
         check_array(one, 1);
-        kv_array_unref(zero);
         kv_array_unref(one);
-        kv_free(s);
     }
 }
 
@@ -169,9 +161,9 @@ TEST(mxnet_pull)
 TEST(mxnet_list_kv_pair)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
-        kv *s = start("local", k, KV_DEFAULT);
+        own_kv *s = start("local", k, KV_DEFAULT);
         kv_array *four = stored_as(storages[i % 2], 4, (kv_ctx){0}), *values[] = {four, four, four};
         kv_array *out = stored_as(KV_DEFAULT, 0, (kv_ctx){0}), *outs[] = {out, out, out};
         CHECK_OK(kv_push(s, k->many, MANY, values, NULL, &e));
@@ -181,7 +173,6 @@ TEST(mxnet_list_kv_pair)
             check_key(s, k->many[j], 4);
         kv_array_unref(four);
         kv_array_unref(out);
-        kv_free(s);
     }
 }
 
@@ -189,10 +180,9 @@ TEST(mxnet_aggregator)
 {
     for (int i = 0; i < KINDS * 2; i++) {
         const kind *k = &kinds[i / 2];
-        kv *s = start("local", k, KV_DEFAULT);
+        own_kv *s = start("local", k, KV_DEFAULT);
         push_and_pull(s, &k->one, 1, storages[i % 2], 1, 4);
         push_and_pull(s, k->many, MANY, storages[i % 2], 2, 8);
-        kv_free(s);
     }
 }
 
@@ -216,15 +206,14 @@ static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored,
 TEST(mxnet_updater)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         bool text = k->one.name != NULL;
-        kv *s = start("local", k, KV_DEFAULT);
+        own_kv *s = start("local", k, KV_DEFAULT);
         CHECK_OK(kv_set_updater(s, add, &text, NULL, &e));
         push_and_pull(s, &k->one, 1, storages[i % 2], 1, 4);
         for (int round = 1; round <= 4; round++)
             push_and_pull(s, k->many, MANY, storages[i % 2], 1, 4 * round);
-        kv_free(s);
     }
 }
 
@@ -233,11 +222,10 @@ TEST(mxnet_get_type)
     const char *const types[] = {"local_allreduce_cpu", "local_update_cpu", "local", "device",
                                  "local_allreduce_device"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        kv_err e = {0};
-        kv *s = NULL;
+        e = (kv_err){0};
+        own_kv *s = NULL;
         CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
         CHECK_TEXT(kv_type(s), types[i]);
-        kv_free(s);
     }
 }
 
@@ -245,12 +233,12 @@ TEST(mxnet_get_type)
 TEST(mxnet_invalid_pull)
 {
     for (int i = 0; i < KINDS; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const kind *k = &kinds[i];
-        kv *s = start("local", k, KV_ROW_SPARSE);
+        own_kv *s = start("local", k, KV_ROW_SPARSE);
         kv_array *two = stored_as(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
         kv_array *dense = stored_as(KV_DEFAULT, 2, (kv_ctx){0}), *denses[] = {dense, dense, dense};
-        kv_array *ids = NULL;
+        own_array *ids = NULL;
         int64_t ignored = -1;
         CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
         kv_array *lists[] = {ids, ids, ids};
@@ -268,8 +256,6 @@ TEST(mxnet_invalid_pull)
         check_array(dense, 2);
         kv_array_unref(two);
         kv_array_unref(dense);
-        kv_array_unref(ids);
-        kv_free(s);
     }
 }
 
@@ -279,11 +265,11 @@ TEST(mxnet_other_kind)
     const char *const texts[] = {"this store holds integer keys, \"a\" is a text key",
                                  "this store holds text keys, 3 is an integer key"};
     for (int i = 0; i < KINDS; i++) {
-        kv_err e = {0};
-        kv *s = start("local", &kinds[i], KV_ROW_SPARSE);
+        e = (kv_err){0};
+        own_kv *s = start("local", &kinds[i], KV_ROW_SPARSE);
         const kv_key key = kinds[i].other;
         const kv_key pair[] = {key, i == 0 ? (kv_key){.name = "b"} : (kv_key){.id = 5}};
-        kv_array *one = stored_as(KV_ROW_SPARSE, 1, (kv_ctx){0}), *ids = NULL;
+        own_array *one = stored_as(KV_ROW_SPARSE, 1, (kv_ctx){0}), *ids = NULL;
         CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
         kv_array *ones[] = {one, one}, *lists[] = {ids, ids};
         for (int n = 1; n <= 2; n++) {
@@ -295,17 +281,13 @@ TEST(mxnet_other_kind)
         CHECK_INT(kv_num_keys(s), 1 + MANY);
         check_key(s, kinds[i].one, 0);
         check_array(one, 1);
-        kv_array_unref(one);
-        kv_array_unref(ids);
-        kv_free(s);
     }
 }
 
 /* Three devices under the key 0, again and again. */
 TEST(mxnet_three_devices)
 {
-    kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     const kv_key key = {0}, keys[] = {key, key, key};
     kv_array *values[3], *outs[3];
     for (int i = 0; i < 3; i++) {
@@ -322,20 +304,17 @@ TEST(mxnet_three_devices)
     }
     release(values, 3);
     release(outs, 3);
-    kv_free(s);
 }
 
 TEST(mxnet_set_optimizer)
 {
-    kv_err e = {0};
-    kv *s = make("teststore");
+    own_kv *s = make("teststore");
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"teststore\" have no optimizer");
     CHECK_ERR(kv_save_states(s, "states", 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"teststore\" have no states of an optimizer");
     CHECK_ERR(kv_load_states(s, "states", &e), KV_E_UNSUPPORTED,
               "stores of type \"teststore\" have no states of an optimizer");
-    kv_free(s);
 }
 
 static kv *start_sgd(double weight)
@@ -371,7 +350,6 @@ static void train(kv *s, double want)
 /* sgd with momentum from 0: -2; with half the rate -4; the same again with states from a file. */
 TEST(mxnet_trainer)
 {
-    kv_err e = {0};
     char path[64];
     int fd = mkstemp(memory_path(path, sizeof path, "kvstore-unit"));
     kv *s = start_sgd(0);

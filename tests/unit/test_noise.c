@@ -4,7 +4,6 @@
 #include "vm/noise.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/philox.h"
 #include "base/xxh64.h"

@@ -1,12 +1,9 @@
 /* npy: what is written reads back equal; every kind of malformed file has its text. */
 #include "io/npy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "../memory.h"
-#include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "test_io.h"
 
@@ -102,15 +99,13 @@ TEST(npy_bytes)
 {
     const int64_t shape[] = {2, 3};
     const double numbers[] = {1, 2, 3, 4, 5, 6};
-    kv_array *a = io_array(KV_FLOAT32, 2, shape, numbers);
+    own_array *a = io_array(KV_FLOAT32, 2, shape, numbers);
     image m = written(a);
     CHECK_INT(m.n, sample.n);
     CHECK(memcmp(m.data, sample.data, m.n) == 0);
-    kv_array *b = read_both(sample);
+    own_array *b = read_both(sample);
     CHECK(io_same(a, b));
     free(m.data);
-    kv_array_unref(a);
-    kv_array_unref(b);
 }
 
 TEST(npy_header)
@@ -130,15 +125,14 @@ TEST(npy_header)
         {KV_BOOL, 1, {1}, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), } "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
+        e = (kv_err){0};
+        own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, cases[i].dtype, cases[i].ndim, cases[i].shape, (kv_ctx){0}, &e));
         image m = written(a);
         CHECK_INT(m.n, 128 + kv_array_bytes(a));
         CHECK(memcmp(m.data + 10, cases[i].want, strlen(cases[i].want)) == 0);
         CHECK_INT(m.data[127], '\n');
         free(m.data);
-        kv_array_unref(a);
     }
 }
 
@@ -153,16 +147,14 @@ TEST(npy_long_header)
         size_t n;
     } cases[] = {{14, 128}, {15, 192}, {32, 192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
+        e = (kv_err){0};
+        own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT8, cases[i].ndim, shape, (kv_ctx){0}, &e));
         image m = written(a);
         CHECK_INT(m.n, cases[i].n + 1);
-        kv_array *b = read_both(m);
+        own_array *b = read_both(m);
         CHECK(io_same(a, b));
         free(m.data);
-        kv_array_unref(a);
-        kv_array_unref(b);
     }
 }
 
@@ -174,11 +166,10 @@ TEST(npy_round)
             kv_array *a =
                 io_random_array(all_dtypes[d], io_shapes[k].ndim, io_shapes[k].shape, &state);
             image m = written(a);
-            kv_array *b = read_both(m);
+            own_array *b = read_both(m);
             CHECK(io_same(a, b));
             free(m.data);
             kv_array_unref(a);
-            kv_array_unref(b);
         }
     }
 }
@@ -186,7 +177,6 @@ TEST(npy_round)
 TEST(npy_write_refuses)
 {
     const int64_t shape[] = {100000};
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     CHECK_OK(kv_array_new(&a, KV_BFLOAT16, 1, shape, (kv_ctx){0}, &e));
     CHECK_INT(npy_write(stdout, NAME, a, &e), KV_E_UNSUPPORTED);
@@ -429,7 +419,7 @@ TEST(npy_unsupported)
 /* A header as long as is read, of one open bracket after the other. */
 TEST(npy_deep)
 {
-    char *text = malloc(10001);
+    OWN(test_free) char *text = malloc(10001);
     memset(text, '{', 10001);
     image m = made(2, text, 10001, 0);
     refused(m, KV_E_FORMAT, NAME ": a header of 10001 bytes, and at most 10000 are read");
@@ -437,7 +427,6 @@ TEST(npy_deep)
     m = made(2, text, 10000, 0);
     refused(m, KV_E_FORMAT, NAME ": byte 13: a text is missing here");
     free(m.data);
-    free(text);
 }
 
 TEST(npy_mutations)
@@ -446,7 +435,7 @@ TEST(npy_mutations)
     uint64_t state = 20241;
     int good = 0;
     for (int i = 0; i < 100000; i++) {
-        char *data = malloc(sample.n);
+        OWN(test_free) char *data = malloc(sample.n);
         size_t n = sample.n;
         memcpy(data, sample.data, n);
         for (uint64_t k = 1 + io_random(&state) % 3; k > 0 && n > 0; k--) {
@@ -471,15 +460,13 @@ TEST(npy_mutations)
                 break;
             }
         }
-        kv_err e = {0};
-        kv_array *a = NULL;
+        e = (kv_err){0};
+        own_array *a = NULL;
         int rc = read_image(&a, (image){data, n}, false, &e);
         CHECK_INT(e.code, rc);
         CHECK((rc == KV_OK) == (a != NULL));
         CHECK(rc == KV_OK || e.text[0]);
         good += rc == KV_OK;
-        kv_array_unref(a);
-        free(data);
     }
     CHECK(good > 1000 && good < 50000);
 }
@@ -491,8 +478,8 @@ TEST(npy_no_memory)
     for (int regular = 0; regular < 2; regular++) {
         int rc = KV_E_MEMORY, n = 0;
         while (rc) {
-            kv_err e = {0};
-            kv_array *a = NULL;
+            e = (kv_err){0};
+            own_array *a = NULL;
             mem_fail_at(++n);
             rc = read_image(&a, m, regular, &e);
             mem_fail_at(0);
@@ -500,22 +487,16 @@ TEST(npy_no_memory)
             CHECK(rc == KV_OK || rc == KV_E_MEMORY);
             CHECK((rc == KV_OK) == (a != NULL));
             CHECK(n < 50);
-            kv_array_unref(a);
         }
         CHECK(n > 3);
     }
     free(m.data);
-    kv_array *a = read_both(sample);
+    own_array *a = read_both(sample);
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
         FILE *f = fopen("/dev/null", "wb");
-        mem_fail_at(n);
-        rc = npy_write(f, NAME, a, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, npy_write(f, NAME, a, &e));
         fclose(f);
         CHECK(n < 20);
     }
-    kv_array_unref(a);
 }

@@ -3,8 +3,6 @@
 #include "checkpoint/checkpoint.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,7 +33,7 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
     kv_err e = {0};
     const tensor_info *t = checkpoint_at(c, i);
     int64_t bytes;
-    char *data = npz_data(want, &bytes);
+    OWN(test_free) char *data = npz_data(want, &bytes);
     CHECK_TEXT(t->name, want->name);
     CHECK_TEXT(tensor_type_name(t->type), tensor_type_name(want->type));
     CHECK_INT(t->ndim, want->ndim);
@@ -57,27 +55,24 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
     }
     kv_dtype dtype;
     if (tensor_type_dtype(t->type, &dtype) && tensor_type_of(dtype) == t->type) {
-        kv_array *a = NULL;
+        own_array *a = NULL;
         const void *got;
         CHECK_OK(checkpoint_load(&a, c, i, &e));
         CHECK_OK(kv_array_read(a, &got, &e));
         CHECK(memcmp(got, data, (size_t)bytes) == 0);
-        kv_array_unref(a);
     }
-    free(data);
 }
 
 static void same_file(const char *name, const npz_case *cases, size_t n, int64_t first)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     char path[128];
     snprintf(path, sizeof path, FOLDER "%s", name);
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
     for (size_t i = 0; i < n; i++)
         same_numbers(c, first + (int64_t)i, &cases[i]);
     CHECK_INT(checkpoint_metadata_count(c), 0);
-    checkpoint_close(c);
 }
 
 TEST(npz_stored)
@@ -107,7 +102,6 @@ TEST(npz_forms)
 
 TEST(npz_single)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     same_file("matrix.npy", &(npz_case){"matrix", TENSOR_F32, 2, {3, 5}}, 1, 0);
     same_file("short.npy", &(npz_case){"short", TENSOR_I16, 1, {4}}, 1, 0);
@@ -131,7 +125,6 @@ TEST(npz_single)
 /* Bytes before an archive that does not count them. */
 TEST(npz_behind_bytes)
 {
-    kv_err e = {0};
     image m = file_image("shapes.npz");
     checkpoint *c = NULL;
     char *longer = malloc(m.n + 100);
@@ -148,17 +141,14 @@ TEST(npz_behind_bytes)
 /* The length of this header begins like a zip archive. */
 TEST(npz_no_zip)
 {
-    kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     uint64_t n = 0x04034B50;
-    char *text = malloc(8 + n);
+    OWN(test_free) char *text = malloc(8 + n);
     memset(text, ' ', 8 + n);
     memcpy(text, &n, 8);
     memcpy(text + 8, "{}", 2);
     CHECK_OK(checkpoint_open_memory(&c, text, 8 + n, "x.safetensors", &e));
     CHECK_INT(checkpoint_count(c), 0);
-    checkpoint_close(c);
-    free(text);
 }
 
 /* ---- Archives made here ---------------------------------------------------------------------- */
@@ -307,14 +297,14 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     kv_err e = {0};
     char dict[160], shapes[64];
     int64_t n = tensor_elements(ndim, shape);
-    char *data = malloc((size_t)n * width + 8);
+    OWN(test_free) char *data = malloc((size_t)n * width + 8);
     for (int64_t i = 0; i < n; i++)
         mark(data + column_place(shape, ndim, i) * (int64_t)width, i, width);
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': True, 'shape': %s}", descr,
              kv_shape_text(shapes, sizeof shapes, ndim, shape));
     maker m = {0};
     size_t nfile;
-    char *file = npy(dict, data, (size_t)n * width, &nfile);
+    OWN(test_free) char *file = npy(dict, data, (size_t)n * width, &nfile);
     image archive = {file, nfile};
     if (form) {
         add(&m, "a.npy", file, nfile, form == 2);
@@ -343,8 +333,6 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     tensor_reader_free(r);
     checkpoint_close(c);
     free(m.data);
-    free(file);
-    free(data);
 }
 
 TEST(npz_columns)
@@ -391,7 +379,7 @@ TEST(npz_checksum)
 {
     static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
     for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         maker m = {0};
         checkpoint *c = NULL;
         tensor_reader *r = NULL;
@@ -437,7 +425,7 @@ static void *share(void *arg)
 TEST(npz_checksum_of_threads)
 {
     for (int k = 0; k < 40; k++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         maker m = {0};
         checkpoint *c = NULL;
         pthread_t thread;
@@ -554,6 +542,7 @@ TEST(npz_repeated)
 {
     maker m = {0};
     size_t n;
+    OWN(test_free)
     char *bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3, &n);
     add(&m, "a.npy", bytes, n, false);
     size_t line = m.nlines;
@@ -563,7 +552,6 @@ TEST(npz_repeated)
     refused(repeated, KV_E_FORMAT,
             "malformed zip archive: its members have more bytes than there are");
     free(m.data);
-    free(bytes);
 }
 
 TEST(npz_cut)
@@ -586,7 +574,7 @@ TEST(npz_cut)
 TEST(npz_members)
 {
     size_t n;
-    char *file = npy(SCALAR, "abcd", 4, &n);
+    OWN(test_free) char *file = npy(SCALAR, "abcd", 4, &n);
     maker m = {0};
     add(&m, "a.npy", file, n, false);
     add(&m, "a.npy", file, n, false);
@@ -594,7 +582,6 @@ TEST(npz_members)
     m.n = m.nlines = m.count = 0;
     add(&m, "a.npy", file, n, false);
     add(&m, "b.txt", file, n, false);
-    kv_err e = {0};
     checkpoint *c = NULL;
     image mixed = made(&m);
     CHECK_OK(checkpoint_open_memory(&c, mixed.data, mixed.n, NAME, &e));
@@ -637,13 +624,11 @@ TEST(npz_members)
     CHECK_TEXT(checkpoint_at(c, 2)->name, "");
     checkpoint_close(c);
     free(m.data);
-    free(file);
 }
 
 /* Sizes that deflated data do not have. */
 TEST(npz_bombs)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     kv_array *a = NULL;
     size_t n;
@@ -704,12 +689,12 @@ static int note(void *arg, const char *key, const char *file, const char *findin
 
 TEST(npz_findings)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     char all[1000] = "", path[64];
     size_t n;
     size_t nodd;
-    char *file = npy(SCALAR, "abcd", 4, &n);
+    OWN(test_free) char *file = npy(SCALAR, "abcd", 4, &n);
+    OWN(test_free)
     char *odd = npy("{'descr': '<V2', 'fortran_order': False, 'shape': ()}", "ab", 2, &nodd);
     maker m = {0};
     add(&m, "good.npy", file, n, false);
@@ -734,8 +719,6 @@ TEST(npz_findings)
     checkpoint_close(c);
     close(fd);
     free(m.data);
-    free(file);
-    free(odd);
 }
 
 /* Members without numbers are listed, and refused by their names. */
@@ -760,16 +743,16 @@ TEST(npz_odd)
          "[('a', '<f4'), (('t]', \"b'\"), '<i4', (2,", USUAL},
     };
     size_t n;
-    char *good = npy(SCALAR, "\0\0\x80\x3F", 4, &n);
+    OWN(test_free) char *good = npy(SCALAR, "\0\0\x80\x3F", 4, &n);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
         size_t nodd;
-        char *odd = npy(cases[i].dict, "abcdefgh", 8, &nodd);
+        OWN(test_free) char *odd = npy(cases[i].dict, "abcdefgh", 8, &nodd);
         maker m = {0};
         add(&m, "odd.npy", odd, nodd, i % 2);
         add(&m, "good.npy", good, n, false);
         image file = made(&m);
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a = NULL;
         checkpoint *c = NULL;
         CHECK_OK(checkpoint_open_memory(&c, file.data, file.n, NAME, &e));
@@ -785,9 +768,7 @@ TEST(npz_odd)
         CHECK_TEXT(e.hint, cases[i].hint);
         checkpoint_close(c);
         free(m.data);
-        free(odd);
     }
-    free(good);
 }
 
 /* ---- Damage ---------------------------------------------------------------------------------- */
@@ -853,7 +834,7 @@ TEST(npz_mutations)
     image m[] = {file_image("deflated.npz"), file_image("swapped.npz"), file_image("stream.npz")};
     for (int k = 0; k < 6000; k++) {
         image from = m[k % 3];
-        char *data = malloc(from.n);
+        OWN(test_free) char *data = malloc(from.n);
         memcpy(data, from.data, from.n);
         size_t n = from.n - (io_random(&state) % 4 ? 0 : io_random(&state) % from.n);
         for (uint64_t j = io_random(&state) % 4 + 1; j > 0 && n; j--) {
@@ -862,7 +843,6 @@ TEST(npz_mutations)
             memcpy(data + at, &value, width < n - at ? width : n - at);
         }
         good += survives(data, n);
-        free(data);
     }
     CHECK(good < 3000);
     for (int k = 0; k < 3; k++)
@@ -877,8 +857,8 @@ TEST(npz_no_memory)
         for (int sign = 1; sign >= -1; sign -= 2) {
             int code = KV_E_MEMORY;
             for (int n = 1; code; n++) {
-                kv_err e = {0};
-                checkpoint *c = NULL;
+                e = (kv_err){0};
+                own_checkpoint *c = NULL;
                 kv_array *a = NULL;
                 mem_fail_at(sign * n);
                 code = checkpoint_open_memory(&c, m.data, m.n, NAME, &e);
@@ -894,7 +874,6 @@ TEST(npz_no_memory)
                 CHECK_INT(e.code, code);
                 CHECK(code == KV_OK || code == KV_E_MEMORY);
                 CHECK(n < 1000);
-                checkpoint_close(c);
             }
         }
         mem_free(m.data);

@@ -2,6 +2,7 @@
  * says which argument it is, with and without a kv_err, and changes nothing. And errors from
  * further inside, which come without a kv_err, too. */
 #include "kvstore.h"
+#define SHARED_KV_ERR
 #include "store_help.h"
 #include "test_io.h"
 
@@ -118,7 +119,7 @@ TEST(null_lists)
 {
     kv_array *a = ones(), *two[] = {a, a}, *gap[] = {a, NULL};
     int64_t rounds[2] = {KV_NO_ROUND, KV_NO_ROUND};
-    kv *s = store_of_two(two);
+    own_kv *s = store_of_two(two);
     uint64_t before = kv_changes(s);
     REFUSED(KV_E_USAGE, NO("keys"), kv_init(s, NULL, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO("values"), kv_init(s, new_keys, 2, NULL, NULL, e));
@@ -165,7 +166,6 @@ TEST(null_lists)
     CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
     CHECK(kv_changes(s) == before);
     CHECK_INT(kv_num_keys(s), 2);
-    kv_free(s);
     kv_array_unref(a);
 }
 
@@ -173,7 +173,7 @@ TEST(null_options)
 {
     const kv_opt no_name = {NULL, "1"}, no_value = {"wd", NULL};
     kv_array *a = ones(), *two[] = {a, a};
-    kv_rule *rule = a_rule();
+    own_rule *rule = a_rule();
     kv *s = store_of_two(two), *made = NULL;
     REFUSED(KV_E_USAGE, NO("opts"), kv_create("local", NULL, 1, &made, e));
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)", kv_create("local", &no_name, 1, &made, e));
@@ -189,7 +189,6 @@ TEST(null_options)
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)",
             kv_set_gradient_compression(s, &no_name, 1, e));
     CHECK(!made);
-    kv_rule_free(rule);
     kv_free(s);
     kv_array_unref(a);
 }
@@ -266,7 +265,7 @@ TEST(null_arrays)
 {
     const int64_t shape[] = {2}, row = 0;
     kv_ctx cpu = {0};
-    kv_array *a = ones(), *out = NULL;
+    own_array *a = ones(), *out = NULL;
     kv_dtype dtype;
     const void *read;
     void *write;
@@ -320,8 +319,6 @@ TEST(null_arrays)
     /* An array of no elements needs no memory. */
     kv_err e = {0};
     CHECK_OK(kv_array_wrap(&out, NULL, KV_FLOAT32, 1, (int64_t[]){0}, cpu, NULL, NULL, &e));
-    kv_array_unref(out);
-    kv_array_unref(a);
 }
 
 /* ---- Errors from further inside, which add hints, keys and places ---- */
@@ -339,13 +336,13 @@ TEST(null_arrays)
 
 TEST(null_error_of_values)
 {
-    kv_array *a = ones(), *three = io_array(KV_FLOAT32, 1, (int64_t[]){3}, (double[]){1, 1, 1});
+    own_array *a = ones(), *three = io_array(KV_FLOAT32, 1, (int64_t[]){3}, (double[]){1, 1, 1});
     kv_array *sparse = NULL, *two[] = {a, a}, *other[] = {three, a}, *same[] = {a, a};
     kv_key gone = id(7), text = name("1"), wrong[] = {id(1), name("b")};
     kv_info info;
     kv_err none = {0};
     int64_t rounds[] = {9, 9};
-    kv *s = store_of_two(two), *plain = make("local"), *named = make("local");
+    own_kv *s = store_of_two(two), *plain = make("local"), *named = make("local");
     CHECK_INT(kv_init(named, &text, 1, two, NULL, &none), KV_OK);
     CHECK_INT(kv_array_new_sparse(&sparse, KV_FLOAT32, 1, (int64_t[]){2}, 0, NULL, cpu0, &none),
               KV_OK);
@@ -374,12 +371,7 @@ TEST(null_error_of_values)
     FAILS(kv_await_key(s, &gone, &info, e));
     FAILS(kv_info_at(s, 2, &info, e));
     FAILS(kv_visit_keys(s, &gone, see_key, NULL, e));
-    kv_free(s);
-    kv_free(plain);
-    kv_free(named);
     kv_array_unref(sparse);
-    kv_array_unref(three);
-    kv_array_unref(a);
 }
 
 /* Parameters with names and values that are wrong, each in its own way. */
@@ -434,7 +426,7 @@ TEST(null_error_of_updaters)
     static const kv_opt compressions[] = {
         {"type", "3bit"}, {"threshold", "0.5"}, {"typ", "2bit"}, {"type", ""}};
     kv_array *a = ones(), *two[] = {a, a};
-    kv_rule *free_rule = NULL;
+    own_rule *free_rule = NULL;
     kv_err none = {0};
     kv_opt unknown = {"beta", "1"}, negative[] = {{"type", "2bit"}, {"threshold", "-1"}};
     kv *s = store_of_two(two), *test = make("teststore"), *out = NULL;
@@ -457,7 +449,6 @@ TEST(null_error_of_updaters)
     FAILS(kv_create("lokal", NULL, 0, &out, e));
     FAILS(kv_create("local", &unknown, 1, &out, e));
     CHECK(!out);
-    kv_rule_free(free_rule);
     kv_free(test);
     kv_free(s);
     kv_array_unref(a);

@@ -2,9 +2,6 @@
 #include "test.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "base/num_big.h"
@@ -130,11 +127,11 @@ TEST(num_shortest_binary64)
         check_shortest((double)(random64() % 100000 + 1) / 1000, 0);
         check_shortest((double)(random64() >> (random64() & 63) | 1), 0);
     }
-    for (int e = -1074; e < 1024; e++) {
-        double x = ldexp(1, e);
+    for (int exp = -1074; exp < 1024; exp++) {
+        double x = ldexp(1, exp);
         check_shortest(x, 0);
         check_shortest(nextafter(x, INFINITY), 0);
-        if (e > -1074)
+        if (exp > -1074)
             check_shortest(nextafter(x, 0), 0);
     }
     for (int i = 1; i < 2000; i++)
@@ -148,11 +145,11 @@ TEST(num_shortest_binary32)
         if (isfinite(x) && x != 0)
             check_shortest(x, 1);
     }
-    for (int e = -149; e < 128; e++) {
-        float x = ldexpf(1, e);
+    for (int exp = -149; exp < 128; exp++) {
+        float x = ldexpf(1, exp);
         check_shortest(x, 1);
         check_shortest(nextafterf(x, INFINITY), 1);
-        if (e > -149)
+        if (exp > -149)
             check_shortest(nextafterf(x, 0), 1);
     }
     for (int i = 1; i < 5000; i++)
@@ -212,12 +209,11 @@ static void check_halves(num_width width)
         if (i % 16)
             continue;
         /* a thousand digits behind the half-way point still count */
-        char *longer = malloc(2000);
+        OWN(test_free) char *longer = malloc(2000);
         int n = snprintf(longer, 1000, "%.900f", middle);
         memset(longer + n, '0', 900);
         strcpy(longer + n + 900, "1");
         CHECK(same(parse(longer, width), middle < 1e-300 ? x : big));
-        free(longer);
     }
 }
 
@@ -262,13 +258,14 @@ TEST(num_halfway_binary64)
         exact_text(text, sizeof text, c * 2 + 1, (exponent ? exponent : 1) - 1076);
         CHECK(same(parse(text, NUM_BINARY64), bits & 1 ? next : x));
         CHECK(same(parse(text, NUM_BINARY64), strtod(text, NULL)));
-        char *e = strchr(text, 'e');
-        snprintf(longer, sizeof longer, "%.*s.0000000000000000001%s", (int)(e - text), text, e);
+        char *tail = strchr(text, 'e');
+        snprintf(longer, sizeof longer, "%.*s.0000000000000000001%s", (int)(tail - text), text,
+                 tail);
         CHECK(same(parse(longer, NUM_BINARY64), next));
         /* a few digits of it, which lie near but not on the point */
-        int n = e - text > 25 ? 25 : (int)(e - text);
+        int n = tail - text > 25 ? 25 : (int)(tail - text);
         snprintf(longer, sizeof longer, "%.*se%d", n, text,
-                 (int)strtol(e + 1, NULL, 10) + (int)(e - text) - n);
+                 (int)strtol(tail + 1, NULL, 10) + (int)(tail - text) - n);
         CHECK(same(parse(longer, NUM_BINARY64), strtod(longer, NULL)));
     }
 }

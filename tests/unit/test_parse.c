@@ -705,7 +705,7 @@ static void check_limit(const char *head, const char *piece, const char *middle,
                         int n, const char *message)
 {
     for (int over = 0; over < 2; over++) {
-        char *text = lang_repeated(head, piece, n + over, middle, piece2, "");
+        own_text *text = lang_repeated(head, piece, n + over, middle, piece2, "");
         lang_text t;
         lang_begin(&t, text);
         ast *node = parse_expr(&t.p, false);
@@ -717,7 +717,6 @@ static void check_limit(const char *head, const char *piece, const char *middle,
         CHECK_TEXT(t.e.text, over ? message : "");
         CHECK(!over || t.e.line == 1);
         lang_end(&t);
-        mem_free(text);
     }
 }
 
@@ -750,13 +749,12 @@ TEST(parse_height)
 /* Siblings do not count as nesting. */
 TEST(parse_wide)
 {
-    char *text = lang_repeated("f(0", ", [1, -2] + (3)", 100000, ")", "", "");
+    own_text *text = lang_repeated("f(0", ", [1, -2] + (3)", 100000, ")", "", "");
     lang_text t;
     lang_begin(&t, text);
     ast *node = parse_expr(&t.p, false);
     CHECK(node && node->n == 100001);
     lang_end(&t);
-    mem_free(text);
 }
 
 /* Long texts that end wrongly are refused quickly and without a deep stack. */
@@ -768,13 +766,12 @@ TEST(parse_long_lines)
                                          "a ",   "{",  "}",  "f'{{", "$",    "[a for a in "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
-        char *text = lang_repeated("", pieces[i], n, "", "", "");
+        own_text *text = lang_repeated("", pieces[i], n, "", "", "");
         lang_text t;
         lang_begin(&t, text);
         bool ok = expression(&t);
         CHECK(!ok && t.e.code != KV_OK && t.e.text[0] && t.e.line > 0);
         lang_end(&t);
-        mem_free(text);
     }
 }
 
@@ -790,8 +787,7 @@ TEST(parse_no_memory)
 
 TEST(parse_expr_text)
 {
-    kv_err e = {0};
-    arena nodes = {0};
+    OWN(arena_release) arena nodes = {0};
     ast *node;
     source ok = {.name = "t", .text = "a +\n b # c\n", .len = 11, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&node, &ok, &nodes, &e));
@@ -801,7 +797,6 @@ TEST(parse_expr_text)
               "`b` stands where the end of the expression is needed");
     CHECK(node == NULL);
     CHECK_INT(parse_expr_text(&node, &two, &nodes, NULL), KV_E_SYNTAX);
-    arena_release(&nodes);
 }
 
 TEST(parse_words_of_the_language)

@@ -4,7 +4,7 @@
 /* The text of a heredoc that begins `text`, or the error; *rest is set to what stands behind it. */
 static void read_heredoc(buf *out, const char *text, size_t n, bool *incomplete, const char **rest)
 {
-    arena nodes = {0};
+    OWN(arena_release) arena nodes = {0};
     kv_err e = {0};
     parser p;
     source src = {.name = "s", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
@@ -18,12 +18,11 @@ static void read_heredoc(buf *out, const char *text, size_t n, bool *incomplete,
     else
         buf_printf(out, "%s:%d:%d: %s", kv_code_name(e.code), e.line, e.col, e.text);
     parse_release(&p);
-    arena_release(&nodes);
 }
 
 static void check_text(const char *text, const char *want, const char *want_rest)
 {
-    buf out = {0};
+    own_buf out = {0};
     bool incomplete;
     const char *rest;
     read_heredoc(&out, text, strlen(text), &incomplete, &rest);
@@ -31,7 +30,6 @@ static void check_text(const char *text, const char *want, const char *want_rest
     CHECK(!incomplete);
     if (want_rest && rest)
         CHECK_TEXT(rest, want_rest);
-    buf_release(&out);
 }
 
 TEST(parse_heredoc_text)
@@ -52,13 +50,12 @@ TEST(parse_heredoc_indent)
 
 static void check_error(const char *text, size_t n, const char *want, bool want_incomplete)
 {
-    buf out = {0};
+    own_buf out = {0};
     bool incomplete;
     const char *rest;
     read_heredoc(&out, text, n, &incomplete, &rest);
     CHECK_TEXT(buf_text(&out), want);
     CHECK_INT(incomplete, want_incomplete);
-    buf_release(&out);
 }
 
 TEST(parse_heredoc_errors)

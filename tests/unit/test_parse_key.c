@@ -213,7 +213,7 @@ TEST(parse_key_lengths)
 {
     for (int quoted = 0; quoted < 2; quoted++) {
         for (int over = 0; over < 2; over++) {
-            char *text = lang_repeated(quoted ? "\"" : "", "k", KV_KEY_MAX + over,
+            own_text *text = lang_repeated(quoted ? "\"" : "", "k", KV_KEY_MAX + over,
                                        quoted ? "\"" : "", "", "");
             lang_text t;
             lang_begin(&t, text);
@@ -221,7 +221,6 @@ TEST(parse_key_lengths)
             CHECK(over == (node == NULL));
             CHECK_TEXT(t.e.text, over ? "a key has at most 4096 bytes" : "");
             lang_end(&t);
-            mem_free(text);
         }
     }
 }
@@ -229,13 +228,12 @@ TEST(parse_key_lengths)
 TEST(parse_key_depth)
 {
     for (int over = 0; over < 2; over++) {
-        char *text = lang_repeated("", "(", PARSE_MAX_DEPTH + over, "1", ")", "");
+        own_text *text = lang_repeated("", "(", PARSE_MAX_DEPTH + over, "1", ")", "");
         lang_text t;
         lang_begin(&t, text);
         CHECK(over == (parse_keys(&t.p) == NULL));
         CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
         lang_end(&t);
-        mem_free(text);
     }
 }
 

@@ -186,19 +186,17 @@ TEST(parse_rule_errors)
 TEST(parse_rule_without_an_error_to_fill)
 {
     source src = {.name = "t", .text = "{", .len = 1, .line = 1, .col = 1};
-    arena nodes = {0};
+    OWN(arena_release) arena nodes = {0};
     rule_ast *r;
     CHECK_INT(parse_rule(&r, &src, &nodes, NULL), KV_E_SYNTAX);
     CHECK(r == NULL);
-    arena_release(&nodes);
 }
 
 TEST(parse_rule_places)
 {
     static const char text[] = "# c\nupdater a(x = 1 in 0..2) {\n  b = 1 # c\n}\n";
     source src = {.name = "t", .text = text, .len = sizeof text - 1, .line = 1, .col = 1};
-    arena nodes = {0};
-    kv_err e = {0};
+    OWN(arena_release) arena nodes = {0};
     rule_ast *r;
     CHECK_OK(parse_rule(&r, &src, &nodes, &e));
     CHECK_INT(r->pos, 4);
@@ -207,7 +205,6 @@ TEST(parse_rule_places)
     CHECK_INT(r->params[0].end, 27);
     CHECK_INT(r->body->kid[0]->pos, 33);
     CHECK_INT(r->body->kid[0]->end, 38);
-    arena_release(&nodes);
 }
 
 TEST(parse_rule_depth)
@@ -220,7 +217,7 @@ TEST(parse_rule_depth)
                 {"{a = ", "(", "1", ")", "}", PARSE_MAX_DEPTH - 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int over = 0; over < 2; over++) {
-            char *text = lang_repeated(rows[i].head, rows[i].piece, rows[i].deepest + over,
+            own_text *text = lang_repeated(rows[i].head, rows[i].piece, rows[i].deepest + over,
                                        rows[i].middle, rows[i].piece2, rows[i].tail);
             lang_text t;
             lang_begin(&t, text);
@@ -228,7 +225,6 @@ TEST(parse_rule_depth)
                 printf("# %d of %s: %s\n", rows[i].deepest + over, rows[i].piece, t.e.text);
             CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
             lang_end(&t);
-            mem_free(text);
         }
     }
 }

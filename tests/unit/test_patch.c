@@ -12,7 +12,7 @@
 static void check_both_ways(model *a, model *b)
 {
     kv_err e = {0};
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     model_open(a, "a");
     model_open(b, "b");
     patch *there = patch_between(&d, "there", a, b), *back = patch_between(&d, "back", b, a);
@@ -26,7 +26,6 @@ static void check_both_ways(model *a, model *b)
     patch_close(back);
     model_release(a);
     model_release(b);
-    folder_remove(&d);
 }
 
 static void copy_model(model *b, const model *a)
@@ -105,13 +104,13 @@ TEST(patch_chains)
 {
     enum { N = 5 };
     for (int round = 0; round < 12; round++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         patch_misfits wrong = {0};
         patch_summary made;
         model m[N] = {0};
         patch *p[N], *joined;
         char name[] = "0.patch";
-        test_folder d = folder_new();
+        own_folder d = folder_new();
         random_state = (uint64_t)round + 1000;
         model_types(&m[0], 256 * random_below(round < 2 ? 2000 : 300));
         model_open(&m[0], "0");
@@ -133,15 +132,13 @@ TEST(patch_chains)
             model_release(&m[i]);
         for (int i = 0; i < N - 1; i++)
             patch_close(p[i]);
-        folder_remove(&d);
     }
 }
 
 TEST(patch_links)
 {
-    kv_err e = {0};
-    test_folder d = folder_new();
-    model a = {0}, b = {0}, c = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model a = {0}, b = {0}, c = {0};
     patch_misfits wrong = {0};
     model_add(&a, "x", TENSOR_F32, 8);
     model_add(&a, "y", TENSOR_F32, 8);
@@ -185,23 +182,18 @@ TEST(patch_links)
     CHECK(access(folder_file(&d, "out.safetensors"), F_OK) != 0);
     patch_close(ab);
     patch_close(bc);
-    model_release(&a);
-    model_release(&b);
-    model_release(&c);
-    folder_remove(&d);
 }
 
 /* ---- In place -------------------------------------------------------------------------------- */
 
 TEST(patch_in_place)
 {
-    kv_err e = {0};
     for (int round = 0; round < 10; round++) {
         const patch_options o = {.unsynced = true};
         patch_place place = PATCH_BESIDE;
         patch_misfits wrong = {0};
-        model a = {0}, b = {0}, none = {0};
-        test_folder d = folder_new();
+        OWN(model_release) model a = {0}, b = {0}, none = {0};
+        own_folder d = folder_new();
         random_state = (uint64_t)round + 77;
         model_types(&a, 256 * random_below(800));
         copy_model(&b, &a);
@@ -223,10 +215,6 @@ TEST(patch_in_place)
         patch_misfits_release(&wrong);
         patch_close(p);
         patch_close(first);
-        model_release(&a);
-        model_release(&b);
-        model_release(&none);
-        folder_remove(&d);
     }
 }
 
@@ -246,11 +234,11 @@ TEST(patch_in_place_anew)
                  {60000, 60000, false, "1", PATCH_IN_PLACE}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const patch_options o = {.unsynced = true};
-        kv_err e = {0};
+        e = (kv_err){0};
         patch_place place = PATCH_ALREADY;
         patch_misfits wrong = {0};
-        model a = {0}, b = {0}, none = {0};
-        test_folder d = folder_new();
+        OWN(model_release) model a = {0}, b = {0}, none = {0};
+        own_folder d = folder_new();
         model_add(&a, "x", TENSOR_F32, cases[i].elements);
         copy_model(&b, &a);
         a.ntexts = b.ntexts = 1;
@@ -276,10 +264,6 @@ TEST(patch_in_place_anew)
         patch_misfits_release(&wrong);
         patch_close(p);
         patch_close(first);
-        model_release(&a);
-        model_release(&b);
-        model_release(&none);
-        folder_remove(&d);
     }
 }
 
@@ -302,7 +286,7 @@ static buf bytes_of(test_folder *d, const char *name)
 TEST(patch_same_bytes)
 {
     static const char *const threads[] = {"1", "2", "5"};
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -319,16 +303,13 @@ TEST(patch_same_bytes)
         int status = 1;
         CHECK(waitpid(child, &status, 0) == child && status == 0);
     }
-    buf one = bytes_of(&d, "1");
+    own_buf one = bytes_of(&d, "1");
     CHECK(one.len > 10000);
     for (int i = 1; i < 3; i++) {
-        buf other = bytes_of(&d, threads[i]);
+        own_buf other = bytes_of(&d, threads[i]);
         CHECK_INT(other.len, one.len);
         CHECK(memcmp(other.data, one.data, one.len) == 0);
-        buf_release(&other);
     }
-    buf_release(&one);
-    folder_remove(&d);
 }
 
 /* ---- Size ------------------------------------------------------------------------------------ */
@@ -412,11 +393,10 @@ static void change_weights(model *b, const model *fresh, int way)
 
 TEST(patch_size)
 {
-    kv_err e = {0};
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     for (int way = 0; way < NSHARES * 2; way++) {
         patch_summary made;
-        model a = {0}, b = {0}, fresh = {0};
+        OWN(model_release) model a = {0}, b = {0}, fresh = {0};
         tensor_type type = way < NSHARES ? TENSOR_BF16 : TENSOR_F32;
         random_state = (uint64_t)way;
         model_add(&a, "w", type, 6 * WALK_PIECE);
@@ -435,11 +415,7 @@ TEST(patch_size)
         CHECK((double)made.bytes <= most);
         if (way == 4) /* one in a hundred */
             CHECK(made.bytes * 50 <= model_bytes(&b, 0));
-        model_release(&a);
-        model_release(&b);
-        model_release(&fresh);
     }
-    folder_remove(&d);
 }
 
 /* Bytes in which words come back: the best search, which single bytes give no reason for, finds
@@ -447,10 +423,9 @@ TEST(patch_size)
 TEST(patch_size_of_words)
 {
     enum { BYTES = 1 << 17, WORDS = 300, LENGTH = 8 };
-    kv_err e = {0};
     patch_summary made;
-    test_folder d = folder_new();
-    model a = {0}, b = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model a = {0}, b = {0};
     uint64_t words[WORDS];
     random_state = 1;
     for (int i = 0; i < WORDS; i++)
@@ -466,25 +441,19 @@ TEST(patch_size_of_words)
     model_open(&b, "b");
     CHECK_OK(patch_make(folder_file(&d, "p"), a.c, b.c, NULL, &made, &e));
     CHECK(made.bytes < 60000); /* 46262; by the quick search 98945 */
-    model_release(&a);
-    model_release(&b);
-    folder_remove(&d);
 }
 
 TEST(patch_of_equal_is_tiny)
 {
-    kv_err e = {0};
     patch_summary made;
-    test_folder d = folder_new();
-    model a = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model a = {0};
     model_types(&a, 4096);
     model_open(&a, "a");
     CHECK_OK(patch_make(folder_file(&d, "p"), a.c, a.c, NULL, &made, &e));
     CHECK_INT(made.same, a.n);
     CHECK_INT(made.changed + made.added + made.gone + made.elements, 0);
     CHECK(made.bytes < 1500);
-    model_release(&a);
-    folder_remove(&d);
 }
 
 /* ---- Memory that runs out -------------------------------------------------------------------- */
@@ -493,10 +462,9 @@ TEST(patch_of_equal_is_tiny)
  * whole or not there. */
 TEST(patch_without_memory)
 {
-    kv_err e = {0};
     setenv("KVSTORE_THREADS", "1", 1);
-    test_folder d = folder_new();
-    model a = {0}, b = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model a = {0}, b = {0};
     patch *p[2] = {0};
     random_state = 3;
     model_types(&a, 512);
@@ -536,7 +504,4 @@ TEST(patch_without_memory)
     model_check(&b, folder_file(&d, "out.safetensors"));
     patch_close(p[0]);
     patch_close(p[1]);
-    model_release(&a);
-    model_release(&b);
-    folder_remove(&d);
 }

@@ -110,14 +110,12 @@ static void put_patch(test_folder *d, patch_index *x, const char *chunk, const c
     kv_err e = {0};
     patch_spool s;
     int64_t bytes;
-    buf data = chunk_of(chunk), other = chunk_of(more);
+    own_buf data = chunk_of(chunk), other = chunk_of(more);
     buf_put(&data, buf_text(&other), other.len);
     CHECK_OK(patch_spool_init(&s, &e));
     CHECK_OK(patch_spool_add(&s, 0, &data, &e));
     CHECK_OK(patch_write(folder_file(d, "p"), x, &s, NULL, &bytes, &e));
     patch_spool_release(&s);
-    buf_release(&data);
-    buf_release(&other);
 }
 
 /* Opens and applies the file `p`; returns the code. */
@@ -150,10 +148,9 @@ static void index_of(patch_index *x, const model *a, const char *name, patch_sta
 
 TEST(patch_lying_chunks)
 {
-    kv_err e = {0};
-    test_folder d = folder_new();
-    model a = {0};
-    patch_index x = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model a = {0};
+    OWN(patch_index_release) patch_index x = {0};
     CHECK_OK(zstd_packer_new(&packer, &e));
     model_add(&a, "w", TENSOR_BF16, 200);
     model_open(&a, "a");
@@ -172,9 +169,6 @@ TEST(patch_lying_chunks)
     CHECK_INT(try_patch(&d, a.c, &e), KV_E_FORMAT);
     CHECK(strstr(e.text, "a change stands behind its end") != NULL);
     zstd_packer_free(packer);
-    patch_index_release(&x);
-    model_release(&a);
-    folder_remove(&d);
 }
 
 /* ---- The index ------------------------------------------------------------------------------- */
@@ -182,9 +176,9 @@ TEST(patch_lying_chunks)
 static void check_index(const char *hex, int64_t hash_bytes, const char *says)
 {
     kv_err e = {0};
-    patch_index x = {0};
+    OWN(patch_index_release) patch_index x = {0};
     static const char hashes[256];
-    buf text = {0};
+    own_buf text = {0};
     for (unsigned byte; *hex; hex += *hex == ' ' ? 1 : 2) {
         if (*hex == ' ')
             continue;
@@ -200,8 +194,6 @@ static void check_index(const char *hex, int64_t hash_bytes, const char *says)
         snprintf(want, sizeof want, "p: a damaged patch: in its index %s", says);
         CHECK_ERR(code, KV_E_FORMAT, want);
     }
-    patch_index_release(&x);
-    buf_release(&text);
 }
 
 TEST(patch_lying_index)
@@ -241,10 +233,9 @@ TEST(patch_lying_index)
 /* A key of a terabyte of which there is nothing: no file of that size is begun. */
 TEST(patch_key_bomb)
 {
-    kv_err e = {0};
-    test_folder d = folder_new();
-    model m = {0};
-    patch_index x = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model m = {0};
+    OWN(patch_index_release) patch_index x = {0};
     const int64_t size = (int64_t)1 << 38;
     patch_key k = {.name = "w", .state = PATCH_NEW, .changes = size};
     k.now = k.was = (patch_shape){TENSOR_F32, 1, &size};
@@ -253,16 +244,12 @@ TEST(patch_key_bomb)
     put_patch(&d, &x, "01 00 80 80 0c 01 02 07", "-");
     CHECK_INT(try_patch(&d, m.c, &e), KV_E_FORMAT);
     CHECK(strstr(e.text, "in \"w\" changes are missing") != NULL);
-    patch_index_release(&x);
-    model_release(&m);
-    folder_remove(&d);
 }
 
 /* An index that says that it is large. */
 TEST(patch_index_bomb)
 {
-    kv_err e = {0};
-    test_folder d = folder_new();
+    own_folder d = folder_new();
     model m = {0};
     static const int64_t sizes[] = {-1, 3, (int64_t)1 << 40, PATCH_INDEX_MAX, 1 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -282,18 +269,16 @@ TEST(patch_index_bomb)
                                  ? "its index cannot be as long as it says"
                                  : "its index cannot be decompressed") != NULL);
     }
-    folder_remove(&d);
 }
 
 /* ---- Bytes that flip ------------------------------------------------------------------------- */
 
 TEST(patch_damaged)
 {
-    kv_err e = {0};
     const char *asked = getenv("PATCH_FUZZ");
     int rounds = asked ? atoi(asked) : 3000, made = 0;
-    test_folder d = folder_new();
-    model a = {0}, b = {0};
+    own_folder d = folder_new();
+    OWN(model_release) model a = {0}, b = {0};
     random_state = 11;
     model_add(&a, "w", TENSOR_BF16, 70000);
     model_add(&a, "gone", TENSOR_F4, 40);
@@ -332,7 +317,4 @@ TEST(patch_damaged)
         }
     }
     CHECK(made < rounds / 3);
-    model_release(&a);
-    model_release(&b);
-    folder_remove(&d);
 }

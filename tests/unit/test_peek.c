@@ -1,5 +1,4 @@
 /* kv_peek and the topic "rounds", in one process: what a key holds, and how often it was pushed. */
-#include <string.h>
 
 #include "kvstore.h"
 #include "store_help.h"
@@ -17,10 +16,9 @@ static kv *store_of_two(void)
 
 TEST(peek_gives_a_value_of_its_own)
 {
-    kv_err e = {0};
-    kv *s = store_of_two();
+    own_kv *s = store_of_two();
     kv_key key = name("a");
-    kv_array *a = NULL;
+    own_array *a = NULL;
     int64_t rounds[2] = {-1, -1};
     uint64_t changes = kv_changes(s);
     CHECK_OK(kv_peek(s, &key, &a, rounds, &e));
@@ -31,14 +29,11 @@ TEST(peek_gives_a_value_of_its_own)
     CHECK(kv_changes(s) == changes);
     push_one(s, key, array_full(KV_INT32, 1, shape, 6, cpu0));
     check_array(a, 5);
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 TEST(peek_refuses)
 {
-    kv_err e = {0};
-    kv *s = store_of_two(), *none = make("teststore");
+    own_kv *s = store_of_two(), *none = make("teststore");
     kv_key other = name("c"), number = id(3);
     kv_array *a = NULL;
     int64_t rounds[2];
@@ -55,17 +50,14 @@ TEST(peek_refuses)
     CHECK_INT(kv_peek(s, NULL, &a, rounds, &e), KV_E_USAGE);
     CHECK_INT(kv_peek(s, &other, NULL, rounds, NULL), KV_E_USAGE);
     CHECK_INT(kv_peek(s, &other, &a, NULL, NULL), KV_E_USAGE);
-    kv_free(none);
-    kv_free(s);
 }
 
 TEST(peek_fills_rows)
 {
     static const int64_t two[] = {3, 2}, ids[] = {1};
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key key = id(3);
-    kv_array *sparse = NULL, *a = NULL;
+    own_array *sparse = NULL, *a = NULL;
     void *to;
     const void *data;
     int64_t rounds[2];
@@ -77,9 +69,6 @@ TEST(peek_fills_rows)
     CHECK_INT(kv_array_storage(a), KV_DEFAULT);
     CHECK_OK(kv_array_read(a, &data, &e));
     CHECK(memcmp(data, (float[]){0, 0, 4, 5, 0, 0}, 6 * sizeof(float)) == 0);
-    kv_array_unref(a);
-    kv_array_unref(sparse);
-    kv_free(s);
 }
 
 typedef struct seen {
@@ -100,11 +89,9 @@ static int visit(void *arg, const kv_field *f, int n, kv_err *e)
 
 TEST(rounds_of_one_process)
 {
-    kv_err e = {0};
-    kv *s = store_of_two();
+    own_kv *s = store_of_two();
     seen all = {""};
     CHECK_OK(kv_describe(s, "rounds", visit, &all, &e));
     CHECK_TEXT(all.text, "b 0 0 0 '' ''\na 1 1 0 '' ''\n");
     CHECK_INT(kv_describe(NULL, "rounds", visit, &all, &e), KV_E_USAGE);
-    kv_free(s);
 }

@@ -2,7 +2,6 @@
 #include "base/philox.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "test.h"
 

@@ -2,15 +2,13 @@
  * loops that do the same one by one, at sizes around chunks and parts; the same bits for any number
  * of threads; and a lack of memory. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/philox.h"
 #include "base/xxh64.h"
 #include "lang/parse.h"
+#define SHARED_KV_ERR
 #include "test.h"
 #include "vm/rule.h"
 
@@ -85,7 +83,7 @@ static int make(const char *rule, const key *k, arena *memory, int fail_at, rule
 
 static void update(const char *rule, key *k)
 {
-    arena memory = {0};
+    OWN(arena_release) arena memory = {0};
     rule_update u;
     CHECK_OK(make(rule, k, &memory, 0, &u));
     plan_arrays a = {.stored = k->stored,
@@ -101,7 +99,6 @@ static void update(const char *rule, key *k)
     plan_run(u.plan, &a, scratch);
     mem_free_data(scratch);
     rule_update_release(&u);
-    arena_release(&memory);
 }
 
 /* ---- One by one ------------------------------------------------------------------------------ */
@@ -314,14 +311,13 @@ TEST(grid_no_memory)
     key k = new_key(3, 4);
     int rc = KV_E_MEMORY, n = 0;
     for (n = 1; n < 200 && rc; n++) {
-        arena memory = {0};
+        OWN(arena_release) arena memory = {0};
         rule_update u;
         rc = make(mixed, &k, &memory, n, &u);
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
         memset(&e, 0, sizeof e);
         if (!rc)
             rule_update_release(&u);
-        arena_release(&memory);
     }
     CHECK(rc == KV_OK && n > 10);
     free_key(&k);

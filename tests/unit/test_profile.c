@@ -1,10 +1,8 @@
 /* A profile of stores, read back as JSON. */
 #include <cjson/cJSON.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "kvstore.h"
 #include "test.h"
 
@@ -86,8 +84,7 @@ static void check_apart(const cJSON *a, const cJSON *b)
 TEST(profile_operations_on_a_key_keep_program_order)
 {
     enum { KEYS = 3, ROUNDS = 30 };
-    kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_array *values[KEYS], *outs[KEYS];
     kv_key keys[KEYS];
     const char *path = "profile-runs.json";
@@ -127,7 +124,6 @@ TEST(profile_operations_on_a_key_keep_program_order)
         kv_array_unref(outs[k]);
     }
     cJSON_Delete(all);
-    kv_free(s);
 }
 
 /* The parts of each operation cover its array once, within the time that it ran. */
@@ -199,13 +195,12 @@ static void check_kind(const char *key, kv_updater call, const char *rule,
     kv_err e = {0};
     const char *path = "profile-kind.json";
     CHECK_OK(kv_profile_start(path, &e));
-    kv_array *a = profiled("device", key, call, rule, compression, shape, ndim);
+    own_array *a = profiled("device", key, call, rule, compression, shape, ndim);
     CHECK_OK(kv_profile_stop(&e));
     cJSON *all = read_profile(path);
     check_parts(all, part, key, (double)kv_array_size(a));
     check_parts(all, "copy", key, (double)kv_array_size(a));
     cJSON_Delete(all);
-    kv_array_unref(a);
 }
 
 TEST(profile_names_every_kind_of_part)
@@ -231,7 +226,6 @@ TEST(profile_keys_are_json_texts)
 
 TEST(profile_errors)
 {
-    kv_err e = {0};
     CHECK_ERR(kv_profile_stop(&e), KV_E_VALUE, "no profile is being taken");
     CHECK_ERR(kv_profile_start("no/such/p.json", &e), KV_E_IO,
               "cannot write \"no/such/p.json\": No such file or directory");
@@ -247,7 +241,6 @@ TEST(profile_errors)
 
 TEST(profile_full_disk)
 {
-    kv_err e = {0};
     if (access("/dev/full", W_OK) != 0)
         test_skip("no /dev/full");
     CHECK_OK(kv_profile_start("/dev/full", &e));
@@ -259,8 +252,7 @@ TEST(profile_full_disk)
 /* A pushpull is one operation where its outs are filled by the push itself. */
 TEST(profile_pushpull_is_one_operation_or_two)
 {
-    kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_array *value = zeros(large, 1), *outs[2] = {zeros(large, 1), zeros(large, 1)};
     kv_key keys[2] = {{.id = 1}, {.id = 1}};
     const char *path = "profile-pushpull.json";
@@ -279,5 +271,4 @@ TEST(profile_pushpull_is_one_operation_or_two)
     kv_array_unref(value);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }

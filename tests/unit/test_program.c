@@ -4,10 +4,7 @@
 
 #include <malloc.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "plan_listing.h"
 #include "test.h"
@@ -262,7 +259,6 @@ TEST(program_integers)
 /* -2**31 is infinite as a float16 and the least integer behind that, whose double wraps to 0. */
 TEST(program_integers_through_floats)
 {
-    kv_err e = {0};
     prog_builder *b = begin();
     int32_t x = INT32_MIN;
     int64_t out = 1;
@@ -296,7 +292,7 @@ TEST(program_every_operation_has_its_texts)
 {
     const prog_text_slots slots = {NULL, read_slot, write_slot};
     for (int op = 0; op < PROG_NOPS; op++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         prog *p = NULL;
         buf out = {0};
         prog_builder *b = begin();
@@ -319,7 +315,7 @@ TEST(program_every_operation_has_its_texts)
 TEST(program_no_memory)
 {
     for (int64_t n = 1; n < 4; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         prog *p = NULL;
         mem_fail_at(n);
         prog_builder *b = prog_builder_new(&e);

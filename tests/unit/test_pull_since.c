@@ -1,5 +1,4 @@
 /* kv_pull_since in one process: whole copies, with the rounds that they are of. */
-#include <string.h>
 
 #include "kvstore.h"
 #include "store_help.h"
@@ -17,8 +16,7 @@ static kv *store_of_two(const char *type)
 
 TEST(pull_since_counts_pushes)
 {
-    kv_err e = {0};
-    kv *s = store_of_two("local");
+    own_kv *s = store_of_two("local");
     int64_t rounds[] = {KV_NO_ROUND, 0};
     kv_array *outs[] = {array_full(KV_BFLOAT16, 1, shape, 9, cpu0),
                         array_full(KV_FLOAT64, 1, shape, 9, cpu0)};
@@ -34,13 +32,11 @@ TEST(pull_since_counts_pushes)
     check_array(outs[1], 6);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }
 
 TEST(pull_since_refuses)
 {
-    kv_err e = {0};
-    kv *s = store_of_two("device");
+    own_kv *s = store_of_two("device");
     int64_t rounds[] = {0, 1};
     kv_array *outs[] = {array_full(KV_FLOAT32, 1, shape, 9, cpu0),
                         array_full(KV_FLOAT32, 1, shape, 9, cpu0)};
@@ -64,16 +60,14 @@ TEST(pull_since_refuses)
     CHECK_OK(kv_pull_since(s, NULL, 0, NULL, NULL, NULL, NULL));
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }
 
 /* After a rollback the same round may have other bits, so that nothing may be left out. */
 TEST(pull_since_behind_a_rollback)
 {
-    kv_err e = {0};
-    kv *s = store_of_two("local");
+    own_kv *s = store_of_two("local");
     int64_t round = KV_NO_ROUND;
-    kv_array *out = array_full(KV_FLOAT32, 1, shape, 9, cpu0);
+    own_array *out = array_full(KV_FLOAT32, 1, shape, 9, cpu0);
     CHECK_OK(kv_begin(s, &e));
     push_one(s, keys[1], array_full(KV_FLOAT32, 1, shape, 5, cpu0));
     CHECK_OK(kv_pull_since(s, &keys[1], 1, &out, &round, NULL, &e));
@@ -82,8 +76,6 @@ TEST(pull_since_behind_a_rollback)
     CHECK_OK(kv_pull_since(s, &keys[1], 1, &out, &round, NULL, &e));
     CHECK_INT(round, 1);
     check_array(out, 6);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 static int see(void *arg, const kv_field *f, int n, kv_err *e)
@@ -101,8 +93,7 @@ static int see(void *arg, const kv_field *f, int n, kv_err *e)
 
 TEST(pull_since_counts_bytes)
 {
-    kv_err e = {0};
-    kv *s = store_of_two("local");
+    own_kv *s = store_of_two("local");
     int64_t bytes[2] = {-1, -1}, rounds[] = {0, 0};
     kv_array *outs[] = {array_full(KV_FLOAT32, 1, shape, 9, cpu0),
                         array_full(KV_FLOAT32, 1, shape, 9, cpu0)};
@@ -114,5 +105,4 @@ TEST(pull_since_counts_bytes)
     CHECK_INT(bytes[1], 3 * 2 + 3 * 4);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }

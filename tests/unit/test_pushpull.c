@@ -1,9 +1,6 @@
 /* pushpull and broadcast: the numbers of MXNet's test_kvstore_custom, the two lists grouped apart,
  * and that a call which fails has changed nothing. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 
@@ -58,7 +55,7 @@ static double stored(kv *s, kv_key key)
 static void broadcast_single(const char *type, kv_key key, kv_key twice)
 {
     kv_err e = {0};
-    kv *s = make(type);
+    own_kv *s = make(type);
     kv_array *one = filled(1), *outs[3] = {filled(0), filled(0), filled(0)};
     CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, outs, NULL, &e));
     check_all(outs, 1, 1);
@@ -69,7 +66,6 @@ static void broadcast_single(const char *type, kv_key key, kv_key twice)
     check_all(outs, 3, 1);
     unref_all(outs, 3);
     kv_array_unref(one);
-    kv_free(s);
 }
 
 TEST(pushpull_broadcast_single_kv_pair)
@@ -84,7 +80,7 @@ TEST(pushpull_broadcast_single_kv_pair)
 static void broadcast_list(const kv_key keys[3], const kv_key twice[3])
 {
     kv_err e = {0};
-    kv *s = make("device");
+    own_kv *s = make("device");
     kv_array *one = filled(1), *ones[3] = {one, one, one}, *outs[6];
     for (int i = 0; i < 6; i++)
         outs[i] = filled(0);
@@ -98,7 +94,6 @@ static void broadcast_list(const kv_key keys[3], const kv_key twice[3])
     CHECK_INT(kv_num_keys(s), 6);
     unref_all(outs, 6);
     kv_array_unref(one);
-    kv_free(s);
 }
 
 TEST(pushpull_broadcast_list_kv_pair)
@@ -111,7 +106,7 @@ TEST(pushpull_broadcast_list_kv_pair)
 static void pushpull_single(const char *type, kv_key key)
 {
     kv_err e = {0};
-    kv *s = make(type);
+    own_kv *s = make(type);
     kv_key keys[4] = {key, key, key, key};
     kv_array *zero = filled(0), *values[4], *outs[4];
     four(values, 1);
@@ -125,7 +120,6 @@ static void pushpull_single(const char *type, kv_key key)
     unref_all(values, 4);
     unref_all(outs, 4);
     kv_array_unref(zero);
-    kv_free(s);
 }
 
 TEST(pushpull_single_kv_pair)
@@ -140,7 +134,7 @@ TEST(pushpull_single_kv_pair)
 static void pushpull_list(const kv_key keys[3])
 {
     kv_err e = {0};
-    kv *s = make("device");
+    own_kv *s = make("device");
     kv_array *zero = filled(0), *zeros[3] = {zero, zero, zero}, *values[12], *outs[12];
     kv_key all[12];
     for (int i = 0; i < 12; i++)
@@ -158,7 +152,6 @@ static void pushpull_list(const kv_key keys[3])
     unref_all(values, 12);
     unref_all(outs, 12);
     kv_array_unref(zero);
-    kv_free(s);
 }
 
 TEST(pushpull_list_kv_pair)
@@ -172,9 +165,8 @@ TEST(pushpull_list_kv_pair)
 TEST(pushpull_into_some_of_the_values)
 {
     enum { N = 6000, NOUTS = 5000 };
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_key *keys = calloc(N, sizeof *keys);
+    own_kv *s = make("local");
+    OWN(test_free) kv_key *keys = calloc(N, sizeof *keys);
     kv_array **values = calloc(N, sizeof(kv_array *));
     CHECK(keys && values);
     for (int i = 0; i < N; i++) {
@@ -187,14 +179,11 @@ TEST(pushpull_into_some_of_the_values)
     check_all(values + NOUTS, N - NOUTS, 2);
     unref_all(values, N);
     free(values);
-    free(keys);
-    kv_free(s);
 }
 
 TEST(pushpull_custom_store)
 {
-    kv_err e = {0};
-    kv *s = make("teststore");
+    own_kv *s = make("teststore");
     kv_key key = id(3), keys[2] = {id(3), id(3)};
     kv_array *one = filled(1), *out = filled(0), *pair[2] = {one, one}, *outs[2];
     bool yes = true;
@@ -217,16 +206,14 @@ TEST(pushpull_custom_store)
     unref_all(outs, 2);
     kv_array_unref(one);
     kv_array_unref(out);
-    kv_free(s);
 }
 
 TEST(pushpull_teststore_refuses)
 {
-    kv_err e = {0};
-    kv *s = make("teststore");
+    own_kv *s = make("teststore");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *two[2] = {a, a}, *small = NULL, *sparse = NULL;
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
     CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
@@ -254,11 +241,9 @@ TEST(pushpull_teststore_refuses)
     CHECK_ERR(kv_pushpull(s, keys, 2, (kv_array *[]){a, sparse}, NULL, 0, NULL, NULL, &e),
               KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
     CHECK_INT(number_of(a), 1);
-    kv_rule_free(rule);
     kv_array_unref(a);
     kv_array_unref(small);
     kv_array_unref(sparse);
-    kv_free(s);
 }
 
 /* ---- What comes out ---- */
@@ -278,8 +263,7 @@ static int add_double(void *arg, const kv_key *key, kv_array *input, kv_array *h
 
 TEST(pushpull_gives_what_the_updater_made)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key keys[4] = {id(7), id(5), id(7), id(5)}, okeys[3] = {id(5), id(7), id(7)};
     kv_array *init[2] = {filled(5), filled(7)}, *values[4], *outs[3];
     for (int i = 0; i < 4; i++)
@@ -299,13 +283,11 @@ TEST(pushpull_gives_what_the_updater_made)
     unref_all(init, 2);
     unref_all(values, 4);
     unref_all(outs, 3);
-    kv_free(s);
 }
 
 TEST(pushpull_makes_keys_and_pulls_others)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key old = id(1), made[3] = {id(9), id(4), id(9)}, okeys[3] = {id(4), id(1), id(9)};
     kv_array *first = filled(11), *values[3] = {filled(1), filled(2), filled(3)};
     kv_array *outs[3] = {filled(0), filled(0), filled(0)};
@@ -324,7 +306,6 @@ TEST(pushpull_makes_keys_and_pulls_others)
     unref_all(values, 3);
     unref_all(outs, 3);
     kv_array_unref(first);
-    kv_free(s);
 }
 
 static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
@@ -337,8 +318,7 @@ static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *
 /* A key that a callback refuses keeps its value; outs receive that, and the error comes back. */
 TEST(pushpull_with_a_key_that_is_refused)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *both[2] = {a, a}, *outs[2] = {filled(9), filled(9)};
     CHECK_OK(kv_init(s, keys, 2, both, NULL, &e));
@@ -351,17 +331,15 @@ TEST(pushpull_with_a_key_that_is_refused)
     CHECK_INT(number_of(outs[1]), 1);
     kv_array_unref(a);
     unref_all(outs, 2);
-    kv_free(s);
 }
 
 /* ---- Nothing changes when a call fails ---- */
 
 TEST(pushpull_errors_change_nothing)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key three = id(3), five = id(5), both[2] = {id(3), id(5)};
-    kv_array *one = filled(1), *out = filled(9), *small = NULL, *sparse = NULL;
+    own_array *one = filled(1), *out = filled(9), *small = NULL, *sparse = NULL;
     CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_to_sparse(&sparse, one, &e));
     CHECK_OK(kv_init(s, &three, 1, &one, NULL, &e));
@@ -404,12 +382,7 @@ TEST(pushpull_errors_change_nothing)
     CHECK_INT(number_of(eight), 8);
     CHECK_OK(kv_pushpull(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e)); /* an empty call */
     CHECK_OK(kv_broadcast(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e));
-    kv_array_unref(one);
-    kv_array_unref(out);
     kv_array_unref(eight);
-    kv_array_unref(small);
-    kv_array_unref(sparse);
-    kv_free(s);
 }
 
 /* The n-th allocation fails, for every n: the stored value and the outs stay as they were. */
@@ -417,7 +390,7 @@ static void without_memory(bool known, bool broadcasts)
 {
     enum { KEYS = 40 };
     kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key keys[KEYS], okeys[4 * KEYS];
     kv_array *ones = filled(1), *twos = filled(2), *out = filled(9), *value[KEYS], *outs[4 * KEYS];
     for (int i = 0; i < KEYS; i++)
@@ -429,10 +402,9 @@ static void without_memory(bool known, bool broadcasts)
     for (int i = 0; i < 4 * KEYS; i++)
         okeys[i] = keys[i / 4], outs[i] = out;
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
-                            : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(
+            n, broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
+                          : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -447,7 +419,6 @@ static void without_memory(bool known, bool broadcasts)
     kv_array_unref(ones);
     kv_array_unref(twos);
     kv_array_unref(out);
-    kv_free(s);
 }
 
 TEST(pushpull_without_memory)
@@ -500,9 +471,8 @@ static void make_side(side *x, const shape_of_call *how, const kv_key *keys, int
         x->arrays[i] = ramp(i % 2 ? how->out_dtype : KV_FLOAT32, n + i / VALUES, 0);
     }
     for (int k = 0; k < KEYS; k++) {
-        kv_array *first = ramp(KV_FLOAT32, n + k, 9);
+        own_array *first = ramp(KV_FLOAT32, n + k, 9);
         CHECK_OK(kv_init(x->s, &keys[VALUES * k], 1, &first, NULL, &e));
-        kv_array_unref(first);
     }
     for (int i = 0; i < PAIRS; i++)
         x->outs[i] = how->in_place ? x->values[how->order[i]] : x->arrays[how->order[i]];
@@ -538,12 +508,10 @@ static void as_two_calls(shape_of_call how, int64_t n)
             check_same_bytes(one.values[i], two.values[i]);
             check_same_bytes(one.arrays[i], two.arrays[i]);
         }
-        kv_array *a = ramp(KV_FLOAT32, n, 0), *b = ramp(KV_FLOAT32, n, 0);
+        own_array *a = ramp(KV_FLOAT32, n, 0), *b = ramp(KV_FLOAT32, n, 0);
         CHECK_OK(kv_pull(one.s, keys, 1, &a, NULL, &e));
         CHECK_OK(kv_pull(two.s, keys, 1, &b, NULL, &e));
         check_same_bytes(a, b);
-        kv_array_unref(a);
-        kv_array_unref(b);
     }
     free_side(&one);
     free_side(&two);
@@ -579,19 +547,18 @@ TEST(pushpull_outs_of_other_keys)
 {
     static const int order[][PAIRS] = {OTHER_KEYS, {1, 0, 3, 2, 5, 4}, {0, 2, 1, 4, 3, 5}};
     enum { N = 100000 };
-    kv_err e = {0};
     kv_key keys[PAIRS];
     for (int i = 0; i < PAIRS; i++)
         keys[i] = id(i / VALUES);
     for (int o = 0; o < 3; o++) {
-        kv *s = make("local");
+        own_kv *s = make("local");
         kv_array *values[PAIRS], *outs[PAIRS];
         for (int i = 0; i < PAIRS; i++)
             values[i] = ramp(KV_FLOAT32, N, i);
         for (int i = 0; i < PAIRS; i++)
             outs[i] = values[order[o][i]];
         kv_array *sum[KEYS];
-        kv *other = make("local");
+        own_kv *other = make("local");
         CHECK_OK(kv_push(other, keys, PAIRS, values, NULL, &e));
         for (int k = 0; k < KEYS; k++) {
             sum[k] = ramp(KV_FLOAT32, N, 0);
@@ -602,8 +569,6 @@ TEST(pushpull_outs_of_other_keys)
             check_same_bytes(outs[i], sum[i / VALUES]);
         unref_all(values, PAIRS);
         unref_all(sum, KEYS);
-        kv_free(other);
-        kv_free(s);
     }
 }
 
@@ -612,9 +577,8 @@ TEST(pushpull_lists_that_differ)
 {
     static const int64_t lists[][4] = {{0, 0, 0, 2}, {2, 0, 1, 1}, {1, 1, 1, 1}, {0, 1, 2, 2}};
     enum { N = 50000 };
-    kv_err e = {0};
     for (int l = 0; l < 4; l++) {
-        kv *s = make("local");
+        own_kv *s = make("local");
         kv_key keys[4] = {id(0), id(1), id(2), id(2)}, okeys[4];
         kv_array *values[4], *outs[4], *want[3];
         for (int i = 0; i < 4; i++) {
@@ -633,7 +597,6 @@ TEST(pushpull_lists_that_differ)
         unref_all(values, 4);
         unref_all(outs, 4);
         unref_all(want, 3);
-        kv_free(s);
     }
 }
 
@@ -642,10 +605,9 @@ TEST(pushpull_lists_that_differ)
 TEST(pushpull_many_keys)
 {
     enum { N = 100000 };
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_array *out = filled(0), *value = filled(3);
-    kv_key *keys = mem_alloc(2 * N, sizeof *keys, &e);
+    own_kv *s = make("local");
+    own_array *out = filled(0), *value = filled(3);
+    OWN(test_mem_free) kv_key *keys = mem_alloc(2 * N, sizeof *keys, &e);
     kv_array **values = mem_alloc(2 * N, sizeof(kv_array *), &e);
     kv_array **outs = mem_alloc(N, sizeof(kv_array *), &e);
     CHECK(keys && values && outs);
@@ -659,10 +621,6 @@ TEST(pushpull_many_keys)
     CHECK_INT(number_of(out), 6);
     CHECK_OK(kv_pushpull(s, keys, N, values, keys, N, outs, NULL, &e));
     CHECK_INT(number_of(out), 3);
-    mem_free(keys);
     mem_free(values);
     mem_free(outs);
-    kv_array_unref(out);
-    kv_array_unref(value);
-    kv_free(s);
 }

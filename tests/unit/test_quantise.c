@@ -2,10 +2,7 @@
 #include "cpu/cpu.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { N = 4200, GUARD = 0x5a };
@@ -226,7 +223,6 @@ static void compare_sums(many *w, int64_t nsrc, quantise_code code, float t, int
 TEST(quantise_sum_every_length)
 {
     static const int64_t counts[] = {1, 2, 3, 4, 8, SOURCES};
-    kv_err e = {0};
     many *w = mem_alloc_data(sizeof *w, &e); /* aligned */
     CHECK(w != NULL);
     memset(w, 0, sizeof *w);
@@ -243,8 +239,7 @@ TEST(quantise_sum_every_length)
 
 TEST(quantise_every_length)
 {
-    kv_err e = {0};
-    room *w = mem_zalloc(1, sizeof *w, &e);
+    OWN(test_mem_free) room *w = mem_zalloc(1, sizeof *w, &e);
     CHECK(w != NULL);
     for (int k = 0; k < 2; k++) {
         for (int64_t n = 0; n < 200; n++)
@@ -253,14 +248,12 @@ TEST(quantise_every_length)
         compare(w, codes_of[k], 0.1f, N - 1, 1);
     }
     compare(w, QUANTISE_1BIT, -0.5f, 777, 0);
-    mem_free(w);
 }
 
 /* So many elements are written around the caches. */
 TEST(quantise_many)
 {
     enum { MANY = (1 << 18) + 13 };
-    kv_err e = {0};
     float *g = mem_alloc_data(MANY * 4, &e), *r = mem_alloc_data(MANY * 4, &e),
           *d = mem_alloc_data(MANY * 4, &e), *plain = mem_alloc_data(MANY * 4, &e);
     uint8_t *c = mem_alloc_data(MANY, &e);

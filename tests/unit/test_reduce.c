@@ -2,10 +2,7 @@
 #include "array/reduce.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test_array.h"
 
 static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
@@ -58,13 +55,12 @@ TEST(reduce_order)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (int k = 0; k < 4; k++) {
             int64_t n = lengths[i];
-            kv_array *a = array_numbers(1, &n, dtypes[k]);
+            own_array *a = array_numbers(1, &n, dtypes[k]);
             array_read_all(kv_array_ref(a), x);
             double sum = ordered(x, n, false), squares = ordered(x, n, true);
             CHECK(reduce_all(a, REDUCE_SUM, dtypes[k]) == narrowed(sum, dtypes[k]));
             CHECK(reduce_all(a, REDUCE_MEAN, dtypes[k]) == narrowed(sum / (double)n, dtypes[k]));
             CHECK(reduce_all(a, REDUCE_NORM, dtypes[k]) == narrowed(sqrt(squares), dtypes[k]));
-            kv_array_unref(a);
         }
     }
 }
@@ -72,7 +68,6 @@ TEST(reduce_order)
 /* The same error in every addition must not add up: ten million times 0.1. */
 TEST(reduce_long)
 {
-    kv_err e = {0};
     const int64_t n = 10000000;
     kv_array *a = NULL, *columns = NULL, *r = NULL;
     void *data = NULL;
@@ -106,12 +101,11 @@ static void check_lines(kv_dtype dtype, reduce_op op)
     for (int64_t c = 0; c < columns; c++) {
         for (int64_t i = 0; i < rows; i++)
             line[i] = x[i * columns + c];
-        kv_array *one = array_vector(dtype, (int)rows, line);
+        own_array *one = array_vector(dtype, (int)rows, line);
         double want = 0;
         CHECK_OK(reduce_array(&r, one, op, NULL, 0, NULL, &e));
         array_read_all(r, &want);
         CHECK(want == got[c]);
-        kv_array_unref(one);
     }
     kv_array_unref(a);
 }
@@ -126,7 +120,6 @@ TEST(reduce_along_axes_is_line_by_line)
 
 TEST(reduce_shapes)
 {
-    kv_err e = {0};
     kv_array *a = array_numbers(3, (int64_t[]){2, 3, 4}, KV_FLOAT64), *r = NULL;
     double all[24], got[24];
     array_read_all(kv_array_ref(a), all);
@@ -159,10 +152,10 @@ TEST(reduce_shapes)
 
 TEST(reduce_integers)
 {
-    kv_array *i8 = array_vector(KV_INT8, 3, (double[]){100, 100, -3});
-    kv_array *u8 = array_vector(KV_UINT8, 2, (double[]){200, 100});
-    kv_array *i32 = array_vector(KV_INT32, 2, (double[]){2147483647, 1});
-    kv_array *bits = array_vector(KV_BOOL, 4, (double[]){1, 0, 1, 1});
+    own_array *i8 = array_vector(KV_INT8, 3, (double[]){100, 100, -3});
+    own_array *u8 = array_vector(KV_UINT8, 2, (double[]){200, 100});
+    own_array *i32 = array_vector(KV_INT32, 2, (double[]){2147483647, 1});
+    own_array *bits = array_vector(KV_BOOL, 4, (double[]){1, 0, 1, 1});
     CHECK(reduce_all(i8, REDUCE_SUM, KV_INT64) == 197);
     CHECK(reduce_all(u8, REDUCE_SUM, KV_INT64) == 300);
     CHECK(reduce_all(i32, REDUCE_SUM, KV_INT64) == 2147483648.0);
@@ -173,19 +166,14 @@ TEST(reduce_integers)
     CHECK(reduce_all(i8, REDUCE_MIN, KV_INT8) == -3);
     CHECK(reduce_all(i8, REDUCE_ARGMAX, KV_INT64) == 0);
     CHECK(reduce_all(i8, REDUCE_NORM, KV_FLOAT32) == (double)(float)sqrt(20009));
-    kv_array_unref(i8);
-    kv_array_unref(u8);
-    kv_array_unref(i32);
-    kv_array_unref(bits);
 }
 
 TEST(reduce_nan_and_nothing)
 {
-    kv_err e = {0};
-    kv_array *r = NULL;
-    kv_array *x = array_vector(KV_FLOAT32, 5, (double[]){1, NAN, 7, NAN, -9});
-    kv_array *none = array_vector(KV_FLOAT32, 0, (double[]){0});
-    kv_array *wide = array_numbers(2, (int64_t[]){0, 2}, KV_INT32);
+    own_array *r = NULL;
+    own_array *x = array_vector(KV_FLOAT32, 5, (double[]){1, NAN, 7, NAN, -9});
+    own_array *none = array_vector(KV_FLOAT32, 0, (double[]){0});
+    own_array *wide = array_numbers(2, (int64_t[]){0, 2}, KV_INT32);
     CHECK(isnan(reduce_all(x, REDUCE_MAX, KV_FLOAT32)));
     CHECK(isnan(reduce_all(x, REDUCE_MIN, KV_FLOAT32)));
     CHECK(reduce_all(x, REDUCE_ARGMAX, KV_INT64) == 1);
@@ -203,10 +191,6 @@ TEST(reduce_nan_and_nothing)
     CHECK(got[0] == 0 && got[1] == 0);
     CHECK_OK(reduce_array(&r, wide, REDUCE_MAX, (int64_t[]){1}, 1, NULL, &e));
     CHECK_INT(kv_array_size(r), 0);
-    kv_array_unref(r);
-    kv_array_unref(x);
-    kv_array_unref(none);
-    kv_array_unref(wide);
 }
 
 /* ---- Products ---- */
@@ -215,13 +199,16 @@ TEST(reduce_nan_and_nothing)
 static void check_products(kv_dtype dtype, int64_t n, int64_t depth)
 {
     kv_err e = {0};
-    double *x = malloc((size_t)(n * depth + 1) * sizeof *x), *y = malloc((size_t)(depth + 1) * 8);
+    OWN(test_free)
+    double *x = malloc((size_t)(n * depth + 1) * sizeof *x),
+           *y = malloc((size_t)(depth + 1) * 8);
     CHECK(x && y);
     for (int64_t k = 0; k < depth; k++)
         y[k] = (double)(k % 7 - 3);
     for (int64_t i = 0; i < n * depth; i++)
         x[i] = (double)(i / depth - i % depth % 5);
-    kv_array *a = array_vector(dtype, (int)(n * depth), x), *b = array_vector(dtype, (int)depth, y);
+    own_array *a = array_vector(dtype, (int)(n * depth), x),
+              *b = array_vector(dtype, (int)depth, y);
     kv_array *sums = array_vector(dtype, (int)n, (double[8]){-1, -1, -1});
     void *to;
     CHECK_OK(kv_array_write(sums, &to, &e));
@@ -234,10 +221,6 @@ static void check_products(kv_dtype dtype, int64_t n, int64_t depth)
             sum += x[i * depth + k] * y[k];
         CHECK(got[i] == sum);
     }
-    kv_array_unref(a);
-    kv_array_unref(b);
-    free(x);
-    free(y);
 }
 
 TEST(reduce_products_of_each_dtype)
@@ -252,7 +235,6 @@ TEST(reduce_products_of_each_dtype)
 /* Sums of float32 are float64 until the end, and those of int64 wrap around. */
 TEST(reduce_products_are_wide)
 {
-    kv_err e = {0};
     float f[] = {0x1p24f, 1, -0x1p24f}, ones[] = {1, 1, 1}, sum;
     CHECK_OK(reduce_products(&sum, f, ones, KV_FLOAT32, 1, 3, &e));
     CHECK(sum == 1);
@@ -264,7 +246,7 @@ TEST(reduce_products_are_wide)
 TEST(reduce_products_without_memory)
 {
     for (int64_t depth = 0; depth <= 3; depth += 3) {
-        kv_err e = {0};
+        e = (kv_err){0};
         double x[] = {1, 2, 3}, sum = -1;
         mem_fail_at(1);
         int rc = reduce_products(&sum, x, x, KV_FLOAT64, 1, depth, &e);

@@ -2,11 +2,6 @@
  * happens when memory ends. */
 #include "base/regexp.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/stop.h"
 #include "test.h"
 
@@ -103,7 +98,7 @@ static void spans_of(char *out, size_t size, regex *r, const char *text)
 TEST(regexp_finds_what_python_finds)
 {
     for (size_t i = 0; i < sizeof found_by_python / sizeof *found_by_python; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         regex *r;
         char got[256];
         CHECK_OK(regex_new(&r, found_by_python[i].pattern, &e));
@@ -159,7 +154,6 @@ TEST(regexp_limits)
     for (int i = 0; i < 400; i++)
         deep[i] = '(';
     refused(deep, KV_E_VALUE, "is nested too deep, at character 251");
-    kv_err e = {0};
     regex *r = NULL;
     memset(large, 'a', 12000);
     CHECK_OK(regex_new(&r, large, &e));
@@ -200,7 +194,6 @@ TEST(regexp_ends)
 TEST(regexp_long_texts)
 {
     static char text[3001];
-    kv_err e = {0};
     regex *r;
     bool found;
     int64_t span[2];
@@ -252,7 +245,6 @@ TEST(regexp_refuses_replacements)
         {"\\g<n", "a replacement has an escape that is not known: \\g"},
         {"a\\", "a replacement has an escape that is not known: \\"},
     };
-    kv_err e = {0};
     regex *r;
     CHECK_OK(regex_new(&r, "(?P<n>a)(b)", &e));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -262,7 +254,6 @@ TEST(regexp_refuses_replacements)
 
 TEST(regexp_at_once_and_not_empty)
 {
-    kv_err e = {0};
     regex *r;
     bool found;
     int64_t span[2];
@@ -303,7 +294,7 @@ TEST(regexp_without_memory)
     for (int sign = -1; sign <= 1; sign += 2) {
         int rc = KV_E_MEMORY;
         for (int64_t n = 1; rc != KV_OK; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             char spans[64] = "";
             mem_fail_at(sign * n);
             rc = every_construct(spans, sizeof spans, &e);

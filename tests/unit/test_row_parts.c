@@ -1,11 +1,7 @@
 /* row_parts: row_sparse keys in the files of stores: back as they were, damaged, read by others. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/kv_array.h"
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "kvstore.h"
 #include "store_help.h"
@@ -38,7 +34,7 @@ static void check(kv *s, kv_key key, kv_array *a)
 {
     kv_err e = {0};
     kv_info info;
-    kv_array *out = NULL;
+    own_array *out = NULL;
     const void *x, *y;
     CHECK_OK(kv_find(s, &key, &info, &e));
     CHECK(info.storage == KV_ROW_SPARSE && info.dtype == kv_array_dtype(a));
@@ -53,7 +49,6 @@ static void check(kv *s, kv_key key, kv_array *a)
     CHECK_OK(kv_array_read_rows(a, &y, &e));
     int64_t bytes = kv_array_bytes(a) - kv_array_nrows(a) * (int64_t)sizeof(int64_t);
     CHECK(memcmp(x, y, (size_t)bytes) == 0);
-    kv_array_unref(out);
     kv_array_unref(a);
 }
 
@@ -63,7 +58,7 @@ static const double two_rows[] = {0, 1};
 TEST(row_parts_every_dtype)
 {
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < NDTYPES; i++) {
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
         init(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
@@ -73,13 +68,11 @@ TEST(row_parts_every_dtype)
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
         check(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
     }
-    kv_free(s);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
 TEST(row_parts_any_shape)
 {
-    kv_err e = {0};
     static const struct {
         int ndim;
         int64_t shape[3], n, ids[3];
@@ -91,7 +84,7 @@ TEST(row_parts_any_shape)
     enum { N = sizeof cases / sizeof *cases };
     kv_array *a[N];
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < N; i++) {
         CHECK_OK(kv_array_new_sparse(&a[i], KV_FLOAT32, cases[i].ndim, cases[i].shape, cases[i].n,
                                      cases[i].ids, (kv_ctx){0}, &e));
@@ -100,7 +93,6 @@ TEST(row_parts_any_shape)
     s = save_and_load(s, FILE_NAME);
     for (int i = 0; i < N; i++)
         check(s, (kv_key){-i, NULL}, a[i]);
-    kv_free(s);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
@@ -108,9 +100,8 @@ TEST(row_parts_any_shape)
 TEST(row_parts_text_keys)
 {
     static const char *const names[] = {"w", "b/data", "a", "__x", "w/row_ids", "", "b"};
-    kv_err e = {0};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < 7; i++) {
         kv_array *d = NULL;
         if (i == 2)
@@ -126,19 +117,17 @@ TEST(row_parts_text_keys)
         if (i != 2)
             check(s, info.key, rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
     }
-    kv_free(s);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
 TEST(row_parts_training_goes_on)
 {
-    kv_err e = {0};
-    kv *half = NULL;
+    own_kv *half = NULL;
     kv_key key = {3, NULL};
     kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     init(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
     CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
     for (int step = 0; step < 6; step++) {
@@ -158,17 +147,14 @@ TEST(row_parts_training_goes_on)
     kv_array *out = rows(KV_FLOAT32, 0, NULL, NULL);
     CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
     check(half, key, out);
-    kv_free(half);
-    kv_free(s);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Other tools find the rows and their ids by name. */
 TEST(row_parts_names)
 {
-    kv_err e = {0};
-    checkpoint *f = NULL;
-    kv_array *ids = NULL, *data = NULL;
+    own_checkpoint *f = NULL;
+    own_array *ids = NULL, *data = NULL;
     enter_folder();
     kv *s = make("local");
     init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
@@ -178,33 +164,26 @@ TEST(row_parts_names)
     CHECK_TEXT(checkpoint_metadata(f, "kvstore.rows.3"), "5");
     CHECK_OK(checkpoint_load_name(&ids, f, "__rows__/3/row_ids", &e));
     CHECK_OK(checkpoint_load_name(&data, f, "__rows__/3/data", &e));
-    kv_array *want = io_array(KV_INT64, 1, (int64_t[]){2}, (double[]){1, 4});
+    own_array *want = io_array(KV_INT64, 1, (int64_t[]){2}, (double[]){1, 4});
     CHECK(io_same(ids, want));
     kv_array_unref(want);
     want = io_array(KV_FLOAT32, 2, (int64_t[]){2, 2}, (double[]){6, 7, 8, 9});
     CHECK(io_same(data, want));
-    kv_array_unref(want);
-    kv_array_unref(ids);
-    kv_array_unref(data);
-    checkpoint_close(f);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* A store may go on while its file is written, which holds references. */
 TEST(row_parts_nothing_is_held_afterwards)
 {
-    kv_err e = {0};
     kv_key key = {3, NULL};
     enter_folder();
-    kv *s = make("local");
-    kv_array *a = rows(KV_FLOAT32, 2, two_ids, two_rows);
+    own_kv *s = make("local");
+    own_array *a = rows(KV_FLOAT32, 2, two_ids, two_rows);
     init(s, key, kv_array_ref(a));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
-    kv_array_unref(a);
-    kv_free(s);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
@@ -244,13 +223,12 @@ static kv_array *ids_of(kv_dtype dtype, double first, double second)
 
 TEST(row_parts_wrong_files)
 {
-    kv_array *good = ids_of(KV_INT64, 1, 4), *data = ids_of(KV_FLOAT32, 6, 7);
-    kv_array *three = io_array(KV_FLOAT32, 2, (int64_t[]){3, 1}, (double[]){1, 2, 3});
-    kv_array *number = io_array(KV_FLOAT32, 0, NULL, (double[]){1});
-    kv_array *square = io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4});
+    own_array *good = ids_of(KV_INT64, 1, 4), *data = ids_of(KV_FLOAT32, 6, 7);
+    own_array *three = io_array(KV_FLOAT32, 2, (int64_t[]){3, 1}, (double[]){1, 2, 3});
+    own_array *number = io_array(KV_FLOAT32, 0, NULL, (double[]){1});
+    own_array *square = io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4});
     kv_array *odd[] = {ids_of(KV_INT32, 1, 4), ids_of(KV_INT64, 4, 1), ids_of(KV_INT64, 1, 5),
                        ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
-    kv_err e = {0};
     kv *s = NULL;
     enter_folder();
     write_file(IDS, good, DATA, data, NUMBER, "5");
@@ -309,39 +287,25 @@ TEST(row_parts_wrong_files)
                      "w.kvs: the tensor \"__rows__/3\" is not an integer key");
     for (int i = 0; i < 5; i++)
         kv_array_unref(odd[i]);
-    kv_array_unref(good);
-    kv_array_unref(data);
-    kv_array_unref(three);
-    kv_array_unref(number);
-    kv_array_unref(square);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
 TEST(row_parts_without_memory)
 {
-    kv_err e = {0};
     kv_key key = {0, "w"};
     enter_folder();
-    kv *s = make("local"), *t = NULL;
+    own_kv *s = make("local"), *t = NULL;
     init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        mem_fail_at(n);
-        rc = kv_save(s, FILE_NAME, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_save(s, FILE_NAME, &e));
         e = (kv_err){0};
     }
     rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        mem_fail_at(n);
-        rc = kv_load(&t, FILE_NAME, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
         e = (kv_err){0};
     }
     check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
-    kv_free(t);
-    kv_free(s);
     leave_folder(FILE_NAME, "states.safetensors");
 }

@@ -1,9 +1,12 @@
 /* Pulls of and into row_sparse arrays: rows by id, sparse outs of kv_pull, row ids. */
 #include <math.h>
-#include <string.h>
 
+<<<<<<< HEAD
 #include "array/sparse.h"
 #include "base/mem.h"
+=======
+#include "array/row_ids.h"
+>>>>>>> w-ptests
 #include "kvstore.h"
 #include "store_help.h"
 
@@ -46,7 +49,7 @@ static kv_array *dense(void)
 static void check(kv_array *a, int n, const int64_t *want_ids, const double *want)
 {
     kv_err e = {0};
-    kv_array *wide = NULL;
+    own_array *wide = NULL;
     const void *data = NULL;
     CHECK_INT(kv_array_nrows(a), n);
     CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
@@ -55,7 +58,6 @@ static void check(kv_array *a, int n, const int64_t *want_ids, const double *wan
         CHECK_INT(kv_array_row_ids(a)[i / 2], want_ids[i / 2]);
         CHECK(((const double *)data)[i] == want[i / 2]);
     }
-    kv_array_unref(wide);
 }
 
 /* Pulls rows of key 3 into an array that held other rows; gives the ids back. */
@@ -70,9 +72,8 @@ static kv_array *pulled(kv *s, kv_array *which)
 
 static void check_pulled(kv *s, kv_array *which, int n, const int64_t *want_ids, const double *want)
 {
-    kv_array *out = pulled(s, which);
+    own_array *out = pulled(s, which);
     check(out, n, want_ids, want);
-    kv_array_unref(out);
 }
 
 /* A store whose key 3 holds first, which is given back. */
@@ -85,7 +86,7 @@ static kv *open_store(const char *type, kv_array *first)
 
 TEST(row_pull_exactly_the_unique_ids)
 {
-    kv *s = open_store("local", rows(3, (int64_t[]){1, 2, 4}, (double[]){1, 2, 4}));
+    own_kv *s = open_store("local", rows(3, (int64_t[]){1, 2, 4}, (double[]){1, 2, 4}));
     check_pulled(s, ids(1, (double[]){2}), 1, (int64_t[]){2}, (double[]){2});
     check_pulled(s, ids(6, (double[]){4, 0, 1, 4, 0, 1}), 3, (int64_t[]){0, 1, 4},
                  (double[]){0, 1, 4});
@@ -93,43 +94,38 @@ TEST(row_pull_exactly_the_unique_ids)
     check_pulled(s, ids(5, (double[]){0, 1, 2, 3, 4}), 5, (int64_t[]){0, 1, 2, 3, 4},
                  (double[]){0, 1, 2, 0, 4});
     check_pulled(s, ids(0, NULL), 0, NULL, NULL);
-    kv_free(s);
 }
 
 TEST(row_pull_from_full_and_empty_keys)
 {
-    kv *s = open_store("local", rows(5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
+    own_kv *s = open_store("local", rows(5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
     check_pulled(s, ids(3, (double[]){4, 2, 2}), 2, (int64_t[]){2, 4}, (double[]){3, 5});
     kv_free(s);
     s = open_store("local", rows(0, NULL, NULL));
     check_pulled(s, ids(3, (double[]){4, 2, 2}), 0, NULL, NULL);
-    kv_free(s);
 }
 
 TEST(row_pull_ids_of_any_dtype_and_shape)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16,
                                       KV_UINT8,   KV_INT8,    KV_INT32,   KV_INT64};
-    kv_err e = {0};
-    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         kv_array *flat = array_vector(dtypes[i], 4, (double[]){3, 1, 1, 0}), *square = NULL;
         CHECK_OK(kv_array_view(&square, flat, 2, (int64_t[]){2, 2}, &e));
         kv_array_unref(flat);
         check_pulled(s, square, 3, (int64_t[]){0, 1, 3}, (double[]){0, 5, 6});
     }
-    kv_free(s);
 }
 
 TEST(row_pull_converts_and_crosses_contexts)
 {
-    kv_err e = {0};
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    kv *s = open_store("device", rows(2, (int64_t[]){1, 3}, (double[]){1.5, -2.5}));
+    own_kv *s = open_store("device", rows(2, (int64_t[]){1, 3}, (double[]){1.5, -2.5}));
     kv_array *outs[] = {rows_of(0, NULL, NULL, KV_FLOAT64, (kv_ctx){KV_GPU, 1}),
                         rows_of(0, NULL, NULL, KV_INT8, cpu0),
                         rows_of(0, NULL, NULL, KV_FLOAT16, (kv_ctx){KV_CPU, 3})};
-    kv_array *which = ids(2, (double[]){3, 1}), *other = ids(1, (double[]){3}), *on_gpu = NULL;
+    own_array *which = ids(2, (double[]){3, 1}), *other = ids(1, (double[]){3}), *on_gpu = NULL;
     CHECK_OK(kv_array_dup(&on_gpu, which, KV_INT32, (kv_ctx){KV_GPU, 0}, &e));
     kv_key keys[] = {key, key, key};
     CHECK_OK(kv_row_sparse_pull(s, keys, 3, (kv_array *[]){on_gpu, other, which}, outs, NULL, &e));
@@ -139,18 +135,13 @@ TEST(row_pull_converts_and_crosses_contexts)
     CHECK_INT(kv_array_ctx(outs[0]).device, KV_GPU);
     for (int i = 0; i < 3; i++)
         kv_array_unref(outs[i]);
-    kv_array_unref(which);
-    kv_array_unref(other);
-    kv_array_unref(on_gpu);
-    kv_free(s);
 }
 
 /* Several keys in one call, text keys, holders of other references; the pulled array is no part of
  * the store. */
 TEST(row_pull_of_several_keys)
 {
-    kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_key keys[] = {{0, "b"}, {0, "a"}, {0, "b"}};
     kv_array *values[] = {rows(1, (int64_t[]){2}, (double[]){2}),
                           rows(1, (int64_t[]){1}, (double[]){7})};
@@ -176,16 +167,14 @@ TEST(row_pull_of_several_keys)
         kv_array_unref(outs[i]);
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
-    kv_free(s);
 }
 
 /* (Semantics of MXNet 1.9.1's test_rsp_push_pull_large_rowid.) */
 TEST(row_pull_many_rows)
 {
     enum { N = 793470 };
-    kv_err e = {0};
-    kv *s = NULL;
-    kv_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
+    own_kv *s = NULL;
+    own_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
     void *data = NULL;
     const void *got = NULL;
     const int64_t shape[] = {N, 1};
@@ -209,11 +198,6 @@ TEST(row_pull_many_rows)
         CHECK_INT(kv_array_row_ids(out)[i], i);
         CHECK(((const float *)got)[i] == (i % 3 ? (float)i : 0));
     }
-    kv_array_unref(whole);
-    kv_array_unref(first);
-    kv_array_unref(which);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 /* Row id of key 3 in the test below. */
@@ -228,7 +212,7 @@ static void pull_again(bool full)
 {
     enum { N = 120000, ROW = 16, EVERY = 2, HELD = N / EVERY };
     kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_array *first, *which, *outs[3], *other;
     void *data;
     const void *got;
@@ -270,7 +254,6 @@ static void pull_again(bool full)
     kv_array_unref(which);
     kv_array_unref(outs[0]);
     kv_array_unref(other);
-    kv_free(s);
 }
 
 TEST(row_pull_again_from_a_full_key)
@@ -285,10 +268,9 @@ TEST(row_pull_again_from_a_key_with_gaps)
 
 TEST(row_pull_ids_beyond_32_bits)
 {
-    kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     const int64_t n = (int64_t)1 << 40, shape[] = {n, 1}, far[] = {5, n - 1};
-    kv_array *first = NULL, *out = NULL, *which = ids(3, (double[]){(double)n - 1, 7, 5});
+    own_array *first = NULL, *out = NULL, *which = ids(3, (double[]){(double)n - 1, 7, 5});
     const void *data = NULL;
     void *to = NULL;
     CHECK_OK(kv_array_new_sparse(&first, KV_FLOAT32, 2, shape, 2, far, cpu0, &e));
@@ -306,32 +288,25 @@ TEST(row_pull_ids_beyond_32_bits)
     which = ids(1, (double[]){(double)n});
     CHECK_ERR(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e), KV_E_INDEX,
               "key 3 has no row 1099511627776, they go from 0 to 1099511627775");
-    kv_array_unref(first);
-    kv_array_unref(which);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 /* After every error the array is as it was, also where only the second triple is wrong. */
 static void refused(kv *s, kv_key k, kv_array *which, kv_array *out, kv_code code, const char *text)
 {
     kv_err e = {0};
-    kv_array *good = ids(1, (double[]){1}), *kept = rows(1, (int64_t[]){4}, (double[]){9});
+    own_array *good = ids(1, (double[]){1}), *kept = rows(1, (int64_t[]){4}, (double[]){9});
     kv_key keys[] = {key, k};
     int rc = kv_row_sparse_pull(s, keys, 2, (kv_array *[]){good, which}, (kv_array *[]){kept, out},
                                 NULL, &e);
     CHECK_ERR(rc, code, text);
     check(kept, 1, (int64_t[]){4}, (double[]){9});
-    kv_array_unref(good);
-    kv_array_unref(kept);
     kv_array_unref(which);
     kv_array_unref(out);
 }
 
 TEST(row_pull_errors)
 {
-    kv_err e = {0};
-    kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
+    own_kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
     kv_key four = {4, NULL}, text = {0, "w"}, six = {6, NULL};
     kv_array *d = dense(), *other = NULL, *none = NULL;
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
@@ -368,7 +343,7 @@ TEST(row_pull_errors)
             "one call takes keys of one kind, \"w\" is a text key and 3 an integer");
     refused(s, key, ids(1, (double[]){0}), NULL, KV_E_VALUE, "key 3 has no array (NULL)");
     refused(s, key, NULL, OUT, KV_E_VALUE, "key 3 has no array (NULL)");
-    kv_array *which = ids(1, (double[]){0}), *out = OUT;
+    own_array *which = ids(1, (double[]){0}), *out = OUT;
     CHECK_ERR(kv_row_sparse_pull(s, &text, 1, &which, &out, NULL, &e), KV_E_KEY,
               "this store holds integer keys, \"w\" is a text key");
     CHECK_ERR(kv_row_sparse_pull(s, &key, 1, &which, &out, &(kv_call){.flags = 1}, &e), KV_E_VALUE,
@@ -377,25 +352,19 @@ TEST(row_pull_errors)
               "a call cannot have -1 keys");
     CHECK_ERR(kv_row_sparse_pull(NULL, &key, 1, &which, &out, NULL, &e), KV_E_USAGE,
               "there is no store: the pointer is NULL");
-    kv_array_unref(which);
-    kv_array_unref(out);
     kv_array_unref(d);
-    kv_free(s);
 }
 
 TEST(row_pull_out_of_memory)
 {
-    kv_err e = {0};
-    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
-    kv_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
+    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    own_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
     kv_key keys[] = {key, key};
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
         kv_array *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL)};
-        mem_fail_at(n);
-        rc = kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(
+            n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
         e = (kv_err){0};
         if (rc)
             check(outs[0], 1, (int64_t[]){4}, (double[]){9});
@@ -405,9 +374,6 @@ TEST(row_pull_out_of_memory)
         kv_array_unref(outs[0]);
         kv_array_unref(outs[1]);
     }
-    kv_array_unref(which);
-    kv_array_unref(other);
-    kv_free(s);
 }
 
 /* Calls return before they have run, and take effect in program order: what was pulled is pushed
@@ -415,11 +381,10 @@ TEST(row_pull_out_of_memory)
 TEST(row_pull_in_program_order)
 {
     enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
-    kv_err e = {0};
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
-    kv *s = NULL;
-    kv_rule *rule = NULL;
+    own_kv *s = NULL;
+    own_rule *rule = NULL;
     kv_array *one = NULL, *first = NULL, *out = NULL, *which = NULL, *all = NULL;
     void *data = NULL;
     const void *got = NULL;
@@ -457,8 +422,6 @@ TEST(row_pull_in_program_order)
     kv_array_unref(first);
     kv_array_unref(one);
     kv_array_unref(all);
-    kv_rule_free(rule);
-    kv_free(s);
 }
 
 /* ---- kv_pull ---- */
@@ -476,10 +439,9 @@ static void take_log(void *arg, const char *text)
 /* Row_sparse outs stay as they are; the default ones beside them are written. */
 TEST(row_pull_is_not_what_pull_does)
 {
-    kv_err e = {0};
     char log[2000] = "";
-    kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
-    kv_array *two = rows(1, (int64_t[]){4}, (double[]){2}), *d = dense();
+    own_kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
+    own_array *two = rows(1, (int64_t[]){4}, (double[]){2}), *d = dense();
     kv_key four = {4, NULL}, nine = {9, NULL}, keys[] = {key, four, key};
     kv_array *outs[] = {two, two, d};
     const void *data = NULL;
@@ -511,9 +473,6 @@ TEST(row_pull_is_not_what_pull_does)
               "this call has no flags 0x1");
     CHECK_INT(ignored, -1);
     kv_set_log(NULL, NULL);
-    kv_array_unref(two);
-    kv_array_unref(d);
-    kv_free(s);
 }
 
 /* The log may use the store. */
@@ -525,7 +484,6 @@ static void count_keys(void *arg, const char *text)
 
 TEST(row_pull_log_runs_without_the_lock)
 {
-    kv_err e = {0};
     struct {
         int64_t n;
         kv *s;
@@ -541,10 +499,9 @@ TEST(row_pull_log_runs_without_the_lock)
 
 TEST(row_pull_fills_sparse_outs)
 {
-    kv_err e = {0};
-    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){1.5, 0}));
+    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){1.5, 0}));
     kv_key four = {4, NULL}, keys[] = {key, four, four, key};
-    kv_array *d = dense();
+    own_array *d = dense();
     kv_array *outs[] = {rows_of(1, (int64_t[]){4}, (double[]){2}, KV_FLOAT64, (kv_ctx){KV_CPU, 2}),
                         rows(1, (int64_t[]){4}, (double[]){2}), dense(), dense()};
     void *to = NULL;
@@ -565,23 +522,17 @@ TEST(row_pull_fills_sparse_outs)
     CHECK(memcmp(data, (float[10]){0, 0, 1.5f, 1.5f}, 40) == 0);
     for (int i = 0; i < 4; i++)
         kv_array_unref(outs[i]);
-    kv_array_unref(d);
-    kv_free(s);
 }
 
 TEST(row_pull_fill_out_of_memory)
 {
-    kv_err e = {0};
-    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     kv_key keys[] = {key, key};
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
         kv_array *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9})};
         const void *data = NULL;
-        mem_fail_at(n);
-        rc = kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
         e = (kv_err){0};
         CHECK_OK(kv_array_read(outs[0], &data, &e));
         CHECK(((const float *)data)[2] == (rc ? 0 : 5));
@@ -592,7 +543,6 @@ TEST(row_pull_fill_out_of_memory)
         kv_array_unref(outs[0]);
         kv_array_unref(outs[1]);
     }
-    kv_free(s);
 }
 
 /* ---- Row ids ---- */
@@ -600,7 +550,7 @@ TEST(row_pull_fill_out_of_memory)
 TEST(row_ids_sort_either_way)
 {
     for (int dense_ids = 0; dense_ids < 2; dense_ids++) { /* by marks, and by comparing */
-        kv_err e = {0};
+        e = (kv_err){0};
         int64_t rows = dense_ids ? 1000 : INT64_MAX, n = 3000, given[3000], seen = 0;
         char there[1000] = {0};
         uint64_t x = 1;
@@ -646,9 +596,8 @@ TEST(row_ids_found_from_anywhere)
 
 TEST(row_ids_exact_floats)
 {
-    kv_err e = {0};
     int64_t *read = NULL;
-    kv_array *a = array_vector(KV_FLOAT32, 3, (double[]){0x1p24, -0.0, 0x1p24 - 1});
+    own_array *a = array_vector(KV_FLOAT32, 3, (double[]){0x1p24, -0.0, 0x1p24 - 1});
     CHECK_OK(row_ids_read(&read, a, &e));
     CHECK(read[0] == 1 << 24 && read[1] == 0 && read[2] == (1 << 24) - 1);
     mem_free(read);
@@ -660,5 +609,4 @@ TEST(row_ids_exact_floats)
     a = array_vector(KV_BFLOAT16, 1, (double[]){258});
     CHECK_ERR(row_ids_read(&read, a, &e), KV_E_DTYPE,
               "the row id 258 is too large for bfloat16, which is exact up to 256");
-    kv_array_unref(a);
 }

@@ -2,12 +2,11 @@
 #include "vm/rule.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "lang/parse.h"
 #include "plan_listing.h"
+#define SHARED_KV_ERR
 #include "test.h"
 
 static arena memory;
@@ -147,7 +146,7 @@ TEST(rule_check_late_branches)
     static const char undone[] = "the `skip` of an `if` on a number that is known only after the "
                                  "arrays are read does not undo this (`state NAME`, an array that "
                                  "begins with a number, can be left as it was)";
-    buf want = {0};
+    own_buf want = {0};
     buf_printf(&want, "1:49-55 usage: %s", undone);
     CHECK_TEXT(refusal("{ state key n; if isnan(sum(input)) { skip }   ;n += 1; stored += n }"),
                buf_text(&want));
@@ -155,7 +154,6 @@ TEST(rule_check_late_branches)
     buf_printf(&want, "1:9-18 usage: %s", undone);
     CHECK_TEXT(refusal("{ state m = input; if sum(input) > 1 { skip }; stored += m }"),
                buf_text(&want));
-    buf_release(&want);
 }
 
 TEST(rule_check_writes)
@@ -354,7 +352,7 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
 {
     rule_update u;
     CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1, .row = 1, .size = n}, &u));
-    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
+    OWN(test_mem_free) void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_arrays a = {.stored = stored,
                      .stored_dtype = dtype,
                      .size = n,
@@ -363,7 +361,6 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
                      .input_dtype = dtype,
                      .arg = &(given_input){input, dtype}};
     plan_run(u.plan, &a, scratch);
-    mem_free(scratch);
     rule_update_release(&u);
 }
 
@@ -398,12 +395,11 @@ static const char *printed(float x)
 TEST(rule_update_program)
 {
     rule_update u;
-    buf out = {0};
+    own_buf out = {0};
     CHECK_OK(
         make("{ stored += input * 2 }", KV_FLOAT32, (rule_given){.key = {7, NULL}, .t = 1}, &u));
     list_plan(u.plan, &out);
     CHECK_TEXT(buf_text(&out), "pass 0\na0 = a0*1 + a1*2\n");
-    buf_release(&out);
     rule_update_release(&u);
 }
 
@@ -615,9 +611,8 @@ static void update_states(const char *rule, float *stored, const float *input, i
                      .t = t};
     for (int i = 0; i < 2 && states; i++)
         a.states[i] = states[i];
-    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
+    OWN(test_mem_free) void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_run(u.plan, &a, scratch);
-    mem_free(scratch);
     rule_update_release(&u);
 }
 
@@ -821,10 +816,7 @@ TEST(rule_update_no_memory)
     int rc = KV_E_MEMORY, n = 0;
     for (n = 1; n < 30 && rc; n++) {
         memset(&e, 0, sizeof e);
-        mem_fail_at(n);
-        rc = rule_case_make(&b, &given, true, &u, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, rule_case_make(&b, &given, true, &u, NULL, &e));
     }
     CHECK(rc == KV_OK && n > 3);
     rule_update_release(&u);
@@ -879,9 +871,9 @@ static void run_case(case_run *r, kv_dtype dtype, const double *from, const void
     convert_elements(r->stored, dtype, from, KV_FLOAT64, CASE_SIZE);
     if (r->rc || !r->u.plan)
         return;
+    OWN(test_mem_free)
     void *scratch = mem_alloc_data(plan_scratch_bytes(r->u.plan, CASE_SIZE, 0), &e);
     plan_run(r->u.plan, &a, scratch);
-    mem_free(scratch);
 }
 
 /* The update of a case among those that were kept, or of a new one. */
@@ -1112,7 +1104,7 @@ static void one_rule(int64_t n)
     random_input(input, n);
     memcpy(names[0].x, input, sizeof input);
     memcpy(names[1].x, stored, sizeof stored);
-    buf rule = {0};
+    own_buf rule = {0};
     int nnames = 2;
     buf_add(&rule, "{ ");
     for (int line = (int)draw(4); line >= 0; line--) {
@@ -1130,7 +1122,6 @@ static void one_rule(int64_t n)
     for (int64_t i = 0; i < n; i++)
         CHECK(memcmp(&stored[i], &names[1].x[i], 4) == 0 ||
               (isnan(stored[i]) && isnan(names[1].x[i])));
-    buf_release(&rule);
     arena_release(&memory);
 }
 

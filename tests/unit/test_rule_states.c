@@ -7,11 +7,7 @@
  * not written there. One element more than there are stands for names that hold one number.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "lang/parse.h"
 #include "test.h"
 #include "vm/rule.h"
@@ -422,7 +418,7 @@ static double naive_sum(const world *w, const double *x, int64_t from, int64_t t
 
 static void naive_reduce(const world *w, expr_op op, double *out, const double *x, bool wide)
 {
-    double *y = numbers(w);
+    OWN(test_mem_free) double *y = numbers(w);
     for (int64_t i = 0; i < w->n; i++)
         y[i] = op == NORM ? rounded(w, x[i] * x[i], wide) : x[i];
     if (op == MEAN) {
@@ -437,7 +433,6 @@ static void naive_reduce(const world *w, expr_op op, double *out, const double *
         for (int64_t i = 0; i <= w->n; i++)
             out[i] = sum;
     }
-    mem_free(y);
 }
 
 static double naive_one(expr_op op, double x, double y, double z)
@@ -501,14 +496,13 @@ static void naive_eval(const world *w, int at, double *out, bool wide, bool bina
 
 static void naive_set(world *w, const line *l, bool first)
 {
-    double *value = numbers(w);
+    OWN(test_mem_free) double *value = numbers(w);
     bool masked = !first && w->masked && (l->name == STORED || is_state(l->name));
     if (l->value >= 0)
         naive_eval(w, l->value, value, false, is_host(l->name));
     for (int64_t i = 0; i <= w->n; i++)
         if (i == w->n || !masked || counts(w, i))
             w->x[l->name][i] = value[i];
-    mem_free(value);
 }
 
 static void naive_print(world *w, int name)
@@ -665,7 +659,7 @@ static void make_update(keeper *k, const world *w, rule_update *u)
 {
     kv_err e = {0};
     host values[16];
-    arena memory = {0};
+    OWN(arena_release) arena memory = {0};
     CHECK_OK(rule_bind(k->ast, NULL, NULL, NULL, 0, values, &memory, &e));
     rule_binding b = {k->ast, k->src, values, NULL};
     rule_given given = {.key = {7, NULL},
@@ -687,7 +681,6 @@ static void make_update(keeper *k, const world *w, rule_update *u)
     if (rc)
         CHECK_TEXT(e.text, "");
     k->ncases += !made && k->cases[k->ncases];
-    arena_release(&memory);
 }
 
 static void run_update(keeper *k, world *w, memory_of *m)
@@ -791,8 +784,8 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
     static rule_tree r;
     grow(&r, by_rows);
     kv_err e = {0};
-    buf text = {0};
-    arena memory = {0};
+    own_buf text = {0};
+    OWN(arena_release) arena memory = {0};
     rule_ast *tree = NULL;
     write_rule(&text, &r);
     rule_text = buf_text(&text);
@@ -816,8 +809,6 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
         mem_free(w.x[i]);
     mem_free(w.rows);
     mem_free(w.present);
-    arena_release(&memory);
-    buf_release(&text);
 }
 
 static void one_rule(int64_t nrows, int64_t row)

@@ -2,11 +2,8 @@
 #include "checkpoint/safetensors.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "test_checkpoint.h"
 #include "test_io.h"
 
@@ -53,11 +50,10 @@ static void refused(image m, kv_code code, const char *want)
 {
     kv_err e = {0};
     checkpoint *s = NULL;
-    char *copy = malloc(m.n ? m.n : 1);
+    OWN(test_free) char *copy = malloc(m.n ? m.n : 1);
     memcpy(copy, m.data, m.n);
     CHECK_ERR(checkpoint_open_memory(&s, copy, m.n, NAME, &e), code, want);
     CHECK(!s);
-    free(copy);
 }
 
 /* ---- What is written ------------------------------------------------------------------------- */
@@ -79,8 +75,8 @@ TEST(safetensors_bytes)
 {
     const int64_t three[] = {3}, matrix[] = {2, 3};
     const double bits[] = {1, 0, 1}, numbers[] = {1, 2, 3, 4, 5, 6};
-    kv_array *on = io_array(KV_BOOL, 1, three, bits);
-    kv_array *w = io_array(KV_FLOAT32, 2, matrix, numbers);
+    own_array *on = io_array(KV_BOOL, 1, three, bits);
+    own_array *w = io_array(KV_FLOAT32, 2, matrix, numbers);
     const safetensors_item items[] = {{"on", on}, {"w", w}};
     const checkpoint_text pairs[] = {{"format", "pt"}};
     image m = written(items, 2, pairs, 1);
@@ -88,7 +84,6 @@ TEST(safetensors_bytes)
     CHECK(memcmp(m.data, sample.data, m.n) == 0);
     free(m.data);
 
-    kv_err e = {0};
     checkpoint *s = opened(sample);
     kv_array *back[2];
     CHECK_INT(checkpoint_count(s), 2);
@@ -109,8 +104,6 @@ TEST(safetensors_bytes)
     checkpoint_close(s);
     for (int i = 0; i < 2; i++)
         kv_array_unref(back[i]);
-    kv_array_unref(on);
-    kv_array_unref(w);
 }
 
 TEST(safetensors_empty)
@@ -151,7 +144,6 @@ TEST(safetensors_round)
     }
     image m = written(items, N, pairs, 4);
     checkpoint *s = opened(m);
-    kv_err e = {0};
     CHECK_INT(checkpoint_count(s), N);
     CHECK_OK(load_all(back, s, &e));
     for (int i = 0; i < N; i++) {
@@ -180,8 +172,7 @@ TEST(safetensors_write_refuses)
 {
     const int64_t one[] = {1}, none[] = {0, INT64_C(1000000000000000)};
     const double x = 1;
-    kv_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
-    kv_err e = {0};
+    own_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
     CHECK_OK(kv_array_new(&wide, KV_INT8, 2, none, (kv_ctx){0}, &e));
     static const struct {
         const char *names[2], *pairs[2], *text, *want;
@@ -210,15 +201,12 @@ TEST(safetensors_write_refuses)
     fclose(f);
     CHECK_INT(m.n, 0);
     free(m.data);
-    kv_array_unref(wide);
-    kv_array_unref(a);
 }
 
 /* Two wrapped arrays of one memory, each of half the numbers that a header can say. */
 TEST(safetensors_write_limits)
 {
     char byte = 0;
-    kv_err e = {0};
     kv_array *a = NULL;
     const int64_t shape[] = {INT64_C(600000000000000)};
     CHECK_OK(kv_array_wrap(&a, &byte, KV_INT8, 1, shape, (kv_ctx){0}, NULL, NULL, &e));
@@ -226,7 +214,7 @@ TEST(safetensors_write_limits)
     CHECK_ERR(safetensors_write(stdout, NAME, items, 2, NULL, 0, &e), KV_E_VALUE,
               NAME ": sizes and offsets have at most 15 digits");
     kv_array_unref(a);
-    char *text = malloc(100000001);
+    OWN(test_free) char *text = malloc(100000001);
     memset(text, 'x', 100000000);
     text[100000000] = '\0';
     const checkpoint_text pair = {"t", text};
@@ -237,14 +225,12 @@ TEST(safetensors_write_limits)
     FILE *f = fopen("/dev/null", "wb");
     CHECK_OK(safetensors_write(f, NAME, NULL, 0, &pair, 1, &e));
     fclose(f);
-    free(text);
 }
 
 TEST(safetensors_write_full)
 {
     const int64_t shape[] = {100000};
-    kv_err e = {0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
         test_skip("no /dev/full");
@@ -253,7 +239,6 @@ TEST(safetensors_write_full)
     CHECK_ERR(safetensors_write(f, NAME, &item, 1, NULL, 0, &e), KV_E_IO,
               "cannot write \"" NAME "\": No space left on device");
     fclose(f);
-    kv_array_unref(a);
 }
 
 /* ---- Files on disk --------------------------------------------------------------------------- */
@@ -286,7 +271,6 @@ static void remove_folder(const folder *d)
 TEST(safetensors_file)
 {
     folder d = new_folder();
-    kv_err e = {0};
     checkpoint *s = NULL;
     kv_array *a = NULL;
     char want[200];
@@ -330,7 +314,6 @@ TEST(safetensors_pipe)
 {
     int ends[2];
     char path[32];
-    kv_err e = {0};
     checkpoint *s = NULL;
     kv_array *a = NULL;
     CHECK(pipe(ends) == 0);
@@ -352,7 +335,6 @@ TEST(safetensors_large)
         "{\"big\":{\"dtype\":\"U8\",\"shape\":[6000000000],\"data_offsets\":[0,6000000000]},"
         "\"end\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[6000000000,6000000003]}}";
     folder d = new_folder();
-    kv_err e = {0};
     checkpoint *s = NULL;
     kv_array *a = NULL;
     const void *data;
@@ -575,7 +557,7 @@ TEST(safetensors_unusual)
     };
     static const size_t ndata[] = {0, 0, 8, 8, 8, 8, 0, 4, 8, 8};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_array *a[4];
         image m = made(headers[i], strlen(headers[i]), ndata[i]);
         checkpoint *s = opened(m);
@@ -620,7 +602,6 @@ TEST(safetensors_dtypes)
 
 TEST(safetensors_bools)
 {
-    kv_err e = {0};
     kv_array *a[2] = {NULL, NULL};
     image m = {malloc(sample.n), sample.n};
     memcpy(m.data, sample.data, m.n);
@@ -729,9 +710,8 @@ TEST(safetensors_many)
     enum { N = 20000 };
     const int64_t one[] = {1};
     const double x = 7;
-    kv_err e = {0};
-    kv_array *a = io_array(KV_INT8, 1, one, &x);
-    safetensors_item *items = malloc(N * sizeof *items);
+    own_array *a = io_array(KV_INT8, 1, one, &x);
+    OWN(test_free) safetensors_item *items = malloc(N * sizeof *items);
     char(*names)[16] = malloc(N * sizeof *names);
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof names[i], "layer%d", N - i);
@@ -740,17 +720,14 @@ TEST(safetensors_many)
     image m = written(items, N, NULL, 0);
     checkpoint *s = opened(m);
     for (int i = 0; i < N; i += 97) {
-        kv_array *b = NULL;
+        own_array *b = NULL;
         CHECK_INT(checkpoint_find(s, names[i]), i);
         CHECK_OK(checkpoint_load_name(&b, s, names[i], &e));
         CHECK(io_same(a, b));
-        kv_array_unref(b);
     }
     checkpoint_close(s);
     free(m.data);
     free(names);
-    free(items);
-    kv_array_unref(a);
 }
 
 /* Opens and loads whatever a file says; a failure is an error with a text, and nothing leaks. */
@@ -762,13 +739,12 @@ static int try_all(image m, const char *name)
     CHECK_INT(e.code, rc);
     CHECK((rc == KV_OK) == (s != NULL));
     for (int64_t i = 0; s && i < checkpoint_count(s) && !rc; i++) {
-        kv_array *a = NULL;
+        own_array *a = NULL;
         rc = checkpoint_load(&a, s, i, &e);
         CHECK_INT(e.code, rc);
         CHECK((rc == KV_OK) == (a != NULL));
         if (a)
             CHECK_INT(kv_array_bytes(a), checkpoint_at(s, i)->bytes);
-        kv_array_unref(a);
     }
     CHECK(rc == KV_OK || e.text[0]);
     checkpoint_close(s);
@@ -823,7 +799,7 @@ TEST(safetensors_no_memory)
 {
     const int64_t three[] = {3};
     const double numbers[] = {1, 2, 3};
-    kv_array *a = io_array(KV_FLOAT32, 1, three, numbers);
+    own_array *a = io_array(KV_FLOAT32, 1, three, numbers);
     const safetensors_item items[] = {{"a", a}, {"b", a}};
     const checkpoint_text pairs[] = {{"format", "pt"}};
     int rc = KV_E_MEMORY, n = 0;
@@ -837,18 +813,12 @@ TEST(safetensors_no_memory)
     CHECK(n > 10);
     rc = KV_E_MEMORY;
     for (n = 1; rc; n++) {
-        kv_err e = {0};
         FILE *f = fopen("/dev/null", "wb");
-        mem_fail_at(n);
-        rc = safetensors_write(f, NAME, items, 2, pairs, 1, &e);
-        mem_fail_at(0);
-        CHECK_INT(e.code, rc);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, safetensors_write(f, NAME, items, 2, pairs, 1, &e));
         CHECK(n < 50);
         fclose(f);
     }
     CHECK(n > 3);
-    kv_array_unref(a);
 }
 
 /* From a path a failure must also close the file. */
@@ -859,12 +829,8 @@ TEST(safetensors_no_memory_file)
     int lowest = dup(0), rc = KV_E_MEMORY;
     close(lowest);
     for (int n = 1; rc; n++) {
-        kv_err e = {0};
         checkpoint *s = NULL;
-        mem_fail_at(n);
-        rc = checkpoint_open(&s, d.file, NULL, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        rc = WITHOUT_MEMORY(n, checkpoint_open(&s, d.file, NULL, &e));
         checkpoint_close(s);
         int now = dup(0);
         CHECK_INT(now, lowest);
@@ -877,7 +843,6 @@ TEST(safetensors_no_memory_file)
 /* Types without a dtype here become arrays of one that holds their numbers, by blocks. */
 TEST(safetensors_wider)
 {
-    kv_err e = {0};
     kv_array *a;
     const void *data;
     static const char header[] =

@@ -2,7 +2,6 @@
 #include "test.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "io/scalar.h"
 

@@ -3,9 +3,6 @@
 #include "language.h"
 #include "test.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "complete/complete.h"
 #include "eval/eval_keys.h"
 #include "out/record.h"
@@ -193,7 +190,6 @@ TEST(script_command_word_mistakes)
 
 TEST(script_command_answers)
 {
-    kv_err e = {0};
     session s = new_session();
     buf out = {0};
     /* no: the result is where it belongs, and the statement fails behind it */
@@ -277,7 +273,7 @@ TEST(script_command_words_of_the_shell)
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
         "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         session s = new_session();
         shell_words w = {0};
         buf out = {0}, want = {0};
@@ -342,20 +338,17 @@ TEST(script_command_hints)
     };
     session s = new_session();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        buf hint = {0};
+        own_buf hint = {0};
         complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
         CHECK_TEXT(buf_text(&hint), cases[i].hint);
-        buf_release(&hint);
     }
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        line_words got = {0};
-        buf all = {0};
+        OWN(line_words_release) line_words got = {0};
+        own_buf all = {0};
         complete_words(&s, options[i].text, strlen(options[i].text), &got);
         for (int64_t k = 0; k < got.n; k++)
             buf_printf(&all, "%s ", got.words[k]);
         CHECK_TEXT(buf_text(&all), options[i].words);
-        line_words_release(&got);
-        buf_release(&all);
     }
     session_release(&s);
     language_init();

@@ -2,8 +2,6 @@
 #include "language.h"
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -349,12 +347,11 @@ TEST(script_complete_hints)
     session s;
     begin(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        buf hint = {0};
+        own_buf hint = {0};
         complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
         if (strcmp(buf_text(&hint), cases[i].words) != 0)
             printf("# hint of %s\n", cases[i].text);
         CHECK_TEXT(buf_text(&hint), cases[i].words);
-        buf_release(&hint);
     }
     session_release(&s);
 }

@@ -1,15 +1,13 @@
 /* Differences between texts, and what does not count. */
 #include "out/transcript.h"
 
-
 #include "test.h"
 
 static void check_diff(const char *expected, const char *got, const char *want)
 {
-    buf out = {0};
+    own_buf out = {0};
     diff_lines(&out, expected, got);
     CHECK_TEXT(buf_text(&out), want);
-    buf_release(&out);
 }
 
 TEST(script_diff_lines)
@@ -33,7 +31,7 @@ TEST(script_diff_leaves_out_what_is_equal)
 /* Middles that are too long for the table are shown one after the other, each cut. */
 TEST(script_diff_long)
 {
-    buf a = {0}, b = {0}, minus = {0}, plus = {0};
+    own_buf a = {0}, b = {0}, minus = {0}, plus = {0};
     for (int i = 0; i < 1000; i++) {
         buf_printf(&a, "a%d\n", i);
         buf_printf(&b, "b%d\n", i);
@@ -44,19 +42,14 @@ TEST(script_diff_long)
     }
     buf_printf(&minus, "- ... and 900 more\n%s+ ... and 900 more\n", buf_text(&plus));
     check_diff(buf_text(&a), buf_text(&b), buf_text(&minus));
-    buf_release(&a);
-    buf_release(&b);
-    buf_release(&minus);
-    buf_release(&plus);
 }
 
 static void check_normal(const char *text, const char *want)
 {
-    buf b = {0};
+    own_buf b = {0};
     buf_add(&b, text);
     diff_normalise(&b);
     CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
 }
 
 TEST(script_diff_normalise)

@@ -2,10 +2,7 @@
 #include "language.h"
 #include "syntax/function.h"
 
-#include <string.h>
-
 #include "array/device.h"
-#include "base/mem.h"
 #include "cmd/help.h"
 #include "run/run.h"
 #include "session/session.h"
@@ -46,28 +43,23 @@ static session new_session(void)
 static void check(const char *expression, const char *want)
 {
     kv_err e = {0};
-    session s = new_session();
-    buf out = {0}, text = {0};
+    OWN(session_release) session s = new_session();
+    own_buf out = {0}, text = {0};
     buf_printf(&text, "print %s", expression);
     CHECK_OK(run_in(&s, &out, buf_text(&text), &e));
     if (out.len)
         out.data[--out.len] = '\0';
     CHECK_TEXT(buf_text(&out), want);
-    buf_release(&out);
-    buf_release(&text);
-    session_release(&s);
 }
 
 static void check_error(const char *text, kv_code code, const char *want, const char *hint)
 {
     kv_err e = {0};
-    session s = new_session();
-    buf out = {0};
+    OWN(session_release) session s = new_session();
+    own_buf out = {0};
     int rc = run_in(&s, &out, text, &e);
     CHECK_TEXT(e.hint, hint);
     CHECK_ERR(rc, code, want);
-    buf_release(&out);
-    session_release(&s);
 }
 
 TEST(function_table_is_sorted)
@@ -125,14 +117,13 @@ TEST(function_table_has_every_element_function)
 TEST(function_usages)
 {
     language_init();
-    buf b = {0};
+    own_buf b = {0};
     function_usage(&b, function_find("full"));
     buf_char(&b, ' ');
     function_usage(&b, function_find("concat"));
     buf_char(&b, ' ');
     function_usage(&b, function_find("rank"));
     CHECK_TEXT(buf_text(&b), "full(shape, v, dtype=, ctx=) concat(a…, axis=) rank()");
-    buf_release(&b);
 }
 
 TEST(function_arguments)
@@ -266,14 +257,11 @@ TEST(function_random)
 /* Draws without seed= depend on the seed of the session and their number, not on seeded ones. */
 TEST(function_random_draws)
 {
-    kv_err e = {0};
-    session s = new_session();
-    buf out = {0};
+    OWN(session_release) session s = new_session();
+    own_buf out = {0};
     CHECK_OK(run_in(&s, &out, "uniform(1,seed=3); a = uniform(3); print uniform(3)", &e));
     CHECK(strstr(buf_text(&out), "[0.5166791  0.79096925 0.7733471 ]\n") != NULL);
     CHECK_INT(s.draws, 2);
-    buf_release(&out);
-    session_release(&s);
 }
 
 TEST(function_random_errors)
@@ -346,9 +334,8 @@ TEST(function_arrangements)
 
 TEST(function_repeat)
 {
-    kv_err e = {0};
     value args[2] = {value_none(), value_int(2)}, out = value_none();
-    session s = new_session();
+    OWN(session_release) session s = new_session();
     const char *names[2] = {NULL, NULL};
     buf text = {0};
     CHECK_OK(value_list_new(&args[0], VALUE_LIST, 2, &e));
@@ -360,7 +347,6 @@ TEST(function_repeat)
     buf_release(&text);
     value_release(&out);
     value_release(&args[0]);
-    session_release(&s);
 }
 
 TEST(function_reductions)
@@ -422,7 +408,6 @@ TEST(function_contexts)
 
 TEST(function_store)
 {
-    kv_err e = {0};
     session s = new_session();
     buf out = {0};
     CHECK_OK(run_in(&s, &out,
@@ -501,21 +486,17 @@ TEST(function_without_memory)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int rc = KV_E_MEMORY;
         for (int n = 1; rc && n < 1000; n++) {
-            kv_err e = {0};
-            session s = new_session();
+            e = (kv_err){0};
+            OWN(session_release) session s = new_session();
             sink out = {.kind = SINK_TAKES};
             unit *u = NULL;
             char *copy = mem_text(texts[i], strlen(texts[i]), &e);
             CHECK_OK(unit_read(&s, &u, "test", copy, strlen(texts[i]), 1, NULL, &e));
             sink_push(&s, &out);
-            mem_fail_at(n);
-            rc = unit_run(&s, u, &e);
-            mem_fail_at(0);
-            CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+            rc = WITHOUT_MEMORY(n, unit_run(&s, u, &e));
             unit_drop(&s, u);
             sink_pop(&s, &out);
             buf_release(&out.text);
-            session_release(&s);
         }
         CHECK_INT(rc, KV_OK);
     }

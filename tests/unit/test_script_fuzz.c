@@ -3,7 +3,6 @@
  * behind. */
 #include <ctype.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "complete/complete.h"
@@ -352,12 +351,10 @@ static void type(session *s, const random_text *r)
         CHECK(at.word <= now->n && at.statement <= at.word && at.rule <= at.word);
         arena_release(&nodes);
         if (now->n % 16 == 0 || now->n == r->n) {
-            line_words offers = {0};
-            buf hint = {0};
+            OWN(line_words_release) line_words offers = {0};
+            own_buf hint = {0};
             complete_words(s, now->text, now->n, &offers);
             complete_hint(s, now->text, now->n, &hint);
-            line_words_release(&offers);
-            buf_release(&hint);
         }
         now->text[now->n] = text[now->n];
     }

@@ -1,7 +1,4 @@
 /* The folder of a job on a host: the last process to end removes it, and none ends before. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +14,6 @@ static bool is_there(const char *path)
 TEST(script_launch_folder)
 {
     char folder[4096];
-    kv_err e = {0};
     CHECK_OK(folder_new(folder, NULL, &e));
     int launch = folder_hold(folder, "launch"), watcher = folder_hold(folder, "held");
     int second = folder_hold_existing(folder);
@@ -44,7 +40,6 @@ TEST(script_launch_folder)
 TEST(script_launch_folder_waits)
 {
     char folder[4096];
-    kv_err e = {0};
     CHECK_OK(folder_new(folder, NULL, &e));
     int held = folder_hold(folder, "held");
     CHECK(held >= 0);
@@ -65,7 +60,6 @@ TEST(script_launch_folder_waits)
 TEST(script_launch_folder_half_removed)
 {
     char folder[4096], inside[FOLDER_PATH];
-    kv_err e = {0};
     CHECK_OK(folder_new(folder, NULL, &e));
     close(folder_hold(folder, "held"));
     folder_path(folder, inside, "stays"); /* a folder cannot be unlinked */

@@ -1,5 +1,4 @@
 /* Whether a job has lost a host: who is silent, for how long, and who is named. */
-#include <string.h>
 
 #include "base/clock.h"
 #include "launch/launch_attempt.h"

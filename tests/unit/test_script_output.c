@@ -1,7 +1,5 @@
 /* The lines of several ranks: joined where they are equal, each rank's in its order. stdout and
  * stderr go into files meanwhile. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "launch/launch_attempt.h"

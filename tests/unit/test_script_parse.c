@@ -551,7 +551,7 @@ TEST(script_parse_depth)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int over = 0; over < 2; over++) {
             const char *tail = cases[i].head[0] && cases[i].head[1] == '[' ? "] = 1" : "";
-            char *text = lang_repeated(cases[i].head, cases[i].piece, cases[i].deepest + over,
+            own_text *text = lang_repeated(cases[i].head, cases[i].piece, cases[i].deepest + over,
                                        cases[i].middle, cases[i].piece2, tail);
             lang_text t;
             lang_begin(&t, text);
@@ -559,7 +559,6 @@ TEST(script_parse_depth)
                 printf("# %d of %s: %s\n", cases[i].deepest + over, cases[i].piece, t.e.text);
             CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
             lang_end(&t);
-            mem_free(text);
         }
     }
 }
@@ -568,7 +567,7 @@ TEST(script_parse_depth)
 TEST(script_parse_height)
 {
     for (int over = 0; over < 2; over++) {
-        char *text = lang_repeated("type\nif a { while b { x = 1", "+1", AST_MAX_HEIGHT + over,
+        own_text *text = lang_repeated("type\nif a { while b { x = 1", "+1", AST_MAX_HEIGHT + over,
                                    "}}", "", "");
         lang_text t;
         lang_begin(&t, text);
@@ -578,7 +577,6 @@ TEST(script_parse_height)
         CHECK_INT(t.e.line, over ? 2 : 0);
         CHECK_INT(t.e.col, over ? 22 : 0);
         lang_end(&t);
-        mem_free(text);
     }
 }
 
@@ -611,7 +609,7 @@ TEST(script_parse_long_lines)
                                          "'a' "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
-        char *text = lang_repeated("", pieces[i], n, "", "", "");
+        own_text *text = lang_repeated("", pieces[i], n, "", "", "");
         lang_text t;
         lang_begin(&t, text);
         language_init();
@@ -619,7 +617,6 @@ TEST(script_parse_long_lines)
         CHECK(ok == (t.e.code == KV_OK));
         CHECK(ok || (t.e.text[0] && t.e.line > 0));
         lang_end(&t);
-        mem_free(text);
     }
 }
 
@@ -627,7 +624,7 @@ TEST(script_parse_long_lines)
 TEST(script_parse_many_lines)
 {
     enum { LINES = 200000 };
-    char *text = lang_repeated("", "push w g\n", LINES, "", "", "");
+    own_text *text = lang_repeated("", "push w g\n", LINES, "", "", "");
     lang_text t;
     lang_begin(&t, text);
     language_init();
@@ -638,7 +635,6 @@ TEST(script_parse_many_lines)
         printf("# %lld bytes a line\n", (long long)a_line);
     CHECK(a_line <= 300);
     lang_end(&t);
-    mem_free(text);
 }
 
 TEST(script_parse_no_memory)

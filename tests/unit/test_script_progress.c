@@ -1,9 +1,6 @@
 /* The line that tells how far work has come, and the label of a large paste. */
 #include "test.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "term/keys.h"
 #include "term/terminal.h"
 
@@ -35,17 +32,16 @@ TEST(script_progress_line)
          "load 100% of 9223372 TB  9223372 TB/s  ETA 0:00"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        buf line = {0};
+        own_buf line = {0};
         progress_line(&line, "load", cases[i].done, cases[i].total, cases[i].unit, cases[i].seconds,
                       cases[i].columns);
         CHECK_TEXT(buf_text(&line), cases[i].line);
-        buf_release(&line);
     }
 }
 
 TEST(script_paste_labels)
 {
-    buf line = {0}, all = {0};
+    own_buf line = {0}, all = {0};
     CHECK(!paste_any());
     CHECK_TEXT(paste_keep("print 1\nprint 2", 15), "[pasted 2 lines, 15 bytes]");
     CHECK_TEXT(paste_keep("", 0), "[pasted 2: 0 lines, 0 bytes]");
@@ -69,6 +65,4 @@ TEST(script_paste_labels)
     CHECK(!paste_any());
     paste_expand(&line, "[pasted 2 lines, 15 bytes]");
     CHECK_TEXT(buf_text(&line), "[pasted 2 lines, 15 bytes]");
-    buf_release(&line);
-    buf_release(&all);
 }

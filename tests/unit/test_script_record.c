@@ -3,10 +3,7 @@
 #include "out/record.h"
 
 #include <cjson/cJSON.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "run/run.h"
 #include "session/unit.h"

@@ -2,9 +2,7 @@
 #include "session/value.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 static value text(const char *t)
@@ -96,7 +94,7 @@ TEST(value_sharing)
 /* Releasing must not use the stack for each level. */
 TEST(value_deep_lists)
 {
-    value v = LIST(1, value_int(1));
+    OWN(value_release) value v = LIST(1, value_int(1));
     for (int i = 0; i < 1000000; i++)
         v = LIST(1, v);
     CHECK(!value_is_numbers(v));
@@ -104,18 +102,18 @@ TEST(value_deep_lists)
     value_print(&b, v, false);
     CHECK_INT(b.len, 100 + 5 + 100);
     buf_release(&b);
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(value_to_array(&a, v, &e), KV_E_SHAPE,
               "an array has at most 32 axes; these lists are deeper");
-    value_release(&v);
 }
 
 TEST(value_kinds)
 {
-    value numbers = LIST(2, value_int(1), LIST(1, value_float(2)));
-    value mixed = LIST(2, value_int(1), text("a")), none = items(VALUE_LIST, 0, NULL);
-    value tuple = TUPLE(1, value_int(1)), hi = text("hi");
+    OWN(value_release) value numbers = LIST(2, value_int(1), LIST(1, value_float(2)));
+    OWN(value_release)
+    value mixed = LIST(2, value_int(1), text("a")),
+          none = items(VALUE_LIST, 0, NULL);
+    OWN(value_release) value tuple = TUPLE(1, value_int(1)), hi = text("hi");
     CHECK(value_is_numbers(numbers));
     CHECK(!value_is_numbers(mixed) && !value_is_numbers(none) && value_is_numbers(tuple));
     CHECK(value_is_several(mixed) && value_is_several(none) && !value_is_several(tuple));
@@ -127,19 +125,12 @@ TEST(value_kinds)
     CHECK_TEXT(value_kind_name(value_int(1)), "an integer");
     CHECK_TEXT(value_kind_name(value_ctx((kv_ctx){0})), "a context");
     CHECK(value_number(value_bool(true)) == 1 && value_number(value_float(0.5)) == 0.5);
-    kv_err e = {0};
-    value back = value_none();
+    OWN(value_release) value back = value_none();
     CHECK_OK(value_from_host(&back, value_host(hi), &e));
     CHECK_TEXT(back.u.text, "hi");
     CHECK_INT(value_host(value_bool(true)).kind, HOST_BOOL);
     CHECK_ERR(value_text_new(&back, "a\0b", 3, &e), KV_E_VALUE,
               "a text cannot hold a NUL character");
-    value_release(&back);
-    value_release(&numbers);
-    value_release(&mixed);
-    value_release(&none);
-    value_release(&tuple);
-    value_release(&hi);
 }
 
 /* The array of v, which is released, as float64. */
@@ -157,9 +148,8 @@ static kv_array *to_array(value v, kv_dtype want)
 
 TEST(value_arrays_of_numbers)
 {
-    kv_err e = {0};
     const void *data = NULL;
-    kv_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777216)),
+    own_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777216)),
                                 TUPLE(2, value_bool(true), value_float(NAN))),
                            KV_FLOAT32);
     CHECK_INT(kv_array_ndim(a), 2);
@@ -178,7 +168,6 @@ TEST(value_arrays_of_numbers)
     kv_array_unref(a);
     a = to_array(array(KV_INT8, 1, (int64_t[]){3}, (kv_ctx){0}), KV_INT8);
     CHECK_INT(kv_array_shape(a)[0], 3);
-    kv_array_unref(a);
 }
 
 static void check_no_array(value v, kv_code code, const char *want)
@@ -210,7 +199,6 @@ TEST(value_no_arrays)
 
 TEST(value_puts_numbers)
 {
-    kv_err e = {0};
     int8_t i8 = 0;
     uint8_t u8 = 0;
     int64_t i64 = 0;
@@ -238,10 +226,9 @@ TEST(value_puts_numbers)
 
 TEST(value_items)
 {
-    kv_err e = {0};
     value v = value_none(), one = array(KV_INT64, 2, (int64_t[]){1, 1}, (kv_ctx){0});
-    value bit = array(KV_BOOL, 0, NULL, (kv_ctx){0});
-    value two = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0});
+    OWN(value_release) value bit = array(KV_BOOL, 0, NULL, (kv_ctx){0});
+    OWN(value_release) value two = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0});
     void *data = NULL;
     CHECK_OK(kv_array_write(one.u.box->array, &data, &e));
     *(int64_t *)data = INT64_MIN;
@@ -254,13 +241,10 @@ TEST(value_items)
     CHECK_ERR(value_item(&v, two, &e), KV_E_DTYPE, "an array of shape (2,) is not a number");
     CHECK_ERR(value_item(&v, value_none(), &e), KV_E_DTYPE, "none is not a number");
     value_release(&one);
-    value_release(&bit);
-    value_release(&two);
 }
 
 TEST(value_arrays_are_objects)
 {
-    kv_err e = {0};
     value v = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0}), other = value_ref(v), number;
     kv_array *stored = kv_array_ref(v.u.box->array), *more = NULL;
     CHECK(other.u.box == v.u.box);
@@ -284,7 +268,6 @@ TEST(value_arrays_are_objects)
 
 TEST(value_without_memory)
 {
-    kv_err e = {0};
     value v = value_none(), list = LIST(2, value_int(1), value_int(2));
     kv_array *a = NULL;
     mem_fail_at(1);

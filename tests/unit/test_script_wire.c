@@ -1,6 +1,4 @@
 /* Messages of watchers to launch: cells between words of mpirun, in pieces of any size. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "launch/launch_attempt.h"
@@ -18,7 +16,7 @@ static void add_cell(buf *b, int number, wire_kind kind, const char *text)
 /* Takes the bytes in pieces of a size, and writes down what comes out. */
 static void read_pieces(const buf *all, size_t size, buf *cells, buf *log)
 {
-    buf bytes = {0};
+    own_buf bytes = {0};
     wire_cell cell;
     for (size_t at = 0; at < all->len; at += size) {
         bool last = at + size >= all->len;
@@ -26,12 +24,11 @@ static void read_pieces(const buf *all, size_t size, buf *cells, buf *log)
         while (wire_take(&bytes, &cell, log, last))
             buf_printf(cells, "%d%c%.*s ", (int)cell.rank, cell.kind, cell.n, cell.text);
     }
-    buf_release(&bytes);
 }
 
 TEST(wire_cells_between_words)
 {
-    buf all = {0};
+    own_buf all = {0};
     buf_add(&all, "mpirun: a word\n");
     add_cell(&all, 0, WIRE_OUT, "one\n");
     add_cell(&all, 1, WIRE_EVENT, "1 exit 0");
@@ -40,14 +37,11 @@ TEST(wire_cells_between_words)
     add_cell(&all, 3, WIRE_ERR, "");
     buf_add(&all, "the end\1\2kv");
     for (size_t size = 1; size < 700; size += size < 20 ? 1 : 97) {
-        buf cells = {0}, log = {0};
+        own_buf cells = {0}, log = {0};
         read_pieces(&all, size, &cells, &log);
         CHECK_TEXT(buf_text(&cells), "0oone\n 1v1 exit 0 2l2 why 3e ");
         CHECK_TEXT(buf_text(&log), "mpirun: a word\n\1\2kv no mark\nthe end\1\2kv");
-        buf_release(&cells);
-        buf_release(&log);
     }
-    buf_release(&all);
 }
 
 /* A cell says of which rank it is; a line about another one is no line of its watcher. */
@@ -57,7 +51,6 @@ TEST(wire_event_of_another_rank)
     rank ranks[2];
     job j = {.o = &o, .n = 2, .ranks = ranks, .heard = -1, .early = -1};
     buf all = {0};
-    kv_err e = {0};
     memset(ranks, 0, sizeof ranks);
     CHECK_OK(output_begin(&j.output, 2, 0, &e));
     add_cell(&all, 0, WIRE_EVENT, "7 exit 3");
@@ -94,7 +87,7 @@ static void tell(buf *told, int number, const char *text, size_t n)
 
 static void check_lines(int number, const char *text, size_t n)
 {
-    buf told = {0}, came = {0}, log = {0};
+    own_buf told = {0}, came = {0}, log = {0};
     wire_cell cell;
     tell(&told, number, text, n);
     CHECK(told.len > n && told.len % sizeof cell == 0);
@@ -106,9 +99,6 @@ static void check_lines(int number, const char *text, size_t n)
     }
     CHECK(came.len == n && memcmp(came.data, text, n) == 0);
     CHECK(log.len == 0);
-    buf_release(&told);
-    buf_release(&came);
-    buf_release(&log);
 }
 
 /* Open MPI 5 passes on whole lines. Ranks 10 and 2570 have newlines in their number, and so have

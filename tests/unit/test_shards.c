@@ -1,8 +1,6 @@
 /* Shards: cut as Hugging Face's tools cut them, with their index. */
 #include "checkpoint/sharded.h"
 
-#include <string.h>
-
 #include "test.h"
 
 /* Sizes, as letters of the alphabet from a = 1 on, and the files that they come to. */
@@ -52,7 +50,7 @@ TEST(shards_names)
 /* json.dumps(index, indent=2, sort_keys=True) + "\n" of Python gives this text. */
 TEST(shards_index_is_that_of_python)
 {
-    buf out = {0};
+    own_buf out = {0};
     named entries[] = {{"b\"\\\n\x7F", 1}, {"a.\xC3\xA4\xF0\x9F\x98\x80", 0}, {"", 1}};
     shards_index(&out, entries, 3, 2, 1234567890123);
     CHECK_TEXT(buf_text(&out),
@@ -70,5 +68,4 @@ TEST(shards_index_is_that_of_python)
     shards_index(&out, NULL, 0, 2, 0);
     CHECK_TEXT(buf_text(&out), "{\n  \"metadata\": {\n    \"total_size\": 0\n  },\n"
                                "  \"weight_map\": {}\n}\n");
-    buf_release(&out);
 }

@@ -1,9 +1,6 @@
 /* Parts of arrays, read and written; layouts. */
 #include "array/slice.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "array/arrange.h"
 #include "test.h"
 
@@ -74,8 +71,7 @@ TEST(slice_spans)
 
 TEST(slice_parts)
 {
-    kv_err e = {0};
-    kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
+    own_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
     array_range row = INDEX(-2), column[] = {{0}, INDEX(1)}, block[] = {RANGE(1, 3), RANGE(0, 2)};
     array_range back[] = {{.step = -1}, {.step = -2}}, none[] = {RANGE(2, 1)};
     array_range one[] = {INDEX(2), INDEX(-1)};
@@ -100,15 +96,12 @@ TEST(slice_parts)
     CHECK_OK(array_slice(&part, a, one, 2, &e));
     CHECK_INT(kv_array_ndim(part), 0);
     check_ints(part, 1, (int32_t[]){11});
-    kv_array_unref(part);
-    kv_array_unref(a);
 }
 
 TEST(slice_errors)
 {
-    kv_err e = {0};
     kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
-    kv_array *scalar = counting(0, NULL);
+    own_array *scalar = counting(0, NULL);
     array_range far = INDEX(5), low[] = {{0}, INDEX(-5)}, three[] = {{0}, {0}, {0}};
     CHECK_ERR(array_slice(&part, a, &far, 1, &e), KV_E_INDEX,
               "index 5 is out of range: axis 0 has 3");
@@ -118,7 +111,7 @@ TEST(slice_errors)
               "3 indices for an array with 2 axes");
     CHECK_ERR(array_slice(&part, scalar, three, 1, &e), KV_E_INDEX,
               "1 index for an array with 0 axes");
-    kv_array *pair = counting(1, (int64_t[]){2});
+    own_array *pair = counting(1, (int64_t[]){2});
     CHECK_ERR(array_assign_slice(a, three, 1, pair, &e), KV_E_SHAPE,
               "a value of shape (2,) does not fit a part of shape (3, 4)");
     kv_array_ref(a);
@@ -126,15 +119,12 @@ TEST(slice_errors)
               "an array can be written by its only holder; this one has 2");
     kv_array_unref(a);
     kv_array_unref(a);
-    kv_array_unref(pair);
-    kv_array_unref(scalar);
 }
 
 TEST(slice_assign)
 {
-    kv_err e = {0};
-    kv_array *a = counting(2, (int64_t[]){2, 3}), *row = counting(1, (int64_t[]){3});
-    kv_array *column = counting(2, (int64_t[]){2, 1}), *number = counting(0, NULL);
+    own_array *a = counting(2, (int64_t[]){2, 3}), *row = counting(1, (int64_t[]){3});
+    own_array *column = counting(2, (int64_t[]){2, 1}), *number = counting(0, NULL);
     array_range all[] = {{0}}, second = INDEX(1), back[] = {{0}, {.step = -1}};
     CHECK_OK(array_assign_slice(a, &second, 1, row, &e));
     check_ints(a, 6, (int32_t[]){0, 1, 2, 0, 1, 2});
@@ -144,21 +134,16 @@ TEST(slice_assign)
     check_ints(a, 6, (int32_t[]){2, 1, 0, 2, 1, 0});
     CHECK_OK(array_assign_slice(a, &second, 1, number, &e));
     check_ints(a, 6, (int32_t[]){2, 1, 0, 0, 0, 0});
-    kv_array_unref(a);
-    kv_array_unref(row);
-    kv_array_unref(column);
-    kv_array_unref(number);
 }
 
 /* A transpose of every size around that of a tile, for elements of each width. */
 TEST(strided_transposes)
 {
-    kv_err e = {0};
     for (int64_t bytes = 1; bytes <= 8; bytes *= 2) {
         for (int64_t n = 31; n <= 33; n++) {
             int64_t m = 2 * n + 1, rows[2], columns[2] = {1, n};
-            unsigned char *src = mem_alloc(n * m, (size_t)bytes, &e);
-            unsigned char *dst = mem_alloc(n * m, (size_t)bytes, &e);
+            OWN(test_mem_free) unsigned char *src = mem_alloc(n * m, (size_t)bytes, &e);
+            OWN(test_mem_free) unsigned char *dst = mem_alloc(n * m, (size_t)bytes, &e);
             for (int64_t i = 0; i < n * m * bytes; i++)
                 src[i] = (unsigned char)(i * 7 % 251);
             strided_rows(rows, 2, (int64_t[]){n, m});
@@ -170,8 +155,6 @@ TEST(strided_transposes)
             CHECK(strided_copy(src, rows, dst, columns, 2, (int64_t[]){n, m}, bytes, false));
             for (int64_t i = 0; i < n * m * bytes; i++)
                 CHECK_INT(src[i], i * 7 % 251);
-            mem_free(src);
-            mem_free(dst);
         }
     }
 }
@@ -179,9 +162,8 @@ TEST(strided_transposes)
 /* Ids pair up, masks count, and of ids that are there twice the last is written. */
 TEST(slice_ids)
 {
-    kv_err e = {0};
     kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL, *ids = counting(1, (int64_t[]){2});
-    kv_array *mask = NULL, *pair = counting(1, (int64_t[]){2});
+    own_array *mask = NULL, *pair = counting(1, (int64_t[]){2});
     array_range rows[] = {{.ids = ids}}, columns[] = {{0}, {.ids = ids}};
     array_range both[] = {{.ids = ids}, {.ids = pair}};
     array_range apart[] = {{.ids = ids}, {.is_new = true}, INDEX(3)};
@@ -221,6 +203,4 @@ TEST(slice_ids)
               "a mask has a bool for each element of an axis");
     kv_array_unref(a);
     kv_array_unref(ids);
-    kv_array_unref(pair);
-    kv_array_unref(mask);
 }

@@ -3,10 +3,7 @@
 #include "core/slot.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
 #include "test_array.h"
 
 static kv_key id(int64_t i)
@@ -39,7 +36,7 @@ static int64_t find(const slot_table *t, kv_key key)
 
 TEST(slot_is_found_with_any_guess)
 {
-    slot_table t = {0};
+    OWN(slot_table_release) slot_table t = {0};
     for (int i = 0; i < 40; i++)
         add(&t, id(7 * i));
     for (int64_t guess = -3; guess < 44; guess++)
@@ -52,13 +49,11 @@ TEST(slot_is_found_with_any_guess)
     kv_key last = id(7 * 39);
     CHECK_INT(slot_find(&t, &last, 39), -1);
     CHECK_INT(slot_find(&t, &last, 40), -1);
-    slot_table_release(&t);
 }
 
 TEST(slot_of_the_other_kind)
 {
-    kv_err e = {0};
-    slot_table numbers = {0}, texts = {0};
+    OWN(slot_table_release) slot_table numbers = {0}, texts = {0};
     kv_key three = id(3), w = name("w");
     CHECK_OK(slot_check_kind(&numbers, &w, &e)); /* an empty one takes both */
     add(&numbers, id(1));
@@ -83,16 +78,13 @@ TEST(slot_of_the_other_kind)
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK_TEXT(e.hint, "there is a text key of these digits: \"3\"");
     e = (kv_err){0};
-    slot_table_release(&numbers);
-    slot_table_release(&texts);
 }
 
 TEST(slot_reserve_makes_room)
 {
     enum { MANY = 100 };
-    kv_err e = {0};
-    slot_table t = {0};
-    kv_array *a = one();
+    OWN(slot_table_release) slot_table t = {0};
+    own_array *a = one();
     for (int begin = 0; begin < 2 * MANY; begin += MANY) {
         CHECK_OK(slot_reserve(&t, MANY, &e));
         mem_fail_at(1);
@@ -102,22 +94,16 @@ TEST(slot_reserve_makes_room)
         }
         mem_fail_at(0);
     }
-    kv_array_unref(a);
-    slot_table_release(&t);
 }
 
 /* Whichever allocation fails, the table stays as it was. */
 TEST(slot_reserve_and_add_without_memory)
 {
-    kv_err e = {0};
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        slot_table t = {0};
-        mem_fail_at(n);
-        rc = slot_reserve(&t, 10, &e);
-        mem_fail_at(0);
+        OWN(slot_table_release) slot_table t = {0};
+        rc = WITHOUT_MEMORY(n, slot_reserve(&t, 10, &e));
         CHECK_INT(rc, n <= 2 ? KV_E_MEMORY : KV_OK);
         e = (kv_err){0};
-        slot_table_release(&t);
     }
     slot_table t = {0};
     kv_key w = name("w");
@@ -158,8 +144,7 @@ TEST(slot_many_are_added_and_taken_back)
 
 TEST(slot_remove_leaves_gaps)
 {
-    kv_err e = {0};
-    slot_table t = {0};
+    OWN(slot_table_release) slot_table t = {0};
     for (int i = 0; i < 6; i++)
         add(&t, id(i)); /* a gap is all zero, as key 0 is */
     CHECK(!t.lost_keys);
@@ -194,13 +179,11 @@ TEST(slot_remove_leaves_gaps)
     add(&t, text);
     kv_key three = id(3);
     CHECK_INT(slot_check_kind(&t, &three, &e), KV_E_KEY);
-    slot_table_release(&t);
 }
 
 TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
 {
-    kv_err e = {0};
-    slot_table t = {0}, same = {0};
+    OWN(slot_table_release) slot_table t = {0}, same = {0};
     kv_key a = name("a"), c = name("c");
     add(&t, a);
     add(&t, name("b"));
@@ -218,17 +201,14 @@ TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
     CHECK_INT(find(&t, name("b")), 1);
     CHECK(slot_hash(&t.items[0].key) == slot_hash(&same.items[0].key));
     CHECK(slot_hash(&t.items[0].key) == slot_hash(&c));
-    slot_table_release(&t);
-    slot_table_release(&same);
 }
 
 /* The map has to grow for the new key, since the old one is removed after that. */
 TEST(slot_rename_without_memory_for_the_map)
 {
-    kv_err e = {0};
     int failed = 0;
     for (int keys = 1; keys < 40; keys++) {
-        slot_table t = {0};
+        OWN(slot_table_release) slot_table t = {0};
         char text[8];
         for (int i = 0; i < keys; i++) {
             snprintf(text, sizeof text, "k%d", i);
@@ -242,7 +222,6 @@ TEST(slot_rename_without_memory_for_the_map)
         CHECK_INT(find(&t, old), rc ? 0 : -1);
         CHECK_INT(find(&t, new), rc ? -1 : 0);
         e = (kv_err){0};
-        slot_table_release(&t);
     }
     CHECK_INT(failed, 2); /* of 12 keys, and of 24 */
 }
@@ -251,7 +230,6 @@ TEST(slot_in_the_order_of_updates)
 {
     static const int64_t ids[] = {5, -3, 9, 0, INT64_MAX, 7, INT64_MIN};
     static const int64_t order[] = {6, 1, 3, 0, 5, 2, 4};
-    kv_err e = {0};
     slot_table t = {0};
     int64_t number;
     for (int i = 0; i < 7; i++)
@@ -290,19 +268,16 @@ TEST(assert_slot_in_order_is_one_of_them)
 #ifdef KV_COVERAGE
     test_skip("builds that count what tests reach ask no assertion");
 #endif
-    kv_err e = {0};
-    slot_table t = {0};
+    OWN(slot_table_release) slot_table t = {0};
     int64_t number = -5;
     add(&t, id(1));
     CHECK_INT(slot_in_order(&t, 1, &number, &e), KV_E_INTERNAL);
     CHECK_INT(number, 1);
     CHECK_INT(e.code, KV_E_INTERNAL);
-    slot_table_release(&t);
 }
 
 TEST(slot_forgets_the_state_alone)
 {
-    kv_err e = {0};
     slot_state state = {.have = 1};
     slot s = {.pushes = 4, .updates = 3};
     CHECK_OK(slot_state_share(&s.state, &state, &e));
@@ -338,7 +313,6 @@ TEST(slot_hashes_differ)
 /* All types of stores refuse a key with the same words. */
 TEST(slot_refusals_name_the_key)
 {
-    kv_err e = {0};
     kv_key three = id(3), w = name("w");
     CHECK_INT(slot_refuse_inited(&three, &e), KV_E_KEY);
     CHECK(e.has_key && !e.key_is_text);
@@ -372,7 +346,6 @@ TEST(slot_texts_of_keys)
 
 TEST(slot_state_is_shared)
 {
-    kv_err e = {0};
     slot_state state = {.master = one(), .have = 0x8001}, *copy = &state;
     for (int i = 0; i < PLAN_MAX_STATES; i++)
         state.arrays[i] = one();
@@ -399,7 +372,6 @@ TEST(slot_state_is_shared)
 
 TEST(residuals_have_places)
 {
-    kv_err e = {0};
     residuals *r = NULL;
     kv_array **to = NULL;
     CHECK_OK(residuals_place(&r, 2, &to, &e));
@@ -426,7 +398,6 @@ TEST(residuals_have_places)
 
 TEST(residuals_without_memory)
 {
-    kv_err e = {0};
     residuals *r = NULL;
     kv_array **to = NULL;
     mem_fail_at(-1);
@@ -452,7 +423,6 @@ TEST(residuals_without_memory)
 
 TEST(residuals_are_shared)
 {
-    kv_err e = {0};
     residuals empty = {0}, *r = NULL, *copy = &empty;
     kv_array **to = NULL;
     CHECK_OK(residuals_share(&copy, NULL, &e));

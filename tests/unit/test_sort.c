@@ -2,8 +2,6 @@
 #include "array/sort.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/reduce.h"
 #include "base/stop.h"
@@ -73,7 +71,6 @@ TEST(sort_lengths)
 /* nan is last, and -0 and 0 keep their order where indices are sorted. */
 TEST(sort_nan)
 {
-    kv_err e = {0};
     kv_array *a = array_vector(KV_FLOAT64, 5, (double[]){NAN, 1, 0, -0.0, -INFINITY}), *r = NULL;
     double x[5];
     CHECK_OK(sort_array(&r, a, SORT_VALUES, 0, false, &e));
@@ -89,7 +86,6 @@ TEST(sort_nan)
 
 TEST(scan_long)
 {
-    kv_err e = {0};
     kv_array *a = mixed(KV_INT32, LONG), *r = NULL, *wide = NULL;
     static double x[LONG];
     array_read_all(kv_array_ref(a), x);
@@ -129,7 +125,6 @@ TEST(sort_order_of_memory)
 /* An element beside inf, and inf beside inf: the distance times 0 would be nan. */
 TEST(sort_quantiles_of_inf)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *q = NULL;
     void *data = NULL;
     double x[4];
@@ -144,7 +139,6 @@ TEST(sort_quantiles_of_inf)
 
 TEST(sort_and_scan_stop)
 {
-    kv_err e = {0};
     kv_array *a = mixed(KV_FLOAT32, LONG), *r = NULL;
     stop_ask(always);
     CHECK_ERR(sort_array(&r, a, SORT_VALUES, 0, false, &e), KV_E_INTERRUPTED, "interrupted");

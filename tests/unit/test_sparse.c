@@ -2,13 +2,11 @@
 #include "array/sparse.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "array/arrange.h"
 #include "array/reduce.h"
 #include "array/slice.h"
 #include "base/buf.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "io/csv.h"
 #include "io/npy.h"
@@ -33,7 +31,7 @@ static kv_array *rows(int n, const int64_t *ids, const double *x, kv_dtype dtype
 static void check(kv_array *a, int n, const double *want)
 {
     kv_err e = {0};
-    kv_array *dense = NULL, *wide = NULL;
+    own_array *dense = NULL, *wide = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_to_dense(&dense, a, &e));
     CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
@@ -43,8 +41,6 @@ static void check(kv_array *a, int n, const double *want)
         double x = ((const double *)data)[i];
         CHECK(x == want[i] && !signbit(x) == !signbit(want[i]));
     }
-    kv_array_unref(dense);
-    kv_array_unref(wide);
 }
 
 static void check_ids(kv_array *a, int n, const int64_t *want)
@@ -57,8 +53,7 @@ static void check_ids(kv_array *a, int n, const int64_t *want)
 
 TEST(sparse_new)
 {
-    kv_err e = {0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 3, (int64_t[]){1000000, 2, 2}, 2,
                                  (int64_t[]){7, 999999}, (kv_ctx){KV_CPU, 3}, &e));
@@ -84,12 +79,10 @@ TEST(sparse_new)
     CHECK_TEXT(kv_storage_name(kv_array_storage(a)), "default");
     CHECK_INT(kv_array_nrows(a), 0);
     CHECK(kv_array_row_ids(a) == NULL);
-    kv_array_unref(a);
 }
 
 TEST(sparse_new_refuses)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     const int64_t shape[] = {5, 2};
     CHECK_ERR(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, 1, (int64_t[]){5}, cpu0, &e),
@@ -117,9 +110,8 @@ TEST(sparse_new_refuses)
 
 TEST(sparse_moves)
 {
-    kv_err e = {0};
     const double x[] = {1, 2, 0, -0.0, 5.5, 6}, all[] = {0, 0, 1, 2, 0, -0.0, 0, 0, 5.5, 6};
-    kv_array *a = rows(3, (int64_t[]){1, 2, 4}, x, KV_FLOAT32), *b = NULL, *c = NULL;
+    own_array *a = rows(3, (int64_t[]){1, 2, 4}, x, KV_FLOAT32), *b = NULL, *c = NULL;
     check(a, 10, all);
     CHECK_OK(kv_array_dup(&b, a, KV_FLOAT64, cpu0, &e)); /* storage stays */
     check_ids(b, 3, (int64_t[]){1, 2, 4});
@@ -149,16 +141,12 @@ TEST(sparse_moves)
     kv_array *none = NULL;
     CHECK_ERR(kv_array_to_sparse(&none, c, &e), KV_E_SHAPE,
               "a row_sparse array has rows, so at least one axis");
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_array_unref(c);
 }
 
 /* A long row whose only number stands behind the first block that is looked at; nan is a number. */
 TEST(sparse_finds_rows)
 {
-    kv_err e = {0};
-    kv_array *a = NULL, *s = NULL;
+    own_array *a = NULL, *s = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){3, 1500}, cpu0, &e));
     CHECK_OK(kv_array_write(a, &data, &e));
@@ -166,15 +154,12 @@ TEST(sparse_finds_rows)
     ((float *)data)[3000] = NAN;
     CHECK_OK(kv_array_to_sparse(&s, a, &e));
     check_ids(s, 2, (int64_t[]){0, 2});
-    kv_array_unref(a);
-    kv_array_unref(s);
 }
 
 TEST(sparse_copy_out_of_memory)
 {
-    kv_err e = {0};
-    kv_array *a = rows(1, (int64_t[]){1}, (double[]){1, 2}, KV_FLOAT32);
-    kv_array *b = rows(1, (int64_t[]){3}, (double[]){3, 4}, KV_FLOAT32);
+    own_array *a = rows(1, (int64_t[]){1}, (double[]){1, 2}, KV_FLOAT32);
+    own_array *b = rows(1, (int64_t[]){3}, (double[]){3, 4}, KV_FLOAT32);
     for (int i = 1; i <= 3; i++) {
         mem_fail_at(i);
         CHECK_INT(kv_array_copy(a, b, &e), KV_E_MEMORY);
@@ -183,13 +168,10 @@ TEST(sparse_copy_out_of_memory)
         check_ids(a, 1, (int64_t[]){1});
         check(a, 10, (double[]){0, 0, 1, 2, 0, 0, 0, 0, 0, 0});
     }
-    kv_array_unref(a);
-    kv_array_unref(b);
 }
 
 TEST(sparse_sums)
 {
-    kv_err e = {0};
     kv_array *v[] = {rows(2, (int64_t[]){1, 4}, (double[]){1, 2, -0.0, 6}, KV_FLOAT32),
                      rows(0, NULL, NULL, KV_FLOAT32),
                      rows(2, (int64_t[]){0, 1}, (double[]){10, 20, -1, -2}, KV_FLOAT32),
@@ -222,7 +204,6 @@ TEST(sparse_sums)
 /* 2048 + 1 + 1 in float16: rounded after each addition it would stay 2048. */
 TEST(sparse_sums_of_halves_round_once)
 {
-    kv_err e = {0};
     kv_array *v[] = {rows(1, (int64_t[]){2}, (double[]){2048, 1}, KV_FLOAT16),
                      rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16),
                      rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16)};
@@ -238,7 +219,6 @@ TEST(sparse_sums_of_halves_round_once)
 TEST(sparse_sums_many)
 {
     enum { N = 37, ROWS = 50 };
-    kv_err e = {0};
     kv_array *v[N], *sum = NULL;
     double want[ROWS] = {0};
     bool held[ROWS] = {false};
@@ -272,12 +252,11 @@ TEST(sparse_sums_many)
 TEST(sparse_is_refused)
 {
     static const char text[] = "a row_sparse array of shape (5, 2) does not hold all its elements";
-    kv_err e = {0};
     kv_array *a = rows(1, (int64_t[]){1}, (double[]){1, 2}, KV_FLOAT32), *out = NULL;
-    kv_array *dense = NULL;
+    own_array *dense = NULL;
     const void *data = NULL;
     void *write = NULL;
-    buf b = {0};
+    own_buf b = {0};
     print_style style = print_style_default();
     CHECK_OK(kv_array_to_dense(&dense, a, &e));
     CHECK_ERR(kv_array_read(a, &data, &e), KV_E_UNSUPPORTED, text);
@@ -306,7 +285,5 @@ TEST(sparse_is_refused)
     safetensors_item item = {"x", a};
     CHECK_ERR(safetensors_write(f, "x", &item, 1, NULL, 0, &e), KV_E_UNSUPPORTED, text);
     fclose(f);
-    kv_array_unref(dense);
     kv_array_unref(a);
-    buf_release(&b);
 }

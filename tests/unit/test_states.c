@@ -3,10 +3,6 @@
  * the head, which may damage a message. */
 #include "test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "core/slot.h"
 #include "core/state_file.h"
 #include "distributed/alive.h"
@@ -235,9 +231,8 @@ static void push_parts(int times)
         kv *store = servers[part_list[i].server].store;
         kv_key key = {.id = part_list[i].id};
         for (int t = 0; t < times; t++) {
-            kv_array *a = filled(part_list[i].shape, part_list[i].dtype, (float)(i + t) / 4);
+            own_array *a = filled(part_list[i].shape, part_list[i].dtype, (float)(i + t) / 4);
             CHECK_OK(kv_push(store, &key, 1, &a, NULL, &e));
-            kv_array_unref(a);
         }
         CHECK_OK(kv_wait(store, &e));
     }
@@ -257,9 +252,8 @@ static void make_all(bool is_async)
     }
     for (int i = 0; i < 2; i++) {
         kv_key key = {.id = keys[i].key};
-        kv_array *a = filled(keys[i].shape, keys[i].dtype, 0);
+        own_array *a = filled(keys[i].shape, keys[i].dtype, 0);
         CHECK_OK(kv_init(w.store, &key, 1, &a, NULL, &e));
-        kv_array_unref(a);
     }
     places[0].place = (place){.first = 0, .size = 6, .step = 6, .row = 3, .nparts = 1};
     places[1].place = (place){.first = 1, .size = 20, .step = 10, .row = 5, .nparts = 2,
@@ -337,7 +331,6 @@ static int check_states(void *arg, kv_err *e)
 
 TEST(states_come_together_by_part)
 {
-    kv_err e = {0};
     for (int is_async = 0; is_async < 2; is_async++) {
         make_all(is_async);
         CHECK_OK(states_visit(&w, KV_STATES_LOOK, check_states, NULL, &e));
@@ -365,7 +358,6 @@ static int push_more(void *arg, kv_err *e)
 
 TEST(states_go_back)
 {
-    kv_err e = {0};
     buf before[SERVERS] = {{0}}, after[SERVERS] = {{0}};
     int rc = KV_OK;
     make_all(true);
@@ -392,7 +384,6 @@ TEST(states_go_back)
 /* The memory of arrays is used again, but for those that somebody holds. */
 TEST(states_into_the_same_memory)
 {
-    kv_err e = {0};
     array_reuse memory = {0};
     kv_array *masters[3];
     make_all(false);
@@ -416,7 +407,6 @@ TEST(states_into_the_same_memory)
 /* Plain sgd keeps masters and no other states. */
 TEST(states_of_masters_alone)
 {
-    kv_err e = {0};
     const kv_opt precise = {"multi_precision", "true"};
     make_all(false);
     CHECK_OK(kv_set_optimizer(w.store, "sgd", &precise, 1, &e));
@@ -450,7 +440,6 @@ static int damaged_look(void)
 TEST(states_damaged_for_a_worker)
 {
     int refused = 0;
-    kv_err e = {0};
     buf whole = {0};
     make_all(false);
     CHECK_OK(states_give(&servers[0], (const char *)(const int64_t[]){2, 0, 1}, 24, &whole, &e));
@@ -471,7 +460,6 @@ TEST(states_damaged_for_a_worker)
 TEST(states_damaged_for_a_server)
 {
     static const int64_t list[] = {2, 0, 1}, wrong[] = {2, 0, 2}, twice[] = {2, 1, 1};
-    kv_err e = {0};
     buf message = {0}, before = {0}, after = {0};
     make_all(false);
     print_server(0, &before);
@@ -524,7 +512,6 @@ static void check_counts(int64_t first, int64_t second, int64_t most)
 /* Another rank reads the mail of rank 0, all of it or nothing. */
 TEST(states_damaged_for_another_worker)
 {
-    kv_err e = {0};
     make_all(false);
     w.how.workers = 2;
     CHECK_OK(states_visit(&w, KV_STATES_LOAD, load, NULL, &e));
@@ -557,7 +544,7 @@ TEST(states_mail_without_memory)
     make_all(false);
     w.how.workers = 2;
     for (int64_t n = 1, made = 1; made >= n; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         buf_clear(&mail);
         is_lost = false;
         mem_fail_at(-n);

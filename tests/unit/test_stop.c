@@ -1,7 +1,6 @@
 /* Work that takes long ends early when it is told to, with nothing left behind. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <ucontext.h>
 
 #include "array/arrange.h"
@@ -36,7 +35,6 @@ static int later(void)
 
 TEST(stop_answers)
 {
-    kv_err e = {0};
     CHECK(!stop_asked());
     CHECK_OK(stop_check(&e));
     stop_ask(never);
@@ -116,7 +114,7 @@ TEST(stop_arrangements)
     int (*const how[])(void) = {always, later};
     kv_array *a = large(), *pair[2] = {a, a}, *some[3] = {a, a, a};
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         const array_range back = {.step = -1};
         stop_ask(how[i]);
         ENDS(arrange_zeros(&out, KV_INT8, 2, kv_array_shape(a), cpu0, &e));
@@ -137,8 +135,7 @@ TEST(stop_arrangements)
 /* A file that is written in place is written to its end. */
 TEST(stop_not_in_place)
 {
-    kv_err e = {0};
-    kv_array *a = large(), *one = NULL;
+    own_array *a = large(), *one = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_wrap(&one, &(float){3}, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
     stop_ask(always);
@@ -146,15 +143,12 @@ TEST(stop_not_in_place)
     stop_ask(NULL);
     CHECK_OK(kv_array_read(a, &data, &e));
     CHECK(((const float *)data)[0] == 3 && ((const float *)data)[1999999] == 3);
-    kv_array_unref(one);
-    kv_array_unref(a);
 }
 
 TEST(stop_texts)
 {
-    kv_err e = {0};
-    kv_array *a = large();
-    buf text = {0};
+    own_array *a = large();
+    own_buf text = {0};
     print_style style = print_style_default();
     style.threshold = INT64_MAX;
     stop_ask(always);
@@ -163,15 +157,12 @@ TEST(stop_texts)
     style.may_stop = true;
     CHECK_ERR(print_array(&text, a, &style, &e), KV_E_INTERRUPTED, "interrupted");
     stop_ask(NULL);
-    buf_release(&text);
-    kv_array_unref(a);
 }
 
 TEST(stop_expressions)
 {
-    kv_err e = {0};
     kv_array *a = large(), *out = NULL;
-    arena nodes = {0};
+    OWN(arena_release) arena nodes = {0};
     ast *tree = NULL;
     const source src = {.name = "x", .text = "x*2 + x", .len = 7, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&tree, &src, &nodes, &e));
@@ -180,7 +171,6 @@ TEST(stop_expressions)
     CHECK_ERR(expr_eval(&out, tree, leaves, 3, &src, &e), KV_E_INTERRUPTED, "interrupted");
     CHECK(!out);
     stop_ask(NULL);
-    arena_release(&nodes);
     kv_array_unref(a);
 }
 
@@ -215,7 +205,7 @@ TEST(stack_of_a_thread)
 TEST(stack_of_a_coroutine)
 {
     size_t size = 256 << 10;
-    char *own = malloc(size);
+    OWN(test_free) char *own = malloc(size);
     CHECK(own && !stack_runs_low() && stack_room() < SIZE_MAX);
     CHECK(getcontext(&inside) == 0);
     inside.uc_stack.ss_sp = own;
@@ -226,5 +216,4 @@ TEST(stack_of_a_coroutine)
     CHECK(swapcontext(&outside, &inside) == 0);
     CHECK(!low && room == SIZE_MAX);
     CHECK(stack_room() < SIZE_MAX);
-    free(own);
 }

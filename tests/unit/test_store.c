@@ -3,10 +3,7 @@
 #include "kvstore.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "store_help.h"
 
 /* stored += factor * input */
@@ -38,39 +35,34 @@ static const char *const types[] = {"local", "device"};
 TEST(store_single_pair)
 {
     for (int t = 0; t < 2; t++) {
-        kv *s = make(types[t]), *u = make(types[t]);
+        own_kv *s = make(types[t]), *u = make(types[t]);
         init_with(s, id(3), filled(0));
         init_with(u, name("a"), filled(0));
         push_n(s, id(3), filled(1), 1);
         push_n(u, name("a"), filled(1), 1);
         check_key(s, id(3), 1);
         check_key(u, name("a"), 1);
-        kv_free(s);
-        kv_free(u);
     }
 }
 
 TEST(store_init)
 {
-    kv *s = make(NULL), *u = make(NULL);
+    own_kv *s = make(NULL), *u = make(NULL);
     init_with(s, id(3), filled(4));
     init_with(u, name("a"), filled(4));
     check_key(s, id(3), 4);
     check_key(u, name("a"), 4);
-    kv_free(s);
-    kv_free(u);
 }
 
 TEST(store_pull_after_a_sum)
 {
     for (int t = 0; t < 2; t++) {
-        kv *s = make(types[t]);
+        own_kv *s = make(types[t]);
         init_with(s, name("1"), filled(0));
         push_n(s, name("1"), filled(1), 4);
         check_key(s, name("1"), 4);
         init_with(s, name("2"), filled(0));
         check_key(s, name("2"), 0);
-        kv_free(s);
     }
 }
 
@@ -99,7 +91,7 @@ TEST(store_lists_and_aggregation)
 {
     kv_key ids[] = {{.id = 5}, {.id = 7}, {.id = 11}}, names[] = {name("b"), name("c"), name("d")};
     for (int t = 0; t < 2; t++) {
-        kv *s = make(types[t]), *u = make(types[t]);
+        own_kv *s = make(types[t]), *u = make(types[t]);
         for (int i = 0; i < 3; i++) {
             init_with(s, ids[i], filled(0));
             init_with(u, names[i], filled(0));
@@ -112,15 +104,13 @@ TEST(store_lists_and_aggregation)
             check_list(s, ids, 1, 8 + 4 * i);
             check_list(u, names, 1, 8 + 4 * i);
         }
-        kv_free(s);
-        kv_free(u);
     }
 }
 
 TEST(store_tutorial_numbers)
 {
     /* Seed 000: init 2, push 8, four ones, then stored += 2 * input. */
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, id(3), filled(2));
     check_key(s, id(3), 2);
     push_n(s, id(3), filled(8), 1);
@@ -130,13 +120,11 @@ TEST(store_tutorial_numbers)
     set_add(s, &two);
     push_n(s, id(3), filled(1), 1);
     check_key(s, id(3), 6);
-    kv_free(s);
 }
 
 TEST(store_cpp_example)
 {
-    kv *s = make("local");
-    kv_err e = {0};
+    own_kv *s = make("local");
     kv_key k0 = name("k0"), k1 = name("k1");
     init_with(s, k0, array_vector(KV_FLOAT32, 4, (double[]){0, 2, -3.12, 4}));
     init_with(s, k1, array_vector(KV_FLOAT32, 4, (double[]){0.8, -2, 6.6, 77}));
@@ -158,14 +146,12 @@ TEST(store_cpp_example)
         kv_array_unref(values[i]);
     kv_array_unref(outs[0]);
     kv_array_unref(outs[1]);
-    kv_free(s);
 }
 
 TEST(store_perl_example)
 {
     /* Four devices twice with an adding updater, pulled into the pushed arrays; then ten pushes. */
-    kv *s = make("local");
-    kv_err e = {0};
+    own_kv *s = make("local");
     kv_key k = name("3"), keys[] = {k, k, k, k};
     kv_array *a[4];
     init_with(s, k, filled(0));
@@ -180,7 +166,6 @@ TEST(store_perl_example)
     for (int i = 1; i <= 10; i++)
         push_n(s, k, filled(1), 4);
     check_key(s, k, 44);
-    kv_free(s);
 }
 
 /* MXNet's nightly test: keys of three sizes, four devices, an updater that adds a tenth of the sum,
@@ -273,7 +258,6 @@ TEST(store_nightly)
 
 TEST(store_types)
 {
-    kv_err e = {0};
     kv *s = make("Local_AllReduce_CPU");
     CHECK_TEXT(kv_type(s), "local_allreduce_cpu");
     CHECK_INT(kv_rank(s), 0);
@@ -314,9 +298,8 @@ TEST(store_types)
 
 TEST(store_key_errors)
 {
-    kv_err e = {0};
-    kv *s = make("local"), *u = make("local");
-    kv_array *a = filled(1);
+    own_kv *s = make("local"), *u = make("local");
+    own_array *a = filled(1);
     kv_key three = id(3), five = id(5), text = name("a");
     init_with(s, three, filled(2));
     init_with(u, text, filled(2));
@@ -348,17 +331,13 @@ TEST(store_key_errors)
     CHECK_ERR(kv_push(s, (kv_key[]){three, five}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
               "key 5 was never initialised");
     check_key(s, three, 2);
-    kv_array_unref(a);
-    kv_free(s);
-    kv_free(u);
 }
 
 TEST(store_failed_calls_do_not_poison_keys)
 {
     /* In MXNet a failed pull leaves an empty slot, and the key can never be initialised. */
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
+    own_kv *s = make("local");
+    own_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key k = id(9);
     CHECK_ERR(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY, "key 9 was never initialised");
     CHECK_ERR(kv_push(s, (kv_key[]){k, k}, 2, (kv_array *[]){a, b}, NULL, &e), KV_E_SHAPE,
@@ -369,16 +348,12 @@ TEST(store_failed_calls_do_not_poison_keys)
               "key 9 is initialised already");
     CHECK_ERR(kv_pull(s, &(kv_key){.id = 10}, 1, &a, NULL, &e), KV_E_KEY,
               "key 10 was never initialised");
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_free(s);
 }
 
 TEST(store_long_text_keys)
 {
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_array *a = filled(1);
+    own_kv *s = make("local");
+    own_array *a = filled(1);
     char text[KV_KEY_MAX + 2];
     memset(text, 'k', sizeof text);
     text[KV_KEY_MAX + 1] = '\0';
@@ -397,15 +372,12 @@ TEST(store_long_text_keys)
     text[0] = 'k';
     e = (kv_err){0};
     CHECK_OK(kv_pull(s, &k, 1, &a, NULL, &e));
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 TEST(store_shape_errors)
 {
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
+    own_kv *s = make("local");
+    own_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key keys[] = {id(1), id(2)};
     init_with(s, keys[0], filled(1));
     init_with(s, keys[1], filled(2));
@@ -415,21 +387,16 @@ TEST(store_shape_errors)
               "key 2 holds (4, 4), this array has shape (2,)");
     check_array(a, 1);
     check_key(s, keys[1], 2);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_free(s);
 }
 
 TEST(store_empty_calls_do_nothing)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_wait(s, &e));
     CHECK_ERR(kv_push(s, NULL, -1, NULL, NULL, &e), KV_E_VALUE, "a call cannot have -1 keys");
-    kv_free(s);
 }
 
 /* ---- Arrays stay their owner's ---- */
@@ -437,8 +404,8 @@ TEST(store_empty_calls_do_nothing)
 TEST(store_assign_copies)
 {
     for (int n = 1; n <= 2; n++) {
-        kv_err e = {0};
-        kv *s = make("local");
+        e = (kv_err){0};
+        own_kv *s = make("local");
         kv_key k = id(3), keys[] = {k, k};
         kv_array *a = filled(1), *values[] = {a, a};
         void *data = NULL;
@@ -454,7 +421,6 @@ TEST(store_assign_copies)
         push_n(s, k, filled(1), 3);
         check_key(s, k, n + 4);
         kv_array_unref(a);
-        kv_free(s);
     }
 }
 
@@ -477,10 +443,9 @@ static int keep(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
 
 TEST(store_callback_may_keep_its_arrays)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kept k = {0};
-    kv_array *value = filled(1);
+    own_array *value = filled(1);
     void *data = NULL;
     init_with(s, id(3), filled(0));
     CHECK_OK(kv_set_updater(s, keep, &k, NULL, &e));
@@ -495,8 +460,6 @@ TEST(store_callback_may_keep_its_arrays)
     check_array(value, 1);
     kv_array_unref(k.input);
     kv_array_unref(k.stored);
-    kv_array_unref(value);
-    kv_free(s);
 }
 
 /* ---- Updaters ---- */
@@ -525,8 +488,7 @@ static void count_done(void *arg)
 
 TEST(store_updates_run_in_key_order)
 {
-    kv_err e = {0};
-    kv *s = make("local"), *u = make("local");
+    own_kv *s = make("local"), *u = make("local");
     diary d = {.refuse = -1};
     kv_array *a = filled(1), *values[] = {a, a, a, a};
     int64_t ids[] = {9, -4, 7};
@@ -553,8 +515,6 @@ TEST(store_updates_run_in_key_order)
     CHECK_TEXT(info.key.name, "z");
     CHECK_ERR(kv_info_at(u, 3, &info, &e), KV_E_INDEX, "there is no key number 3, the store has 3");
     kv_array_unref(a);
-    kv_free(s);
-    kv_free(u);
 }
 
 /* Notes the names that are visited; refuses the one that `arg` ends with already. */
@@ -573,8 +533,7 @@ TEST(store_visit_keys)
 {
     static const char *const names[] = {"z", "b", "m"};
     char seen[8] = "";
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < 3; i++)
         init_with(s, name(names[i]), filled(1));
     CHECK_OK(kv_visit_keys(s, NULL, visit_name, seen, &e));
@@ -588,13 +547,11 @@ TEST(store_visit_keys)
     CHECK_OK(
         kv_visit_keys(s, &(kv_key){0, "m"}, visit_name, seen, &e)); /* the lock is free again */
     CHECK_TEXT(seen, "zbmbm");
-    kv_free(s);
 }
 
 TEST(store_refused_update_keeps_the_old_value)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     diary d = {.refuse = 7};
     kv_array *a = filled(1), *values[] = {a, a, a};
     kv_key keys[] = {id(5), id(7), id(9)};
@@ -608,7 +565,6 @@ TEST(store_refused_update_keeps_the_old_value)
     check_key(s, keys[1], 1);
     check_key(s, keys[2], 2);
     kv_array_unref(a);
-    kv_free(s);
 }
 
 static int ask(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
@@ -628,7 +584,6 @@ static void take_log(void *arg, const char *text)
 
 TEST(store_updater_that_uses_its_store_gets_an_error)
 {
-    kv_err e = {0};
     char log = 0;
     diary d = {.store = make("local")};
     kv_array *a = filled(1);
@@ -649,8 +604,7 @@ TEST(store_updater_that_uses_its_store_gets_an_error)
 TEST(store_sums_are_stable_beyond_sixteen_pairs)
 {
     /* 1e8 + 1 - 1e8 in float32 depends on the order: the order of the call counts. */
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     enum { N = 60 };
     kv_key keys[N];
     kv_array *values[N];
@@ -669,23 +623,20 @@ TEST(store_sums_are_stable_beyond_sixteen_pairs)
     check_key(s, id(2), (double)want);
     for (int i = 0; i < N; i++)
         kv_array_unref(values[i]);
-    kv_free(s);
 }
 
 TEST(store_more_values_than_the_push_before)
 {
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, id(3), filled(0));
     push_n(s, id(3), filled(1), 2);
     push_n(s, id(3), filled(1), 7);
     check_key(s, id(3), 7);
-    kv_free(s);
 }
 
 TEST(store_values_are_converted_to_the_stored_dtype)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key k = id(1), h = id(2);
     kv_info info;
     init_with(s, k, filled_as(KV_INT8, 0, cpu0));
@@ -707,19 +658,17 @@ TEST(store_values_are_converted_to_the_stored_dtype)
         kv_array_unref(values[i]);
         kv_array_unref(halves[i]);
     }
-    kv_free(s);
 }
 
 TEST(store_bool_and_wrapping_sums)
 {
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_with(s, id(1), filled_as(KV_BOOL, 0, cpu0));
     init_with(s, id(2), filled_as(KV_UINT8, 0, cpu0));
     push_n(s, id(1), filled_as(KV_BOOL, 1, cpu0), 3);
     push_n(s, id(2), filled_as(KV_UINT8, 200, cpu0), 2);
     check_key(s, id(1), 1);
     check_key(s, id(2), 144);
-    kv_free(s);
 }
 
 /* ---- Keys that a push creates ---- */
@@ -727,8 +676,7 @@ TEST(store_bool_and_wrapping_sums)
 TEST(store_push_creates_a_key)
 {
     /* Seed 001: ones(2,3) pushed to a new key; a list is summed. */
-    kv_err e = {0};
-    kv *s = make("local"), *u = make("local");
+    own_kv *s = make("local"), *u = make("local");
     kv_info info;
     push_n(s, id(3), filled(1), 1);
     check_key(s, id(3), 1);
@@ -744,22 +692,19 @@ TEST(store_push_creates_a_key)
     CHECK_OK(kv_info_at(u, 0, &info, &e));
     CHECK_TEXT(info.key.name, "y");
     kv_array_unref(a);
-    kv_free(s);
-    kv_free(u);
 }
 
 /* ---- Contexts ---- */
 
 TEST(store_contexts)
 {
-    kv_err e = {0};
     kv_info info;
     CHECK_OK(kv_set_virtual_gpus(4, &e));
     kv_ctx gpu1 = {KV_GPU, 1}, gpu2 = {KV_GPU, 2};
     kv_key k = id(3);
     for (int t = 0; t < 2; t++) {
         for (int updater = 0; updater < 2; updater++) {
-            kv *s = make(types[t]);
+            own_kv *s = make(types[t]);
             init_with(s, k, filled_as(KV_FLOAT32, 10, gpu2));
             CHECK_OK(kv_find(s, &k, &info, &e));
             CHECK(kv_ctx_same(info.ctx, cpu0));
@@ -770,7 +715,6 @@ TEST(store_contexts)
             CHECK_OK(kv_find(s, &k, &info, &e));
             CHECK(kv_ctx_same(info.ctx, t ? gpu1 : cpu0));
             check_key(s, k, updater ? 14 : 2);
-            kv_free(s);
         }
     }
     CHECK_ERR(kv_set_virtual_gpus(-1, &e), KV_E_VALUE,
@@ -779,9 +723,8 @@ TEST(store_contexts)
 
 TEST(store_zero_size_and_zero_dimensions)
 {
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_array *empty = NULL, *scalar = NULL;
+    own_kv *s = make("local");
+    own_array *empty = NULL, *scalar = NULL;
     kv_key keys[] = {id(1), id(2)};
     CHECK_OK(kv_array_new(&empty, KV_FLOAT32, 2, (int64_t[]){0, 3}, cpu0, &e));
     CHECK_OK(kv_array_new(&scalar, KV_FLOAT16, 0, NULL, cpu0, &e));
@@ -790,9 +733,6 @@ TEST(store_zero_size_and_zero_dimensions)
     CHECK_OK(kv_push(s, keys, 2, values, NULL, &e));
     CHECK_OK(kv_push(s, (kv_key[]){keys[0], keys[0]}, 2, (kv_array *[]){empty, empty}, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 2, values, NULL, &e));
-    kv_array_unref(empty);
-    kv_array_unref(scalar);
-    kv_free(s);
 }
 
 /* ---- Descriptions, registration ---- */
@@ -819,8 +759,7 @@ static int see(void *arg, const kv_field *fields, int n, kv_err *e)
 
 TEST(store_describe)
 {
-    kv_err e = {0};
-    kv *s = make("device");
+    own_kv *s = make("device");
     seen row = {0}, types_seen = {0};
     init_with(s, id(1), filled(1));
     CHECK_OK(kv_describe(s, "store", see, &row, &e));
@@ -832,7 +771,6 @@ TEST(store_describe)
                "name=device;aliases=local_allreduce_device;available=1;reason=;");
     CHECK_ERR(kv_describe(NULL, "store", see, &row, &e), KV_E_USAGE,
               "there is no store: the pointer is NULL");
-    kv_free(s);
 }
 
 static int open_nothing(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
@@ -865,13 +803,12 @@ TEST(store_registered_types)
                                      .push = refuse,
                                      .pull = refuse,
                                      .rank = rank_two};
-    kv_err e = {0};
     kv_type_ops other = mine;
     CHECK_OK(kv_register_type(&mine, &e));
-    kv *s = make("mystore");
+    own_kv *s = make("mystore");
     CHECK_TEXT(kv_type(s), "MyStore");
     CHECK_INT(kv_rank(s), 2);
-    kv_array *a = filled(1);
+    own_array *a = filled(1);
     kv_key k = id(1);
     CHECK_ERR(kv_push(s, &k, 1, &a, NULL, &e), KV_E_UNSUPPORTED, "no place for 1 arrays");
     CHECK_ERR(kv_register_type(&mine, &e), KV_E_NAME, "there is a store type \"MyStore\" already");
@@ -884,8 +821,6 @@ TEST(store_registered_types)
               "broadcast");
     other.version = 2;
     CHECK_INT(kv_register_type(&other, &e), KV_E_VALUE);
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 /* ---- Out of memory at every place ---- */
@@ -937,7 +872,7 @@ typedef int step(kv *s, kv_err *e);
  * keys hold their own numbers, must be as it was after each failure. */
 static void check_memory_faults(const char *type, const float *factor, step *run)
 {
-    kv *s = make(type);
+    own_kv *s = make(type);
     ones = filled_as(KV_FLOAT32, 1, (kv_ctx){KV_GPU, 0});
     for (int i = 0; i < MANY; i++)
         init_with(s, id(i), filled(i));
@@ -945,9 +880,7 @@ static void check_memory_faults(const char *type, const float *factor, step *run
         set_add(s, factor);
     for (int64_t i = 1;; i++) {
         kv_err e = {0};
-        mem_fail_at(i);
-        int rc = run(s, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(i, run(s, &e));
         if (rc == KV_OK) {
             CHECK(i > 1);
             break;
@@ -958,12 +891,10 @@ static void check_memory_faults(const char *type, const float *factor, step *run
             check_key(s, id(k), (double)k);
     }
     kv_array_unref(ones);
-    kv_free(s);
 }
 
 TEST(store_memory_faults)
 {
-    kv_err e = {0};
     CHECK_OK(kv_set_virtual_gpus(1, &e));
     for (int t = 0; t < 2; t++) {
         check_memory_faults(types[t], NULL, init_many);
@@ -977,11 +908,8 @@ TEST(store_memory_faults)
 TEST(store_create_memory_faults)
 {
     for (int64_t i = 1;; i++) {
-        kv_err e = {0};
         kv *s = NULL;
-        mem_fail_at(i);
-        int rc = kv_create("local", NULL, 0, &s, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(i, kv_create("local", NULL, 0, &s, &e));
         if (rc == KV_OK) {
             CHECK(i > 1);
             kv_free(s);

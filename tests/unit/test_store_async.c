@@ -1,7 +1,6 @@
 /* The operations that a store schedules, and its waits. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #include "engine/pool.h"
@@ -52,8 +51,7 @@ static kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
 
 TEST(store_async_handles_may_be_released_at_once)
 {
-    kv_err e = {0};
-    kv *s = new_store("{ stored = stored * 2 + input }");
+    own_kv *s = new_store("{ stored = stored * 2 + input }");
     kv_array *w = large_full(0), *out = large_full(-1);
     init_with(s, *keys, w);
     for (int i = 0; i < 10; i++) {
@@ -63,14 +61,12 @@ TEST(store_async_handles_may_be_released_at_once)
     CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
     check_array(out, 1013); /* 2 * (2 * (0 + …) + 8) + 9 */
     kv_array_unref(out);
-    kv_free(s);
 }
 
 TEST(store_async_a_write_waits_for_the_store_to_have_read)
 {
-    kv_err e = {0};
-    kv *s = new_store(NULL);
-    kv_array *a = large_full(1), *out = large_full(0);
+    own_kv *s = new_store(NULL);
+    own_array *a = large_full(1), *out = large_full(0);
     void *data = NULL;
     CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
     for (int i = 0; i < 20; i++) {
@@ -81,9 +77,6 @@ TEST(store_async_a_write_waits_for_the_store_to_have_read)
             ((float *)data)[j] = (float)i;
         check_array(out, i ? (float)(i - 1) : 1);
     }
-    kv_array_unref(a);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 static void *open_gate(void *arg)
@@ -95,12 +88,11 @@ static void *open_gate(void *arg)
 
 TEST(store_async_a_wait_with_a_limit_says_what_it_found)
 {
-    kv_err e = {0};
     gate g = {.code = 77};
     bool idle = true;
     pthread_t opener;
-    kv *s = new_store(NULL);
-    kv_array *a = large_full(5);
+    own_kv *s = new_store(NULL);
+    own_array *a = large_full(5);
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){a, a}, NULL, &e));
     CHECK_OK(kv_wait_for(s, 0, &idle, &e));
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
@@ -118,17 +110,14 @@ TEST(store_async_a_wait_with_a_limit_says_what_it_found)
     e = (kv_err){0};
     CHECK_OK(kv_wait_for(s, 0, &idle, &e));
     CHECK_ERR(kv_wait_for(s, -1, &idle, &e), KV_E_VALUE, "a wait of -1 milliseconds");
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 TEST(store_async_push_returns_before_its_updater_has_run)
 {
-    kv_err e = {0};
     kv_info info;
     gate g = {0};
-    kv *s = new_store(NULL);
-    kv_array *a = large_full(5), *out = large_full(0);
+    own_kv *s = new_store(NULL);
+    own_array *a = large_full(5), *out = large_full(0);
     CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
     CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
@@ -143,9 +132,6 @@ TEST(store_async_push_returns_before_its_updater_has_run)
     CHECK_INT(atomic_load(&g.calls), 2);
     CHECK_OK(kv_find(s, keys, &info, &e));
     CHECK_INT(info.pending, 0);
-    kv_array_unref(a);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 /* Many small keys run at once, but not before what one of them needs. */
@@ -155,7 +141,6 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
     static kv_array *values[N], *outs[N];
     static kv_key many[N];
     static gate g;
-    kv_err e = {0};
     int64_t shape[] = {LENGTH};
     kv *slow = new_store(NULL), *s = new_store("{ stored += input }");
     const void *data = NULL;
@@ -195,9 +180,8 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
 
 TEST(store_async_a_refused_update_is_told_by_the_next_wait)
 {
-    kv_err e = {0};
     gate g = {.code = 77};
-    kv *s = new_store(NULL);
+    own_kv *s = new_store(NULL);
     kv_array *a = large_full(5), *values[] = {a, a, a}, *out = large_full(0);
     const void *got = NULL;
     atomic_store(&g.open, 1);
@@ -213,19 +197,17 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
     }
     kv_array_unref(a);
     kv_array_unref(out);
-    kv_free(s);
 }
 
 /* The updater of one key of the call is held up; what the others stored can be had. */
 TEST(store_async_keys_of_a_call_end_one_by_one)
 {
-    kv_err e = {0};
     kv_info info;
     gate g = {.only = 1};
     if (pool_workers() == 1)
         test_skip("one thread does nothing else meanwhile");
-    kv *s = new_store(NULL);
-    kv_array *a = large_full(1), *out = large_full(0);
+    own_kv *s = new_store(NULL);
+    own_array *a = large_full(1), *out = large_full(0);
     kv_array *values[] = {a, a};
     CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
@@ -240,15 +222,11 @@ TEST(store_async_keys_of_a_call_end_one_by_one)
     CHECK_OK(kv_wait(s, &e));
     CHECK_OK(kv_find(s, &keys[1], &info, &e));
     CHECK_INT(info.pending, 0);
-    kv_array_unref(a);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 TEST(store_async_a_store_may_be_freed_with_operations_pending)
 {
-    kv_err e = {0};
-    kv_array *a = large_full(1), *out = large_full(0);
+    own_array *a = large_full(1), *out = large_full(0);
     for (int i = 0; i < 20; i++) {
         kv *s = new_store("{ stored += input }");
         CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
@@ -258,16 +236,13 @@ TEST(store_async_a_store_may_be_freed_with_operations_pending)
         kv_free(s);
         check_array(out, 6);
     }
-    kv_array_unref(a);
-    kv_array_unref(out);
 }
 
 /* One array for two keys: the later pair wins, whatever runs first. */
 TEST(store_async_the_last_of_several_pulls_into_one_array_stays)
 {
-    kv_err e = {0};
-    kv *s = new_store(NULL);
-    kv_array *one = large_full(1), *two = large_full(2), *out = large_full(0);
+    own_kv *s = new_store(NULL);
+    own_array *one = large_full(1), *two = large_full(2), *out = large_full(0);
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){one, two}, NULL, &e));
     for (int i = 0; i < 50; i++) {
         CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){out, out}, NULL, &e));
@@ -276,10 +251,6 @@ TEST(store_async_the_last_of_several_pulls_into_one_array_stays)
             kv_pull(s, (kv_key[]){{.id = 1}, {.id = 0}}, 2, (kv_array *[]){out, out}, NULL, &e));
         check_array(out, 1);
     }
-    kv_array_unref(one);
-    kv_array_unref(two);
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 /* Every operation is cut at other places for these sizes: tails, whole parts, keys side by side. */
@@ -287,10 +258,9 @@ TEST(store_async_parts_cover_every_element_once)
 {
     static const int64_t sizes[] = {1, 4095, 4096, 65536, 65537, 200000, 3, 131072, 70000, 0, 5};
     enum { N = sizeof sizes / sizeof *sizes };
-    kv_err e = {0};
     kv_key many[N];
     kv_array *a[N], *outs[N];
-    kv *s = new_store("{ stored += input * 3 }");
+    own_kv *s = new_store("{ stored += input * 3 }");
     for (int k = 0; k < N; k++) {
         void *data = NULL;
         many[k] = (kv_key){.id = k};
@@ -313,5 +283,4 @@ TEST(store_async_parts_cover_every_element_once)
         kv_array_unref(a[k]);
         kv_array_unref(outs[k]);
     }
-    kv_free(s);
 }

@@ -1,12 +1,8 @@
 /* store_file: whole stores to files and back, files of other tools, and files that are wrong. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "core/store.h"
 #include "kvstore.h"
@@ -28,17 +24,15 @@ static kv_array *one_number(double x)
 
 static void init_number(kv *s, kv_key key, double x)
 {
-    kv_array *a = one_number(x);
+    own_array *a = one_number(x);
     init_array(s, key, a);
-    kv_array_unref(a);
 }
 
 static void push_number(kv *s, kv_key key, double x)
 {
     kv_err e = {0};
-    kv_array *a = one_number(x);
+    own_array *a = one_number(x);
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
-    kv_array_unref(a);
 }
 
 static double number_of(kv *s, kv_key key)
@@ -68,7 +62,7 @@ TEST(store_file_every_dtype_and_shape)
 {
     uint64_t random = 7;
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_array *arrays[NDTYPES * NSHAPES];
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
         arrays[i] = io_random_array(all_dtypes[i % NDTYPES], io_shapes[i / NDTYPES].ndim,
@@ -79,7 +73,7 @@ TEST(store_file_every_dtype_and_shape)
     CHECK_TEXT(kv_type(s), "local");
     CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_key key = id(1000 - i);
         kv_array *out = NULL;
         kv_info info;
@@ -90,18 +84,16 @@ TEST(store_file_every_dtype_and_shape)
         kv_array_unref(out);
         kv_array_unref(arrays[i]);
     }
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_empty_store)
 {
     enter_folder();
-    kv *s = save_and_load(make("device"), FILE_NAME);
+    own_kv *s = save_and_load(make("device"), FILE_NAME);
     CHECK_TEXT(kv_type(s), "device");
     CHECK_INT(kv_num_keys(s), 0);
     init_number(s, name("w"), 1); /* of either kind */
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -109,7 +101,7 @@ TEST(store_file_integer_keys)
 {
     static const int64_t ids[] = {7, -3, INT64_MAX, 0, INT64_MIN, INT64_C(9007199254740993)};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < 6; i++) {
         init_number(s, id(ids[i]), i);
         for (int j = 0; j < i; j++)
@@ -118,14 +110,13 @@ TEST(store_file_integer_keys)
     s = save_and_load(save_and_load(s, FILE_NAME), FILE_NAME);
     CHECK_INT(kv_num_keys(s), 6);
     for (int i = 0; i < 6; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_info info;
         kv_key key = id(ids[i]);
         CHECK_INT(number_of(s, key), i);
         CHECK_OK(kv_find(s, &key, &info, &e));
         CHECK_INT(info.pushes, i);
     }
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -133,14 +124,13 @@ TEST(store_file_integer_keys)
 TEST(store_file_brings_keys)
 {
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < 3; i++)
         init_number(s, id(i), i);
     s = save_and_load(s, FILE_NAME);
     init_number(s, id(3), 3);
     for (int i = 0; i < 4; i++)
         CHECK(info_at(s, i).loaded == (i < 3));
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -151,7 +141,7 @@ TEST(store_file_text_keys_keep_their_order)
                                         "two words\n", "3", "\xC3\xA9"};
     enum { N = sizeof names / sizeof *names };
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < N; i++)
         init_number(s, name(names[i]), i);
     push_number(s, name("c"), 1);
@@ -163,7 +153,6 @@ TEST(store_file_text_keys_keep_their_order)
         CHECK_INT(info.pushes, i == 1);
         CHECK_INT(number_of(s, name(names[i])), i);
     }
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -171,7 +160,7 @@ TEST(store_file_rules)
 {
     kv_opt params[] = {{"by", "0.5"}, {"bias", "2"}};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_number(s, id(3), 1);
     set_rule_with(s,
                   "updater scale(by = 2.0, bias = 0, more = 1) { stored += input * by + bias * t }",
@@ -188,15 +177,13 @@ TEST(store_file_rules)
     s = save_and_load(s, FILE_NAME);
     push_number(s, id(3), 4);
     CHECK_INT(number_of(s, id(3)), 4);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_refuses_callbacks)
 {
-    kv_err e = {0};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "a file cannot hold an updater that is a function of the program");
@@ -204,17 +191,15 @@ TEST(store_file_refuses_callbacks)
     CHECK_TEXT(e.hint,
                "save before kv_set_updater, or set a rule, whose text goes into the file");
     CHECK(access(FILE_NAME, F_OK) != 0);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_device_keys_begin_on_the_cpu)
 {
-    kv_err e = {0};
-    kv_array *cpu = one_number(4), *gpu = NULL;
+    own_array *cpu = one_number(4), *gpu = NULL;
     kv_key key = id(3);
     enter_folder();
-    kv *s = make("device");
+    own_kv *s = make("device");
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     init_number(s, key, 1);
@@ -222,20 +207,16 @@ TEST(store_file_device_keys_begin_on_the_cpu)
     s = save_and_load(s, FILE_NAME);
     CHECK_INT(info_at(s, 0).ctx.device, KV_CPU);
     CHECK_INT(number_of(s, key), 4);
-    kv_array_unref(cpu);
-    kv_array_unref(gpu);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 /* The same store gives the same bytes, so that state files can be compared. */
 TEST(store_file_same_bytes)
 {
-    kv_err e = {0};
-    char *one = NULL, *two = NULL;
+    own_text *one = NULL, *two = NULL;
     size_t n, m;
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < 20; i++)
         init_number(s, id((i * 7) % 20), i);
     CHECK_OK(kv_save(s, FILE_NAME, &e));
@@ -245,9 +226,6 @@ TEST(store_file_same_bytes)
     CHECK_OK(file_read(FILE_NAME, &two, &m, &e));
     CHECK_INT(n, m);
     CHECK(memcmp(one, two, n) == 0);
-    kv_free(s);
-    mem_free(one);
-    mem_free(two);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -270,7 +248,7 @@ static void write_with(const char *key_type, const char *change, const char *to)
         {"kvstore.format", "1"},     {"kvstore.type", "local"}, {"kvstore.key_type", key_type},
         {"kvstore.pushes", "3 0"},   {"kvstore.updates", "2 0"}, {"kvstore.order", "1 0"},
         {"kvstore.updater", "assign"}};
-    kv_array *a = one_number(1);
+    own_array *a = one_number(1);
     bool text = strcmp(key_type, "text") == 0;
     safetensors_item items[] = {{text ? "b" : "5", a}, {text ? "a" : "-1", a}};
     int n = 7;
@@ -283,13 +261,11 @@ static void write_with(const char *key_type, const char *change, const char *to)
     if (*change)
         pairs[n++] = (checkpoint_text){change, to};
     write_metadata(items, 2, pairs, n);
-    kv_array_unref(a);
 }
 
 /* Another tool may write the tensors in another order: the counts still find their keys. */
 TEST(store_file_order_of_the_tensors_does_not_matter)
 {
-    kv_err e = {0};
     kv *s = NULL;
     enter_folder();
     write_with("text", "", NULL);
@@ -309,9 +285,8 @@ TEST(store_file_order_of_the_tensors_does_not_matter)
 
 TEST(store_file_of_another_tool)
 {
-    kv_err e = {0};
     kv *s = NULL;
-    kv_array *a = one_number(1), *b = one_number(2);
+    own_array *a = one_number(1), *b = one_number(2);
     safetensors_item items[] = {{"z", a}, {"3", b}, {"__odd", a}};
     checkpoint_text pairs[] = {{"format", "pt"}, {"author", "somebody"}};
     enter_folder();
@@ -330,13 +305,10 @@ TEST(store_file_of_another_tool)
     s = save_and_load(s, FILE_NAME);
     CHECK_TEXT(info_at(s, 2).key.name, "__odd");
     kv_free(s);
-    checkpoint *f = NULL;
+    own_checkpoint *f = NULL;
     CHECK_OK(checkpoint_open(&f, FILE_NAME, NULL, &e));
     CHECK_TEXT(checkpoint_metadata(f, "format"), "pt");
     CHECK_TEXT(checkpoint_metadata(f, "author"), "somebody");
-    checkpoint_close(f);
-    kv_array_unref(a);
-    kv_array_unref(b);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -344,9 +316,8 @@ TEST(store_file_of_another_tool)
 TEST(store_file_of_another_tool_with_long_names)
 {
     static char text[KV_KEY_MAX + 2];
-    kv_err e = {0};
     kv *s = NULL;
-    kv_array *a = one_number(1);
+    own_array *a = one_number(1);
     enter_folder();
     memset(text, 'x', KV_KEY_MAX);
     safetensors_item item = {text, a};
@@ -358,7 +329,6 @@ TEST(store_file_of_another_tool_with_long_names)
     write_metadata(&item, 1, NULL, 0);
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK(strncmp(e.text, "w.kvs: ", 7) == 0 && strstr(e.text, "4096"));
-    kv_array_unref(a);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -419,7 +389,7 @@ TEST(store_file_wrong_first_names)
 {
     checkpoint_text pairs[] = {
         {"kvstore.format", "1"}, {"kvstore.later", "1"}, {"kvstore.states", "1"}};
-    kv_array *a = one_number(1);
+    own_array *a = one_number(1);
     safetensors_item item = {"w", a};
     enter_folder();
     write_metadata(&item, 1, pairs, 1); /* no file of another tool */
@@ -429,7 +399,6 @@ TEST(store_file_wrong_first_names)
                      "w.kvs: it holds \"kvstore.later\", which this version does not know");
     write_metadata(&item, 1, pairs + 2, 1);
     check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the states of an optimizer, not a store");
-    kv_array_unref(a);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -437,17 +406,15 @@ TEST(store_file_wrong_first_names)
 TEST(store_file_of_a_later_format)
 {
     checkpoint_text pairs[] = {{"kvstore.format", "2"}, {"kvstore.later", "1"}};
-    kv_array *a = one_number(1);
+    own_array *a = one_number(1);
     safetensors_item item = {"w", a};
     enter_folder();
     write_metadata(&item, 1, pairs, 2);
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: a store in format \"2\", this version reads format 1");
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK_TEXT(e.hint, "a later version wrote it");
-    kv_array_unref(a);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -458,7 +425,7 @@ TEST(store_file_keys_that_stand_in_it_twice)
                                {"kvstore.key_type", NULL},  {"kvstore.pushes", "0 0"},
                                {"kvstore.updates", "0 0"},  {"kvstore.order", "0 1"},
                                {"kvstore.updater", "assign"}, {"kvstore.rows.3", "4"}};
-    kv_array *ids = io_array(KV_INT64, 1, (int64_t[]){1}, (double[]){2}),
+    own_array *ids = io_array(KV_INT64, 1, (int64_t[]){1}, (double[]){2}),
              *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
     safetensors_item items[] = {
         {"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
@@ -470,8 +437,6 @@ TEST(store_file_keys_that_stand_in_it_twice)
                          text ? "w.kvs: the key \"3\" stands in it twice"
                               : "w.kvs: the key 3 stands in it twice");
     }
-    kv_array_unref(ids);
-    kv_array_unref(row);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -479,7 +444,6 @@ TEST(store_file_of_numbers_that_no_store_keeps)
 {
     static const char header[] =
         "{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}";
-    kv_err e = {0};
     kv *s = NULL;
     uint64_t n = sizeof header - 1;
     enter_folder();
@@ -501,9 +465,8 @@ TEST(store_file_compresses_keys_that_cannot_be)
                                {"kvstore.updates", "0"},  {"kvstore.order", "0"},
                                {"kvstore.updater", "assign"},
                                {"kvstore.compression", "2bit 0.5"}};
-    kv_err e = {0};
     kv *s = NULL;
-    kv_array *a = io_array(KV_FLOAT64, 0, NULL, (double[]){1});
+    own_array *a = io_array(KV_FLOAT64, 0, NULL, (double[]){1});
     safetensors_item item = {"w", a};
     enter_folder();
     write_metadata(&item, 1, pairs, 8);
@@ -511,30 +474,26 @@ TEST(store_file_compresses_keys_that_cannot_be)
     CHECK(strncmp(e.text, "w.kvs: ", 7) == 0 && strstr(e.text, "\"w\"") &&
           strstr(e.text, "float64"));
     CHECK(!s);
-    kv_array_unref(a);
     leave_folder(FILE_NAME, NULL);
 }
 
 /* Values that are elsewhere cannot be saved, and no file is made. */
 TEST(store_file_of_values_elsewhere)
 {
-    kv_err e = {0};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     s->in_slots = false;
     CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "stores of type \"local\" cannot be saved");
     CHECK(access(FILE_NAME, F_OK) != 0);
-    kv_free(s);
     leave_folder(NULL, NULL);
 }
 
 /* What an optimizer counts for a key goes on where it was. */
 TEST(store_file_optimizers_go_on)
 {
-    kv_err e = {0};
     enter_folder();
-    kv *s = make("local"), *same = make("local");
+    own_kv *s = make("local"), *same = make("local");
     for (int i = 0; i < 2; i++) {
         kv *x = i ? same : s;
         CHECK_OK(kv_set_optimizer(x, "adam", NULL, 0, &e));
@@ -550,8 +509,6 @@ TEST(store_file_optimizers_go_on)
         push_number(same, id(k), 3);
         CHECK(number_of(s, id(k)) == number_of(same, id(k)));
     }
-    kv_free(s);
-    kv_free(same);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -559,7 +516,7 @@ TEST(store_file_optimizers_go_on)
 static void change_file(const char *from, const char *to)
 {
     kv_err e = {0};
-    char *data = NULL;
+    own_text *data = NULL;
     size_t n, bytes = strlen(from), found = 0;
     CHECK_OK(file_read(FILE_NAME, &data, &n, &e));
     for (size_t i = 0; i + bytes <= n; i++)
@@ -570,7 +527,6 @@ static void change_file(const char *from, const char *to)
     CHECK(found > 0);
     FILE *f = fopen(FILE_NAME, "wb");
     CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
-    mem_free(data);
 }
 
 /* A key that was updated without a master copy in float32 cannot get one afterwards; one that was
@@ -579,10 +535,10 @@ TEST(store_file_without_a_master)
 {
     static const kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "0"}};
     for (int pushed = 0; pushed < 2; pushed++) {
-        kv_err e = {0};
-        kv_array *a = io_array(KV_FLOAT16, 0, NULL, &(double){1});
+        e = (kv_err){0};
+        own_array *a = io_array(KV_FLOAT16, 0, NULL, &(double){1});
         const kv_key w = {.name = "w"};
-        kv *s = make("local"), *again = NULL;
+        own_kv *s = make("local"), *again = NULL;
         enter_folder();
         CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
         init_array(s, w, a);
@@ -599,9 +555,6 @@ TEST(store_file_without_a_master)
             CHECK_OK(kv_load(&again, FILE_NAME, &e));
             CHECK_OK(kv_push(again, &w, 1, &a, NULL, &e));
         }
-        kv_free(s);
-        kv_free(again);
-        kv_array_unref(a);
         leave_folder(FILE_NAME, NULL);
     }
 }
@@ -613,11 +566,10 @@ TEST(store_file_wrong_keys_and_rules)
                                 {"kvstore.updates", "0"},     {"kvstore.order", "0"},
                                 {"kvstore.updater", "rule"},  {"kvstore.rule", "{ stored ="},
                                 {"kvstore.param.by", "1"}};
-    kv_array *a = one_number(1);
+    own_array *a = one_number(1);
     safetensors_item item = {"w", a};
     enter_folder();
     write_metadata(&item, 1, pairs, 8);
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK(strncmp(e.text, "w.kvs: its rule: ", 17) == 0);
@@ -644,15 +596,13 @@ TEST(store_file_wrong_keys_and_rules)
         snprintf(text, sizeof text, "w.kvs: the tensor \"%s\" is not an integer key", wrong[i]);
         check_load_fails(FILE_NAME, KV_E_FORMAT, text);
     }
-    kv_array_unref(a);
     leave_folder(FILE_NAME, NULL);
 }
 
 /* A file cut anywhere, or with any byte of its header changed, loads as something or is refused. */
 TEST(store_file_damaged)
 {
-    kv_err e = {0};
-    char *text = NULL;
+    own_text *text = NULL;
     size_t n;
     enter_folder();
     kv *s = make("local");
@@ -682,13 +632,11 @@ TEST(store_file_damaged)
         e = (kv_err){0};
         text[i] = before;
     }
-    mem_free(text);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_that_is_not_there)
 {
-    kv_err e = {0};
     kv *s = make("local"), *t = NULL;
     enter_folder();
     CHECK_ERR(kv_load(&t, FILE_NAME, &e), KV_E_IO,
@@ -722,19 +670,16 @@ static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
 
 TEST(store_file_metadata_may_change_while_they_are_visited)
 {
-    kv_err e = {0};
     char all[100] = "";
-    kv *s = make("local");
+    own_kv *s = make("local");
     CHECK_OK(kv_set_metadata(s, "a", "b", &e));
     CHECK_OK(kv_describe(s, "metadata", add_text, s, &e));
     CHECK_OK(kv_describe(s, "metadata", join_texts, all, &e));
     CHECK_TEXT(all, "a=b t0=t0 ");
-    kv_free(s);
 }
 
 TEST(store_file_metadata_of_other_tools)
 {
-    kv_err e = {0};
     char all[100] = "";
     enter_folder();
     kv *s = make("local"), *t = NULL;
@@ -775,33 +720,29 @@ TEST(store_file_metadata_of_other_tools)
 static void init_rows(kv *s, kv_key key)
 {
     kv_err e = {0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){4, 1}, 2, (int64_t[]){1, 3},
                                  (kv_ctx){KV_CPU, 0}, &e));
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     memcpy(data, (float[]){5, 6}, 8);
     init_array(s, key, a);
-    kv_array_unref(a);
 }
 
 TEST(store_file_of_other_tools_holds_no_rows)
 {
-    kv_err e = {0};
     enter_folder();
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_rows(s, name("r"));
     CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "key \"r\" is row_sparse, which files of other tools cannot hold");
     CHECK(access(FILE_NAME, F_OK) != 0);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 /* A failed write leaves the old file, and no other. */
 TEST(store_file_without_memory)
 {
-    kv_err e = {0};
     enter_folder();
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
@@ -811,9 +752,7 @@ TEST(store_file_without_memory)
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     push_number(s, name("w"), 4);
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_save(s, FILE_NAME, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_save(s, FILE_NAME, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -823,9 +762,7 @@ TEST(store_file_without_memory)
         kv_free(t);
     }
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_load(&t, FILE_NAME, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -841,22 +778,17 @@ TEST(store_file_without_memory)
 
 TEST(store_file_without_memory_for_a_name)
 {
-    kv_err e = {0};
     enter_folder();
-    kv *s = make("local"), *t = NULL;
+    own_kv *s = make("local"), *t = NULL;
     init_rows(s, name("r"));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
-        mem_fail_at(n);
-        rc = kv_load(&t, FILE_NAME, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
         CHECK_INT(rc, e.code);
         e = (kv_err){0};
     }
     CHECK_TEXT(info_at(t, 0).key.name, "r");
-    kv_free(t);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -864,7 +796,6 @@ TEST(store_file_without_memory_for_a_name)
  * process. */
 TEST(store_file_registered_name)
 {
-    kv_err e = {0};
     kv *s = NULL;
     int status = -1;
     enter_folder();
@@ -907,11 +838,10 @@ static kv *trained(const char *rule, const kv_opt *params, int n)
 /* Two pushes of 1 with momentum: the second step is 1.5 times the rate where the momentum stays. */
 TEST(store_file_first_optimizer_keeps_states)
 {
-    kv_err e = {0};
     kv_opt params[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
     kv_opt faster = {"learning_rate", "2"};
     enter_folder();
-    kv *s = trained("sgd", params, 2);
+    own_kv *s = trained("sgd", params, 2);
     CHECK_OK(kv_set_optimizer(s, "sgd", (kv_opt[]){faster, params[1]}, 2, &e));
     CHECK_INT(kv_states_dropped(s), 0);
     push_number(s, name("w"), 1);
@@ -922,19 +852,17 @@ TEST(store_file_first_optimizer_keeps_states)
     CHECK_INT(kv_states_dropped(s), 1);
     push_number(s, name("w"), 1);
     CHECK(number_of(s, name("w")) == -3.5 - 1);
-    kv_free(s);
     leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_other_updaters_drop_states)
 {
-    kv_err e = {0};
     kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "true"}};
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     enter_folder();
     CHECK_OK(kv_rule_new(&rule, "{ state mom; stored += mom }", NULL, 0, 0, &e));
     for (int i = 0; i < 6; i++) {
-        kv *s = trained("sgd", params, 1);
+        own_kv *s = trained("sgd", params, 1);
         if (i == 0)
             CHECK_OK(kv_set_optimizer(s, "nag", params, 1, &e));
         else if (i == 1)
@@ -949,9 +877,7 @@ TEST(store_file_other_updaters_drop_states)
             CHECK_OK(kv_set_optimizer(s, "sgd", params, 1, &e));
         CHECK_INT(kv_states_dropped(s), 1);
         CHECK(!kv_keep_states(s, true));
-        kv_free(s);
     }
-    kv_rule_free(rule);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -966,9 +892,9 @@ TEST(store_file_rule_is_known_by_its_text)
                  {"{ state m; m += input; stored -= m }", 1},
                  {"{ state m; m += input; stored += m; if t < 0 { fail 'a b' } }", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
-        kv_rule *rule = NULL, *next = NULL;
-        kv *s = make("local"), *loaded = NULL;
+        e = (kv_err){0};
+        own_rule *rule = NULL, *next = NULL;
+        own_kv *s = make("local"), *loaded = NULL;
         enter_folder();
         CHECK_OK(kv_rule_new(&rule, cases[0].text, NULL, 0, 0, &e));
         CHECK_OK(kv_rule_new(&next, cases[i].text, NULL, 0, 0, &e));
@@ -979,10 +905,6 @@ TEST(store_file_rule_is_known_by_its_text)
         CHECK_OK(kv_load(&loaded, FILE_NAME, &e));
         CHECK_OK(kv_set_rule(loaded, next, NULL, 0, &e));
         CHECK_INT(kv_states_dropped(loaded), cases[i].dropped);
-        kv_rule_free(rule);
-        kv_rule_free(next);
-        kv_free(s);
-        kv_free(loaded);
         leave_folder(FILE_NAME, NULL);
     }
 }
@@ -994,10 +916,10 @@ TEST(store_file_first_optimizer_keeps_its_schedule)
     static const char *const schedules[] = {"poly(max_update=1, base_lr=1, final_lr=0.25)",
                                             "factor(step=1, factor=0.5)"};
     for (int i = 0; i < 2; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"learning_rate", "1"}, {"wd", "0"}};
         enter_folder();
-        kv *s = trained("sgd", params, 3);
+        own_kv *s = trained("sgd", params, 3);
         double before = number_of(s, name("w"));
         CHECK_OK(kv_begin(s, &e));
         CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
@@ -1005,7 +927,6 @@ TEST(store_file_first_optimizer_keeps_its_schedule)
         CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
         push_number(s, name("w"), 1);
         CHECK(number_of(s, name("w")) == before - (i == 0 ? 0.25 : 0.5));
-        kv_free(s);
         leave_folder(FILE_NAME, NULL);
     }
 }

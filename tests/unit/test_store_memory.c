@@ -1,6 +1,5 @@
 /* A store's memory does not grow with the number of calls, and a call needs little beside the
  * arrays that it works on. */
-#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,25 +31,23 @@ static void train(kv *s, int64_t size, int n)
 {
     kv_err e = {0};
     kv_key key = {.id = 3};
-    kv_array *out = NULL;
+    own_array *out = NULL;
     CHECK_OK(kv_array_new(&out, KV_FLOAT32, 1, &size, cpu0, &e));
     for (int i = 0; i < n; i++) {
-        kv_array *a = NULL;
+        own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
         CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
         if (i % 10 == 0)
             CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-        kv_array_unref(a);
     }
     CHECK_OK(kv_wait(s, &e));
-    kv_array_unref(out);
 }
 
 static void check_flat(const char *optimizer, int64_t size, int first, int all)
 {
     kv_err e = {0};
-    kv *s = NULL;
-    kv_array *a = NULL;
+    own_kv *s = NULL;
+    own_array *a = NULL;
     if (SANITIZED)
         test_skip("a sanitizer keeps freed memory");
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
@@ -63,8 +60,6 @@ static void check_flat(const char *optimizer, int64_t size, int first, int all)
     train(s, size, all - first);
     /* Arrays that wait for their turn come and go: 256 calls may be pending. */
     CHECK(resident() - before < ((int64_t)4 << 20) + 2 * 256 * size * 4);
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 TEST(store_memory_is_flat_over_a_million_small_pushes)
@@ -99,7 +94,7 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
 {
     const int64_t bytes = (int64_t)96 << 20, size = bytes / kv_dtype_bytes(dtype), before = peak();
     kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_array *values[4] = {NULL};
     kv_key keys[4] = {{.id = 3}, {.id = 3}, {.id = 3}, {.id = 3}};
     if (SANITIZED)
@@ -123,7 +118,6 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
     CHECK(peak() - before < (n + 1 + states) * bytes + ((int64_t)64 << 20));
     for (int v = 0; v < n; v++)
         kv_array_unref(values[v]);
-    kv_free(s);
 }
 
 TEST(store_memory_peak_of_a_push)

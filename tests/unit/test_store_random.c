@@ -287,10 +287,9 @@ static void make_stores(place *p)
     kv_rule_free(r);
     CHECK_OK(kv_set_updater(p[2].store, add, NULL, NULL, &e));
     for (int k = 0; k < SHARED; k++) {
-        kv_array *zeros = int64_full(sizes[k], 0);
+        own_array *zeros = int64_full(sizes[k], 0);
         for (int s = 0; s < STORES; s++)
             CHECK_OK(kv_init(p[s].store, &(kv_key){.id = k}, 1, &zeros, NULL, &e));
-        kv_array_unref(zeros);
     }
 }
 
@@ -298,12 +297,11 @@ static void check_shared(place *p)
 {
     kv_err e = {0};
     for (int k = 0; k < SHARED; k++) {
-        kv_array *out = int64_full(sizes[k], -1);
+        own_array *out = int64_full(sizes[k], -1);
         for (int s = 1; s < STORES; s++) {
             CHECK_OK(kv_pull(p[s].store, &(kv_key){.id = k}, 1, &out, NULL, &e));
             CHECK_INT(only_number(out), atomic_load(&p[s].sum[k]));
         }
-        kv_array_unref(out);
     }
 }
 

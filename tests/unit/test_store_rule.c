@@ -1,10 +1,6 @@
 /* Rules as updaters of a store: order, parameters, printed lines, what fails and when. */
 #include "kvstore.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "store_help.h"
 
 enum { N = 3000 };
@@ -28,9 +24,8 @@ static void push_to(kv *s, int64_t key, int n, kv_dtype dtype, double x)
 {
     kv_err e = {0};
     int64_t ids[] = {key, key, key, key};
-    kv_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
+    own_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
     CHECK_OK(push(s, ids, n, a, &e));
-    kv_array_unref(a);
 }
 
 /* Every element of the key is want. */
@@ -38,14 +33,13 @@ static void check_full(kv *s, int64_t key, double want)
 {
     kv_err e = {0};
     const void *data = NULL;
-    kv_array *out = array_full(KV_FLOAT64, 1, (int64_t[]){N}, -99, cpu0);
+    own_array *out = array_full(KV_FLOAT64, 1, (int64_t[]){N}, -99, cpu0);
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
     CHECK_OK(kv_array_read(out, &data, &e));
     for (int i = 0; i < N; i++) {
         if (((const double *)data)[i] != want)
             CHECK_INT(((const double *)data)[i] * 1000, want * 1000);
     }
-    kv_array_unref(out);
 }
 
 typedef struct lines {
@@ -62,10 +56,9 @@ static void take_line(void *arg, const char *line)
 TEST(store_rule_tutorial)
 {
     /* Seed 000: key 3 holds 4, stored += input * 2 gives 6; then 5, 7, 9 with sums of four ones. */
-    kv *s = make("device");
-    kv_err e = {0};
+    own_kv *s = make("device");
     lines l = {{0}};
-    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     init_full(s, 3, KV_FLOAT32, 4);
     kv_set_print(s, take_line, &l);
     set_rule(s, "{ print \"update on key: %d\" % key; stored += input * 2 }");
@@ -78,13 +71,11 @@ TEST(store_rule_tutorial)
     CHECK_OK(push(s, (int64_t[]){9, 7, 5, 5, 7, 9}, 6, ones, &e));
     CHECK_TEXT(l.text, "update on key: 5|update on key: 7|update on key: 9|");
     check_full(s, 7, 5);
-    kv_array_unref(ones);
-    kv_free(s);
 }
 
 TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 {
-    kv *s = make("device");
+    own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT16, 0);
     set_rule(s, "{ stored = input }");
     push_to(s, 1, 3, KV_FLOAT32, 1000.5);
@@ -93,29 +84,23 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
     check_full(s, 1, 2048);
     push_to(s, 1, 1, KV_FLOAT16, 5);
     check_full(s, 1, 5);
-    kv_free(s);
 }
 
 TEST(store_rule_mixed_dtypes)
 {
-    kv *s = make("device");
-    kv_err e = {0};
-    kv_array *a = array_full(KV_FLOAT64, 1, (int64_t[]){N}, 1.9, cpu0),
+    own_kv *s = make("device");
+    own_array *a = array_full(KV_FLOAT64, 1, (int64_t[]){N}, 1.9, cpu0),
              *b = array_full(KV_INT64, 1, (int64_t[]){N}, 1000, cpu0),
              *c = array_full(KV_FLOAT16, 1, (int64_t[]){N}, 3, cpu0);
     init_full(s, 1, KV_INT32, 10);
     set_rule(s, "{ stored += input }");
     CHECK_OK(kv_push(s, (kv_key[]){id(1), id(1), id(1)}, 3, (kv_array *[]){a, b, c}, NULL, &e));
     check_full(s, 1, 1014);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_array_unref(c);
-    kv_free(s);
 }
 
 TEST(store_rule_parameters_and_counts)
 {
-    kv *s = make("device");
+    own_kv *s = make("device");
     const char *text = "updater scale(factor = 2.0) { stored += input * factor * t }";
     init_full(s, 1, KV_FLOAT32, 0);
     init_full(s, 2, KV_FLOAT32, 0);
@@ -128,13 +113,11 @@ TEST(store_rule_parameters_and_counts)
     set_rule(s, text);
     push_to(s, 2, 1, KV_FLOAT32, 1);
     check_full(s, 2, 5);
-    kv_free(s);
 }
 
 TEST(store_rule_parameter_errors_keep_the_updater)
 {
-    kv *s = make("device");
-    kv_err e = {0};
+    own_kv *s = make("device");
     kv_rule *r = NULL;
     init_full(s, 1, KV_FLOAT32, 1);
     set_rule(s, "{ stored += input }");
@@ -143,7 +126,6 @@ TEST(store_rule_parameter_errors_keep_the_updater)
     kv_rule_free(r);
     push_to(s, 1, 1, KV_FLOAT32, 1);
     check_full(s, 1, 2);
-    kv_free(s);
 }
 
 static void change(kv *s, const char *name, const char *value)
@@ -155,8 +137,7 @@ static void change(kv *s, const char *name, const char *value)
 /* A name that a rule reads and does not define is a parameter without a default, of any kind. */
 TEST(store_rule_names_from_outside)
 {
-    kv *s = make("device");
-    kv_err e = {0};
+    own_kv *s = make("device");
     kv_rule *r = NULL;
     const char *text =
         "{ if note == \"5\" and on { stored += rate * input } else { stored = rate } }";
@@ -184,14 +165,13 @@ TEST(store_rule_names_from_outside)
     CHECK_OK(kv_rollback(s, &e));
     push_to(s, 1, 1, KV_FLOAT32, 1);
     check_full(s, 1, 5.5);
-    kv_free(s);
 }
 
 /* In a def a name that every rule has is taken once it is given, one that is assigned is its own,
  * and seed, which every optimizer has, is a parameter of the rule that reads it. */
 TEST(store_rule_own_names_of_a_def)
 {
-    kv *s = make("device");
+    own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 1);
     set_rule(s, "def f(k, g, w):\n    w += t * g + wd\n");
     push_to(s, 1, 1, KV_FLOAT32, 1);
@@ -206,30 +186,24 @@ TEST(store_rule_own_names_of_a_def)
     set_rule_with(s, "{ stored += seed * input }", &(kv_opt){"seed", "-4"}, 1);
     push_to(s, 1, 1, KV_FLOAT32, 1);
     check_full(s, 1, -1);
-    kv_free(s);
 }
 
 /* A change that finds no memory leaves the parameters as they were. */
 TEST(store_rule_change_memory_faults)
 {
-    kv *s = make("device");
+    own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 0);
     set_rule_with(s, "{ if note == \"x\" { stored += rate * input } }",
                   (kv_opt[]){{"rate", "1"}, {"note", "x"}}, 2);
     for (int64_t n = 1, rc = -1; rc != KV_OK; n++) {
-        kv_err e = {0};
-        mem_fail_at(n);
-        rc = kv_update_optimizer(s, &(kv_opt){"rate", "2"}, 1, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, kv_update_optimizer(s, &(kv_opt){"rate", "2"}, 1, &e));
         push_to(s, 1, 1, KV_FLOAT32, 1);
         check_full(s, 1, rc == KV_OK ? (double)n + 1 : (double)n);
     }
-    kv_free(s);
 }
 
 TEST(store_rule_syntax_errors_have_a_place)
 {
-    kv_err e = {0};
     kv_rule *r = NULL;
     CHECK_INT(kv_rule_new(&r, "{ stored += }", "rule.kv", 3, 5, &e), KV_E_SYNTAX);
     CHECK_TEXT(e.file, "rule.kv");
@@ -242,9 +216,8 @@ TEST(store_rule_syntax_errors_have_a_place)
 
 TEST(store_rule_that_fails_changes_no_key)
 {
-    kv *s = make("device");
-    kv_err e = {0};
-    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_kv *s = make("device");
+    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     lines l = {{0}};
     for (int k = 1; k <= 3; k++)
         init_full(s, k, KV_FLOAT32, k);
@@ -256,26 +229,22 @@ TEST(store_rule_that_fails_changes_no_key)
     CHECK_TEXT(l.text, "");
     for (int k = 1; k <= 3; k++)
         check_full(s, k, k);
-    kv_array_unref(ones);
-    kv_free(s);
 }
 
 TEST(store_rule_skip_keeps_the_key_and_counts)
 {
-    kv *s = make("device");
+    own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 0);
     set_rule_with(s, "{ if t % 2 == 1 { skip }; stored += input * t }", NULL, 0);
     for (int i = 0; i < 4; i++)
         push_to(s, 1, 1, KV_FLOAT32, 1);
     check_full(s, 1, 2 + 4);
-    kv_free(s);
 }
 
 TEST(store_rule_refuses_a_dtype_before_anything_changes)
 {
-    kv *s = make("device");
-    kv_err e = {0};
-    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_kv *s = make("device");
+    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     init_full(s, 1, KV_FLOAT32, 1);
     init_full(s, 2, KV_INT32, 1);
     set_rule(s, "{ stored = stored / 2 + input * 0.5 }");
@@ -284,17 +253,14 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
     check_full(s, 1, 1);
     push_to(s, 1, 1, KV_FLOAT32, 1);
     check_full(s, 1, 1);
-    kv_array_unref(ones);
-    kv_free(s);
 }
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    kv_err e = {0};
     kv_info info;
-    kv_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    kv *s = make("device");
+    own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 5);
     set_rule(s, "{ stored += input }");
     CHECK_OK(kv_array_dup(&a, ones, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
@@ -302,24 +268,21 @@ TEST(store_rule_moves_a_key_to_its_gpu)
     check_full(s, 1, 7);
     CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
     CHECK(kv_ctx_same(info.ctx, (kv_ctx){KV_GPU, 1}));
-    kv_array_unref(a);
-    kv_array_unref(ones);
-    kv_free(s);
 }
 
 TEST(store_rule_memory_faults)
 {
     static const char *const texts[] = {"{ stored += input }", "{ print t; stored += input * t }"};
     for (int i = 0; i < 2; i++) {
-        kv *s = make("device");
-        kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+        own_kv *s = make("device");
+        own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
         for (int k = 1; k <= 20; k++)
             init_full(s, k, k % 2 ? KV_FLOAT32 : KV_FLOAT64, k);
         int64_t ids[20];
         for (int k = 0; k < 20; k++)
             ids[k] = 20 - k;
         for (int64_t n = 1;; n++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             kv_rule *r = NULL;
             mem_fail_at(n);
             int rc = kv_rule_new(&r, texts[i], NULL, 0, 0, &e);
@@ -337,8 +300,6 @@ TEST(store_rule_memory_faults)
         }
         for (int k = 1; k <= 20; k++)
             check_full(s, k, k + 1);
-        kv_array_unref(ones);
-        kv_free(s);
     }
 }
 
@@ -363,10 +324,9 @@ static int show_size(void *arg, kv_array *a, void (*add)(void *to, const char *t
 
 TEST(store_rule_prints_arrays)
 {
-    kv *s = make("device");
-    kv_err e = {0};
+    own_kv *s = make("device");
     lines l = {{0}};
-    kv_array *w = NULL;
+    own_array *w = NULL;
     CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0}, &e));
     CHECK_OK(kv_init(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
     kv_set_print(s, take_line, &l);
@@ -374,17 +334,14 @@ TEST(store_rule_prints_arrays)
                   0);
     CHECK_OK(kv_push(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
     CHECK_TEXT(l.text, "1 [[0. 0.]| [0. 0.]] 1|[[7. 7.]| [7. 7.]]|");
-    kv_array_unref(w);
-    kv_free(s);
 }
 
 TEST(store_rule_prints_arrays_as_it_is_told)
 {
-    kv *s = make("device");
-    kv_err e = {0};
+    own_kv *s = make("device");
     lines l = {{0}};
     shower shows = {0};
-    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     init_full(s, 1, KV_FLOAT32, 1);
     init_full(s, 2, KV_FLOAT32, 2);
     kv_set_print(s, take_line, &l);
@@ -401,24 +358,20 @@ TEST(store_rule_prints_arrays_as_it_is_told)
     check_full(s, 1, 3);
     check_full(s, 2, 4);
     kv_set_print_arrays(s, NULL, NULL);
-    kv_array_unref(ones);
-    kv_free(s);
 }
 
 TEST(store_rule_print_memory_faults)
 {
     for (int64_t n = 1, done = 0; !done; n++) {
-        kv *s = make("device");
-        kv_err e = {0};
+        own_kv *s = make("device");
+        e = (kv_err){0};
         lines l = {{0}};
-        kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+        own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
         init_full(s, 1, KV_FLOAT32, 1);
         kv_set_print(s, take_line, &l);
         set_rule_with(s, "{ state m = 2; print sum(stored), stored; stored += m * input }", NULL,
                       0);
-        mem_fail_at(n);
-        int rc = push(s, (int64_t[]){1}, 1, ones, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, push(s, (int64_t[]){1}, 1, ones, &e));
         done = rc == KV_OK;
         /* either nothing happened, or only the line is missing */
         if (!done) {
@@ -430,8 +383,6 @@ TEST(store_rule_print_memory_faults)
         } else {
             CHECK_TEXT(l.text, "3000.0 [1. 1. 1. ... 1. 1. 1.]|");
         }
-        kv_array_unref(ones);
-        kv_free(s);
     }
 }
 
@@ -447,8 +398,7 @@ static int copy_rule(void *arg, const kv_field *f, int n, kv_err *e)
 /* A def as MXNet takes it is a rule, and a description shows it as it was written. */
 TEST(store_rule_of_a_def)
 {
-    kv_err e = {0};
-    kv *s = make("device");
+    own_kv *s = make("device");
     char text[200] = "";
     CHECK(kv_describe(s, "rule", copy_rule, text, &e) == KV_E_VALUE);
     CHECK_TEXT(e.text, "no rule is in use");
@@ -457,14 +407,11 @@ TEST(store_rule_of_a_def)
     set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n");
     CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));
     CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
-    kv_array *one = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0),
+    own_array *one = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0),
              *out = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 0, cpu0);
     const void *data = NULL;
     CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));
     CHECK_OK(kv_array_read(out, &data, &e));
     CHECK(((const float *)data)[N - 1] == 3);
-    kv_array_unref(one);
-    kv_array_unref(out);
-    kv_free(s);
 }

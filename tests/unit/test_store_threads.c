@@ -49,9 +49,8 @@ static void *work(void *arg)
 
 TEST(store_threads)
 {
-    kv_err e = {0};
-    kv *s = NULL;
-    kv_array *zeros = NULL, *ones = NULL;
+    own_kv *s = NULL;
+    own_array *zeros = NULL, *ones = NULL;
     void *data = NULL;
     const void *got = NULL;
     worker w[THREADS];
@@ -77,7 +76,4 @@ TEST(store_threads)
         for (int i = 0; i < N; i++)
             CHECK_INT(((const int64_t *)got)[i], (k + 1) * THREADS * ROUNDS);
     }
-    kv_array_unref(zeros);
-    kv_array_unref(ones);
-    kv_free(s);
 }

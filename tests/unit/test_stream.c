@@ -2,8 +2,6 @@
  * and end. */
 #include "cpu/cpu.h"
 
-#include <string.h>
-
 #include "test.h"
 
 enum { MOST = 3000, SHIFT = 3, SOURCES = 7 };

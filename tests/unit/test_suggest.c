@@ -1,8 +1,6 @@
 /* suggest: which names are near enough to a mistyped one to be offered. */
 #include "base/suggest.h"
 
-#include <string.h>
-
 #include "test.h"
 
 static const char *hint_for(const char *word)
@@ -48,7 +46,7 @@ TEST(suggest_abbreviations)
         {"lrs", "did you mean lars?"},
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_err_set(&e, KV_E_USAGE, "no");
         suggest_hint(&e, hints[i][0], names, (int)(sizeof names / sizeof *names));
         CHECK_TEXT(e.hint, hints[i][1]);
@@ -67,7 +65,7 @@ TEST(suggest_by_first_letters)
         {"ada", "did you mean adam, adabelief or adadelta?"}, /* the close one comes first */
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         kv_err_set(&e, KV_E_USAGE, "no");
         suggest s = {.word = hints[i][0], .by_first_letters = true};
         suggest_add(&s, "learning_rate");
@@ -84,7 +82,6 @@ TEST(suggest_by_first_letters)
 
 TEST(suggest_as_methods)
 {
-    kv_err e = {0};
     kv_err_set(&e, KV_E_USAGE, "a store has no method num_worker");
     suggest s = {.word = "num_worker", .as_methods = true};
     suggest_add(&s, "num-workers");
@@ -105,7 +102,6 @@ TEST(suggest_far_names)
 
 TEST(suggest_closest_first)
 {
-    kv_err e = {0};
     kv_err_set(&e, KV_E_NAME, "no variable learnin");
     suggest s = {.word = "learnin"};
     suggest_add(&s, "learners");
@@ -120,7 +116,6 @@ TEST(suggest_closest_first)
 
 TEST(suggest_once)
 {
-    kv_err e = {0};
     kv_err_set(&e, KV_E_NAME, "no tanh");
     suggest s = {.word = "ran"};
     suggest_add(&s, "rank");
@@ -131,7 +126,6 @@ TEST(suggest_once)
 
 TEST(suggest_keeps_first_hint)
 {
-    kv_err e = {0};
     kv_err_set(&e, KV_E_NAME, "no");
     kv_err_hint(&e, "first");
     static const char *const names[] = {"abc"};
@@ -152,8 +146,7 @@ TEST(name_words)
                  {"", "", true},                {"row ids", "row-ids", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK(name_is_word(cases[i].name, cases[i].word, strlen(cases[i].word)) == cases[i].is);
-    buf b = {0};
+    own_buf b = {0};
     name_put(&b, "row-ids_x!", 9, '_');
     CHECK_TEXT(buf_text(&b), "row_ids_x");
-    buf_release(&b);
 }

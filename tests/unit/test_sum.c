@@ -1,9 +1,6 @@
 /* Sums of one to twenty arrays against the plain definition. */
 #include "cpu/cpu.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 
 enum { N = 2500, SOURCES = 20 };

@@ -1,10 +1,7 @@
 /* cpu/sum_rows: sums of row_sparse arrays against one element at a time, in many forms. The result
  * is large enough for several threads, and the bits are those of one. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "array/sparse.h"
-#include "base/mem.h"
 #include "cpu/cpu.h"
 #include "engine/pool.h"
 #include "test_io.h"
@@ -79,7 +76,7 @@ static void check_sum(kv_dtype dtype, const form *f, uint64_t *state)
         src[i] = random_rows(dtype, f, i < f->same ? &same : state, state);
     }
     CHECK_OK(sparse_sum(&sum, src, f->nsrc, dtype, cpu0, &e));
-    char *zeros = mem_zalloc(f->row, 8, &e), *want = mem_alloc(f->row, 8, &e);
+    own_text *zeros = mem_zalloc(f->row, 8, &e), *want = mem_alloc(f->row, 8, &e);
     for (int64_t k = 0; k < sum->nrows; k++) {
         CHECK(k == 0 || sum->rows[k - 1] < sum->rows[k]);
         check_row(sum, k, src, cursor, f->nsrc, zeros, want);
@@ -88,8 +85,6 @@ static void check_sum(kv_dtype dtype, const form *f, uint64_t *state)
         CHECK_INT(cursor[i], src[i]->nrows);
         kv_array_unref(src[i]);
     }
-    mem_free(zeros);
-    mem_free(want);
     kv_array_unref(sum);
 }
 
@@ -183,9 +178,8 @@ TEST(gather_rows_every_dtype)
 TEST(sum_rows_of_ids_that_look_alike)
 {
     enum { N = 300000, MIDDLE = N / 2 };
-    kv_err e = {0};
     kv_array *src[2], *sum = NULL;
-    int64_t *ids = mem_alloc(N, sizeof *ids, &e);
+    OWN(test_mem_free) int64_t *ids = mem_alloc(N, sizeof *ids, &e);
     void *data;
     const void *got;
     for (int i = 0; i < 2; i++) {
@@ -206,7 +200,6 @@ TEST(sum_rows_of_ids_that_look_alike)
     kv_array_unref(src[0]);
     kv_array_unref(src[1]);
     kv_array_unref(sum);
-    mem_free(ids);
 }
 
 /* Two lists of the same ids, of more elements than a block has. */
@@ -217,8 +210,7 @@ TEST(sum_rows_sees_that_ids_are_the_same)
     static double data[2][N], got[N];
     const sparse_rows src[] = {{.ids = ids[0], .data = data[0], .n = N},
                                {.ids = ids[1], .data = data[1], .n = N}};
-    kv_err e = {0};
-    void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
+    OWN(test_mem_free) void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
     for (int64_t k = 0; k < N; k++) {
         ids[0][k] = ids[1][k] = 3 * k;
         data[0][k] = (double)k;
@@ -231,7 +223,6 @@ TEST(sum_rows_sees_that_ids_are_the_same)
     }
     ids[1][N - 1]++;
     CHECK(!sum_same_rows(got, got_ids, src, 2, KV_FLOAT64, 1, room));
-    mem_free(room);
 }
 
 /* A block ends before the id that its table of places has no entry for. */
@@ -243,11 +234,9 @@ TEST(sum_rows_as_far_apart_as_a_table)
     const sparse_rows src[] = {{.ids = first, .data = one, .n = 2},
                                {.ids = second, .data = two, .n = 2}};
     float got[3];
-    kv_err e = {0};
-    void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
+    OWN(test_mem_free) void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
     sum_rows(got, ids, 3, src, 2, KV_FLOAT32, 1, room);
     CHECK(got[0] == 1 && got[1] == 10 && got[2] == 22);
-    mem_free(room);
 }
 
 /* Two arrays of two rows of -0; the ids of array i are first[i] and 2. */

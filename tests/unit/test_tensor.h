@@ -1,9 +1,6 @@
 /* Files of tensors in memory, for the tests of what works on whole checkpoints. */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "checkpoint/safetensors.h"
 #include "test.h"

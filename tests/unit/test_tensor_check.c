@@ -3,7 +3,6 @@
 #include "tensors/tensor_stat.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "tensors/walk.h"
 #include "test_tensor.h"
@@ -105,7 +104,7 @@ TEST(tensor_check_bools)
 TEST(tensor_check_places)
 {
     int64_t n = 3 * WALK_PIECE + 37;
-    uint16_t *x = calloc((size_t)n, 2);
+    OWN(test_free) uint16_t *x = calloc((size_t)n, 2);
     uint8_t *b = (uint8_t *)x;
     CHECK(values_of(TENSOR_BF16, x, n).zero);
     for (int64_t i = 0; i < n; i += i < 70 ? 1 : WALK_PIECE / 3 + 1) {
@@ -125,5 +124,4 @@ TEST(tensor_check_places)
     }
     memset(b, 0x80, (size_t)n);
     CHECK_INT(values_of(TENSOR_F8_E5M2FNUZ, b, n).nans, n);
-    free(x);
 }

@@ -3,7 +3,6 @@
 #include "checkpoint/tensor_codec.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tensor_codec_reference.h"
 #include "test.h"

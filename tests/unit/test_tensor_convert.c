@@ -2,13 +2,10 @@
 #include "tensors/conversion.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "store_help.h"
 #include "test_tensor.h"
 
@@ -86,7 +83,6 @@ static checkpoint *converted(const given *g)
 TEST(tensor_convert_keys)
 {
     given g;
-    kv_err e = {0};
     begin(&g);
     add(&g, 0, "long", "a.long", TENSOR_BF16);
     add(&g, 0, "on", "on", TENSOR_I64);
@@ -151,7 +147,6 @@ TEST(tensor_convert_aligns)
 TEST(tensor_convert_refuses)
 {
     given g;
-    kv_err e = {0};
     begin(&g);
     add(&g, 0, "on", "on", TENSOR_BOOL);
     add(&g, 1, "on", "on", TENSOR_BOOL);
@@ -194,7 +189,6 @@ TEST(tensor_convert_refuses)
 
 TEST(tensor_convert_metadata)
 {
-    kv_err e = {0};
     const checkpoint_text a[] = {{"format", "pt"}, {"x", "1"}}, b[] = {{"y", "2"}, {"x", "3"}};
     const checkpoint_text set[] = {{"x", "4"}, {"z", "5"}, {"z", "6"}};
     checkpoint *inputs[2];
@@ -209,12 +203,11 @@ TEST(tensor_convert_metadata)
                                              "x=4 z=6 "};
         checkpoint_text *texts;
         int64_t n;
-        buf got = {0};
+        own_buf got = {0};
         CHECK_OK(conversion_metadata(&texts, &n, inputs, 2, i >= 2, set, i % 2 ? 3 : 0, &e));
         for (int64_t k = 0; k < n; k++)
             buf_printf(&got, "%s=%s ", texts[k].name, texts[k].text);
         CHECK_TEXT(buf_text(&got), wanted[i]);
-        buf_release(&got);
         mem_free(texts);
     }
     for (int i = 0; i < 2; i++) {
@@ -227,7 +220,6 @@ TEST(tensor_convert_metadata)
 TEST(tensor_convert_without_memory)
 {
     given g;
-    kv_err e = {0};
     begin(&g);
     add(&g, 0, "one", "one", TENSOR_F16);
     add(&g, 1, "pairs", "pairs", TENSOR_C64);

@@ -3,11 +3,9 @@
 #include "tensors/tensor_diff.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "tensors/tensor_stat.h"
 #include "tensors/walk.h"
@@ -188,12 +186,11 @@ TEST(tensor_diff_every_type)
         if (t == TENSOR_C64)
             continue;
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            unsigned char *a = random_data((tensor_type)t, lengths[i], &state);
+            OWN(test_free) unsigned char *a = random_data((tensor_type)t, lengths[i], &state);
+            OWN(test_free)
             unsigned char *b = changed((tensor_type)t, a, lengths[i], 1 + i % 3 * 30, &state);
             for (int k = 0; k < NTOLERANCES; k++)
                 check((tensor_type)t, a, (tensor_type)t, b, lengths[i], tolerances[k]);
-            free(a);
-            free(b);
         }
     }
 }
@@ -205,19 +202,16 @@ TEST(tensor_diff_finite)
     uint64_t state = 2;
     int64_t n = 3000;
     for (int t = 0; t < 4; t++) {
-        double *x = malloc(sizeof *x * (size_t)n);
-        unsigned char *a = malloc((size_t)n * 8);
+        OWN(test_free) double *x = malloc(sizeof *x * (size_t)n);
+        OWN(test_free) unsigned char *a = malloc((size_t)n * 8);
         for (int64_t i = 0; i < n; i++)
             x[i] = ldexp((double)next_random(&state), -64) - 0.5;
         tensor_convert(a, types[t], x, TENSOR_F64, n);
         for (uint64_t one_in = 1; one_in < 10000; one_in *= 20) {
-            unsigned char *b = changed(types[t], a, n, one_in, &state);
+            OWN(test_free) unsigned char *b = changed(types[t], a, n, one_in, &state);
             for (int k = 0; k < NTOLERANCES; k++)
                 check(types[t], a, types[t], b, n, tolerances[k]);
-            free(b);
         }
-        free(a);
-        free(x);
     }
 }
 
@@ -227,7 +221,7 @@ TEST(tensor_diff_scales)
     static const double sizes[] = {1e308, 1e200, 1e154, 1, 1e-154, 1e-200, 1e-305};
     uint64_t state = 9;
     int64_t n = 70000;
-    double *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b);
+    OWN(test_free) double *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b);
     for (int i = 0; i < 7; i++)
         for (int k = 0; k < 7; k++) {
             for (int64_t j = 0; j < n; j++) {
@@ -243,11 +237,9 @@ TEST(tensor_diff_scales)
             check(TENSOR_F64, a, TENSOR_F64, b, n, bits);
         }
     float c[] = {1, 2, 1e-30f};
-    const double d[] = {1e200, -3e200, 0}, e[] = {1e-200, 5e-324, 0};
+    const double d[] = {1e200, -3e200, 0}, tiny[] = {1e-200, 5e-324, 0};
     check(TENSOR_F64, d, TENSOR_F32, c, 3, tolerances[1]);
-    check(TENSOR_F32, c, TENSOR_F64, e, 3, tolerances[1]);
-    free(a);
-    free(b);
+    check(TENSOR_F32, c, TENSOR_F64, tiny, 3, tolerances[1]);
 }
 
 /* Few elements differ, so that words of several blocks are decoded together: some by the same
@@ -269,7 +261,7 @@ TEST(tensor_diff_sparse)
                                         TENSOR_F8_E4M3, TENSOR_I16, TENSOR_I64,  TENSOR_U8};
     uint64_t state = 7;
     int64_t n = 60 * 1024 + 21, from = 20 * 1024;
-    double *x = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) double *x = malloc(sizeof *x * (size_t)n);
     for (int64_t i = 0; i < n; i++)
         x[i] = (double)(next_random(&state) % 16) + 16;
     for (int t = 0; t < 8; t++) {
@@ -281,17 +273,14 @@ TEST(tensor_diff_sparse)
             x[from + 12000 + i] = large ? 1e-30 : 1;
             x[from + 16000 + i] = large ? 1e30 : 1;
         }
-        unsigned char *a = malloc((size_t)n * 8);
+        OWN(test_free) unsigned char *a = malloc((size_t)n * 8);
         CHECK_INT(tensor_convert(a, types[t], x, TENSOR_F64, n), -1);
         for (uint64_t one_in = 100; one_in < 100000; one_in *= 30) {
-            unsigned char *b = changed(types[t], a, n, one_in, &state);
+            OWN(test_free) unsigned char *b = changed(types[t], a, n, one_in, &state);
             for (int k = 0; k < NTOLERANCES; k++)
                 check(types[t], a, types[t], b, n, tolerances[k]);
-            free(b);
         }
-        free(a);
     }
-    free(x);
 }
 
 /* Two types: without a tolerance that is the difference; with one numbers count. */
@@ -301,10 +290,10 @@ TEST(tensor_diff_two_types)
                                         TENSOR_U8,  TENSOR_I64,  TENSOR_F8_E4M3, TENSOR_BOOL};
     uint64_t state = 3;
     int64_t n = 2050;
-    double *x = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) double *x = malloc(sizeof *x * (size_t)n);
     for (int p = 0; p < 8; p++) {
         for (int q = 0; q < 8; q++) {
-            unsigned char *a = malloc((size_t)n * 8), *b = malloc((size_t)n * 8);
+            OWN(test_free) unsigned char *a = malloc((size_t)n * 8), *b = malloc((size_t)n * 8);
             for (int64_t i = 0; i < n; i++)
                 x[i] = (double)(next_random(&state) % 2);
             CHECK_INT(tensor_convert(a, types[p], x, TENSOR_F64, n), -1);
@@ -314,11 +303,8 @@ TEST(tensor_diff_two_types)
             CHECK_INT(d.state, p == q ? DIFF_VALUES : DIFF_DTYPE);
             for (int k = 1; k < NTOLERANCES; k++)
                 check(types[p], a, types[q], b, n, tolerances[k]);
-            free(a);
-            free(b);
         }
     }
-    free(x);
 }
 
 TEST(tensor_diff_special)
@@ -397,18 +383,16 @@ TEST(tensor_diff_complex_sparse)
 {
     uint64_t state = 8;
     int64_t n = 20 * 1024;
-    float *a = malloc(sizeof *a * 2 * (size_t)n);
+    OWN(test_free) float *a = malloc(sizeof *a * 2 * (size_t)n);
     for (int64_t i = 0; i < 2 * n; i++)
         a[i] = (float)ldexp((double)next_random(&state), -64) - 0.5f;
-    float *b = (float *)changed(TENSOR_F32, (unsigned char *)a, 2 * n, 1000, &state);
+    OWN(test_free) float *b = (float *)changed(TENSOR_F32, (unsigned char *)a, 2 * n, 1000, &state);
     tensor_difference c = diff_of(TENSOR_C64, a, TENSOR_C64, b, n, bits);
     tensor_difference f = diff_of(TENSOR_F32, a, TENSOR_F32, b, 2 * n, bits);
     CHECK(c.state == DIFF_VALUES && c.where == f.where / 2 && c.ulps == f.ulps);
     CHECK(c.max_abs == f.max_abs && close_to(c.rms, f.rms, 1e-12));
     CHECK(close_to(c.cosine, f.cosine, 1e-12));
     CHECK(c.equal < f.equal && c.equal > 0.9);
-    free(a);
-    free(b);
 }
 
 /* ---- Pieces and threads ---------------------------------------------------------------------- */
@@ -417,8 +401,8 @@ TEST(tensor_diff_complex_sparse)
 TEST(tensor_diff_pieces)
 {
     int64_t n = 9 * WALK_PIECE + 100;
-    float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
-    float *c = malloc(sizeof *c * (size_t)n);
+    OWN(test_free) float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
+    OWN(test_free) float *c = malloc(sizeof *c * (size_t)n);
     uint64_t state = 4;
     for (int64_t i = 0; i < n; i++) {
         a[i] = c[i] = (float)ldexp((double)next_random(&state), -64) - 0.5f;
@@ -428,9 +412,6 @@ TEST(tensor_diff_pieces)
     check(TENSOR_F32, a, TENSOR_F32, c, n, bits);
     check(TENSOR_F32, a, TENSOR_F32, c, n, tolerances[4]);
     check(TENSOR_F32, a, TENSOR_F32, b, n, tolerances[4]);
-    free(a);
-    free(b);
-    free(c);
 }
 
 static void diff_with(const char *threads, const buf files[2], tensor_difference out[2])
@@ -460,7 +441,7 @@ TEST(tensor_diff_threads_change_no_bit)
     buf files[2];
     tensor_difference one[2], more[2];
     int64_t n = 9 * WALK_PIECE + 100;
-    float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
+    OWN(test_free) float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
     uint64_t state = 4;
     for (int64_t i = 0; i < n; i++) {
         a[i] = (float)ldexp((double)next_random(&state), -64) - 0.5f;
@@ -484,20 +465,17 @@ TEST(tensor_diff_threads_change_no_bit)
     }
     buf_release(&files[0]);
     buf_release(&files[1]);
-    free(a);
-    free(b);
 }
 
 /* Data may begin at any byte of a file: the header of another tool need not be aligned. */
 TEST(tensor_diff_any_address)
 {
     static const tensor_type types[] = {TENSOR_F32, TENSOR_F64, TENSOR_BF16, TENSOR_U64, TENSOR_F4};
-    kv_err e = {0};
     uint64_t state = 6;
     int64_t n = 1030;
     for (int t = 0; t < 5; t++) {
         int64_t bytes = tensor_type_bytes(types[t], n);
-        unsigned char *a = random_data(types[t], n, &state);
+        OWN(test_free) unsigned char *a = random_data(types[t], n, &state);
         tensor_stat want, got;
         for (size_t shift = 0; shift < 8; shift++) {
             char header[200];
@@ -505,7 +483,7 @@ TEST(tensor_diff_any_address)
                      "{\"x\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[0,%d]}}%.*s",
                      tensor_type_name(types[t]), (int)n, (int)bytes, (int)shift, "        ");
             uint64_t length = strlen(header);
-            buf file = {0};
+            own_buf file = {0};
             buf_put(&file, (char *)&length, 8);
             buf_add(&file, header);
             buf_put(&file, (char *)a, (size_t)bytes);
@@ -521,17 +499,13 @@ TEST(tensor_diff_any_address)
             ((char *)file.data)[8 + length] ^= 1;
             d = tensor_open(&file, "y");
             const tensor_given aligned = {"x", types[t], n, 0, a};
-            buf other = tensor_file(&aligned, 1);
-            checkpoint *plain = tensor_open(&other, "z");
+            own_buf other = tensor_file(&aligned, 1);
+            own_checkpoint *plain = tensor_open(&other, "z");
             CHECK_OK(tensor_diffs(&pair, 1, plain, d, &bits, NULL, NULL, &e));
             CHECK(pair.state == DIFF_VALUES && close_to(pair.equal, 1 - 1.0 / (double)n, 1e-12));
-            checkpoint_close(plain);
             checkpoint_close(d);
             checkpoint_close(c);
-            buf_release(&other);
-            buf_release(&file);
         }
-        free(a);
     }
 }
 
@@ -559,7 +533,7 @@ TEST(tensor_diff_brief_of_several)
                                     {0}};
     for (int differ = 0; differ < 1 << N; differ++) {
         for (int o = 0; o < 8; o++) {
-            kv_err e = {0};
+            e = (kv_err){0};
             tensor_given given[2][N];
             tensor_difference pairs[N] = {{0}};
             for (int i = 0; i < N; i++) {
@@ -598,26 +572,21 @@ TEST(tensor_diff_order)
 TEST(tensor_diff_no_memory)
 {
     int64_t count = 2 * WALK_PIECE;
-    float *x = calloc((size_t)count, sizeof *x), *y = calloc((size_t)count, sizeof *y);
+    OWN(test_free)
+    float *x = calloc((size_t)count, sizeof *x),
+          *y = calloc((size_t)count, sizeof *y);
     y[0] = 1;
     const tensor_given given[] = {{"x", TENSOR_F32, count, 0, x}, {"x", TENSOR_F32, count, 0, y}};
     buf files[] = {tensor_file(&given[0], 1), tensor_file(&given[1], 1)};
     checkpoint *a = tensor_open(&files[0], "a"), *b = tensor_open(&files[1], "b");
     int code = KV_E_MEMORY, n;
     for (n = 1; n < 80 && code; n++) {
-        kv_err e = {0};
         tensor_difference d = {.a = 0, .b = 0};
-        mem_fail_at(n);
-        code = tensor_diffs(&d, 1, a, b, &bits, NULL, NULL, &e);
-        mem_fail_at(0);
-        CHECK(code == KV_OK || code == KV_E_MEMORY);
-        CHECK_INT(e.code, code);
+        code = WITHOUT_MEMORY(n, tensor_diffs(&d, 1, a, b, &bits, NULL, NULL, &e));
     }
     CHECK(code == KV_OK && n > 8);
     checkpoint_close(a);
     checkpoint_close(b);
     buf_release(&files[0]);
     buf_release(&files[1]);
-    free(x);
-    free(y);
 }

@@ -2,11 +2,9 @@
  * and bytes alone. */
 #include "tensors/tensor_hash.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "../memory.h"
-#include "base/mem.h"
 #include "checkpoint/file_window.h"
 #include "engine/pool.h"
 #include "tensors/walk.h"
@@ -78,14 +76,13 @@ static void hashes_of(const buf *file, digest_kind kind, char (*hex)[DIGEST_TEXT
     kv_err e = {0};
     tensor_hash hashes[16];
     int64_t numbers[16];
-    checkpoint *c = tensor_open(file, "m");
+    own_checkpoint *c = tensor_open(file, "m");
     CHECK_INT(checkpoint_count(c), n);
     for (int64_t i = 0; i < n; i++)
         numbers[i] = n - 1 - i; /* any order */
     CHECK_OK(tensor_hash_all(hashes, c, numbers, n, kind, NULL, NULL, &e));
     for (int64_t i = 0; i < n; i++)
         digest_text(hex[numbers[i]], kind, hashes[i].bytes);
-    checkpoint_close(c);
 }
 
 /* Of "F32 [3]\n" and so on, by Python's xxhash and hashlib. */
@@ -95,7 +92,7 @@ TEST(tensor_hash_known)
                               {"none", TENSOR_BF16, 0, 3, NULL},
                               {"on", TENSOR_BOOL, -1, 0, yes},
                               {"again", TENSOR_F32, 3, 0, three}};
-    buf file = tensor_file(t, 4);
+    own_buf file = tensor_file(t, 4);
     char hex[4][DIGEST_TEXT];
     digest_free(made(DIGEST_XXH3));
     hashes_of(&file, DIGEST_XXH3, hex, 4);
@@ -108,7 +105,6 @@ TEST(tensor_hash_known)
     CHECK_TEXT(hex[0], "9f5aafa70943763163bb167304edccc15ba90c5ca31653f3685247eb4d6d0a28");
     CHECK_TEXT(hex[1], "3d56bfc5eb8801533aa8594bc05707759ce69d1e6edc8d7db58a05b58b2c3c10");
     CHECK_TEXT(hex[2], "ce980c88bdf086a19d72a8d18ed62c00814a834206deb6674e51273311cff5d9");
-    buf_release(&file);
 }
 
 /* Pieces on several threads give what one call over all bytes gives. */
@@ -127,7 +123,7 @@ TEST(tensor_hash_pieces)
             data[i][k] = (uint16_t)(k * 7919 + i);
         t[i] = (tensor_given){names[i], TENSOR_BF16, n, 0, data[i]};
     }
-    buf file = tensor_file(t, N), all = {0};
+    own_buf file = tensor_file(t, N), all = {0};
     hashes_of(&file, DIGEST_XXH3, hex, N);
     for (int i = 0; i < N; i++) {
         buf_clear(&all);
@@ -138,8 +134,6 @@ TEST(tensor_hash_pieces)
         free(data[i]);
     }
     digest_free(d);
-    buf_release(&all);
-    buf_release(&file);
 }
 
 /* Files are mapped or read, by how they stand in the page cache; the bytes are the same. */
@@ -147,16 +141,15 @@ TEST(tensor_hash_files)
 {
     enum { N = 24 << 20 };
     char path[64];
-    uint8_t *data = malloc(N);
+    OWN(test_free) uint8_t *data = malloc(N);
     char memory[3][DIGEST_TEXT];
-    kv_err e = {0};
     digest_free(made(DIGEST_XXH3));
     for (int64_t i = 0; i < N; i++)
         data[i] = (uint8_t)(i * i >> 7);
     const tensor_given t[] = {{"a", TENSOR_U8, N, 0, data},
                               {"b", TENSOR_U8, 3, 0, data},
                               {"c", TENSOR_F32, N / 8, 2, data}};
-    buf file = tensor_file(t, 3);
+    own_buf file = tensor_file(t, 3);
     hashes_of(&file, DIGEST_XXH3, memory, 3);
     for (int round = 0; round < 3; round++) {
         int fd = mkstemp(memory_path(path, sizeof path, "tensor-hash"));
@@ -179,23 +172,21 @@ TEST(tensor_hash_files)
         unlink(path);
         file_window_handled(); /* from here on they are mapped */
     }
-    buf_release(&file);
-    free(data);
 }
 
 /* Without memory it fails, and leaves nothing. */
 TEST(tensor_hash_memory)
 {
     const tensor_given t[] = {{"w", TENSOR_F32, 3, 0, three}, {"on", TENSOR_BOOL, -1, 0, yes}};
-    buf file = tensor_file(t, 2);
-    checkpoint *c = tensor_open(&file, "m");
+    own_buf file = tensor_file(t, 2);
+    own_checkpoint *c = tensor_open(&file, "m");
     int64_t numbers[] = {0, 1}, n = 0;
     tensor_hash hashes[2];
     int code = KV_E_MEMORY;
     digest_free(made(DIGEST_XXH3));
     pool_workers();
     for (; code == KV_E_MEMORY && n < 1000; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         mem_fail_at(n + 1);
         code = tensor_hash_all(hashes, c, numbers, 2, DIGEST_XXH3, NULL, NULL, &e);
         mem_fail_at(0);
@@ -203,6 +194,4 @@ TEST(tensor_hash_memory)
     }
     CHECK_INT(code, KV_OK);
     CHECK(n > 4);
-    checkpoint_close(c);
-    buf_release(&file);
 }

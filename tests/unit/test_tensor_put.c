@@ -2,9 +2,6 @@
  * elements that do not fit the first is told. */
 #include "tensors/conversion.h"
 
-#include <string.h>
-
-#include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "store_help.h"
 
@@ -33,7 +30,7 @@ static void check_bytes(const char *path, const void *want, int64_t bytes)
 {
     kv_err e = {0};
     FILE *f = fopen(path, "rb");
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
     const tensor_info *t = checkpoint_at(c, checkpoint_find(c, "x"));
     CHECK_INT(t->bytes, bytes);
@@ -43,7 +40,6 @@ static void check_bytes(const char *path, const void *want, int64_t bytes)
     CHECK(memcmp(got, want, (size_t)bytes) == 0);
     mem_free(got);
     fclose(f);
-    checkpoint_close(c);
 }
 
 static void put_as(const float *x, tensor_type to, int64_t n)
@@ -51,21 +47,20 @@ static void put_as(const float *x, tensor_type to, int64_t n)
     kv_err e = {0};
     int64_t wrong = 5, bytes = tensor_type_bytes(to, n);
     checkpoint_out *out = open_out("x.safetensors", to, n);
-    char *want = mem_alloc(bytes + 1, 1, &e);
+    own_text *want = mem_alloc(bytes + 1, 1, &e);
     CHECK(want && tensor_convert(want, to, x, TENSOR_F32, n) == -1);
     CHECK_OK(tensor_put(out, 1, to, x, TENSOR_F32, n, NULL, &wrong, &e));
     CHECK_INT(wrong, -1);
     CHECK_OK(tensor_put(out, 0, TENSOR_F32, x, TENSOR_F32, 2, NULL, &wrong, &e));
     CHECK_OK(checkpoint_out_commit(out, &e));
     check_bytes("x.safetensors", want, bytes);
-    mem_free(want);
 }
 
 TEST(tensor_put_writes_every_type)
 {
     const tensor_type types[] = {TENSOR_F32, TENSOR_F64,     TENSOR_F16, TENSOR_BF16,
                                  TENSOR_I32, TENSOR_F8_E4M3, TENSOR_F4,  TENSOR_F6_E2M3};
-    float *x = numbers();
+    OWN(test_mem_free) float *x = numbers();
     enter_folder();
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         put_as(x, types[i], N);
@@ -73,13 +68,11 @@ TEST(tensor_put_writes_every_type)
         put_as(x, types[i], 0);
     }
     leave_folder("x.safetensors", NULL);
-    mem_free(x);
 }
 
 TEST(tensor_put_tells_the_first_element_that_does_not_fit)
 {
-    kv_err e = {0};
-    float *x = numbers();
+    OWN(test_mem_free) float *x = numbers();
     int64_t at[] = {N - 1, 600000, 262144, 131071, 131070, 3};
     enter_folder();
     for (int i = 0; i < 6; i++) {
@@ -91,14 +84,12 @@ TEST(tensor_put_tells_the_first_element_that_does_not_fit)
         checkpoint_out_abandon(out);
     }
     leave_folder(NULL, NULL); /* nothing is left */
-    mem_free(x);
 }
 
 TEST(tensor_put_without_memory)
 {
-    kv_err e = {0};
     int64_t wrong;
-    float *x = numbers();
+    OWN(test_mem_free) float *x = numbers();
     enter_folder();
     checkpoint_out *out = open_out("x.safetensors", TENSOR_F16, N);
     mem_fail_at(1);
@@ -106,5 +97,4 @@ TEST(tensor_put_without_memory)
     mem_fail_at(0);
     checkpoint_out_abandon(out);
     leave_folder(NULL, NULL);
-    mem_free(x);
 }

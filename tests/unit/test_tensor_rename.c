@@ -1,7 +1,6 @@
 /* Substitutions in names: s/RE/TO/ with the regular expressions of texts. */
 #include "tensors/conversion.h"
 
-#include "base/mem.h"
 #include "test.h"
 
 static int matches; /* that renaming_apply counted last */
@@ -66,13 +65,11 @@ TEST(tensor_rename_errors)
     static const char *const bad[] = {"",       "s",     "s/",     "s/a",    "s/a/b", "a/b/",
                                       "y/a/b/", "s/a/b/i", "s/a/b/gg", "s\\a\\b\\", "s a b ",
                                       "s/a/b\\", "s\xc3""a\xc3""b\xc3"};
-    kv_err e = {0};
     renaming *r = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        buf want = {0};
+        own_buf want = {0};
         buf_printf(&want, "`%s` is no substitution", bad[i]);
         CHECK_ERR(renaming_new(&r, bad[i], &e), KV_E_USAGE, buf_text(&want));
-        buf_release(&want);
     }
     CHECK_ERR(renaming_new(&r, "s/(a)/${1}/", &e), KV_E_USAGE,
               "`s/(a)/${1}/`: $1 is not a group here");
@@ -92,7 +89,7 @@ TEST(tensor_rename_no_memory)
 {
     int code = KV_E_MEMORY, n = 0;
     for (n = 1; n < 50 && code; n++) {
-        kv_err e = {0};
+        e = (kv_err){0};
         renaming *r = NULL;
         buf out = {0};
         mem_fail_at(n);

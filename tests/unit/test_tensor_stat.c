@@ -3,11 +3,9 @@
 #include "tensors/tensor_stat.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "tensors/walk.h"
 #include "test_tensor.h"
@@ -108,7 +106,7 @@ TEST(tensor_stat_every_type)
         if (t == TENSOR_C64)
             continue;
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            void *data = random_data((tensor_type)t, lengths[i], &state);
+            OWN(test_free) void *data = random_data((tensor_type)t, lengths[i], &state);
             /* Random float64 are as large as their squares are not. */
             for (int64_t k = 0; t == TENSOR_F64 && k < lengths[i]; k++)
                 if (k % 3)
@@ -116,7 +114,6 @@ TEST(tensor_stat_every_type)
                 else if (k % 7)
                     ((double *)data)[k] = 0;
             check((tensor_type)t, lengths[i], data);
-            free(data);
         }
     }
 }
@@ -146,8 +143,8 @@ TEST(tensor_stat_finite_blocks)
     static const float from[] = {-2, -2, 1, -1, 0}, to[] = {2, -1, 2, 0, 1};
     uint64_t state = 3;
     int64_t n = 3 * 4096;
-    float *x = malloc(sizeof *x * (size_t)n);
-    void *data = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) float *x = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) void *data = malloc(sizeof *x * (size_t)n);
     for (int k = 0; k < 5; k++) {
         for (int zeros = 0; zeros < 4; zeros++) {
             for (int64_t i = 0; i < n; i++) {
@@ -167,13 +164,11 @@ TEST(tensor_stat_finite_blocks)
             }
         }
     }
-    free(x);
-    free(data);
 }
 
 TEST(tensor_stat_nothing_finite)
 {
-    float *x = malloc(sizeof *x * (WALK_PIECE + 5000));
+    OWN(test_free) float *x = malloc(sizeof *x * (WALK_PIECE + 5000));
     for (int64_t i = 0; i < WALK_PIECE + 5000; i++)
         x[i] = i % 3 ? NAN : -INFINITY;
     check(TENSOR_F32, 3, x);
@@ -182,26 +177,24 @@ TEST(tensor_stat_nothing_finite)
     check(TENSOR_F32, WALK_PIECE + 5000, x);
     x[0] = -0.0f;
     check(TENSOR_F32, WALK_PIECE + 5000, x);
-    free(x);
 }
 
 /* Numbers far from 0 beside their deviation: a sum of plain squares would have no digit of it. */
 TEST(tensor_stat_far_from_zero)
 {
     int64_t n = 3 * WALK_PIECE + 77;
-    double *x = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) double *x = malloc(sizeof *x * (size_t)n);
     uint64_t state = 3;
     for (int64_t i = 0; i < n; i++)
         x[i] = 1e9 + ldexp((double)next_random(&state), -64);
     check(TENSOR_F64, n, x);
-    free(x);
 }
 
 TEST(tensor_stat_squares_overflow)
 {
     static const double scales[] = {0x1p1020, 0x1p-1040, 0x1p-1074, 0x1p600, 0x1p-600};
     int64_t n = WALK_PIECE + 9;
-    double *x = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) double *x = malloc(sizeof *x * (size_t)n);
     for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
         for (int64_t i = 0; i < n; i++)
             x[i] = (double)(i % 7 - 2) * scales[k];
@@ -212,7 +205,6 @@ TEST(tensor_stat_squares_overflow)
         CHECK(near(got.mean / scales[k], 1, k == 2 ? 0 : 1e9));
         CHECK(near(got.std / scales[k], 2, k == 2 ? 0 : 1e9));
     }
-    free(x);
 }
 
 TEST(tensor_stat_integers_are_exact)
@@ -271,12 +263,12 @@ static void stat_with(const char *threads, const buf *file, tensor_stat out[2])
 TEST(tensor_stat_threads_change_no_bit)
 {
     int64_t n = 40 * WALK_PIECE + 13;
-    float *x = malloc(sizeof *x * (size_t)n);
+    OWN(test_free) float *x = malloc(sizeof *x * (size_t)n);
     uint64_t state = 5;
     for (int64_t i = 0; i < n; i++)
         x[i] = (float)ldexp((double)next_random(&state) - 0x1p62, -62);
     const tensor_given given[] = {{"x", TENSOR_F32, n, 0, x}, {"y", TENSOR_BF16, n, 0, x}};
-    buf file = tensor_file(given, 2);
+    own_buf file = tensor_file(given, 2);
     tensor_stat one[2], more[2];
     stat_with("1", &file, one);
     static const char *const counts[] = {"2", "3", "4", "5", "8"};
@@ -289,30 +281,20 @@ TEST(tensor_stat_threads_change_no_bit)
             CHECK_INT(one[k].finite, more[k].finite);
         }
     }
-    buf_release(&file);
-    free(x);
 }
 
 TEST(tensor_stat_no_memory)
 {
     int64_t count = 2 * WALK_PIECE;
-    double *x = calloc((size_t)count, sizeof *x);
+    OWN(test_free) double *x = calloc((size_t)count, sizeof *x);
     x[0] = 0x1p1000;
     const tensor_given given = {"x", TENSOR_F64, count, 0, x};
-    buf file = tensor_file(&given, 1);
-    checkpoint *c = tensor_open(&file, "x");
+    own_buf file = tensor_file(&given, 1);
+    own_checkpoint *c = tensor_open(&file, "x");
     int code = KV_E_MEMORY, n;
     for (n = 1; n < 80 && code; n++) {
-        kv_err e = {0};
         tensor_stat out;
-        mem_fail_at(n);
-        code = tensor_stats(&out, c, &(int64_t){0}, 1, NULL, NULL, &e);
-        mem_fail_at(0);
-        CHECK(code == KV_OK || code == KV_E_MEMORY);
-        CHECK_INT(e.code, code);
+        code = WITHOUT_MEMORY(n, tensor_stats(&out, c, &(int64_t){0}, 1, NULL, NULL, &e));
     }
     CHECK(code == KV_OK && n > 8);
-    checkpoint_close(c);
-    buf_release(&file);
-    free(x);
 }

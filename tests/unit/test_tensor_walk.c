@@ -3,11 +3,9 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/stop.h"
 #include "checkpoint/file_window.h"
 #include "engine/pool.h"
@@ -109,7 +107,7 @@ static walk walk_of(checkpoint **inputs, int n, const int64_t *at, seen *s)
 static void all_pieces(bool in_order)
 {
     kv_err e = {0};
-    seen *s = calloc(1, sizeof *s);
+    OWN(test_free) seen *s = calloc(1, sizeof *s);
     buf files[] = {counted(1), counted(1000)};
     checkpoint *inputs[] = {tensor_open(&files[0], "a"), tensor_open(&files[1], "b")};
     int64_t at[2 * NLENGTHS];
@@ -141,7 +139,6 @@ static void all_pieces(bool in_order)
     checkpoint_close(inputs[1]);
     buf_release(&files[0]);
     buf_release(&files[1]);
-    free(s);
 }
 
 /* The number of threads is fixed once in a process, so each number is tried in its own. */
@@ -188,16 +185,15 @@ static int nibbles(void *arg, const walk_piece *p, int worker, kv_err *e)
 
 TEST(tensor_walk_packed)
 {
-    kv_err e = {0};
     int64_t n = WALK_PIECE + 6, sums[2] = {0}, want[2] = {0};
-    unsigned char *data = malloc((size_t)n / 2);
+    OWN(test_free) unsigned char *data = malloc((size_t)n / 2);
     for (int64_t i = 0; i < n / 2; i++) {
         data[i] = (unsigned char)(i * 7);
         want[i >= WALK_PIECE / 2] += data[i];
     }
     const tensor_given given = {"x", TENSOR_F4, n, 0, data};
-    buf file = tensor_file(&given, 1);
-    checkpoint *c = tensor_open(&file, "x");
+    own_buf file = tensor_file(&given, 1);
+    own_checkpoint *c = tensor_open(&file, "x");
     const int64_t all = 0;
     walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = nibbles,
               .arg = sums};
@@ -206,9 +202,6 @@ TEST(tensor_walk_packed)
     CHECK_INT(sums[1], want[1]);
     w.ntensors = 0;
     CHECK_OK(walk_run(&w, &e));
-    checkpoint_close(c);
-    buf_release(&file);
-    free(data);
 }
 
 /* ---- What fails ------------------------------------------------------------------------------ */
@@ -217,9 +210,9 @@ TEST(tensor_walk_packed)
 static void errors(void)
 {
     kv_err e = {0};
-    seen *s = calloc(1, sizeof *s);
-    buf file = counted(1);
-    checkpoint *c = tensor_open(&file, "a");
+    OWN(test_free) seen *s = calloc(1, sizeof *s);
+    own_buf file = counted(1);
+    own_checkpoint *c = tensor_open(&file, "a");
     int64_t at[NLENGTHS];
     for (int i = 0; i < NLENGTHS; i++)
         at[i] = i;
@@ -230,9 +223,6 @@ static void errors(void)
         CHECK_INT(s->times[7][2], 1);
         CHECK_INT(s->wrong, 0);
     }
-    checkpoint_close(c);
-    buf_release(&file);
-    free(s);
 }
 
 TEST(tensor_walk_errors)
@@ -249,9 +239,9 @@ static int asked_often(void)
 static void interrupted(void)
 {
     kv_err e = {0};
-    seen *s = calloc(1, sizeof *s);
-    buf file = counted(1);
-    checkpoint *c = tensor_open(&file, "a");
+    OWN(test_free) seen *s = calloc(1, sizeof *s);
+    own_buf file = counted(1);
+    own_checkpoint *c = tensor_open(&file, "a");
     int64_t at[NLENGTHS];
     for (int i = 0; i < NLENGTHS; i++)
         at[i] = i;
@@ -261,9 +251,6 @@ static void interrupted(void)
     CHECK_ERR(walk_run(&w, &e), KV_E_INTERRUPTED, "interrupted");
     stop_ask(NULL);
     CHECK(s->pieces <= 6);
-    checkpoint_close(c);
-    buf_release(&file);
-    free(s);
 }
 
 TEST(tensor_walk_interrupted)
@@ -273,27 +260,19 @@ TEST(tensor_walk_interrupted)
 
 TEST(tensor_walk_no_memory)
 {
-    seen *s = calloc(1, sizeof *s);
-    buf file = counted(1);
-    checkpoint *c = tensor_open(&file, "a");
+    OWN(test_free) seen *s = calloc(1, sizeof *s);
+    own_buf file = counted(1);
+    own_checkpoint *c = tensor_open(&file, "a");
     int64_t at[NLENGTHS];
     int code = KV_E_MEMORY, n = 0;
     for (int i = 0; i < NLENGTHS; i++)
         at[i] = i;
     for (n = 1; n < 50 && code; n++) {
-        kv_err e = {0};
         *s = (seen){.bad = {-1, -1}};
         walk w = walk_of(&c, 1, at, s);
-        mem_fail_at(n);
-        code = walk_run(&w, &e);
-        mem_fail_at(0);
-        CHECK(code == KV_OK || code == KV_E_MEMORY);
-        CHECK_INT(e.code, code);
+        code = WITHOUT_MEMORY(n, walk_run(&w, &e));
     }
     CHECK(code == KV_OK && n > 2);
-    checkpoint_close(c);
-    buf_release(&file);
-    free(s);
 }
 
 /* ---- Files that shrink ----------------------------------------------------------------------- */
@@ -329,9 +308,9 @@ static void shrinks(int64_t n, bool handled)
     kv_err e = {0};
     char path[] = "/tmp/unit-walk-XXXXXX.safetensors", want[200];
     int fd = mkstemps(path, sizeof ".safetensors" - 1);
-    int32_t *data = calloc((size_t)n, sizeof *data);
+    OWN(test_free) int32_t *data = calloc((size_t)n, sizeof *data);
     const tensor_given given = {"x", TENSOR_I32, n, 0, data};
-    buf file = tensor_file(&given, 1);
+    own_buf file = tensor_file(&given, 1);
     CHECK(write(fd, file.data, file.len) == (ssize_t)file.len);
     CHECK(close(fd) == 0);
     if (handled) {
@@ -351,8 +330,6 @@ static void shrinks(int64_t n, bool handled)
     CHECK_ERR(walk_run(&w, &e), KV_E_IO, want);
     checkpoint_close(c);
     CHECK(unlink(path) == 0);
-    free(data);
-    buf_release(&file);
 }
 
 /* In the last piece, so that only the check behind it tells. */

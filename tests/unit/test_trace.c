@@ -3,9 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { THREADS = 8, EVENTS = 5000 };
@@ -19,7 +17,6 @@ static int count(void *arg, const trace_event *ev, kv_err *e)
 
 TEST(trace_off_takes_nothing)
 {
-    kv_err e = {0};
     int64_t n = 0;
     CHECK(!trace_on());
     CHECK_INT(trace_number(), 0);
@@ -33,7 +30,6 @@ TEST(trace_off_takes_nothing)
 
 TEST(trace_begins_and_ends_once)
 {
-    kv_err e = {0};
     CHECK_ERR(trace_stop(NULL, NULL, &e), KV_E_VALUE, "no profile is being taken");
     CHECK_OK(trace_start(&e));
     CHECK_ERR(trace_start(&e), KV_E_VALUE, "a profile is being taken already");
@@ -59,7 +55,6 @@ static int check_copy(void *arg, const trace_event *ev, kv_err *e)
 
 TEST(trace_copies_keys)
 {
-    kv_err e = {0};
     int seen = 0;
     char name[] = "weight";
     kv_key keys[] = {{.name = name}, {.id = 7}};
@@ -84,7 +79,6 @@ static int check_many(void *arg, const trace_event *ev, kv_err *e)
 
 TEST(trace_keeps_the_first_keys)
 {
-    kv_err e = {0};
     kv_key keys[100];
     for (int i = 0; i < 100; i++)
         keys[i] = (kv_key){.id = i};
@@ -97,7 +91,6 @@ TEST(trace_keeps_the_first_keys)
 /* An event that began before the profile is not in it. */
 TEST(trace_drops_events_of_an_earlier_profile)
 {
-    kv_err e = {0};
     int64_t n = 0;
     CHECK_OK(trace_start(&e));
     uint64_t old = trace_number();
@@ -119,7 +112,6 @@ static int refuse(void *arg, const trace_event *ev, kv_err *e)
 
 TEST(trace_returns_what_the_visitor_says)
 {
-    kv_err e = {0};
     int calls = 0;
     CHECK_OK(trace_start(&e));
     for (int i = 0; i < 3; i++)
@@ -131,7 +123,6 @@ TEST(trace_returns_what_the_visitor_says)
 
 TEST(trace_says_when_memory_ran_out)
 {
-    kv_err e = {0};
     int64_t n = 0;
     kv_key key = {.id = 1};
     CHECK_OK(trace_start(&e));
@@ -170,7 +161,6 @@ static int check_order(void *arg, const trace_event *ev, kv_err *e)
 
 TEST(trace_keeps_the_order_of_each_thread)
 {
-    kv_err e = {0};
     pthread_t threads[THREADS];
     int64_t next[THREADS + 1] = {0};
     CHECK_OK(trace_start(&e));
@@ -193,7 +183,6 @@ static void *add_until_ended(void *arg)
 /* Ends and begins under threads that do not stop: each event is in one profile at most, whole. */
 TEST(trace_may_end_at_any_time)
 {
-    kv_err e = {0};
     pthread_t threads[THREADS];
     int64_t n = 0;
     for (int i = 0; i < THREADS; i++)
@@ -213,7 +202,6 @@ TEST(trace_may_end_at_any_time)
 
 TEST(trace_keeps_the_first_events)
 {
-    kv_err e = {0};
     int64_t n = 0;
     CHECK_OK(trace_start(&e));
     for (int i = 0; i < TRACE_EVENTS + 3; i++)

@@ -1,7 +1,5 @@
 /* transaction: begin, commit, rollback: values, counts, keys and updaters, and what is copied. */
-#include <string.h>
 
-#include "base/mem.h"
 #include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"
@@ -15,17 +13,15 @@ static kv_array *pair_of(double x)
 static void init_pair(kv *s, kv_key key, double x)
 {
     kv_err e = {0};
-    kv_array *a = pair_of(x);
+    own_array *a = pair_of(x);
     CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-    kv_array_unref(a);
 }
 
 static void push_with(kv *s, kv_key key, double x)
 {
     kv_err e = {0};
-    kv_array *a = pair_of(x);
+    own_array *a = pair_of(x);
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
-    kv_array_unref(a);
 }
 
 static double pulled(kv *s, kv_key key)
@@ -50,8 +46,7 @@ static kv_info info_of(kv *s, kv_key key)
 
 TEST(transaction_rolls_back)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_pair(s, id(3), 1);
     push_with(s, id(3), 5);
     uint64_t before = kv_changes(s);
@@ -72,13 +67,11 @@ TEST(transaction_rolls_back)
     CHECK(kv_changes(s) == before);
     init_pair(s, id(1), 4); /* the dropped keys can come again */
     CHECK_INT(pulled(s, id(1)), 4);
-    kv_free(s);
 }
 
 TEST(transaction_commits)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_pair(s, id(3), 1);
     CHECK_OK(kv_begin(s, &e));
     push_with(s, id(3), 7);
@@ -88,26 +81,22 @@ TEST(transaction_commits)
     CHECK_INT(pulled(s, id(3)), 7);
     CHECK_INT(pulled(s, id(1)), 2);
     CHECK_INT(info_of(s, id(3)).pushes, 1);
-    kv_free(s);
 }
 
 TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     CHECK_OK(kv_begin(s, &e));
     init_pair(s, id(3), 1);
     CHECK_OK(kv_rollback(s, &e));
     init_pair(s, (kv_key){0, "w"}, 2);
     CHECK_INT(pulled(s, (kv_key){0, "w"}), 2);
-    kv_free(s);
 }
 
 /* A key is copied at its first change, and only there. */
 TEST(transaction_copies_at_the_first_change)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_pair(s, id(0), 1);
     init_pair(s, id(1), 1);
     set_rule(s, "{ stored += input }");
@@ -127,7 +116,6 @@ TEST(transaction_copies_at_the_first_change)
     CHECK_INT(pulled(s, id(0)), 2);
     push_with(s, id(0), 1);
     CHECK(s->slots.items[0].stored == held[0]); /* it holds nothing any more */
-    kv_free(s);
 }
 
 typedef struct calls {
@@ -155,8 +143,7 @@ static void call_done(void *arg)
 
 TEST(transaction_puts_the_updater_back)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     calls one = {0}, two = {0};
     init_pair(s, id(3), 1);
     CHECK_OK(kv_set_updater(s, add_one, &one, call_done, &e));
@@ -179,14 +166,12 @@ TEST(transaction_puts_the_updater_back)
     CHECK_INT(one.done, 0);
     CHECK_OK(kv_commit(s, &e));
     CHECK_INT(one.done, 1);
-    kv_free(s);
 }
 
 /* t goes on where it was, and a callback that refuses leaves what the transaction holds. */
 TEST(transaction_counts_of_the_updater)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     init_pair(s, id(3), 1);
     set_rule(s, "{ stored = stored + t }");
     push_with(s, id(3), 0);
@@ -199,7 +184,7 @@ TEST(transaction_counts_of_the_updater)
     CHECK_INT(pulled(s, id(3)), 1 + 1 + 2);
 
     calls c = {.refuse = true};
-    kv_array *a = pair_of(1);
+    own_array *a = pair_of(1);
     CHECK_OK(kv_set_updater(s, add_one, &c, NULL, &e));
     CHECK_OK(kv_begin(s, &e));
     CHECK_INT(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e), KV_E_VALUE);
@@ -209,15 +194,12 @@ TEST(transaction_counts_of_the_updater)
     CHECK_INT(pulled(s, id(3)), 5);
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(pulled(s, id(3)), 4);
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 TEST(transaction_moves_of_device_keys)
 {
-    kv_err e = {0};
-    kv *s = make("device");
-    kv_array *cpu = pair_of(4), *gpu = NULL;
+    own_kv *s = make("device");
+    own_array *cpu = pair_of(4), *gpu = NULL;
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     init_pair(s, id(3), 1);
@@ -229,14 +211,10 @@ TEST(transaction_moves_of_device_keys)
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_CPU);
     CHECK_INT(pulled(s, id(3)), 1);
-    kv_array_unref(cpu);
-    kv_array_unref(gpu);
-    kv_free(s);
 }
 
 TEST(transaction_mistakes)
 {
-    kv_err e = {0};
     kv *s = make("local");
     CHECK_ERR(kv_commit(s, &e), KV_E_VALUE, "no transaction is open");
     CHECK_ERR(kv_rollback(s, &e), KV_E_VALUE, "no transaction is open");
@@ -277,21 +255,18 @@ TEST(transaction_of_a_type_with_values_elsewhere)
                                     .init = do_nothing,
                                     .push = do_nothing,
                                     .pull = do_nothing};
-    kv_err e = {0};
     CHECK_OK(kv_register_type(&ops, &e));
-    kv *s = make("elsewhere");
+    own_kv *s = make("elsewhere");
     CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED,
               "stores of type \"elsewhere\" have no transactions");
     CHECK_ERR(kv_save(s, "x.kvs", &e), KV_E_UNSUPPORTED,
               "stores of type \"elsewhere\" cannot be saved");
-    kv_free(s);
 }
 
 TEST(transaction_without_memory)
 {
-    kv_err e = {0};
-    kv *s = make("local");
-    kv_array *a = pair_of(5);
+    own_kv *s = make("local");
+    own_array *a = pair_of(5);
     init_pair(s, id(3), 1);
     mem_fail_at(1);
     int rc = kv_begin(s, &e);
@@ -301,9 +276,7 @@ TEST(transaction_without_memory)
     e = (kv_err){0};
     CHECK_OK(kv_begin(s, &e));
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        rc = kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(n, kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -313,15 +286,12 @@ TEST(transaction_without_memory)
     CHECK_INT(pulled(s, id(3)), 5);
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(pulled(s, id(3)), 1);
-    kv_array_unref(a);
-    kv_free(s);
 }
 
 /* The names of the keys are kept when the first one goes: of all keys, or of none. */
 TEST(transaction_without_memory_for_names)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     kv_key a = {.name = "a"}, b = {.name = "b"};
     init_pair(s, a, 1);
     init_pair(s, b, 2);
@@ -341,13 +311,11 @@ TEST(transaction_without_memory_for_names)
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(pulled(s, a), 1);
     CHECK_INT(pulled(s, b), 2);
-    kv_free(s);
 }
 
 TEST(transaction_puts_deleted_keys_back_as_they_were)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int i = 0; i < 3; i++)
         init_pair(s, id(i), i);
     set_rule(s, "{ stored += input }");
@@ -371,15 +339,13 @@ TEST(transaction_puts_deleted_keys_back_as_they_were)
     CHECK_OK(kv_delete(s, &(kv_key){.id = 2}, 1, &e));
     CHECK_OK(kv_rollback(s, &e));
     CHECK(s->slots.lost_keys); /* as it was */
-    kv_free(s);
 }
 
 /* What begin has shared until memory fails is given back, which the address sanitizer sees. */
 TEST(transaction_begins_without_memory)
 {
     static const kv_opt two_bits[] = {{"type", "2bit"}};
-    kv_err e = {0};
-    kv *s = make("device");
+    own_kv *s = make("device");
     CHECK_OK(kv_set_gradient_compression(s, two_bits, 1, &e));
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
     for (int i = 0; i < 2; i++) {
@@ -398,5 +364,4 @@ TEST(transaction_begins_without_memory)
     }
     CHECK(n > 7); /* the slots, and of each key three */
     CHECK_OK(kv_rollback(s, &e));
-    kv_free(s);
 }

@@ -1,11 +1,8 @@
 /* Types: capabilities, names and tables of one's own, what a table leaves to the library, commands
  * to servers, the static library and plugins. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "kvstore.h"
 #include "store_help.h"
 
@@ -54,7 +51,7 @@ static void check_capability(kv *s, const char *word, bool want)
 
 TEST(types_capabilities)
 {
-    kv *local = make("local"), *device = make("device"), *test = make("teststore");
+    own_kv *local = make("local"), *device = make("device"), *test = make("teststore");
     int n = sizeof table / sizeof *table;
     for (int i = 0; i < n; i++) {
         CHECK_TEXT(kv_capability(i), table[i].name);
@@ -68,16 +65,12 @@ TEST(types_capabilities)
     check_capability(local, "SPARSE", true);
     check_capability(local, "Row-Sparse", true);
     check_capability(local, "compression", false);
-    kv_free(local);
-    kv_free(device);
-    kv_free(test);
 }
 
 TEST(types_unknown_capability)
 {
-    kv_err e = {0};
     bool yes = true;
-    kv *s = make("local");
+    own_kv *s = make("local");
     CHECK_INT(kv_is_capable(s, "optimiser", &yes, &e), KV_E_USAGE);
     CHECK_TEXT(e.text, "there is no capability \"optimiser\"");
     CHECK_TEXT(e.hint, "did you mean optimizer?");
@@ -86,19 +79,17 @@ TEST(types_unknown_capability)
     CHECK_TEXT(e.hint, "init, push, pull, pushpull, broadcast, updater, optimizer, states, "
                        "row_sparse, gradient_compression, transactions, files, delete");
     CHECK(yes);
-    kv_free(s);
 }
 
 /* ---- Names ---- */
 
 TEST(types_register_name)
 {
-    kv_err e = {0};
     const kv_type_ops *ops = NULL;
     char name[] = "MyStore", longest[66];
     CHECK_OK(kv_register_name(name, "Device", &e));
     name[0] = '?'; /* the text was copied */
-    kv *s = make("mystore");
+    own_kv *s = make("mystore");
     CHECK_TEXT(kv_type(s), "MyStore");
     CHECK_ERR(kv_register_name("MYSTORE", NULL, &e), KV_E_NAME,
               "there is a store type \"MyStore\" already");
@@ -121,16 +112,12 @@ TEST(types_register_name)
     CHECK_ERR(kv_find_type("new", &ops, &e), KV_E_UNSUPPORTED, "there is no store type \"new\"");
     CHECK_OK(kv_find_type("MyStorE", &ops, &e));
     CHECK_TEXT(ops->names[0], "MyStore");
-    kv_free(s);
 }
 
 TEST(types_register_name_without_memory)
 {
-    kv_err e = {0};
     for (int n = 1;; n++) {
-        mem_fail_at(n);
-        int rc = kv_register_name("frugal", NULL, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(n, kv_register_name("frugal", NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);
@@ -203,9 +190,8 @@ TEST(types_table_without_pushpull)
                                     .pull = pull,
                                     .barrier = barrier,
                                     .send_command = send_command};
-    kv_err e = {0};
     CHECK_OK(kv_register_type(&ops, &e));
-    kv *s = make("recorder");
+    own_kv *s = make("recorder");
     kv_key key = {.id = 1}, two[2] = {key, key};
     kv_array *a = number(1), *both[2] = {a, a};
     CHECK_OK(kv_pushpull(s, &key, 1, &a, two, 2, both, NULL, &e));
@@ -228,7 +214,6 @@ TEST(types_table_without_pushpull)
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"recorder\" have no optimizer");
     kv_array_unref(a);
-    kv_free(s);
 }
 
 static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -248,7 +233,6 @@ TEST(types_table_without_slots)
                                     .init = init,
                                     .push = push,
                                     .pull = pull};
-    kv_err e = {0};
     kv_array *a = number(1), *out = NULL;
     int64_t rounds[2] = {0};
     int status = -1;
@@ -295,14 +279,13 @@ TEST(types_copy_of_a_table)
 {
     static const char *const names[] = {"doubling", NULL};
     static kv_type_ops ops;
-    kv_err e = {0};
     CHECK_OK(kv_find_type("local", &local, &e));
     ops = *local;
     ops.names = names;
     ops.push = push_double;
     ops.pushpull = NULL;
     CHECK_OK(kv_register_type(&ops, &e));
-    kv *s = make("doubling");
+    own_kv *s = make("doubling");
     kv_key keys[2] = {{.id = 1}, {.id = 2}};
     kv_array *a[2] = {number(3), number(4)};
     CHECK_OK(kv_pushpull(s, keys, 2, a, NULL, 0, NULL, NULL, &e));
@@ -312,15 +295,13 @@ TEST(types_copy_of_a_table)
     CHECK_OK(kv_rollback(s, &e));
     kv_array_unref(a[0]);
     kv_array_unref(a[1]);
-    kv_free(s);
 }
 
 /* ---- One process ---- */
 
 TEST(types_barrier_and_commands_of_one_process)
 {
-    kv_err e = {0};
-    kv *s = make("local");
+    own_kv *s = make("local");
     for (int head = -1; head <= 6; head++)
         CHECK_OK(kv_send_command(s, head, "anything", &e));
     CHECK_OK(kv_send_command(s, 0, NULL, &e));
@@ -329,12 +310,10 @@ TEST(types_barrier_and_commands_of_one_process)
     CHECK_ERR(kv_send_command(NULL, 0, "", &e), KV_E_USAGE,
               "there is no store: the pointer is NULL");
     CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
-    kv_free(s);
 }
 
 TEST(types_of_another_version)
 {
-    kv_err e = {0};
     char text[200];
     kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION + 1};
     for (int i = 0; i < 2; i++) {
@@ -351,7 +330,6 @@ TEST(types_of_another_version)
 /* This program is linked with the static library. */
 TEST(types_static_library_loads_no_plugin)
 {
-    kv_err e = {0};
     CHECK_ERR(kv_load_plugin("average.so", &e), KV_E_UNSUPPORTED,
               "average.so cannot be loaded: this program has the static library, which loads no "
               "plugins");

@@ -1,5 +1,4 @@
 /* utf8: lengths, cuts and counts of good and bad text. */
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
@@ -50,11 +49,10 @@ TEST(utf8_cuts)
 
 static void check_line(const char *text, const char *want)
 {
-    buf out = {0};
+    own_buf out = {0};
     visible_line(&out, text, strlen(text));
     CHECK_TEXT(buf_text(&out), want);
     CHECK_INT(visible_is_plain(text, strlen(text)), strcmp(text, want) == 0);
-    buf_release(&out);
 }
 
 TEST(visible_controls)
@@ -81,8 +79,7 @@ TEST(visible_order)
 
 TEST(visible_of_lines)
 {
-    buf out = {0};
+    own_buf out = {0};
     visible_lines(&out, "a\tb\n\x1b\nc", 7);
     CHECK_TEXT(buf_text(&out), "a\tb\n\\x1b\nc");
-    buf_release(&out);
 }

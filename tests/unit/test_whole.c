@@ -1,9 +1,7 @@
 /* Programs with one loop for all instructions (vm/rule_loop.h): on every path of every optimizer
  * each program has one, and it gives what the instructions give one after the other. */
 #include <math.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "base/philox.h"
 #include "kvstore.h"
 #include "merge/merge_texts.h"
@@ -164,13 +162,12 @@ static void draw_paths(met *m, const rule_paths *p)
 {
     for (uint64_t k = 0; k < PATHS; k++) {
         uint8_t choice[PATH_CHOICES];
-        rule_update u = {0};
+        OWN(rule_update_release) rule_update u = {0};
         for (int j = 0; j < p->nchoices; j++)
             choice[j] = draw(p, j, philox_at(9, PHILOX_FUNCTIONS, k, (uint64_t)j));
         if (!rule_path_update(&u, p, choice))
             continue;
         rule_path_programs(&u, p, meet, m);
-        rule_update_release(&u);
     }
 }
 

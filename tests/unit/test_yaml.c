@@ -1,15 +1,13 @@
 /* Texts of users in YAML. What a reader of YAML makes of them: tests/cli/k8s.bats. */
-#include <string.h>
 
 #include "base/yaml.h"
 #include "test.h"
 
 static void check_text(const char *text, const char *want)
 {
-    buf b = {0};
+    own_buf b = {0};
     yaml_text(&b, 1, "k", text, strlen(text));
     CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
 }
 
 TEST(yaml_text)
@@ -33,9 +31,8 @@ TEST(yaml_base64)
 {
     static const char *const want[] = {"", "/w==", "/wA=", "/wD7", "/wD7YQ=="};
     for (size_t n = 0; n < 5; n++) {
-        buf b = {0};
+        own_buf b = {0};
         yaml_base64(&b, "\xff\0\xfb" "a", n);
         CHECK_TEXT(buf_text(&b), want[n]);
-        buf_release(&b);
     }
 }
