@@ -13,12 +13,8 @@
 #include "checkpoints/outputs.h"
 #include "eval/eval.h"
 #include "eval/rule_variables.h"
-<<<<<<< HEAD
-#include "merge/merge_adapter.h"
-=======
 #include "lang/parse.h"
-#include "merge/adapter_config.h"
->>>>>>> w-pclib
+#include "merge/merge_adapter.h"
 #include "merge/merge.h"
 #include "merge/merge_texts.h"
 #include "session/session.h"

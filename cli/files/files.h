@@ -3,10 +3,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-<<<<<<< HEAD
 #include "checkpoint/zip.h"
-=======
->>>>>>> w-pclib
 #include "eval/eval.h"
 #include "lang/ast.h"
 #include "session/session.h"

@@ -80,7 +80,7 @@ void pool_signal(pool_flag *f);
 /* ---- The waits of the script ----------------------------------------------------------------- */
 
 /* Whether the thread that runs the program's script waits in the library, and at which place of the
- * script. A job of several machines needs it to prove a deadlock (src/distributed/deadlock.h).
+ * script. A job of several machines needs it to prove a deadlock (src/distributed/waits.h).
  *
  * One thread of the process is the script's: the one that called script_set last. Waits of other
  * threads do not count, such as those of the threads of the pool.

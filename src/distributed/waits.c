@@ -18,7 +18,6 @@
 #include "distributed/server_state.h"
 #include "distributed/spares.h"
 #include "engine/pool.h"
-#include "engine/script_wait.h"
 #include "runtime.h"
 
 enum {

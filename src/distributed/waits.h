@@ -23,7 +23,7 @@ void waits_refuse_ended(server_state *s);
  * Every worker waits for another one, so that none can ever go on. One that is proven
  * ends the job, with a sentence that says where each rank waits.
  *
- * A rank is idle if its script waits (engine/script_wait.h) or has ended, its pool has no work,
+ * A rank is idle if its script waits (engine/pool.h) or has ended, its pool has no work,
  * and it has nothing to send. An idle rank goes on only when a record comes. So nothing ever
  * happens again once all ranks are idle and no record is on its way; if workers wait then, it is a
  * deadlock.

@@ -2,11 +2,7 @@
 #pragma once
 
 #include "base/file.h"
-<<<<<<< HEAD
-#include "base/mem.h"
-=======
 #include "checkpoint/inflate.h"
->>>>>>> w-ptests
 #include "checkpoint/tensor_type.h"
 #include "checkpoint/zip.h"
 #include "io/scalar.h"

@@ -1,12 +1,7 @@
 /* Pulls of and into row_sparse arrays: rows by id, sparse outs of kv_pull, row ids. */
 #include <math.h>
 
-<<<<<<< HEAD
-#include "array/sparse.h"
-#include "base/mem.h"
-=======
 #include "array/row_ids.h"
->>>>>>> w-ptests
 #include "kvstore.h"
 #include "store_help.h"
 
