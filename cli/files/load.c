@@ -15,7 +15,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "checkpoint/inflate.h"
+#include "checkpoint/zip.h"
 #include "checkpoint/input.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/tensor_codec.h"

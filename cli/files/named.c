@@ -11,7 +11,6 @@
 #include "base/suggest.h"
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_codec.h"
-#include "checkpoint/tensor_values.h"
 #include "eval/eval.h"
 #include "lang/lex.h"
 #include "session/unit.h"

@@ -22,7 +22,7 @@
 #include "checkpoint/tensor_codec.h"
 #include "engine/pool.h"
 #include "merge/merge_job.h"
-#include "tensors/losses.h"
+#include "tensors/conversion.h"
 #include "tensors/number_loops.h"
 #include "vm/kernel_fold.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/file.h"
-#include "checkpoint/inflate.h"
 #include "checkpoint/tensor_type.h"
 #include "checkpoint/zip.h"
 #include "io/scalar.h"

@@ -1,7 +1,7 @@
 /* Pulls of and into row_sparse arrays: rows by id, sparse outs of kv_pull, row ids. */
 #include <math.h>
 
-#include "array/row_ids.h"
+#include "array/sparse.h"
 #include "kvstore.h"
 #include "store_help.h"
 
