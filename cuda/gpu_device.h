@@ -20,7 +20,7 @@ int device_open(const driver *d, int *count, kv_err *e);
 
 const driver *device_driver(void);
 
-/* The functions of gpu_ops, whose comments are the contract: of one device, */
+/* The functions of gpu_ops (array/device.h), whose comments are the contract. Of one device: */
 int device_facts(int id, gpu_facts *out, kv_err *e);
 int device_room(int id, int64_t *free_bytes, kv_err *e);
 int device_reaches(int id, int other, bool *out, kv_err *e);
@@ -47,13 +47,13 @@ int device_together(const int *ids, int n,
 int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, const char *name,
                 kv_err *e);
 
-/* of rules (rules.c): compiled ones stay in memory for as long as the process lives, and in files
+/* Of rules (rules.c): compiled ones stay in memory for as long as the process lives, and in files
  * for the next one, in $XDG_CACHE_HOME/kvctl or ~/.cache/kvctl. A file that is damaged, or cannot
- * be written, costs the time to compile and nothing else; */
+ * be written, costs the time to compile and nothing else. */
 int rules_compile(int id, const char *text, const gpu_rule **out, kv_err *e);
 int rules_apply(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t n, kv_err *e);
 
-/* and of several devices together, through NCCL (group.c): communicators are made when a set of
+/* Of several devices together, through NCCL (group.c): communicators are made when a set of
  * devices is first seen, and stay until a group of theirs fails; the next one gets new ones. */
 int group_find(int *version, kv_err *e);
 int group_sum(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);

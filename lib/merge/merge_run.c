@@ -543,8 +543,12 @@ static void end_sums(merge_job *j)
 }
 
 /* Ends the selections of a sweep; the job comes again if some are not known. */
-static void end_selections(merge_job *j)
+static void end_selections(void *arg, int64_t part, int worker)
 {
+    merge_job *j = ((merging *)arg)->active[part];
+    (void)worker;
+    if (j->kind != MERGE_JOB_RULE)
+        return;
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     j->again = false;
     for (int i = 0; i < pass->nsums; i++) {
@@ -560,20 +564,12 @@ static void end_selections(merge_job *j)
     }
 }
 
-static void end_part(void *arg, int64_t part, int worker)
-{
-    merging *r = arg;
-    (void)worker;
-    if (r->active[part]->kind == MERGE_JOB_RULE)
-        end_selections(r->active[part]);
-}
-
 /* Ends a walk: takes the jobs out of `active` that have neither a sweep nor a pass left. */
 static int end_walk(merging *r, kv_err *e)
 {
     int64_t left = 0;
     int rc = KV_OK;
-    pool_run(r->nactive, end_part, r);
+    pool_run(r->nactive, end_selections, r);
     for (int64_t i = 0; i < r->nactive && !rc; i++) {
         merge_job *j = r->active[i];
         bool ended = true;
@@ -609,11 +605,6 @@ typedef struct sampling {
     char *terms[PLAN_MAX_NUMBERS];
 } sampling;
 
-static int64_t number_width(const merge_job *j, int number)
-{
-    return j->plan->plan->number_type[number] == PROG_F32 ? 4 : 8;
-}
-
 static int sample_runs(sampling *s, kv_err *e)
 {
     const merge_job *j = s->j;
@@ -626,7 +617,8 @@ static int sample_runs(sampling *s, kv_err *e)
         merge_worker_chunk(s->w, (k * stride + at) * RUN, RUN, 0);
         rc = merge_worker_run(s->w, j->pass, NULL, e);
         for (int i = 0; i < s->nselects && !rc; i++) {
-            int64_t width = number_width(j, pass->sum[s->sum[i]].number);
+            int number = pass->sum[s->sum[i]].number;
+            int64_t width = j->plan->plan->number_type[number] == PROG_F32 ? 4 : 8;
             memcpy(s->terms[i] + k * RUN * width, merge_worker_terms(s->w, j->pass, s->sum[i]),
                    (size_t)(RUN * width));
         }

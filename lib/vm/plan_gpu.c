@@ -98,18 +98,8 @@ static int slot_of(const plan *p, int program, int i)
     return is_of_numbers(program) ? PLAN_NUMBER + i : pass_of(p, program)->slot[i];
 }
 
-/* Writes the slots, PLAN_MAX_SLOTS at most, and returns how many there are. By rows all passes have
- * the same arrays: stored, weight and the states. */
-static int slots_of_kernel(const plan *p, int kernel, int *slots)
-{
-    const plan_pass *pass = pass_of(p, kernel);
-    int n = p->by_rows ? 2 + PLAN_MAX_STATES : is_of_numbers(kernel) ? 0 : pass->nslots;
-    for (int s = 0; s < n; s++)
-        slots[s] = !p->by_rows ? pass->slot[s] : s < 2 ? s * PLAN_WEIGHT : PLAN_STATE + s - 2;
-    return n;
-}
-
-/* By rows, the place of an array among those. */
+/* By rows all passes have the same arrays: stored, weight and the states. The place of one among
+ * those. */
 static int row_array(int slot)
 {
     int kind = plan_slot_kind(slot);
@@ -193,13 +183,8 @@ static bool has_draws(const plan *p, int kernel)
     return any;
 }
 
-/* The words that a job needs: the constants of its programs, then the seed and the count that
- * normal() draws from, where it draws. */
-static int64_t count_words(const plan *p, int kernel)
-{
-    return first_word(p, kernel, end_of(p, kernel)) + (has_draws(p, kernel) ? 2 : 0);
-}
-
+/* Writes the words that a job needs: the constants of its programs, then the seed and the count
+ * that normal() draws from, where it draws. */
 static void fill_words(double *words, const plan *p, int kernel, const plan_arrays *a)
 {
     uint64_t draws[2] = {a->seed, (uint64_t)a->t * PLAN_MAX_DRAWS};
@@ -209,11 +194,6 @@ static void fill_words(double *words, const plan *p, int kernel, const plan_arra
                            plan_pool_of(a, prog_of(p, i)));
     if (has_draws(p, kernel))
         memcpy(words + first_word(p, kernel, end_of(p, kernel)), draws, sizeof draws);
-}
-
-static bool shares_words(const plan *p, int kernel)
-{
-    return !has_draws(p, kernel);
 }
 
 static void write_draws(buf *out, const plan *p, int kernel, const char *words)
@@ -553,16 +533,17 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
 /* Fills in the facts about the text of a kernel. */
 static int read_kernel(run *r, plan_kernel *k, const plan *p, int which, kv_err *e)
 {
-    int slots[PLAN_MAX_SLOTS];
-    k->nslots = slots_of_kernel(p, which, slots);
-    k->nwords = count_words(p, which);
-    k->shares = shares_words(p, which);
-    size_t bytes = (size_t)k->nslots * sizeof *slots;
-    int *kept = arena_alloc(&r->list->memory, bytes, e);
-    if (!kept)
+    const plan_pass *pass = pass_of(p, which);
+    bool draws = has_draws(p, which);
+    k->nslots = p->by_rows ? 2 + PLAN_MAX_STATES : is_of_numbers(which) ? 0 : pass->nslots;
+    k->nwords = first_word(p, which, end_of(p, which)) + (draws ? 2 : 0);
+    k->shares = !draws;
+    int *slots = arena_alloc(&r->list->memory, (size_t)k->nslots * sizeof *slots, e);
+    if (!slots)
         return KV_E_MEMORY;
-    memcpy(kept, slots, bytes);
-    k->slots = kept;
+    for (int s = 0; s < k->nslots; s++)
+        slots[s] = !p->by_rows ? pass->slot[s] : s < 2 ? s * PLAN_WEIGHT : PLAN_STATE + s - 2;
+    k->slots = slots;
     return KV_OK;
 }
 

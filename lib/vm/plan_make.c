@@ -375,14 +375,6 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-static int64_t count_sums(const plan_maker *m)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < m->n; i++)
-        n += m->b->nodes[i].op == NODE_SUM;
-    return n;
-}
-
 /* By steps: finds the next extent behind number *at whose elements a level has a program for. The
  * shorter ones come first, so that longer ones read what those computed. */
 static bool next_extent(plan_maker *m, int32_t level, int *at)
@@ -399,17 +391,6 @@ static bool next_extent(plan_maker *m, int32_t level, int *at)
     return false;
 }
 
-/* The most steps that there can be. */
-static int64_t steps_most(const plan_maker *m)
-{
-    int64_t n = 0;
-    for (int i = 0; i < 9; i++)
-        n += m->extents[i / 3][i % 3] ? m->levels : 0;
-    for (int64_t i = 0; i < m->n; i++)
-        n += m->live[i] && plan_maker_is_product(&m->b->nodes[i]);
-    return n;
-}
-
 /* An empty plan. A level has two passes: over all elements, and over those of the present rows; and
  * where there are sums, lean ones. Some rules make a plan for every key of a push, so it has no
  * pass too many. */
@@ -419,8 +400,14 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
     if (levels > PLAN_MAX_PASSES / 2 && !m->steps)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
                           PLAN_MAX_PASSES / 2 - 1);
-    int64_t most = m->steps ? steps_most(m) : 2 * levels, passes = most * (1 + m->leans);
-    int64_t sums = count_sums(m), numbers = m->numbers + m->b->nstores;
+    int64_t most = m->steps ? 0 : 2 * levels, sums = 0, numbers = m->numbers + m->b->nstores;
+    for (int i = 0; i < 9 && m->steps; i++)
+        most += m->extents[i / 3][i % 3] ? levels : 0;
+    for (int64_t i = 0; i < m->n; i++) {
+        most += m->steps && m->live[i] && plan_maker_is_product(&m->b->nodes[i]);
+        sums += m->b->nodes[i].op == NODE_SUM;
+    }
+    int64_t passes = most * (1 + m->leans);
     /* of a pass at most: each node is loaded, read as a number or added up, each store has one, and
      * so has what is kept */
     int64_t slots = m->n + sums + m->b->nstores + PLAN_MAX_KEPT;
@@ -554,15 +541,6 @@ static void measure(plan *p)
     }
 }
 
-/* Merges go through passes in a way of their own. */
-static bool is_of_merge(const prog_builder *b)
-{
-    bool merges = false;
-    for (int64_t i = 0; i < b->nnodes; i++)
-        merges |= b->nodes[i].op == NODE_LOAD && b->nodes[i].kid[0] >= PLAN_MERGE;
-    return merges;
-}
-
 /* Lists the programs; out NULL: only counts them. */
 static int64_t programs_of(const plan *p, prog **out)
 {
@@ -616,7 +594,10 @@ static int make_plan(plan **out, plan_maker *m, prog_type type, int64_t rows, in
         m->room = lists + 6 * n;
         plan_levels_find(m);
         plan_levels_number(m);
-        m->leans = m->levels > 1 && !m->steps && !is_of_merge(m->b);
+        /* merges go through passes in a way of their own */
+        m->leans = m->levels > 1 && !m->steps;
+        for (int64_t i = 0; i < m->n; i++)
+            m->leans &= m->b->nodes[i].op != NODE_LOAD || m->b->nodes[i].kid[0] < PLAN_MERGE;
         rc = new_plan(&m->p, m, type);
         if (!rc && m->steps)
             rc = new_grid(m, rows, columns);

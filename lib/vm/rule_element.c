@@ -32,19 +32,6 @@ static void note_text(const rule_run *r, host x)
         r->note->failed = true;
 }
 
-/* TEXT % (a, b) */
-static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
-{
-    host *values = evaluate_all(r, node->kid[1]), out = host_none();
-    int n = (int)node->kid[1]->n;
-    for (int i = 0; values && i < n; i++)
-        note_text(r, values[i]);
-    int rc = values ? host_format_text(&out, fmt, values, n, &r->memory, r->e) : KV_OK;
-    if (rc)
-        rule_refuse(r, node, rc);
-    return out;
-}
-
 /* x op y; none after a failure, whose place is the node. */
 static host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y)
 {
@@ -58,12 +45,20 @@ static host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, ho
 
 static host evaluate_binary(rule_run *r, const ast *node)
 {
-    host x = rule_host(r, node->kid[0]);
-    if (x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE) {
-        note_text(r, x);
-        return evaluate_format(r, node, x.u.text);
-    }
-    return rule_host_binary(r, node, (ast_op)node->op, x, rule_host(r, node->kid[1]));
+    const ast *right = node->kid[1];
+    host x = rule_host(r, node->kid[0]), out = host_none();
+    if (x.kind != HOST_TEXT || node->op != OP_MOD || right->kind != AST_TUPLE)
+        return rule_host_binary(r, node, (ast_op)node->op, x, rule_host(r, right));
+    /* TEXT % (a, b) */
+    note_text(r, x);
+    host *values = evaluate_all(r, right);
+    int n = (int)right->n;
+    for (int i = 0; values && i < n; i++)
+        note_text(r, values[i]);
+    int rc = values ? host_format_text(&out, x.u.text, values, n, &r->memory, r->e) : KV_OK;
+    if (rc)
+        rule_refuse(r, node, rc);
+    return out;
 }
 
 /* Appends {x}, {x!r} or {x:format}, whose format may have fields of its own. */
@@ -318,14 +313,6 @@ host rule_length(const rule_run *r, uint8_t axis)
     return rule_case_input(r, axis == PROG_ROWS ? CASE_ROWS : CASE_COLUMNS);
 }
 
-/* How many elements each number is made of. */
-static host count_reduced(rule_run *r, const ast *node, prog_extent x, prog_extent left)
-{
-    host rows = rule_length(r, left.rows == x.rows ? PROG_ONE : x.rows);
-    host columns = rule_length(r, left.columns == x.columns ? PROG_ONE : x.columns);
-    return rule_host_binary(r, node, OP_MUL, rows, columns);
-}
-
 /* One number, for the whole array, its row or its column. One that is so already stays what it is:
  * its sum is not that of an array of it. */
 static rule_operand element_reduce(rule_run *r, const ast *node, const element_function *f,
@@ -341,9 +328,12 @@ static rule_operand element_reduce(rule_run *r, const ast *node, const element_f
     prog_value x = rule_number(r, node->kid[0], type);
     prog_extent extent = rule_env_extent(&r->env, node->kid[0]);
     prog_extent left = rule_env_extent(&r->env, node);
-    host n = host_int(1);
-    if (mean || fold != PLAN_SUM)
-        n = count_reduced(r, node, extent, left);
+    host n = host_int(1); /* how many elements each number is made of */
+    if (mean || fold != PLAN_SUM) {
+        host rows = rule_length(r, left.rows == extent.rows ? PROG_ONE : extent.rows);
+        n = rule_length(r, left.columns == extent.columns ? PROG_ONE : extent.columns);
+        n = rule_host_binary(r, node, OP_MUL, rows, n);
+    }
     if (!r->rc && n.u.integer == 0 && fold != PLAN_SUM)
         REFUSE(r, node, KV_E_VALUE, "%s of an array without elements", f->name);
     if (r->rc)
