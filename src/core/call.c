@@ -30,14 +30,18 @@ static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
               : slot_error(e, KV_E_KEY, key, NULL, "the key %s is not UTF-8", SLOT_KEY(key));
 }
 
+static int two_kinds(const kv_key *key, const kv_key *first, kv_err *e)
+{
+    const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
+    return slot_error(e, KV_E_KEY, key, NULL,
+                      "one call takes keys of one kind, %s is a text key and %s an integer",
+                      SLOT_KEY(text), SLOT_KEY(integer));
+}
+
 int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
 {
-    if (!key->name != !first->name) {
-        const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
-        return slot_error(e, KV_E_KEY, key, NULL,
-                          "one call takes keys of one kind, %s is a text key and %s an integer",
-                          SLOT_KEY(text), SLOT_KEY(integer));
-    }
+    if (!key->name != !first->name)
+        return two_kinds(key, first, e);
     return key->name ? check_text(key, e) : KV_OK;
 }
 
@@ -70,18 +74,23 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     return slot_error(e, KV_E_KEY, key, "init it first", "there is no key %s", SLOT_KEY(key));
 }
 
+static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
+                       kv_err *e)
+{
+    char one[128], other[128];
+    return slot_error(e, KV_E_SHAPE, key,
+                      kv_array_ndim(a) ? NULL : "a number: keepdims=True or [x] makes it (1,)",
+                      "key %s holds %s, this %s has shape %s", SLOT_KEY(key),
+                      kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
+                      what,
+                      kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
+}
+
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e)
 {
     if (array_fits(s->stored, a))
         return KV_OK;
-    const kv_array *held = s->stored;
-    char one[128], other[128];
-    return slot_error(e, KV_E_SHAPE, &s->key,
-                      kv_array_ndim(a) ? NULL : "a number: keepdims=True or [x] makes it (1,)",
-                      "key %s holds %s, this %s has shape %s", SLOT_KEY(&s->key),
-                      kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
-                      what,
-                      kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
+    return shape_error(&s->key, s->stored, a, what, e);
 }
 
 int call_check_round(const slot *s, int64_t round, kv_err *e)

@@ -372,6 +372,14 @@ static void take_call(int rank, const link_rec *r)
     net_calls_end(whole, r);
 }
 
+/* By itself, so that the frame of each record has no room for an error. */
+static void take_loss(const link_rec *r)
+{
+    kv_err lost = {0};
+    ask_error(&lost, r + 1, r->bytes);
+    alive_told(lost.has_rank ? lost.rank : -1, lost.text);
+}
+
 /* Hands a record to the taker of its kind. Records of a worker that is gone are dropped: only what
  * had come when it was declared gone counts. */
 static void take_record(int rank, const link_rec *r)
@@ -386,11 +394,9 @@ static void take_record(int rank, const link_rec *r)
         alive_left(rank);
         if (net.taker.left)
             net.taker.left(rank);
-    } else if (r->kind == LINK_LOST) {
-        kv_err lost = {0};
-        ask_error(&lost, r + 1, r->bytes);
-        alive_told(lost.has_rank ? lost.rank : -1, lost.text);
-    } else if (r->kind == LINK_CALL)
+    } else if (r->kind == LINK_LOST)
+        take_loss(r);
+    else if (r->kind == LINK_CALL)
         take_call(rank, r);
     else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r))) {
         net_calls_take_reply(&net.calls, rank, r);

@@ -229,30 +229,40 @@ static bool add_reply(server_state *s, int rank, uint64_t request, int32_t prior
     return true;
 }
 
+/* A row_sparse part as a dense array, for workers that pull it whole. */
+static void send_dense(server_state *s, const part *p, const server_pull *x)
+{
+    kv_err e = {0};
+    reply r = {.id = p->id, .index = x->index, .key_round = part_round(p)};
+    if (kv_array_to_dense(&r.own, server_stored(s, p), &e))
+        server_fail(x->rank, x->request, s->number, p->id, &e);
+    else if (!add_reply(s, x->rank, x->request, x->priority, r))
+        kv_array_unref(r.own);
+}
+
+/* An array of the states as it is now. */
+static void send_state(server_state *s, const part *p, const server_pull *x)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err e = {0};
+    reply r = {.id = p->id, .index = x->index, .own = states_array(s, p, x->state)};
+    if (!r.own) {
+        kv_err_set(&e, KV_E_VALUE, "key %s has no array %d of states", slot_key_text(text, &p->key),
+                   x->state);
+        server_fail(x->rank, x->request, s->number, p->id, &e);
+    } else if (add_reply(s, x->rank, x->request, x->priority, r)) {
+        kv_array_ref(r.own);
+    }
+}
+
 void server_send(server_state *s, part *p, const server_pull *x)
 {
     if (x->state) {
-        /* An array of the states as it is now. */
-        char text[SLOT_KEY_TEXT];
-        kv_err e = {0};
-        reply r = {.id = p->id, .index = x->index, .own = states_array(s, p, x->state)};
-        if (!r.own) {
-            kv_err_set(&e, KV_E_VALUE, "key %s has no array %d of states",
-                       slot_key_text(text, &p->key), x->state);
-            server_fail(x->rank, x->request, s->number, p->id, &e);
-        } else if (add_reply(s, x->rank, x->request, x->priority, r)) {
-            kv_array_ref(r.own);
-        }
+        send_state(s, p, x);
         return;
     }
     if (server_stored(s, p)->storage == KV_ROW_SPARSE) {
-        /* A row_sparse part as a dense array, for workers that pull it whole. */
-        kv_err e = {0};
-        reply r = {.id = p->id, .index = x->index, .key_round = part_round(p)};
-        if (kv_array_to_dense(&r.own, server_stored(s, p), &e))
-            server_fail(x->rank, x->request, s->number, p->id, &e);
-        else if (!add_reply(s, x->rank, x->request, x->priority, r))
-            kv_array_unref(r.own);
+        send_dense(s, p, x);
         return;
     }
     if (x->changes)
