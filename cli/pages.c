@@ -456,28 +456,24 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
 
 /* ---- Pages ---- */
 
-static int write_back(const char *path, const buf *text, kv_err *e)
-{
-    file_out f;
-    int rc = buf_check(text, e);
-    if (rc || (rc = file_out_open(&f, path, e)))
-        return rc;
-    if (text->len > 0)
-        fwrite(text->data, 1, text->len, f.f); /* the commit finds out whether it worked */
-    return file_out_commit(&f, e);
-}
-
 static int verdict(const verifier *v, bool update, kv_err *e)
 {
     if (v->entries == 0)
         return kv_err_set(e, KV_E_EXPECT, "%s holds no line that begins with `kv> ` or `>>> `%s",
                           v->path, v->fences ? " between its fences" : "");
-    if (update) {
+    if (update)
         session_note(v->s, "%s: %d of %d entries changed", v->path, v->wrong, v->entries);
-        return v->wrong > 0 ? write_back(v->path, &v->updated, e) : KV_OK;
-    }
     if (v->wrong == 0)
         return KV_OK;
+    if (update) {
+        file_out f;
+        int rc = buf_check(&v->updated, e);
+        if (rc || (rc = file_out_open(&f, v->path, e)))
+            return rc;
+        if (v->updated.len > 0) /* the commit finds out whether it worked */
+            fwrite(v->updated.data, 1, v->updated.len, f.f);
+        return file_out_commit(&f, e);
+    }
     kv_err_set(e, KV_E_EXPECT, "%d of %d entr%s of %s print%s something else", v->wrong, v->entries,
                v->entries == 1 ? "y" : "ies", v->path, v->wrong == 1 ? "s" : "");
     return kv_err_hint(e, "if it is right now: kvctl --verify %s --update", v->path), KV_E_EXPECT;

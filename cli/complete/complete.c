@@ -807,17 +807,6 @@ static void complete_option_value(complete_request *r)
 
 /* ---- Statements ---- */
 
-static void complete_statement(complete_request *r)
-{
-    const char *rest;
-    offer_commands(r);
-    if (!*r->typed)
-        return;
-    for (int i = 0; statement_keyword(i, &rest); i++)
-        offer_word(r, statement_keyword(i, &rest));
-    offer_operands(r);
-}
-
 /* The names that a rule is given, its functions, and those that stand in it before the cursor. */
 static void complete_rule(complete_request *r)
 {
@@ -862,11 +851,16 @@ static int compare_words(const void *a, const void *b)
 static void complete_expected(complete_request *r)
 {
     static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
+    const char *rest;
     switch (r->at.expected) {
     case EXPECT_NOTHING:
         break;
     case EXPECT_STATEMENT:
-        complete_statement(r);
+        offer_commands(r);
+        for (int i = 0; *r->typed && statement_keyword(i, &rest); i++)
+            offer_word(r, statement_keyword(i, &rest));
+        if (*r->typed)
+            offer_operands(r);
         break;
     case EXPECT_OPERAND:
         for (int f = SHOW_NUMPY; is_format_value(r) && f <= SHOW_JSON; f++)

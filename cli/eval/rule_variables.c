@@ -1,9 +1,13 @@
-/* Variables that a rule reads become parameters of it. */
+/* The parameters with which a rule is set: variables that it reads become some, and so do those of
+ * an optimizer as a value, which holds only what it was given; opt.wd looks up the default. */
 #include "eval/rule_variables.h"
 
 #include <string.h>
 
+#include "base/num.h"
 #include "base/suggest.h"
+#include "lang/parse.h"
+#include "session/containers.h"
 #include "session/session.h"
 #include "syntax/rules.h"
 #include "vm/rule.h"
@@ -114,4 +118,208 @@ static bool hides(void *arg, const char *name, const char *option)
 void rule_variables_warn(session *s, const rule_text *r, const rule_params *p)
 {
     own_names_warn(s, r->unit, r->rule, hides, &(set_by){s, r, p});
+}
+
+/* ---- Parameters of optimizers as texts ---- */
+
+/* 0=fc_weight,1=fc_bias: the texts and numbers of a dict. */
+static int put_pairs(buf *out, value dict, kv_err *e)
+{
+    dict_settle(dict);
+    const value *item = dict.u.list->items;
+    for (int64_t i = 0; i < dict_count(dict); i++, item += 2) {
+        if (!value_is_scalar(item[1]))
+            return kv_err_set(e, KV_E_DTYPE, "a parameter has pairs of numbers and texts, not %s",
+                              value_kind_name(item[1]));
+        if (i > 0)
+            buf_char(out, ',');
+        value_print(out, item[0], false);
+        buf_char(out, '=');
+        value_print(out, item[1], false);
+    }
+    return KV_OK;
+}
+
+int optimizer_param_text(value *out, value v, kv_err *e)
+{
+    buf text = {0}, whole = {0};
+    int rc =
+        v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK;
+    if (rc)
+        return rc;
+    if (value_is_scalar(v))
+        return follow_text(out, v, false, e);
+    if (object_is_schedule(v)) { /* factor(step=10, factor=0.9) */
+        value_print(&whole, v, true);
+        buf_add(&text, optimizer_schedule_of(object_name(v)));
+        buf_add(&text, buf_text(&whole) + strlen(object_name(v)));
+        text.failed |= whole.failed;
+        buf_release(&whole);
+    } else if (v.kind == VALUE_DICT) {
+        rc = put_pairs(&text, v, e);
+    } else {
+        rc = kv_err_set(e, KV_E_DTYPE,
+                        "a parameter is a number, true, false, none or a text, not %s",
+                        value_kind_name(v));
+    }
+    return value_text_take(out, &text, rc, e);
+}
+
+static int add_param(rule_params *p, const char *name, value v, kv_err *e)
+{
+    value text;
+    int rc = optimizer_param_text(&text, v, e);
+    return rc ? rc : rule_params_add(p, optimizer_own_name(name), text, e);
+}
+
+int optimizer_params_add(rule_params *p, value object, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < object_count(object) && !rc; i++) {
+        const char *name;
+        value part = object_part(object, i, &name);
+        rc = add_param(p, name, part, e);
+    }
+    return rc;
+}
+
+/* ---- Making one ---- */
+
+/* The optimizer, or sgd with the schedule, is tried in a store that nobody sees. */
+static int make(const char *name, const value *args, const char *const *names, int64_t n,
+                value *out, kv_err *e)
+{
+    bool schedule = optimizer_schedule_of(name) != NULL;
+    kv *store = NULL;
+    rule_params p = {0};
+    if (n > 0 && !names[0] && !schedule) {
+        kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
+        return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name),
+               KV_E_USAGE;
+    }
+    int rc = object_new(out, name, args, names, n, e);
+    if (!rc)
+        rc = schedule ? add_param(&p, "lr_scheduler", *out, e) : optimizer_params_add(&p, *out, e);
+    if (!rc && !(rc = kv_create(NULL, NULL, 0, &store, e)))
+        rc = kv_set_optimizer(store, schedule ? "sgd" : name, p.opts, p.n, e);
+    kv_free(store);
+    rule_params_release(&p);
+    value_finish(out, rc);
+    if (rc == KV_E_USAGE && !schedule)
+        kv_err_hint(e, "help optimizer %s lists its parameters", name);
+    return rc;
+}
+
+/* create_optimizer('adam', learning_rate=0.1) */
+static int create(const value *args, const char *const *names, int64_t n, value *out, kv_err *e)
+{
+    if (n == 0 || args[0].kind != VALUE_TEXT || (names[0] && strcmp(names[0], "name") != 0))
+        return kv_err_set(e, KV_E_USAGE, "create needs the name of an optimizer, a text");
+    if (!optimizer_text(args[0].u.text)) {
+        kv_err_set(e, KV_E_USAGE, "there is no optimizer \"%s\"", args[0].u.text);
+        return kv_err_hint(e, "help optimizer lists them"), KV_E_USAGE;
+    }
+    return make(args[0].u.text, args + 1, names + 1, n - 1, out, e);
+}
+
+/* ---- Its parts ---- */
+
+/* The default in the head of the optimizer's rule. False when it has no such parameter. */
+static bool rule_default(const char *name, const char *param, value *out, kv_err *e)
+{
+    arena nodes = {0};
+    const rule_ast *rule = rule_of_text(optimizer_text(name), &nodes);
+    bool found = false;
+    for (int i = 0; rule && i < rule->nparams && !found; i++)
+        if ((found = strcmp(rule->params[i].name, param) == 0))
+            value_from_host(out, host_literal(rule->params[i].value), e);
+    arena_release(&nodes);
+    return found;
+}
+
+/* The default of a parameter that all optimizers have. False when there is none. */
+static bool common_default(const char *param, value *out)
+{
+    for (const optimizer_param *p = optimizer_params; p->name; p++) {
+        double x;
+        if (strcmp(p->name, param) != 0 || p->text)
+            continue;
+        if (strcmp(param, "learning_rate") == 0)
+            *out = value_float(0.01);
+        else if (strcmp(p->value, "false") == 0)
+            *out = value_bool(false);
+        else if (num_parse(p->value, strlen(p->value), NUM_BINARY64, &x, NULL))
+            *out = strchr(p->value, '.') ? value_float(x) : value_int((int64_t)x);
+        return true;
+    }
+    return strcmp(param, "lr_scheduler") == 0;
+}
+
+static int no_part(value object, const char *name, kv_err *e)
+{
+    bool sets = strncmp(name, "set_", 4) == 0;
+    kv_err_set(e, KV_E_USAGE, "%s has no %s `%s`", value_kind_name(object),
+               sets ? "method" : "attribute", name);
+    if (strcmp(name, "set_learning_rate") == 0)
+        return kv_err_hint(e,
+                           "of the one in use: kv.set_optimizer(update=True, learning_rate=0.01)"),
+               KV_E_USAGE;
+    if (strcmp(name, "set_lr_mult") == 0 || strcmp(name, "set_wd_mult") == 0)
+        return kv_err_hint(e, "multipliers are set with it: mx.optimizer.SGD(%s='0=0.5,fc_bias=2')",
+                           name + 4),
+               KV_E_USAGE;
+    if (strncmp(name, "update", 6) == 0 || strcmp(name, "create_state") == 0)
+        return kv_err_hint(e, "a store updates: kv.set_optimizer(opt); kv.init(0, weight); "
+                              "kv.pushpull(0, grad, out=weight)"),
+               KV_E_USAGE;
+    if (!object_is_optimizer(object) && !object_is_schedule(object))
+        kv_err_hint(e, strcmp(name, "keys") == 0 ? "keys() lists the keys of the store in use"
+                                                 : "its methods are the commands: help");
+    return kv_err_hint(e,
+                       "kv.set_optimizer(opt); info --states shows what a store counts and keeps"),
+           e->code;
+}
+
+/* opt.lr, opt.momentum, sched.factor */
+static int part(value object, const char *name, value *out, kv_err *e)
+{
+    bool rate = strcmp(name, "lr") == 0 || strcmp(name, "learning_rate") == 0;
+    const char *own = rate ? "learning_rate" : name;
+    bool optimizer = object_is_optimizer(object);
+    const value *given = object_find(object, own), *schedule = object_find(object, "lr_scheduler");
+    if (rate && optimizer && schedule && schedule->kind != VALUE_NONE) {
+        kv_err_set(e, KV_E_USAGE, "the schedule of this optimizer sets its learning rate");
+        return kv_err_hint(e, "info --states shows that of the store in use"), KV_E_USAGE;
+    }
+    if (given && given->kind != VALUE_NONE) {
+        *out = value_ref(*given);
+        return KV_OK;
+    }
+    if (optimizer && (rule_default(object_name(object), own, out, e) || common_default(own, out)))
+        return e->code;
+    return no_part(object, name, e);
+}
+
+/* ---- Calls ---- */
+
+bool optimizer_value_takes(const ast *call, const value *args, int64_t n)
+{
+    bool method = call->flags & AST_METHOD;
+    return method ? n > 0 && args[0].kind == VALUE_OBJECT : optimizer_is_maker(call->u.text);
+}
+
+int optimizer_value_call(const ast *call, const value *args, const char *const *names, int64_t n,
+                         value *out, kv_err *e)
+{
+    const char *name = call->u.text;
+    if (call->flags & AST_METHOD)
+        return n == 1 ? part(args[0], name, out, e) : no_part(args[0], name, e);
+    if (strcmp(name, "create_optimizer") == 0)
+        return create(args, names, n, out, e);
+    if (strcmp(name, "get_updater") != 0)
+        return make(name, args, names, n, out, e);
+    if (n != 1 || !object_is_optimizer(args[0]))
+        return kv_err_set(e, KV_E_USAGE, "get_updater takes an optimizer");
+    *out = value_ref(args[0]); /* which _set_updater takes */
+    return KV_OK;
 }
