@@ -62,6 +62,13 @@ static inline void model_free(model *m)
     mem_free(m);
 }
 
+static inline void free_own_model(model **m)
+{
+    model_free(*m);
+}
+
+#define own_model OWN(free_own_model) model
+
 /* Changes n bytes from `at` on in B. */
 static inline void model_change(model *m, int64_t at, int64_t n)
 {

@@ -38,6 +38,11 @@ void test_kv_free(void *variable)
     kv_free(*(kv **)variable);
 }
 
+void test_kv_rule_free(void *variable)
+{
+    kv_rule_free(*(kv_rule **)variable);
+}
+
 void test_kv_array_unref(void *variable)
 {
     kv_array_unref(*(kv_array **)variable);

@@ -121,10 +121,9 @@ static inline void check_key(kv *s, kv_key key, double want)
 static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)
 {
     kv_err e = {0};
-    kv_rule *r = NULL;
+    own_rule *r = NULL;
     CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
     CHECK_OK(kv_set_rule(s, r, params, n, &e));
-    kv_rule_free(r);
 }
 
 static inline void set_rule(kv *s, const char *text)

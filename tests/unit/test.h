@@ -52,6 +52,7 @@ uint64_t test_seed(uint64_t usual);
 /* A variable with OWN(f) is given to f, as a pointer to it, at the end of its block. */
 #define OWN(release) __attribute__((cleanup(release)))
 #define own_kv OWN(test_kv_free) kv
+#define own_rule OWN(test_kv_rule_free) kv_rule
 #define own_array OWN(test_kv_array_unref) kv_array
 #define own_checkpoint OWN(test_checkpoint_close) checkpoint
 #define own_text OWN(test_mem_free) char
@@ -59,6 +60,7 @@ uint64_t test_seed(uint64_t usual);
 #define own_buf OWN(buf_release) buf
 /* For variables that hold pointers. */
 void test_kv_free(void *variable);
+void test_kv_rule_free(void *variable);
 void test_kv_array_unref(void *variable);
 void test_checkpoint_close(void *variable);
 void test_mem_free(void *variable);

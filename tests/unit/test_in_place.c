@@ -24,35 +24,32 @@ static void check_ends(const model *m, const char *state, const char *want)
 /* A file without the mark is whole, before the mark came and after it went. */
 TEST(in_place_cut_beside_the_mark)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     enter_folder();
     check_ends(m, m->a, m->a);
     check_ends(m, m->b, m->b);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* The mark has come, or not gone: with all places old, or new. */
 TEST(in_place_cut_at_the_mark)
 {
-    model *m = model_small();
-    char *state = mem_alloc(m->bytes, 1, NULL);
+    own_model *m = model_small();
+    own_text *state = mem_alloc(m->bytes, 1, NULL);
     enter_folder();
     for (int is_b = 0; is_b < 2; is_b++) {
         memcpy(state, is_b ? m->b : m->a, (size_t)m->bytes);
         memcpy(state, IN_PLACE_MARK, 8);
         check_ends(m, state, m->b);
     }
-    mem_free(state);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* Any of the places, each byte by itself. */
 TEST(in_place_cut_among_the_places)
 {
-    model *m = model_small();
-    char *state = mem_alloc(m->bytes, 1, NULL);
+    own_model *m = model_small();
+    own_text *state = mem_alloc(m->bytes, 1, NULL);
     enter_folder();
     for (uint64_t seed = 0; seed < 50; seed++) {
         memcpy(state, m->a, (size_t)m->bytes);
@@ -62,16 +59,14 @@ TEST(in_place_cut_among_the_places)
                 state[i] = m->b[i];
         check_ends(m, state, m->b);
     }
-    mem_free(state);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* A power cut brought a journal back whose change had ended: the next change has its own. */
 TEST(in_place_change_beside_an_old_journal)
 {
-    model *m = model_small(), *next = model_new(20000);
-    char *half = half_of(next);
+    own_model *m = model_small(), *next = model_new(20000);
+    own_text *half = half_of(next);
     model_change_some(next, 70);
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -84,16 +79,13 @@ TEST(in_place_change_beside_an_old_journal)
     put_journal(next, JOURNAL);
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, next->b, next->bytes));
-    mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
-    model_free(next);
 }
 
 /* Another program wrote the file, or put another one there: it is as it wrote it. */
 TEST(in_place_journal_of_a_file_that_another_program_wrote)
 {
-    model *m = model_small(), *other = model_new(20001), *third = model_new(20000);
+    own_model *m = model_small(), *other = model_new(20001), *third = model_new(20000);
     memset(third->a + HEADER, 7, 20000);
     enter_folder();
     check_ends(m, third->a, third->a);
@@ -109,9 +101,6 @@ TEST(in_place_journal_of_a_file_that_another_program_wrote)
     CHECK(holds(NAME, "short", 5));
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
-    model_free(other);
-    model_free(third);
 }
 
 /* The journal of an earlier version, which had the old bytes too, of a file of 328 bytes. */
@@ -160,7 +149,7 @@ TEST(in_place_journal_of_an_earlier_version)
 /* Only what a killed writer had not completed. */
 TEST(in_place_reader_removes_a_journal_that_is_not_complete)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     enter_folder();
     put_file(NAME, m->a, m->bytes);
     put_file(JOURNAL ".tmp", "half", 4);
@@ -171,7 +160,6 @@ TEST(in_place_reader_removes_a_journal_that_is_not_complete)
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 #define DAMAGED                                                                                    \
@@ -204,7 +192,7 @@ static void check_damaged(const model *m, const char *half, const char *journal,
 
 TEST(in_place_journal_cut_or_flipped)
 {
-    model *m = model_new(9000);
+    own_model *m = model_new(9000);
     model_change_some(m, 20);
     char *half = half_of(m), journal[4096];
     enter_folder();
@@ -224,14 +212,13 @@ TEST(in_place_journal_cut_or_flipped)
     CHECK(holds(NAME, m->b, m->bytes));
     mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* Sums are right, but a place is beyond the file. */
 TEST(in_place_journal_that_lies)
 {
-    model *m = model_small();
-    char *half = half_of(m);
+    own_model *m = model_small();
+    own_text *half = half_of(m);
     enter_folder();
     const int64_t lies[][2] = {{0, 9}, {7, 1}, {m->bytes - 1, 2}, {m->bytes, 1}, {1L << 58, 5}};
     for (int i = 0; i < 11; i++) { /* the places of bytes, and those of keys; a long name */
@@ -252,9 +239,7 @@ TEST(in_place_journal_that_lies)
         check_refused(KV_E_FORMAT, DAMAGED, DAMAGED_HINT);
         CHECK(holds(NAME, half, m->bytes));
     }
-    mem_free(half);
     leave_folder(NAME, JOURNAL);
-    model_free(m);
 }
 
 #define CHANGED_SINCE ": the file was changed after a change of it was cut short"
@@ -262,7 +247,7 @@ TEST(in_place_journal_that_lies)
 /* A file with the mark that is none of the states of its change. */
 TEST(in_place_half_changed_file_that_another_program_wrote)
 {
-    model *m = model_small(), *other = model_new(20001);
+    own_model *m = model_small(), *other = model_new(20001);
     char *half = half_of(other);
     enter_folder();
     put_journal(m, JOURNAL);
@@ -284,8 +269,6 @@ TEST(in_place_half_changed_file_that_another_program_wrote)
     CHECK(access(JOURNAL, F_OK) == 0);
     mem_free(half);
     leave_folder(NAME, JOURNAL);
-    model_free(m);
-    model_free(other);
 }
 
 #define LOST                                                                                       \
@@ -299,8 +282,8 @@ TEST(in_place_half_changed_file_that_another_program_wrote)
 /* The file has another hard link, under whose name it was changed, or was moved. */
 TEST(in_place_journal_elsewhere)
 {
-    model *m = model_small();
-    char *half = half_of(m);
+    own_model *m = model_small();
+    own_text *half = half_of(m);
     in_place *j;
     enter_folder();
     put_file("other", half, m->bytes);
@@ -311,16 +294,14 @@ TEST(in_place_journal_elsewhere)
     CHECK_OK(read_it("other", &e));
     CHECK(holds(NAME, m->b, m->bytes));
     CHECK_OK(read_it(NAME, &e));
-    mem_free(half);
     leave_folder(NAME, "other");
-    model_free(m);
 }
 
 /* The journal stands beside the file that a link leads to, and beside a name of the greatest
  * length. */
 TEST(in_place_names)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     char *half = half_of(m), name[256], journal[64];
     enter_folder();
     CHECK(mkdir("blobs", 0700) == 0 && symlink("blobs/f00d", NAME) == 0);
@@ -346,13 +327,12 @@ TEST(in_place_names)
     check_alone();
     mem_free(half);
     leave_folder(name, NULL);
-    model_free(m);
 }
 
 /* A file that was written anew needs no journal of an old one. */
 TEST(in_place_journal_of_a_file_that_was_replaced)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     checkpoint_out *out;
     checkpoint_entry entry = {"x", TENSOR_U8, 1, (int64_t[]){3}};
     enter_folder();
@@ -364,7 +344,6 @@ TEST(in_place_journal_of_a_file_that_was_replaced)
     check_alone();
     CHECK_OK(read_it(NAME, &e));
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 TEST(in_place_journal_is_small)
@@ -399,8 +378,8 @@ int flock(int fd, int how)
  * harms nobody. */
 TEST(in_place_without_locks)
 {
-    model *m = model_small();
-    char *half = half_of(m);
+    own_model *m = model_small();
+    own_text *half = half_of(m);
     no_locks = true;
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -411,16 +390,14 @@ TEST(in_place_without_locks)
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
     check_ends(m, half, m->b);
-    mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* ---- Who waits ------------------------------------------------------------------------------- */
 
 TEST(in_place_reader_waits_for_a_writer)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     char *half = half_of(m), text[200];
     enter_folder();
     put_file(NAME, half, m->bytes);
@@ -436,13 +413,12 @@ TEST(in_place_reader_waits_for_a_writer)
     CHECK(holds(NAME, m->b, m->bytes));
     mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* Until it is complete, the writer only reads, as readers do. */
 TEST(in_place_reader_beside_a_writer_that_prepares)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     in_place *j;
     checkpoint *c;
     enter_folder();
@@ -457,12 +433,11 @@ TEST(in_place_reader_beside_a_writer_that_prepares)
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 TEST(in_place_writer_waits_for_a_reader)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     checkpoint *c;
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -475,12 +450,11 @@ TEST(in_place_writer_waits_for_a_reader)
     checkpoint_close(c);
     CHECK_OK(change(m, NAME, &e));
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 TEST(in_place_writer_waits_for_a_writer)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     in_place *j, *second;
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -492,15 +466,14 @@ TEST(in_place_writer_waits_for_a_writer)
     CHECK_OK(in_place_open(&second, NAME, &e));
     in_place_abandon(second);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* A session locks the file of its store, and reads it itself: nothing waits for that, and a change
  * that was cut short is ended. */
 TEST(in_place_file_of_a_session)
 {
-    model *m = model_small();
-    char *half = half_of(m);
+    own_model *m = model_small();
+    own_text *half = half_of(m);
     enter_folder();
     put_file(NAME, half, m->bytes);
     put_journal(m, JOURNAL);
@@ -519,9 +492,7 @@ TEST(in_place_file_of_a_session)
     CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
     let_go(hold(NAME, LOCK_EX | LOCK_NB, NULL));
     checkpoint_close(c);
-    mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 #define NOT_BY_ME                                                                                  \
@@ -533,8 +504,8 @@ TEST(in_place_file_of_a_session)
 /* A journal that another user put beside the file does nothing. */
 TEST(in_place_journal_of_another_user)
 {
-    model *m = model_small();
-    char *half = half_of(m);
+    own_model *m = model_small();
+    own_text *half = half_of(m);
     if (geteuid() != 0)
         test_skip("only root can give files away");
     enter_folder();
@@ -550,16 +521,14 @@ TEST(in_place_journal_of_another_user)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
-    mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* Readers may read what they may not write, unless it is half changed. */
 TEST(in_place_reader_that_may_not_write)
 {
-    model *m = model_small();
-    char *half = half_of(m);
+    own_model *m = model_small();
+    own_text *half = half_of(m);
     if (geteuid() != 0)
         test_skip("only root can become another user");
     enter_folder();
@@ -586,7 +555,5 @@ TEST(in_place_reader_that_may_not_write)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
-    mem_free(half);
     leave_folder(NAME, NULL);
-    model_free(m);
 }

@@ -49,7 +49,7 @@ TEST(in_place_changes_at_borders)
 
 TEST(in_place_changes_nothing)
 {
-    model *m = model_new(100);
+    own_model *m = model_new(100);
     struct stat before, after;
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -58,7 +58,6 @@ TEST(in_place_changes_nothing)
     CHECK(stat(NAME, &after) == 0 && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* ---- Clones ---------------------------------------------------------------------------------- */
@@ -99,7 +98,7 @@ static bool replaces(const model *m, bool has_link)
 
 TEST(in_place_clone)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     model_change(m, HEADER, 1);
     model_change(m, m->bytes - 1, 1);
     const int errors[] = {EOPNOTSUPP, EXDEV, ENOSPC, EINVAL};
@@ -110,13 +109,12 @@ TEST(in_place_clone)
     clone_fails = -1;
     CHECK(replaces(m, false));
     CHECK(!replaces(m, true)); /* the other name would keep A */
-    model_free(m);
 }
 
 /* A reader of A keeps it, and nobody waits for that; a session would write its store over B. */
 TEST(in_place_clone_beside_others)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     checkpoint *c;
     kv_array *kept;
     const void *data;
@@ -140,13 +138,12 @@ TEST(in_place_clone_beside_others)
     let_go(pid);
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* A second writer that opened the file before it was replaced changes the new one. */
 TEST(in_place_clone_of_a_clone)
 {
-    model *m = model_small(), *next = model_new(20000);
+    own_model *m = model_small(), *next = model_new(20000);
     memcpy(next->a, m->b, (size_t)m->bytes);
     memcpy(next->b, m->b, (size_t)m->bytes);
     model_change_some(next, 70);
@@ -175,8 +172,6 @@ TEST(in_place_clone_of_a_clone)
     CHECK(unlink("waits") == 0);
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
-    model_free(next);
 }
 
 /* Bytes that this process has given to the system to write. */
@@ -197,7 +192,7 @@ static int64_t written(void)
 /* A change of all bytes writes them once into a clone, and else twice: into the journal, too. */
 TEST(in_place_writes_each_byte_once_or_twice)
 {
-    model *m = model_new(4 << 20);
+    own_model *m = model_new(4 << 20);
     model_change(m, HEADER, 4 << 20);
     enter_folder();
     for (int times = 1; times <= 2; times++) {
@@ -213,7 +208,6 @@ TEST(in_place_writes_each_byte_once_or_twice)
         CHECK(holds(NAME, m->b, m->bytes));
     }
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* ---- Writers that fail ----------------------------------------------------------------------- */
@@ -237,7 +231,7 @@ TEST(in_place_open_errors)
 
 TEST(in_place_file_changes_meanwhile)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     in_place *j;
     enter_folder();
     for (int i = 0; i < 2; i++) {
@@ -252,7 +246,6 @@ TEST(in_place_file_changes_meanwhile)
         check_alone();
     }
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 static int always(void)
@@ -262,7 +255,7 @@ static int always(void)
 
 TEST(in_place_interrupted)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     in_place *j;
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -274,14 +267,13 @@ TEST(in_place_interrupted)
     CHECK(holds(NAME, m->a, m->bytes));
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* Every allocation fails in turn: the file is A and the call failed, or the next reader makes it B.
  */
 TEST(in_place_without_memory)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     enter_folder();
     for (int64_t n = 1, made = n; n <= made; n++) {
         e = (kv_err){0};
@@ -297,13 +289,12 @@ TEST(in_place_without_memory)
         check_alone();
     }
     leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 /* A file that is larger than the limit of the process: the journal finds it first. */
 TEST(in_place_disk_full)
 {
-    model *m = model_new(100000);
+    own_model *m = model_new(100000);
     struct rlimit no_room = {50000, RLIM_INFINITY}, old;
     model_change(m, HEADER, 60000);
     enter_folder();
@@ -317,5 +308,4 @@ TEST(in_place_disk_full)
     CHECK(holds(NAME, m->a, m->bytes));
     check_alone();
     leave_folder(NAME, NULL);
-    model_free(m);
 }

@@ -173,7 +173,7 @@ TEST(null_options)
 {
     const kv_opt no_name = {NULL, "1"}, no_value = {"wd", NULL};
     kv_array *a = ones(), *two[] = {a, a};
-    kv_rule *rule = a_rule();
+    own_rule *rule = a_rule();
     kv *s = store_of_two(two), *made = NULL;
     REFUSED(KV_E_USAGE, NO("opts"), kv_create("local", NULL, 1, &made, e));
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)", kv_create("local", &no_name, 1, &made, e));
@@ -189,7 +189,6 @@ TEST(null_options)
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)",
             kv_set_gradient_compression(s, &no_name, 1, e));
     CHECK(!made);
-    kv_rule_free(rule);
     kv_free(s);
     kv_array_unref(a);
 }
@@ -427,7 +426,7 @@ TEST(null_error_of_updaters)
     static const kv_opt compressions[] = {
         {"type", "3bit"}, {"threshold", "0.5"}, {"typ", "2bit"}, {"type", ""}};
     kv_array *a = ones(), *two[] = {a, a};
-    kv_rule *free_rule = NULL;
+    own_rule *free_rule = NULL;
     kv_err none = {0};
     kv_opt unknown = {"beta", "1"}, negative[] = {{"type", "2bit"}, {"threshold", "-1"}};
     kv *s = store_of_two(two), *test = make("teststore"), *out = NULL;
@@ -450,7 +449,6 @@ TEST(null_error_of_updaters)
     FAILS(kv_create("lokal", NULL, 0, &out, e));
     FAILS(kv_create("local", &unknown, 1, &out, e));
     CHECK(!out);
-    kv_rule_free(free_rule);
     kv_free(test);
     kv_free(s);
     kv_array_unref(a);

@@ -142,13 +142,12 @@ TEST(optimizer_without_names_everything_decays)
     CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
     kv_free(s);
     s = make_heard();
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_OK(kv_rule_new(&rule, shows, NULL, 0, 0, &e));
     CHECK_OK(kv_set_rule(s, rule, params, 2, &e));
     push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
-    kv_rule_free(rule);
 }
 
 TEST(optimizer_counts_from_begin_num_update)
@@ -222,7 +221,7 @@ TEST(optimizer_multi_precision_can_be_switched_on)
 {
     const kv_opt rate = {"by", "0.0001"};
     own_kv *s = make_heard();
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     init_pair(s, id(0), KV_FLOAT16, 1);
     /* nothing in it depends on the key: one update serves all, until there are masters */
     CHECK_OK(
@@ -234,7 +233,6 @@ TEST(optimizer_multi_precision_can_be_switched_on)
     for (int i = 0; i < 500; i++)
         push(s, id(0), KV_FLOAT16, 1);
     CHECK(pulled(s, id(0)) < 0.96);
-    kv_rule_free(rule);
 }
 
 TEST(optimizer_names_of_the_library)

@@ -213,7 +213,7 @@ TEST(pushpull_teststore_refuses)
     own_kv *s = make("teststore");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *two[2] = {a, a}, *small = NULL, *sparse = NULL;
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
     CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
@@ -241,7 +241,6 @@ TEST(pushpull_teststore_refuses)
     CHECK_ERR(kv_pushpull(s, keys, 2, (kv_array *[]){a, sparse}, NULL, 0, NULL, NULL, &e),
               KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
     CHECK_INT(number_of(a), 1);
-    kv_rule_free(rule);
     kv_array_unref(a);
     kv_array_unref(small);
     kv_array_unref(sparse);
@@ -403,7 +402,9 @@ static void without_memory(bool known, bool broadcasts)
     for (int i = 0; i < 4 * KEYS; i++)
         okeys[i] = keys[i / 4], outs[i] = out;
     for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(n, broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e) : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e));
+        int rc = WITHOUT_MEMORY(
+            n, broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
+                          : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e));
         if (rc == KV_OK)
             break;
         CHECK_INT(rc, KV_E_MEMORY);

@@ -358,7 +358,8 @@ TEST(row_pull_out_of_memory)
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
         kv_array *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL)};
-        rc = WITHOUT_MEMORY(n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
+        rc = WITHOUT_MEMORY(
+            n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
         e = (kv_err){0};
         if (rc)
             check(outs[0], 1, (int64_t[]){4}, (double[]){9});
@@ -378,7 +379,7 @@ TEST(row_pull_in_program_order)
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
     own_kv *s = NULL;
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     kv_array *one = NULL, *first = NULL, *out = NULL, *which = NULL, *all = NULL;
     void *data = NULL;
     const void *got = NULL;
@@ -416,7 +417,6 @@ TEST(row_pull_in_program_order)
     kv_array_unref(first);
     kv_array_unref(one);
     kv_array_unref(all);
-    kv_rule_free(rule);
 }
 
 /* ---- kv_pull ---- */

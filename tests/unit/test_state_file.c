@@ -191,7 +191,7 @@ static void keep_line(void *arg, const char *line)
 
 TEST(state_file_keeps_numbers_exactly)
 {
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     int a = 0, b = 1;
     enter_folder();
     CHECK_OK(kv_rule_new(&rule, counting, NULL, 0, 0, &e));
@@ -208,7 +208,6 @@ TEST(state_file_keeps_numbers_exactly)
     step(next, KV_FLOAT32, 3);
     CHECK_TEXT(printed[0], "3 0.003703703703703704 0.3425925925925926 True None");
     CHECK_TEXT(printed[1], printed[0]);
-    kv_rule_free(rule);
     leave_folder(path, NULL);
 }
 
@@ -767,7 +766,7 @@ TEST(state_file_rollback_undoes_a_load)
 
 TEST(state_file_states_hold_no_texts)
 {
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     own_kv *s = make_weights(KV_FLOAT32);
     own_array *g = weight(0, KV_FLOAT32, 0);
     CHECK_OK(kv_rule_new(&rule, "updater words { state key w = \"a\"; stored += input }", NULL, 0,
@@ -775,5 +774,4 @@ TEST(state_file_states_hold_no_texts)
     CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
     CHECK_ERR(kv_push(s, keys, 1, &g, NULL, &e), KV_E_DTYPE,
               "the state `w` holds a number, not a text");
-    kv_rule_free(rule);
 }

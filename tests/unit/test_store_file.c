@@ -858,7 +858,7 @@ TEST(store_file_first_optimizer_keeps_states)
 TEST(store_file_other_updaters_drop_states)
 {
     kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "true"}};
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     enter_folder();
     CHECK_OK(kv_rule_new(&rule, "{ state mom; stored += mom }", NULL, 0, 0, &e));
     for (int i = 0; i < 6; i++) {
@@ -878,7 +878,6 @@ TEST(store_file_other_updaters_drop_states)
         CHECK_INT(kv_states_dropped(s), 1);
         CHECK(!kv_keep_states(s, true));
     }
-    kv_rule_free(rule);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -894,7 +893,7 @@ TEST(store_file_rule_is_known_by_its_text)
                  {"{ state m; m += input; stored += m; if t < 0 { fail 'a b' } }", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         e = (kv_err){0};
-        kv_rule *rule = NULL, *next = NULL;
+        own_rule *rule = NULL, *next = NULL;
         own_kv *s = make("local"), *loaded = NULL;
         enter_folder();
         CHECK_OK(kv_rule_new(&rule, cases[0].text, NULL, 0, 0, &e));
@@ -906,8 +905,6 @@ TEST(store_file_rule_is_known_by_its_text)
         CHECK_OK(kv_load(&loaded, FILE_NAME, &e));
         CHECK_OK(kv_set_rule(loaded, next, NULL, 0, &e));
         CHECK_INT(kv_states_dropped(loaded), cases[i].dropped);
-        kv_rule_free(rule);
-        kv_rule_free(next);
         leave_folder(FILE_NAME, NULL);
     }
 }
