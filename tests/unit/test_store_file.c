@@ -73,7 +73,6 @@ TEST(store_file_every_dtype_and_shape)
     CHECK_TEXT(kv_type(s), "local");
     CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        e = (kv_err){0};
         kv_key key = id(1000 - i);
         kv_array *out = NULL;
         kv_info info;
@@ -108,7 +107,6 @@ TEST(store_file_integer_keys)
     s = save_and_load(save_and_load(s, FILE_NAME), FILE_NAME);
     CHECK_INT(kv_num_keys(s), 6);
     for (int i = 0; i < 6; i++) {
-        e = (kv_err){0};
         kv_info info;
         kv_key key = id(ids[i]);
         CHECK_INT(number_of(s, key), i);
@@ -515,7 +513,6 @@ TEST(store_file_without_a_master)
 {
     static const kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "0"}};
     for (int pushed = 0; pushed < 2; pushed++) {
-        e = (kv_err){0};
         own_array *a = io_array(KV_FLOAT16, 0, NULL, &(double){1});
         const kv_key w = {.name = "w"};
         own_kv *s = make("local"), *again = NULL;
@@ -862,7 +859,6 @@ TEST(store_file_rule_is_known_by_its_text)
                  {"{ state m; m += input; stored -= m }", 1},
                  {"{ state m; m += input; stored += m; if t < 0 { fail 'a b' } }", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        e = (kv_err){0};
         own_rule *rule = NULL, *next = NULL;
         own_kv *s = make("local"), *loaded = NULL;
         enter_folder();
@@ -886,7 +882,6 @@ TEST(store_file_first_optimizer_keeps_its_schedule)
     static const char *const schedules[] = {"poly(max_update=1, base_lr=1, final_lr=0.25)",
                                             "factor(step=1, factor=0.5)"};
     for (int i = 0; i < 2; i++) {
-        e = (kv_err){0};
         kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"learning_rate", "1"}, {"wd", "0"}};
         enter_folder();
         own_kv *s = trained("sgd", params, 3);
