@@ -7,7 +7,6 @@
 #include "array/arrange.h"
 #include "array/sparse.h"
 #include "array/slice.h"
-#include "array/sparse.h"
 #include "base/mem.h"
 #include "base/philox.h"
 #include "base/stop.h"

@@ -135,7 +135,7 @@ TEST(requests_add_up_in_place)
 {
     kv *s = open_sums();
     kv_key keys[] = {key_of(0), key_of(1)};
-    kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 100);
+    own_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 100);
     kv_array *values[] = {a, b}, *crossed[] = {b, a};
     CHECK_OK(kv_pushpull(s, keys, 2, values, NULL, 0, NULL, NULL, &e));
     const sent *x = see_add(0, 1, 0), *y = see_add(1, 1, 0);
@@ -163,8 +163,6 @@ TEST(requests_add_up_in_place)
     holds_line(a, 100, 3);
     nread = nsent;
     end_sums(s);
-    kv_array_unref(a);
-    kv_array_unref(b);
 }
 
 /* The sums of keys 0 and 1 of a call come, that of `first` first. */
@@ -221,7 +219,7 @@ TEST(requests_add_up_what_is_on_its_way)
 {
     kv *s = open_sums();
     kv_key keys[] = {key_of(0), key_of(1)};
-    kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 0),
+    own_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 0),
              *c = array_from(KV_FLOAT32, 0);
     CHECK_OK(kv_pushpull(s, keys, 1, &a, keys, 1, &b, NULL, &e));
     CHECK_OK(kv_pushpull(s, &keys[1], 1, &b, &keys[1], 1, &c, NULL, &e));
@@ -241,9 +239,6 @@ TEST(requests_add_up_what_is_on_its_way)
     holds_line(c, 1, 3);
     nread = nsent;
     end_sums(s);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_array_unref(c);
 }
 
 /* The largest priorities stay as they are. */
@@ -253,7 +248,7 @@ TEST(requests_add_with_the_largest_priority)
     static const int32_t want[] = {INT32_MAX, INT32_MAX - 1, INT32_MAX - 2, INT32_MAX - 2, 0};
     kv *s = open_sums();
     kv_key key = key_of(0);
-    kv_array *a = array_from(KV_FLOAT32, 0);
+    own_array *a = array_from(KV_FLOAT32, 0);
     for (int i = 0; i < 5; i++) {
         CHECK_OK(kv_pushpull(s, &key, 1, &a, NULL, 0, NULL, &(kv_call){.priority = given[i]}, &e));
         const sent *x = see_add(0, i + 1, 0);
@@ -266,7 +261,6 @@ TEST(requests_add_with_the_largest_priority)
     }
     nread = nsent;
     end_sums(s);
-    kv_array_unref(a);
 }
 
 /* Rank 0 sends its value, and gets it back; what rank 1 sends has no elements. */
@@ -274,7 +268,7 @@ TEST(requests_broadcast)
 {
     kv *s = open_sums();
     kv_key key = key_of(2);
-    kv_array *a = array_from(KV_FLOAT64, 4), *out = array_from(KV_FLOAT32, 0);
+    own_array *a = array_from(KV_FLOAT64, 4), *out = array_from(KV_FLOAT32, 0);
     CHECK_OK(kv_broadcast(s, &key, 1, &a, &key, 1, &out, NULL, &e));
     const sent *x = see_add(2, 1, LINK_BROADCAST);
     CHECK_INT(number_at(x->data, KV_FLOAT64, 1), 4 + 2 * STEP + 1);
@@ -290,8 +284,6 @@ TEST(requests_broadcast)
     holds(out, 4);
     nread = nsent;
     end_sums(s);
-    kv_array_unref(a);
-    kv_array_unref(out);
 }
 
 /* ---- Errors ---- */
@@ -300,7 +292,7 @@ TEST(requests_add_up_says_what_is_wrong)
 {
     kv *s = open_sums();
     kv_key keys[] = {key_of(0), key_of(1), key_of(1)};
-    kv_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 1),
+    own_array *a = array_from(KV_FLOAT32, 1), *b = array_from(KV_FLOAT32, 1),
              *other = array_from(KV_FLOAT64, 1), *bad = NULL, *rows = NULL;
     CHECK_OK(kv_array_new(&bad, KV_FLOAT32, 1, (int64_t[]){41}, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_new_sparse(&rows, KV_FLOAT32, 2, (int64_t[]){10, 4}, 0, NULL, (kv_ctx){0},
@@ -337,11 +329,6 @@ TEST(requests_add_up_says_what_is_wrong)
     alone_send_all();
     no_more();
     end_sums(s);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    kv_array_unref(other);
-    kv_array_unref(bad);
-    kv_array_unref(rows);
 }
 
 /* Both keys in one call, of which one has two values. */
@@ -408,7 +395,7 @@ TEST(requests_add_up_with_no_memory_for_a_turn)
 {
     kv *s = open_sums();
     kv_key key = key_of(0);
-    kv_array *v = array_from(KV_FLOAT32, 1), *out = array_from(KV_FLOAT32, 1);
+    own_array *v = array_from(KV_FLOAT32, 1), *out = array_from(KV_FLOAT32, 1);
     CHECK_OK(kv_pushpull(s, &key, 1, &v, &key, 1, &out, NULL, &e));
     mem_fail_at(1);
     alone_send_all();
@@ -419,6 +406,4 @@ TEST(requests_add_up_with_no_memory_for_a_turn)
     CHECK_INT(e.key_id, 0);
     CHECK(e.has_key && out->unfilled);
     end_sums(s);
-    kv_array_unref(v);
-    kv_array_unref(out);
 }

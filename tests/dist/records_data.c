@@ -324,10 +324,10 @@ TEST(records_codes_go_back)
 static void init_sparse(const int64_t *shape, const int64_t *ids, int64_t n, const float *values)
 {
     kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     ask_key k = {.dtype = KV_FLOAT32, .storage = KV_ROW_SPARSE, .ndim = 2,
                  .shape = {shape[0], shape[1]}};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     void *to;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, n, ids, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_write_rows(a, &to, &e));
@@ -338,8 +338,6 @@ static void init_sparse(const int64_t *shape, const int64_t *ids, int64_t n, con
     ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
     replied(0, 3);
     settle();
-    kv_array_unref(a);
-    buf_release(&b);
 }
 
 static void init_rows(void)
@@ -575,7 +573,7 @@ enum { MANY = (1 << 20) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };
 /* Codes of all elements from both workers, in records of AT_ONCE of them. */
 static void push_many_codes(const push_codes *how, const char *codes)
 {
-    char *data = malloc(LINK_PAYLOAD);
+    OWN(test_free) char *data = malloc(LINK_PAYLOAD);
     for (int rank = 0; rank < WORKERS; rank++)
         for (int64_t at = 0; at < MANY; at += AT_ONCE) {
             int64_t n = MANY - at < AT_ONCE ? MANY - at : AT_ONCE;
@@ -585,7 +583,6 @@ static void push_many_codes(const push_codes *how, const char *codes)
             give(rank, codes_head(1, 11, at, n, at + n == MANY), data,
                  (int64_t)sizeof *how + bytes);
         }
-    free(data);
 }
 
 TEST(records_codes_of_a_part_larger_than_a_record)
@@ -666,7 +663,7 @@ TEST(records_changes_behind_a_round)
 /* Adds 1 to each element from `first` on: rank 0 pushes 1, and rank 1 nothing. */
 static void push_ones(int64_t turn, int64_t n, int64_t first)
 {
-    float *x = calloc((size_t)n, sizeof *x);
+    OWN(test_free) float *x = calloc((size_t)n, sizeof *x);
     for (int rank = 1; rank >= 0; rank--) {
         for (int64_t at = 0, m; at < n; at += m) {
             link_rec r = push_head(0, turn, 11);
@@ -679,7 +676,6 @@ static void push_ones(int64_t turn, int64_t n, int64_t first)
             give(rank, r, x, 4 * m);
         }
     }
-    free(x);
 }
 
 TEST(records_changes_larger_than_a_record)

@@ -171,7 +171,7 @@ TEST(requests_refuse_elements_of_no_part)
     const float data[STEP + 1] = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT32, -1);
+    own_array *out = array_from(KV_FLOAT32, -1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         link_rec r = {.flags = (uint8_t)bad[i].flags};
         r.from = bad[i].offset;
@@ -185,7 +185,6 @@ TEST(requests_refuse_elements_of_no_part)
     holds(out, 10);
     CHECK(!out->unfilled);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* An error names the key where the pull has one, and its outs but not those that are complete. */
@@ -224,7 +223,7 @@ TEST(requests_pull_drops_other_values)
 {
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT32, -1);
+    own_array *out = array_from(KV_FLOAT32, -1);
     const sent *x = begin_pull(s, out);
     link_rec r = x[1].r;
     for (int64_t number = -1; number <= PARTS; number++) {
@@ -239,7 +238,6 @@ TEST(requests_pull_drops_other_values)
     give_part(&x[1].r, 10);
     holds(out, 10);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* A server that tells of a push in place of a value. */
@@ -247,13 +245,12 @@ TEST(requests_pull_refuses_the_end_of_a_push)
 {
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT32, -1);
+    own_array *out = array_from(KV_FLOAT32, -1);
     const sent *x = begin_pull(s, out);
     give_done(x->r.request, 1);
     CHECK_ERR(kv_wait(s, &e), KV_E_INTERNAL, "a record of another rank is malformed");
     CHECK(out->unfilled);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* There are more of them than lists of requests at the beginning; they end in any order. */
@@ -318,7 +315,7 @@ TEST(requests_pull_into_one_array_in_their_order)
     kv *s = open_worker("dist_sync", SERVERS);
     elements = STEP;
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT32, -1);
+    own_array *out = array_from(KV_FLOAT32, -1);
     link_rec asked[2];
     for (int i = 0; i < 2; i++) {
         kv_key key = key_of(i);
@@ -331,7 +328,6 @@ TEST(requests_pull_into_one_array_in_their_order)
     give_part(&asked[1], 2);
     holds(out, 2);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* Keys of a megabyte or more go in requests of their own, but all pairs of a key in one. */
@@ -378,7 +374,7 @@ TEST(requests_pull_into_rows)
     kv *s = open_worker("dist_sync", SERVERS);
     row = 4;
     init_keys(s, 2);
-    kv_array *dense = array_from(KV_FLOAT32, -1), *rows = NULL, *seen = NULL;
+    own_array *dense = array_from(KV_FLOAT32, -1), *rows = NULL, *seen = NULL;
     CHECK_OK(kv_array_new_sparse(&rows, KV_FLOAT32, 2, (int64_t[]){10, 4}, 0, NULL, (kv_ctx){0},
                                  &e));
     kv_key keys[] = {key_of(1), key_of(0)};
@@ -407,9 +403,6 @@ TEST(requests_pull_into_rows)
     holds(dense, 10);
     pool_set_poll(NULL);
     end_worker(s);
-    kv_array_unref(rows);
-    kv_array_unref(dense);
-    kv_array_unref(seen);
 }
 
 /* More than so many operations are not under way, pulls included: the next one waits, and asks the
@@ -436,7 +429,7 @@ TEST(requests_pull_no_more_than_can_be_under_way)
     elements = STEP;
     init_keys(s, 1);
     alone_answers = miss_nothing;
-    kv_array *out = array_from(KV_FLOAT32, 0);
+    own_array *out = array_from(KV_FLOAT32, 0);
     for (int i = 0; i < BACKPRESSURE_PENDING; i++)
         CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
     CHECK_INT(asked_for_missed, 0);
@@ -449,7 +442,6 @@ TEST(requests_pull_no_more_than_can_be_under_way)
     }
     CHECK_ERR(kv_wait(s, &e), KV_E_PEER, "rank 3 is lost");
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* The parts of a look come without their elements. */
@@ -492,7 +484,7 @@ TEST(requests_do_not_begin_when_a_rank_is_lost)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);
-    kv_array *a = array_from(KV_FLOAT32, 0);
+    own_array *a = array_from(KV_FLOAT32, 0);
     alive_lost(3, "rank 3 is lost");
     for (int i = 0; i < 3; i++) {
         int64_t rounds[] = {KV_NO_ROUND};
@@ -505,22 +497,19 @@ TEST(requests_do_not_begin_when_a_rank_is_lost)
         e = (kv_err){0};
     }
     end_worker(s);
-    kv_array_unref(a);
 }
 
 TEST(requests_pull_says_what_is_wrong)
 {
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 2);
-    kv_array *good = array_from(KV_FLOAT32, -1), *bad = NULL;
+    own_array *good = array_from(KV_FLOAT32, -1), *bad = NULL;
     CHECK_OK(kv_array_new(&bad, KV_FLOAT32, 1, (int64_t[]){41}, (kv_ctx){0}, &e));
     kv_key keys[] = {key_of(0), key_of(1)}, absent = key_of(7);
     CHECK_ERR(kv_pull(s, keys, 2, (kv_array *[]){good, bad}, NULL, &e), KV_E_SHAPE,
               "key 1 holds (40,), this array has shape (41,)");
     CHECK_ERR(kv_pull(s, &absent, 1, &good, NULL, &e), KV_E_KEY, "key 7 was never initialised");
     end_worker(s);
-    kv_array_unref(good);
-    kv_array_unref(bad);
 }
 
 /* ---- Codes ---- */
@@ -585,7 +574,7 @@ TEST(requests_refuse_codes_that_do_not_fit)
     kv *s = open_worker("dist_sync", SERVERS);
     char record[64] = {0};
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT32, -1);
+    own_array *out = array_from(KV_FLOAT32, -1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         link_rec r = {.flags = LINK_LAST | LINK_CODES};
         push_codes head = {.code = (int16_t)bad[i].code, .threshold = 0.5f};
@@ -595,7 +584,6 @@ TEST(requests_refuse_codes_that_do_not_fit)
         refuses(s, out, r, record, (int64_t)sizeof head + bad[i].bytes);
     }
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* A key of another dtype has no codes. */
@@ -606,13 +594,12 @@ TEST(requests_refuse_codes_of_float64)
     push_codes head = {.code = QUANTISE_2BIT, .threshold = 0.5f};
     dtype = KV_FLOAT64;
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT64, -1);
+    own_array *out = array_from(KV_FLOAT64, -1);
     link_rec r = {.flags = LINK_LAST | LINK_CODES};
     memcpy(record, &head, sizeof head);
     r.n = STEP;
     refuses(s, out, r, record, sizeof record);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* ---- Changes ---- */
@@ -634,8 +621,10 @@ static void give_changes(const link_rec *asked)
     const place *at_home = &made[asked->part / 100].place;
     kv_dtype type = (kv_dtype)made[asked->part / 100].dtype;
     int64_t n = place_count(at_home, p), from = place_from(at_home, p), each = kv_dtype_bytes(type);
-    char *x = malloc((size_t)(n * each)), *code = malloc((size_t)(n * each + n / 1024 * 2 + 8));
-    uint8_t *marks = malloc((size_t)n);
+    OWN(test_free)
+    char *x = malloc((size_t)(n * each)),
+         *code = malloc((size_t)(n * each + n / 1024 * 2 + 8));
+    OWN(test_free) uint8_t *marks = malloc((size_t)n);
     for (int64_t i = 0; i < n; i++) {
         marks[i] = change.since < 0 || (from + i) % 5 == 1;
         put_number(x, type, i, 1000 + (double)(from + i));
@@ -653,9 +642,6 @@ static void give_changes(const link_rec *asked)
     r.n += change.whole ? 0 : n;
     r.round += change.round[p];
     give(server_of(p), r, change.whole ? x : code, change.whole ? n * each : bytes - change.cut);
-    free(x);
-    free(code);
-    free(marks);
 }
 
 static bool answer_changes(void)
@@ -689,7 +675,7 @@ static void pull_since(kv_dtype type, kv_dtype other)
     holds(outs[1], 1000);
     CHECK_INT(rounds[0], 0);
     CHECK_INT(rounds[1], 0);
-    kv_array *v = array_from(type, 0);
+    own_array *v = array_from(type, 0);
     for (int i = 0; i < 4; i++) { /* rounds are not asked for that the worker has not begun */
         CHECK_OK(kv_push(s, keys, 1, &v, NULL, &e));
         alone_send_all();
@@ -714,7 +700,6 @@ static void pull_since(kv_dtype type, kv_dtype other)
     }
     pool_set_poll(NULL);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 TEST(requests_pull_what_changed)
@@ -773,7 +758,7 @@ TEST(requests_refuse_changes_that_do_not_fit)
     kv_key key = key_of(0);
     pool_set_poll(answer_changes);
     init_keys(s, 1);
-    kv_array *out = array_from(KV_FLOAT32, 0);
+    own_array *out = array_from(KV_FLOAT32, 0);
     change.since = -1;
     for (int i = 0; i < PARTS; i++)
         change.round[i] = 4;
@@ -797,7 +782,6 @@ TEST(requests_refuse_changes_that_do_not_fit)
               "key 0 is at round 0, and this array would be at round 3");
     pool_set_poll(NULL);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* A plain pull that is answered with changes. */
@@ -808,13 +792,12 @@ TEST(requests_refuse_changes_that_nobody_asked_for)
     float x[STEP] = {0};
     uint8_t marks[STEP] = {0};
     init_keys(s, 2);
-    kv_array *out = array_from(KV_FLOAT32, -1);
+    own_array *out = array_from(KV_FLOAT32, -1);
     link_rec r = {.flags = LINK_LAST | LINK_CHANGES};
     r.n = STEP;
     int64_t n = changes_encode(code, marks, 0, x, sizeof *x, STEP);
     refuses(s, out, r, code, n);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* The bytes that came are counted, with the heads of their records. */
@@ -825,14 +808,13 @@ TEST(requests_count_what_comes_of_changes)
     int64_t rounds[] = {KV_NO_ROUND};
     pool_set_poll(answer_changes);
     init_keys(s, 1);
-    kv_array *out = array_from(KV_FLOAT32, 0);
+    own_array *out = array_from(KV_FLOAT32, 0);
     change.since = -1;
     change.whole = true;
     CHECK_OK(kv_pull_since(s, &key, 1, &out, rounds, NULL, &e));
     CHECK_INT(s->since_moved, PARTS * (int64_t)sizeof(link_rec) + ELEMENTS * 4);
     pool_set_poll(NULL);
     end_worker(s);
-    kv_array_unref(out);
 }
 
 /* ---- A profile ---- */

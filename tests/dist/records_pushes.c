@@ -36,7 +36,7 @@ TEST(requests_push_parts)
 {
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, 3);
-    kv_array *a = array_from(KV_FLOAT32, 10), *b = array_from(KV_FLOAT64, -3);
+    own_array *a = array_from(KV_FLOAT32, 10), *b = array_from(KV_FLOAT64, -3);
     kv_key keys[] = {key_of(2), key_of(1)};
     for (int n = 1; n <= 2; n++) {
         CHECK_OK(kv_push(s, keys, 1, &a, &(kv_call){.priority = 5}, &e));
@@ -53,8 +53,6 @@ TEST(requests_push_parts)
     const sent *x = see_push((int64_t[]){1}, 1, 1, -3, 0);
     give_done(x->r.request, PARTS);
     end_worker(s);
-    kv_array_unref(a);
-    kv_array_unref(b);
 }
 
 /* A push says how many pulls of its key came before, and a pull how many pushes. */
@@ -63,7 +61,7 @@ TEST(requests_count_pushes_and_pulls)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
-    kv_array *v = array_from(KV_FLOAT32, 0), *out = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 0), *out = array_from(KV_FLOAT32, 0);
     for (int n = 1; n <= 3; n++) {
         CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
         const sent *x = see_push((int64_t[]){1}, 1, n, 0, 0);
@@ -77,8 +75,6 @@ TEST(requests_count_pushes_and_pulls)
         }
     }
     end_worker(s);
-    kv_array_unref(v);
-    kv_array_unref(out);
 }
 
 /* A value may be written as soon as it is sent, whether the push has ended or not. */
@@ -88,7 +84,7 @@ TEST(requests_free_a_value_when_it_is_sent)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
-    kv_array *v = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 0);
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     CHECK_INT(engine_pending(array_var(v)), 1);
     const sent *x = see_push((int64_t[]){1}, 1, 1, 0, 0);
@@ -96,7 +92,6 @@ TEST(requests_free_a_value_when_it_is_sent)
     CHECK_OK(kv_array_write(v, &data, &e));
     give_done(x->r.request, PARTS);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 TEST(requests_free_a_value_of_one_part_when_it_is_sent)
@@ -105,13 +100,12 @@ TEST(requests_free_a_value_of_one_part_when_it_is_sent)
     kv_key key = key_of(1);
     elements = STEP;
     init_keys(s, 2);
-    kv_array *v = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 0);
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     const sent *x = next_sent(server_of(2), LINK_PUSH);
     CHECK_INT(engine_pending(array_var(v)), 0);
     give_done(x->r.request, 1);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* A push begins while no more bytes are on their way than may be, a pull in any case. */
@@ -121,7 +115,7 @@ TEST(requests_push_as_far_ahead_as_they_may)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1), key_of(2)};
     init_keys(s, 3);
-    kv_array *v = array_from(KV_FLOAT32, 1), *out = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 1), *out = array_from(KV_FLOAT32, 0);
     for (int i = 0; i < 2; i++)
         CHECK_OK(kv_push(s, &keys[i], 1, &v, NULL, &e));
     CHECK_OK(kv_pull(s, &keys[2], 1, &out, NULL, &e));
@@ -140,8 +134,6 @@ TEST(requests_push_as_far_ahead_as_they_may)
         give_done(x->r.request, PARTS);
     }
     end_worker(s);
-    kv_array_unref(v);
-    kv_array_unref(out);
 }
 
 /* Records carry LINK_PAYLOAD bytes at most. */
@@ -152,7 +144,7 @@ TEST(requests_push_large_parts)
     kv_key key = key_of(0);
     elements = step = 2 * IN_ONE + 100;
     init_keys(s, 1);
-    kv_array *v = array_from(KV_FLOAT32, 1);
+    own_array *v = array_from(KV_FLOAT32, 1);
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     for (int i = 0; i < 3; i++) {
         const sent *x = next_sent(server_of(2), LINK_PUSH);
@@ -165,7 +157,6 @@ TEST(requests_push_large_parts)
     }
     give_done(all[0].r.request, 1);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* Several values of a key are summed before they are sent. */
@@ -247,7 +238,7 @@ TEST(requests_refuse_ends_of_other_pushes)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
-    kv_array *v = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 0);
     for (int i = 0; i < 4; i++) {
         CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
         const sent *x = see_push((int64_t[]){1}, 1, i + 1, 0, 0);
@@ -268,7 +259,6 @@ TEST(requests_refuse_ends_of_other_pushes)
     CHECK_TEXT(e.text, "one failed");
     CHECK_INT(e.key_id, 1);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* Whoever fails says why, and nothing else is changed. */
@@ -277,7 +267,7 @@ TEST(requests_push_says_what_is_wrong)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     init_keys(s, 2);
-    kv_array *v = array_from(KV_FLOAT32, 0), *bad = NULL;
+    own_array *v = array_from(KV_FLOAT32, 0), *bad = NULL;
     CHECK_OK(kv_array_new(&bad, KV_FLOAT32, 1, (int64_t[]){41}, (kv_ctx){0}, &e));
     CHECK_ERR(kv_push(s, keys, 2, (kv_array *[]){v, bad}, NULL, &e), KV_E_SHAPE,
               "key 1 holds (40,), this value has shape (41,)");
@@ -287,8 +277,6 @@ TEST(requests_push_says_what_is_wrong)
               "this worker is done: it pushes no more");
     no_more();
     end_worker(s);
-    kv_array_unref(v);
-    kv_array_unref(bad);
 }
 
 TEST(requests_push_needs_an_optimizer)
@@ -296,12 +284,11 @@ TEST(requests_push_needs_an_optimizer)
     kv *s = open_worker("dist_async", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);
-    kv_array *v = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 0);
     CHECK_INT(kv_push(s, &key, 1, &v, NULL, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "a push to a store of type \"dist_async\" needs an optimizer");
     CHECK_TEXT(e.hint, "kv_set_optimizer sets one");
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* A push makes its key where there is no updater, and not where there is one. */
@@ -309,7 +296,7 @@ TEST(requests_push_makes_keys)
 {
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
-    kv_array *v = array_from(KV_FLOAT32, 8);
+    own_array *v = array_from(KV_FLOAT32, 8);
     CHECK_OK(kv_push(s, keys, 1, &v, NULL, &e));
     const sent *x = see_push((int64_t[]){0}, 1, 1, 8, 0);
     give_done(x->r.request, PARTS);
@@ -317,7 +304,6 @@ TEST(requests_push_makes_keys)
     CHECK_OK(kv_set_optimizer(s, "test", NULL, 0, &e));
     CHECK_ERR(kv_push(s, &keys[1], 1, &v, NULL, &e), KV_E_KEY, "key 1 was never initialised");
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* ---- The host side of updates ---- */
@@ -389,7 +375,7 @@ static void push_coded(kv *s, quantise_code code, int back)
     char codes[64];
     kv_key key = key_of(0);
     void *data;
-    kv_array *v = array_from(KV_FLOAT32, 0);
+    own_array *v = array_from(KV_FLOAT32, 0);
     CHECK_OK(kv_array_write(v, &data, &e));
     for (int i = 0; i < ELEMENTS; i++)
         put_number(data, KV_FLOAT32, i, (float)(i % 9) * 0.3f - 1);
@@ -411,7 +397,6 @@ static void push_coded(kv *s, quantise_code code, int back)
     }
     give_done(x->r.request, PARTS);
     CHECK_OK(kv_wait(s, &e));
-    kv_array_unref(v);
 }
 
 TEST(requests_push_codes)
@@ -455,7 +440,7 @@ TEST(requests_push_codes_of_large_parts)
     compress(s, "2bit", false);
     elements = step = AT_ONCE + MORE;
     init_keys(s, 1);
-    kv_array *v = array_from(KV_FLOAT32, -AT_ONCE - 3);
+    own_array *v = array_from(KV_FLOAT32, -AT_ONCE - 3);
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     for (int i = 0; i < 2; i++) {
         const sent *x = next_sent(server_of(2), LINK_PUSH);
@@ -471,7 +456,6 @@ TEST(requests_push_codes_of_large_parts)
     }
     give_done(all[0].r.request, 1);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* ---- Rows ---- */
@@ -553,7 +537,7 @@ TEST(requests_count_the_bytes_of_rows_on_their_way)
     row = ROW;
     storage = KV_ROW_SPARSE;
     init_keys(s, 1);
-    kv_array *v = rows_of(3, (int64_t[]){0, 3, 9}, 5);
+    own_array *v = rows_of(3, (int64_t[]){0, 3, 9}, 5);
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     const sent *x = request_of(LINK_PUSH, (int64_t[]){0}, 1);
     CHECK_INT(on_their_way(s), PARTS * 8 + 3 * (8 + ROW * 4));
@@ -561,7 +545,6 @@ TEST(requests_count_the_bytes_of_rows_on_their_way)
     CHECK_OK(kv_wait(s, &e));
     CHECK_INT(on_their_way(s), 0);
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* To a key whose parts cut rows, and as one of several values, rows are sent as all elements. */
@@ -673,7 +656,7 @@ TEST(requests_lack_memory_to_convert)
 {
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, KEYS);
-    kv_array *v = array_from(KV_FLOAT64, -3);
+    own_array *v = array_from(KV_FLOAT64, -3);
     int64_t id = 0;
     for (int sign = 1; sign >= -1; sign -= 2) {
         bool all_made = false;
@@ -694,7 +677,6 @@ TEST(requests_lack_memory_to_convert)
         }
     }
     end_worker(s);
-    kv_array_unref(v);
 }
 
 /* ---- Calls of many parts ---- */

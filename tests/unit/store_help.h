@@ -159,6 +159,20 @@ static inline void leave_folder(const char *one, const char *other)
     CHECK(getcwd(folder, sizeof folder) && chdir("/") == 0 && rmdir(folder) == 0);
 }
 
+typedef struct left_files {
+    const char *one, *other;
+} left_files;
+
+static inline void leave_with(const left_files *files)
+{
+    leave_folder(files->one, files->other);
+}
+
+/* Enters a folder, which the end of the block leaves. */
+#define IN_FOLDER(one, other)                                                                      \
+    OWN(leave_with) const left_files in_folder = {one, other};                                   \
+    enter_folder()
+
 /* Saves s, releases it, and gives what the file holds. */
 static inline kv *save_and_load(kv *s, const char *path)
 {

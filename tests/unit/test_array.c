@@ -253,7 +253,6 @@ TEST(array_out_of_memory)
 TEST(array_of_few_elements_holds_no_row_ids)
 {
     for (int64_t n = 0; n < 40; n++) {
-        e = (kv_err){0};
         own_array *a = NULL;
         void *data = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, &e));

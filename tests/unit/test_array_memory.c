@@ -26,35 +26,18 @@ typedef struct operands {
 
 typedef int operation(kv_array **out, const operands *x, kv_err *e);
 
-static int sorted(kv_array **out, const operands *x, kv_err *e)
-{
-    return sort_array(out, x->a, SORT_VALUES, 0, false, e);
-}
+#define OPERATION(name, call)                                                                      \
+    static int name(kv_array **out, const operands *x, kv_err *e)                                  \
+    {                                                                                              \
+        return call;                                                                               \
+    }
 
-static int order(kv_array **out, const operands *x, kv_err *e)
-{
-    return sort_array(out, x->a, SORT_INDICES, -1, true, e);
-}
-
-static int quantiles(kv_array **out, const operands *x, kv_err *e)
-{
-    return sort_quantiles(out, x->a, (double[]){0, 0.3, 1}, 3, 0, e);
-}
-
-static int unique(kv_array **out, const operands *x, kv_err *e)
-{
-    return sort_unique(&out[0], &out[1], &out[2], &out[3], x->a, e);
-}
-
-static int picked(kv_array **out, const operands *x, kv_err *e)
-{
-    return pick_ids(out, x->ids, 0, 6, 40, e);
-}
-
-static int masked(kv_array **out, const operands *x, kv_err *e)
-{
-    return pick_mask(out, x->mask, 1, e);
-}
+OPERATION(sorted, sort_array(out, x->a, SORT_VALUES, 0, false, e))
+OPERATION(order, sort_array(out, x->a, SORT_INDICES, -1, true, e))
+OPERATION(quantiles, sort_quantiles(out, x->a, (double[]){0, 0.3, 1}, 3, 0, e))
+OPERATION(unique, sort_unique(&out[0], &out[1], &out[2], &out[3], x->a, e))
+OPERATION(picked, pick_ids(out, x->ids, 0, 6, 40, e))
+OPERATION(masked, pick_mask(out, x->mask, 1, e))
 
 static int sliced(kv_array **out, const operands *x, kv_err *e)
 {
@@ -62,85 +45,22 @@ static int sliced(kv_array **out, const operands *x, kv_err *e)
     return array_slice(out, x->a, r, 2, e);
 }
 
-static int sliced_by_mask(kv_array **out, const operands *x, kv_err *e)
-{
-    return array_slice(out, x->a, &(array_range){.ids = x->mask}, 1, e);
-}
-
-static int deviation(kv_array **out, const operands *x, kv_err *e)
-{
-    return reduce_array(out, x->a, REDUCE_STD, (int64_t[]){0}, 1, NULL, e);
-}
-
-static int places(kv_array **out, const operands *x, kv_err *e)
-{
-    return reduce_array(out, x->a, REDUCE_ARGMAX, (int64_t[]){1}, 1, NULL, e);
-}
-
-static int running(kv_array **out, const operands *x, kv_err *e)
-{
-    return scan_sum(out, x->a, 0, KV_FLOAT64, e);
-}
-
-static int transposed(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_transpose(out, x->a, NULL, 2, e);
-}
-
-static int joined(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_concat(out, (kv_array *[]){x->a, x->a}, 2, 1, KV_FLOAT16, e);
-}
-
-static int stacked(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_stack(out, (kv_array *[]){x->a, x->a}, 2, 0, KV_FLOAT64, e);
-}
-
-static int repeated(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_repeat(out, x->a, 3, 1, e);
-}
-
-static int tiled(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_tile(out, x->a, (int64_t[]){2, 3}, 2, e);
-}
-
-static int sorted_lines(kv_array **out, const operands *x, kv_err *e)
-{
-    return sort_array(out, x->line, SORT_VALUES, 0, true, e);
-}
-
-static int quantiles_of_all(kv_array **out, const operands *x, kv_err *e)
-{
-    return sort_quantiles(out, x->line, (double[]){0.5}, 1, 0, e);
-}
-
-static int running_line(kv_array **out, const operands *x, kv_err *e)
-{
-    return scan_sum(out, x->line, 0, KV_FLOAT32, e);
-}
-
-static int broad(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_broadcast(out, x->row, 2, (int64_t[]){5, kv_array_size(x->row)}, e);
-}
-
-static int reshaped(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_reshape(out, x->a, 2, (int64_t[]){-1, 6}, e);
-}
-
-static int zeros(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_zeros(out, KV_FLOAT64, 2, kv_array_shape(x->a), cpu0, e);
-}
-
-static int halves(kv_array **out, const operands *x, kv_err *e)
-{
-    return arrange_copy(out, x->a, KV_FLOAT16, cpu0, e);
-}
+OPERATION(sliced_by_mask, array_slice(out, x->a, &(array_range){.ids = x->mask}, 1, e))
+OPERATION(deviation, reduce_array(out, x->a, REDUCE_STD, (int64_t[]){0}, 1, NULL, e))
+OPERATION(places, reduce_array(out, x->a, REDUCE_ARGMAX, (int64_t[]){1}, 1, NULL, e))
+OPERATION(running, scan_sum(out, x->a, 0, KV_FLOAT64, e))
+OPERATION(transposed, arrange_transpose(out, x->a, NULL, 2, e))
+OPERATION(joined, arrange_concat(out, (kv_array *[]){x->a, x->a}, 2, 1, KV_FLOAT16, e))
+OPERATION(stacked, arrange_stack(out, (kv_array *[]){x->a, x->a}, 2, 0, KV_FLOAT64, e))
+OPERATION(repeated, arrange_repeat(out, x->a, 3, 1, e))
+OPERATION(tiled, arrange_tile(out, x->a, (int64_t[]){2, 3}, 2, e))
+OPERATION(sorted_lines, sort_array(out, x->line, SORT_VALUES, 0, true, e))
+OPERATION(quantiles_of_all, sort_quantiles(out, x->line, (double[]){0.5}, 1, 0, e))
+OPERATION(running_line, scan_sum(out, x->line, 0, KV_FLOAT32, e))
+OPERATION(broad, arrange_broadcast(out, x->row, 2, (int64_t[]){5, kv_array_size(x->row)}, e))
+OPERATION(reshaped, arrange_reshape(out, x->a, 2, (int64_t[]){-1, 6}, e))
+OPERATION(zeros, arrange_zeros(out, KV_FLOAT64, 2, kv_array_shape(x->a), cpu0, e))
+OPERATION(halves, arrange_copy(out, x->a, KV_FLOAT16, cpu0, e))
 
 static int product(kv_array **out, const operands *x, kv_err *e)
 {
@@ -152,25 +72,10 @@ static int product(kv_array **out, const operands *x, kv_err *e)
     return rc;
 }
 
-static int product_of_integers(kv_array **out, const operands *x, kv_err *e)
-{
-    return dot_arrays(out, x->a, x->row, KV_INT32, e);
-}
-
-static int product_of_halves(kv_array **out, const operands *x, kv_err *e)
-{
-    return dot_arrays(out, x->row, x->row, KV_BFLOAT16, e);
-}
-
-static int over_two_axes(kv_array **out, const operands *x, kv_err *e)
-{
-    return reduce_array(out, x->cube, REDUCE_MAX, (int64_t[]){0, 2}, 2, NULL, e);
-}
-
-static int any_over_axes(kv_array **out, const operands *x, kv_err *e)
-{
-    return reduce_array(out, x->cube, REDUCE_ANY, (int64_t[]){0, 2}, 2, NULL, e);
-}
+OPERATION(product_of_integers, dot_arrays(out, x->a, x->row, KV_INT32, e))
+OPERATION(product_of_halves, dot_arrays(out, x->row, x->row, KV_BFLOAT16, e))
+OPERATION(over_two_axes, reduce_array(out, x->cube, REDUCE_MAX, (int64_t[]){0, 2}, 2, NULL, e))
+OPERATION(any_over_axes, reduce_array(out, x->cube, REDUCE_ANY, (int64_t[]){0, 2}, 2, NULL, e))
 
 static int joined_places(kv_array **out, const operands *x, kv_err *e)
 {
@@ -217,15 +122,8 @@ static int assign(kv_array **out, const operands *x, const array_range *to, kv_a
     return rc;
 }
 
-static int assigned(kv_array **out, const operands *x, kv_err *e)
-{
-    return assign(out, x, &(array_range){.has_from = true, .from = 4}, x->row, e);
-}
-
-static int assigned_by_ids(kv_array **out, const operands *x, kv_err *e)
-{
-    return assign(out, x, &(array_range){.ids = x->ids}, x->row, e);
-}
+OPERATION(assigned, assign(out, x, &(array_range){.has_from = true, .from = 4}, x->row, e))
+OPERATION(assigned_by_ids, assign(out, x, &(array_range){.ids = x->ids}, x->row, e))
 
 /* What a row_sparse result holds. Takes it. */
 static int dense(kv_array **out, kv_array *rows, int rc, kv_err *e)
@@ -257,10 +155,7 @@ static int rows_as_doubles(kv_array **out, const operands *x, kv_err *e)
     return dense(out, made, rc, e);
 }
 
-static int row_parts(kv_array **out, const operands *x, kv_err *e)
-{
-    return sparse_parts(&out[0], &out[1], x->rows[1], e);
-}
+OPERATION(row_parts, sparse_parts(&out[0], &out[1], x->rows[1], e))
 
 static operation *const operations[] = {
     sorted, order, quantiles, unique, picked, masked, sliced, sliced_by_mask, deviation, places,

@@ -169,7 +169,6 @@ TEST(checkpoint_folder_twice)
                 "\"c\":\"y.safetensors\",\"d\":\"z.safetensors\"}}");
     /* the index decides, and check tells */
     for (int i = 0; i < 2; i++) {
-        e = (kv_err){0};
         own_checkpoint *m = NULL;
         CHECK_OK(checkpoint_open(&m, i ? d.path : folder_file(&d, INDEX), NULL, &e));
         holds(m, "a c b d");

@@ -149,7 +149,6 @@ TEST(checkpoint_looks_like_by_name)
     own_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
-        e = (kv_err){0};
         own_checkpoint *c = NULL;
         folder_put(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10);
         snprintf(want, sizeof want, "%%/%s: this looks like %s not read", cases[i].file,
@@ -222,7 +221,6 @@ TEST(checkpoint_looks_like_a_length)
     static const char *const begins[] = {"\x1F\x8B\x08", "BZh", "\x80\x02", "\x89H", "{\"", "1,2"};
     own_folder d = folder_new();
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        e = (kv_err){0};
         own_checkpoint *c = NULL;
         own_buf text = {0};
         uint64_t length = 0;

@@ -79,7 +79,6 @@ TEST(checkpoint_stream_sizes)
     test_folder d = folder_new();
     setenv("TMPDIR", d.path, 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        e = (kv_err){0};
         checkpoint *c = NULL;
         kv_array *a = NULL;
         const void *byte;
@@ -100,7 +99,6 @@ TEST(checkpoint_stream_cut)
 {
     static const int64_t sent[] = {INPUT_MEMORY, 20000000};
     for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
-        e = (kv_err){0};
         checkpoint *c = NULL;
         char want[128];
         stream s = stream_of(40000208, sent[i]);

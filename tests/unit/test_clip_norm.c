@@ -53,7 +53,6 @@ TEST(clip_norm_closed_form)
     static const char *const texts[] = {"0.01", "1", "50", "1000"};
     for (int i = 0; i < 4; i++) {
         own_kv *s = make(i % 2 ? "device" : "local");
-        e = (kv_err){0};
         double sum = 0;
         init_all(s, 3, 3000, 0);
         set_clipped(s, texts[i], "0.5");
@@ -78,7 +77,6 @@ TEST(clip_norm_below_the_limit)
     float got[2][3];
     for (int clips = 0; clips < 2; clips++) {
         own_kv *s = make("local");
-        e = (kv_err){0};
         init_all(s, 3, 17, 0.3);
         CHECK_OK(kv_set_optimizer(s, "adam", &(kv_opt){"clip_global_norm", clips ? "1e3" : "none"},
                                   1, &e));

@@ -120,7 +120,7 @@ TEST(delete_takes_keys_that_are_borrowed_from_the_store)
 {
     own_kv *s = with_names("local");
     kv_info info;
-    enter_folder();
+    IN_FOLDER("p.json", NULL);
     CHECK_OK(kv_profile_start("p.json", &e)); /* which is told the keys, too */
     CHECK_OK(kv_info_at(s, 1, &info, &e));
     delete_one(s, info.key);
@@ -134,7 +134,6 @@ TEST(delete_takes_keys_that_are_borrowed_from_the_store)
     CHECK_OK(file_read("p.json", &text, &n, &e));
     CHECK(strstr(text, "\"delete b\"") && strstr(text, "\"keys\":[\"b\"]"));
     CHECK(strstr(text, "\"rename a, z\"") && strstr(text, "\"keys\":[\"a\",\"z\"]"));
-    leave_folder("p.json", NULL);
 }
 
 TEST(rename_keeps_place_value_and_counts)
@@ -214,7 +213,7 @@ TEST(rename_takes_multipliers_along)
 {
     own_kv *s = make("local"), *loaded = NULL;
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "3=2,9=5"}, {"wd", "0"}};
-    enter_folder();
+    IN_FOLDER("x.kvs", NULL);
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
     init_with(s, id(3), filled(0));
     init_with(s, id(4), filled(0));
@@ -237,7 +236,6 @@ TEST(rename_takes_multipliers_along)
     check_key(loaded, id(5), -6);
     push_one(loaded, id(9), filled(1));
     check_key(loaded, id(9), -2);
-    leave_folder("x.kvs", NULL);
 }
 
 /* A name that another key has, too, keeps its multiplier there. A key whose multiplier no text of

@@ -45,7 +45,7 @@ static int entries(void)
 
 TEST(file_round_trip)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     write_file("a.txt", "one");
     check_file("a.txt", "one");
     write_file("a.txt", "");
@@ -68,7 +68,6 @@ TEST(file_round_trip)
     write_file(name, "three");
     check_file(name, "three");
     CHECK(unlink(name) == 0 && unlink("link") == 0 && unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 /* The missing target of a link is made; another hard link keeps the old contents. */
@@ -76,7 +75,7 @@ TEST(file_links)
 {
     char target[PATH_MAX];
     struct stat about;
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     CHECK(mkdir("sub", 0777) == 0 && symlink("sub/next", "first") == 0);
     CHECK(symlink("../made", "sub/next") == 0);
     CHECK_OK(file_follow("first", target, &e));
@@ -101,7 +100,6 @@ TEST(file_links)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK(unlink(names[i]) == 0);
     CHECK(rmdir("sub") == 0);
-    leave_folder(NULL, NULL);
 }
 
 /* The mode that the new file has when it gets that of the old one: fchmod of the whole program. */
@@ -122,7 +120,7 @@ TEST(file_is_private_from_the_start)
 {
     static const mode_t modes[] = {0600, 0640, 0200, 0400, 0666};
     struct stat about;
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     umask(0);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         write_file("a.txt", "old");
@@ -141,7 +139,6 @@ TEST(file_is_private_from_the_start)
     CHECK(stat("a.txt", &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640);
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 /* Root gives the new file to the owner of the old one; somebody else is refused. */
@@ -151,7 +148,7 @@ TEST(file_keeps_its_owner)
     file_out out;
     if (geteuid() != 0)
         test_skip("only root makes files of others");
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     CHECK(chmod(".", 0777) == 0);
     write_file("a.txt", "old");
     CHECK(chown("a.txt", 65534, 65533) == 0 && chmod("a.txt", 0666) == 0);
@@ -168,7 +165,6 @@ TEST(file_keeps_its_owner)
     check_file("a.txt", "new");
     CHECK_INT(entries(), 1);
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 enum { LARGE_LINES = 300000 };
@@ -191,7 +187,7 @@ static void check_large(const char *path)
 /* A file gives all it has at once; a pipe says no size and gives 64 KB at most. */
 TEST(file_large)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     file_out out;
     CHECK_OK(file_out_open(&out, "big", &e));
     for (int i = 0; i < LARGE_LINES; i++)
@@ -210,7 +206,6 @@ TEST(file_large)
     int status = -1;
     check_large("pipe");
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
-    leave_folder(NULL, NULL);
 }
 
 static void ignore_signal(int number)
@@ -220,7 +215,7 @@ static void ignore_signal(int number)
 
 TEST(file_interrupted)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     char *text = NULL;
     size_t n = 0;
     CHECK(mkfifo("pipe", 0600) == 0);
@@ -239,7 +234,6 @@ TEST(file_interrupted)
     sigaction(SIGUSR1, &before, NULL);
     close(held);
     CHECK(unlink("pipe") == 0);
-    leave_folder(NULL, NULL);
 }
 
 TEST(file_proc_has_size_zero)
@@ -252,7 +246,7 @@ TEST(file_proc_has_size_zero)
 
 TEST(file_abandon)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     write_file("a.txt", "old");
     file_out out;
     CHECK_OK(file_out_open(&out, "a.txt", &e));
@@ -262,13 +256,12 @@ TEST(file_abandon)
     CHECK_INT(entries(), 1);
     check_file("a.txt", "old");
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 TEST(file_sync)
 {
     file_out out, lost;
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     write_file("x", "old");
     write_file("y", "old");
     CHECK_OK(file_out_open(&out, "x", &e));
@@ -285,7 +278,6 @@ TEST(file_sync)
     check_file("y", "old");
     unlink("x");
     unlink("y");
-    leave_folder(NULL, NULL);
 }
 
 /* A file as a writer would have left it that was killed long ago. */
@@ -309,7 +301,7 @@ TEST(file_clean)
 {
     static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
     file_out slow, out;
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     for (size_t i = 0; i < 4; i++)
         leave_behind(stay[i], 1000);
     char living[64], dead[64], of_another[64];
@@ -345,12 +337,11 @@ TEST(file_clean)
     for (size_t i = 0; i < 4; i++)
         CHECK(unlink(stay[i]) == 0);
     CHECK(unlink(living) == 0 && rmdir(folder) == 0 && unlink("slow") == 0);
-    leave_folder(NULL, NULL);
 }
 
 TEST(file_errors)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     char *text = NULL;
     size_t n = 0;
     file_out out;
@@ -371,12 +362,11 @@ TEST(file_errors)
               "cannot write \"a.txt/b\": Not a directory");
     CHECK_INT(entries(), 1);
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 TEST(file_look)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     bool there = true;
     CHECK_OK(file_look("a.txt", &there, &e));
     CHECK(!there);
@@ -389,7 +379,6 @@ TEST(file_look)
     CHECK_ERR(file_look("/dev/zero", &there, &e), KV_E_IO,
               "cannot read \"/dev/zero\": it is not a regular file");
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 TEST(file_full_disk)
@@ -412,19 +401,18 @@ TEST(file_protected)
 {
     if (geteuid() == 0)
         test_skip("root may write everything");
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     write_file("a.txt", "old");
     CHECK(chmod("a.txt", 0400) == 0);
     file_out out;
     CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
               "cannot write \"a.txt\": Permission denied");
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 TEST(file_no_memory)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     write_file("a.txt", "old");
     for (int n = 1; n < 10; n++) {
         e = (kv_err){0};
@@ -447,7 +435,6 @@ TEST(file_no_memory)
         CHECK_INT(rc, KV_E_MEMORY);
     }
     CHECK(unlink("a.txt") == 0);
-    leave_folder(NULL, NULL);
 }
 
 /* file_around: files of every length are what was written, whatever the file system can do. */

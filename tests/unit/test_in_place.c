@@ -25,10 +25,9 @@ static void check_ends(const model *m, const char *state, const char *want)
 TEST(in_place_cut_beside_the_mark)
 {
     own_model *m = model_small();
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     check_ends(m, m->a, m->a);
     check_ends(m, m->b, m->b);
-    leave_folder(NAME, NULL);
 }
 
 /* The mark has come, or not gone: with all places old, or new. */
@@ -36,13 +35,12 @@ TEST(in_place_cut_at_the_mark)
 {
     own_model *m = model_small();
     own_text *state = mem_alloc(m->bytes, 1, NULL);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     for (int is_b = 0; is_b < 2; is_b++) {
         memcpy(state, is_b ? m->b : m->a, (size_t)m->bytes);
         memcpy(state, IN_PLACE_MARK, 8);
         check_ends(m, state, m->b);
     }
-    leave_folder(NAME, NULL);
 }
 
 /* Any of the places, each byte by itself. */
@@ -50,7 +48,7 @@ TEST(in_place_cut_among_the_places)
 {
     own_model *m = model_small();
     own_text *state = mem_alloc(m->bytes, 1, NULL);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     for (uint64_t seed = 0; seed < 50; seed++) {
         memcpy(state, m->a, (size_t)m->bytes);
         memcpy(state, IN_PLACE_MARK, 8);
@@ -59,7 +57,6 @@ TEST(in_place_cut_among_the_places)
                 state[i] = m->b[i];
         check_ends(m, state, m->b);
     }
-    leave_folder(NAME, NULL);
 }
 
 /* A power cut brought a journal back whose change had ended: the next change has its own. */
@@ -68,7 +65,7 @@ TEST(in_place_change_beside_an_old_journal)
     own_model *m = model_small(), *next = model_new(20000);
     own_text *half = half_of(next);
     model_change_some(next, 70);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
     CHECK_OK(change(next, NAME, &e));
@@ -79,7 +76,6 @@ TEST(in_place_change_beside_an_old_journal)
     put_journal(next, JOURNAL);
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, next->b, next->bytes));
-    leave_folder(NAME, NULL);
 }
 
 /* Another program wrote the file, or put another one there: it is as it wrote it. */
@@ -87,7 +83,7 @@ TEST(in_place_journal_of_a_file_that_another_program_wrote)
 {
     own_model *m = model_small(), *other = model_new(20001), *third = model_new(20000);
     memset(third->a + HEADER, 7, 20000);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     check_ends(m, third->a, third->a);
     put_file(NAME, other->a, other->bytes);
     put_journal(m, JOURNAL);
@@ -100,7 +96,6 @@ TEST(in_place_journal_of_a_file_that_another_program_wrote)
               NAME ": cut within the length of its header: 3 of 8 bytes are missing");
     CHECK(holds(NAME, "short", 5));
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* The journal of an earlier version, which had the old bytes too, of a file of 328 bytes. */
@@ -130,7 +125,7 @@ TEST(in_place_journal_of_an_earlier_version)
         half[i] = ' ';
     memcpy(whole, half, sizeof half);
     memcpy(whole, "\x78\0\0\0\0\0\0", 8);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, whole, sizeof whole);
     put_file(JOURNAL, journal, sizeof journal);
     CHECK_OK(read_it(NAME, &e));
@@ -143,14 +138,13 @@ TEST(in_place_journal_of_an_earlier_version)
         memcpy(whole + places[i].at, places[i].now, (size_t)places[i].n);
     CHECK(holds(NAME, whole, sizeof whole));
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* Only what a killed writer had not completed. */
 TEST(in_place_reader_removes_a_journal_that_is_not_complete)
 {
     own_model *m = model_small();
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     put_file(JOURNAL ".tmp", "half", 4);
     CHECK_OK(read_it(NAME, &e));
@@ -159,7 +153,6 @@ TEST(in_place_reader_removes_a_journal_that_is_not_complete)
     CHECK_OK(change(m, NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 #define DAMAGED                                                                                    \
@@ -195,7 +188,7 @@ TEST(in_place_journal_cut_or_flipped)
     own_model *m = model_new(9000);
     model_change_some(m, 20);
     char *half = half_of(m), journal[4096];
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_journal(m, JOURNAL);
     FILE *f = fopen(JOURNAL, "rb");
     int64_t n = (int64_t)fread(journal, 1, sizeof journal, f);
@@ -211,7 +204,6 @@ TEST(in_place_journal_cut_or_flipped)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     mem_free(half);
-    leave_folder(NAME, NULL);
 }
 
 /* Sums are right, but a place is beyond the file. */
@@ -219,7 +211,7 @@ TEST(in_place_journal_that_lies)
 {
     own_model *m = model_small();
     own_text *half = half_of(m);
-    enter_folder();
+    IN_FOLDER(NAME, JOURNAL);
     const int64_t lies[][2] = {{0, 9}, {7, 1}, {m->bytes - 1, 2}, {m->bytes, 1}, {1L << 58, 5}};
     for (int i = 0; i < 11; i++) { /* the places of bytes, and those of keys; a long name */
         journal_writer w;
@@ -239,7 +231,6 @@ TEST(in_place_journal_that_lies)
         check_refused(KV_E_FORMAT, DAMAGED, DAMAGED_HINT);
         CHECK(holds(NAME, half, m->bytes));
     }
-    leave_folder(NAME, JOURNAL);
 }
 
 #define CHANGED_SINCE ": the file was changed after a change of it was cut short"
@@ -249,7 +240,7 @@ TEST(in_place_half_changed_file_that_another_program_wrote)
 {
     own_model *m = model_small(), *other = model_new(20001);
     char *half = half_of(other);
-    enter_folder();
+    IN_FOLDER(NAME, JOURNAL);
     put_journal(m, JOURNAL);
     put_file(NAME, half, other->bytes);
     check_refused(KV_E_FORMAT,
@@ -268,7 +259,6 @@ TEST(in_place_half_changed_file_that_another_program_wrote)
                   DAMAGED_HINT);
     CHECK(access(JOURNAL, F_OK) == 0);
     mem_free(half);
-    leave_folder(NAME, JOURNAL);
 }
 
 #define LOST                                                                                       \
@@ -285,7 +275,7 @@ TEST(in_place_journal_elsewhere)
     own_model *m = model_small();
     own_text *half = half_of(m);
     in_place *j;
-    enter_folder();
+    IN_FOLDER(NAME, "other");
     put_file("other", half, m->bytes);
     CHECK(link("other", NAME) == 0);
     put_journal(m, ".other.kv-journal");
@@ -294,7 +284,6 @@ TEST(in_place_journal_elsewhere)
     CHECK_OK(read_it("other", &e));
     CHECK(holds(NAME, m->b, m->bytes));
     CHECK_OK(read_it(NAME, &e));
-    leave_folder(NAME, "other");
 }
 
 /* The journal stands beside the file that a link leads to, and beside a name of the greatest
@@ -335,7 +324,7 @@ TEST(in_place_journal_of_a_file_that_was_replaced)
     own_model *m = model_small();
     checkpoint_out *out;
     checkpoint_entry entry = {"x", TENSOR_U8, 1, (int64_t[]){3}};
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
     CHECK_OK(checkpoint_out_open(&out, NAME, &entry, 1, NULL, 0, NULL, &e));
@@ -343,7 +332,6 @@ TEST(in_place_journal_of_a_file_that_was_replaced)
     CHECK_OK(checkpoint_out_commit(out, &e));
     check_alone();
     CHECK_OK(read_it(NAME, &e));
-    leave_folder(NAME, NULL);
 }
 
 TEST(in_place_journal_is_small)
@@ -381,7 +369,7 @@ TEST(in_place_without_locks)
     own_model *m = model_small();
     own_text *half = half_of(m);
     no_locks = true;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
     CHECK_OK(read_it(NAME, &e));
@@ -390,7 +378,6 @@ TEST(in_place_without_locks)
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
     check_ends(m, half, m->b);
-    leave_folder(NAME, NULL);
 }
 
 /* ---- Who waits ------------------------------------------------------------------------------- */
@@ -399,7 +386,7 @@ TEST(in_place_reader_waits_for_a_writer)
 {
     own_model *m = model_small();
     char *half = half_of(m), text[200];
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, half, m->bytes);
     put_file(JOURNAL, "", 0);
     pid_t pid = hold(NAME, LOCK_EX, JOURNAL);
@@ -412,7 +399,6 @@ TEST(in_place_reader_waits_for_a_writer)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     mem_free(half);
-    leave_folder(NAME, NULL);
 }
 
 /* Until it is complete, the writer only reads, as readers do. */
@@ -421,7 +407,7 @@ TEST(in_place_reader_beside_a_writer_that_prepares)
     own_model *m = model_small();
     in_place *j;
     checkpoint *c;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(in_place_open(&j, NAME, &e));
     CHECK_OK(put_all(j, m, &e));
@@ -432,14 +418,13 @@ TEST(in_place_reader_beside_a_writer_that_prepares)
     CHECK_OK(in_place_commit(j, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 TEST(in_place_writer_waits_for_a_reader)
 {
     own_model *m = model_small();
     checkpoint *c;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
     CHECK_ERR(change(m, NAME, &e), KV_E_BUSY,
@@ -449,14 +434,13 @@ TEST(in_place_writer_waits_for_a_reader)
     check_alone();
     checkpoint_close(c);
     CHECK_OK(change(m, NAME, &e));
-    leave_folder(NAME, NULL);
 }
 
 TEST(in_place_writer_waits_for_a_writer)
 {
     own_model *m = model_small();
     in_place *j, *second;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(in_place_open(&j, NAME, &e));
     CHECK_ERR(in_place_open(&second, NAME, &e), KV_E_BUSY,
@@ -465,7 +449,6 @@ TEST(in_place_writer_waits_for_a_writer)
     check_alone();
     CHECK_OK(in_place_open(&second, NAME, &e));
     in_place_abandon(second);
-    leave_folder(NAME, NULL);
 }
 
 /* A session locks the file of its store, and reads it itself: nothing waits for that, and a change
@@ -474,7 +457,7 @@ TEST(in_place_file_of_a_session)
 {
     own_model *m = model_small();
     own_text *half = half_of(m);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, half, m->bytes);
     put_journal(m, JOURNAL);
     pid_t pid = hold(NAME, LOCK_EX, NULL);
@@ -492,7 +475,6 @@ TEST(in_place_file_of_a_session)
     CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
     let_go(hold(NAME, LOCK_EX | LOCK_NB, NULL));
     checkpoint_close(c);
-    leave_folder(NAME, NULL);
 }
 
 #define NOT_BY_ME                                                                                  \
@@ -508,7 +490,7 @@ TEST(in_place_journal_of_another_user)
     own_text *half = half_of(m);
     if (geteuid() != 0)
         test_skip("only root can give files away");
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
     CHECK(chown(JOURNAL, 12345, 0) == 0);
@@ -521,7 +503,6 @@ TEST(in_place_journal_of_another_user)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* Readers may read what they may not write, unless it is half changed. */
@@ -531,7 +512,7 @@ TEST(in_place_reader_that_may_not_write)
     own_text *half = half_of(m);
     if (geteuid() != 0)
         test_skip("only root can become another user");
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     CHECK(chmod(".", 0755) == 0);
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
@@ -555,5 +536,4 @@ TEST(in_place_reader_that_may_not_write)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
     check_alone();
-    leave_folder(NAME, NULL);
 }

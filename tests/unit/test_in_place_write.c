@@ -51,13 +51,12 @@ TEST(in_place_changes_nothing)
 {
     own_model *m = model_new(100);
     struct stat before, after;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK(stat(NAME, &before) == 0);
     CHECK_OK(change(m, NAME, &e));
     CHECK(stat(NAME, &after) == 0 && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* ---- Clones ---------------------------------------------------------------------------------- */
@@ -119,7 +118,7 @@ TEST(in_place_clone_beside_others)
     kv_array *kept;
     const void *data;
     clone_fails = -1;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
     CHECK_OK(change(m, NAME, &e));
@@ -137,7 +136,6 @@ TEST(in_place_clone_beside_others)
     CHECK(holds(NAME, m->a, m->bytes));
     let_go(pid);
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* A second writer that opened the file before it was replaced changes the new one. */
@@ -148,7 +146,7 @@ TEST(in_place_clone_of_a_clone)
     memcpy(next->b, m->b, (size_t)m->bytes);
     model_change_some(next, 70);
     clone_fails = -1;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     int first[2];
     char byte;
@@ -171,7 +169,6 @@ TEST(in_place_clone_of_a_clone)
     CHECK(holds(NAME, next->b, next->bytes));
     CHECK(unlink("waits") == 0);
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* Bytes that this process has given to the system to write. */
@@ -194,7 +191,7 @@ TEST(in_place_writes_each_byte_once_or_twice)
 {
     own_model *m = model_new(4 << 20);
     model_change(m, HEADER, 4 << 20);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     for (int times = 1; times <= 2; times++) {
         in_place *j;
         clone_fails = times == 1 ? -1 : EOPNOTSUPP;
@@ -207,7 +204,6 @@ TEST(in_place_writes_each_byte_once_or_twice)
         CHECK(n >= times * m->bytes - HEADER && n < times * m->bytes + 65536);
         CHECK(holds(NAME, m->b, m->bytes));
     }
-    leave_folder(NAME, NULL);
 }
 
 /* ---- Writers that fail ----------------------------------------------------------------------- */
@@ -215,7 +211,7 @@ TEST(in_place_writes_each_byte_once_or_twice)
 TEST(in_place_open_errors)
 {
     in_place *j;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     CHECK_ERR(in_place_open(&j, "none", &e), KV_E_IO,
               "cannot change \"none\": No such file or directory");
     CHECK_ERR(in_place_open(&j, "/dev/null", &e), KV_E_IO,
@@ -224,7 +220,6 @@ TEST(in_place_open_errors)
     CHECK_ERR(in_place_open(&j, NAME, &e), KV_E_USAGE,
               "cannot change \"" NAME "\" in place: it has only 7 bytes");
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 #define CHANGED "cannot change \"" NAME "\" in place: it was changed or replaced meanwhile"
@@ -233,7 +228,7 @@ TEST(in_place_file_changes_meanwhile)
 {
     own_model *m = model_small();
     in_place *j;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     for (int i = 0; i < 2; i++) {
         put_file(NAME, m->a, m->bytes);
         CHECK(utimensat(AT_FDCWD, NAME, (struct timespec[]){{1, 0}, {1, 0}}, 0) == 0);
@@ -245,7 +240,6 @@ TEST(in_place_file_changes_meanwhile)
         CHECK(holds(NAME, m->a, m->bytes));
         check_alone();
     }
-    leave_folder(NAME, NULL);
 }
 
 static int always(void)
@@ -257,7 +251,7 @@ TEST(in_place_interrupted)
 {
     own_model *m = model_small();
     in_place *j;
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(in_place_open(&j, NAME, &e));
     CHECK_OK(put_all(j, m, &e));
@@ -266,7 +260,6 @@ TEST(in_place_interrupted)
     stop_ask(NULL);
     CHECK(holds(NAME, m->a, m->bytes));
     check_alone();
-    leave_folder(NAME, NULL);
 }
 
 /* Every allocation fails in turn: the file is A and the call failed, or the next reader makes it B.
@@ -274,7 +267,7 @@ TEST(in_place_interrupted)
 TEST(in_place_without_memory)
 {
     own_model *m = model_small();
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     for (int64_t n = 1, made = n; n <= made; n++) {
         e = (kv_err){0};
         put_file(NAME, m->a, m->bytes);
@@ -288,7 +281,6 @@ TEST(in_place_without_memory)
         CHECK(holds(NAME, code ? m->a : m->b, m->bytes) || holds(NAME, m->b, m->bytes));
         check_alone();
     }
-    leave_folder(NAME, NULL);
 }
 
 /* A file that is larger than the limit of the process: the journal finds it first. */
@@ -297,7 +289,7 @@ TEST(in_place_disk_full)
     own_model *m = model_new(100000);
     struct rlimit no_room = {50000, RLIM_INFINITY}, old;
     model_change(m, HEADER, 60000);
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
@@ -307,5 +299,4 @@ TEST(in_place_disk_full)
     CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
     CHECK(holds(NAME, m->a, m->bytes));
     check_alone();
-    leave_folder(NAME, NULL);
 }

@@ -246,7 +246,6 @@ TEST(json_negative_zero)
 {
     static const kv_dtype types[] = {KV_FLOAT16, KV_BFLOAT16, KV_FLOAT32, KV_FLOAT64};
     for (int i = 0; i < 4; i++) {
-        e = (kv_err){0};
         own_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
         own_buf text = {0};
         CHECK_OK(json_write(&text, a, &e));

@@ -78,7 +78,7 @@ static void write_store(const char *path, bool states)
 
 TEST(load_later_reads_a_key_when_it_is_needed)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_store(FILE_NAME, true);
     own_kv *s = load_later(FILE_NAME);
     CHECK(info_of(s, name("a")).unread > 0 && info_of(s, name("b")).unread > 0);
@@ -110,12 +110,11 @@ TEST(load_later_reads_a_key_when_it_is_needed)
     check_array(out, 3);
     kv_array_unref(out);
     CHECK_INT(info_of(s, c).unread, 0);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(load_later_transactions_and_names)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_store(FILE_NAME, false);
     own_kv *s = load_later(FILE_NAME);
     kv_key keys[] = {name("a"), name("b"), name("c")}, other = name("x");
@@ -129,7 +128,6 @@ TEST(load_later_transactions_and_names)
     CHECK(info_of(s, keys[1]).unread > 0);
     check_all(s, keys[1], 2);
     check_all(s, keys[2], 3);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* ---- Beside kv_load ---- */
@@ -230,7 +228,7 @@ static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
 
 TEST(load_later_gives_the_same_store)
 {
-    enter_folder();
+    IN_FOLDER("x.kvs", "y.kvs");
     for (int i = 0; i < 150; i++) {
         own_kv *at_once = NULL;
         seed = (uint64_t)i + 1;
@@ -259,7 +257,6 @@ TEST(load_later_gives_the_same_store)
     }
     unlink(FILE_NAME);
     unlink("again.kvs");
-    leave_folder("x.kvs", "y.kvs");
 }
 
 /* ---- Files that are changed meanwhile ---- */
@@ -301,7 +298,7 @@ static void check_changed(kv *s, const char *want)
 TEST(load_later_file_that_is_changed)
 {
     struct stat about;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "other.kvs");
     write_store(FILE_NAME, false);
     CHECK(stat(FILE_NAME, &about) == 0);
     set_time(FILE_NAME, &(struct timespec){.tv_sec = about.st_mtim.tv_sec - 60});
@@ -317,7 +314,6 @@ TEST(load_later_file_that_is_changed)
     kv_free(s);
     s = load_later("other.kvs");
     check_all(s, name("b"), 2);
-    leave_folder(FILE_NAME, "other.kvs");
 }
 
 /* A time that somebody has set back deceives nobody where the file has sums. */
@@ -325,7 +321,7 @@ TEST(load_later_file_that_is_changed_behind_its_time)
 {
     struct stat about;
     own_array *out = NULL;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_store(FILE_NAME, false);
     own_kv *s = load_later(FILE_NAME);
     CHECK(stat(FILE_NAME, &about) == 0);
@@ -333,35 +329,32 @@ TEST(load_later_file_that_is_changed_behind_its_time)
     set_time(FILE_NAME, &about.st_mtim);
     CHECK_INT(pull(s, name("b"), &out, &e), KV_E_IO);
     CHECK_TEXT(e.text, CHANGED);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(load_later_file_that_becomes_shorter)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_store(FILE_NAME, false);
     own_kv *s = load_later(FILE_NAME);
     push_one(s, name("a"), numbers(LARGE, 9));
     CHECK(truncate(FILE_NAME, info_of(s, name("b")).unread) == 0);
     check_changed(s, "w.kvs: the file became shorter while it was read");
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(load_later_file_that_is_replaced)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_store(FILE_NAME, false);
     own_kv *s = load_later(FILE_NAME);
     write_store("other.kvs", true);
     CHECK(rename("other.kvs", FILE_NAME) == 0);
     check_all(s, name("b"), 2);
     CHECK_INT(info_of(s, name("b")).pushes, 0);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(load_later_damaged_file)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_store(FILE_NAME, true);
     kv *s = load_later(FILE_NAME);
     int64_t at = info_of(s, name("b")).unread + 4 * LARGE - 1;
@@ -372,7 +365,6 @@ TEST(load_later_damaged_file)
     CHECK(!s);
     CHECK_TEXT(e.text,
                "w.kvs: the file is damaged: the data of \"b\" are not what was written");
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* ---- Files of other tools ---- */
@@ -381,7 +373,7 @@ TEST(load_later_bools_are_checked_when_they_are_read)
 {
     kv_array *out = NULL;
     int64_t n = LARGE;
-    enter_folder();
+    IN_FOLDER("m.safetensors", NULL);
     kv_array *a = array_full(KV_BOOL, 1, &n, 1, cpu0);
     safetensors_item item = {"on", a};
     FILE *f = fopen("m.safetensors", "wb");
@@ -401,7 +393,6 @@ TEST(load_later_bools_are_checked_when_they_are_read)
     CHECK_TEXT(e.text, "m.safetensors: tensor \"on\": element 3000 is no bool, its byte is 3");
     kv_array_unref(out);
     kv_free(s);
-    leave_folder("m.safetensors", NULL);
 }
 
 /* Zeros that take no room in a file take none in the next one, and are zeros there. */
@@ -410,7 +401,7 @@ TEST(load_later_holes_stay_holes)
     struct stat before, after;
     const int64_t bytes = 64 << 20;
     char header[256];
-    enter_folder();
+    IN_FOLDER("m.safetensors", "n.safetensors");
     int n = snprintf(header, sizeof header,
                      "%-240s", "{\"a\":{\"dtype\":\"F32\",\"shape\":[16777216],\"data_offsets\":"
                                "[0,67108864]},\"k\":{\"dtype\":\"F32\",\"shape\":[2],"
@@ -436,14 +427,13 @@ TEST(load_later_holes_stay_holes)
     kv_array_unref(a);
     check_all(s, name("k"), 5);
     kv_free(s);
-    leave_folder("m.safetensors", "n.safetensors");
 }
 
 /* ---- Memory ---- */
 
 TEST(load_later_without_memory)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "x.kvs");
     write_store(FILE_NAME, true);
     own_kv *s = NULL;
     for (int n = 1;; n++) {
@@ -476,5 +466,4 @@ TEST(load_later_without_memory)
     s = load_later("x.kvs");
     check_all(s, name("a"), 1);
     check_all(s, b, 22);
-    leave_folder(FILE_NAME, "x.kvs");
 }

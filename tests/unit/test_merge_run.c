@@ -48,7 +48,7 @@ static float *merged(const merge_case *c)
 
 TEST(merge_run_linear)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     buf files[3];
     float *x[3];
     static const double weights[] = {1, 2, 3};
@@ -63,7 +63,6 @@ TEST(merge_run_linear)
         CHECK(y[i] == (x[0][i] + 2 * x[1][i] + 3 * x[2][i]) / 6);
     free(y);
     release_files(files, x, 3);
-    leave_folder("out.safetensors", NULL);
 }
 
 static int by_size(const void *a, const void *b)
@@ -74,7 +73,7 @@ static int by_size(const void *a, const void *b)
 
 TEST(merge_run_largest)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     buf files[2];
     float *x[2];
     make_files(files, x, 2, 1);
@@ -97,14 +96,13 @@ TEST(merge_run_largest)
     free(sorted);
     free(y);
     release_files(files, x, 2);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* Selections in one pass, more than there are inputs: each has terms of its own. */
 TEST(merge_run_largest_of_many)
 {
     enum { N = 4 };
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     buf files[2];
     float *x[2], *terms[N], *sorted[N];
     int64_t told[3] = {0};
@@ -141,7 +139,6 @@ TEST(merge_run_largest_of_many)
     }
     free(y);
     release_files(files, x, 2);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
@@ -185,7 +182,7 @@ static uint16_t *upper_halves(const float *x)
 /* The models are numbers that BF16 holds. odd: they stand at an odd address, behind one byte. */
 static void check_loops(tensor_type type, bool odd)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     buf files[3];
     float *x[3];
     for (int m = 0; m < 3; m++) {
@@ -215,7 +212,6 @@ static void check_loops(tensor_type type, bool odd)
     free(y);
     LOOPS(CHECK_LOOP)
     release_files(files, x, 3);
-    leave_folder("out.safetensors", NULL);
 }
 
 TEST(merge_run_loops)
@@ -285,7 +281,7 @@ static void hash_merges(uint64_t *hash)
 
 TEST(merge_run_threads)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     static const char *const counts[] = {"1", "2", "3", "4", "16"};
     uint64_t hashes[5];
     for (int i = 0; i < 5; i++) {
@@ -306,7 +302,6 @@ TEST(merge_run_threads)
         CHECK(read(ends[0], &hashes[i], sizeof hashes[i]) == sizeof hashes[i]);
         CHECK(hashes[i] == hashes[0]);
     }
-    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Selections and ranks of whole tensors --------------------------------------------------- */
@@ -314,7 +309,7 @@ TEST(merge_run_threads)
 /* Of equal changes the first ones are kept: all are equal, in several pieces. */
 TEST(merge_run_keeps_the_first)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     buf files[2];
     float *x[2];
     make_files(files, x, 2, 1);
@@ -341,12 +336,11 @@ TEST(merge_run_keeps_the_first)
             CHECK(y[i] == (i < kept[k] ? x[0][i] : 1));
     }
     release_files(files, x, 2);
-    leave_folder("out.safetensors", NULL);
 }
 
 TEST(merge_run_ranks)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     static const int64_t shapes[][2] = {{1, 1}, {5, 1}, {1, 300}, {3, 1 << 18}, {700, 201}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         int64_t rows = shapes[s][0], columns = shapes[s][1];
@@ -368,13 +362,12 @@ TEST(merge_run_ranks)
             }
         }
     }
-    leave_folder("out.safetensors", NULL);
 }
 
 /* A mask follows from the key, not from its neighbours or the size of the blocks. */
 TEST(merge_run_masks)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     OWN(test_free) float *x = numbers(SIZE, 1);
     static const char rule[] = "{ merged = where(uniform(3, 1) < 0.25, models[0], 0) }";
     tensor_given t[] = {{"other", TENSOR_F32, 100, 0, x}, {"w", TENSOR_F32, SIZE, 0, x}};
@@ -391,14 +384,13 @@ TEST(merge_run_masks)
     CHECK(kept > SIZE / 5 && kept < SIZE / 3);
     free(y);
     free(z);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
 TEST(merge_run_types)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     float a[] = {1, 2.5f, -3, 0}, b[] = {2, 0.5f, 1, 1};
     double wide[] = {1e-20, 2, 3, 4};
     uint16_t bf16[4];
@@ -437,13 +429,12 @@ TEST(merge_run_types)
     free(y);
     buf_release(&files[0]);
     buf_release(&files[1]);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* Sums and products alone take another way, which begins with the bits of BF16. */
 TEST(merge_run_bf16)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     static const char *const sums[] = {
         "{ merged = sum(models) / 3 }",
         "{ merged = 0.3 * models[0] + (0.7 * models[1] - models[2]) * models[0] }",
@@ -471,7 +462,6 @@ TEST(merge_run_bf16)
         }
     }
     release_files(files, x, 3);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* What a merge of one tensor each, in models a and b, says. */
@@ -489,7 +479,7 @@ static void check_refusal(tensor_given a, tensor_given b, const char *rule, kv_c
 
 TEST(merge_run_refusals)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     float x[] = {1, 2, 3, 4}, nan[] = {1, 2, NAN, 4};
     int64_t one[] = {1, 2, 3, 4}, other[] = {1, 2, -3, 4};
     unsigned char f4[] = {0, 0};
@@ -510,13 +500,12 @@ TEST(merge_run_refusals)
     check_refusal((tensor_given){"w", TENSOR_F4, 2, 2, f4},
                   (tensor_given){"w", TENSOR_F32, 2, 2, nan}, sum, KV_E_VALUE,
                   "a: \"w\" becomes nan at [1, 0], which F4 cannot hold");
-    leave_folder("out.safetensors", NULL);
 }
 
 /* What a caller may ask of merge_check that the tool does not. */
 TEST(merge_run_usage)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     float x[] = {1, 2, 3, 4};
     int64_t whole[] = {1, 2, 3, 4};
     tensor_given w[] = {{"w", TENSOR_F32, 2, 2, x}, {"n", TENSOR_I64, 2, 2, whole}};
@@ -534,14 +523,13 @@ TEST(merge_run_usage)
               "adapters are merged into a base, and none is given");
     CHECK(!out && access("out.safetensors", F_OK) != 0);
     buf_release(&file);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Adapters -------------------------------------------------------------------------------- */
 
 TEST(merge_run_adapters)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     enum { OUT = 5, IN = 7, RANK = 2 };
     OWN(test_free)
     float *base = numbers(OUT * IN, 1),
@@ -629,7 +617,6 @@ TEST(merge_run_adapters)
     buf_release(&files[0]);
     buf_release(&files[1]);
     buf_release(&file);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -638,7 +625,7 @@ TEST(merge_run_adapters)
  * would have been written anyway. */
 TEST(merge_run_without_memory)
 {
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     OWN(test_free) float *x = numbers(5000, 1), *y = numbers(5000, 2);
     tensor_given t[] = {{"w", TENSOR_F32, 5000, 0, x}, {"v", TENSOR_F32, 50, 2, y}};
     buf files[] = {tensor_file(t, 2), tensor_file(t, 2)};
@@ -661,7 +648,6 @@ TEST(merge_run_without_memory)
             }
     buf_release(&files[0]);
     buf_release(&files[1]);
-    leave_folder("out.safetensors", NULL);
 }
 
 /* A nan is as large as inf, and of equal ones the first are in. */
@@ -671,7 +657,7 @@ TEST(merge_run_largest_of_nan)
                                         "{ merged = largest(models[0], 2) }",
                                         "{ merged = largest(models[0], 3) }"};
     static const int at[] = {5, 9, WALK_PIECE + 5};
-    enter_folder();
+    IN_FOLDER("out.safetensors", NULL);
     OWN(test_free) float *x = numbers(SIZE, 1);
     x[at[0]] = -INFINITY;
     x[at[1]] = NAN;
@@ -687,5 +673,4 @@ TEST(merge_run_largest_of_nan)
             CHECK(in ? !isfinite(y[i]) : y[i] == 0);
         }
     }
-    leave_folder("out.safetensors", NULL);
 }

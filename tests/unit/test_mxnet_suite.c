@@ -114,7 +114,6 @@ static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage
 TEST(mxnet_single_kv_pair)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         own_kv *s = start("local", k, KV_DEFAULT);
         own_array *one = stored_as(storages[i % 2], 1, (kv_ctx){0});
@@ -126,7 +125,6 @@ TEST(mxnet_single_kv_pair)
 TEST(mxnet_init)
 {
     for (int i = 0; i < KINDS; i++) {
-        e = (kv_err){0};
         own_kv *s = NULL;
         own_array *four = stored_as(KV_DEFAULT, 4, (kv_ctx){0});
         CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
@@ -140,7 +138,6 @@ TEST(mxnet_pull)
 {
     const char *const types[] = {"device", NULL};
     for (int i = 0; i < 2; i++) {
-        e = (kv_err){0};
         own_kv *s = NULL;
         const kv_key first = {.name = "1"}, second = {.name = "2"};
         const kv_key keys[] = {first, first, first, first};
@@ -161,7 +158,6 @@ TEST(mxnet_pull)
 TEST(mxnet_list_kv_pair)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         own_kv *s = start("local", k, KV_DEFAULT);
         kv_array *four = stored_as(storages[i % 2], 4, (kv_ctx){0}), *values[] = {four, four, four};
@@ -206,7 +202,6 @@ static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored,
 TEST(mxnet_updater)
 {
     for (int i = 0; i < KINDS * 2; i++) {
-        e = (kv_err){0};
         const kind *k = &kinds[i / 2];
         bool text = k->one.name != NULL;
         own_kv *s = start("local", k, KV_DEFAULT);
@@ -222,7 +217,6 @@ TEST(mxnet_get_type)
     const char *const types[] = {"local_allreduce_cpu", "local_update_cpu", "local", "device",
                                  "local_allreduce_device"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        e = (kv_err){0};
         own_kv *s = NULL;
         CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
         CHECK_TEXT(kv_type(s), types[i]);
@@ -233,7 +227,6 @@ TEST(mxnet_get_type)
 TEST(mxnet_invalid_pull)
 {
     for (int i = 0; i < KINDS; i++) {
-        e = (kv_err){0};
         const kind *k = &kinds[i];
         own_kv *s = start("local", k, KV_ROW_SPARSE);
         kv_array *two = stored_as(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
@@ -265,7 +258,6 @@ TEST(mxnet_other_kind)
     const char *const texts[] = {"this store holds integer keys, \"a\" is a text key",
                                  "this store holds text keys, 3 is an integer key"};
     for (int i = 0; i < KINDS; i++) {
-        e = (kv_err){0};
         own_kv *s = start("local", &kinds[i], KV_ROW_SPARSE);
         const kv_key key = kinds[i].other;
         const kv_key pair[] = {key, i == 0 ? (kv_key){.name = "b"} : (kv_key){.id = 5}};

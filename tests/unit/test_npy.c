@@ -125,7 +125,6 @@ TEST(npy_header)
         {KV_BOOL, 1, {1}, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), } "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        e = (kv_err){0};
         own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, cases[i].dtype, cases[i].ndim, cases[i].shape, (kv_ctx){0}, &e));
         image m = written(a);
@@ -147,7 +146,6 @@ TEST(npy_long_header)
         size_t n;
     } cases[] = {{14, 128}, {15, 192}, {32, 192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        e = (kv_err){0};
         own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT8, cases[i].ndim, shape, (kv_ctx){0}, &e));
         image m = written(a);

@@ -379,7 +379,6 @@ TEST(npz_checksum)
 {
     static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
     for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
-        e = (kv_err){0};
         maker m = {0};
         checkpoint *c = NULL;
         tensor_reader *r = NULL;
@@ -425,7 +424,6 @@ static void *share(void *arg)
 TEST(npz_checksum_of_threads)
 {
     for (int k = 0; k < 40; k++) {
-        e = (kv_err){0};
         maker m = {0};
         checkpoint *c = NULL;
         pthread_t thread;

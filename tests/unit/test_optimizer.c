@@ -112,7 +112,6 @@ TEST(optimizer_multipliers_and_names_change_under_way)
               "wd_mult takes pairs such as 0=0.5, not \"x\"");
     push(s, id(0), KV_FLOAT32, 1);
     CHECK_TEXT(lines[3], "0 fc_bias 3 0.5 1.0 0.5");
-    e = (kv_err){0};
     CHECK_OK(kv_rollback(s, &e));
     push(s, id(0), KV_FLOAT32, 1);
     push(s, id(1), KV_FLOAT32, 1);
@@ -458,7 +457,6 @@ TEST(optimizer_signs_of_zero)
         {"lbsgd", "batch_scale", "2", {-0.0, -0.0}, {{-0.0, 0.0}, {-0.0, -0.0}}, 2, {0.0, -0.0}},
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        e = (kv_err){0};
         own_kv *s = make_heard();
         const kv_key key = id(0);
         const kv_opt param = {runs[i].param, runs[i].value};

@@ -104,7 +104,6 @@ TEST(patch_chains)
 {
     enum { N = 5 };
     for (int round = 0; round < 12; round++) {
-        e = (kv_err){0};
         patch_misfits wrong = {0};
         patch_summary made;
         model m[N] = {0};
@@ -234,7 +233,6 @@ TEST(patch_in_place_anew)
                  {60000, 60000, false, "1", PATCH_IN_PLACE}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const patch_options o = {.unsynced = true};
-        e = (kv_err){0};
         patch_place place = PATCH_ALREADY;
         patch_misfits wrong = {0};
         OWN(model_release) model a = {0}, b = {0}, none = {0};

@@ -126,7 +126,6 @@ TEST(print_extremes)
                 print_style style = {(print_format)(k % 3), (int[]){0, 8, 300}[k / 3 % 3],
                                      (int[]){0, 5, 1000}[k / 9 % 3], (int[]){0, 1, 100}[k / 27 % 3],
                                      (int[]){0, 10, 75}[k % 3], false};
-                e = (kv_err){0};
                 own_buf b = {0};
                 CHECK_OK(print_array(&b, a, &style, &e));
                 CHECK(b.len > 0 && b.data[b.len - 1] != '\n');

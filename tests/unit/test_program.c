@@ -292,7 +292,6 @@ TEST(program_every_operation_has_its_texts)
 {
     const prog_text_slots slots = {NULL, read_slot, write_slot};
     for (int op = 0; op < PROG_NOPS; op++) {
-        e = (kv_err){0};
         prog *p = NULL;
         buf out = {0};
         prog_builder *b = begin();

@@ -98,7 +98,6 @@ static void spans_of(char *out, size_t size, regex *r, const char *text)
 TEST(regexp_finds_what_python_finds)
 {
     for (size_t i = 0; i < sizeof found_by_python / sizeof *found_by_python; i++) {
-        e = (kv_err){0};
         regex *r;
         char got[256];
         CHECK_OK(regex_new(&r, found_by_python[i].pattern, &e));

@@ -57,7 +57,7 @@ static const double two_rows[] = {0, 1};
 
 TEST(row_parts_every_dtype)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
     for (int i = 0; i < NDTYPES; i++) {
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
@@ -68,7 +68,6 @@ TEST(row_parts_every_dtype)
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
         check(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
     }
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 TEST(row_parts_any_shape)
@@ -83,7 +82,7 @@ TEST(row_parts_any_shape)
     };
     enum { N = sizeof cases / sizeof *cases };
     kv_array *a[N];
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
     for (int i = 0; i < N; i++) {
         CHECK_OK(kv_array_new_sparse(&a[i], KV_FLOAT32, cases[i].ndim, cases[i].shape, cases[i].n,
@@ -93,14 +92,13 @@ TEST(row_parts_any_shape)
     s = save_and_load(s, FILE_NAME);
     for (int i = 0; i < N; i++)
         check(s, (kv_key){-i, NULL}, a[i]);
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Text keys keep their order, whatever they are called; dense ones stand beside them. */
 TEST(row_parts_text_keys)
 {
     static const char *const names[] = {"w", "b/data", "a", "__x", "w/row_ids", "", "b"};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
     for (int i = 0; i < 7; i++) {
         kv_array *d = NULL;
@@ -117,7 +115,6 @@ TEST(row_parts_text_keys)
         if (i != 2)
             check(s, info.key, rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
     }
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
@@ -126,7 +123,7 @@ TEST(row_parts_training_goes_on)
     own_kv *half = NULL;
     kv_key key = {3, NULL};
     kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
     init(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
     CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
@@ -147,7 +144,6 @@ TEST(row_parts_training_goes_on)
     kv_array *out = rows(KV_FLOAT32, 0, NULL, NULL);
     CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
     check(half, key, out);
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Other tools find the rows and their ids by name. */
@@ -155,7 +151,7 @@ TEST(row_parts_names)
 {
     own_checkpoint *f = NULL;
     own_array *ids = NULL, *data = NULL;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     kv *s = make("local");
     init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
     kv_free(save_and_load(s, FILE_NAME));
@@ -169,14 +165,13 @@ TEST(row_parts_names)
     kv_array_unref(want);
     want = io_array(KV_FLOAT32, 2, (int64_t[]){2, 2}, (double[]){6, 7, 8, 9});
     CHECK(io_same(data, want));
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* A store may go on while its file is written, which holds references. */
 TEST(row_parts_nothing_is_held_afterwards)
 {
     kv_key key = {3, NULL};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
     own_array *a = rows(KV_FLOAT32, 2, two_ids, two_rows);
     init(s, key, kv_array_ref(a));
@@ -184,7 +179,6 @@ TEST(row_parts_nothing_is_held_afterwards)
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* ---- Files that are wrong ---- */
@@ -230,7 +224,7 @@ TEST(row_parts_wrong_files)
     kv_array *odd[] = {ids_of(KV_INT32, 1, 4), ids_of(KV_INT64, 4, 1), ids_of(KV_INT64, 1, 5),
                        ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
     kv *s = NULL;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     write_file(IDS, good, DATA, data, NUMBER, "5");
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     kv_free(s);
@@ -287,13 +281,12 @@ TEST(row_parts_wrong_files)
                      "w.kvs: the tensor \"__rows__/3\" is not an integer key");
     for (int i = 0; i < 5; i++)
         kv_array_unref(odd[i]);
-    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 TEST(row_parts_without_memory)
 {
     kv_key key = {0, "w"};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local"), *t = NULL;
     init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
     int rc = KV_E_MEMORY;
@@ -307,5 +300,4 @@ TEST(row_parts_without_memory)
         e = (kv_err){0};
     }
     check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
-    leave_folder(FILE_NAME, "states.safetensors");
 }

@@ -545,7 +545,6 @@ TEST(row_pull_fill_out_of_memory)
 TEST(row_ids_sort_either_way)
 {
     for (int dense_ids = 0; dense_ids < 2; dense_ids++) { /* by marks, and by comparing */
-        e = (kv_err){0};
         int64_t rows = dense_ids ? 1000 : INT64_MAX, n = 3000, given[3000], seen = 0;
         char there[1000] = {0};
         uint64_t x = 1;

@@ -557,7 +557,6 @@ TEST(safetensors_unusual)
     };
     static const size_t ndata[] = {0, 0, 8, 8, 8, 8, 0, 4, 8, 8};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        e = (kv_err){0};
         kv_array *a[4];
         image m = made(headers[i], strlen(headers[i]), ndata[i]);
         checkpoint *s = opened(m);
@@ -869,7 +868,6 @@ TEST(safetensors_wider)
     kv_array_unref(a);
     CHECK_ERR(checkpoint_load_name(&a, c, "c", &e), KV_E_DTYPE,
               NAME ": tensor \"c\" is C64, of which no array can be made");
-    e = (kv_err){0};
     CHECK_ERR(checkpoint_load_name(&a, c, "v", &e), KV_E_VALUE,
               NAME ": tensor \"v\": element 0 is 2^63 or more, beyond int64");
     checkpoint_close(c);

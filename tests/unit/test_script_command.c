@@ -273,7 +273,6 @@ TEST(script_command_words_of_the_shell)
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
         "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        e = (kv_err){0};
         session s = new_session();
         shell_words w = {0};
         buf out = {0}, want = {0};

@@ -404,7 +404,6 @@ TEST(store_empty_calls_do_nothing)
 TEST(store_assign_copies)
 {
     for (int n = 1; n <= 2; n++) {
-        e = (kv_err){0};
         own_kv *s = make("local");
         kv_key k = id(3), keys[] = {k, k};
         kv_array *a = filled(1), *values[] = {a, a};

@@ -107,7 +107,6 @@ TEST(store_async_a_wait_with_a_limit_says_what_it_found)
     CHECK_ERR(kv_wait_for(s, 600000, &idle, &e), KV_E_VALUE, "the updater refused key 1 (code 77)");
     CHECK(idle);
     CHECK_INT(pthread_join(opener, NULL), 0);
-    e = (kv_err){0};
     CHECK_OK(kv_wait_for(s, 0, &idle, &e));
     CHECK_ERR(kv_wait_for(s, -1, &idle, &e), KV_E_VALUE, "a wait of -1 milliseconds");
 }

@@ -61,7 +61,7 @@ static kv_info info_at(kv *s, int64_t i)
 TEST(store_file_every_dtype_and_shape)
 {
     uint64_t random = 7;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     kv_array *arrays[NDTYPES * NSHAPES];
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
@@ -73,7 +73,6 @@ TEST(store_file_every_dtype_and_shape)
     CHECK_TEXT(kv_type(s), "local");
     CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        e = (kv_err){0};
         kv_key key = id(1000 - i);
         kv_array *out = NULL;
         kv_info info;
@@ -84,23 +83,21 @@ TEST(store_file_every_dtype_and_shape)
         kv_array_unref(out);
         kv_array_unref(arrays[i]);
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_empty_store)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = save_and_load(make("device"), FILE_NAME);
     CHECK_TEXT(kv_type(s), "device");
     CHECK_INT(kv_num_keys(s), 0);
     init_number(s, name("w"), 1); /* of either kind */
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_integer_keys)
 {
     static const int64_t ids[] = {7, -3, INT64_MAX, 0, INT64_MIN, INT64_C(9007199254740993)};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     for (int i = 0; i < 6; i++) {
         init_number(s, id(ids[i]), i);
@@ -110,20 +107,18 @@ TEST(store_file_integer_keys)
     s = save_and_load(save_and_load(s, FILE_NAME), FILE_NAME);
     CHECK_INT(kv_num_keys(s), 6);
     for (int i = 0; i < 6; i++) {
-        e = (kv_err){0};
         kv_info info;
         kv_key key = id(ids[i]);
         CHECK_INT(number_of(s, key), i);
         CHECK_OK(kv_find(s, &key, &info, &e));
         CHECK_INT(info.pushes, i);
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Keys of the file are told from those that were made since. */
 TEST(store_file_brings_keys)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     for (int i = 0; i < 3; i++)
         init_number(s, id(i), i);
@@ -131,7 +126,6 @@ TEST(store_file_brings_keys)
     init_number(s, id(3), 3);
     for (int i = 0; i < 4; i++)
         CHECK(info_at(s, i).loaded == (i < 3));
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Text keys are updated in the order in which they were made, also after a save. */
@@ -140,7 +134,7 @@ TEST(store_file_text_keys_keep_their_order)
     static const char *const names[] = {"b", "c", "a", "", "__metadata__", "__key__/x", "x",
                                         "two words\n", "3", "\xC3\xA9"};
     enum { N = sizeof names / sizeof *names };
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     for (int i = 0; i < N; i++)
         init_number(s, name(names[i]), i);
@@ -153,13 +147,12 @@ TEST(store_file_text_keys_keep_their_order)
         CHECK_INT(info.pushes, i == 1);
         CHECK_INT(number_of(s, name(names[i])), i);
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_rules)
 {
     kv_opt params[] = {{"by", "0.5"}, {"bias", "2"}};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     init_number(s, id(3), 1);
     set_rule_with(s,
@@ -177,12 +170,11 @@ TEST(store_file_rules)
     s = save_and_load(s, FILE_NAME);
     push_number(s, id(3), 4);
     CHECK_INT(number_of(s, id(3)), 4);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_refuses_callbacks)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
@@ -191,14 +183,13 @@ TEST(store_file_refuses_callbacks)
     CHECK_TEXT(e.hint,
                "save before kv_set_updater, or set a rule, whose text goes into the file");
     CHECK(access(FILE_NAME, F_OK) != 0);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_device_keys_begin_on_the_cpu)
 {
     own_array *cpu = one_number(4), *gpu = NULL;
     kv_key key = id(3);
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("device");
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
@@ -207,7 +198,6 @@ TEST(store_file_device_keys_begin_on_the_cpu)
     s = save_and_load(s, FILE_NAME);
     CHECK_INT(info_at(s, 0).ctx.device, KV_CPU);
     CHECK_INT(number_of(s, key), 4);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* The same store gives the same bytes, so that state files can be compared. */
@@ -215,7 +205,7 @@ TEST(store_file_same_bytes)
 {
     own_text *one = NULL, *two = NULL;
     size_t n, m;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     for (int i = 0; i < 20; i++)
         init_number(s, id((i * 7) % 20), i);
@@ -226,7 +216,6 @@ TEST(store_file_same_bytes)
     CHECK_OK(file_read(FILE_NAME, &two, &m, &e));
     CHECK_INT(n, m);
     CHECK(memcmp(one, two, n) == 0);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* ---- Files made by hand ---- */
@@ -267,7 +256,7 @@ static void write_with(const char *key_type, const char *change, const char *to)
 TEST(store_file_order_of_the_tensors_does_not_matter)
 {
     kv *s = NULL;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_with("text", "", NULL);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_TEXT(info_at(s, 0).key.name, "b");
@@ -280,7 +269,6 @@ TEST(store_file_order_of_the_tensors_does_not_matter)
     CHECK_INT(info_at(s, 0).key.id, -1);
     CHECK_INT(info_at(s, 0).pushes, 3);
     kv_free(s);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_of_another_tool)
@@ -289,7 +277,7 @@ TEST(store_file_of_another_tool)
     own_array *a = one_number(1), *b = one_number(2);
     safetensors_item items[] = {{"z", a}, {"3", b}, {"__odd", a}};
     checkpoint_text pairs[] = {{"format", "pt"}, {"author", "somebody"}};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_metadata(items, 3, pairs, 2);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_TEXT(kv_type(s), "local");
@@ -309,7 +297,6 @@ TEST(store_file_of_another_tool)
     CHECK_OK(checkpoint_open(&f, FILE_NAME, NULL, &e));
     CHECK_TEXT(checkpoint_metadata(f, "format"), "pt");
     CHECK_TEXT(checkpoint_metadata(f, "author"), "somebody");
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A name that no key has is refused, and one as long as a key may be is taken. */
@@ -318,7 +305,7 @@ TEST(store_file_of_another_tool_with_long_names)
     static char text[KV_KEY_MAX + 2];
     kv *s = NULL;
     own_array *a = one_number(1);
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     memset(text, 'x', KV_KEY_MAX);
     safetensors_item item = {text, a};
     write_metadata(&item, 1, NULL, 0);
@@ -329,7 +316,6 @@ TEST(store_file_of_another_tool_with_long_names)
     write_metadata(&item, 1, NULL, 0);
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK(strncmp(e.text, "w.kvs: ", 7) == 0 && strstr(e.text, "4096"));
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_wrong_descriptions)
@@ -372,7 +358,7 @@ TEST(store_file_wrong_descriptions)
         {"text", "kvstore.rule", "{ stored = input }", "w.kvs: it holds a rule that nobody uses"},
         {"text", "kvstore.param.by", "1", "w.kvs: it holds a rule that nobody uses"},
     };
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_with(cases[i].key_type, cases[i].change, cases[i].to);
         check_load_fails(FILE_NAME, KV_E_FORMAT, cases[i].text);
@@ -381,7 +367,6 @@ TEST(store_file_wrong_descriptions)
     check_load_fails(FILE_NAME, KV_E_UNSUPPORTED,
                      "w.kvs: the type \"dist_sync\" needs the MPI plugin, which the "
                      "static library cannot load");
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Also the first name of the metadata is looked at. */
@@ -391,7 +376,7 @@ TEST(store_file_wrong_first_names)
         {"kvstore.format", "1"}, {"kvstore.later", "1"}, {"kvstore.states", "1"}};
     own_array *a = one_number(1);
     safetensors_item item = {"w", a};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_metadata(&item, 1, pairs, 1); /* no file of another tool */
     check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the metadata have no \"kvstore.type\"");
     write_metadata(&item, 1, pairs + 1, 1);
@@ -399,7 +384,6 @@ TEST(store_file_wrong_first_names)
                      "w.kvs: it holds \"kvstore.later\", which this version does not know");
     write_metadata(&item, 1, pairs + 2, 1);
     check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the states of an optimizer, not a store");
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A later format may have names that this version does not know: the format is what is told. */
@@ -408,14 +392,13 @@ TEST(store_file_of_a_later_format)
     checkpoint_text pairs[] = {{"kvstore.format", "2"}, {"kvstore.later", "1"}};
     own_array *a = one_number(1);
     safetensors_item item = {"w", a};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_metadata(&item, 1, pairs, 2);
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: a store in format \"2\", this version reads format 1");
     kv *s = NULL;
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK_TEXT(e.hint, "a later version wrote it");
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A key of all rows, and one of some rows, with the same name. */
@@ -429,7 +412,7 @@ TEST(store_file_keys_that_stand_in_it_twice)
              *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
     safetensors_item items[] = {
         {"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     for (int text = 0; text < 2; text++) {
         pairs[2].text = text ? "text" : "integer";
         write_metadata(items, 3, pairs, 8);
@@ -437,7 +420,6 @@ TEST(store_file_keys_that_stand_in_it_twice)
                          text ? "w.kvs: the key \"3\" stands in it twice"
                               : "w.kvs: the key 3 stands in it twice");
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_of_numbers_that_no_store_keeps)
@@ -446,7 +428,7 @@ TEST(store_file_of_numbers_that_no_store_keeps)
         "{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}";
     kv *s = NULL;
     uint64_t n = sizeof header - 1;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     FILE *f = fopen(FILE_NAME, "wb");
     CHECK(f && fwrite(&n, 8, 1, f) == 1 && fwrite(header, n, 1, f) == 1 &&
           fwrite("ab", 2, 1, f) == 1 && fclose(f) == 0);
@@ -455,7 +437,6 @@ TEST(store_file_of_numbers_that_no_store_keeps)
     CHECK_TEXT(e.hint, "init * @FILE takes its values as numbers of another dtype; kvctl convert "
                        "--dtype changes the file");
     CHECK(!s);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_compresses_keys_that_cannot_be)
@@ -468,31 +449,29 @@ TEST(store_file_compresses_keys_that_cannot_be)
     kv *s = NULL;
     own_array *a = io_array(KV_FLOAT64, 0, NULL, (double[]){1});
     safetensors_item item = {"w", a};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_metadata(&item, 1, pairs, 8);
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK(strncmp(e.text, "w.kvs: ", 7) == 0 && strstr(e.text, "\"w\"") &&
           strstr(e.text, "float64"));
     CHECK(!s);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Values that are elsewhere cannot be saved, and no file is made. */
 TEST(store_file_of_values_elsewhere)
 {
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     own_kv *s = make("local");
     s->in_slots = false;
     CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "stores of type \"local\" cannot be saved");
     CHECK(access(FILE_NAME, F_OK) != 0);
-    leave_folder(NULL, NULL);
 }
 
 /* What an optimizer counts for a key goes on where it was. */
 TEST(store_file_optimizers_go_on)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local"), *same = make("local");
     for (int i = 0; i < 2; i++) {
         kv *x = i ? same : s;
@@ -509,7 +488,6 @@ TEST(store_file_optimizers_go_on)
         push_number(same, id(k), 3);
         CHECK(number_of(s, id(k)) == number_of(same, id(k)));
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Replaces each `from` by `to`, which is as long, in a file. */
@@ -535,7 +513,6 @@ TEST(store_file_without_a_master)
 {
     static const kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "0"}};
     for (int pushed = 0; pushed < 2; pushed++) {
-        e = (kv_err){0};
         own_array *a = io_array(KV_FLOAT16, 0, NULL, &(double){1});
         const kv_key w = {.name = "w"};
         own_kv *s = make("local"), *again = NULL;
@@ -568,7 +545,7 @@ TEST(store_file_wrong_keys_and_rules)
                                 {"kvstore.param.by", "1"}};
     own_array *a = one_number(1);
     safetensors_item item = {"w", a};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     write_metadata(&item, 1, pairs, 8);
     kv *s = NULL;
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
@@ -596,7 +573,6 @@ TEST(store_file_wrong_keys_and_rules)
         snprintf(text, sizeof text, "w.kvs: the tensor \"%s\" is not an integer key", wrong[i]);
         check_load_fails(FILE_NAME, KV_E_FORMAT, text);
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A file cut anywhere, or with any byte of its header changed, loads as something or is refused. */
@@ -604,7 +580,7 @@ TEST(store_file_damaged)
 {
     own_text *text = NULL;
     size_t n;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     kv *s = make("local");
     init_number(s, name("b"), 1);
     init_number(s, name("a"), 2);
@@ -632,20 +608,18 @@ TEST(store_file_damaged)
         e = (kv_err){0};
         text[i] = before;
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_that_is_not_there)
 {
     kv *s = make("local"), *t = NULL;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     CHECK_ERR(kv_load(&t, FILE_NAME, &e), KV_E_IO,
               "cannot read \"w.kvs\": No such file or directory");
     CHECK_ERR(kv_save(s, "no/folder.kvs", &e), KV_E_IO,
               "cannot write \"no/folder.kvs\": No such file or directory");
     CHECK_ERR(kv_save(s, ".", &e), KV_E_IO, "cannot write \".\": Is a directory");
     kv_free(s);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Texts of other tools, and files in their form. */
@@ -681,7 +655,7 @@ TEST(store_file_metadata_may_change_while_they_are_visited)
 TEST(store_file_metadata_of_other_tools)
 {
     char all[100] = "";
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     CHECK(!kv_is_foreign(s));
@@ -713,7 +687,6 @@ TEST(store_file_metadata_of_other_tools)
     CHECK_INT(number_of(t, name("w")), 1);
     kv_free(t);
     kv_free(s);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A key of two rows of four. */
@@ -731,19 +704,18 @@ static void init_rows(kv *s, kv_key key)
 
 TEST(store_file_of_other_tools_holds_no_rows)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local");
     init_rows(s, name("r"));
     CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "key \"r\" is row_sparse, which files of other tools cannot hold");
     CHECK(access(FILE_NAME, F_OK) != 0);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A failed write leaves the old file, and no other. */
 TEST(store_file_without_memory)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     init_number(s, name("v"), 1);
@@ -773,12 +745,11 @@ TEST(store_file_without_memory)
     CHECK_INT(info_at(t, 2).storage, KV_ROW_SPARSE);
     kv_free(t);
     kv_free(s);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_without_memory_for_a_name)
 {
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("local"), *t = NULL;
     init_rows(s, name("r"));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
@@ -789,7 +760,6 @@ TEST(store_file_without_memory_for_a_name)
         e = (kv_err){0};
     }
     CHECK_TEXT(info_at(t, 0).key.name, "r");
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* A name that is registered when a store is saved need not be when it is loaded, here by another
@@ -798,7 +768,7 @@ TEST(store_file_registered_name)
 {
     kv *s = NULL;
     int status = -1;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     pid_t child = fork();
     if (child == 0) {
         int rc = kv_register_name("Mine", "device", &e);
@@ -815,7 +785,6 @@ TEST(store_file_registered_name)
     kv_free(s);
     /* loading registers nothing */
     CHECK_INT(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* ---- The first updater of a store that was loaded ---- */
@@ -840,7 +809,7 @@ TEST(store_file_first_optimizer_keeps_states)
 {
     kv_opt params[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
     kv_opt faster = {"learning_rate", "2"};
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = trained("sgd", params, 2);
     CHECK_OK(kv_set_optimizer(s, "sgd", (kv_opt[]){faster, params[1]}, 2, &e));
     CHECK_INT(kv_states_dropped(s), 0);
@@ -852,14 +821,13 @@ TEST(store_file_first_optimizer_keeps_states)
     CHECK_INT(kv_states_dropped(s), 1);
     push_number(s, name("w"), 1);
     CHECK(number_of(s, name("w")) == -3.5 - 1);
-    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_other_updaters_drop_states)
 {
     kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "true"}};
     own_rule *rule = NULL;
-    enter_folder();
+    IN_FOLDER(FILE_NAME, NULL);
     CHECK_OK(kv_rule_new(&rule, "{ state mom; stored += mom }", NULL, 0, 0, &e));
     for (int i = 0; i < 6; i++) {
         own_kv *s = trained("sgd", params, 1);
@@ -878,7 +846,6 @@ TEST(store_file_other_updaters_drop_states)
         CHECK_INT(kv_states_dropped(s), 1);
         CHECK(!kv_keep_states(s, true));
     }
-    leave_folder(FILE_NAME, NULL);
 }
 
 /* Rules are the same when their texts differ in comments and blanks at most. */
@@ -892,7 +859,6 @@ TEST(store_file_rule_is_known_by_its_text)
                  {"{ state m; m += input; stored -= m }", 1},
                  {"{ state m; m += input; stored += m; if t < 0 { fail 'a b' } }", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        e = (kv_err){0};
         own_rule *rule = NULL, *next = NULL;
         own_kv *s = make("local"), *loaded = NULL;
         enter_folder();
@@ -916,7 +882,6 @@ TEST(store_file_first_optimizer_keeps_its_schedule)
     static const char *const schedules[] = {"poly(max_update=1, base_lr=1, final_lr=0.25)",
                                             "factor(step=1, factor=0.5)"};
     for (int i = 0; i < 2; i++) {
-        e = (kv_err){0};
         kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"learning_rate", "1"}, {"wd", "0"}};
         enter_folder();
         own_kv *s = trained("sgd", params, 3);

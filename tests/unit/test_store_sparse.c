@@ -162,7 +162,6 @@ TEST(store_sparse_long_rows)
 {
     enum { N = 10000 };
     for (int wide = 0; wide < 2; wide++) {
-        e = (kv_err){0};
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
         own_array *w = NULL, *g = NULL;

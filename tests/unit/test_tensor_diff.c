@@ -533,7 +533,6 @@ TEST(tensor_diff_brief_of_several)
                                     {0}};
     for (int differ = 0; differ < 1 << N; differ++) {
         for (int o = 0; o < 8; o++) {
-            e = (kv_err){0};
             tensor_given given[2][N];
             tensor_difference pairs[N] = {{0}};
             for (int i = 0; i < N; i++) {

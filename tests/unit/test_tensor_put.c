@@ -61,13 +61,12 @@ TEST(tensor_put_writes_every_type)
     const tensor_type types[] = {TENSOR_F32, TENSOR_F64,     TENSOR_F16, TENSOR_BF16,
                                  TENSOR_I32, TENSOR_F8_E4M3, TENSOR_F4,  TENSOR_F6_E2M3};
     OWN(test_mem_free) float *x = numbers();
-    enter_folder();
+    IN_FOLDER("x.safetensors", NULL);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         put_as(x, types[i], N);
         put_as(x, types[i], 4);
         put_as(x, types[i], 0);
     }
-    leave_folder("x.safetensors", NULL);
 }
 
 TEST(tensor_put_tells_the_first_element_that_does_not_fit)
@@ -90,11 +89,10 @@ TEST(tensor_put_without_memory)
 {
     int64_t wrong;
     OWN(test_mem_free) float *x = numbers();
-    enter_folder();
+    IN_FOLDER(NULL, NULL);
     checkpoint_out *out = open_out("x.safetensors", TENSOR_F16, N);
     mem_fail_at(1);
     CHECK_INT(tensor_put(out, 1, TENSOR_F16, x, TENSOR_F32, N, NULL, &wrong, &e), KV_E_MEMORY);
     mem_fail_at(0);
     checkpoint_out_abandon(out);
-    leave_folder(NULL, NULL);
 }
