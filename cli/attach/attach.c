@@ -247,8 +247,6 @@ static int attach_grow(const job_list *list, const char *name, int *number, kv_e
 
 enum { TICK_MS = 100 };
 
-/* ---- Entries ---- */
-
 typedef struct attached {
     int fd;
     char job[JOBS_NAME + 1];

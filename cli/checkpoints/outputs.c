@@ -331,16 +331,6 @@ int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
 
 /* ---- Files of a model ------------------------------------------------------------------------ */
 
-/* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
- * pattern; NULL: there is none, or it is not a type of floats. */
-static const char *type_rules_torch(const type_rules *rules)
-{
-    for (int64_t i = rules->n - 1; i >= 0; i--)
-        if (!rules->items[i].glob)
-            return folder_files_dtype(rules->items[i].to);
-    return NULL;
-}
-
 void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
                        const type_rules *rules, folder_files *f, checkpoint_out_options *o)
 {
@@ -349,7 +339,10 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
     if (!folders || command_option_of(call, "weights-only"))
         return;
     f->from = c;
-    f->dtype = rules ? type_rules_torch(rules) : NULL;
+    f->dtype = NULL;
+    for (int64_t i = 0; i < rules->n; i++) /* the last --dtype T without a pattern */
+        if (!rules->items[i].glob)
+            f->dtype = folder_files_dtype(rules->items[i].to);
     o->files = f;
 }
 

@@ -811,8 +811,6 @@ int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
     return call_with_pairs(s, call, true, NEW_OUTS, kv_broadcast, out, e);
 }
 
-/* ---- Commands that are one call ---- */
-
 int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;

@@ -243,16 +243,6 @@ static int threshold_text(session *s, const ast *node, value v, buf *out, kv_err
     return buf_check(out, e);
 }
 
-/* Where a wrong parameter stands: in its option, else in the first word. The whole command if no
- * parameter is wrong: then the store or its keys are the reason. */
-static const ast *culprit(const ast *call, const kv_opt *params, int n, const kv_err *e)
-{
-    if (e->option == 0 || e->option > n)
-        return call;
-    const ast *option = command_option_of(call, params[e->option - 1].name);
-    return option ? option : call->kid[0];
-}
-
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *given = command_option_of(call, "threshold"),
@@ -273,8 +263,12 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
         if (c.pull)
             params[n++] = (kv_opt){"pull", "true"};
         rc = kv_set_gradient_compression(store, params, n, e);
+        /* A wrong parameter stands in its option, else in the first word. If none is wrong the
+         * store or its keys are the reason. */
+        bool wrong = e->option > 0 && e->option <= n;
+        const ast *place = wrong ? command_option_of(call, params[e->option - 1].name) : call;
         if (rc)
-            unit_at(s, culprit(call, params, n, e), e);
+            unit_at(s, place ? place : call->kid[0], e);
     }
     buf_release(&text);
     value_release(&c.type);

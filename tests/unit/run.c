@@ -43,21 +43,6 @@ void test_kv_rule_free(void *variable)
     kv_rule_free(*(kv_rule **)variable);
 }
 
-void test_kv_array_unref(void *variable)
-{
-    kv_array_unref(*(kv_array **)variable);
-}
-
-void test_checkpoint_close(void *variable)
-{
-    checkpoint_close(*(checkpoint **)variable);
-}
-
-void test_mem_free(void *variable)
-{
-    mem_free(*(void **)variable);
-}
-
 void test_free(void *variable)
 {
     free(*(void **)variable);

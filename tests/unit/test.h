@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "array/device.h"
+#include "base/buf.h"
+#include "checkpoint/checkpoint.h"
 #include "kv_err.h"
 
 /* Each has a kv_err `e`, zeroed, for its calls. With SHARED_KV_ERR, `e` is a variable of the file,
@@ -49,21 +51,14 @@ void test_err(int code, kv_err *e, int want, const char *text, const char *what,
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);
 
-/* A variable with OWN(f) is given to f, as a pointer to it, at the end of its block. */
-#define OWN(release) __attribute__((cleanup(release)))
+/* Variables that are released at the end of their block (base/mem.h). */
 #define own_kv OWN(test_kv_free) kv
 #define own_rule OWN(test_kv_rule_free) kv_rule
-#define own_array OWN(test_kv_array_unref) kv_array
-#define own_checkpoint OWN(test_checkpoint_close) checkpoint
-#define own_text OWN(test_mem_free) char
+#define own_text own_mem char
 #define own_folder OWN(folder_remove) test_folder
-#define own_buf OWN(buf_release) buf
 /* For variables that hold pointers. */
 void test_kv_free(void *variable);
 void test_kv_rule_free(void *variable);
-void test_kv_array_unref(void *variable);
-void test_checkpoint_close(void *variable);
-void test_mem_free(void *variable);
 void test_free(void *variable);
 
 /* Ends the test as skipped, with the reason. */

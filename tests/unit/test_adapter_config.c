@@ -86,7 +86,7 @@ TEST(merge_texts_are_merges)
     int n = 0;
     for (const merge_text *t = merge_texts; t->name; t++, n++) {
         rule_ast *rule;
-        OWN(arena_release) arena nodes = {0};
+        own_arena nodes = {0};
         bool named = false;
         source src = {.name = t->name, .text = t->text, .line = 1, .col = 1};
         src.len = (uint32_t)strlen(t->text);

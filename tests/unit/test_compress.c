@@ -142,8 +142,8 @@ static void compare_model(updating how, const kv_opt params[2], bool one, float 
 {
     kv_err e = {0};
     own_kv *s = make_sized(n);
-    OWN(test_mem_free) float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
-    OWN(test_mem_free) float *stored = mem_zalloc(n, sizeof *stored, &e);
+    own_mem float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
+    own_mem float *stored = mem_zalloc(n, sizeof *stored, &e);
     CHECK(residual && stored);
     if (how == RULE)
         set_sum(s);
@@ -237,7 +237,7 @@ TEST(compress_many_values)
     own_kv *s = make_sized(LENGTH);
     kv_key keys[MANY];
     kv_array *values[MANY];
-    OWN(test_mem_free) float *residual = mem_zalloc(MANY * LENGTH, sizeof *residual, &e);
+    own_mem float *residual = mem_zalloc(MANY * LENGTH, sizeof *residual, &e);
     CHECK(residual != NULL);
     set(s, two_bits);
     for (int j = 0; j < MANY; j++)

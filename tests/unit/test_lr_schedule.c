@@ -16,7 +16,7 @@ static lr_schedule parsed(const char *text, arena *a)
 /* The rates at the updates from, from + 1, …; ten digits are what the tables have. */
 static void check_rates(const char *text, int64_t from, int n, const double *want)
 {
-    OWN(arena_release) arena a = {0};
+    own_arena a = {0};
     lr_schedule s = parsed(text, &a);
     for (int i = 0; i < n; i++) {
         double got = lr_schedule_rate(&s, from + i);
@@ -54,7 +54,7 @@ TEST(lr_schedule_poly)
 
 TEST(lr_schedule_cosine)
 {
-    OWN(arena_release) arena a = {0};
+    own_arena a = {0};
     lr_schedule s =
         parsed("cosine(10, base_lr=0.1, final_lr=0.01, warmup_steps=2, warmup_begin_lr=0.02)", &a);
     static const double want[] = {0.02,          0.06,          0.1,   0.09657457896,
@@ -72,7 +72,7 @@ TEST(lr_schedule_under_way)
     RATES("factor(3, 0.5, base_lr=1, warmup_steps=2, warmup_final_lr=4)", 0, 0, 2, 1, 1, 0.5);
     RATES("poly(4, base_lr=1, pwr=1, last_lr=0.125)", 3, 0.25, 0, 0);
     RATES("poly(4, base_lr=1, pwr=1, last_lr=0.125)", 5, 0.125, 0.125);
-    OWN(arena_release) arena a = {0};
+    own_arena a = {0};
     own_buf text = {0};
     lr_schedule s = parsed("factor(3, base_lr=1, warmup_steps=2, warmup_final_lr=4)", &a);
     lr_schedule_print(&s, &text);
@@ -81,7 +81,7 @@ TEST(lr_schedule_under_way)
 
 TEST(lr_schedule_remembers)
 {
-    OWN(arena_release) arena a = {0};
+    own_arena a = {0};
     /* what decayed does not go back */
     lr_schedule s = parsed("factor(3, 0.5, base_lr=1)", &a);
     CHECK(lr_schedule_rate(&s, 100) == 1e-8);
@@ -106,7 +106,7 @@ TEST(lr_schedule_prints_what_it_reads)
         "multifactor(step=[2, 9, 40], factor=0.1, warmup_steps=1)",
         "poly(max_update=100, pwr=1, final_lr=1e-5, base_lr=3)",
         "cosine(7, warmup_steps=3, warmup_begin_lr=0.001, warmup_mode=\"constant\")"};
-    OWN(arena_release) arena a = {0};
+    own_arena a = {0};
     own_buf one = {0}, two = {0};
     for (int i = 0; i < 4; i++) {
         lr_schedule s = parsed(texts[i], &a);
@@ -157,7 +157,7 @@ TEST(lr_schedule_errors)
         {"factor(2, warmup_begin_lr=1)", KV_E_VALUE, "warmup_begin_lr is at most base_lr"},
         {"factor(2, warmup_mode=\"exp\")", KV_E_VALUE,
          "warmup_mode is \"linear\" or \"constant\""}};
-    OWN(arena_release) arena a = {0};
+    own_arena a = {0};
     lr_schedule s;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK_ERR(lr_schedule_parse(&s, cases[i].text, &a, &e), cases[i].code, cases[i].error);

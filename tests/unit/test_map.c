@@ -36,7 +36,7 @@ static void compare_with_list(int text)
     static char names[N][48];
     int64_t list[N];
     kv_err e = {0};
-    OWN(map_release) map m = {0};
+    own_map m = {0};
     uint64_t seed = 1;
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof names[i], "layer%d.%sweight", i, i % 3 ? "attention." : "");
@@ -75,7 +75,7 @@ TEST(map_texts)
 
 TEST(map_reserve)
 {
-    OWN(map_release) map m = {0};
+    own_map m = {0};
     CHECK_OK(map_reserve(&m, 1000, &e));
     mem_fail_at(1);
     for (int i = 0; i < 1000; i++)

@@ -158,7 +158,7 @@ TEST(mem_small_fails_like_other_memory)
 
 TEST(mem_grows)
 {
-    OWN(test_mem_free) int32_t *items = NULL;
+    own_mem int32_t *items = NULL;
     int64_t cap = 0;
     for (int32_t i = 0; i < 10000; i++) {
         CHECK_OK(mem_grow(&items, &cap, i + 1, sizeof *items, &e));
@@ -223,7 +223,7 @@ TEST(mem_every_allocation_can_fail)
     /* one alone */
     mem_fail_at(-2);
     void *first = mem_alloc(1, 1, NULL), *second = mem_alloc(1, 1, NULL);
-    OWN(test_mem_free) void *third = mem_alloc(1, 1, NULL);
+    own_mem void *third = mem_alloc(1, 1, NULL);
     CHECK(first && !second && third);
     CHECK_INT(mem_fail_at(0), 3);
     mem_free(first);

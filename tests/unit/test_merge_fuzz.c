@@ -88,7 +88,7 @@ static void run(const buf *text, merge_form form, int nparams, kv_err *e)
     static const double numbers[] = {1, 2, 3, 4, 5};
     source s = {
         .name = "r", .text = buf_text(text), .len = (uint32_t)text->len, .line = 1, .col = 1};
-    OWN(arena_release) arena memory = {0};
+    own_arena memory = {0};
     rule_ast *r = NULL;
     merge_rule *m = NULL;
     merge_plan p = {0};

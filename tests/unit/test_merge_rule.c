@@ -82,7 +82,7 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
         cell[i] = &number[i];
     for (int k = 0; k < p->plan->npasses; k++) {
         const plan_pass *pass = &p->plan->pass[k];
-        OWN(test_mem_free) void *scratch = mem_alloc(p->plan->program_bytes + 64, 1, NULL);
+        own_mem void *scratch = mem_alloc(p->plan->program_bytes + 64, 1, NULL);
         void *aligned = (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
         if (pass->numbers)
             prog_run(pass->numbers, cell, 1, aligned);

@@ -787,7 +787,7 @@ TEST(parse_no_memory)
 
 TEST(parse_expr_text)
 {
-    OWN(arena_release) arena nodes = {0};
+    own_arena nodes = {0};
     ast *node;
     source ok = {.name = "t", .text = "a +\n b # c\n", .len = 11, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&node, &ok, &nodes, &e));

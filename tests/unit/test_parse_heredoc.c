@@ -4,7 +4,7 @@
 /* The text of a heredoc that begins `text`, or the error; *rest is set to what stands behind it. */
 static void read_heredoc(buf *out, const char *text, size_t n, bool *incomplete, const char **rest)
 {
-    OWN(arena_release) arena nodes = {0};
+    own_arena nodes = {0};
     kv_err e = {0};
     parser p;
     source src = {.name = "s", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};

@@ -186,7 +186,7 @@ TEST(parse_rule_errors)
 TEST(parse_rule_without_an_error_to_fill)
 {
     source src = {.name = "t", .text = "{", .len = 1, .line = 1, .col = 1};
-    OWN(arena_release) arena nodes = {0};
+    own_arena nodes = {0};
     rule_ast *r;
     CHECK_INT(parse_rule(&r, &src, &nodes, NULL), KV_E_SYNTAX);
     CHECK(r == NULL);
@@ -196,7 +196,7 @@ TEST(parse_rule_places)
 {
     static const char text[] = "# c\nupdater a(x = 1 in 0..2) {\n  b = 1 # c\n}\n";
     source src = {.name = "t", .text = text, .len = sizeof text - 1, .line = 1, .col = 1};
-    OWN(arena_release) arena nodes = {0};
+    own_arena nodes = {0};
     rule_ast *r;
     CHECK_OK(parse_rule(&r, &src, &nodes, &e));
     CHECK_INT(r->pos, 4);

@@ -83,7 +83,7 @@ static int make(const char *rule, const key *k, arena *memory, int fail_at, rule
 
 static void update(const char *rule, key *k)
 {
-    OWN(arena_release) arena memory = {0};
+    own_arena memory = {0};
     rule_update u;
     CHECK_OK(make(rule, k, &memory, 0, &u));
     plan_arrays a = {.stored = k->stored,
@@ -311,7 +311,7 @@ TEST(grid_no_memory)
     key k = new_key(3, 4);
     int rc = KV_E_MEMORY, n = 0;
     for (n = 1; n < 200 && rc; n++) {
-        OWN(arena_release) arena memory = {0};
+        own_arena memory = {0};
         rule_update u;
         rc = make(mixed, &k, &memory, n, &u);
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);

@@ -607,7 +607,7 @@ TEST(pushpull_many_keys)
     enum { N = 100000 };
     own_kv *s = make("local");
     own_array *out = filled(0), *value = filled(3);
-    OWN(test_mem_free) kv_key *keys = mem_alloc(2 * N, sizeof *keys, &e);
+    own_mem kv_key *keys = mem_alloc(2 * N, sizeof *keys, &e);
     kv_array **values = mem_alloc(2 * N, sizeof(kv_array *), &e);
     kv_array **outs = mem_alloc(N, sizeof(kv_array *), &e);
     CHECK(keys && values && outs);

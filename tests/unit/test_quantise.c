@@ -239,7 +239,7 @@ TEST(quantise_sum_every_length)
 
 TEST(quantise_every_length)
 {
-    OWN(test_mem_free) room *w = mem_zalloc(1, sizeof *w, &e);
+    own_mem room *w = mem_zalloc(1, sizeof *w, &e);
     CHECK(w != NULL);
     for (int k = 0; k < 2; k++) {
         for (int64_t n = 0; n < 200; n++)

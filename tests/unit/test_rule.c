@@ -352,7 +352,7 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
 {
     rule_update u;
     CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1, .row = 1, .size = n}, &u));
-    OWN(test_mem_free) void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
+    own_mem void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_arrays a = {.stored = stored,
                      .stored_dtype = dtype,
                      .size = n,
@@ -611,7 +611,7 @@ static void update_states(const char *rule, float *stored, const float *input, i
                      .t = t};
     for (int i = 0; i < 2 && states; i++)
         a.states[i] = states[i];
-    OWN(test_mem_free) void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
+    own_mem void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_run(u.plan, &a, scratch);
     rule_update_release(&u);
 }

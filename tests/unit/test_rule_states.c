@@ -418,7 +418,7 @@ static double naive_sum(const world *w, const double *x, int64_t from, int64_t t
 
 static void naive_reduce(const world *w, expr_op op, double *out, const double *x, bool wide)
 {
-    OWN(test_mem_free) double *y = numbers(w);
+    own_mem double *y = numbers(w);
     for (int64_t i = 0; i < w->n; i++)
         y[i] = op == NORM ? rounded(w, x[i] * x[i], wide) : x[i];
     if (op == MEAN) {
@@ -496,7 +496,7 @@ static void naive_eval(const world *w, int at, double *out, bool wide, bool bina
 
 static void naive_set(world *w, const line *l, bool first)
 {
-    OWN(test_mem_free) double *value = numbers(w);
+    own_mem double *value = numbers(w);
     bool masked = !first && w->masked && (l->name == STORED || is_state(l->name));
     if (l->value >= 0)
         naive_eval(w, l->value, value, false, is_host(l->name));
@@ -659,7 +659,7 @@ static void make_update(keeper *k, const world *w, rule_update *u)
 {
     kv_err e = {0};
     host values[16];
-    OWN(arena_release) arena memory = {0};
+    own_arena memory = {0};
     CHECK_OK(rule_bind(k->ast, NULL, NULL, NULL, 0, values, &memory, &e));
     rule_binding b = {k->ast, k->src, values, NULL};
     rule_given given = {.key = {7, NULL},
@@ -785,7 +785,7 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
     grow(&r, by_rows);
     kv_err e = {0};
     own_buf text = {0};
-    OWN(arena_release) arena memory = {0};
+    own_arena memory = {0};
     rule_ast *tree = NULL;
     write_rule(&text, &r);
     rule_text = buf_text(&text);

@@ -142,8 +142,8 @@ TEST(strided_transposes)
     for (int64_t bytes = 1; bytes <= 8; bytes *= 2) {
         for (int64_t n = 31; n <= 33; n++) {
             int64_t m = 2 * n + 1, rows[2], columns[2] = {1, n};
-            OWN(test_mem_free) unsigned char *src = mem_alloc(n * m, (size_t)bytes, &e);
-            OWN(test_mem_free) unsigned char *dst = mem_alloc(n * m, (size_t)bytes, &e);
+            own_mem unsigned char *src = mem_alloc(n * m, (size_t)bytes, &e);
+            own_mem unsigned char *dst = mem_alloc(n * m, (size_t)bytes, &e);
             for (int64_t i = 0; i < n * m * bytes; i++)
                 src[i] = (unsigned char)(i * 7 % 251);
             strided_rows(rows, 2, (int64_t[]){n, m});

@@ -162,7 +162,7 @@ TEST(stop_texts)
 TEST(stop_expressions)
 {
     kv_array *a = large(), *out = NULL;
-    OWN(arena_release) arena nodes = {0};
+    own_arena nodes = {0};
     ast *tree = NULL;
     const source src = {.name = "x", .text = "x*2 + x", .len = 7, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&tree, &src, &nodes, &e));

@@ -179,7 +179,7 @@ TEST(sum_rows_of_ids_that_look_alike)
 {
     enum { N = 300000, MIDDLE = N / 2 };
     kv_array *src[2], *sum = NULL;
-    OWN(test_mem_free) int64_t *ids = mem_alloc(N, sizeof *ids, &e);
+    own_mem int64_t *ids = mem_alloc(N, sizeof *ids, &e);
     void *data;
     const void *got;
     for (int i = 0; i < 2; i++) {
@@ -210,7 +210,7 @@ TEST(sum_rows_sees_that_ids_are_the_same)
     static double data[2][N], got[N];
     const sparse_rows src[] = {{.ids = ids[0], .data = data[0], .n = N},
                                {.ids = ids[1], .data = data[1], .n = N}};
-    OWN(test_mem_free) void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
+    own_mem void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
     for (int64_t k = 0; k < N; k++) {
         ids[0][k] = ids[1][k] = 3 * k;
         data[0][k] = (double)k;
@@ -234,7 +234,7 @@ TEST(sum_rows_as_far_apart_as_a_table)
     const sparse_rows src[] = {{.ids = first, .data = one, .n = 2},
                                {.ids = second, .data = two, .n = 2}};
     float got[3];
-    OWN(test_mem_free) void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
+    own_mem void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
     sum_rows(got, ids, 3, src, 2, KV_FLOAT32, 1, room);
     CHECK(got[0] == 1 && got[1] == 10 && got[2] == 22);
 }

@@ -60,7 +60,7 @@ TEST(tensor_put_writes_every_type)
 {
     const tensor_type types[] = {TENSOR_F32, TENSOR_F64,     TENSOR_F16, TENSOR_BF16,
                                  TENSOR_I32, TENSOR_F8_E4M3, TENSOR_F4,  TENSOR_F6_E2M3};
-    OWN(test_mem_free) float *x = numbers();
+    own_mem float *x = numbers();
     IN_FOLDER("x.safetensors", NULL);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         put_as(x, types[i], N);
@@ -71,7 +71,7 @@ TEST(tensor_put_writes_every_type)
 
 TEST(tensor_put_tells_the_first_element_that_does_not_fit)
 {
-    OWN(test_mem_free) float *x = numbers();
+    own_mem float *x = numbers();
     int64_t at[] = {N - 1, 600000, 262144, 131071, 131070, 3};
     enter_folder();
     for (int i = 0; i < 6; i++) {
@@ -88,7 +88,7 @@ TEST(tensor_put_tells_the_first_element_that_does_not_fit)
 TEST(tensor_put_without_memory)
 {
     int64_t wrong;
-    OWN(test_mem_free) float *x = numbers();
+    own_mem float *x = numbers();
     IN_FOLDER(NULL, NULL);
     checkpoint_out *out = open_out("x.safetensors", TENSOR_F16, N);
     mem_fail_at(1);
