@@ -871,8 +871,8 @@ static void run_case(case_run *r, kv_dtype dtype, const double *from, const void
     convert_elements(r->stored, dtype, from, KV_FLOAT64, CASE_SIZE);
     if (r->rc || !r->u.plan)
         return;
-    OWN(test_mem_free)
-    void *scratch = mem_alloc_data(plan_scratch_bytes(r->u.plan, CASE_SIZE, 0), &e);
+    int64_t bytes = plan_scratch_bytes(r->u.plan, CASE_SIZE, 0);
+    own_mem void *scratch = mem_alloc_data(bytes, &e);
     plan_run(r->u.plan, &a, scratch);
 }
 
