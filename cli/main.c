@@ -317,7 +317,7 @@ static int run(session *s, options *o)
 static int show_text(session *s, const options *o)
 {
     kv_err e = {0};
-    buf text = {0};
+    own_buf text = {0};
     if (o->help)
         options_help(&text);
     else if (o->version)
@@ -327,7 +327,6 @@ static int show_text(session *s, const options *o)
     if (buf_check(&text, &e) || session_out(s, buf_text(&text), text.len, &e) ||
         session_flush(s, &e))
         report_error(s, &e);
-    buf_release(&text);
     return s->failure;
 }
 

@@ -58,12 +58,10 @@ static bool page_is(const char *text, size_t n)
 /* Returns true if n bytes of text, with `end` behind them, are complete. */
 static bool is_complete(const char *text, size_t n, const char *end)
 {
-    buf copy = {0};
+    own_buf copy = {0};
     buf_put(&copy, text, n);
     buf_add(&copy, end);
-    bool complete = buf_check(&copy, NULL) || unit_is_complete(buf_text(&copy), copy.len);
-    buf_release(&copy);
-    return complete;
+    return buf_check(&copy, NULL) || unit_is_complete(buf_text(&copy), copy.len);
 }
 
 /* Some pages have the prompt of an entry in front of each line of a block, too: what is indented
@@ -394,7 +392,7 @@ static void show_difference(const verifier *v, const buf *entry, int line, const
                             const buf *got)
 {
     const char *at = buf_text(entry), *prompt = "kv> ";
-    buf shown = {0};
+    own_buf shown = {0};
     fflush(stdout);
     terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
     while (*at) {
@@ -407,13 +405,13 @@ static void show_difference(const verifier *v, const buf *entry, int line, const
     }
     diff_lines(&shown, buf_text(expected), buf_text(got));
     fputs(buf_text(&shown), stderr);
-    buf_release(&shown);
 }
 
 /* Compares, or writes the new output into the updated page. */
 static void judge(verifier *v, const buf *entry, int line, buf *expected, buf *got, bool update)
 {
-    buf a = comparable(expected), b = comparable(got);
+    own_buf a = comparable(expected);
+    own_buf b = comparable(got);
     bool equal = strcmp(buf_text(&a), buf_text(&b)) == 0;
     v->entries++;
     v->wrong += !equal;
@@ -426,13 +424,11 @@ static void judge(verifier *v, const buf *entry, int line, buf *expected, buf *g
         put_indented(v, buf_text(got));
         buf_add(&v->updated, empty_lines(expected));
     }
-    buf_release(&a);
-    buf_release(&b);
 }
 
 static int verify_entry(verifier *v, bool update, kv_err *e)
 {
-    buf entry = {0}, expected = {0};
+    own_buf entry = {0}, expected = {0};
     sink got = {.kind = SINK_TAKES};
     int line = v->line;
     take_entry_line(v, &entry, false);
@@ -448,8 +444,6 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
     if (rc == KV_OK && (rc = buf_check(&entry, e)) == KV_OK &&
         (rc = buf_check(&expected, e)) == KV_OK && (rc = buf_check(&got.text, e)) == KV_OK)
         judge(v, &entry, line, &expected, &got.text, update);
-    buf_release(&entry);
-    buf_release(&expected);
     buf_release(&got.text);
     return rc;
 }
@@ -547,7 +541,7 @@ static int64_t count_entries(const unit *u, uint32_t i)
 static void echo_lines(const char *text, size_t n)
 {
     const char *sign = "kv> ";
-    buf shown = {0};
+    own_buf shown = {0};
     for (size_t line; n > 0; text += line, n -= line) {
         const char *newline = memchr(text, '\n', n);
         line = newline ? (size_t)(newline - text) + 1 : n;
@@ -558,7 +552,6 @@ static void echo_lines(const char *text, size_t n)
     }
     fflush(stdout);
     fputs(buf_text(&shown), stderr);
-    buf_release(&shown);
 }
 
 /* Echoes an entry of a pasted text, which as a whole stands above. */
@@ -614,14 +607,12 @@ static void run_one(session *s, const char *text, size_t n, int line, bool paste
 /* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
 static void echo(const char *text, size_t n)
 {
-    buf lines = {0}, visible = {0};
+    own_buf lines = {0}, visible = {0};
     page_prompts(&lines, text, n);
     visible_lines(&visible, buf_text(&lines), lines.len);
     if (lines.len > 0 && lines.data[lines.len - 1] != '\n')
         buf_char(&visible, '\n');
     fputs(buf_text(&visible), stderr);
-    buf_release(&lines);
-    buf_release(&visible);
 }
 
 /* Each prompt of a page begins an entry, and when one fails the others run all the same. The output
@@ -707,7 +698,7 @@ int prompt_run(session *s, bool quiet)
         entry_hint,     entry_prompt, "kvctl " KV_VERSION ": try help; Ctrl-D leaves",
         NULL,           NULL};
     prompt p = {.s = s};
-    buf history = {0};
+    own_buf history = {0};
     histfile_path(&history, s->history);
     pager_allow(true);
     kv_err e = {0};
@@ -716,7 +707,6 @@ int prompt_run(session *s, bool quiet)
     if (e.code)
         report_error(s, &e);
     buf_release(&p.shown);
-    buf_release(&history);
     return ended;
 }
 
@@ -725,7 +715,7 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
     prompt p = {.s = s};
     s->failure = 0;
     for (bool on = true; on;) {
-        char *text;
+        own_mem char *text = NULL;
         size_t n;
         int line;
         kv_err e = {0};
@@ -743,7 +733,6 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         on = !entry_run(&p, text, n, line, false) && !(stops && s->failure) &&
              interrupt_pending() != SIGTERM;
         interrupt_clear();
-        mem_free(text);
     }
     s->failure = stops ? s->failure : 0; /* errors at a prompt are part of the talk */
     buf_release(&p.shown);

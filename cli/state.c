@@ -168,7 +168,7 @@ static void count_difference(const state_key *was, const kv_info *is, state_chan
 /* Counts them. store NULL: one without keys. Error: memory. */
 static int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_err *e)
 {
-    map places = {0};
+    own_map places = {0};
     int64_t n = store ? kv_num_keys(store) : 0;
     char *met = mem_zalloc(g->nkeys, 1, e);
     int rc = met ? KV_OK : KV_E_MEMORY;
@@ -187,7 +187,6 @@ static int state_guard_compare(const state_guard *g, kv *store, state_changes *o
     for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
         if (!met[i])
             count_difference(&g->keys[i], NULL, out);
-    map_release(&places);
     mem_free(met);
     return rc;
 }
@@ -493,7 +492,7 @@ int state_check(const state *st, const session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
     const state_guard *g = &st->guard;
-    buf changes = {0};
+    own_buf changes = {0};
     key_count gone = {0};
     kv_info info;
     if (!st->is_open || st->read_only || st->force || !has_changed(st, entry))
@@ -514,7 +513,6 @@ int state_check(const state *st, const session *s, kv_err *e)
         kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can read "
                        "all the same");
     }
-    buf_release(&changes);
     return rc;
 }
 
@@ -700,7 +698,7 @@ static bool read_yes(void)
 /* Asks before another tool's file is changed. */
 static int ask(const state *st, session *s, bool *yes, kv_err *e)
 {
-    buf question = {0}, visible = {0};
+    own_buf question = {0}, visible = {0};
     buf_add(&question, "write ");
     int rc = state_summary(st, s, true, NULL, &question, e);
     if (rc == KV_OK) {
@@ -710,8 +708,6 @@ static int ask(const state *st, session *s, bool *yes, kv_err *e)
         fputs(buf_text(&visible), stderr);
         *yes = read_yes();
     }
-    buf_release(&question);
-    buf_release(&visible);
     return rc;
 }
 
@@ -719,7 +715,7 @@ int state_leave(state *st, session *s, bool terminal, kv_err *e)
 {
     bool changed = st->path && state_changed(st, s), yes = true;
     int64_t gone = 0;
-    buf summary = {0};
+    own_buf summary = {0};
     if (st->read_only && terminal)
         return changed ? state_preview(st, s, e) : KV_OK;
     state_end_transaction(s);
@@ -736,7 +732,6 @@ int state_leave(state *st, session *s, bool terminal, kv_err *e)
     if (rc == KV_OK && yes && (rc = state_save(st, s, e)) == KV_OK && tells)
         terminal_say(st->read_only ? "read only: %s would change: %s" : "wrote %s: %s", st->path,
                      buf_text(&summary));
-    buf_release(&summary);
     return rc;
 }
 
@@ -879,7 +874,7 @@ int state_preview(const state *st, session *s, kv_err *e)
     kv *before = NULL, *after = entry ? entry->store : NULL;
     const char *why = s->dry_run ? "dry run" : "read only";
     char opened[40];
-    buf lines = {0}, path = {0};
+    own_buf lines = {0}, path = {0};
     if (!st->is_open)
         return KV_OK;
     state_end_transaction(s);
@@ -900,7 +895,5 @@ int state_preview(const state *st, session *s, kv_err *e)
         fputs(buf_text(&lines), stderr);
         rc = state_check(st, s, e);
     }
-    buf_release(&lines);
-    buf_release(&path);
     return rc;
 }

@@ -387,14 +387,13 @@ static int compiler_version(void)
 static void add_log(nvrtcProgram p, kv_err *e)
 {
     size_t bytes = 0;
-    char *log = NULL;
+    own_mem char *log = NULL;
     if (nvrtc.nvrtcGetProgramLogSize(p, &bytes) == NVRTC_SUCCESS && bytes > 1)
         log = mem_zalloc((int64_t)bytes + 1, 1, NULL);
     if (log && nvrtc.nvrtcGetProgramLog(p, log) == NVRTC_SUCCESS) {
         log[strcspn(log, "\n")] = '\0';
         kv_err_hint(e, "%.200s", log);
     }
-    mem_free(log);
 }
 
 /* The highest architecture that the compiler knows and the device has too, as 90 of sm_90; 0 where
@@ -405,12 +404,11 @@ static int highest_known(int arch)
     if (!nvrtc.nvrtcGetNumSupportedArchs || !nvrtc.nvrtcGetSupportedArchs ||
         nvrtc.nvrtcGetNumSupportedArchs(&n) || n <= 0)
         return 0;
-    int *known = mem_zalloc(n, sizeof *known, NULL);
+    own_mem int *known = mem_zalloc(n, sizeof *known, NULL);
     if (known && nvrtc.nvrtcGetSupportedArchs(known) == NVRTC_SUCCESS)
         for (int i = 0; i < n; i++)
             if (known[i] <= arch && known[i] > best)
                 best = known[i];
-    mem_free(known);
     return best;
 }
 

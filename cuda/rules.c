@@ -44,7 +44,7 @@ static int open_folder(void)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     static bool told; /* guarded by the lock of the rules */
-    buf path = {0};
+    own_buf path = {0};
     kv_err why = {0};
     int fd = -1;
     if (cache && *cache == '/')
@@ -57,7 +57,6 @@ static int open_folder(void)
         gpu_warn(text);
         told = true;
     }
-    buf_release(&path);
     return fd;
 }
 
@@ -99,14 +98,13 @@ static void write_image(const char *path, const void *image, int64_t bytes)
 static int compile(gpu_rule *r, const char *source, const char *path, const gpu_facts *f,
                    kv_err *e)
 {
-    void *image = NULL;
+    own_mem void *image = NULL;
     int64_t bytes = 0;
     int rc = device_driver()->compile(&image, &bytes, source, f->major, f->minor, e);
     if (!rc)
         rc = device_load(r->id, &r->kernel, image, bytes, GPU_RULE_KERNEL, e);
     if (!rc && *path)
         write_image(path, image, bytes);
-    mem_free(image);
     return rc;
 }
 

@@ -73,13 +73,10 @@ static const char *digits(const char *text)
 /* A float, or a number of any kind. */
 static int add_number(describe *d, const char *name, host x, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     state_parts_number(&text, x);
     int rc = buf_check(&text, e);
-    if (!rc)
-        rc = add(d, name, digits(buf_text(&text)), 0, e);
-    buf_release(&text);
-    return rc;
+    return rc ? rc : add(d, name, digits(buf_text(&text)), 0, e);
 }
 
 /* Takes the topic "optimizer" of a store whose lock is held. Errors: usage (no optimizer is in
@@ -135,7 +132,7 @@ typedef struct kept {
 static int add_form(describe *d, const kept *k, kv_err *e)
 {
     char shape[SHAPE_TEXT] = "";
-    buf number = {0};
+    own_buf number = {0};
     const char *dtype = k->array    ? kv_dtype_name(kv_array_dtype(k->array))
                         : k->number ? host_kind_name(k->number->kind)
                                     : "";
@@ -147,7 +144,6 @@ static int add_form(describe *d, const kept *k, kv_err *e)
     if (!rc && (rc = add(d, "dtype", dtype, 0, e)) == KV_OK &&
         (rc = add(d, "shape", shape, 0, e)) == KV_OK)
         rc = add(d, "value", k->number ? digits(buf_text(&number)) : "", 0, e);
-    buf_release(&number);
     return rc;
 }
 
@@ -228,7 +224,7 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
         bytes += kv_array_bytes(store->slots.items[i].stored);
     snprintf(name, sizeof name, "%s", updater_name(&store->updater));
     compression_print(how, &store->compression);
-    buf reads = {0};
+    own_buf reads = {0};
     if (store->updater.kind == UPDATER_RULE) {
         optimizer_reads_text(store->updater.optimizer, &reads);
         if (store->updater.optimizer->clip_norm > 0)
@@ -255,10 +251,7 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
         fields[n++] = (kv_field){.name = "clip_global_norm", .text = norm};
     if (store->ops->settings)
         n += store->ops->settings(store->self, fields + n);
-    if (!rc)
-        rc = visit(arg, fields, n, e);
-    buf_release(&reads);
-    return rc;
+    return rc ? rc : visit(arg, fields, n, e);
 }
 
 static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
@@ -266,7 +259,7 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
     enum { RULE_FIELDS = 6 };
     char name[96], *text = NULL;
     bool lr = false, wd = false;
-    buf reads = {0}, schedule = {0};
+    own_buf reads = {0}, schedule = {0};
     int rc = store_enter(store, e);
     if (rc)
         return rc;
@@ -299,8 +292,6 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
         fields[n++] = (kv_field){.name = "schedule", .text = buf_text(&schedule)};
     if (!rc)
         rc = visit(arg, fields, n, e);
-    buf_release(&reads);
-    buf_release(&schedule);
     mem_free(text);
     return rc;
 }
@@ -334,7 +325,7 @@ static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
     if (rc)
         return rc;
     int64_t n = store->nremarks; /* the texts stay until the store is freed, their list does not */
-    checkpoint_text *texts = mem_alloc(n, sizeof *texts, e);
+    own_mem checkpoint_text *texts = mem_alloc(n, sizeof *texts, e);
     if (texts && n > 0)
         memcpy(texts, store->remark, (size_t)n * sizeof *texts);
     rc = store_leave(store, texts ? KV_OK : KV_E_MEMORY, e);
@@ -343,13 +334,12 @@ static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
                    (kv_field[]){{.name = "name", .text = texts[i].name},
                                 {.name = "text", .text = texts[i].text}},
                    2, e);
-    mem_free(texts);
     return rc;
 }
 
 static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    kv_rank_info *rows = NULL;
+    own_mem kv_rank_info *rows = NULL;
     int64_t n = 0;
     int rc = store_look(store, e);
     if (rc)
@@ -371,7 +361,6 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
                         {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
         rc = visit(arg, f, sizeof f / sizeof *f, e);
     }
-    mem_free(rows);
     return rc;
 }
 

@@ -39,7 +39,7 @@ static void put_key(json_writer *w, const char *name, const kv_key *key)
 static void put_title(json_writer *w, const trace_event *ev, const char *before)
 {
     enum { SHOWN = 3 };
-    buf title = {0};
+    own_buf title = {0};
     buf_printf(&title, "%s%s", before, ev->name);
     for (int64_t i = 0; i < ev->nkeys && i < SHOWN; i++) {
         buf_add(&title, i ? ", " : " ");
@@ -52,7 +52,6 @@ static void put_title(json_writer *w, const trace_event *ev, const char *before)
         buf_printf(&title, ", ... (%lld keys)", (long long)ev->nkeys);
     json_text(w, "name", buf_text(&title));
     w->out->failed |= title.failed;
-    buf_release(&title);
 }
 
 /* Microseconds, which is what the format counts in. */
@@ -233,7 +232,7 @@ static int name_rank(kv_err *e)
         return KV_OK;
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     size_t n = dot && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
-    buf name = {0};
+    own_buf name = {0};
     buf_printf(&name, "%.*s.rank%d%s", (int)n, path, profile.rank, path + n);
     int rc = buf_check(&name, e);
     if (!rc) {
@@ -241,7 +240,6 @@ static int name_rank(kv_err *e)
         profile.file.path = name.data;
         name = (buf){0};
     }
-    buf_release(&name);
     return rc;
 }
 

@@ -223,7 +223,7 @@ static void hint_types(const char *name, const struct absent *without, kv_err *e
     suggest close = {.word = name};
     kv_err near = {.code = KV_E_UNSUPPORTED};
     const kv_type_ops *ops;
-    buf list = {0};
+    own_buf list = {0};
     for (int64_t i = 0; (ops = type_at(i)); i++) {
         buf_printf(&list, "%s%s", i ? ", " : "", ops->names[0]);
         for (int k = 0; k < MAX_NAMES && ops->names[k]; k++)
@@ -241,7 +241,6 @@ static void hint_types(const char *name, const struct absent *without, kv_err *e
     suggest_done(&close, &near);
     kv_err_hint(e, "%s%stypes: %s; kvctl help types says what each needs", near.hint,
                 near.hint[0] ? " " : "", buf_text(&list));
-    buf_release(&list);
 }
 
 static const char *absent_reason(void)
@@ -344,7 +343,7 @@ __attribute__((constructor)) static void serve_gpus(void)
 static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg, kv_err *e)
 {
     gpu_facts f = {0};
-    buf reached = {0};
+    own_buf reached = {0};
     int64_t room = -1;
     kv_err why = {0};
     int rc = gpu->facts(id, &f, e);
@@ -368,10 +367,7 @@ static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg,
                       {.name = "minor", .number = f.minor},
                       {.name = "reaches", .text = buf_text(&reached)},
                       {.name = "reason", .text = usable ? "" : why.text}};
-    if (!rc)
-        rc = visit(arg, one, sizeof one / sizeof *one, e);
-    buf_release(&reached);
-    return rc;
+    return rc ? rc : visit(arg, one, sizeof one / sizeof *one, e);
 }
 
 /* One row for the machine, then one a device. */
@@ -606,7 +602,7 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
 static int describe(const char *const *names, int max, const char *reason, kv_visitor visit,
                     void *arg, kv_err *e)
 {
-    buf aliases = {0};
+    own_buf aliases = {0};
     for (int i = 1; i < max && names[i]; i++)
         buf_printf(&aliases, "%s%s", i > 1 ? " " : "", names[i]);
     int rc = buf_check(&aliases, e);
@@ -614,10 +610,7 @@ static int describe(const char *const *names, int max, const char *reason, kv_vi
                          {.name = "aliases", .text = buf_text(&aliases)},
                          {.name = "available", .number = !reason},
                          {.name = "reason", .text = reason ? reason : ""}};
-    if (rc == KV_OK)
-        rc = visit(arg, fields, sizeof fields / sizeof *fields, e);
-    buf_release(&aliases);
-    return rc;
+    return rc ? rc : visit(arg, fields, sizeof fields / sizeof *fields, e);
 }
 
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)

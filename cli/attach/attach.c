@@ -45,14 +45,13 @@ static void limit(int fd, int seconds)
 static bool ask(int fd, buf *told)
 {
     jobs_kind kind = JOBS_REFUSED;
-    buf text = {0};
+    own_buf text = {0};
     limit(fd, 1);
     errno = 0;
     bool good = jobs_say(fd, JOBS_ASK, "") &&
                 jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) == 1 && kind == JOBS_TOLD;
     if (good)
         buf_put(told, buf_text(&text), text.len);
-    buf_release(&text);
     return good;
 }
 
@@ -164,7 +163,7 @@ static int attach_jobs_choose(const job_list *list, const char *job, const char 
     if (job && command_find(job, strlen(job)))
         kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
     else if (e->code) {
-        buf names = {0};
+        own_buf names = {0};
         for (int64_t i = 0; i < list->n; i++)
             buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
         if (names.len > 0)
@@ -172,7 +171,6 @@ static int attach_jobs_choose(const job_list *list, const char *job, const char 
         else
             kv_err_hint(e,
                         "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
-        buf_release(&names);
     }
     return (int)e->code;
 }
@@ -195,7 +193,7 @@ static int connect_to(const job_list *list, const char *name, kv_err *e)
 static int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e)
 {
     jobs_kind kind = JOBS_REFUSED;
-    buf text = {0};
+    own_buf text = {0};
     char wanted[16] = "";
     int door = -1, fd = connect_to(list, name, e);
     if (fd < 0)
@@ -221,7 +219,6 @@ static int attach_enter(const job_list *list, const char *name, int rank, int *n
         close(fd);
     if (door >= 0)
         limit(door, 0);
-    buf_release(&text);
     return door;
 }
 
@@ -229,7 +226,7 @@ static int attach_enter(const job_list *list, const char *name, int rank, int *n
 static int attach_grow(const job_list *list, const char *name, int *number, kv_err *e)
 {
     jobs_kind kind = JOBS_REFUSED;
-    buf text = {0};
+    own_buf text = {0};
     int fd = connect_to(list, name, e);
     if (fd < 0)
         return (int)e->code;
@@ -239,7 +236,6 @@ static int attach_grow(const job_list *list, const char *name, int *number, kv_e
     else
         refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
     close(fd);
-    buf_release(&text);
     return (int)e->code;
 }
 
@@ -350,7 +346,7 @@ static void end(attached *a)
 static void wait_for_answer(attached *a)
 {
     struct pollfd p = {.fd = a->fd, .events = POLLIN};
-    buf text = {0};
+    own_buf text = {0};
     for (bool done = false; !done && !a->over;) {
         jobs_kind kind;
         int got = poll(&p, 1, TICK_MS), signal = interrupt_pending();
@@ -367,14 +363,13 @@ static void wait_for_answer(attached *a)
             done = show(a, kind, &text);
     }
     fflush(stdout);
-    buf_release(&text);
 }
 
 static int list_jobs(const jobs_options *o, kv_err *e);
 
 static void send_entry(attached *a, const char *text, size_t n)
 {
-    buf entry = {0};
+    own_buf entry = {0};
     kv_err e = {0};
     if (!a->json && n >= 5 && memcmp(text, "where", 5) == 0 && strspn(text + 5, " \r\n") >= n - 5) {
         if (list_jobs(&(jobs_options){.job = a->job}, &e))
@@ -393,7 +388,6 @@ static void send_entry(attached *a, const char *text, size_t n)
     } else {
         wait_for_answer(a);
     }
-    buf_release(&entry);
 }
 
 /* ---- The prompt ---- */
@@ -434,16 +428,14 @@ static const char *entry_prompt(void *arg)
 
 static int run_prompt(attached *a, kv_err *e)
 {
-    buf history = {0};
+    own_buf history = {0};
     repl_ops ops = {.complete = entry_complete,
                     .run = entry_run,
                     .prompt = entry_prompt,
                     .banner = "kvctl attach: reads only; rounds, where, info, list, pull, stat, "
                               "plot, explain, profile; Ctrl-D leaves"};
     histfile_path(&history, NULL);
-    int ended = repl_run(&ops, a, false, buf_text(&history), e);
-    buf_release(&history);
-    return ended;
+    return repl_run(&ops, a, false, buf_text(&history), e);
 }
 
 /* ---- The job ---- */
@@ -596,12 +588,11 @@ static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv
 static void put_text(json_writer *w, const job_entry *x, const char *name)
 {
     int n;
-    buf text = {0};
+    own_buf text = {0};
     const char *told = attach_job_field(x, name, &n);
     buf_put(&text, told, (size_t)n);
     json_text(w, name, n > 0 ? buf_text(&text) : NULL);
     w->out->failed = w->out->failed || text.failed;
-    buf_release(&text);
 }
 
 /* A number that the job does not tell is null. */
@@ -632,7 +623,7 @@ static void put_hosts(json_writer *w, const job_entry *x)
 {
     int n;
     const char *at = attach_job_field(x, "hosts", &n), *end = at + n;
-    buf one = {0};
+    own_buf one = {0};
     json_begin(w, "hosts", '[');
     while (at < end) {
         size_t length = strcspn(at, ",\n");
@@ -643,7 +634,6 @@ static void put_hosts(json_writer *w, const job_entry *x)
     }
     json_end(w, ']');
     w->out->failed = w->out->failed || one.failed;
-    buf_release(&one);
 }
 
 /* ranks: of the one job that is shown; or NULL. */
@@ -689,7 +679,7 @@ static int list_jobs(const jobs_options *o, kv_err *e)
                                           {"hosts", "hosts"},     {"script", "script"}};
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     job_list list;
-    buf text = {0};
+    own_buf text = {0};
     const char *job = NULL;
     int rc = attach_jobs(&list, e);
     if (o->job)
@@ -707,7 +697,6 @@ static int list_jobs(const jobs_options *o, kv_err *e)
         terminal_say("kvctl: no job of yours runs here");
     else if (rc == KV_OK && (rc = rows_print(&text, &table, e)) == KV_OK)
         terminal_pass(stdout, buf_text(&text), text.len);
-    buf_release(&text);
     rows_release(&table);
     attach_jobs_release(&list);
     return rc;

@@ -243,12 +243,11 @@ static void guest_note(void *arg, const char *text)
 static int guest_draw(void *arg, const plot *p, kv_err *e)
 {
     guest *g = arg;
-    buf bytes = {0};
+    own_buf bytes = {0};
     attach_plot_put(&bytes, p);
     int rc = buf_check(&bytes, e);
     if (rc == KV_OK)
         send_later(g, JOBS_PLOT, bytes.data, bytes.len);
-    buf_release(&bytes);
     return rc ? rc : buf_check(&g->later, e);
 }
 
@@ -298,7 +297,7 @@ static int send_profile(guest *g, const char *path, kv_err *e)
 {
     char *text;
     size_t n;
-    buf all = {0};
+    own_buf all = {0};
     int rc = file_read(path, &text, &n, e);
     if (rc)
         return rc;
@@ -308,7 +307,6 @@ static int send_profile(guest *g, const char *path, kv_err *e)
     rc = buf_check(&all, e);
     if (rc == KV_OK)
         send_later(g, JOBS_FILE, all.data, all.len);
-    buf_release(&all);
     return rc ? rc : buf_check(&g->later, e);
 }
 
@@ -383,7 +381,7 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
 {
     kv_err e = {0};
     sink out = {.kind = SINK_TAKES};
-    buf report = {0};
+    own_buf report = {0};
     char code[16];
     sink_push(s, &out);
     if (visit_enter(s, g->script, &e) == KV_OK) {
@@ -415,7 +413,6 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
         jobs_send(g->fd, JOBS_ERR, report.data, report.len, -1);
     snprintf(code, sizeof code, "%d", e.code ? (int)exit_code_of_error(e.code) : EXIT_DONE);
     jobs_say(g->fd, JOBS_DONE, code);
-    buf_release(&report);
     buf_release(&out.text);
 }
 
@@ -524,7 +521,7 @@ static void take_client(attach_server *a, int from)
 /* Tells a client about this worker; where the worker itself is listed, also about the job. */
 static void tell(const attach_server *a, int fd)
 {
-    buf text = {0};
+    own_buf text = {0};
     buf_printf(&text, "rank %s\n", a->guest.rank);
     if (a->listed >= 0)
         buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
@@ -544,14 +541,13 @@ static void tell(const attach_server *a, int fd)
         buf_printf(&text, "rounds %lld\n", (long long)round);
     if (!text.failed)
         jobs_say(fd, JOBS_TOLD, buf_text(&text));
-    buf_release(&text);
 }
 
 /* Returns whether the client stays. */
 static bool take_message(attach_server *a, int fd)
 {
     jobs_kind kind;
-    buf text = {0};
+    own_buf text = {0};
     bool stays = jobs_receive(fd, &kind, &text, JOBS_SMALL, NULL) == 1;
     if (stays && kind == JOBS_ASK)
         tell(a, fd);
@@ -561,7 +557,6 @@ static bool take_message(attach_server *a, int fd)
         guest_run(&a->guest, fd, &text, kind == JOBS_RECORDS);
     else
         stays = stays && kind == JOBS_STOP; /* of an entry that has ended meanwhile */
-    buf_release(&text);
     return stays;
 }
 

@@ -26,12 +26,11 @@ void first_names_add(first_names *f, const char *name)
 
 void first_names_hint(const first_names *f, kv_err *e)
 {
-    buf names = {0};
+    own_buf names = {0};
     for (int i = 0; i < f->n; i++)
         buf_printf(&names, "%s\"%s\"", i ? ", " : "", f->text[i]);
     if (f->n > 0)
         kv_err_hint(e, "the names begin with %s", buf_text(&names));
-    buf_release(&names);
 }
 
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)

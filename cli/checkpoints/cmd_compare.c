@@ -440,7 +440,7 @@ static int fold_rows(const tensor_difference **sorted, int64_t *count, int64_t *
 {
     map known = {0};
     arena texts = {0};
-    buf name = {0};
+    own_buf name = {0};
     int64_t all = *n;
     int rc = KV_OK;
     *n = 0;
@@ -458,7 +458,6 @@ static int fold_rows(const tensor_difference **sorted, int64_t *count, int64_t *
         if (at >= 0)
             count[at]++;
     }
-    buf_release(&name);
     map_release(&known);
     arena_release(&texts);
     return rc;

@@ -586,7 +586,7 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
     const word to = {path, call->kid[0]};
     const ast *node = command_option_of(call, "patch-from");
     const char *from = eval_word(s, node, "a checkpoint", out, e);
-    checkpoint *a = NULL;
+    own_checkpoint *a = NULL;
     for (size_t i = 0; from && i < sizeof options / sizeof *options; i++)
         if (command_option_of(call, options[i]))
             return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
@@ -595,7 +595,6 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
     int rc = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
     rc = rc ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
     rc = rc ? rc : save_patch_from(s, call, store, path, a, out, e);
-    checkpoint_close(a);
     return rc;
 }
 

@@ -134,7 +134,7 @@ static int add_group(groups *g, const tensor_info *t, const buf *text, kv_err *e
 
 static int group_keys(const listing *l, groups *g, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     int rc = KV_OK;
     for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
@@ -150,24 +150,20 @@ static int group_keys(const listing *l, groups *g, kv_err *e)
             g->items[at].bytes += t->bytes;
         }
     }
-    buf_release(&text);
     return rc;
 }
 
 /* A name needs no quotes merely because it has a #. */
 static int add_folded_name(rows *shown, const group *g, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     show_key(&text, (kv_key){.name = g->first->name});
     bool quoted = *buf_text(&text) == '"';
     buf_clear(&text);
     if (quoted)
         show_key(&text, (kv_key){.name = g->name});
     int rc = buf_check(&text, e);
-    if (rc == KV_OK)
-        rc = rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
-    buf_release(&text);
-    return rc;
+    return rc ? rc : rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
 }
 
 /* One row a group, in the order of their first keys. Two tables: in text the count is ×32. */
@@ -344,7 +340,7 @@ typedef struct store_stats {
 static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *e)
 {
     const void *data;
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     int64_t only = 0;
     int rc = kv_array_read(a, &data, e);
     const tensor_info t = {.name = name, .type = tensor_type_of(kv_array_dtype(a)),
@@ -352,10 +348,7 @@ static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *
                            .elements = kv_array_size(a), .bytes = kv_array_bytes(a)};
     if (rc == KV_OK)
         rc = checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e);
-    if (rc == KV_OK)
-        rc = tensor_stats(stat, c, &only, 1, NULL, NULL, e);
-    checkpoint_close(c);
-    return rc;
+    return rc ? rc : tensor_stats(stat, c, &only, 1, NULL, NULL, e);
 }
 
 /* Receives a row of the topic "rounds", which has a row for each key. */
@@ -409,9 +402,10 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
                      kv_err *e)
 {
     rows table = new_table();
-    checkpoint *file = NULL;
-    int64_t *keys = NULL, n = 0;
-    tensor_stat *stats = NULL;
+    own_checkpoint *file = NULL;
+    own_mem int64_t *keys = NULL;
+    int64_t n = 0;
+    own_mem tensor_stat *stats = NULL;
     decoded values = {0};
     int rc = choose_open_word(s, path, false, &file, e) ||
                      choose_decode(s, call, path->at, &file, 1, NULL, NULL, e) ||
@@ -434,9 +428,6 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
                              !command_option_of(call, "raw"));
     }
     choose_tell_decoded(s, &values, NULL);
-    mem_free(stats);
-    mem_free(keys);
-    checkpoint_close(file);
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 
@@ -689,7 +680,8 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
     static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
     const ast *like = command_option_of(call, "like");
     checkpoint *c = NULL, *other = NULL;
-    bool *takes = NULL, all = command_option_of(call, "all"); /* takes: a key is looked at */
+    own_mem bool *takes = NULL;
+    bool all = command_option_of(call, "all"); /* takes: a key is looked at */
     buf text = {0};
     findings f = {&out->entries, &text, 0, path->text,
                   command_option_of(call, "allow-zeros") != NULL};
@@ -711,7 +703,6 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
                            f.n == 1 ? "" : "s", checkpoint_name(c),
                            f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
     }
-    mem_free(takes);
     checkpoint_close(c);
     checkpoint_close(other);
     return result_text(out, &text, rc, e);

@@ -278,7 +278,7 @@ static int check_param(const source *src, const ast *call, const ast *option, co
                        kv_err *e)
 {
     const char *name = option->u.text;
-    arena memory = {0};
+    own_arena memory = {0};
     if (!rule_lists(f->rule, name) && !merge_names_has(f->rule, name))
         return unknown_param(src, call, option, f, e);
     if (option->n == 0 && rule_lists(f->rule, name) && !is_switch(f->rule, name))
@@ -288,7 +288,6 @@ static int check_param(const source *src, const ast *call, const ast *option, co
     int rc = text ? merge_param_check(src, option, f, name, text, e) : KV_OK;
     if (rc == KV_E_DTYPE && is_switch(f->rule, name))
         kv_err_hint(e, "the word behind it is its value: --%s true", name);
-    arena_release(&memory);
     return rc;
 }
 

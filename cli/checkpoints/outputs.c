@@ -145,14 +145,13 @@ int metadata_check(session *s, const ast *call, const char *to, kv_err *e)
 
 void metadata_tell(session *s, const checkpoint_text *texts, int64_t n, const char *to)
 {
-    buf names = {0};
+    own_buf names = {0};
     for (int64_t i = 0; i < n && format_without(to); i++)
         if (strcmp(texts[i].name, "format") != 0 && names.len < 200)
             buf_printf(&names, "%s%.60s", names.len ? ", " : "", texts[i].name);
     if (names.len)
         session_note(s, "%s files hold no metadata, so these are left out: %s", format_without(to),
                      buf_text(&names));
-    buf_release(&names);
 }
 
 /* ---- The place ------------------------------------------------------------------------------- */
@@ -217,7 +216,7 @@ int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e)
 static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, const void *keys,
                      int64_t n)
 {
-    buf names = {0};
+    own_buf names = {0};
     int64_t elements = 0, of = 0;
     tensor_type type = TENSOR_F4, first = TENSOR_F4;
     for (int64_t i = 0; i < n; i++) {
@@ -249,7 +248,6 @@ static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, c
                        tensor_type_name(first));
         buf_printf(text, " (%s)", buf_text(&names));
     }
-    buf_release(&names);
 }
 
 /* A field of about.lost. */
@@ -289,7 +287,8 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
 {
     static const char *const fields[] = {"inf", "nan", "saturated", "rounded", "fraction"};
     int64_t sums[LOSSES_KINDS] = {0}, of = 0;
-    value dict = value_none(), names = value_none();
+    own_value dict = value_none();
+    own_value names = value_none();
     tensor_type type;
     for (int64_t i = 0; i < n; i++) {
         for (int k = 0; k < LOSSES_KINDS; k++)
@@ -305,8 +304,6 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
             rc = value_text(&names.u.list->items[at++], key_of(keys, i, &type), e);
     rc = rc ? rc : set_lost(dict, "keys", names, e);
     rc = rc ? rc : about_add(out, "lost", value_ref(dict), e);
-    value_release(&names);
-    value_release(&dict);
     return rc;
 }
 
@@ -317,7 +314,7 @@ int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
     bool typed = s->unit->src.name[0] == '<' && isatty(STDERR_FILENO) && !s->out.quiet;
     if (typed || s->out.verbose)
         terminal_say("wrote %s: %lld key%s", to, (long long)n, n == 1 ? "" : "s");
-    buf text = {0};
+    own_buf text = {0};
     for (int k = 0; k < LOSSES_KINDS; k++)
         put_lost(&text, l, k, key_of, keys, n);
     int rc = buf_check(&text, e);
@@ -325,7 +322,6 @@ int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
         session_warn(s, call, "%s", buf_text(&text));
         rc = lost_record(l, key_of, keys, n, out, e);
     }
-    buf_release(&text);
     return rc;
 }
 
@@ -368,7 +364,7 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
                       kv_err *e)
 {
     enum { COPIED = 2, LEFT = 5 };
-    buf text = {0};
+    own_buf text = {0};
     const char *path = f->from ? checkpoint_name(f->from) : "";
     size_t n = strlen(path);
     const char *slash = n > 0 && path[n - 1] != '/' ? "/" : "";
@@ -391,7 +387,6 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
         session_warn(s, call, "%s%sconfig.json is no JSON object: copied as it is", path, slash);
     if (!rc && f->from && !(rc = add_names(out, "copied", f->copied, f->ncopied, e)))
         rc = add_names(out, "not_copied", f->left, f->nleft, e);
-    buf_release(&text);
     folder_files_release(f);
     return rc;
 }

@@ -222,7 +222,7 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     rows table = {columns, 1, NULL, 0, 0};
     const char *glob = NULL;
-    key_list keys = {0};
+    own_key_list keys = {0};
     if (session_store(s, &store, e) ||
         (call->kid[0] && !(glob = eval_word(s, call->kid[0], "a pattern", out, e))))
         return e->code;
@@ -233,7 +233,6 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
         rc = unit_err(s, call->kid[0], e, KV_E_KEY, "no key of the store matches `%.200s`", glob);
         kv_err_hint(e, "ls %.200s lists the keys of a file, stat their numbers", glob);
     }
-    key_list_release(&keys);
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 
@@ -316,7 +315,8 @@ static int info_cluster(kv *store, result *out, kv_err *e)
 static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
-    key_list keys = {0}, *some = call->kid[0] ? &keys : NULL;
+    own_key_list keys = {0};
+    key_list *some = call->kid[0] ? &keys : NULL;
     bool cluster = command_option_of(call, "cluster");
     int rc = some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK;
     if (rc == KV_OK && some && cluster)
@@ -324,7 +324,6 @@ static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
                       "the ranks of --cluster tell of all their keys together");
     if (rc == KV_OK && (rc = metrics_text(&text, s, some, cluster, e)))
         unit_at(s, some ? call->kid[0] : call, e);
-    key_list_release(&keys);
     return result_text(out, &text, rc, e);
 }
 
@@ -437,7 +436,7 @@ static int states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
     static const rows_column columns[] = {
         {"key", "key"},     {"state", "state"}, {"dtype", "dtype"}, {"shape", "shape"},
         {"value", "value"}, {"bytes", "bytes"}, {"t", "t"}};
-    map wanted = {0};
+    own_map wanted = {0};
     int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     for (int64_t i = 0; keys && i < keys->n && rc == KV_OK; i++) {
@@ -447,7 +446,6 @@ static int states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
     }
     if (rc == KV_OK)
         rc = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
-    map_release(&wanted);
     return rc;
 }
 
@@ -495,7 +493,7 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
     rows table = {columns, 2, NULL, 0, 0};
-    buf held = {0};
+    own_buf held = {0};
     int rc = KV_OK;
     (void)call;
     for (int64_t i = 0; i < s->globals.n && rc == KV_OK; i++) {
@@ -518,7 +516,6 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
             (rc = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
             rc = rows_add_text(&table, buf_text(&held), e);
     }
-    buf_release(&held);
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 
@@ -609,7 +606,7 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
                      kv_err *e)
 {
     const ast *ids_node = command_option_of(call, "row-ids");
-    value ids = value_none();
+    own_value ids = value_none();
     value_stack lists = {0};
     kv_array **each = NULL;
     pairs p = {0};
@@ -630,7 +627,6 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
     mem_free(each);
     pairs_release(&p);
     value_stack_release(&lists);
-    value_release(&ids);
     return rc;
 }
 

@@ -87,12 +87,11 @@ static void tidy(buf *out, const char *text)
 static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, buf *out,
                        kv_err *e)
 {
-    buf script = {0};
+    own_buf script = {0};
     plot_script(&script, p, target, c.columns, c.rows);
     int rc = buf_check(&script, e);
     if (rc == KV_OK && (rc = stop_check(e)) == KV_OK)
         rc = shell_filter(s, "exec gnuplot -d", buf_text(&script), script.len, out, e);
-    buf_release(&script);
     return rc;
 }
 
@@ -113,10 +112,9 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
             plot_sparkline(out, p, c.columns, c.rows);
             return stop_check(e);
         }
-        buf text = {0};
+        own_buf text = {0};
         int rc = run_gnuplot(s, p, PLOT_TEXT, c, &text, e);
         tidy(out, buf_text(&text));
-        buf_release(&text);
         return rc;
     }
     if (!child_finds("gnuplot")) {
@@ -129,13 +127,12 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
 
 static int draw_file(session *s, const plot *p, kv_err *e)
 {
-    buf picture = {0};
+    own_buf picture = {0};
     int rc = safe_write(s, p->file, e);
     if (rc == KV_OK &&
         (rc = draw(s, p, plot_target_of(p->file), canvas_of(s, p, true), &picture, e)) == KV_OK &&
         (rc = buf_check(&picture, e)) == KV_OK)
         rc = save_text(s, p->file, &picture, p->append, e);
-    buf_release(&picture);
     return rc;
 }
 
@@ -156,7 +153,7 @@ static plot_target target_of_stdout(const session *s, bool piped)
 /* A transcript and an `expect` hear the picture without colours. */
 static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 {
-    buf text = {0}, plain = {0};
+    own_buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped);
     bool twice = sink_hears(s) && c.colour;
     int rc = draw(s, p, target_of_stdout(s, piped), c, &text, e);
@@ -165,8 +162,6 @@ static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
     if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK &&
         (rc = buf_check(&plain, e)) == KV_OK)
         rc = session_out_twice(s, &text, twice ? &plain : &text, e);
-    buf_release(&text);
-    buf_release(&plain);
     return rc;
 }
 

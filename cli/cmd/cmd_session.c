@@ -145,8 +145,9 @@ static void add_entries(buf *out, const char *text, int64_t most)
 
 int cmd_history(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf path = {0}, shown = {0};
-    char *text = NULL;
+    own_buf path = {0};
+    buf shown = {0};
+    own_mem char *text = NULL;
     size_t n;
     int32_t most = INT32_MAX;
     if (call->kid[0] && eval_int32(s, call->kid[0], "a count of entries", &most, e))
@@ -160,8 +161,6 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
         (rc = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
         add_entries(&shown, text, most);
     pager_from_end(true); /* the newest are wanted first */
-    mem_free(text);
-    buf_release(&path);
     return result_text(out, &shown, rc, e);
 }
 
@@ -217,7 +216,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     }
     progress_end();
     if (rc == KV_OK && done > 0) {
-        buf text = {0};
+        own_buf text = {0};
         if (runs == 1) {
             add_time(&text, (double)ns[0]);
         } else {
@@ -233,7 +232,6 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         fflush(stdout);
         progress_hide(STDERR_FILENO);
         fprintf(stderr, "time: %s\n", buf_text(&text));
-        buf_release(&text);
     }
     mem_free(ns);
     return rc;
@@ -242,13 +240,11 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
 int cmd_sleep(session *s, const ast *call, result *out, kv_err *e)
 {
     static const char *const by_place[] = {NULL};
-    value seconds = value_none(), none = value_none();
+    own_value seconds = value_none();
+    value none = value_none();
     (void)out;
     int rc = eval(s, call->kid[0], &seconds, e);
-    if (!rc)
-        rc = function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
-    value_release(&seconds);
-    return rc;
+    return rc ? rc : function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
 }
 
 int cmd_echo(session *s, const ast *call, result *out, kv_err *e)
@@ -379,7 +375,8 @@ static int add_mpi(void *arg, const kv_field *fields, int n, kv_err *e)
 
 int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0}, shown = {0};
+    buf text = {0};
+    own_buf shown = {0};
     (void)call, (void)out;
     topic(&text, "version");
     buf_printf(&text, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
@@ -421,7 +418,6 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     visible_lines(&shown, buf_text(&text), text.len); /* paths, and what libraries say */
     if (!e->code && buf_check(&text, e) == KV_OK && buf_check(&shown, e) == KV_OK)
         session_out(s, buf_text(&shown), shown.len, e);
-    buf_release(&shown);
     buf_release(&text);
     return e->code;
 }

@@ -92,7 +92,7 @@ int cmd_delete(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     key_list keys;
-    buf lines = {0};
+    own_buf lines = {0};
     int rc;
     if ((rc = session_store(s, &store, e)) ||
         (rc = kv_delete(store, NULL, 0, e)) || /* a store that cannot delete says so */
@@ -107,7 +107,6 @@ int cmd_delete(session *s, const ast *call, result *out, kv_err *e)
     }
     if (rc == KV_OK && lines.len > 0)
         session_change(s, buf_text(&lines));
-    buf_release(&lines);
     key_list_release(&keys);
     return rc;
 }
@@ -386,11 +385,10 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
 static void tell_change(session *s, const char *what, const key_list *keys, kv *store)
 {
     for (int64_t i = 0; s->out.verbose && i < keys->n; i++) {
-        buf text = {0};
+        own_buf text = {0};
         add_line(&text, store, what, &keys->keys[i], NULL);
         if (text.len > 0)
             session_change(s, buf_text(&text));
-        buf_release(&text);
     }
 }
 
@@ -481,7 +479,7 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
                const kv_call *how, result *out, kv_err *e)
 {
     const ast *since = command_option_of(call, "since");
-    value v = value_none();
+    own_value v = value_none();
     int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
     int rc = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
     if (rc == KV_OK)
@@ -492,7 +490,6 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
         unit_at(s, since, e);
     if (rc == KV_OK && p->n > 0)
         rc = give_rounds(keys, p, rounds, out, e);
-    value_release(&v);
     mem_free(rounds);
     return rc;
 }
@@ -823,11 +820,8 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
 /* The function without arguments that has the name of the command. */
 int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf name = {0};
+    own_buf name = {0};
     name_put(&name, command_name(call), strlen(command_name(call)), '_');
     int rc = buf_check(&name, e);
-    if (!rc)
-        rc = function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
-    buf_release(&name);
-    return rc;
+    return rc ? rc : function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
 }

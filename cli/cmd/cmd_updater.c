@@ -120,9 +120,8 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
     (void)types;
     if (!topic || !word)
         return KV_OK;
-    buf found = {0};
+    own_buf found = {0};
     int rc = help_words(&found, topic, word, e);
-    buf_release(&found);
     return rc ? at(src, call->kid[1], e) : KV_OK;
 }
 
@@ -249,7 +248,7 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
               *node = given ? given : call->kid[0]; /* else it is in a dict */
     compression c = {0};
     kv *store;
-    buf text = {0};
+    own_buf text = {0};
     (void)out;
     if (session_store(s, &store, e))
         return e->code;
@@ -270,7 +269,6 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
         if (rc)
             unit_at(s, place ? place : call->kid[0], e);
     }
-    buf_release(&text);
     value_release(&c.type);
     value_release(&c.threshold);
     return rc;
@@ -401,7 +399,7 @@ static int compare_rates(void *arg, const kv_field *fields, int n, kv_err *e)
     const given_rates *g = arg;
     const char *schedule = field_text(fields, n, "schedule"), *rule = field_text(fields, n, "rule");
     size_t name = strcspn(schedule, "(");
-    buf why = {0};
+    own_buf why = {0};
     bool own = name > 0 && (strncmp(schedule, "poly", name) == 0 ||
                             strncmp(schedule, "cosine", name) == 0);
     (void)e;
@@ -419,7 +417,6 @@ static int compare_rates(void *arg, const kv_field *fields, int n, kv_err *e)
         buf_printf(&why, "%s has no weight decay", rule);
         note_rate(g, g->wd, buf_text(&why));
     }
-    buf_release(&why);
     return KV_OK;
 }
 
@@ -538,11 +535,10 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
     const value *held = session_find(s, word);
     if (def >= 0) {
         rule_text found;
-        arena nodes = {0};
+        own_arena nodes = {0};
         int rc = rule_text_of_def(&found, &s->defs[def], &nodes, e);
         if (rc == KV_OK)
             rc = set_rule(s, store, &found, p, e);
-        arena_release(&nodes);
         return rc;
     }
     if (rule >= 0) {

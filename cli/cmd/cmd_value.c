@@ -35,7 +35,8 @@ static void add_indented(buf *out, const buf *lines, int most)
 
 int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf expected = {0}, difference = {0};
+    own_buf expected = {0};
+    buf difference = {0};
     (void)out;
     if (!s->out.previous.present) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
@@ -58,7 +59,6 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
         buf_release(&difference);
         rc = kv_err_set(e, KV_E_EXPECT, "the statement before puts out something else");
     }
-    buf_release(&expected);
     buf_release(&s->out.previous.text);
     return rc;
 }
@@ -118,7 +118,7 @@ static int print_option(session *s, const ast *arg, print_ends *ends, kv_err *e)
 
 int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     value_stack values = {0};
     print_ends ends = {{0}, {0}};
     (void)out;
@@ -142,7 +142,6 @@ int cmd_print(session *s, const ast *call, result *out, kv_err *e)
     value_stack_release(&values);
     value_release(&ends.sep);
     value_release(&ends.end);
-    buf_release(&text);
     return rc;
 }
 

@@ -80,7 +80,7 @@ static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p, buf *out)
     kv_err unused = {0};
     int64_t n = 0;
     kv_array **arrays = mem_alloc(p->n, sizeof *arrays, &unused);
-    kv_key *keys = mem_alloc(p->n, sizeof *keys, &unused);
+    own_mem kv_key *keys = mem_alloc(p->n, sizeof *keys, &unused);
     for (int64_t i = 0; i < p->n && arrays && keys; i++) {
         if (!map_same_key(&p->keys[i], &key))
             continue;
@@ -91,7 +91,6 @@ static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p, buf *out)
         n = 0;
     note_lack(out, &unused);
     mem_free(arrays);
-    mem_free(keys);
     return n > 0 ? stored(store, key, out) : NULL;
 }
 
@@ -101,7 +100,8 @@ static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p, buf *out)
     kv *scratch = NULL;
     kv_info info;
     kv_err unused = {0};
-    kv_array *zeros = NULL, *sum = NULL;
+    own_array *zeros = NULL;
+    kv_array *sum = NULL;
     if (kv_create("local", NULL, 0, &scratch, &unused)) {
         note_lack(out, &unused);
         return NULL;
@@ -113,7 +113,6 @@ static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p, buf *out)
                    kv_init(scratch, &key, 1, &zeros, NULL, &unused) == KV_OK))
         sum = pushed_sum(scratch, key, p, out);
     note_lack(out, &unused);
-    kv_array_unref(zeros);
     kv_free(scratch);
     return sum;
 }
@@ -221,7 +220,7 @@ static void add_element(buf *out, kv_array *a, int64_t i)
     char text[NUM_TEXT_MAX];
     const void *data;
     kv_err unused = {0};
-    kv_array *dense = NULL;
+    own_array *dense = NULL;
     if (!a || kv_array_to_dense(&dense, a, &unused) || i >= kv_array_size(dense) ||
         kv_array_read(dense, &data, &unused)) {
         buf_add(out, "nothing");
@@ -234,7 +233,6 @@ static void add_element(buf *out, kv_array *a, int64_t i)
         buf_add(out, text);
     }
     note_lack(out, &unused);
-    kv_array_unref(dense);
 }
 
 /* The element that is followed: the first that is not 0. */
@@ -426,7 +424,7 @@ static void tell_copies(steps *t)
 {
     const pairs *p = t->x->outs;
     char ctx[KV_CTX_TEXT];
-    kv_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key, t->out);
+    own_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key, t->out);
     int n = 0;
     for (int64_t i = 0; p && i < p->n; i++) {
         if (!map_same_key(&p->keys[i], &t->key))
@@ -451,7 +449,6 @@ static void tell_copies(steps *t)
     }
     if (n > 0)
         buf_char(t->out, '\n');
-    kv_array_unref(after);
 }
 
 /* ---- Several machines: ranks that wait for others ---- */
@@ -562,13 +559,12 @@ static void tell_after(steps *t)
         tell_cluster_push(t, type);
     } else if (is_push(t) && keeps_values(t->x->store)) {
         tell_updater(t, true);
-        kv_array *after = stored(t->x->store, t->key, t->out);
+        own_array *after = stored(t->x->store, t->key, t->out);
         if (after) {
             buf_add(step(t), "the key then holds ");
             add_element(t->out, after, t->at);
             buf_char(t->out, '\n');
         }
-        kv_array_unref(after);
     }
     tell_copies(t);
 }
@@ -668,7 +664,7 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
 
 int explain_end(explainer *x, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     if (!x->on)
         return e->code;
     if (e->code == KV_OK) {
@@ -695,13 +691,12 @@ int explain_end(explainer *x, kv_err *e)
         kv_rollback(x->store, &(kv_err){0});
         x->begun = false;
     }
-    buf_release(&text);
     return e->code;
 }
 
 bool explain_barrier(session *s, kv *store)
 {
-    buf text = {0};
+    own_buf text = {0};
     int workers = kv_num_workers(store);
     if (!listens(s))
         return true;
@@ -714,7 +709,6 @@ bool explain_barrier(session *s, kv *store)
         buf_add(&text, "there is one worker, so nobody waits\n");
     }
     put_out(s, &text, s->explanation != NULL);
-    buf_release(&text);
     return !s->explanation;
 }
 

@@ -42,13 +42,12 @@ static const char *const option_kinds[] = {
 /* n bytes of text, without blanks at the end. */
 static void put_part(json_writer *w, const char *name, const char *text, size_t n)
 {
-    buf part = {0};
+    own_buf part = {0};
     while (n > 0 && text[n - 1] == ' ')
         n--;
     buf_put(&part, text, n);
     json_text(w, name, buf_text(&part));
     w->out->failed = w->out->failed || part.failed;
-    buf_release(&part);
 }
 
 /* "a, b" as a list of two. */
@@ -68,7 +67,7 @@ static void put_list(json_writer *w, const char *name, const char *words)
  * output is marked when there is no memory to find out. */
 static size_t example_length(const char *lines, buf *out)
 {
-    buf text = {0};
+    own_buf text = {0};
     size_t n = 0;
     do {
         n += lines[n] == '\n';
@@ -77,7 +76,6 @@ static size_t example_length(const char *lines, buf *out)
         buf_put(&text, lines, n);
     } while (lines[n] && !text.failed && !unit_is_complete(text.data, text.len));
     out->failed = out->failed || text.failed;
-    buf_release(&text);
     return n;
 }
 
@@ -137,7 +135,7 @@ static void put_names(json_writer *w, const char *name, const buf *usage, const 
 
 static void put_command(json_writer *w, const command *c)
 {
-    buf usage = {0};
+    own_buf usage = {0};
     command_usage(&usage, c);
     json_begin(w, NULL, '{');
     put_names(w, c->name, &usage, c->summary);
@@ -146,12 +144,11 @@ static void put_command(json_writer *w, const command *c)
     put_list(w, "see", c->see);
     put_list(w, "fails", c->fails);
     json_end(w, '}');
-    buf_release(&usage);
 }
 
 static void put_function(json_writer *w, const function *f)
 {
-    buf usage = {0};
+    own_buf usage = {0};
     function_usage(&usage, f);
     json_begin(w, NULL, '{');
     put_names(w, f->name, &usage, f->help);
@@ -165,7 +162,6 @@ static void put_function(json_writer *w, const function *f)
     }
     json_end(w, ']');
     json_end(w, '}');
-    buf_release(&usage);
 }
 
 /* Appends one object, {"v":1,"commands":[…],"functions":[…]}, with c and f alone unless both are
@@ -269,13 +265,12 @@ static void method_list(buf *out)
 {
     buf_add(out, "Methods of a store (help NAME says more; help types: what stores there are):\n");
     for (const command *c = registry.commands; c->name; c++) {
-        buf call = {0};
+        own_buf call = {0};
         if (!c->method || strncmp(c->method, "create", 6) == 0)
             continue;
         command_call_usage(&call, c);
         buf_printf(out, "  %s\n      %s\n", buf_text(&call), c->summary);
         out->failed |= call.failed;
-        buf_release(&call);
     }
     buf_add(out,
             "  kv = kv.create(name='local')\n      make a store and use it\n"
@@ -535,7 +530,7 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
 static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_err *e)
 {
     const ast *node = call->kid[1];
-    buf first = {0};
+    own_buf first = {0};
     const char *word = eval_word(s, call->kid[0], "a word to look up", out, e);
     if (!word)
         return e->code;
@@ -546,7 +541,6 @@ static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_e
         word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
     if (!e->code && word && help_words(text, topic, word, e))
         unit_at(s, node, e);
-    buf_release(&first);
     return e->code;
 }
 

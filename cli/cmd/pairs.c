@@ -41,7 +41,7 @@ int pairs_fill(pairs *p, kv_key key, value array, kv_err *e)
 void pairs_warn_twice(const pairs *p, session *s, const ast *node)
 {
     char text[UNIT_TEXT];
-    buf keys = {0}, made = {0};
+    own_buf keys = {0}, made = {0};
     int64_t each = 1; /* arrays of a key; several are a list in the list */
     if (!p->twice)
         return;
@@ -68,8 +68,6 @@ void pairs_warn_twice(const pairs *p, session *s, const ast *node)
                  "`%s` holds one array for the keys %s, which keeps the value of the last; "
                  "%s makes several",
                  unit_text(text, s->unit, node), buf_text(&keys), buf_text(&made));
-    buf_release(&keys);
-    buf_release(&made);
 }
 
 bool pairs_are_held(value v, bool held)
@@ -195,7 +193,7 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
                result *out, kv_err *e)
 {
     const ast *ctx = command_option_of(call, "ctx"), *into = command_option_of(call, "out");
-    value where = value_ctx((kv_ctx){0});
+    own_value where = value_ctx((kv_ctx){0});
     if (into && ctx)
         return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
     if (into)
@@ -210,7 +208,6 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
         info.key = keys->keys[i];
         rc = pairs_new(p, &info, where, sparse, out, i, e);
     }
-    value_release(&where);
     return rc;
 }
 

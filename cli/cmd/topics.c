@@ -175,7 +175,7 @@ static void put_title(buf *out, const char *text)
 static void put_parameters(buf *out, const char *text)
 {
     rule_ast *rule;
-    arena nodes = {0};
+    own_arena nodes = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     bool read = parse_merge(&rule, &src, &nodes, &(kv_err){0}) == KV_OK;
     out->failed |= !read; /* for want of memory: these texts are merges */
@@ -191,13 +191,12 @@ static void put_parameters(buf *out, const char *text)
         buf_char(out, ' ');
         buf_put(out, from, p->end - (size_t)(from - text));
     }
-    arena_release(&nodes);
 }
 
 void merges_list(buf *out)
 {
     for (const merge_text *t = merge_texts; t->name; t++) {
-        buf names = {0}, title = {0}, parameters = {0};
+        own_buf names = {0}, title = {0}, parameters = {0};
         buf_printf(&names, "  %s", t->name);
         put_title(&title, t->text);
         put_parameters(&parameters, t->text);
@@ -207,9 +206,6 @@ void merges_list(buf *out)
         help_lines(out, buf_text(&title), (int)names.len);
         help_lines(out, buf_text(&parameters), 0);
         out->failed |= names.failed || title.failed || parameters.failed;
-        buf_release(&names);
-        buf_release(&title);
-        buf_release(&parameters);
     }
 }
 
@@ -225,7 +221,7 @@ int merges_check(const char *word, kv_err *e)
 bool merges_show(buf *out, const char *name)
 {
     const merge_text *t = merge_text_find(name);
-    buf parameters = {0};
+    own_buf parameters = {0};
     if (!t)
         return false;
     put_parameters(&parameters, t->text);
@@ -233,7 +229,6 @@ bool merges_show(buf *out, const char *name)
     buf_printf(out, parameters.len ? "; %s\n" : "\n", buf_text(&parameters));
     buf_add(out, t->text);
     out->failed |= parameters.failed;
-    buf_release(&parameters);
     return true;
 }
 
@@ -250,7 +245,7 @@ static const char schedules[] =
 void optimizer_list(buf *out)
 {
     const char *name, *text, *other, *next;
-    buf names = {0};
+    own_buf names = {0};
     for (int i = 0; (text = kv_optimizer_text(i, &name)); i++) {
         buf_clear(&names);
         buf_add(&names, name);
@@ -265,7 +260,6 @@ void optimizer_list(buf *out)
         buf_char(out, '\n');
     }
     out->failed |= names.failed;
-    buf_release(&names);
 }
 
 int optimizer_check(const char *word, kv_err *e)
@@ -290,12 +284,11 @@ bool optimizer_show(buf *out, const char *name)
     buf_add(out,
             "Every optimizer takes these too; where the rule lists one, its default counts:\n");
     for (const optimizer_param *p = optimizer_params; p->name; p++) {
-        buf option = {0};
+        own_buf option = {0};
         buf_add(&option, "--");
         name_put(&option, p->name, strlen(p->name), '-');
         buf_printf(out, "  %-20s %-15s %s\n", buf_text(&option), p->value, p->about);
         out->failed |= option.failed;
-        buf_release(&option);
     }
     buf_add(out, schedules);
     return true;

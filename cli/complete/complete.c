@@ -90,11 +90,10 @@ static void offer_all(complete_request *r, const char *const *words)
 static void offer_text(complete_request *r, const char *word)
 {
     char quote = r->at.quote ? r->at.quote : '"';
-    buf quoted = {0};
+    own_buf quoted = {0};
     buf_printf(&quoted, "%s%s%c", r->at.quote ? "" : "\"", word, quote);
     if (strncmp(word, r->typed, strlen(r->typed)) == 0 && !buf_check(&quoted, NULL))
         line_offer_instead(r->out, buf_text(&quoted));
-    buf_release(&quoted);
 }
 
 /* ---- Rules ---- */
@@ -105,24 +104,22 @@ static void offer_text(complete_request *r, const char *word)
 /* --warm-up for a parameter warm_up, warm_up= where no dash is typed. */
 static void offer_parameter(complete_request *r, const char *name)
 {
-    buf word = {0};
+    own_buf word = {0};
     bool dashed = *r->typed == '-';
     buf_add(&word, dashed ? "--" : "");
     name_put(&word, name, strlen(name), dashed ? '-' : '_');
     buf_add(&word, dashed ? "" : "=");
     offer_word(r, buf_text(&word));
-    buf_release(&word);
 }
 
 static void offer_parameters_of(complete_request *r, const char *text, bool merge)
 {
     rule_ast *rule;
-    arena nodes = {0};
+    own_arena nodes = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     if ((merge ? parse_merge : parse_rule)(&rule, &src, &nodes, &(kv_err){0}) == KV_OK)
         for (int i = 0; i < rule->nparams; i++)
             offer_parameter(r, rule->params[i].name);
-    arena_release(&nodes);
 }
 
 static void offer_merges(complete_request *r)
@@ -180,17 +177,15 @@ static bool first_word(buf *out, const char *statement)
 static void offer_tensors_of(complete_request *r, const char *statement)
 {
     checkpoint_options weights = {.weights = true};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     struct stat about;
-    buf path = {0};
+    own_buf path = {0};
     if (first_word(&path, statement) && stat(buf_text(&path), &about) == 0 &&
         (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
         checkpoint_open(&c, buf_text(&path), &weights, &(kv_err){0}) == KV_OK &&
         checkpoint_count(c) <= TENSORS_MOST)
         for (int64_t i = 0; i < checkpoint_count(c); i++)
             offer_tensor(r, checkpoint_at(c, i)->name);
-    checkpoint_close(c);
-    buf_release(&path);
 }
 
 /* ---- Names of the session ---- */
@@ -238,11 +233,10 @@ static bool is_parameter(const complete_request *r, const char *name)
 /* With its `(`. */
 static void offer_call(complete_request *r, const char *name)
 {
-    buf word = {0};
+    own_buf word = {0};
     buf_printf(&word, "%s(", name);
     if (!is_parameter(r, name))
         offer_word(r, buf_text(&word));
-    buf_release(&word);
 }
 
 static void offer_functions(complete_request *r)
@@ -315,7 +309,7 @@ static void offer_path(complete_request *r, const char *path, bool folder)
     while (*c && (lex_is_word_char(*c) || strchr("./~+{}-", *c)))
         c++;
     char quote = r->at.quote ? r->at.quote : *c ? '"' : 0;
-    buf word = {0};
+    own_buf word = {0};
     if (quote && !r->at.quote)
         buf_char(&word, quote);
     buf_add(&word, path);
@@ -324,7 +318,6 @@ static void offer_path(complete_request *r, const char *path, bool folder)
     else if (quote)
         buf_char(&word, quote);
     line_offer_instead(r->out, buf_text(&word));
-    buf_release(&word);
 }
 
 /* The files of the folder that is typed, in quotes where they need them, and its folders. */
@@ -385,11 +378,10 @@ static void command_hint(const parse_cursor *at, const command *c, int from, buf
     if (c->flags & COMMAND_PARAMS && at->options == 0)
         add_word(out, "%s", "[--PARAM V]...");
     for (int i = 0; c->options[i].name; i++) {
-        buf option = {0};
+        own_buf option = {0};
         command_option_usage(&option, &c->options[i]);
         if (!(at->options >> i & 1))
             add_word(out, "%s", buf_text(&option));
-        buf_release(&option);
     }
 }
 
@@ -449,7 +441,7 @@ static void add_hint(const complete_request *r, buf *out)
 void complete_hint(session *s, const char *text, size_t n, buf *out)
 {
     complete_request r;
-    buf rest = {0};
+    own_buf rest = {0};
     complete_request_init(&r, s, text, n, NULL);
     const parse_cursor *at = &r.at;
     bool other = at->expected == EXPECT_VARIABLE || at->expected == EXPECT_CONTEXT ||
@@ -463,7 +455,6 @@ void complete_hint(session *s, const char *text, size_t n, buf *out)
                           : inside ? ", " : " ";
         buf_printf(out, "%s%s", gap, buf_text(&rest));
     }
-    buf_release(&rest);
     arena_release(&r.nodes);
 }
 
@@ -575,11 +566,10 @@ static void complete_member(complete_request *r)
         return;
     }
     for (const command *c = registry.commands; c->name; c++) {
-        buf method = {0};
+        own_buf method = {0};
         name_put(&method, c->name, strlen(c->name), '_');
         if (command_can_be_called(c))
             offer_call(r, buf_text(&method));
-        buf_release(&method);
     }
 }
 
@@ -729,7 +719,7 @@ static void complete_file(complete_request *r)
 static void offer_rule_options(complete_request *r)
 {
     const char *from = next_word(r->text + r->at.statement), *text, *name;
-    buf word = {0};
+    own_buf word = {0};
     buf_put(&word, from, strcspn(from, " \t"));
     for (int64_t i = 0; i < r->s->nrules && !is_merge(r); i++)
         if (strcmp(r->s->rule_defs[i].name, buf_text(&word)) == 0)
@@ -742,7 +732,6 @@ static void offer_rule_options(complete_request *r)
         offer_parameter(r, p->name);
     if (is_merge(r))
         offer_merge_parameters(r, buf_text(&word));
-    buf_release(&word);
 }
 
 static void complete_option(complete_request *r)

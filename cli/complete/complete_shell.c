@@ -55,7 +55,7 @@ static void offer(request *r, const char *word, size_t n, const char *about)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+./:,=@%";
     const char *typed = r->words[r->n - 1], *special = r->quote == '\'' ? "'" : "\"$`\\";
-    buf all = {0};
+    own_buf all = {0};
     buf_add(&all, r->prefix);
     buf_put(&all, word, n);
     const char *text = buf_text(&all);
@@ -66,7 +66,6 @@ static void offer(request *r, const char *word, size_t n, const char *about)
         visible_line(&r->out, about, about ? strcspn(about, "\n") : 0);
         buf_char(&r->out, '\n');
     }
-    buf_release(&all);
 }
 
 static void put_word(request *r, const char *word)
@@ -99,14 +98,13 @@ static void offer_options(request *r, const shell_table *t)
 static void add_key(kv *store, const char *name, bool integers)
 {
     kv_key key = {.name = integers ? NULL : name};
-    kv_array *none = NULL;
+    own_array *none = NULL;
     int64_t no_elements = 0;
     kv_err e = {0};
     if (integers && num_parse_int(name, strlen(name), &key.id, NULL) != strlen(name))
         return;
     if (kv_array_new(&none, KV_FLOAT32, 1, &no_elements, (kv_ctx){0}, &e) == KV_OK)
         kv_init(store, &key, 1, &none, NULL, &e);
-    kv_array_unref(none);
 }
 
 /* The keys of a state file, from its header alone: whatever its size, and without waiting for who
@@ -114,11 +112,10 @@ static void add_key(kv *store, const char *name, bool integers)
 static void add_keys(session *s, const char *path)
 {
     static const char sparse[] = "kvstore.rows.", own[] = "__key__/";
-    checkpoint *file = NULL;
+    own_checkpoint *file = NULL;
     kv *store = NULL;
     kv_err e = {0};
     if (!path || checkpoint_open(&file, path, NULL, &e) || session_store(s, &store, &e)) {
-        checkpoint_close(file);
         return;
     }
     const char *type = checkpoint_metadata(file, "kvstore.key_type");
@@ -135,7 +132,6 @@ static void add_keys(session *s, const char *path)
         if (strncmp(name, sparse, sizeof sparse - 1) == 0)
             add_key(store, name + sizeof sparse - 1, integers);
     }
-    checkpoint_close(file);
 }
 
 /* Adds the arguments of a command at the begin of a statement, or the summary of a function. */
@@ -143,7 +139,7 @@ static void add_about(buf *about, const char *word, const buf *before)
 {
     size_t n = before->len, length = strlen(word);
     const command *c = command_find(word, length);
-    buf text = {0};
+    own_buf text = {0};
     while (n > 0 && strchr(" \t", before->data[n - 1]))
         n--;
     if (c && (n == 0 || strchr(";{\n", before->data[n - 1]))) {
@@ -154,7 +150,6 @@ static void add_about(buf *about, const char *word, const buf *before)
         const function *f = function_find(buf_text(&text));
         buf_add(about, f ? f->help : "");
     }
-    buf_release(&text);
 }
 
 /* Candidates of the prompt for a text, of which the last `typed` bytes are the word
@@ -169,13 +164,11 @@ static void offer_language(request *r, const char *text, size_t typed)
     add_keys(&s, r->store);
     complete_words(&s, text, n, &got);
     for (int64_t i = 0; i < got.n && got.start >= begin; i++) {
-        buf before = {0}, about = {0};
+        own_buf before = {0}, about = {0};
         buf_put(&before, text + begin, got.start - begin);
         add_about(&about, got.words[i], &before);
         r->prefix = buf_text(&before);
         offer(r, got.words[i], strlen(got.words[i]), buf_text(&about));
-        buf_release(&before);
-        buf_release(&about);
     }
     line_words_release(&got);
     session_release(&s);
@@ -204,10 +197,9 @@ static void offer_value(request *r, const char *kind)
             put_word(r, show_format_name((show_format)f));
     else if (strcmp(kind, "NAME=VALUE") == 0)
         for (int i = 0; setting_name(i); i++) {
-            buf name = {0};
+            own_buf name = {0};
             buf_printf(&name, "%s=", setting_name(i));
             put_word(r, buf_text(&name));
-            buf_release(&name);
         }
     else if (strcmp(kind, "WHEN") == 0)
         for (int when = TERMINAL_AUTO; when <= TERMINAL_NEVER; when++)
@@ -309,7 +301,7 @@ static void read_line(line_state *l, const request *r, int from, const shell_tab
 /* The words from the first on are a script's, or those of a command of the language. */
 static void complete_words_of(request *r, int first)
 {
-    buf text = {0};
+    own_buf text = {0};
     if (!command_find(r->words[first], strlen(r->words[first])) ||
         access(r->words[first], F_OK) == 0) {
         r->files = true;
@@ -319,7 +311,6 @@ static void complete_words_of(request *r, int first)
         buf_printf(&text, i > first ? " %s" : "%s", r->words[i]);
     offer_language(r, buf_text(&text), strlen(r->words[r->n - 1]));
     r->files = r->out.len == 0;
-    buf_release(&text);
 }
 
 static void complete_line(request *r, int from, const shell_table *t)
@@ -336,11 +327,10 @@ static void complete_line(request *r, int from, const shell_table *t)
     } else if (l.open) {
         offer_values(r, t, l.open);
     } else if (o && o->value) {
-        buf prefix = {0};
+        own_buf prefix = {0};
         buf_put(&prefix, typed, (size_t)(equals - typed) + 1);
         r->prefix = buf_text(&prefix);
         offer_values(r, t, o);
-        buf_release(&prefix);
     } else if (is_one || (typed[0] == '-' && !l.words_only)) {
         offer_options(r, t);
     } else if (l.runs) {
@@ -397,7 +387,7 @@ int complete_shell_words(int n, char **words)
     static char empty[] = "";
     request r = {.prefix = ""};
     kv_err e = {0};
-    buf *texts = mem_zalloc(n + 1, sizeof *texts, &e);
+    own_mem buf *texts = mem_zalloc(n + 1, sizeof *texts, &e);
     r.words = mem_zalloc(n + 1, sizeof *r.words, &e);
     r.n = n > 0 ? n : 1;
     for (int i = 0; i < n && !e.code; i++) {
@@ -414,7 +404,6 @@ int complete_shell_words(int n, char **words)
         printf("%s\n%s", r.files ? "files" : "words", buf_text(&r.out));
     for (int i = 0; texts && i < n; i++)
         buf_release(&texts[i]);
-    mem_free(texts);
     mem_free(r.words);
     buf_release(&r.out);
     return e.code ? EXIT_FAILED : EXIT_DONE;

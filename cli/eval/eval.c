@@ -26,11 +26,10 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
     if (!format && (how || !value_is_scalar(v)))
         return show_value(s, out, v, how == 'r', e);
     if (how) { /* what print or a bare expression shows is a text */
-        buf shown = {0};
+        own_buf shown = {0};
         int rc = show_value(s, &shown, v, how == 'r', e);
         if (rc == KV_OK)
             rc = host_format_field(out, host_text(buf_text(&shown)), format, e);
-        buf_release(&shown);
         return rc;
     }
     /* an array of one element is formatted as its number */

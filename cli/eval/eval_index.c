@@ -109,12 +109,11 @@ static void tell_parts(session *s, const ast *node, const char *name, value v)
     if (!value_is_sequence(v) || value_descend(NULL))
         return;
     for (int64_t i = 0; i < v.u.list->n; i++) {
-        buf item = {0};
+        own_buf item = {0};
         if (v.u.list->items[i].kind != VALUE_ARRAY || v.u.list->items[i].u.box->part.node) {
             buf_printf(&item, "%s[%lld]", name, (long long)i);
             tell_parts(s, node, buf_text(&item), v.u.list->items[i]);
         }
-        buf_release(&item);
     }
 }
 

@@ -191,7 +191,7 @@ static int expand(key_list *l, buf *so_far, const char *text, kv_err *e)
 /* A word with {a..b}: every combination, the last one's numbers first. */
 static int add_pattern(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
 {
-    buf so_far = {0};
+    own_buf so_far = {0};
     int64_t from, to, left = KEYS_MAX;
     int rc = KV_OK;
     for (const char *at = pattern; rc == KV_OK && (at = strchr(at, '{'));) {
@@ -199,10 +199,7 @@ static int add_pattern(session *s, const ast *node, const char *pattern, key_lis
         at = read_numbers(at, &from, &to, &over);
         rc = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
     }
-    if (rc == KV_OK)
-        rc = expand(l, &so_far, pattern, e);
-    buf_release(&so_far);
-    return rc;
+    return rc ? rc : expand(l, &so_far, pattern, e);
 }
 
 int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
@@ -245,7 +242,7 @@ static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *
  * it would be a key of that very name. */
 static int check_quoted(session *s, const ast *node, kv_err *e)
 {
-    buf meant = {0};
+    own_buf meant = {0};
     bool found = false;
     for (const char *at = node->u.text; *at;) {
         bool dollar = *at == '$', brace = at[dollar] == '{', named = false;
@@ -266,7 +263,6 @@ static int check_quoted(session *s, const ast *node, kv_err *e)
         kv_err_hint(e, "f\"%s\" computes it; (\"%s\") is the key of this very name",
                     buf_text(&meant), node->u.text);
     }
-    buf_release(&meant);
     return found ? KV_E_KEY : KV_OK;
 }
 

@@ -30,7 +30,7 @@
 static int apply(kv_array **out, const ast *node, const expr_leaf *leaves, const source *src,
                  kv_err *e)
 {
-    arena nodes = {0};
+    own_arena nodes = {0};
     ast *tree = arena_alloc(&nodes, sizeof *tree + node->n * sizeof tree->kid[0], e);
     ast *leaf = arena_alloc(&nodes, sizeof *leaf, e);
     int rc = tree && leaf ? KV_OK : KV_E_MEMORY;
@@ -41,7 +41,6 @@ static int apply(kv_array **out, const ast *node, const expr_leaf *leaves, const
             tree->kid[i] = leaf;
         rc = expr_eval(out, tree, leaves, (int)node->n, src, e);
     }
-    arena_release(&nodes);
     return rc;
 }
 
@@ -461,7 +460,7 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
         return kv_err_hint(e, "a value in a text: f\"w = {w}\""), KV_E_DTYPE;
     /* lists of numbers do not calculate, arrays do: `array([1, 2]) - 1` */
     bool found = false;
-    buf hint = {0};
+    own_buf hint = {0};
     if (node->kind == AST_UNARY)
         buf_add(&hint, ast_op_text(node->op));
     for (i = 0; i < node->n; i++) {
@@ -477,7 +476,6 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
     }
     if (found)
         kv_err_hint(e, "arrays calculate with each element: %s", buf_text(&hint));
-    buf_release(&hint);
     return e->code;
 }
 
@@ -515,7 +513,7 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     host in[OPERANDS], h;
-    arena texts = {0};
+    own_arena texts = {0};
     int rc;
     for (uint32_t i = 0; i < node->n; i++)
         in[i] = value_host(args[i]);
@@ -531,7 +529,6 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
         rc = host_binary(node->op, in[0], in[1], &h, &texts, e);
     if (rc == KV_OK)
         rc = value_from_host(out, h, e);
-    arena_release(&texts);
     return rc == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 

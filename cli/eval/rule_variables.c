@@ -227,13 +227,12 @@ static int create(const value *args, const char *const *names, int64_t n, value 
 /* The default in the head of the optimizer's rule. False when it has no such parameter. */
 static bool rule_default(const char *name, const char *param, value *out, kv_err *e)
 {
-    arena nodes = {0};
+    own_arena nodes = {0};
     const rule_ast *rule = rule_of_text(optimizer_text(name), &nodes);
     bool found = false;
     for (int i = 0; rule && i < rule->nparams && !found; i++)
         if ((found = strcmp(rule->params[i].name, param) == 0))
             value_from_host(out, host_literal(rule->params[i].value), e);
-    arena_release(&nodes);
     return found;
 }
 

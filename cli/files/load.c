@@ -616,7 +616,7 @@ int load_call(function_args *args, value *out, kv_err *e)
            PERCENT, HASH };
     load_options o = {.kind = FILE_UNKNOWN};
     csv_options *csv = &o.csv;
-    arena memory = {0};
+    own_arena memory = {0};
     const value *v = args->v;
     const char *path;
     o.texts = has(args, DTYPE) && v[DTYPE].kind == VALUE_TEXT && !strcmp(v[DTYPE].u.text, "str");
@@ -642,7 +642,6 @@ int load_call(function_args *args, value *out, kv_err *e)
                         "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
     if (!rc)
         rc = load(args->session, path, &o, out, e);
-    arena_release(&memory);
     return rc ? (int)e->code : KV_OK;
 }
 
@@ -650,7 +649,7 @@ int load_categories(function_args *args, value *out, kv_err *e)
 {
     enum { PATH, COL, HEADER, SEP, MISSING, COMMENT };
     load_options o = {.kind = FILE_UNKNOWN, .texts = true};
-    arena memory = {0};
+    own_arena memory = {0};
     const value *v = args->v;
     const char *path;
     csv_column column;
@@ -663,6 +662,5 @@ int load_categories(function_args *args, value *out, kv_err *e)
              (has(args, MISSING) && missing_of(v[MISSING], &memory, &o.csv, e)) ||
              sign_of(args, COMMENT, "comment=", NO_COMMENT, "\"#\"", &o.csv.comment, e) ||
              load(args->session, path, &o, out, e);
-    arena_release(&memory);
     return rc ? (int)e->code : KV_OK;
 }

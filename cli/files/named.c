@@ -245,7 +245,7 @@ static bool is_bare(const char *text)
 static int choose_tensor(const checkpoint *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
 {
-    buf hint = {0};
+    own_buf hint = {0};
     suggest near = {.word = name};
     bool all = true;
     int64_t n = checkpoint_count(f);
@@ -278,7 +278,6 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
         suggest_done(&near, e);
     else if (hint.len > 0)
         kv_err_hint(e, "%s", buf_text(&hint));
-    buf_release(&hint);
     return e->code;
 }
 

@@ -529,13 +529,12 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
     written *files = mem_zalloc(r->nkeys, sizeof *files, e);
     int rc = files ? KV_OK : KV_E_MEMORY;
     for (; n < r->nkeys && rc == KV_OK; n++) {
-        buf name = {0};
+        own_buf name = {0};
         result one = {.v = r->v.u.list->items[n]};
         order o = {append, n == 0, &r->keys[n]};
         if ((rc = session_interrupted(s, e)) == KV_OK &&
             (rc = path_of_key(&name, path, r->keys[n], e)) == KV_OK)
             rc = save_one(s, &files[n], buf_text(&name), &one, o, e);
-        buf_release(&name);
     }
     for (int64_t i = 0; i < n; i++) {
         if (rc)
@@ -552,7 +551,7 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
 int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
 {
     written w = {0};
-    buf name = {0};
+    own_buf name = {0};
     const kv_key *key = r->has_key ? &r->key : NULL;
     bool marked = strstr(path, KEY_MARK) != NULL;
     int rc = KV_OK;
@@ -577,7 +576,6 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
         written_abandon(&w);
     else
         rc = written_commit(&w, e);
-    buf_release(&name);
     return rc;
 }
 

@@ -132,11 +132,10 @@ static int search(function_args *args, int64_t *at, int64_t *count, kv_err *e)
 
 static int no_item(function_args *args, kv_err *e)
 {
-    buf shown = {0};
+    own_buf shown = {0};
     value_print(&shown, args->v[1], true);
     kv_err_set(e, KV_E_VALUE, "%s() finds no item %s in the list", args->function->name,
                buf_text(&shown));
-    buf_release(&shown);
     return kv_err_hint(e, "x in l says whether there is one"), KV_E_VALUE;
 }
 
@@ -302,7 +301,7 @@ int func_dict(function_args *args, value *out, kv_err *e)
 static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 {
     kv *store;
-    key_list l = {0};
+    own_key_list l = {0};
     value_stack keys = {0};
     int rc = session_store(s, &store, e);
     rc = rc ? rc : eval_matching(store, pattern, &l, e);
@@ -311,7 +310,6 @@ static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
         if (!l.keys[i].name || !(rc = value_text(&key, l.keys[i].name, e)))
             rc = value_stack_add(&keys, key, e);
     }
-    key_list_release(&l);
     return value_stack_take(out, &keys, rc, e);
 }
 

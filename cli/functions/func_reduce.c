@@ -209,7 +209,8 @@ int func_norm(function_args *args, value *out, kv_err *e)
 {
     value ord = args->v[1];
     double order = 2;
-    kv_array *sizes = NULL, *real = NULL;
+    own_array *sizes = NULL;
+    kv_array *real = NULL;
     if (ord.kind == VALUE_NONE || (ord.kind == VALUE_TEXT && strcmp(ord.u.text, "fro") == 0))
         return reduce(args, REDUCE_NORM, out, e);
     int rc = function_number(ord, "ord", &order, e);
@@ -240,7 +241,6 @@ int func_norm(function_args *args, value *out, kv_err *e)
                        : order > 0              ? REDUCE_MAX
                                                 : REDUCE_MIN,
                        out, e);
-    kv_array_unref(sizes);
     kv_array_unref(real);
     return rc;
 }
@@ -332,7 +332,8 @@ int func_average(function_args *args, value *out, kv_err *e)
 /* The elements that are inf or -inf. */
 int func_isinf(function_args *args, value *out, kv_err *e)
 {
-    kv_array *size = NULL, *made = NULL;
+    own_array *size = NULL;
+    kv_array *made = NULL;
     kv_dtype dtype = kv_array_dtype(args->array);
     int rc = KV_OK;
     if (!kv_dtype_is_float(dtype))
@@ -340,7 +341,6 @@ int func_isinf(function_args *args, value *out, kv_err *e)
                            kv_array_ctx(args->array), e);
     else if (!(rc = eval_op_call(&size, "abs", args->array, NULL, e)))
         rc = eval_op_number(&made, OP_EQ, size, host_float((double)INFINITY), e);
-    kv_array_unref(size);
     return function_give(out, &made, rc, e);
 }
 

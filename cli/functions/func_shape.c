@@ -86,7 +86,8 @@ int func_transpose(function_args *args, value *out, kv_err *e)
 int func_repeat(function_args *args, value *out, kv_err *e)
 {
     int64_t times, axis = 0, all = kv_array_size(args->array);
-    kv_array *flat = NULL, *made = NULL;
+    own_array *flat = NULL;
+    kv_array *made = NULL;
     int rc = function_int(args->v[1], "the number of times", &times, e);
     if (!rc && args->given[2] && args->v[2].kind != VALUE_NONE)
         rc = function_int(args->v[2], "axis", &axis, e);
@@ -94,7 +95,6 @@ int func_repeat(function_args *args, value *out, kv_err *e)
         rc = arrange_reshape(&flat, args->array, 1, &all, e);
     if (!rc)
         rc = arrange_repeat(&made, flat ? flat : args->array, times, axis, e);
-    kv_array_unref(flat);
     return function_give(out, &made, rc, e);
 }
 
@@ -420,16 +420,14 @@ int func_roll(function_args *args, value *out, kv_err *e)
 
 int func_outer(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a = NULL, *b = NULL, *column = NULL, *row = NULL, *made = NULL;
+    own_array *a = NULL;
+    kv_array *made = NULL;
+    own_array *b = NULL, *column = NULL, *row = NULL;
     int rc = value_to_array(&a, args->v[0], e);
     if (!rc && !(rc = value_to_array(&b, args->v[1], e)) &&
         !(rc = arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e)) &&
         !(rc = arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e)))
         rc = eval_op_binary(&made, OP_MUL, column, row, e);
-    kv_array_unref(row);
-    kv_array_unref(column);
-    kv_array_unref(b);
-    kv_array_unref(a);
     return function_give(out, &made, rc, e);
 }
 
@@ -452,7 +450,7 @@ int func_join_along(function_args *args, value *out, kv_err *e)
              : n ? KV_OK
                  : kv_err_set(e, KV_E_VALUE, "%s() takes at least one array", args->function->name);
     for (; made < n && !rc; made++) {
-        kv_array *own;
+        own_array *own = NULL;
         if ((rc = value_to_array(&own, v[made], e)))
             break;
         int ndim = kv_array_ndim(own);
@@ -464,7 +462,6 @@ int func_join_along(function_args *args, value *out, kv_err *e)
             rc = arrange_reshape(&a[made], own, 1, &size, e);
         else
             a[made] = kv_array_ref(own);
-        kv_array_unref(own);
     }
     if (!rc)
         rc = arrange_concat(&joined, a, n, by_rows || kv_array_ndim(a[0]) == 1 ? 0 : 1, dtype, e);
@@ -604,7 +601,8 @@ static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e
 
 int func_bincount(function_args *args, value *out, kv_err *e)
 {
-    kv_array *x, *given = NULL, *weights = NULL, *counts = NULL;
+    kv_array *x, *counts = NULL;
+    own_array *given = NULL, *weights = NULL;
     const void *ids, *weight = NULL;
     void *to;
     int64_t n, least = 0;
@@ -633,8 +631,6 @@ int func_bincount(function_args *args, value *out, kv_err *e)
         else
             ((int64_t *)to)[at]++;
     }
-    kv_array_unref(weights);
-    kv_array_unref(given);
     kv_array_unref(x);
     return function_give(out, &counts, rc, e);
 }

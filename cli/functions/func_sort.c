@@ -66,12 +66,10 @@ static int first_of(kv_array **out, kv_array *a, int64_t axis, int64_t k, kv_dty
 static int mask_of(kv_array **out, kv_array *order, int64_t axis, int64_t k, kv_dtype dtype,
                    kv_err *e)
 {
-    kv_array *rank = NULL, *first = NULL;
+    own_array *rank = NULL, *first = NULL;
     int rc = sort_array(&rank, order, SORT_INDICES, axis, false, e);
     if (!rc && !(rc = eval_op_number(&first, OP_LT, rank, host_int(k), e)))
         rc = arrange_copy(out, first, dtype, kv_array_ctx(first), e);
-    kv_array_unref(rank);
-    kv_array_unref(first);
     return rc;
 }
 
@@ -156,7 +154,8 @@ int func_unique(function_args *args, value *out, kv_err *e)
 static int quantiles(function_args *args, const double *q, int64_t nq, const kv_array *like,
                      value *out, kv_err *e)
 {
-    kv_array *a, *made = NULL, *shaped = NULL;
+    kv_array *a, *shaped = NULL;
+    own_array *made = NULL;
     bool keepdims;
     int64_t axis, shape[KV_MAX_NDIM];
     int ndim = 0, own = kv_array_ndim(args->array);
@@ -174,7 +173,6 @@ static int quantiles(function_args *args, const double *q, int64_t nq, const kv_
             shape[ndim++] = all || i == axis ? 1 : kv_array_shape(args->array)[i];
     if (!rc)
         rc = arrange_reshape(&shaped, made, ndim, shape, e);
-    kv_array_unref(made);
     return function_give(out, &shaped, rc, e);
 }
 

@@ -57,7 +57,7 @@ static int put_field(function_args *args, buf *out, const char *at, const char *
                      kv_err *e)
 {
     field f;
-    buf format = {0};
+    own_buf format = {0};
     int rc = parse_field(at, end, &f, e);
     if (rc)
         return rc;
@@ -73,7 +73,6 @@ static int put_field(function_args *args, buf *out, const char *at, const char *
         buf_put(&format, f.format, f.format_bytes);
     rc = text_put_field(args->session, out, args->rest[f.number + 1], f.how,
                         f.format ? buf_text(&format) : NULL, e);
-    buf_release(&format);
     return rc;
 }
 

@@ -393,7 +393,7 @@ static const char *state_of(const job *j)
 /* The value of a line ends where the line does. */
 static void tell(int fd, const launch_door *d, const job *j)
 {
-    buf words = {0}, text = {0};
+    own_buf words = {0}, text = {0};
     int n = 0, workers = j->o->workers - j->o->spares; /* without the spares that wait */
     for (int i = workers; i < j->o->workers; i++)
         workers += j->ranks[i].asked;
@@ -417,8 +417,6 @@ static void tell(int fd, const launch_door *d, const job *j)
     buf_printf(&text, "\nscript %s\n", buf_text(&words));
     if (!words.failed && !text.failed)
         jobs_say(fd, JOBS_TOLD, buf_text(&text));
-    buf_release(&words);
-    buf_release(&text);
 }
 
 /* ---- Entering ---- */

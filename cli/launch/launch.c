@@ -89,14 +89,13 @@ static void note_rounds(launch_options *o, const input *inputs, int n, bool quie
                                         "for",    "while",  "repeat", NULL};
     unsigned seen = 0;
     for (const input *in = inputs; in < inputs + n; in++) {
-        char *text = NULL;
+        own_mem char *text = NULL;
         size_t size;
         struct stat about; /* a pipe can be read only once */
         if (in->kind == INPUT_FILE && stat(in->text, &about) == 0 && S_ISREG(about.st_mode))
             file_read_text(in->text, &text, &size, &(kv_err){0});
         if (text || in->kind == INPUT_TEXT)
             seen |= name_words_in(text ? text : in->text, words);
-        mem_free(text);
     }
     o->forgets = !(seen & 0x03) && (seen & 0x0c) && (seen & 0x70);
     if (o->forgets && !quiet && (o->restarts > 0 || o->spares > 0))

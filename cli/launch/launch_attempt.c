@@ -217,7 +217,7 @@ static void gone_look(job *j)
 /* Names them, when the attempt is over. */
 static void gone_say(const job *j)
 {
-    buf list = {0};
+    own_buf list = {0};
     int n = 0, named = 0;
     for (int i = 0; i < j->n; i++)
         n += j->ranks[i].gone;
@@ -232,7 +232,6 @@ static void gone_say(const job *j)
     if (n > 0)
         terminal_say("kvctl: the job went on without rank%s%s, which %s lost", n == 1 ? "" : "s",
                      buf_text(&list), n == 1 ? "was" : "were");
-    buf_release(&list);
 }
 
 /* ---- Hosts that are lost ---- */

@@ -110,14 +110,13 @@ void launch_fill(buf *out, const char *text, const launch_hole *holes)
 
 void launch_add_filled(launch_command *c, const char *text, const launch_hole *holes)
 {
-    buf all = {0};
+    own_buf all = {0};
     fill(&all, text, holes, '\0');
     buf_char(&all, '\0');
     c->failed = c->failed || all.failed;
     for (size_t at = 0; at < all.len && !all.failed; at += strlen(all.data + at) + 1)
         if (all.data[at])
             launch_add(c, "%s", all.data + at);
-    buf_release(&all);
 }
 
 /* ---- As a shell reads them ---- */
@@ -195,7 +194,7 @@ void launch_prefer_own(void)
 {
     char folder[4096], program[4096 + 16];
     const char *before = getenv("PATH");
-    buf path = {0};
+    own_buf path = {0};
     if (launch_self(folder, &(kv_err){0}))
         return;
     *strrchr(folder, '/') = '\0';
@@ -207,7 +206,6 @@ void launch_prefer_own(void)
     buf_printf(&path, "%s%s%s", folder, before ? ":" : "", before ? before : "");
     if (!path.failed)
         setenv("PATH", buf_text(&path), 1);
-    buf_release(&path);
 }
 
 int launch_find(const char *program, const char *package, kv_err *e)
@@ -500,14 +498,13 @@ void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out)
 void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
                         launch_command *out)
 {
-    buf ssh = {0};
+    own_buf ssh = {0};
     hosts_ssh(h, o, &ssh);
     launch_add_filled(out, "rsync -a -s -e {ssh} ./ {host}:{folder}/",
                       (launch_hole[]){{"ssh", buf_text(&ssh)},
                                       {"host", host},
                                       {"folder", o->sync_folder},
                                       {NULL, NULL}});
-    buf_release(&ssh);
 }
 
 /* ---- The commands of Open MPI ---- */
@@ -534,7 +531,7 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
     if (o->losses != LOSSES_END)
         launch_add_filled(c, "--with-ft ulfm", NULL);
     if (o->by == LAUNCH_SSH) {
-        buf agent = {0};
+        own_buf agent = {0};
         if (self && !strchr(self, ' '))
             buf_printf(&agent, "%s launch-ssh ", self);
         hosts_ssh(h, o, &agent);
@@ -542,18 +539,16 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
          * read the agent. */
         launch_add_filled(c, "--mca plm ^slurm,tm,lsf,alps,pals --mca plm_rsh_agent {agent}",
                           (launch_hole[]){{"agent", buf_text(&agent)}, {NULL, NULL}});
-        buf_release(&agent);
     }
 }
 
 static void add_hosts(launch_command *c, const launch_hosts *h)
 {
-    buf list = {0};
+    own_buf list = {0};
     hosts_list(h, &list);
     if (h->n > 0)
         launch_add_filled(c, "--host {list}",
                           (launch_hole[]){{"list", buf_text(&list)}, {NULL, NULL}});
-    buf_release(&list);
 }
 
 /* Variables of this process that other hosts must get too; on this one ranks have them anyway. */

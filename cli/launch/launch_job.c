@@ -43,7 +43,7 @@ static int ask_command(const launch_hosts *h, const launch_options *o, const cha
     static_assert(NO_MPI == 81 && NO_PROGRAM == 82 && NO_FOLDER == 83 && NO_RSYNC == 84,
                   "as the question has them");
     char self[4096], here[4096];
-    buf text = {0}, ssh = {0};
+    own_buf text = {0}, ssh = {0};
     if (launch_self(self, e))
         return e->code;
     if (!getcwd(here, sizeof here))
@@ -58,8 +58,6 @@ static int ask_command(const launch_hosts *h, const launch_options *o, const cha
                                 {NULL, NULL}});
     if (!buf_check(&ssh, e) && !buf_check(&text, e))
         launch_add(out, "%s", buf_text(&text));
-    buf_release(&ssh);
-    buf_release(&text);
     return e->code;
 }
 
@@ -213,7 +211,7 @@ static int run_round(survey *s, bool copy, kv_err *e)
 static int name_missing(const survey *s, kv_err *e)
 {
     enum { MOST_NAMED = 4 };
-    buf list = {0};
+    own_buf list = {0};
     const char *why = NULL;
     int missing = 0, named = 0;
     for (int i = 0; i < s->n; i++)
@@ -234,7 +232,6 @@ static int name_missing(const survey *s, kv_err *e)
     *e = (kv_err){0};
     kv_err_set(e, KV_E_PEER, "launch: after %lld s host%s %s cannot be reached: %s",
                (long long)s->o->queue_timeout, missing == 1 ? "" : "s", buf_text(&list), why);
-    buf_release(&list);
     return e->code;
 }
 
@@ -400,7 +397,7 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
 static void print_command(const launch_options *o, const launch_hosts *h, const launch_command *c)
 {
     launch_command set = {0};
-    buf text = {0};
+    own_buf text = {0};
     for (int64_t i = 0; o->sync_folder && i < h->n && h->items[i].ranks > 0; i++) {
         launch_command sync = {0};
         hosts_sync_command(h, o, h->items[i].name, &sync);
@@ -421,7 +418,6 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
     terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);
     launch_command_release(&set);
-    buf_release(&text);
 }
 
 int launch_job(const launch_options *o, int *code, kv_err *e)

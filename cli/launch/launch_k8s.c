@@ -307,14 +307,13 @@ static void put_map(k8s_job *j, const launch_hole *holes)
 static void put_items(buf *out, const k8s_job *j)
 {
     for (int64_t i = 0; i < j->nfiles; i++) {
-        buf path = {0};
+        own_buf path = {0};
         buf_add(&path, j->files[i].folder);
         buf_add(&path, j->files[i].path);
         buf_printf(out, "                  - key: %s\n                    path: ", j->files[i].key);
         yaml_quote(out, buf_text(&path), path.len);
         buf_char(out, '\n');
         out->failed |= path.failed;
-        buf_release(&path);
     }
 }
 

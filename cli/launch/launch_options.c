@@ -99,7 +99,7 @@ static int take_variable(const shell_given *g, kv_err *e)
     const char *text = g->text;
     char role = (char)g->o->low;
     size_t n = 0;
-    buf b = {0};
+    own_buf b = {0};
     while (isalnum((unsigned char)text[n]) || text[n] == '_')
         n++;
     if (n == 0 || isdigit((unsigned char)text[0]) || (text[n] && !strchr("=:", text[n])))
@@ -123,7 +123,6 @@ static int take_variable(const shell_given *g, kv_err *e)
         v->text = mem_text(buf_text(&b), b.len, e);
         o->nvariables += v->text != NULL;
     }
-    buf_release(&b);
     return e->code;
 }
 

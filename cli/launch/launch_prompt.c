@@ -272,7 +272,7 @@ static const char *prompt_text(void *arg)
 static int run_prompt(job_prompt *p)
 {
     char banner[160];
-    buf history = {0};
+    own_buf history = {0};
     snprintf(banner, sizeof banner,
              "kvctl: each entry goes to %d worker%s; @0 … goes to rank 0; Ctrl-D ends the job",
              p->n, p->n == 1 ? "" : "s");
@@ -283,9 +283,7 @@ static int run_prompt(job_prompt *p)
                     .interrupted = interrupt_busy,
                     .banner = banner};
     histfile_path(&history, NULL);
-    int ended = repl_run(&ops, p, false, buf_text(&history), &p->e);
-    buf_release(&history);
-    return ended;
+    return repl_run(&ops, p, false, buf_text(&history), &p->e);
 }
 
 /* ---- The job ---- */

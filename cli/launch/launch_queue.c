@@ -99,7 +99,7 @@ static int submit_command(launch_command *c, buf *file, const launch_options *o,
     int n = o->workers + o->servers;
     char here[4096], ranks[16], memory[16];
     launch_command inner = {0};
-    buf jar = {0}, launch = {0}, variables = {0};
+    own_buf jar = {0}, launch = {0}, variables = {0};
     snprintf(ranks, sizeof ranks, "%d", n);
     snprintf(memory, sizeof memory, "%d", n * (o->memory ? o->memory : YARN_MB));
     if (!getcwd(here, sizeof here))
@@ -125,9 +125,6 @@ static int submit_command(launch_command *c, buf *file, const launch_options *o,
             launch_command_check(c, e);
     }
     launch_command_release(&inner);
-    buf_release(&jar);
-    buf_release(&variables);
-    buf_release(&launch);
     return e->code;
 }
 
@@ -297,7 +294,7 @@ static int run(queue *q, int *code, kv_err *e)
 
 static void print(const queue *q)
 {
-    buf text = {0}, shown = {0};
+    own_buf text = {0}, shown = {0};
     char end[32] = "END"; /* of a here-document, which does not have this word */
     for (int i = 1; strstr(buf_text(&q->file), end); i++)
         snprintf(end, sizeof end, "END_%d", i);
@@ -314,8 +311,6 @@ static void print(const queue *q)
     buf_char(&text, '\n');
     terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);
-    buf_release(&shown);
-    buf_release(&text);
 }
 
 int launch_queue(const launch_options *o, int *code, kv_err *e)

@@ -292,7 +292,7 @@ static void show_module(const char *python)
     char self[4096], pattern[4096 + 64];
     const char *before = getenv("PYTHONPATH");
     glob_t found = {0};
-    buf path = {0};
+    own_buf path = {0};
     if (launch_self(self, &(kv_err){0}))
         return;
     *strrchr(self, '/') = '\0';
@@ -306,7 +306,6 @@ static void show_module(const char *python)
         }
     }
     globfree(&found);
-    buf_release(&path);
 }
 
 /* launch-rank WORD...: the words of a worker; behind --python they are those of python3. A server

@@ -46,7 +46,7 @@ static range range_of(const plot *p)
 /* An array of any dtype and storage as doubles; *out is in a new block. */
 static int doubles(kv_array *a, double **out, kv_err *e)
 {
-    kv_array *dense = NULL;
+    own_array *dense = NULL;
     const void *data;
     int64_t n = kv_array_size(a);
     int64_t bytes = kv_dtype_bytes(kv_array_dtype(a));
@@ -63,7 +63,6 @@ static int doubles(kv_array *a, double **out, kv_err *e)
         mem_free(*out);
         *out = NULL;
     }
-    kv_array_unref(dense);
     return rc;
 }
 

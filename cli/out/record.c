@@ -156,7 +156,7 @@ static int put_comparison(json_writer *w, const comparison *c, kv_err *e)
 /* "name":["line", …] */
 static void put_lines(json_writer *w, const char *name, const char *text)
 {
-    buf line = {0};
+    own_buf line = {0};
     json_begin(w, name, '[');
     while (*text) {
         size_t n = strcspn(text, "\n");
@@ -167,7 +167,6 @@ static void put_lines(json_writer *w, const char *name, const char *text)
     }
     json_end(w, ']');
     w->out->failed = w->out->failed || line.failed;
-    buf_release(&line);
 }
 
 /* ---- The result of a statement ---- */
@@ -257,11 +256,10 @@ static void put_error(session *s, json_writer *w, const char *file, const kv_err
     put_int_or_null(w, "end", e->line > 0, e->end);
     put_text_or_null(w, "hint", e->hint);
     if (s->detail.len > 0) {
-        buf lines = {0};
+        own_buf lines = {0};
         session_details(s, &lines);
         put_lines(w, "detail", buf_text(&lines));
         w->out->failed = w->out->failed || lines.failed;
-        buf_release(&lines);
     }
     json_end(w, '}');
 }
@@ -551,7 +549,7 @@ static void report_without_memory(const kv_err *e)
 
 void report_error(session *s, const kv_err *e)
 {
-    buf out = {0}, painted = {0};
+    own_buf out = {0}, painted = {0};
     record_error(s, NULL, e);
     s->out.recorder.failed = false;
     report_text(s, e, &out);
@@ -565,8 +563,6 @@ void report_error(session *s, const kv_err *e)
         fputs(buf_text(terminal_color(STDERR_FILENO) ? &painted : &out), stderr);
     if (s->failure == 0)
         s->failure = (int)exit_code_of_error(e->code);
-    buf_release(&painted);
-    buf_release(&out);
 }
 
 /* ---- --check ---- */
@@ -600,7 +596,7 @@ void check_report(session *s)
 {
     check_errors c = *s->check;
     kv_err e = {0};
-    found *list = mem_alloc(c.n, sizeof *list, &e);
+    own_mem found *list = mem_alloc(c.n, sizeof *list, &e);
     *s->check = (check_errors){0};
     for (int64_t i = 0; list && i < c.n; i++) {
         list[i] = (found){&c.items[i], i, i};
@@ -617,6 +613,5 @@ void check_report(session *s)
         report_error(s, &e);
     if (c.n == CHECK_ERRORS_MAX)
         session_note(s, "only the first %d errors are shown", CHECK_ERRORS_MAX);
-    mem_free(list);
     mem_free(c.items);
 }

@@ -239,7 +239,7 @@ static int append(transcript *t, const buf *text, kv_err *e)
 int transcript_done(session *s, kv_err *e)
 {
     transcript *t = s->out.transcript;
-    buf page = {0};
+    own_buf page = {0};
     int rc = KV_OK;
     if (!t)
         return KV_OK;
@@ -270,7 +270,6 @@ int transcript_done(session *s, kv_err *e)
     t->src = NULL;
     buf_clear(&t->entry);
     buf_clear(&t->out.text);
-    buf_release(&page);
     return rc;
 }
 

@@ -86,7 +86,7 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     bool recorded = s->out.recorder.on && !to; /* its record shows it */
     if (recorded && !sink_hears(s))
         return KV_OK;
-    buf text = {0};
+    own_buf text = {0};
     if (repr) {
         if ((rc = show_value(s, &text, r->v, true, e)) == KV_OK)
             buf_char(&text, '\n');
@@ -97,7 +97,6 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
         rc = session_out_twice(s, NULL, &text, e);
     else if (rc == KV_OK)
         rc = text_out(s, to, &text, e);
-    buf_release(&text);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 
@@ -578,7 +577,7 @@ static void trace(session *s, const ast *node)
     const char *text = s->unit->src.text + node->pos, *end = s->unit->src.text + node->end;
     bool holds = node->kind == AST_BLOCK || node->kind == STMT_IF || node->kind == STMT_FOR ||
                  node->kind == STMT_WHILE || node->kind == STMT_REPEAT;
-    buf shown = {0};
+    own_buf shown = {0};
     if (holds)
         return;
     for (bool more = true; more; text++) {
@@ -594,7 +593,6 @@ static void trace(session *s, const ast *node)
     fflush(stdout);
     progress_hide(STDERR_FILENO);
     fprintf(stderr, "%s\n", buf_text(&shown));
-    buf_release(&shown);
 }
 
 /* A statement without a record. Its error gets one, unless a command inside it has failed and has

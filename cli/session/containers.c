@@ -93,9 +93,8 @@ int list_set(value list, int64_t i, value item, kv_err *e)
     if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
                    (long long)list.u.list->n))
         return kv_assert_report(e);
-    value before = list.u.list->items[i];
+    own_value before = list.u.list->items[i];
     list.u.list->items[i] = value_ref(item);
-    value_release(&before);
     return KV_OK;
 }
 
@@ -429,9 +428,8 @@ int dict_set(value dict, value key, value v, kv_err *e)
         return rc;
     int64_t at = map_get(l->index, k);
     if (at >= 0) {
-        value before = l->items[at];
+        own_value before = l->items[at];
         l->items[at] = value_ref(v);
-        value_release(&before);
         return KV_OK;
     }
     if ((rc = value_list_reserve(l, l->n + 2, e)) || (rc = map_put(l->index, k, l->n + 1, e)))
@@ -554,7 +552,7 @@ int dict_list(value dict, dict_view view, value *out, kv_err *e)
 int dict_no_key(value dict, value key, kv_err *e)
 {
     const value_list *l = dict.u.list;
-    buf shown = {0};
+    own_buf shown = {0};
     dict_settle(dict);
     value_print(&shown, key, true);
     kv_err_set(e, KV_E_KEY, "the dict has no key %s", buf_text(&shown));
@@ -567,7 +565,6 @@ int dict_no_key(value dict, value key, kv_err *e)
     }
     kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
                 buf_text(&shown));
-    buf_release(&shown);
     return KV_E_KEY;
 }
 
@@ -608,13 +605,10 @@ int object_new(value *out, const char *name, const value *parts, const char *con
 
 static int nameless(value *out, const char *before, const char *name, const char *behind, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     buf_printf(&text, "%s%s%s", before, name, behind);
     int rc = buf_check(&text, e);
-    if (!rc)
-        rc = object_new(out, buf_text(&text), NULL, NULL, 0, e);
-    buf_release(&text);
-    return rc;
+    return rc ? rc : object_new(out, buf_text(&text), NULL, NULL, 0, e);
 }
 
 int object_store(value *out, const char *type, kv_err *e)
@@ -644,7 +638,7 @@ int object_class(value *out, value of, kv_err *e)
         [VALUE_DICT] = "dict"};
     bool object = of.kind == VALUE_OBJECT;
     const char *name = object ? object_name(of) : names[of.kind];
-    buf type = {0};
+    own_buf type = {0};
     if (of.kind == VALUE_ARRAY && kv_array_storage(of.u.box->array) == KV_ROW_SPARSE) {
         name = "RowSparseNDArray";
     } else if (object && strncmp(name, STORE, strlen(STORE)) == 0) {
@@ -655,7 +649,6 @@ int object_class(value *out, value of, kv_err *e)
     }
     int rc = buf_check(&type, e);
     rc = rc ? rc : nameless(out, "<class '", name, "'>", e);
-    buf_release(&type);
     return rc;
 }
 

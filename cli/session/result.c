@@ -93,7 +93,7 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     int64_t *width = mem_zalloc(r->ncolumns, sizeof *width, e);
     size_t *ends = mem_alloc(r->n, sizeof *ends, e);
     bool heads = r->columns[0].head && r->n > 0;
-    buf text = {0};
+    own_buf text = {0};
     int rc = width && ends ? KV_OK : KV_E_MEMORY;
     kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
               (int)r->ncolumns);
@@ -123,7 +123,6 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     }
     mem_free(width);
     mem_free(ends);
-    buf_release(&text);
     return rc ? rc : buf_check(out, e);
 }
 
@@ -233,7 +232,7 @@ static void csv_cell(buf *out, const char *text, char separator, bool last)
 
 int rows_csv(buf *out, const rows *r, char separator, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
               (int)r->ncolumns);
     for (int c = 0; c < r->ncolumns; c++)
@@ -245,7 +244,6 @@ int rows_csv(buf *out, const rows *r, char separator, kv_err *e)
         csv_cell(out, buf_text(&text), separator, (i + 1) % r->ncolumns == 0);
     }
     int rc = buf_check(&text, e);
-    buf_release(&text);
     return rc ? rc : buf_check(out, e);
 }
 
@@ -281,7 +279,7 @@ int show_format_parse(show_format *out, const char *name, kv_err *e)
 /* The numbers of an array as csv writes them, without its first line, blanks for commas. */
 static int show_raw(buf *out, kv_array *a, kv_err *e)
 {
-    buf csv = {0};
+    own_buf csv = {0};
     int rc = csv_write_array(&csv, a, e);
     const char *text = buf_text(&csv);
     if (*text == '#')
@@ -291,7 +289,6 @@ static int show_raw(buf *out, kv_array *a, kv_err *e)
     for (size_t i = from; i < out->len; i++)
         if (out->data[i] == ',')
             out->data[i] = ' ';
-    buf_release(&csv);
     return rc;
 }
 
@@ -356,11 +353,10 @@ int show_dict_json(json_writer *w, const char *name, value dict, show_json_part 
     dict_settle(dict);
     json_begin(w, name, '{');
     for (int64_t i = 0; i < l->n && rc == KV_OK && !(rc = stop_check_at(i, e)); i += 2) {
-        buf key = {0};
+        own_buf key = {0};
         value_print(&key, l->items[i], false);
         if ((rc = buf_check(&key, e)) == KV_OK)
             rc = part(w, buf_text(&key), l->items[i + 1], e);
-        buf_release(&key);
     }
     json_end(w, '}');
     return rc;
@@ -492,11 +488,10 @@ static int rows_text(session *s, value *out, kv_array *a, kv_err *e)
     if (rc)
         return rc;
     for (int i = 0; i < 2; i++) {
-        value v = value_none();
+        own_value v = value_none();
         buf_add(&text, i ? ":\n" : "rows ");
         int made = value_array(&v, part[i], e);
         rc = rc ? rc : made ? made : show_value(s, &text, v, false, e);
-        value_release(&v);
     }
     return value_text_take(out, &text, rc, e);
 }

@@ -384,12 +384,11 @@ static void print_line(void *arg, const char *line)
 static int print_array_text(void *arg, kv_array *a,
                             void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     array_box box;
     int rc = show_value(arg, &text, value_borrowed(&box, a), false, e);
     if (!rc)
         add(to, buf_text(&text), text.len);
-    buf_release(&text);
     return rc;
 }
 
@@ -672,7 +671,7 @@ bool session_would(session *s, const char *what, const char *name)
 static void warn(session *s, const struct ast *node, bool once, const char *fmt, va_list ap)
 {
     int line, col;
-    buf text = {0};
+    own_buf text = {0};
     buf_vprintf(&text, fmt, ap);
     bool told = once && scope_variable(&s->told, buf_text(&text));
     if (s->guest && !told) {
@@ -683,7 +682,6 @@ static void warn(session *s, const struct ast *node, bool once, const char *fmt,
     }
     if (once && !told)
         scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
-    buf_release(&text);
 }
 
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)

@@ -700,7 +700,7 @@ int64_t text_byte_of(value text, int64_t i)
 int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_err *e)
 {
     const counted_text *t = counted(text.u.text);
-    buf part = {0};
+    own_buf part = {0};
     int64_t first = step > 0 ? from : from + (n - 1) * step; /* the leftmost */
     if (n <= 0)
         return value_text(out, "", e);
@@ -723,9 +723,7 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
         for (int64_t k = 0; k < stride && i + 1 < n; k++)
             at += character_bytes(t, at);
     }
-    int rc =
-        room ? value_text_new(out, step > 0 ? end : to, (size_t)(step > 0 ? to - end : end - to), e)
-             : buf_check(&part, e);
-    buf_release(&part);
-    return rc;
+    return room ? value_text_new(out, step > 0 ? end : to, (size_t)(step > 0 ? to - end : end - to),
+                                 e)
+                : buf_check(&part, e);
 }

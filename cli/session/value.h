@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "array/device.h"
 #include "base/buf.h"
 #include "io/print.h"
 #include "kv_array.h"

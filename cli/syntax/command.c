@@ -138,7 +138,7 @@ static void put_arguments(buf *out, const command *c)
 int command_hint_usage(const command *c, kv_err *e)
 {
     enum { LINE = 100 };
-    buf line = {0};
+    own_buf line = {0};
     command_usage(&line, c);
     if (line.len > LINE) { /* [OPTIONS] stands for optional options */
         buf_clear(&line);
@@ -152,7 +152,6 @@ int command_hint_usage(const command *c, kv_err *e)
         buf_printf(&line, " [OPTIONS]; help %s lists them", c->name);
     }
     kv_err_hint(e, "usage: %s", buf_text(&line));
-    buf_release(&line);
     return e->code;
 }
 
@@ -169,12 +168,11 @@ void command_usage(buf *out, const command *c)
 
 int command_hint_called(const command *c, kv_err *e)
 {
-    buf usage = {0};
+    own_buf usage = {0};
     if (strcmp(c->name, "pull") == 0)
         return kv_err_hint(e, "kv.pull(\"w\") is the value of key w"), e->code;
     command_usage(&usage, c);
     kv_err_hint(e, "`%s` is a command: %s", c->name, buf_text(&usage));
-    buf_release(&usage);
     return e->code;
 }
 

@@ -123,7 +123,7 @@ int file_kind_parse(file_kind *out, const char *name, kv_err *e)
 
 int file_kind_check(const char *path, bool append, kv_err *e)
 {
-    buf endings = {0};
+    own_buf endings = {0};
     file_kind kind = file_kind_of(path);
     int rc = KV_OK;
     if (kind == FILE_UNKNOWN) {
@@ -139,7 +139,6 @@ int file_kind_check(const char *path, bool append, kv_err *e)
         rc = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
         kv_err_hint(e, "files that can grow end in %s", buf_text(&endings));
     }
-    buf_release(&endings);
     return rc;
 }
 

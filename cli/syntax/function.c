@@ -76,10 +76,9 @@ void function_usage(buf *out, const function *f)
 /* Adds the usage as a hint. Returns e's code. */
 static int hint_usage(const function *f, kv_err *e)
 {
-    buf usage = {0};
+    own_buf usage = {0};
     function_usage(&usage, f);
     kv_err_hint(e, "%s", buf_text(&usage));
-    buf_release(&usage);
     return KV_E_USAGE;
 }
 
@@ -296,7 +295,7 @@ int function_call(session *s, const function *f, const value *args, const char *
                   int64_t n, value *out, kv_err *e)
 {
     function_args a = {.session = s, .function = f};
-    value owned = value_none();
+    own_value owned = value_none();
     int rc = function_check(f, names, n, e);
     if (rc)
         return rc;
@@ -312,7 +311,6 @@ int function_call(session *s, const function *f, const value *args, const char *
         out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
     kv_array_unref(a.array);
     /* The tuple borrowed its integers, which need no release. */
-    value_release(&owned);
     return rc;
 }
 

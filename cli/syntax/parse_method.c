@@ -26,11 +26,10 @@ typedef struct method_call {
 static ast *fail(method_call *m, uint32_t pos, uint32_t end, const char *what, size_t n,
                  const char *why)
 {
-    buf usage = {0};
+    own_buf usage = {0};
     parse_fail(m->p, pos, end, KV_E_USAGE, "`%s` %s%.*s", m->b.c->name, why, (int)n, what);
     command_call_usage(&usage, m->b.c);
     kv_err_hint(m->p->e, "%s", buf_text(&usage));
-    buf_release(&usage);
     return NULL;
 }
 

@@ -155,7 +155,7 @@ static void parse_hint_perl(parser *p, uint32_t pos)
     bool sigil = memchr(line, '$', (size_t)(end - line)) || starts(line, end, "use AI::");
     if (!sigil || !is_perl(line, end))
         return;
-    buf text = {0};
+    own_buf text = {0};
     put_python(&text, line, end);
     bool plain = !strstr(buf_text(&text), "map {") && !strstr(buf_text(&text), "sub {") &&
                  !starts(line, end, "use ") && !strchr(buf_text(&text), '@');
@@ -165,7 +165,6 @@ static void parse_hint_perl(parser *p, uint32_t pos)
     else
         kv_err_hint(p->e, "this is Perl; here `$x->f(a => 1)` is x.f(a=1), `my $x = [2,3]` is "
                           "x = [2,3], `map { … } 0..3` is [… for i in 0..3]");
-    buf_release(&text);
 }
 
 /* ---- Statements ---- */

@@ -62,11 +62,9 @@ const rule_ast *rule_of_text(const char *text, arena *nodes)
 bool optimizer_named_takes_text(const char *param, const char *name)
 {
     const char *text = optimizer_text(name);
-    arena nodes = {0};
+    own_arena nodes = {0};
     const rule_ast *rule = text ? rule_of_text(text, &nodes) : NULL;
-    bool found = rule && optimizer_takes_text(param, rule);
-    arena_release(&nodes);
-    return found;
+    return rule && optimizer_takes_text(param, rule);
 }
 
 const char *optimizer_schedule_of(const char *name)
@@ -103,11 +101,10 @@ bool optimizer_has_attribute(const char *name)
     for (const optimizer_param *p = optimizer_params; p->name && !found; p++)
         found = strcmp(p->name, name) == 0;
     for (int i = 0; !found && (text = kv_optimizer_text(i, NULL)); i++) {
-        arena nodes = {0};
+        own_arena nodes = {0};
         const rule_ast *rule = rule_of_text(text, &nodes);
         for (int k = 0; rule && k < rule->nparams && !found; k++)
             found = strcmp(rule->params[k].name, name) == 0;
-        arena_release(&nodes);
     }
     return found;
 }

@@ -231,14 +231,13 @@ static int64_t text_before_cursor(buf *text)
 static char *break_before_word(void)
 {
     static char breaks[2];
-    buf text = {0};
+    own_buf text = {0};
     int64_t before = text_before_cursor(&text);
     line_words_release(&edit.words);
     if (before >= 0)
         reader.options.complete(reader.options.arg, buf_text(&text), text.len, &edit.words);
     size_t start = edit.words.start, first = (size_t)(before < 0 ? 0 : before);
     breaks[0] = start > first && start <= text.len ? text.data[start - 1] : '\n';
-    buf_release(&text);
     return breaks;
 }
 
@@ -275,7 +274,7 @@ static char **complete(const char *typed, int start, int end)
  * would make Readline ignore what the terminal can do.) */
 static void draw_hint(void)
 {
-    buf text = {0}, hint = {0}, row = {0};
+    own_buf text = {0}, hint = {0}, row = {0};
     if (!edit.hints || edit.done || *rl.point != *rl.end || keys_held() > 0 || paste_any() ||
         (*rl.readline_state & (RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_MOREINPUT)) ||
         reader.context_length + (size_t)*rl.end > HINTED_MAX)
@@ -290,9 +289,6 @@ static void draw_hint(void)
         hint_draw(*rl.outstream, buf_text(&row), row.len, terminal_width(fileno(*rl.outstream)),
                   buf_text(&hint));
     }
-    buf_release(&text);
-    buf_release(&hint);
-    buf_release(&row);
 }
 
 /* ---- Text that comes at once ---- */
@@ -306,7 +302,7 @@ static void insert(const char *text, size_t n)
     rows += length / (size_t)(columns > 0 ? columns : 80);
     bool keep = length > EDITED_MAX || (height > 0 && rows >= (size_t)height) ||
                 memchr(text, '\0', n);
-    buf copy = {0};
+    own_buf copy = {0};
     const char *shown = keep ? paste_keep(text, n) : NULL;
     if (!shown) {
         buf_put(&copy, text, n);
@@ -314,7 +310,6 @@ static void insert(const char *text, size_t n)
     }
     rl.insert_text(shown);
     edit.spilling = keep;
-    buf_release(&copy);
 }
 
 /* More of a text that was too long already. */
@@ -329,14 +324,13 @@ static void insert_more(const char *text, size_t n)
 /* A bracketed paste: nothing in it is a command to the editor. */
 static int take_paste(int count, int key)
 {
-    buf text = {0};
+    own_buf text = {0};
     (void)count, (void)key;
     if (keys_paste(&text) && buf_check(&text, NULL) == KV_OK)
         insert(buf_text(&text), text.len);
     else
         rl.ding();
     edit.spilling = false;
-    buf_release(&text);
     return 0;
 }
 

@@ -106,7 +106,7 @@ void progress_line(buf *out, const char *what, int64_t done, int64_t total, prog
 {
     double rate = seconds > 0 ? (double)done / seconds : 0;
     double part = total > 0 ? (double)done / (double)total : 0;
-    buf amount = {0}, whole = {0}, speed = {0}, left = {0};
+    own_buf amount = {0}, whole = {0}, speed = {0}, left = {0};
     part = part > 1 ? 1 : part;
     if (total > 0)
         buf_printf(&amount, "%d%%", (int)(part * 100));
@@ -132,10 +132,6 @@ void progress_line(buf *out, const char *what, int64_t done, int64_t total, prog
     add_if_room(out, &whole, columns);
     add_if_room(out, &speed, columns);
     add_if_room(out, &left, columns);
-    buf_release(&amount);
-    buf_release(&whole);
-    buf_release(&speed);
-    buf_release(&left);
 }
 
 /* ---- Drawing ---- */
@@ -165,7 +161,7 @@ void progress_step(int64_t done)
         return;
     progress.drawn = t;
     int columns = terminal_width(STDERR_FILENO) - MARGIN;
-    buf line = {0};
+    own_buf line = {0};
     if (progress.bar && columns <= 0)
         return;
     progress_line(&line, progress.what, done, progress.total, progress.unit, t - progress.from,
@@ -176,7 +172,6 @@ void progress_step(int64_t done)
         fprintf(stderr, "\r%s\033[K", buf_text(&line));
     fflush(stderr);
     progress.visible = progress.bar;
-    buf_release(&line);
 }
 
 void progress_bytes(void *arg, int64_t done, int64_t all)

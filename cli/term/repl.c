@@ -102,7 +102,7 @@ static bool may_complete(repl *r, const buf *line)
 /* Reads lines until they are a complete entry. */
 static entry_result read_entry(repl *r)
 {
-    buf line = {0};
+    own_buf line = {0};
     entry_result got = ENTRY_DROPPED;
     buf_clear(&r->entry);
     r->heredoc = r->pasted = false;
@@ -135,7 +135,6 @@ static entry_result read_entry(repl *r)
         }
         buf_char(&r->entry, '\n');
     }
-    buf_release(&line);
     return got;
 }
 

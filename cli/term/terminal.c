@@ -121,7 +121,7 @@ static void say_short(const char *fmt, va_list ap)
 
 void terminal_vsay(const char *fmt, va_list ap)
 {
-    buf text = {0}, shown = {0};
+    own_buf text = {0}, shown = {0};
     va_list again;
     va_copy(again, ap);
     buf_vprintf(&text, fmt, ap);
@@ -131,18 +131,15 @@ void terminal_vsay(const char *fmt, va_list ap)
     else
         fprintf(stderr, "%s\n", buf_text(&shown));
     va_end(again);
-    buf_release(&text);
-    buf_release(&shown);
 }
 
 void terminal_pass(FILE *to, const char *text, size_t n)
 {
-    buf shown = {0};
+    own_buf shown = {0};
     bool raw = !isatty(to == stdout ? STDOUT_FILENO : STDERR_FILENO);
     if (!raw)
         visible_lines(&shown, text, n);
     fwrite(raw ? text : buf_text(&shown), 1, raw ? n : shown.len, to);
-    buf_release(&shown);
 }
 
 void terminal_say(const char *fmt, ...)
@@ -202,10 +199,9 @@ int terminal_fail(const kv_err *e)
 
 int terminal_show(void (*make)(buf *out))
 {
-    buf text = {0};
+    own_buf text = {0};
     make(&text);
     fputs(buf_text(&text), stdout);
-    buf_release(&text);
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }
 

@@ -546,13 +546,12 @@ int reduce_products(void *to, const void *a, const void *b, kv_dtype dtype, int6
               .outer = n,
               .n = depth,
               .inner = 1};
-    void *sums = NULL;
+    own_mem void *sums = NULL;
     int rc = depth > 0                                   ? run_passes(p, &sums, e)
              : (sums = mem_zalloc(n, sizeof(double), e)) ? KV_OK
                                                          : KV_E_MEMORY;
     if (!rc)
         convert_elements(to, dtype, sums, l->again->read, n);
-    mem_free(sums);
     return rc;
 }
 

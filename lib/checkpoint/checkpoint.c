@@ -136,7 +136,7 @@ int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e)
 static int fault(const checkpoint *c, kv_code code, const char *key, const char *path, kv_err *e,
                  const char *fmt, va_list ap)
 {
-    buf text = {0};
+    own_buf text = {0};
     buf_vprintf(&text, fmt, ap);
     if (buf_check(&text, e))
         code = KV_E_MEMORY;
@@ -144,7 +144,6 @@ static int fault(const checkpoint *c, kv_code code, const char *key, const char 
         code = c->options.found(c->options.arg, key, path, buf_text(&text), e);
     else
         file_bad(e, code, path ? path : c->name, "%s", buf_text(&text));
-    buf_release(&text);
     return code;
 }
 

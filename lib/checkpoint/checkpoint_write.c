@@ -302,7 +302,7 @@ static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_o
 static int open_params(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
                        kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     int64_t left = 0;
     int rc = check_names(out->path, l, e);
     params_put_begin(&text, l->n);
@@ -329,7 +329,6 @@ static int open_params(checkpoint_out *out, const layout *l, const checkpoint_ou
         from = at;
         data += t ? t->bytes : 0;
     }
-    buf_release(&text);
     return rc;
 }
 
@@ -356,11 +355,10 @@ static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
 /* path/name, for messages. */
 static char *path_of(const checkpoint_out *out, const char *name, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     buf_add(&text, out->path);
     buf_add(&text, name);
     char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
-    buf_release(&text);
     return path;
 }
 
@@ -387,7 +385,7 @@ static int make_shard(checkpoint_out *out, int64_t f, grouping *g, const layout 
 
 static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     int64_t total = 0;
     named *entries = mem_alloc(l->n, sizeof *entries, e);
     out_file index = {.name = path_of(out, SHARD_INDEX, e)};
@@ -408,7 +406,6 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
         else
             rc = finish_file(out, &index, e);
     }
-    buf_release(&text);
     mem_free(index.name);
     mem_free(entries);
     return rc;

@@ -273,7 +273,7 @@ static int copy_bytes(const copying *c, kv_err *e)
 /* Copies config.json with the new dtype, or as it is where it is not a JSON object. */
 static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     char *all = mem_alloc(size, 1, e);
     int64_t n = 0;
     int rc = all ? KV_OK : KV_E_MEMORY;
@@ -287,7 +287,6 @@ static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
     }
     if (!rc && !(rc = buf_check(&text, e)))
         rc = file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
-    buf_release(&text);
     mem_free(all);
     return rc;
 }
@@ -295,11 +294,10 @@ static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
 /* folder/name, for messages. */
 static char *path_in(const char *folder, const char *name, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     size_t n = strlen(folder);
     buf_printf(&text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name);
     char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
-    buf_release(&text);
     return path;
 }
 

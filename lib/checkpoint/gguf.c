@@ -209,7 +209,7 @@ static int take_type(reading *r, uint32_t *type, kv_err *e)
 /* The items of a list that becomes a text. */
 static int keep_items(reading *r, uint32_t type, uint64_t n, kv_err *e)
 {
-    buf item = {0};
+    own_buf item = {0};
     json_writer w = {.out = &r->text};
     int rc = KV_OK;
     json_begin(&w, NULL, '[');
@@ -220,7 +220,6 @@ static int keep_items(reading *r, uint32_t type, uint64_t n, kv_err *e)
             json_text(&w, NULL, buf_text(&item));
     }
     json_end(&w, ']');
-    buf_release(&item);
     return rc;
 }
 

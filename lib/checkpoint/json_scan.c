@@ -228,7 +228,7 @@ int json_scan_whole(json_scan *s, int64_t *x)
 
 static int skip_list(json_scan *s, char open, char close)
 {
-    buf name = {0};
+    own_buf name = {0};
     int rc = json_scan_open(s, open);
     while (json_scan_item(s, close, &rc)) {
         if (open == '{')
@@ -236,7 +236,6 @@ static int skip_list(json_scan *s, char open, char close)
         if (!rc)
             rc = json_scan_skip(s);
     }
-    buf_release(&name);
     return rc;
 }
 

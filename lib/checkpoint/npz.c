@@ -480,7 +480,7 @@ static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t
 int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_t *size,
                 const char *path, kv_err *e)
 {
-    buf lines = {0};
+    own_buf lines = {0};
     int64_t at = 0;
     int rc = KV_OK;
     *out = (npz_out){.n = n};
@@ -496,7 +496,6 @@ int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_
     if (!rc && !(rc = buf_check(&lines, e)))
         rc = buf_check(&out->text, e);
     *size = at + (int64_t)lines.len;
-    buf_release(&lines);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "array/device.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/stop.h"
@@ -326,7 +327,7 @@ void params_put_names(buf *out, const void *names, size_t bytes, int64_t n)
 static int save_array(const file_out *out, const char *name, kv_array *a, kv_err *e)
 {
     const void *data;
-    buf head = {0};
+    own_buf head = {0};
     bool is_sparse = kv_array_storage(a) == KV_ROW_SPARSE;
     int rc = is_sparse ? kv_array_read_rows(a, &data, e) : kv_array_read(a, &data, e);
     if (rc)
@@ -337,7 +338,6 @@ static int save_array(const file_out *out, const char *name, kv_array *a, kv_err
     if (!rc && !(rc = file_put(out->f, out->name, head.data, head.len, e)) &&
         !(rc = file_put(out->f, out->name, data, (size_t)(kv_array_bytes(a) - ids), e)))
         rc = file_put(out->f, out->name, kv_array_row_ids(a), (size_t)ids, e);
-    buf_release(&head);
     return rc;
 }
 
@@ -345,7 +345,7 @@ int params_save(const char *path, const char *const *names, bool has_names, int6
                 kv_array *const *arrays, kv_err *e)
 {
     file_out out;
-    buf text = {0};
+    own_buf text = {0};
     int rc = file_out_open(&out, path, e);
     if (rc)
         return rc;
@@ -361,7 +361,6 @@ int params_save(const char *path, const char *const *names, bool has_names, int6
         rc = file_out_commit(&out, e);
     else
         file_out_abandon(&out);
-    buf_release(&text);
     return rc;
 }
 
@@ -397,7 +396,7 @@ int params_load(const checkpoint *c,
     }
     for (int64_t i = 0; i < c->ntensors && !rc; i++) {
         const tensor_info *t = &c->tensors[i];
-        kv_array *a = NULL;
+        own_array *a = NULL;
         kv_dtype dtype;
         if ((t->form & TENSOR_ROWS) && t->type != TENSOR_BOOL &&
             tensor_type_dtype(t->type, &dtype) && t->type == tensor_type_of(dtype))
@@ -406,7 +405,6 @@ int params_load(const checkpoint *c,
             rc = checkpoint_load(&a, c, i, e);
         if (!rc)
             rc = visit(arg, c->unnamed ? NULL : t->name, a, e);
-        kv_array_unref(a);
     }
     return rc;
 }

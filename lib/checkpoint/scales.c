@@ -70,7 +70,7 @@ static bool may_be_codes(const tensor_info *t, int i)
 static const tensor_info *scales_look_up(scales_model m, const char *name, size_t n,
                                          const char *ending, int *file)
 {
-    buf text = {0};
+    own_buf text = {0};
     const tensor_info *found = NULL;
     kv_err unused = {0};
     buf_put(&text, name, n);
@@ -80,7 +80,6 @@ static const tensor_info *scales_look_up(scales_model m, const char *name, size_
         found = at >= 0 ? checkpoint_at(m.files[i], at) : NULL;
         *file = i;
     }
-    buf_release(&text);
     return found;
 }
 
@@ -167,7 +166,7 @@ static int take_pair(json_scan *s, int64_t block[2])
 /* Looks through an object; inside: it is a part of quantization_config. *found: there is one. */
 static int take_object(json_scan *s, bool inside, int64_t block[2], bool *found)
 {
-    buf name = {0};
+    own_buf name = {0};
     int rc = json_scan_open(s, '{');
     while (json_scan_item(s, '}', &rc)) {
         if ((rc = json_scan_name(s, &name)))
@@ -182,7 +181,6 @@ static int take_object(json_scan *s, bool inside, int64_t block[2], bool *found)
                : first == '{'                    ? take_object(s, codes, block, found)
                                                : json_scan_skip(s);
     }
-    buf_release(&name);
     return rc;
 }
 
@@ -192,7 +190,7 @@ static bool scales_block_size(int64_t block[2], const char *model)
 {
     struct stat about;
     kv_err unused = {0};
-    buf path = {0};
+    own_buf path = {0};
     char *text;
     size_t n;
     bool found = false;
@@ -210,7 +208,6 @@ static bool scales_block_size(int64_t block[2], const char *model)
         take_object(&s, false, block, &found); /* a text that is not JSON says nothing */
         mem_free(text);
     }
-    buf_release(&path);
     return found;
 }
 

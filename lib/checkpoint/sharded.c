@@ -474,7 +474,7 @@ typedef struct indexed {
 static int find_shards(indexed *d, kv_err *e)
 {
     list missing = {0};
-    buf name = {0};
+    own_buf name = {0};
     bool a_link = false;
     int rc = KV_OK;
     for (int64_t k = 0; k < d->x.nshards && !rc; k++) {
@@ -503,7 +503,6 @@ static int find_shards(indexed *d, kv_err *e)
                               : "fetch them again; a file that is there can be read by its name");
     }
     buf_release(&missing.text);
-    buf_release(&name);
     return rc;
 }
 
@@ -620,7 +619,7 @@ static int find_unnamed(indexed *d, kv_err *e)
     static const checkpoint no_findings;
     listing l = {0};
     const char *folder = buf_text(&d->s.folder);
-    shard_index *beside = NULL;
+    own_mem shard_index *beside = NULL;
     int rc = list_folder(&l, *folder ? folder : ".", e);
     if (!rc && !(beside = mem_zalloc(l.indexes.n, sizeof *beside, e)))
         rc = KV_E_MEMORY;
@@ -638,7 +637,6 @@ static int find_unnamed(indexed *d, kv_err *e)
     }
     for (int64_t i = 0; beside && i < l.indexes.n; i++)
         shard_index_release(&beside[i]);
-    mem_free(beside);
     listing_release(&l);
     return rc;
 }
@@ -719,7 +717,7 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
 static int several_indexes(shards *s, const listing *l, kv_err *e)
 {
     list text = {0};
-    buf name = {0};
+    own_buf name = {0};
     for (int64_t i = 0; i < l->indexes.n; i++) {
         buf_clear(&name);
         buf_add(&name, l->indexes.list[i]);
@@ -729,7 +727,6 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
              list_text(&text));
     kv_err_hint(e, "name one: %s", path_of(s, l->indexes.list[0]));
     buf_release(&text.text);
-    buf_release(&name);
     return KV_E_FORMAT;
 }
 

@@ -93,14 +93,13 @@ static int bad_tensor(const reading *r, const char *what, kv_err *e)
 static int find_member(const reading *r, const char *behind_root, size_t n,
                        const torch_member **found, kv_err *e)
 {
-    buf name = {0};
+    own_buf name = {0};
     buf_put(&name, buf_text(&r->root), r->root.len);
     buf_put(&name, behind_root, n);
     int rc = buf_check(&name, e);
     *found = rc ? NULL
                 : bsearch(&(torch_member){.name = buf_text(&name)}, r->a->members,
                             (size_t)r->a->n, sizeof *r->a->members, by_member);
-    buf_release(&name);
     return rc;
 }
 
@@ -184,7 +183,7 @@ static int add_plain(reading *r, const pickle_node *node, kv_err *e)
         [PICKLE_NONE] = "none",   [PICKLE_BOOL] = "bool",   [PICKLE_INT] = "int",
         [PICKLE_LONG] = "int",    [PICKLE_FLOAT] = "float", [PICKLE_TEXT] = "text",
         [PICKLE_BYTES] = "bytes", [PICKLE_SET] = "set",     [PICKLE_PERSISTENT] = "storage"};
-    buf text = {0};
+    own_buf text = {0};
     char number[NUM_TEXT_MAX];
     if (node->kind == PICKLE_BOOL)
         buf_add(&text, node->u.i ? "True" : "False");
@@ -200,10 +199,7 @@ static int add_plain(reading *r, const pickle_node *node, kv_err *e)
         buf_add(&text, n < node->n ? "…" : "");
     }
     int rc = buf_check(&text, e);
-    if (!rc)
-        rc = add_entry(r, types[node->kind], buf_text(&text), e);
-    buf_release(&text);
-    return rc;
+    return rc ? rc : add_entry(r, types[node->kind], buf_text(&text), e);
 }
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -737,7 +733,7 @@ static int no_part(reading *r, pickle_ref root, kv_err *e)
 {
     const pickle *p = &r->p;
     pickle_ref dicts[2];
-    buf names = {0};
+    own_buf names = {0};
     int n = torch_dicts_of(&r->p, root, dicts);
     for (int i = 0; i < n; i++) {
         uint32_t link = pickle_at(p, dicts[i])->n ? pickle_at(p, dicts[i])->u.items.first : 0;
@@ -749,7 +745,6 @@ static int no_part(reading *r, pickle_ref root, kv_err *e)
     file_bad(e, KV_E_NAME, path_of(r), "there is no part \"%.*s\"", SHOWN(r->c->part));
     if (names.len && !names.failed) /* without memory the hint is missing */
         kv_err_hint(e, "its parts are %.*s", SHOWN(buf_text(&names)));
-    buf_release(&names);
     return KV_E_NAME;
 }
 

@@ -220,7 +220,7 @@ static void hint_texts(const reader *r, int64_t i, kv_err *e)
 {
     size_t n = 0;
     const char *name = is_named(r, i) ? kept_cell(r, i, &n) : NULL;
-    buf cats = {0}, behind = {0};
+    own_buf cats = {0}, behind = {0};
     hint_comment(r, e);
     buf_add(&cats, "cats=[");
     if (r->given)
@@ -231,8 +231,6 @@ static void hint_texts(const reader *r, int64_t i, kv_err *e)
     if (r->numbers_of.len)
         buf_printf(&behind, "; cols=[%s] leaves it out", buf_text(&r->numbers_of));
     csv_hint_load(r->given, r->path, e, buf_text(&cats), buf_text(&behind));
-    buf_release(&cats);
-    buf_release(&behind);
 }
 
 /* The newest cell is a word. */
@@ -936,7 +934,7 @@ static int reader_release(reader *r)
 /* Feeds all of a stream. */
 static void feed_stream(reader *r, FILE *f)
 {
-    char *piece = mem_alloc(PIECE, 1, r->e);
+    own_mem char *piece = mem_alloc(PIECE, 1, r->e);
     if (!piece)
         r->rc = KV_E_MEMORY;
     for (bool first = true; !r->rc; first = false) {
@@ -948,7 +946,6 @@ static void feed_stream(reader *r, FILE *f)
         if (n < PIECE)
             break;
     }
-    mem_free(piece);
 }
 
 int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e)

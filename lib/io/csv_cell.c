@@ -270,7 +270,7 @@ void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const 
 {
     static const csv_options none = {0};
     const csv_options *o = given ? given : &none;
-    buf b = {0};
+    own_buf b = {0};
     if (o->format)
         buf_printf(&b, ", format=\"%s\"", o->format);
     if ((o->has_dtype || o->strings) && begin_option(&b, more, "dtype="))
@@ -308,5 +308,4 @@ void csv_hint_load(const csv_options *given, const char *path, kv_err *e, const 
     buf_add(&b, o->percent && !strstr(more, "percent=") ? ", percent=true" : "");
     add_sign(&b, more, "comment=", o->comment);
     kv_err_hint(e, "load(\"%s\"%s, %s)%s", path, buf_text(&b), more, behind);
-    buf_release(&b);
 }

@@ -138,7 +138,7 @@ int csv_rows_fit(FILE *f, const char *path, kv_array *a, char separator, kv_err 
     int64_t cells = ndim > 0 ? kv_array_shape(a)[ndim - 1] : 1;
     bool said = false, more = false;
     char shape[256];
-    buf line = {0};
+    own_buf line = {0};
     if (ndim > 2)
         return kv_err_set(e, KV_E_SHAPE, ">> adds rows, and a value of shape %s is more than rows",
                           kv_shape_text(shape, sizeof shape, ndim, kv_array_shape(a)));
@@ -156,6 +156,5 @@ int csv_rows_fit(FILE *f, const char *path, kv_array *a, char separator, kv_err 
     if (rc == KV_OK && more && count_cells(&line, separator) != cells)
         rc = kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
                         path, (long long)count_cells(&line, separator), (long long)cells);
-    buf_release(&line);
     return rc;
 }

@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
 {
-    buf header = {0};
+    own_buf header = {0};
     const void *data;
     kv_dtype dtype = kv_array_dtype(a);
     char kind = kv_dtype_is_float(dtype) ? 'f'
@@ -33,10 +33,7 @@ int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
                               kv_array_shape(a), e);
     if (!rc)
         rc = file_put(f, name, header.data, header.len, e);
-    if (!rc)
-        rc = file_put(f, name, data, (size_t)kv_array_bytes(a), e);
-    buf_release(&header);
-    return rc;
+    return rc ? rc : file_put(f, name, data, (size_t)kv_array_bytes(a), e);
 }
 
 /* A header is a dict of Python; npy_header_read knows just the three members that it has, with a

@@ -134,11 +134,10 @@ static bool put_piece(parser *p, buf *out, uint32_t pos, uint32_t end, bool raw,
 
 static ast *text_piece(parser *p, uint32_t pos, uint32_t end, bool raw, bool braces)
 {
-    buf out = {0};
+    own_buf out = {0};
     ast *node = NULL;
     if (put_piece(p, &out, pos, end, raw, braces) && buf_check(&out, p->e) == KV_OK)
         node = parse_text_node(p, buf_text(&out), out.len, pos, end);
-    buf_release(&out);
     return node;
 }
 
@@ -282,13 +281,12 @@ static bool one_text(parser *p, ast_list *list)
 /* One text of several that have no fields. */
 static ast *join(parser *p, const ast_list *list, uint32_t pos)
 {
-    buf all = {0};
+    own_buf all = {0};
     ast *node = NULL;
     for (int64_t i = 0; i < list->n; i++)
         buf_add(&all, list->items[i]->u.text);
     if (buf_check(&all, p->e) == KV_OK)
         node = parse_text_node(p, buf_text(&all), all.len, pos, p->last);
-    buf_release(&all);
     return node;
 }
 
@@ -334,7 +332,7 @@ static bool is_end_line(const parser *p, uint32_t pos, const char *word, size_t 
 /* The lines from pos up to the end line, each without the first `indent` blanks. */
 static const char *body(parser *p, uint32_t pos, uint32_t to, uint32_t indent)
 {
-    buf text = {0};
+    own_buf text = {0};
     while (pos < to) {
         uint32_t end = lex_line_end(&p->lx, pos), from = behind_prompt(p, pos, end), cut = from;
         while (cut < from + indent && (parse_char(p, cut) == ' ' || parse_char(p, cut) == '\t'))
@@ -345,7 +343,6 @@ static const char *body(parser *p, uint32_t pos, uint32_t to, uint32_t indent)
         pos = end + 1;
     }
     const char *kept = buf_check(&text, p->e) ? NULL : parse_intern(p, buf_text(&text), text.len);
-    buf_release(&text);
     return kept;
 }
 

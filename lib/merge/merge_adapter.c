@@ -25,7 +25,7 @@ static const char *const endings[] = {".lora_A.weight", ".lora_B.weight"};
 
 int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_err *e)
 {
-    buf key = {0};
+    own_buf key = {0};
     int rc = KV_OK;
     for (int64_t i = 0; i < checkpoint_count(adapter) && !rc; i++) {
         const char *name = checkpoint_at(adapter, i)->name, *plain = name;
@@ -45,7 +45,6 @@ int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_er
                           "\"%.80s\" belongs to \"%.80s\", which %.200s does not have", name,
                           buf_text(&key), checkpoint_name(base));
     }
-    buf_release(&key);
     return rc;
 }
 
@@ -53,7 +52,7 @@ int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_er
 static int find(int64_t *out, const checkpoint *adapter, const char *key, const char *ending,
                 kv_err *e)
 {
-    buf name = {0};
+    own_buf name = {0};
     *out = -1;
     buf_add(&name, PREFIX);
     buf_put(&name, key, strlen(key) - strlen(".weight"));
@@ -61,7 +60,6 @@ static int find(int64_t *out, const checkpoint *adapter, const char *key, const 
     int rc = buf_check(&name, e);
     if (!rc && (*out = checkpoint_find(adapter, buf_text(&name) + strlen(PREFIX))) < 0)
         *out = checkpoint_find(adapter, buf_text(&name));
-    buf_release(&name);
     return rc;
 }
 
@@ -356,7 +354,7 @@ static int read_config(const char *path, double *scale, double *rank, kv_err *e)
 
 int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e)
 {
-    buf config_path = {0};
+    own_buf config_path = {0};
     bool there;
     *scale = 1;
     *rank = 0;
@@ -372,6 +370,5 @@ int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e
     int rc = buf_check(&config_path, e);
     if (rc == KV_OK && (rc = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
         rc = read_config(buf_text(&config_path), scale, rank, e);
-    buf_release(&config_path);
     return rc;
 }

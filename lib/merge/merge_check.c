@@ -151,14 +151,11 @@ static void put_shape(buf *out, const tensor_info *t)
 static int refuse_shape(const checkpoint *c, const tensor_info *t, const checkpoint *first,
                         const tensor_info *like, kv_err *e)
 {
-    buf one = {0}, other = {0};
+    own_buf one = {0}, other = {0};
     put_shape(&one, t);
     put_shape(&other, like);
-    int rc = file_bad(e, KV_E_SHAPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
-                      buf_text(&one), checkpoint_name(first), buf_text(&other));
-    buf_release(&one);
-    buf_release(&other);
-    return rc;
+    return file_bad(e, KV_E_SHAPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
+                    buf_text(&one), checkpoint_name(first), buf_text(&other));
 }
 
 static bool is_float(tensor_type t)

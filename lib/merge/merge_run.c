@@ -278,14 +278,12 @@ static int make_workers(merging *r, kv_err *e)
 static int refuse_number(const merging *r, const merge_job *j, int64_t first, int64_t i,
                          tensor_type type, const void *data, kv_err *e)
 {
-    buf place = {0}, text = {0};
+    own_buf place = {0}, text = {0};
     tensor_words_place(&place, j->like, first + i);
     tensor_words_number(&text, type, data, i);
     file_bad(e, KV_E_VALUE, checkpoint_name(merge_first(r->m)),
              "\"%.80s\" becomes %s at %s, which %s cannot hold", j->like->name, buf_text(&text),
              buf_text(&place), tensor_type_name(j->type));
-    buf_release(&place);
-    buf_release(&text);
     return KV_E_VALUE;
 }
 

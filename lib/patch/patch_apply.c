@@ -431,14 +431,13 @@ static bool header_stays(const checkpoint *a, const patch_index *last)
  */
 static int check_store(const char *path, const checkpoint *a, kv_err *e)
 {
-    checkpoint *all = NULL;
+    own_checkpoint *all = NULL;
     int rc = checkpoint_open(&all, path, NULL, e);
     if (!rc && (checkpoint_count(all) != checkpoint_count(a) ||
                 checkpoint_metadata_count(all) != checkpoint_metadata_count(a))) {
         rc = file_bad(e, KV_E_VALUE, path, "the file of a store, whose states do not change");
         kv_err_hint(e, "apply --out FILE.safetensors writes its keys alone");
     }
-    checkpoint_close(all);
     return rc;
 }
 
@@ -535,7 +534,7 @@ static int apply_beside(const char *path, patch *const *patches, int n, checkpoi
                         int64_t shard_bytes, const patch_options *o, patch_misfits *wrong,
                         kv_err *e)
 {
-    buf to = {0};
+    own_buf to = {0};
     checkpoint_out_options how = {.shard_bytes = shard_bytes, .force = true, .keep = true};
     how.unsynced = o && o->unsynced;
     how.any_name = checkpoint_is_safetensors(a);
@@ -547,10 +546,7 @@ static int apply_beside(const char *path, patch *const *patches, int n, checkpoi
         rc = file_bad(e, KV_E_VALUE, path, "nothing that can be written back");
         kv_err_hint(e, "apply --out B writes another file");
     }
-    if (!rc)
-        rc = patch_apply(to.data, patches, n, a, &how, o, wrong, e);
-    buf_release(&to);
-    return rc;
+    return rc ? rc : patch_apply(to.data, patches, n, a, &how, o, wrong, e);
 }
 
 int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t shard_bytes,

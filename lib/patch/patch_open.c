@@ -86,15 +86,12 @@ static int unpack_index(const patch *p, const char *packed, int64_t n, char **te
 
 static int read_index(patch *p, kv_err *e)
 {
-    char *packed = NULL, *hashes = NULL, *text = NULL;
+    own_mem char *packed = NULL, *hashes = NULL, *text = NULL;
     int64_t npacked = 0, nhashes = 0, n = 0;
     int rc = read_all(p, PATCH_INDEX, &packed, &npacked, e);
     if (!rc && !(rc = read_all(p, PATCH_HASHES, &hashes, &nhashes, e)) &&
         !(rc = unpack_index(p, packed, npacked, &text, &n, e)))
         rc = patch_index_parse(&p->index, text, n, hashes, nhashes, patch_name(p), e);
-    mem_free(packed);
-    mem_free(hashes);
-    mem_free(text);
     return rc;
 }
 

@@ -84,7 +84,7 @@ static int refuse_pair(const conversion *c, int64_t i, int64_t j, kv_err *e)
 
 int conversion_check(const conversion *c, kv_err *e)
 {
-    map names = {0};
+    own_map names = {0};
     int rc = map_reserve(&names, c->nkeys, e);
     for (int64_t i = 0; i < c->nkeys && rc == KV_OK; i++) {
         kv_key key = {.name = c->keys[i].name};
@@ -93,7 +93,6 @@ int conversion_check(const conversion *c, kv_err *e)
         if (rc == KV_OK)
             rc = check_type(c, i, e);
     }
-    map_release(&names);
     return rc;
 }
 
@@ -102,7 +101,7 @@ static int refuse_number(const conversion *c, int64_t key, const walk_piece *p, 
                          int64_t i, kv_err *e)
 {
     int rc;
-    buf place = {0}, number = {0};
+    own_buf place = {0}, number = {0};
     const tensor_info *t = info_of(c, key);
     tensor_words_place(&place, t, p->first + i);
     if (t->type == TENSOR_BOOL) {
@@ -115,8 +114,6 @@ static int refuse_number(const conversion *c, int64_t key, const walk_piece *p, 
                       "\"%.*s\" is %s at %s, which %s cannot hold", SHOWN_BYTES, t->name,
                       buf_text(&number), buf_text(&place), tensor_type_name(c->keys[key].type));
     }
-    buf_release(&number);
-    buf_release(&place);
     return rc;
 }
 

@@ -218,7 +218,7 @@ static int read_line(reading *r, kv_err *e)
 
 int hash_list_read(hash_list *list, const char *path, kv_err *e)
 {
-    char *text = NULL;
+    own_mem char *text = NULL;
     size_t n = 0;
     int rc = file_read_text(path, &text, &n, e);
     reading r = {.list = list, .path = path};
@@ -232,7 +232,6 @@ int hash_list_read(hash_list *list, const char *path, kv_err *e)
         rc = read_line(&r, e);
     }
     buf_release(&r.name);
-    mem_free(text);
     return rc;
 }
 

@@ -207,7 +207,7 @@ static int keep(run *r, const walk_piece *p, int64_t pieces, char **all, kv_err 
 static int put_result(run *r, const walk_piece *p, int64_t elements, kv_err *e)
 {
     int64_t pieces = pieces_of(r->w, p->tensor, elements);
-    char *all = NULL;
+    own_mem char *all = NULL;
     if (!r->results)
         return KV_OK;
     if (pieces == 1) {
@@ -219,7 +219,6 @@ static int put_result(run *r, const walk_piece *p, int64_t elements, kv_err *e)
     pthread_mutex_unlock(&r->keeping);
     if (all)
         r->w->end(r->w->arg, p->tensor, all, pieces);
-    mem_free(all);
     return rc;
 }
 

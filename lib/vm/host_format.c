@@ -296,7 +296,7 @@ static void put_zero_filled(buf *out, const directive *d, const number *x, int s
 {
     const char *rest = x->text + x->whole;
     int64_t room = d->width - (int64_t)(strlen(x->before) + strlen(rest)), n = (int64_t)x->whole;
-    buf digits = {0};
+    own_buf digits = {0};
     while (n + (d->group && n > 0 ? (n - 1) / size : 0) < room)
         n++;
     buf_repeat(&digits, '0', n - (int64_t)x->whole);
@@ -305,7 +305,6 @@ static void put_zero_filled(buf *out, const directive *d, const number *x, int s
     put_groups(out, buf_text(&digits), n, d->group, size);
     buf_add(out, rest);
     out->failed |= digits.failed;
-    buf_release(&digits);
 }
 
 static void put_number(buf *out, const directive *d, bool negative, const char *prefix,
@@ -462,7 +461,7 @@ static int put_integer(buf *out, const directive *d, host x, kv_err *e)
         *--at = (d->letter == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[size % base];
         size /= base;
     } while (size > 0);
-    buf all = {0};
+    own_buf all = {0};
     int64_t n = (int64_t)strlen(at);
     buf_repeat(&all, '0', d->precision > n ? d->precision - n : 0);
     buf_add(&all, at);
@@ -473,18 +472,15 @@ static int put_integer(buf *out, const directive *d, host x, kv_err *e)
                                             : "";
     put_number(out, d, v < 0, d->prefix ? prefix : "", buf_text(&all));
     rc = buf_check(&all, e);
-    buf_release(&all);
     return rc;
 }
 
 static int put_any(buf *out, const directive *d, host x, bool repr, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     host_print(&text, x, repr);
     put_text(out, d, buf_text(&text));
-    int rc = buf_check(&text, e);
-    buf_release(&text);
-    return rc;
+    return buf_check(&text, e);
 }
 
 /* ---- Formats --------------------------------------------------------------------------------- */

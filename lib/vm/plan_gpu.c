@@ -295,7 +295,7 @@ static void write_both(const writer *w, buf *out,
 
 static void write_packs(writer *w, buf *out, const char *name)
 {
-    buf statements = {0};
+    own_buf statements = {0};
     write_statements(w, &statements);
     buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n",
                is_of_numbers(w->program) ? "numbers" : "elements", name);
@@ -331,7 +331,6 @@ static void write_packs(writer *w, buf *out, const char *name)
     buf_printf(out, "    kv_each_pack<%s_work>(l);\n}\nKV_KERNEL(%s)\n", name, name);
     out->failed |= w->heads.failed || statements.failed;
     buf_release(&w->heads);
-    buf_release(&statements);
 }
 
 /* ---- A thread for each row ---- */
@@ -502,13 +501,10 @@ typedef struct run {
 static int compile(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int kernel,
                    plan_input input, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     plan_text(&text, p, kernel, input, GPU_RULE_KERNEL);
     int rc = buf_check(&text, e);
-    if (!rc)
-        rc = gpu->compile(id, buf_text(&text), out, e);
-    buf_release(&text);
-    return rc;
+    return rc ? rc : gpu->compile(id, buf_text(&text), out, e);
 }
 
 static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, plan_input input,

@@ -33,7 +33,7 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
     prog_extent want = rule_env_name_extent(n), got = plan_extent(r->b, x), both = want;
     if (plan_join(&both, got) && both.rows == want.rows && both.columns == want.columns)
         return;
-    buf text = {0};
+    own_buf text = {0};
     plan_extent_text(&text, got);
     r->rc = buf_check(&text, r->e);
     if (!r->rc && want.rows && want.columns)
@@ -44,7 +44,6 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
                want.rows ? "row" : "column", both.rows && both.columns ? "an array" : "not");
     if (r->rc == KV_E_USAGE)
         kv_err_hint(r->e, want.rows ? "for example: rowmean(x)" : "for example: colmean(x)");
-    buf_release(&text);
 }
 
 static void run_set(rule_run *r, const ast *node)
@@ -235,13 +234,12 @@ static void run_print(rule_run *r, const ast *node)
 /* The text of `fail` is the error; its place is the statement that caused the update. */
 static void run_fail(rule_run *r, const ast *node)
 {
-    buf text = {0};
+    own_buf text = {0};
     host x = rule_host(r, node->kid[0]);
     if (r->rc)
         return;
     host_print(&text, x, false);
     r->rc = kv_err_set(r->e, KV_E_VALUE, "%s", buf_text(&text));
-    buf_release(&text);
 }
 
 /* ---- Branches that are chosen late ---- */

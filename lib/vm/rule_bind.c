@@ -368,13 +368,12 @@ static int check_range(const rule_param *p, const char *text, host value, kv_err
 {
     if (rule_param_allows(p, value))
         return KV_OK;
-    buf range = {0};
+    own_buf range = {0};
     host_print(&range, host_literal(p->low), false);
     buf_add(&range, p->below ? " ..< " : " .. ");
     host_print(&range, host_literal(p->high), false);
     kv_err_set(e, KV_E_VALUE, "parameter %s must lie in %s, not %s", p->name, buf_text(&range),
                text);
-    buf_release(&range);
     return KV_E_VALUE;
 }
 
@@ -452,14 +451,13 @@ bool rule_is_given(const rule_binding *b, int i)
 void rule_suggest(const rule_ast *r, suggest *near)
 {
     rule_env env;
-    arena memory = {0};
+    own_arena memory = {0};
     int rc = rule_env_init(&env, r, &memory, NULL);
     for (int i = 0; !rc && i < env.n; i++) {
         int param = find_listed(r, env.names[i].text);
         if (param < 0 || r->params[param].value)
             suggest_add(near, env.names[i].text);
     }
-    arena_release(&memory);
 }
 
 bool rule_hint_other_word(const rule_ast *r, const char *name, kv_err *e)

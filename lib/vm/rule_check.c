@@ -588,13 +588,12 @@ bool rule_has_state(const rule_ast *r, rule_state how)
 int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES], int *n, kv_err *e)
 {
     rule_env env;
-    arena memory = {0};
+    own_arena memory = {0};
     int rc = rule_env_init(&env, r, &memory, e);
     for (int i = 0; !rc && i < env.n; i++)
         if (env.names[i].kind == RULE_NAME_STATE)
             out[env.names[i].state] =
                 (rule_state_info){env.names[i].text, (rule_state)env.names[i].how};
     *n = rc ? 0 : env.nstates;
-    arena_release(&memory);
     return rc;
 }

@@ -84,7 +84,7 @@ static void put_field(rule_run *r, buf *out, const ast *field)
 
 static host evaluate_pieces(rule_run *r, const ast *node)
 {
-    buf text = {0};
+    own_buf text = {0};
     for (uint32_t i = 0; i < node->n && !r->rc; i++) {
         const ast *piece = node->kid[i];
         if (piece->kind == AST_FIELD)
@@ -97,7 +97,6 @@ static host evaluate_pieces(rule_run *r, const ast *node)
         kept = arena_text(&r->memory, buf_text(&text), text.len, r->e);
     if (!r->rc && !kept)
         r->rc = KV_E_MEMORY;
-    buf_release(&text);
     return kept ? host_text(kept) : host_none();
 }
 
@@ -184,13 +183,12 @@ rule_operand rule_from_host(rule_run *r, const ast *node, host x, prog_type type
 
 static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
 {
-    buf text = {0};
+    own_buf text = {0};
     plan_extent_text(&text, one);
     buf_add(&text, " and ");
     plan_extent_text(&text, other);
     if (!r->rc && !(r->rc = buf_check(&text, r->e)))
         REFUSE(r, r->node, KV_E_SHAPE, "%s do not go together", buf_text(&text));
-    buf_release(&text);
 }
 
 prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z)

@@ -206,7 +206,7 @@ static int by_name(const void *a, const void *b)
 /* Of those texts that have one. */
 static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_t n, kv_err *e)
 {
-    buf all = {0};
+    own_buf all = {0};
     int64_t summed = 0;
     const checkpoint_text **texts = mem_alloc(n, sizeof *texts, e);
     if (!texts)
@@ -222,7 +222,6 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
     int rc = buf_check(&all, e);
     if (!rc)
         snprintf(out, SUM_TEXT, "%016" PRIx64, xxh64(all.data, all.len));
-    buf_release(&all);
     mem_free(texts);
     return rc;
 }
@@ -397,7 +396,7 @@ const char *row_parts_key(arena *memory, const char *name, kv_err *e)
 static int find_others(const checkpoint *f, const char *path, const char *ids_name, int64_t *rows,
                        int64_t *data, kv_err *e)
 {
-    buf name = {0};
+    own_buf name = {0};
     int n = (int)(strlen(ids_name) - strlen(IDS)), prefix = (int)strlen(ROW_PARTS_PREFIX);
     buf_printf(&name, "%.*s" DATA, n, ids_name);
     int rc = buf_check(&name, e);
@@ -413,7 +412,6 @@ static int find_others(const checkpoint *f, const char *path, const char *ids_na
         rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", buf_text(&name));
     else if (!rc && (!rest || *rest))
         rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is not a number of rows", buf_text(&name));
-    buf_release(&name);
     return rc;
 }
 
@@ -476,14 +474,12 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
 int row_parts_load(kv_array **out, const checkpoint *f, const char *path, int64_t i, kv_err *e)
 {
     const char *name = checkpoint_at(f, i)->name;
-    kv_array *ids = NULL, *data = NULL;
+    own_array *ids = NULL, *data = NULL;
     int64_t rows, other;
     int rc = find_others(f, path, name, &rows, &other, e);
     if (rc == KV_OK && (rc = image_load(&ids, f, i, false, path, e)) == KV_OK &&
         (rc = image_load(&data, f, other, false, path, e)) == KV_OK)
         rc = join(out, path, name, rows, ids, data, e);
-    kv_array_unref(ids);
-    kv_array_unref(data);
     return rc;
 }
 

@@ -235,7 +235,7 @@ static int read_call(reader *r, const ast *node)
 
 int lr_schedule_parse(lr_schedule *out, const char *text, arena *a, kv_err *e)
 {
-    arena nodes = {0};
+    own_arena nodes = {0};
     source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     reader r = {.s = out, .a = a, .e = e ? e : &(kv_err){0}};
     ast *tree;
@@ -245,10 +245,7 @@ int lr_schedule_parse(lr_schedule *out, const char *text, arena *a, kv_err *e)
     else if (!rc && tree->kind != AST_CALL)
         rc = kv_err_set(r.e, KV_E_USAGE,
                         "a schedule is written as a call: factor(step=2, factor=0.5)");
-    if (!rc)
-        rc = read_call(&r, tree);
-    arena_release(&nodes);
-    return rc;
+    return rc ? rc : read_call(&r, tree);
 }
 
 /* ---- Printing -------------------------------------------------------------------------------- */

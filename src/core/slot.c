@@ -158,7 +158,7 @@ static int by_id(const void *a, const void *b)
 /* Sorts the numbers of all slots anew, which pays because it happens once for many questions. */
 static int sort_ascending(slot_table *t, kv_err *e)
 {
-    ranked *r = mem_alloc(t->n, sizeof *r, e);
+    own_mem ranked *r = mem_alloc(t->n, sizeof *r, e);
     int rc =
         r ? mem_grow(&t->ascending, &t->ascending_cap, t->n, sizeof *t->ascending, e) : KV_E_MEMORY;
     if (rc == KV_OK) {
@@ -169,7 +169,6 @@ static int sort_ascending(slot_table *t, kv_err *e)
             t->ascending[i] = r[i].number;
         t->nascending = t->n;
     }
-    mem_free(r);
     return rc;
 }
 

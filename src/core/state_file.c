@@ -249,7 +249,7 @@ int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbe
     if (rc || (rc = image_check(f, path, e)) || (rc = check_format(&r)) ||
         (rc = check_names(&r)) || (rc = check_optimizer(&r)))
         return rc;
-    int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
+    own_mem int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
     if (!rc && checkpoint_metadata(f, RULE_PART))
         rc = state_parts_read_rule(&next, f, path, e);
@@ -262,7 +262,6 @@ int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbe
     if (!rc)
         commit(store, &next, &parts, &owed, updates, gone);
     updater_release(&next);
-    mem_free(updates);
     return rc;
 }
 
@@ -317,7 +316,7 @@ static void add_number(image *im, const char *prefix, const char *name, host x)
 static void add_state(image *im, const slot_state *s, int i, const rule_state_info *info,
                       const char *key, const char *prefix, buf *names)
 {
-    buf name = {0};
+    own_buf name = {0};
     buf_printf(&name, "%s/%s", key, info->name);
     buf_printf(names, names->len ? " %s" : "%s", info->name);
     buf_check(&name, &im->why);
@@ -325,7 +324,6 @@ static void add_state(image *im, const slot_state *s, int i, const rule_state_in
         add_number(im, NUMBER, buf_text(&name), s->numbers[i]);
     else if (s->arrays[i]) /* that of a worker's slot is with the servers */
         image_array(im, prefix, buf_text(&name), s->arrays[i]);
-    buf_release(&name);
 }
 
 static void add_slot(image *im, const optimizer *o, const slot *s, const char *prefix)

@@ -104,7 +104,7 @@ static int show(buf *out, kv_array *a, const printed_to *to, kv_err *e)
 /* Delivers the lines. Errors: memory, those of show. */
 static int printed_lines(const printed *p, const rule_update *u, const printed_to *to, kv_err *e)
 {
-    buf out = {0};
+    own_buf out = {0};
     size_t done = 0;
     int rc = KV_OK;
     if (!to->line || u->printed.len == 0)
@@ -124,7 +124,6 @@ static int printed_lines(const printed *p, const rule_update *u, const printed_t
             to->line(to->arg, line);
         }
     }
-    buf_release(&out);
     return rc;
 }
 

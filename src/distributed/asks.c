@@ -196,7 +196,7 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
                   .count = place_count(&k->place, part),
                   .key = *k};
     const void *data = NULL;
-    buf rows = {0};
+    own_buf rows = {0};
     int rc = KV_OK;
     if (value->storage == KV_ROW_SPARSE) {
         const place *p = &k->place;
@@ -217,7 +217,6 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
     if (!rc && s.bytes)
         buf_put(b, data, (size_t)s.bytes);
     pad(b);
-    buf_release(&rows);
     return rc ? rc : buf_check(b, e);
 }
 

@@ -181,7 +181,7 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
     if (w->tag >= 0)
         return answer_mail(s, c, w);
     const char *at = w->keys, *end = at ? at + w->bytes : NULL;
-    buf reply = {0};
+    own_buf reply = {0};
     kv_err e = {0};
     bool ready = w->epoch <= c->epoch, given_up = nobody_makes(s, c);
     while (at < end && ready) {
@@ -196,7 +196,6 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
         server_reply_buf(w->rank, w->request, &reply, &e);
     if (ready && w->epoch > 0 && w->epoch == c->epoch && w->text != c->text)
         runtime_log("rank %d sets another optimizer than rank 0: that of rank 0 is used", w->rank);
-    buf_release(&reply);
     return ready;
 }
 

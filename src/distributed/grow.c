@@ -29,7 +29,7 @@ static int send_counts(const worker *w, int rank, int64_t rounds, kv_err *e)
 {
     newcomer_counts head = {.rounds = rounds, .saved = w->checkpoint.saved, .epochs = w->epochs,
                             .moves = w->moves};
-    buf b = {0};
+    own_buf b = {0};
     buf_put(&b, (const char *)&head, sizeof head);
     for (int64_t i = 0; i < w->store->slots.n; i++) {
         const slot *s = &w->store->slots.items[i];
@@ -47,7 +47,6 @@ static int send_counts(const worker *w, int rank, int64_t rounds, kv_err *e)
     }
     if (!rc)
         rc = worker_ask(w, ASK_SEND, (link_args){.mail = {rank, MAIL_GROWN}}, &b, NULL, NULL, e);
-    buf_release(&b);
     return rc;
 }
 

@@ -151,12 +151,11 @@ void link_print(buf *out, const link_rec *r)
 
 void link_trace(const char *way, int rank, const link_rec *r)
 {
-    buf text = {0};
+    own_buf text = {0};
     int ranks;
     if (!environment(ENV_TRACE) || strcmp(environment(ENV_TRACE), "1") != 0)
         return;
     link_print(&text, r);
     runtime_log(KV_LOG_NOTE "rank %d %s rank %d: %s", runtime_rank(&ranks), way, rank,
                 buf_text(&text));
-    buf_release(&text);
 }

@@ -105,7 +105,7 @@ void look_at_part(const server_state *s, int rank, const link_rec *r)
 {
     kv_err e = {0};
     part *p = parts_find(s, r->args.look);
-    kv_array *dense = NULL;
+    own_array *dense = NULL;
     const void *data;
     buf reply = {0};
     if (!p || !p->keeps) {
@@ -121,7 +121,6 @@ void look_at_part(const server_state *s, int rank, const link_rec *r)
         buf_put(&reply, data, (size_t)p->bytes);
     }
     server_reply_buf(rank, r->request, &reply, &e);
-    kv_array_unref(dense);
 }
 
 /* ---- The worker's side ----
@@ -194,9 +193,9 @@ int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
     const worker *w = self;
     int servers = w->how.servers, rc = KV_OK;
     rounds_list list = {0};
-    net_call *calls = mem_alloc(servers, sizeof *calls, e);
+    own_mem net_call *calls = mem_alloc(servers, sizeof *calls, e);
     void **replies = mem_zalloc(servers, sizeof *replies, e);
-    int64_t *bytes = mem_zalloc(servers, sizeof *bytes, e);
+    own_mem int64_t *bytes = mem_zalloc(servers, sizeof *bytes, e);
     if (!calls || !replies || !bytes)
         rc = KV_E_MEMORY;
     for (int i = 0; i < servers && !rc; i++)
@@ -221,9 +220,7 @@ int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
         mem_free(replies[i]);
     map_release(&list.index);
     mem_free(list.items);
-    mem_free(bytes);
     mem_free(replies);
-    mem_free(calls);
     return rc;
 }
 
@@ -237,7 +234,7 @@ static int find_key(const worker *w, const kv_key *key, ask_key *out, kv_err *e)
 {
     void *reply = NULL;
     int64_t bytes = 0;
-    buf b = {0};
+    own_buf b = {0};
     ask_put_key(&b, &(ask_key){.id = key->id}, key->name);
     int rc = buf_check(&b, e);
     if (!rc)
@@ -256,7 +253,6 @@ static int find_key(const worker *w, const kv_key *key, ask_key *out, kv_err *e)
         *out = *k;
     }
     mem_free(reply);
-    buf_release(&b);
     return rc;
 }
 

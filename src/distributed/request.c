@@ -406,14 +406,11 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 /* Adds a key to the store of sums, if it is not there yet. */
 static int new_sum(const worker *w, const request_item *c, const kv_array *value, kv_err *e)
 {
-    kv_array *like = NULL;
+    own_array *like = NULL;
     if (slot_find(&w->sums->slots, &c->key, -1) >= 0)
         return KV_OK;
     int rc = kv_array_new(&like, c->dtype, value->ndim, array_shape(value), (kv_ctx){KV_CPU, 0}, e);
-    if (!rc)
-        rc = kv_init(w->sums, &c->key, 1, &like, NULL, e);
-    kv_array_unref(like);
-    return rc;
+    return rc ? rc : kv_init(w->sums, &c->key, 1, &like, NULL, e);
 }
 
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e)

@@ -91,7 +91,7 @@ static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, 
                       const kv_call *how, kv_err *e)
 {
     request_list l = {0};
-    request_pair *r = NULL;
+    own_mem request_pair *r = NULL;
     int64_t n = 0; /* pairs of default arrays that are not overwritten; row_sparse ones stay */
     int rc = request_sort(w, x->numbers, x->pairs->n, &r, e);
     for (int64_t i = 0; i < x->pairs->n && !rc; i++) {
@@ -130,7 +130,6 @@ static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, 
     }
     if (!rc)
         request_release_list(&l);
-    mem_free(r);
     return rc;
 }
 
@@ -196,7 +195,7 @@ int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t
     pull_outs x;
     int rc = find_outs(w, outs, &x, e);
     int64_t *since = rc ? NULL : mem_alloc(n, sizeof *since, e);
-    int64_t *told = since ? mem_alloc(w->store->slots.n, sizeof *told, e) : NULL;
+    own_mem int64_t *told = since ? mem_alloc(w->store->slots.n, sizeof *told, e) : NULL;
     if (!rc && !told)
         rc = KV_E_MEMORY;
     /* Without rounds of all workers, and where this one takes no part in them any more, it does not
@@ -220,7 +219,6 @@ int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t
         rc = wait_for_outs(w, outs, e);
     for (int64_t i = 0; i < n && !rc; i++)
         rounds[i] = x.overwritten && x.overwritten[i] ? KV_NO_ROUND : told[x.numbers[i]];
-    mem_free(told);
     mem_free(since);
     release_outs(&x);
     return rc;
@@ -341,12 +339,11 @@ static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const
         rc = net_calls_wait(calls, nparts, replies, bytes, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         worker_key *k = &w->keys[list[i].slot];
-        kv_array *got = NULL;
+        own_array *got = NULL;
         k->pulls++;
         rc = join(&list[i], w->store->slots.items[list[i].slot].stored, &k->place, &got, e);
         if (rc || (rc = kv_array_copy(outs->arrays[i], got, e)))
             kv_err_key(e, &outs->keys[i]);
-        kv_array_unref(got);
     }
     for (int i = 0; replies && i < nparts; i++)
         mem_free(replies[i]);

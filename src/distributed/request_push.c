@@ -286,7 +286,7 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
 {
     worker *w = self;
     request_list l = {0};
-    request_pair *r = NULL;
+    own_mem request_pair *r = NULL;
     request *rq = NULL;
     bool plain = false;
     if (alive_is_lost(e))
@@ -310,7 +310,6 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         rq = NULL;
     }
     request_release_list(&l);
-    mem_free(r);
     mem_free(numbers);
     return rc;
 }

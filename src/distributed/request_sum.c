@@ -269,8 +269,8 @@ static int run_call(worker *w, const kv_pairs *values, const kv_pairs *outs, boo
     int rc = check_dense(w, values, e);
     if (rc || (rc = check_dense(w, outs, e)))
         return rc;
-    int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
-    int64_t *onumbers = mem_alloc(outs->n, sizeof *onumbers, e);
+    own_mem int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
+    own_mem int64_t *onumbers = mem_alloc(outs->n, sizeof *onumbers, e);
     rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;
     if (!rc)
         rc = worker_find(w, values, true, numbers, e);
@@ -281,8 +281,6 @@ static int run_call(worker *w, const kv_pairs *values, const kv_pairs *outs, boo
     if (!rc)
         rc = make_request(w, values, numbers, outs, onumbers, broadcasts, how, e);
     w->store->changes += rc == KV_OK;
-    mem_free(numbers);
-    mem_free(onumbers);
     return rc;
 }
 

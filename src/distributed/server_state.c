@@ -173,11 +173,10 @@ static net_step send_next(net_item *i)
 
 static void free_replies(net_item *i)
 {
-    server_replies *r = (server_replies *)(void *)i;
+    own_mem server_replies *r = (server_replies *)(void *)i;
     while (r->at < r->n)
         end_reply(r);
     mem_free(r->list);
-    mem_free(r);
 }
 
 static void post_replies(server_worker *w)
@@ -291,7 +290,7 @@ void server_send_rows(server_state *s, part *p, server_pull *x)
 {
     kv_err e = {0};
     const kv_array *a = server_stored(s, p);
-    kv_array *out = NULL;
+    own_array *out = NULL;
     buf bytes = {0};
     int rc = KV_OK;
     if (a->storage != KV_ROW_SPARSE || row_ids_outside(x->ids, x->nids, array_shape(a)[0]) >= 0)
@@ -307,7 +306,6 @@ void server_send_rows(server_state *s, part *p, server_pull *x)
         ask_put_rows(&bytes, out, 0, INT64_MAX);
     }
     server_reply_buf(x->rank, x->request, &bytes, &e);
-    kv_array_unref(out);
 }
 
 /* ---- Ends of pushes ---- */

@@ -304,8 +304,8 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     optimizer *o = w->store->updater.optimizer;
     optimizer_draft mine;
     kv view;
-    buf list = {0};
-    void *reply = NULL;
+    own_buf list = {0};
+    own_mem void *reply = NULL;
     int64_t bytes = 0;
     optimizer_begin(o, &mine);
     int rc = view_of_server(&view, &list, w, server, false, e);
@@ -317,8 +317,6 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     optimizer_begin(o, shared);
     optimizer_commit(o, &mine);
     slot_table_release(&view.slots);
-    buf_release(&list);
-    mem_free(reply);
     return rc;
 }
 
@@ -449,13 +447,12 @@ static int send_residuals(const worker *w, mail_tag tag, kv_err *e)
 {
     kv view;
     image im = {0};
-    buf b = {0};
+    own_buf b = {0};
     int rc = view_of_rank(&view, w, link_rank(), e);
     residual_parts_add(&im, &view.compression, &view.slots);
     if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
         (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
         rc = send_mail(w, 0, tag, &b, e);
-    buf_release(&b);
     image_release(&im);
     slot_table_release(&view.slots);
     return rc;
@@ -509,12 +506,11 @@ static int collect(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_er
     bool compressed = w->store->compression.code != 0;
     int rc = gather(w, e);
     for (int i = 1; compressed && i < w->how.workers && !rc; i++) {
-        void *data = NULL;
+        own_mem void *data = NULL;
         int64_t bytes = 0;
         rc = receive_mail(w, i, MAIL_RESIDUALS, &data, &bytes, e);
         if (!rc && bytes > 0) /* else the rank is gone */
             rc = read_residuals(w, i, data, bytes, e);
-        mem_free(data);
     }
     if (!rc && (rc = rank_residuals_complete(w, e)) == KV_OK)
         rc = use(arg, e);
@@ -541,12 +537,11 @@ static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
 static int wait_saved(const worker *w, kv_err *e)
 {
     result r;
-    void *data = NULL;
+    own_mem void *data = NULL;
     int64_t bytes = 0;
     int rc = w->store->compression.code ? send_residuals(w, MAIL_RESIDUALS, e) : KV_OK;
     if (!rc && (rc = receive_mail(w, 0, MAIL_SAVED, &data, &bytes, e)) == KV_OK)
         rc = take_result(data, bytes, &r, e);
-    mem_free(data);
     return rc;
 }
 
@@ -568,7 +563,7 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
 {
     result r = {.why = *why, .kept = kept};
     kv view = {0};
-    buf b = {0};
+    own_buf b = {0};
     int rc = KV_OK;
     buf_put(&b, (const char *)&r, sizeof r);
     if (!why->code) {
@@ -589,7 +584,6 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
     if (!rc)
         rc = send_mail(w, rank, MAIL_LOADED, &b, e);
     slot_table_release(&view.slots);
-    buf_release(&b);
     return rc;
 }
 
@@ -686,12 +680,11 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     w->loaded_rule |= new_rule && !rc;
     for (int i = 0; i < w->how.servers && !rc; i++) {
         kv view;
-        buf b = {0};
+        own_buf b = {0};
         rc = view_of_server(&view, &b, w, i, true, &why);
         if (!rc && (rc = view_print(&b, &view, false, &why)) == KV_OK)
             rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, &why);
         slot_table_release(&view.slots);
-        buf_release(&b);
     }
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_loaded(w, i, &why, new_rule, kept, &failed), &failed);
@@ -734,13 +727,10 @@ static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *
 {
     if (link_rank() == 0)
         return load_together(w, use, arg, e);
-    void *data = NULL;
+    own_mem void *data = NULL;
     int64_t bytes = 0;
     int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
-    if (!rc)
-        rc = take_loaded(w, data, bytes, e);
-    mem_free(data);
-    return rc;
+    return rc ? rc : take_loaded(w, data, bytes, e);
 }
 
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,

@@ -252,7 +252,7 @@ void waits_look(server_state *s, int64_t now_us)
     }
     if (now_us - s->told_us <= s->wait_us)
         return;
-    buf text = {0};
+    own_buf text = {0};
     describe_wait(&l.oldest, &text);
     if (l.oldest.kind == WAIT_ROUND && l.rounds > 1)
         buf_printf(&text, ", and so have %lld other parts of keys", (long long)l.rounds - 1);
@@ -260,7 +260,6 @@ void waits_look(server_state *s, int64_t now_us)
     s->wait_us *= 2;
     runtime_log("%s; %lld s so far", buf_text(&text),
                 (long long)((now_us - l.oldest.since_us) / SECOND_US));
-    buf_release(&text);
 }
 
 /* ---- Workers that are missed ---- */
@@ -548,7 +547,7 @@ static void describe_rank(buf *out, int rank)
 static void tell(void)
 {
     enum { MOST = 440 /* bytes: it travels in a cell of the launcher */ };
-    buf text = {0}, one = {0};
+    own_buf text = {0}, one = {0};
     int left = 0;
     buf_add(&text, "deadlock: all ranks wait for each other");
     for (int r = 0; r < server_workers(); r++) {
@@ -568,8 +567,6 @@ static void tell(void)
         runtime_log("%s", buf_text(&text));
     else
         alive_told(-1, buf_text(&text));
-    buf_release(&one);
-    buf_release(&text);
 }
 
 static void look_at_all(int64_t now_us, bool idle, bool leaves)

@@ -108,7 +108,7 @@ int worker_count(void *self)
 static int check_new(const worker *w, const kv_pairs *values, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
-    map seen = {0};
+    own_map seen = {0};
     int rc = KV_OK;
     for (int64_t i = 0; i < values->n && !rc; i++) {
         const slot_table *t = &w->store->slots;
@@ -129,7 +129,6 @@ static int check_new(const worker *w, const kv_pairs *values, kv_err *e)
         if (!rc)
             rc = map_put(&seen, *key, i, e);
     }
-    map_release(&seen);
     return rc;
 }
 

@@ -342,8 +342,8 @@ ask_key worker_key_like(const worker *w, const kv_key *key, const kv_array *a)
 int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, bool inits,
                       kv_err *e)
 {
-    buf b = {0};
-    void *reply = NULL;
+    own_buf b = {0};
+    own_mem void *reply = NULL;
     int64_t bytes = 0;
     for (int64_t i = 0; i < n; i++)
         ask_put_key(&b, &list[i], keys[i].name);
@@ -359,8 +359,6 @@ int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
         else if (!is_key(w, &list[i], NULL))
             rc = ask_malformed(e);
     }
-    mem_free(reply);
-    buf_release(&b);
     return rc;
 }
 
@@ -413,7 +411,7 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
 {
     const kv_key *keys = pairs->keys;
     int64_t n = pairs->n;
-    buf b = {0};
+    own_buf b = {0};
     ask_key *list = mem_alloc(n, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
@@ -432,7 +430,6 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
         rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
     if (!rc)
         rc = add_keys(w, buf_text(&b), (int64_t)b.len, e);
-    buf_release(&b);
     mem_free(list);
     return rc;
 }
@@ -452,19 +449,15 @@ int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
 
 static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
 {
-    buf b = {0};
-    void *reply = NULL;
+    own_buf b = {0};
+    own_mem void *reply = NULL;
     int64_t bytes = 0;
     for (int64_t i = 0; i < n; i++)
         ask_put_key(&b, &(ask_key){.id = keys[i].id}, keys[i].name);
     int rc = buf_check(&b, e);
     if (!rc)
         rc = worker_ask(w, ASK_FIND, (link_args){.any = any}, &b, &reply, &bytes, e);
-    if (!rc)
-        rc = add_keys(w, reply, bytes, e);
-    mem_free(reply);
-    buf_release(&b);
-    return rc;
+    return rc ? rc : add_keys(w, reply, bytes, e);
 }
 
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
@@ -507,7 +500,7 @@ typedef struct missing {
 static int collect_missing(const worker *w, const kv_pairs *p, bool makes, const int64_t *numbers,
                            missing *m, kv_err *e)
 {
-    map seen = {0};
+    own_map seen = {0};
     *m = (missing){.keys = mem_alloc(p->n, sizeof *m->keys, e),
                    .like = mem_alloc(p->n, sizeof *m->like, e)};
     int rc = m->keys && m->like ? KV_OK : KV_E_MEMORY;
@@ -520,7 +513,6 @@ static int collect_missing(const worker *w, const kv_pairs *p, bool makes, const
         m->keys[m->n] = p->keys[i];
         m->like[m->n++] = makes ? p->arrays[i] : NULL;
     }
-    map_release(&seen);
     return rc;
 }
 

@@ -46,12 +46,11 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     if (!rc)
         rc = worker_send_values(w, &(kv_pairs){&key, &value, 1}, &k, false, e);
     if (!rc) {
-        buf b = {0};
+        own_buf b = {0};
         ask_put_key(&b, &k, key.name);
         rc = buf_check(&b, e);
         if (!rc)
             rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
-        buf_release(&b);
     }
     kv_array_unref(value);
     if (rc)
@@ -140,7 +139,7 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
                          int nparams, kv_err *e)
 {
     worker *w = self;
-    buf b = {0};
+    own_buf b = {0};
     int64_t epoch = w->epochs + 1;
     kv_rule *rule = NULL;
     int rc = KV_OK;
@@ -174,7 +173,6 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     w->epochs += rc == KV_OK;
     if (!rc && link_rank() != 0)
         rc = find_whole_for(w, need, e);
-    buf_release(&b);
     return rc;
 }
 

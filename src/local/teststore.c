@@ -96,17 +96,14 @@ static int sum_values(kv_array **sum, const kv_pairs *p, kv_err *e)
 static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e)
 {
-    kv_array *sum = NULL;
+    own_array *sum = NULL;
     (void)self;
     (void)how;
     int rc = check_arrays(values->arrays[0], values, "value", e);
     if (rc || (rc = check_arrays(values->arrays[0], outs, "array", e)))
         return rc;
     rc = sum_values(&sum, values, e);
-    if (rc == KV_OK)
-        rc = copy_to_all(sum, outs, e);
-    kv_array_unref(sum);
-    return rc;
+    return rc ? rc : copy_to_all(sum, outs, e);
 }
 
 static const char *const names[] = {"teststore", NULL};

@@ -69,7 +69,7 @@ static void write_loop(buf *out, const prog *p)
 {
     writer w = {.p = p};
     const prog_text_slots slots = {&w, read_slot, write_slot};
-    buf statements = {0};
+    own_buf statements = {0};
     prog_text(&statements, p, &slots);
     prog_text_constants(&w.heads, p);
     buf_add(out, w.first ? "p1[i],\n" : "0,\n");
@@ -81,7 +81,6 @@ static void write_loop(buf *out, const prog *p)
     out->failed |= w.heads.failed || w.loads.failed || statements.failed;
     buf_release(&w.heads);
     buf_release(&w.loads);
-    buf_release(&statements);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -114,13 +113,12 @@ static int compare(const void *a, const void *b)
 static int add_rule(work *w, const char *name, kv_err *e)
 {
     rule_paths p = {0};
-    char *text = NULL;
+    own_mem char *text = NULL;
     size_t n;
     int rc = file_read(name, &text, &n, e);
     rc = rc ? rc : rule_paths_read(&p, text, e);
     rc = rc ? rc : rule_paths_walk(&p, meet, w, e);
     rule_paths_release(&p);
-    mem_free(text);
     return rc;
 }
 
