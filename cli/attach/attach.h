@@ -44,7 +44,7 @@ int grow_main(int argc, char **argv);
  * in the user's folder of jobs (jobs_socket.h), so that the job is found there.
  *
  * One thread accepts clients and runs their entries, one after the other, each in a guest session
- * (attach_serve.h). A client that does not read what it asked for is dropped. */
+ * (attach_serve.c). A client that does not read what it asked for is dropped. */
 
 /* ---- Pictures ---- */
 

@@ -1,5 +1,5 @@
 /* The words of kvctl's command line, from the tables of options by which it is read. See
- * complete_shell.h. */
+ * complete.h. */
 #include "complete/complete.h"
 
 #include <stdio.h>

@@ -81,7 +81,7 @@ typedef enum jobs_kind {
     JOBS_OUT = 'o',
     JOBS_ERR = 'e',
     JOBS_NOTE = 'n', /* why there is no answer yet */
-    JOBS_PLOT = 'p', /* attach_serve.h */
+    JOBS_PLOT = 'p', /* attach.h: the table of a picture's bytes */
     JOBS_FILE = 'w', /* a name with its NUL, and what is to be written into that file */
     JOBS_DONE = 'd'
 } jobs_kind;

@@ -224,6 +224,9 @@ TEST(merge_adapters)
                       "zip(lora_A, lora_B, lora_scale, weights)]) }",
                       (merge_form){2, true, true}, &lora, NULL, NULL, 0),
                "5.5 10 14.5 19");
+    CHECK_TEXT(result("{ merged = base + sum([matmul(b, b) for b in lora_B]) }",
+                      (merge_form){2, true, true}, &lora, NULL, NULL, 0),
+               "1:24-36 usage: matmul of a merge is of lora_B and lora_A of one model");
 }
 
 TEST(merge_parameters)

@@ -469,6 +469,10 @@ TEST(rule_update_none_and_texts)
     CHECK_ERR(make("updater s(m = \"a\") { stored = input * m }", KV_FLOAT32,
                    (rule_given){.key = {7, NULL}, .t = 1}, &u),
               KV_E_DTYPE, "a text cannot be computed with arrays");
+    CHECK_INT(make("updater s(m = \"a\") { stored = input * m }", KV_FLOAT32,
+                   (rule_given){.key = {7, NULL}, .t = 1}, &u),
+              KV_E_DTYPE);
+    CHECK_INT(e.col, 39); /* m, not input */
 }
 
 TEST(rule_update_halves_round_once)
