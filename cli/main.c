@@ -413,7 +413,7 @@ static void raise_stack(void)
 
 int main(int argc, char **argv)
 {
-    session s;
+    static session s; /* notes come until the process has ended, and ask whether they are wanted */
     options o;
     kv_err e = {0};
     int rc;

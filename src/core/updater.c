@@ -73,8 +73,8 @@ static int make_one(kv_array **out, const rule_print *p, const slot *s, const kv
     return rc;
 }
 
-/* Makes the arrays for an update of s. sum: the row_sparse input, or NULL. Error: memory; *p needs
- * printed_release all the same. */
+/* Makes the arrays for an update of s. sum: the row_sparse input, or NULL. Error: memory;
+ * optimizer_release_step releases *p all the same. */
 static int printed_make(printed *p, const rule_update *u, const slot *s, const kv_array *sum,
                         kv_err *e)
 {

@@ -372,7 +372,6 @@ static void take_call(int rank, const link_rec *r)
     net_calls_end(whole, r);
 }
 
-/* By itself, so that the frame of each record has no room for an error. */
 static void take_loss(const link_rec *r)
 {
     kv_err lost = {0};

@@ -117,11 +117,12 @@ int rank_residuals_fold(const worker *w, kv_err *e)
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         slot *s = &w->store->slots.items[i];
         for (int64_t j = s->residuals ? s->residuals->n - 1 : -1; j >= 0 && !rc; j--) {
-            own_array *gone = s->residuals->items[j];
+            kv_array *gone = s->residuals->items[j];
             if (!gone || works(w, j))
                 continue;
             rc = add_to(s, last, gone, e);
             s->residuals->items[j] = NULL;
+            kv_array_unref(gone);
         }
         if (!rc && s->residuals && s->residuals->n > last + 1)
             s->residuals->n = last + 1;

@@ -184,7 +184,7 @@ void request_give_source(request_item *c, kv_array *a);
 /* Makes the chunks of all items, and a queue of them for each server; `step` is set before. */
 void request_lay_out(request *rq);
 
-/* The bytes of the arrays that it pushes; counts bytes that it pushes until it ends, for
+/* The bytes of the arrays that it pushes; counts bytes that it pushes until it ends, for the wait
  * below. */
 int64_t request_bytes(const request *rq);
 void request_count_bytes(request *rq, int64_t bytes);

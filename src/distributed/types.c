@@ -10,19 +10,9 @@
 #include "distributed/states.h"
 #include "runtime.h"
 
-static const char *const names[][3] = {{"dist_sync", "dist"},
-                                       {"dist_async"},
-                                       {"dist_device_sync", "dist_sync_device"},
-                                       {"dist_device_async", "dist_async_device"},
-                                       {"horovod"},
-                                       {"byteps"}};
-enum { TYPES = sizeof names / sizeof *names };
-
 enum {
     CAN = KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_ROW_SPARSE | KV_CAN_GRADIENT_COMPRESSION
 };
-
-static kv_type_ops tables[TYPES];
 
 static void tell_gone(int rank, const char *why)
 {
@@ -52,27 +42,41 @@ static int await_turn(bool *works, kv_err *e)
     return rc ? rc : spares_await(works, e);
 }
 
-static const dist_type types[TYPES] = {{.begin = begin},
-                                       {.begin = begin, .is_async = true},
-                                       {.begin = begin, .device = true},
-                                       {.begin = begin, .device = true, .is_async = true},
-                                       {.begin = begin, .device = true, .sums = true},
-                                       {.begin = begin, .device = true, .sums = true}};
+static const dist_type types[] = {
+    {{"dist_sync", "dist"}, .begin = begin},
+    {{"dist_async"}, .begin = begin, .is_async = true},
+    {{"dist_device_sync", "dist_sync_device"}, .begin = begin, .device = true},
+    {{"dist_device_async", "dist_async_device"}, .begin = begin, .device = true, .is_async = true},
+    {{"horovod"}, .begin = begin, .device = true, .sums = true},
+    {{"byteps"}, .begin = begin, .device = true, .sums = true},
+};
+enum { TYPES = sizeof types / sizeof *types };
 
-static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
-{
-    return worker_open(store, &types[store->ops - tables], opts, nopts, self, e);
-}
+static kv_type_ops tables[TYPES];
 
-static void fill_table(int i)
+/* One open function a type: a table has no place for an argument, and may be copied, under a name
+ * that a program registers. */
+#define OPEN(i)                                                                                    \
+    static int open_##i(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)          \
+    {                                                                                              \
+        return worker_open(store, &types[i], opts, nopts, self, e);                                \
+    }
+OPEN(0)
+OPEN(1)
+OPEN(2)
+OPEN(3)
+OPEN(4)
+OPEN(5)
+
+static void fill_table(int i, int (*open)(kv *, const kv_opt *, int, void **, kv_err *))
 {
     tables[i] = (kv_type_ops){
         .size = sizeof tables[i],
         .version = KV_TYPE_VERSION,
-        .names = names[i],
+        .names = types[i].names,
         .capabilities = (types[i].sums ? 0 : CAN) |
                         (link_outlives_ranks() ? KV_CAN_LOSE_WORKERS : 0),
-        .open = open_store,
+        .open = open,
         .close = worker_close,
         .init = types[i].sums ? NULL : worker_init,
         .push = types[i].sums ? NULL : worker_push,
@@ -102,9 +106,11 @@ int kv_plugin_init(const kv_host *lib, kv_err *e);
 
 int kv_plugin_init(const kv_host *lib, kv_err *e)
 {
+    int (*const opens[TYPES])(kv *, const kv_opt *, int, void **, kv_err *) = {
+        open_0, open_1, open_2, open_3, open_4, open_5};
     int rc = KV_OK;
     for (int i = 0; i < TYPES && !rc; i++) {
-        fill_table(i);
+        fill_table(i, opens[i]);
         rc = lib->register_type(&tables[i], e);
     }
     return rc;

@@ -37,7 +37,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->store = store;
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
-    snprintf(w->how.type, sizeof w->how.type, "%s", store->ops->names[0]);
+    snprintf(w->how.type, sizeof w->how.type, "%s", type->names[0]);
     w->how.staleness = -1;
     int rc = KV_OK;
     for (int i = 0; i < nopts && !rc; i++)

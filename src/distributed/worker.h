@@ -139,6 +139,7 @@ void newcomer_release(worker *w);
 /* ---- The operations of the types (types.c) ---- */
 
 typedef struct dist_type {
+    const char *names[3]; /* its own, others, NULL */
     bool is_async;
     bool device; /* values of one rank are summed like those of `device` */
     bool sums;   /* nothing is stored: see request_sum.c */

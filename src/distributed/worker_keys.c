@@ -164,7 +164,7 @@ int newcomer_new(worker *w, void *mail, int64_t bytes, kv_err *e)
     return rc;
 }
 
-/* The same on a newcomer, whose key begins with the counts of the mail. */
+/* Once a key: that of a newcomer begins with the counts of the mail. */
 static void newcomer_know(worker *w, int64_t number)
 {
     newcomer *n = w->newcomer;

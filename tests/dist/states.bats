@@ -218,3 +218,15 @@ END
         [[ $then != *moved* ]] || assert_equal "$(grep -c moved <<<"$output")" 2
     done
 }
+
+@test "several machines: a type under a name of the program's own" {
+    printf '%s\n' 'register mine --base dist; create mine; type' 'init a 0; push a rank()+1; pull a' > mine.kv
+    ranks 1 2 mine.kv
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^3.0$' <<<"$output")" -eq 2 ]
+    [ "$(grep -c '^mine$' <<<"$output")" -eq 2 ]
+    printf '%s\n' 'register ring --base horovod; create ring' 'pushpull a [rank()+1]' > ring.kv
+    ranks 0 2 ring.kv
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^\[3.\]$' <<<"$output")" -eq 2 ]
+}
