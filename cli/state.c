@@ -574,7 +574,7 @@ static int state_save(state *st, session *s, kv_err *e)
  * other file. */
 static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
 {
-    struct stat old, written, locked;
+    struct stat old = {0}, written = {0}, locked;
     int before = st->lock, rc = KV_OK, found = open(st->path, O_RDONLY | O_CLOEXEC);
     st->lock = -1;
     if (found < 0 || fstat(found, &written) || fstat(before, &old))

@@ -336,7 +336,7 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
         return;
     f->from = c;
     f->dtype = NULL;
-    for (int64_t i = 0; i < rules->n; i++) /* the last --dtype T without a pattern */
+    for (int64_t i = 0; rules && i < rules->n; i++) /* the last --dtype T without a pattern */
         if (!rules->items[i].glob)
             f->dtype = folder_files_dtype(rules->items[i].to);
     o->files = f;

@@ -1,5 +1,6 @@
 /* Arrays from files. What a file is, its ending says, or format=; of stdin the first byte tells
- * JSON from CSV. Every kind has a reader here that makes a value from an open file. */
+ * JSON from CSV. Every kind has a reader that makes a value from an open file; of
+ * named arrays it is in named.c. */
 #include "files/files.h"
 
 #include <errno.h>

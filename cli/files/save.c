@@ -396,7 +396,6 @@ static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, k
     return kv_assert_report(e);
 }
 
-/* Checks that rows can be added to the old file. */
 /* A file that is written but not yet in its place. */
 typedef struct written {
     file_out out;
@@ -427,7 +426,6 @@ static int written_commit(written *w, kv_err *e)
     return rc;
 }
 
-/* With progress, and so that Ctrl-C ends it. */
 static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
                        kv_err *e)
 {

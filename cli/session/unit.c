@@ -172,8 +172,7 @@ void session_details(const session *s, buf *out)
 {
     const char *at = buf_text(&s->detail), *last = at;
     while (*at) {
-        int64_t callers =
-            0; /* lines from here on that name some; last: the begin of the last one */
+        int64_t callers = 0; /* lines from here on that name callers; last: where the last begins */
         for (const char *text = at; strncmp(text, CALLER, strlen(CALLER)) == 0; callers++) {
             last = text;
             text += strcspn(text, "\n") + 1;

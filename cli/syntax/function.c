@@ -310,7 +310,6 @@ int function_call(session *s, const function *f, const value *args, const char *
     if (made && !(f->flags & (FUNCTION_OBJECT | FUNCTION_SHAPE)))
         out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
     kv_array_unref(a.array);
-    /* The tuple borrowed its integers, which need no release. */
     return rc;
 }
 

@@ -35,8 +35,7 @@
 #define SAFETENSORS_HEADER_MAX 100000000 /* the limit of the format's own reader */
 #define SAFETENSORS_METADATA   "__metadata__"
 
-/* Returns true if the first n bytes of a header, SAFETENSORS_BLANKS at most, begin one: white space
- * and {, or as much white space. */
+/* So much white space may stand before the { of a header. */
 #define SAFETENSORS_BLANKS 4096
 
 /* A tensor of a file that is to be written. Names and texts are UTF-8 of any length, "" included;

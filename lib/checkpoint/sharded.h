@@ -12,9 +12,9 @@ bool sharded_named(const char *path);
  * several shards the one counts that the index names. Faults: a shard that is not there, a tensor
  * that the index and the shards disagree on; in findings each is one, an error names all that it
  * has room for. Only findings: a tensor in another shard too, a *.safetensors beside the index that
- * none names, an empty weight_map, a total_size that is not the sum. Other errors: those of
- * shard_index_read and of the files; format (a folder without such files, or with several indexes).
- */
+ * none names, an empty weight_map, a total_size that is not the sum. Other errors: io,
+ * memory, interrupted, those of the files; format (a folder without such files, or with several
+ * indexes). */
 int sharded_read(checkpoint *c, const char *path, kv_err *e);
 
 /* ---- Indexes --------------------------------------------------------------------------------- */

@@ -361,7 +361,7 @@ static pool_task *next_task(void)
     return refused ? NULL : pool.queue;
 }
 
-/* Takes parts until there are none; without the lock. */
+/* Takes parts until there are none. The caller does not hold the lock. */
 static void work(job *j)
 {
     int32_t mine = priority;
@@ -369,7 +369,7 @@ static void work(job *j)
     for (int64_t part; (part = atomic_fetch_add(&j->next, 1)) < j->nparts;) {
         j->run(j->arg, part, place);
         if (atomic_load_explicit(&pool.top, memory_order_relaxed) > j->priority) {
-            /* A task more urgent than the part that would come next; without the lock. */
+            /* a task is more urgent than the part that would come next */
             pthread_mutex_lock(&pool.lock);
             pool_task *t = next_task() && pool.queue->priority > j->priority ? pop() : NULL;
             pthread_mutex_unlock(&pool.lock);

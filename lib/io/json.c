@@ -150,7 +150,8 @@ static bool read_lists(lists *l)
 /* Reads text (n bytes) as an array if it is nested lists of equal length, at least one element, and
  * every number fits; keep: also keeps whole numbers, as scalar_keeps_integer says (dtype is float32
  * then). Out: true and *out, or false: it is something else, a mistake is in it, or there is no
- * memory. The array is the one that json.c would make. */
+ * memory. The array is the one that the tree of cJSON gives. Large
+ * files are such lists, and are read in one pass into the memory of the array. */
 static bool json_numbers(kv_array **out, const char *text, size_t n, kv_dtype dtype, bool keep)
 {
     bool bom = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;

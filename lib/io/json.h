@@ -45,11 +45,6 @@ int json_write_data(buf *out, kv_array *a, kv_err *e);
 /* Two fields, how a is stored: "stype":"default", or "stype":"row_sparse","row_ids":[…]. */
 void json_write_storage(json_writer *to, kv_array *a);
 
-/* ---- Lists of numbers ------------------------------------------------------------------------ */
-
-/* Large files are these and nothing else. They are read in one pass, straight into the memory that
- * becomes the array; every other text is left to json.c. */
-
 /* The length of the number that text (n bytes) begins with, as RFC 8259 has it: no sign but -, no
  * zero before other digits, digits on both sides of a point. 0: none, or what follows would belong
  * to it (012, 1., 2.e3). */

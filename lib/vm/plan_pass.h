@@ -56,7 +56,6 @@ typedef struct plan_row {
 
 #define PLAN_MAX_ROWS (3 * PLAN_MAX_STATES + PLAN_MAX_PRINTS)
 
-/* Of a plan by steps: the key is a matrix of rows, and the numbers lie in buffers. */
 /* The memory of a number. */
 typedef struct grid_buffer {
     prog_extent extent;
@@ -64,6 +63,7 @@ typedef struct grid_buffer {
     int64_t offset;
 } grid_buffer;
 
+/* Of a plan by steps: the key is a matrix of rows, and the numbers lie in buffers. */
 typedef struct plan_grid {
     int64_t rows, columns;
     int64_t buffer_bytes, partial_bytes, most_slots, product_bytes;

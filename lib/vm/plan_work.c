@@ -255,12 +255,10 @@ static char *draw(runner *r, int which, const chunk *c)
     if (r->p->type == PROG_F32) {
         for (int64_t i = 0; i < n; i += DRAW_STEP) {
             int64_t m = n - i < DRAW_STEP ? n - i : DRAW_STEP;
-            const char *w = (const char *)a->stored + (c->from + i) * weight;
-            const char *g = (const char *)c->input + i * input;
             for (int64_t k = 0; a->far && k < m * weight; k += 64)
-                __builtin_prefetch(w + k, 1, 2);
+                __builtin_prefetch((const char *)a->stored + (c->from + i) * weight + k, 1, 2);
             for (int64_t k = 0; a->far && c->input && k < m * input; k += 64)
-                __builtin_prefetch(g + k, 0, 2);
+                __builtin_prefetch((const char *)c->input + i * input + k, 0, 2);
             kernel_best()->normals((float *)(void *)to + i, r->a->seed, at, (uint64_t)(from + i),
                                    m);
         }

@@ -15,7 +15,7 @@
 enum {
     SMALL = 256 << 10, /* bytes: to copy as many takes about as long as to start a copy */
     ALIGN = 16,        /* of the sources that are copied together */
-    WORD = 4           /* zeros behind codes: see request_push_encode */
+    WORD = 4           /* zeros behind codes: see request_push.c */
 };
 
 bool request_has_gpus(const request *rq)

@@ -184,7 +184,7 @@ static bool sleep_until_ended(py_batch *b)
     return ended;
 }
 
-/* Nobody waits for b from now on: it is released here, or by py_batch_drain. */
+/* Nobody waits for b from now on: it is released here, or at the end of the process. */
 static void leave(py_batch *b)
 {
     pthread_mutex_lock(&batches.lock);
