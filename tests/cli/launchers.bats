@@ -376,6 +376,9 @@ exec sh -c "$*"'
     run kvctl launch -H hosts -n 2 --deadline 1 train.kv
     assert_failure 6
     assert_output 'kvctl: launch: host "slow" cannot be reached: it does not answer in time'
+    run timeout --foreground --preserve-status -s INT 1 kvctl launch -H hosts -n 2 --deadline 60 train.kv
+    assert_failure 130
+    assert_output 'kvctl: the job was ended by signal 2'
     echo localhost >hosts
     mkdir daemons
     stub mpirun 'exit 9'
