@@ -1,5 +1,5 @@
 /* Conversions and copies, of whole arrays and of rows by number. The counterpart of
- * lib/cpu/convert.c, spread.c, and of the gathering in lib/cpu/sum_rows.c. */
+ * lib/cpu/convert.c, and of the gathering in lib/cpu/sum_rows.c. */
 #include "cuda/job.h"
 
 #include "cuda/kernel_element.cuh"

@@ -268,8 +268,6 @@ uint64_t kv_changes(const kv *store)
     return n;
 }
 
-/* ---- Keys ---- */
-
 /* ---- Descriptions ---- */
 
 static void fill_info(kv_info *info, const slot *s)

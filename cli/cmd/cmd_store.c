@@ -344,7 +344,7 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
     }
     if (rc)
         unit_at(s, list, e);
-    for (uint32_t i = 0; i < list->n; i++)
+    for (uint32_t i = 0; v && i < list->n; i++)
         value_release(&v[i]);
     if (v != small)
         mem_free(v);

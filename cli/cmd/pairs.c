@@ -16,8 +16,6 @@
 #include "session/unit.h"
 #include "syntax/command.h"
 
-/* ---- Arrays that a call fills ---- */
-
 /* The arrays that a call fills: new ones, or objects, where all who refer to them see it.
  *
  * An array that nobody refers to would be filled for nothing, as that of out=a[1], which is a copy:

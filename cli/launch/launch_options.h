@@ -76,7 +76,7 @@ typedef struct launch_options {
     bool python;  /* the words are a program of Python and its arguments, not those of kvctl */
     char **words; /* of each worker's command line */
     int nwords;
-    int (*foresee)(const struct options *worker); /* launch.h */
+    int (*foresee)(const struct options *worker); /* those of the tool, from main.c */
     bool prompt;  /* launch reads entries, and sends them to the workers */
     bool stops;   /* the first entry that fails ends the job */
     /* runs the prompt; NULL: there is none */

@@ -58,7 +58,7 @@ void mem_free(void *block);
  * variable holds, set it to NULL or {0} afterwards. */
 #define OWN(release) __attribute__((cleanup(release)))
 
-/* own_mem int64_t *ids = mem_alloc(…); */
+/* own_mem int64_t *ids = mem_alloc(…); the type is written, since a block may be of any. */
 #define own_mem OWN(mem_release)
 static inline void mem_release(void *address)
 {

@@ -282,8 +282,9 @@ static ast *dict(parser *p)
     return node;
 }
 
-/* (…), […] or {…}, which is next: a tuple, a list, a dict, or what stands in brackets. */
-static ast *display(parser *p)
+/* (…), […] or {…}, which is next: a tuple, a list, a dict, or what stands in brackets. Inlined it
+ * would make the frame of its caller larger, which each level of brackets takes. */
+static __attribute__((noinline)) ast *display(parser *p)
 {
     return parse_is_sign(p, SIGN1('('))   ? parens(p)
            : parse_is_sign(p, SIGN1('[')) ? list(p)

@@ -271,8 +271,7 @@ static int make_workers(merging *r, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Pieces: messages
- * -------------------------------------------------------------------------------- */
+/* ---- Pieces: messages ---- */
 
 /* Element `first + i` does not fit the key's type: it is number i of data. */
 static int refuse_number(const merging *r, const merge_job *j, int64_t first, int64_t i,

@@ -34,7 +34,7 @@ const char *updater_name(const updater *u);
 typedef struct updater_part {
     updater updater; /* as it was when the push was prepared */
     optimizer_draft draft;
-    optimizer_step *steps; /* one a group of a rule; NULL in batches; */
+    optimizer_step *steps; /* one a group of a rule; NULL in batches */
     int64_t nsteps;        /* prepared so far */
     const printed_to *to;  /* the receiver of the lines that the steps print; NULL: none */
 } updater_part;

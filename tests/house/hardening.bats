@@ -41,7 +41,7 @@ programs()
 @test "hardening: loops over elements copy them without a call" {
     local objects
     objects=("$build"/lib/merge/*.o "$build"/lib/vm/kernel*.o)
-    [ ${#objects[@]} -gt 10 ]
+    [ -e "${objects[0]}" ] && [ -e "${objects[-1]}" ]
     nm -A "${objects[@]}" >names
     run grep -E ' U __mem(cpy|move|set)_chk$' names
     assert_failure 1

@@ -723,7 +723,7 @@ class OneElement(Case):
             self.assertEqual(out.tolist(), [[2]])
             self.assertEqual(kv["b"].shape, (1,))
         kv.init("w", np.zeros(3))
-        self.assertEqual(self.fails("shape", kv.push, "w", np.array(1.0)).hint, "a number: keepdims=True or [x] makes it (1,)")
+        self.assertEqual(self.fails("shape", kv.push, "w", np.array(1.0)).hint, "a number: full(SHAPE, x) makes an array of it")
         self.fails("shape", kv.push, "b", np.zeros(0))
 
 
