@@ -79,9 +79,7 @@ static int shape_error(const kv_key *key, const kv_array *held, const kv_array *
 {
     char one[128], other[128];
     return slot_error(e, KV_E_SHAPE, key,
-                      kv_array_ndim(a)           ? NULL
-                      : kv_array_size(held) == 1 ? "a number: keepdims=True or [x] makes it (1,)"
-                                                 : "a number: full(SHAPE, x) makes an array of it",
+                      kv_array_ndim(a) ? NULL : "a number: full(SHAPE, x) makes an array of it",
                       "key %s holds %s, this %s has shape %s", SLOT_KEY(key),
                       kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
                       what,
