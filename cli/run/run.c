@@ -165,8 +165,8 @@ static bool saves_value(const ast *node, const command *c)
 static bool catches_lines(const ast *node, const command *c)
 {
     const ast *to = command_redirect_of(node, false);
-    bool own_file = (c->flags & COMMAND_DRAWS) && to && to->op != REDIRECT_PIPE;
-    return to && (c->flags & COMMAND_PRINTS) && !own_file;
+    bool draws_into_file = (c->flags & COMMAND_DRAWS) && to && to->op != REDIRECT_PIPE;
+    return to && (c->flags & COMMAND_PRINTS) && !draws_into_file;
 }
 
 /* "pull w, train.kv:7": a command with its first key. */

@@ -291,7 +291,7 @@ static void fill(kv_array *a, host x)
 }
 
 /* A copy of an array that a transaction holds too, or that lies elsewhere. */
-static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
+static int private_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
 {
     if (!kv_assert(a, "a key of %lld elements has a state without an array",
                    (long long)s->stored->size))
@@ -322,7 +322,7 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
             if (!rc && u->fills >> i & 1)
                 fill(step->states[i].fresh, u->numbers[i]);
         } else if (array && u->states >> i & 1)
-            rc = own_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
+            rc = private_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
     }
     if (!rc && master && !(s->state && s->state->master)) {
         /* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
@@ -332,7 +332,7 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
             kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
         rc = rc ? rc : array_give(kv_array_copy(made, s->stored, e), &step->master, made);
     } else if (!rc && master)
-        rc = own_copy(s, ctx, s->state->master, &step->master, e);
+        rc = private_copy(s, ctx, s->state->master, &step->master, e);
     return rc;
 }
 

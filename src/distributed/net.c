@@ -66,7 +66,7 @@ static struct {
     int64_t *sent, *taken;    /* records to and from each of them, but heartbeats */
     int ngone;                /* workers that are gone */
     bool told_loss;           /* the others have been told of a rank that is lost */
-    struct own_record *own; /* records to this rank that are open */
+    struct self_record *own; /* records to this rank that are open */
     int64_t starved_us;     /* since when there is no memory for one; 0: there is */
     net_item *answers;
     net_taker taker;
@@ -167,15 +167,15 @@ static void take_posted(void)
 static void take_record(int rank, const link_rec *r);
 
 /* A record to this rank is taken at once. Its taker may send others to this rank meanwhile. */
-typedef struct own_record {
-    struct own_record *below;
+typedef struct self_record {
+    struct self_record *below;
     _Alignas(8) char bytes[];
-} own_record;
+} self_record;
 
 link_rec *net_reserve_own(int64_t bytes)
 {
     kv_err e = {0};
-    own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &e);
+    self_record *r = mem_alloc(1, sizeof(self_record) + sizeof(link_rec) + (size_t)bytes, &e);
     if (!r) {
         /* It gives up when memory has been missing for STARVED_US: no other rank knows of the
          * record that this one cannot send to itself, so all would wait until their timeout. */
@@ -193,7 +193,7 @@ link_rec *net_reserve_own(int64_t bytes)
 
 void net_commit_own(void)
 {
-    own_record *r = net.own;
+    self_record *r = net.own;
     if (!kv_assert(r, "rank %d commits a record to itself that it did not reserve", link_rank()))
         return;
     net.own = r->below;

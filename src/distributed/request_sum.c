@@ -69,7 +69,7 @@ static net_step send_add(net_item *i)
     if (q->item.peer == link_rank()) {
         kv_err e = {0};
         link_rec r = record_of(rq, c, p, bytes);
-        own_add own = {data, out_of(rq, c, p), end_own};
+        local_add own = {data, out_of(rq, c, p), end_own};
         server_state *s = server_store(rq->w->number);
         int rc = kv_assert(s, "rank %d adds to its own sums of store %d, which it does not serve",
                            link_rank(), rq->w->number)

@@ -719,7 +719,7 @@ void rounds_push(int rank, const link_rec *r)
     }
 }
 
-int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own, kv_err *e)
+int rounds_add(server_state *s, int rank, const link_rec *r, const local_add *own, kv_err *e)
 {
     part *p = parts_of_sum(s, r->part, e);
     bool broadcast = r->flags & LINK_BROADCAST;

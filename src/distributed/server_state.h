@@ -26,11 +26,11 @@ typedef struct contribution {
 /* This rank's own contribution to a round. It is not sent: the server reads it in the arrays of the
  * request, and makes the sum there. `data` stays until `ended` is called. When the round fails it
  * is not called, and the request gets a FAILED, as on other ranks. */
-typedef struct own_add {
+typedef struct local_add {
     const char *data;
     char *out; /* receives the sum, may be data; NULL: `ended` copies it */
     void (*ended)(uint64_t request, int64_t chunk, const char *sum);
-} own_add;
+} local_add;
 
 /* The host step of an update, as the worker of the lowest rank says it. */
 typedef struct host_step {
@@ -50,7 +50,7 @@ typedef struct round {
 
     /* Of a part that keeps nothing. */
     int broadcasts; /* contributions that ask for the elements of rank 0 */
-    own_add own;
+    local_add own;
     char *sum;      /* own.out, or memory of its own; NULL: it is not made yet */
     int replies;    /* of the sum that are being sent */
 
@@ -321,7 +321,7 @@ int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e);
 
 /* Takes an ADD. own: NULL, or this rank's own contribution, with a record that was not sent.
  * Errors: shape, timeout, memory, internal. */
-int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own, kv_err *e);
+int rounds_add(server_state *s, int rank, const link_rec *r, const local_add *own, kv_err *e);
 
 /* Applies rounds and answers pulls of all parts with news, in all stores, and copies the
  * contributions that would stay in the link's memory. */

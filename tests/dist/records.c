@@ -853,7 +853,7 @@ static void sum_with_own(server_state *s, int64_t turn, const float *own, float 
     static float x[OWN];
     kv_err e = {0};
     link_rec r = add_head(0, turn, 21);
-    own_add mine = {(const char *)own, (char *)out, own_ended};
+    local_add mine = {(const char *)own, (char *)out, own_ended};
     r.chunk = 6;
     r.bytes = sizeof x;
     own_ends = 0;
