@@ -201,7 +201,7 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
             rc = add_keys(&m, one, keys, e);
     }
     if (rc == KV_OK) {
-        /* the second number of this file counts pages in RAM; without it there is no sample */
+        /* the second number of this file counts pages in RAM; without it nothing is added */
         long long all, resident;
         FILE *f = fopen("/proc/self/statm", "re");
         m.topic = "process";

@@ -564,7 +564,7 @@ static int put_back(session *s, const ast *node, const index_place *place, value
 static int update(session *s, const ast *node, const index_place *place, value old, kv_err *e)
 {
     value made;
-    /* whoever gave the object refers to it, too: it is no part that was copied out of another */
+    /* the caller refers to the object as well, so it was not copied out of another one */
     bool list = old.kind == VALUE_LIST && old.u.list->refs > 1;
     bool array = old.kind == VALUE_ARRAY && old.u.box->refs > 1 && !old.u.box->is_number;
     if (list && node->op == OP_ADD)

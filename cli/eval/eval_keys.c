@@ -338,8 +338,8 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
         value v, text;
         const ast *expr = option->n > 0 ? option->kid[0] : NULL;
         const ast *bare = option->n > 1 ? option->kid[1] : NULL;
-        /* a word is one where the parameter is a text, or where it is no variable, so that the rule
-         * says what it takes */
+        /* a word is one where the parameter is a text, or no variable has its name, so that the
+         * rule says what it takes */
         if (bare && ((expr->kind == AST_NAME && !session_find(s, expr->u.text)) ||
                      takes_text(arg, option->u.text)))
             expr = bare;

@@ -299,7 +299,7 @@ static bool is_script(const char *word)
 static int neither(const char *word, kv_err *e)
 {
     suggest near = {.word = word};
-    glob_t scripts = {0}; /* in the folder of the one that is not there */
+    glob_t scripts = {0}; /* in the folder of the missing script */
     char pattern[PATH_MAX];
     const char *slash = strrchr(word, '/');
     size_t first = strcspn(word, " ");

@@ -27,7 +27,7 @@ typedef enum arg_kind {
     ARG_SOURCE,  /* a path that is read while parsing */
     ARG_RULE,    /* the name of an updater, or a block in braces */
     ARG_MERGE,   /* the same of a merge: a name, a path, a text or a block in braces */
-    ARG_HEREDOC, /* <<END, lines, END; from here on there is no call form and no word of a shell */
+    ARG_HEREDOC, /* <<END, lines, END; from here on kinds without a call form or a shell word */
     ARG_CODE,    /* the name of an error code */
     ARG_SWITCH,  /* on or off */
     ARG_BLOCK,   /* statements in braces that shall fail with the code before it */

@@ -818,7 +818,7 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
                 kv_err_hint(p->e, "--%s, not --%s", option->name, b->parts[i]->u.text);
         return command_hint_usage(c, p->e), NULL;
     }
-    /* a path that is not known before it runs is read then, and for completion none is */
+    /* a path that is known only when it runs is read then; completion reads none */
     if (!(node = bind_node(b, p, pos)) || c->args[0].kind != ARG_SOURCE || !p->user ||
         node->kid[0]->kind != AST_TEXT)
         return node;

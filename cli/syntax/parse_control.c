@@ -361,8 +361,8 @@ static ast *return_statement(parser *p, uint32_t pos)
 
 /* ---- Keywords ---- */
 
-/* The words that begin a statement, what follows each, and the kind of those that are all of it.
- * parse_control itself handles those without a parser or a kind: `updater` may also be a name, and
+/* The words that begin a statement, what follows each, and the kind of a statement of one word.
+ * parse_control itself handles words without a parser or a kind: `updater` may also be a name, and
  * `elif` and `else` only begin a statement by mistake. */
 static const struct {
     const char *word;

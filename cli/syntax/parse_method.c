@@ -180,7 +180,7 @@ static bool by_name(method_call *m, const char *name, const ast *at)
     const command_option *o = command_option_find(m->b.c, name, strlen(name));
     if (m->b.c->flags & COMMAND_PARAMS) {
         name = optimizer_own_name(name);
-    } else if (!o) { /* an option that MXNet's name hides is none of the call's */
+    } else if (!o) { /* the call does not take an option that MXNet's name hides */
         fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
         if (strcmp(m->b.c->name, "push") == 0 && strcmp(name, "out") == 0) {
             m->p->e->hint[0] = '\0';

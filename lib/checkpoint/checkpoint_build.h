@@ -89,7 +89,7 @@ struct checkpoint {
     char *name;
     input *files;
     int64_t nfiles, files_cap;
-    tensor_info *tensors; /* behind the first ntensors stand those that scales.c hides */
+    tensor_info *tensors; /* behind the first ntensors: the ones that scales.c hides */
     int64_t ntensors, tensors_cap, nhidden;
     tensor_values *values;
     int64_t nvalues, values_cap;

@@ -237,7 +237,7 @@ static bool take_key(index_reader *in, kv_err *e)
     if (in->r.at == in->r.end || *in->r.at > PATCH_GONE)
         return wrong(in, "a key has no state");
     k.state = (patch_state)*in->r.at++;
-    /* keys of B follow those that are gone */
+    /* keys of B follow the deleted ones */
     if (in->x->nkeys > 0 && patch_key_in_b(&k) && !patch_key_in_b(&in->x->keys[in->x->nkeys - 1]))
         return wrong(in, "keys are out of order");
     if (!take_shape(in, &k.now, e) || (k.state == PATCH_REFORMED && !take_shape(in, &k.was, e)))

@@ -162,7 +162,7 @@ static tensor_values look(tensor_type t, const void *data, int64_t bytes)
     v.zero = !g.nonzero && t != TENSOR_F8_E8M0; /* whose 0x00 is 2^-127 */
     if (g.special) {
         /* NaN and Inf of a piece that has some. */
-        uint64_t least = l.inf ? l.inf : l.magnitude; /* that is not a number */
+        uint64_t least = l.inf ? l.inf : l.magnitude; /* of a nan */
         int64_t equal = 0, more = 0;
         if (l.bytes == 1)
             glance_8_count(data, n, &l, least, &equal, &more);

@@ -6,7 +6,7 @@
 
 #include "vm/plan_pass.h"
 
-/* ---- The graph that a rule becomes: nodes of programs, and those that plans add -------------- */
+/* ---- The graph that a rule becomes: nodes of programs, and what plans add -------------------- */
 
 /* The number of children of a node that are nodes: a load's and a constant's are not. */
 static inline int plan_graph_kids(const node *n)

@@ -31,7 +31,7 @@ typedef struct worker {
     int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
     int64_t moves;  /* of keys, that it knows of */
     bool loaded_rule; /* on rank 0: a file of states has brought a rule */
-    struct newcomer *newcomer; /* a spare that was let in (below); NULL: it is none */
+    struct newcomer *newcomer; /* of a spare that was let in (below), or NULL */
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see request.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */

@@ -1,5 +1,5 @@
 /* The class of stores: they are opened and closed, answer questions and are changed; also the
- * functions that make one, and those that read and write lists of arrays. */
+ * functions that make one, and functions that read and write lists of arrays. */
 #include "py_store.h"
 
 #include "py_array.h"

@@ -24,7 +24,7 @@ function source(file, n,    i, line, path)
     return text[file, n]
 }
 
-# Splits "x.kv:3:1-5: error…" into file, row, from, to and rest; false where that is not one.
+# Splits "x.kv:3:1-5: error…" into file, row, from, to and rest; false for another line.
 function place(line,    word)
 {
     if (!match(line, /^[^ :]+:[0-9]+:[0-9]+(-[0-9]+)?: /))
