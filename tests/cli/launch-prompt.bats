@@ -172,7 +172,7 @@ END
     press Enter
     row "the entries below it were not run"
     refute is_row "[0] three"
-    press C-d
+    leave "kv[0..1]>"
     ended
 }
 
@@ -189,7 +189,7 @@ END
     last_row "kv[0..1]> @1 print 40"
     enter "+ 2"
     row "[1] 42"
-    press C-d
+    leave "kv[0..1]>"
     ended
 }
 

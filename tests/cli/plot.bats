@@ -328,7 +328,7 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     enter 'print "as" + " heard"'
     row 'as heard'
     run ! on_screen 'error['
-    press C-d
+    leave 'kv>'
     ended
     grep -qx '\[1\] ▆█' page.md
     run ! grep -q $'\033' page.md

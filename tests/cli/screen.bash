@@ -115,6 +115,13 @@ last_row()
     until_holds "the last row is not \"$1\"" is_last_row "$1"
 }
 
+# Leaves with Ctrl-D at PROMPT, once what runs has been seen: pressed while a line runs, the key is lost, as in bash.
+leave()
+{
+    last_row "$1"
+    press C-d
+}
+
 gone()
 {
     until_holds "\"$1\" stays" not_on_screen "$1"

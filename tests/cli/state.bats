@@ -508,7 +508,8 @@ END
     cp f.safetensors before
     terminal 80 30 -s w.kvs
     enter 'init 3,4 1'
-    press C-d
+    row 'kv> init 3,4 1'
+    leave 'kv>'
     until_holds "it says what was written" on_screen 'wrote w.kvs: 2 new keys'
     # no, in each of its ways
     for answer in Enter C-d C-c n; do
