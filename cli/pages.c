@@ -461,9 +461,8 @@ static int verdict(const verifier *v, bool update, kv_err *e)
         return KV_OK;
     if (update) {
         file_out f;
-        int rc = buf_check(&v->updated, e);
-        if (rc || (rc = file_out_open(&f, v->path, e)))
-            return rc;
+        TRY(buf_check(&v->updated, e));
+        TRY(file_out_open(&f, v->path, e));
         if (v->updated.len > 0) /* the commit finds out whether it worked */
             fwrite(v->updated.data, 1, v->updated.len, f.f);
         return file_out_commit(&f, e);
@@ -477,9 +476,7 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
 {
     char *text;
     size_t n;
-    int rc = file_read_text(path, &text, &n, e);
-    if (rc)
-        return rc;
+    TRY(file_read_text(path, &text, &n, e));
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1, .python = true};
     char sign;
     for (const char *at = text; at < v.end; at += line_bytes(at, (size_t)(v.end - at))) {
@@ -489,6 +486,7 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
         v.python &= lex_prompt(at + skip, bytes - skip, false) == 0;
     }
     s->out.remembers = true;
+    int rc = KV_OK;
     while (v.at < v.end && rc == KV_OK) {
         if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))
             rc = verify_entry(&v, update, e);

@@ -333,9 +333,7 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
             return KV_OK;
         if (errno != EWOULDBLOCK && errno != EINTR)
             return file_error(e, "lock", st->path, errno);
-        int rc = session_interrupted(s, e);
-        if (rc)
-            return rc;
+        TRY(session_interrupted(s, e));
         int64_t now = clock_ms();
         if (now >= deadline)
             return busy(st, s, e);
@@ -356,13 +354,12 @@ static int lock_file(state *st, session *s, kv_err *e)
         return st->lock < 0 ? file_error(e, "read", st->path, errno) : check_regular(st, e);
     }
     for (;;) {
-        int rc = open_file(st, e);
-        if (rc || st->lock < 0)
-            return rc;
-        if ((rc = check_regular(st, e)) || (rc = wait_for_lock(st, s, deadline, e)))
-            return rc;
-        if ((rc = check_current(st, &current, e)))
-            return rc;
+        TRY(open_file(st, e));
+        if (st->lock < 0)
+            return KV_OK;
+        TRY(check_regular(st, e));
+        TRY(wait_for_lock(st, s, deadline, e));
+        TRY(check_current(st, &current, e));
         if (current)
             return st->reads ? KV_OK : check_folder(st, e);
         close(st->lock); /* replaced or removed while we waited */
@@ -479,9 +476,7 @@ static int state_summary(const state *st, session *s, bool follows, int64_t *gon
 {
     const store_entry *entry = saved_store(s);
     state_changes changes;
-    int rc = state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e);
-    if (rc)
-        return rc;
+    TRY(state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e));
     if (gone)
         *gone = changes.gone;
     state_changes_text(&changes, follows, out);
@@ -501,10 +496,10 @@ int state_check(const state *st, const session *s, kv_err *e)
     for (int64_t i = 0; i < g->nkeys && !same; i++)
         if (kv_find(entry->store, &g->keys[i].key, &info, &(kv_err){0}))
             count_key(&gone, g->keys[i].key);
-    int rc = refuse_gone(&gone, st->path, "written", e);
-    if (rc || !g->foreign)
-        return rc;
-    rc = tell_changes(entry->store, same, &changes, e);
+    TRY(refuse_gone(&gone, st->path, "written", e));
+    if (!g->foreign)
+        return KV_OK;
+    int rc = tell_changes(entry->store, same, &changes, e);
     if (rc == KV_OK && changes.len > 0) {
         rc = kv_err_set(e, KV_E_KEY,
                         "\"%s\" is another tool's file, and not only values of its "
@@ -602,15 +597,14 @@ static int write_now(void *arg, session *s, kv_err *e)
     state *st = arg;
     const store_entry *entry = saved_store(s);
     bool overtaken;
-    int rc;
     if (st->read_only) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" is only read, nothing is written to it", st->path);
         return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
     }
     if (!has_changed(st, entry))
         return KV_OK;
-    if ((rc = write_file(st, s, entry, e)) || (rc = lock_written(st, s, &overtaken, e)))
-        return rc;
+    TRY(write_file(st, s, entry, e));
+    TRY(lock_written(st, s, &overtaken, e));
     state_guard_release(&st->guard);
     if (overtaken) /* the file has this store's change and the other's */
         return load(st, s, e);
@@ -756,11 +750,9 @@ static void put_line(buf *out, const char *what, const kv_info *info, const char
 /* The stored array of a key, as a new array on the CPU. */
 static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
 {
-    int rc = kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e);
-    if (rc)
-        return rc;
-    if ((rc = kv_pull(store, &info->key, 1, out, NULL, e)) ||
-        (rc = kv_array_read(*out, data, e)))
+    TRY(kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e));
+    int rc = kv_pull(store, &info->key, 1, out, NULL, e);
+    if (rc || (rc = kv_array_read(*out, data, e)))
         kv_array_unref(*out);
     return rc;
 }
@@ -779,10 +771,9 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
         put_line(out, "replaced", is, "");
         return KV_OK;
     }
-    int rc = pull_key(before, was, &a, &old_data, e);
-    if (rc)
-        return rc;
-    if ((rc = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
+    TRY(pull_key(before, was, &a, &old_data, e));
+    int rc = pull_key(after, is, &b, &new_data, e);
+    if (rc == KV_OK) {
         int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
         const char *x = old_data, *y = new_data;
         for (int64_t i = 0; i < n; i++, x += size, y += size)

@@ -439,9 +439,7 @@ int driver_compile(void **image, int64_t *bytes, const char *text, int major, in
     char arch[40];
     const char *options[] = {arch, DRIVER_OPTIONS};
     nvrtcProgram p = NULL;
-    int rc = need_compiler(e);
-    if (rc)
-        return rc;
+    TRY(need_compiler(e));
     int own = major * 10 + minor, known = highest_known(own);
     bool is_ptx = known > 0 && known < own;
     snprintf(arch, sizeof arch, "--gpu-architecture=%s_%d", is_ptx ? "compute" : "sm",
@@ -449,6 +447,7 @@ int driver_compile(void **image, int64_t *bytes, const char *text, int major, in
     nvrtcResult made = nvrtc.nvrtcCreateProgram(&p, text, "rule.cu", 0, NULL, NULL);
     if (!made)
         made = nvrtc.nvrtcCompileProgram(p, sizeof options / sizeof *options, options);
+    int rc = KV_OK;
     if (made) {
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "a rule does not compile for this GPU: %s",
                         nvrtc.nvrtcGetErrorString(made));

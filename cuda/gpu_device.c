@@ -58,7 +58,7 @@ static int fail(const device *d, const char *what, int code, kv_err *e)
 }
 
 /* A call of the driver; a failure is noted and skips the calls after it. */
-#define TRY(call, what)                                                                            \
+#define CALL(call, what)                                                                           \
     do {                                                                                           \
         int code_ = (call);                                                                        \
         if (code_) {                                                                               \
@@ -135,7 +135,7 @@ static int renew_table(device *d, table *t, int64_t bytes, kv_err *e)
     int rc = take_block(d, bytes, &block, e);
     if (rc)
         return rc;
-    TRY(all.d->alloc_host(&host, bytes), "pin memory");
+    CALL(all.d->alloc_host(&host, bytes), "pin memory");
     give_block(d, t->block);
     if (t->host)
         all.d->free_host(t->host);
@@ -155,22 +155,22 @@ static int make_parts(device *d, kv_err *e)
     const driver *f = all.d;
     gpu_facts facts;
     int rc = KV_OK;
-    TRY(f->facts(d->id, &facts, &d->multiprocessors), "say what it is");
+    CALL(f->facts(d->id, &facts, &d->multiprocessors), "say what it is");
     if (!d->work)
-        TRY(f->stream(&d->work), "make a stream");
+        CALL(f->stream(&d->work), "make a stream");
     if (!d->before)
-        TRY(f->event(&d->before), "make an event");
+        CALL(f->event(&d->before), "make an event");
     for (int i = 0; i < PINNED; i++) {
         if (!d->copies[i])
-            TRY(f->stream(&d->copies[i]), "make a stream");
+            CALL(f->stream(&d->copies[i]), "make a stream");
         if (!d->copied[i])
-            TRY(f->event(&d->copied[i]), "make an event");
+            CALL(f->event(&d->copied[i]), "make an event");
         if (!d->pinned[i])
-            TRY(f->alloc_host((void **)&d->pinned[i], PIECE), "pin memory");
+            CALL(f->alloc_host((void **)&d->pinned[i], PIECE), "pin memory");
     }
     for (int i = 0; i < TABLES && !rc; i++) {
         if (!d->tables[i].done)
-            TRY(f->event(&d->tables[i].done), "make an event");
+            CALL(f->event(&d->tables[i].done), "make an event");
         if (!d->tables[i].bytes)
             rc = renew_table(d, &d->tables[i], TABLE, e);
     }
@@ -236,7 +236,7 @@ int device_facts(int id, gpu_facts *out, kv_err *e)
 {
     device *d = enter(id);
     int rc = KV_OK, unused;
-    TRY(all.d->facts(id, out, &unused), "say what it is");
+    CALL(all.d->facts(id, out, &unused), "say what it is");
 out:
     leave(d);
     return rc;
@@ -246,7 +246,7 @@ int device_room(int id, int64_t *free_bytes, kv_err *e)
 {
     device *d = enter(id);
     int rc = KV_OK;
-    TRY(all.d->room(id, free_bytes), "be used");
+    CALL(all.d->room(id, free_bytes), "be used");
 out:
     leave(d);
     return rc;
@@ -256,7 +256,7 @@ int device_reaches(int id, int other, bool *out, kv_err *e)
 {
     const device *d = &all.devices[id];
     int rc = KV_OK, can = 0;
-    TRY(all.d->can_reach(id, other, &can), "say what it reaches");
+    CALL(all.d->can_reach(id, other, &can), "say what it reaches");
 out:
     *out = can;
     return rc;
@@ -289,7 +289,7 @@ int device_zero(int id, void *dst, int64_t bytes, kv_err *e)
     int rc = use(d, e);
     if (rc)
         goto out;
-    TRY(all.d->zero(dst, bytes, d->work), "set memory to zero");
+    CALL(all.d->zero(dst, bytes, d->work), "set memory to zero");
 out:
     leave(d);
     return rc;
@@ -301,7 +301,7 @@ int device_wait(int id, kv_err *e)
     int rc = use(d, e);
     if (rc)
         goto out;
-    TRY(all.d->sync(d->work), "do its work");
+    CALL(all.d->sync(d->work), "do its work");
 out:
     leave(d);
     return rc;
@@ -315,9 +315,9 @@ static int begin_copy(device *d, kv_err *e)
     int rc = use(d, e);
     if (rc)
         goto out;
-    TRY(all.d->record(d->before, d->work), "copy");
+    CALL(all.d->record(d->before, d->work), "copy");
     for (int i = 0; i < PINNED; i++)
-        TRY(all.d->wait_event(d->copies[i], d->before), "copy");
+        CALL(all.d->wait_event(d->copies[i], d->before), "copy");
 out:
     return rc;
 }
@@ -335,12 +335,12 @@ int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e
     for (int64_t at = 0; at < bytes && !rc; at += PIECE, p = (p + 1) % PINNED) {
         int n = piece_of(at, bytes);
         if (d->busy[p])
-            TRY(all.d->sync_event(d->copied[p]), "copy");
+            CALL(all.d->sync_event(d->copied[p]), "copy");
         memcpy(d->pinned[p], (const char *)host + at, (size_t)n);
-        TRY(all.d->copy_in((char *)dst + at, d->pinned[p], n, d->copies[p]), "copy");
-        TRY(all.d->record(d->copied[p], d->copies[p]), "copy");
+        CALL(all.d->copy_in((char *)dst + at, d->pinned[p], n, d->copies[p]), "copy");
+        CALL(all.d->record(d->copied[p], d->copies[p]), "copy");
         d->busy[p] = true;
-        TRY(all.d->wait_event(d->work, d->copied[p]), "copy");
+        CALL(all.d->wait_event(d->work, d->copied[p]), "copy");
     }
 out:
     if (rc)
@@ -357,16 +357,16 @@ int device_copy_out(int id, void *host, const void *src, int64_t bytes, kv_err *
     for (int64_t at = -PIECE; at < bytes && !rc; at += PIECE) {
         int64_t ahead = at + PIECE;
         if (ahead < bytes) {
-            TRY(all.d->copy_out(d->pinned[p], (const char *)src + ahead, piece_of(ahead, bytes),
-                                d->copies[p]),
-                "copy");
-            TRY(all.d->record(d->copied[p], d->copies[p]), "copy");
+            CALL(all.d->copy_out(d->pinned[p], (const char *)src + ahead, piece_of(ahead, bytes),
+                                 d->copies[p]),
+                 "copy");
+            CALL(all.d->record(d->copied[p], d->copies[p]), "copy");
             d->busy[p] = true;
         }
         p = (p + 1) % PINNED;
         if (at < 0)
             continue;
-        TRY(all.d->sync_event(d->copied[p]), "copy");
+        CALL(all.d->sync_event(d->copied[p]), "copy");
         memcpy((char *)host + at, d->pinned[p], (size_t)piece_of(at, bytes));
     }
 out:
@@ -385,12 +385,12 @@ int device_carry(int id, void *block, int64_t bytes, bool out, kv_err *e)
         char *there = (char *)block + at;
         int n = piece_of(at, bytes);
         if (out)
-            TRY(all.d->copy_out(d->pinned[p], there, n, d->copies[p]), "copy");
+            CALL(all.d->copy_out(d->pinned[p], there, n, d->copies[p]), "copy");
         else
-            TRY(all.d->copy_in(there, d->pinned[p], n, d->copies[p]), "copy");
+            CALL(all.d->copy_in(there, d->pinned[p], n, d->copies[p]), "copy");
     }
     for (int i = 0; i < PINNED && !rc; i++)
-        TRY(all.d->sync(d->copies[i]), "copy");
+        CALL(all.d->sync(d->copies[i]), "copy");
 out:
     if (rc)
         settle(d);
@@ -406,10 +406,10 @@ static int meet(device *d, device *other, kv_err *e)
     for (int i = 0; i < 2 && !d->met[other->id]; i++) {
         device *here = each[i], *there = each[1 - i];
         int can = 0;
-        TRY(all.d->use(here->id), "be used");
-        TRY(all.d->can_reach(here->id, there->id, &can), "say what it reaches");
+        CALL(all.d->use(here->id), "be used");
+        CALL(all.d->can_reach(here->id, there->id, &can), "say what it reaches");
         if (can)
-            TRY(all.d->reach(here->id, there->id), "reach another GPU");
+            CALL(all.d->reach(here->id, there->id), "reach another GPU");
     }
     d->met[other->id] = other->met[d->id] = true;
 out:
@@ -420,10 +420,10 @@ out:
 static int join(device *d, device *other, kv_err *e)
 {
     int rc = KV_OK;
-    TRY(all.d->use(other->id), "be used");
-    TRY(all.d->record(other->before, other->work), "wait for another GPU");
-    TRY(all.d->use(d->id), "be used");
-    TRY(all.d->wait_event(d->work, other->before), "wait for another GPU");
+    CALL(all.d->use(other->id), "be used");
+    CALL(all.d->record(other->before, other->work), "wait for another GPU");
+    CALL(all.d->use(d->id), "be used");
+    CALL(all.d->wait_event(d->work, other->before), "wait for another GPU");
 out:
     return rc;
 }
@@ -440,8 +440,8 @@ static int copy_between(device *d, void *dst, device *other, const void *src, in
         rc = join(d, other, e);
     if (rc)
         goto out;
-    TRY(all.d->use(d->id), "be used");
-    TRY(all.d->copy(dst, d->id, src, other->id, bytes, d->work), "copy");
+    CALL(all.d->use(d->id), "be used");
+    CALL(all.d->copy(dst, d->id, src, other->id, bytes, d->work), "copy");
     if (d != other)
         rc = join(other, d, e);
 out:
@@ -529,7 +529,7 @@ static int take_table(device *d, int64_t bytes, table **out, kv_err *e)
     int rc = KV_OK;
     d->next_table = (d->next_table + 1) % TABLES;
     if (t->used)
-        TRY(all.d->sync_event(t->done), "do its work");
+        CALL(all.d->sync_event(t->done), "do its work");
     t->used = false;
     if (t->bytes < bytes)
         rc = renew_table(d, t, bytes + bytes / 2, e);
@@ -609,10 +609,10 @@ int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, i
     int64_t blocks = (list.ntiles + THREADS / JOB_TEAM - 1) / (THREADS / JOB_TEAM);
     if (list.ntiles == 0)
         goto out;
-    TRY(all.d->copy_in(t->block, t->host, bytes, d->work), "copy");
-    TRY(all.d->launch(k, (unsigned)(blocks < most ? blocks : most), THREADS, &list, d->work),
-        "run a kernel");
-    TRY(all.d->record(t->done, d->work), "run a kernel");
+    CALL(all.d->copy_in(t->block, t->host, bytes, d->work), "copy");
+    CALL(all.d->launch(k, (unsigned)(blocks < most ? blocks : most), THREADS, &list, d->work),
+         "run a kernel");
+    CALL(all.d->record(t->done, d->work), "run a kernel");
     t->used = true;
 out:
     if (rc)
@@ -628,7 +628,7 @@ int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, c
     int rc = use(d, e);
     if (rc)
         goto out;
-    TRY(all.d->load(out, image, bytes, name), "load a kernel");
+    CALL(all.d->load(out, image, bytes, name), "load a kernel");
 out:
     leave(d);
     return rc;

@@ -94,9 +94,7 @@ static int give_one(const group *g, const gpu_group_job *job, int i, driver_stre
 static int give(void *arg, driver_stream *const *streams, kv_err *e)
 {
     const group *g = arg;
-    int rc = connect(g->f, g->clique, e);
-    if (rc)
-        return rc;
+    TRY(connect(g->f, g->clique, e));
     int code = g->f->begin();
     if (code)
         return fail(g->f, code, "begin", e);

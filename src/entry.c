@@ -74,9 +74,8 @@ const char *kv_capability(int i)
 int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
 {
     suggest near = {.word = capability};
-    int rc = arg_given(capability, "capability", e);
-    if (rc || (rc = arg_given(yes, "yes", e)))
-        return rc;
+    TRY(arg_given(capability, "capability", e));
+    TRY(arg_given(yes, "yes", e));
     for (int i = 0; i < NCAPABILITIES; i++) {
         const struct capability *c = &table[i];
         for (int k = 0; k < NNAMES && c->names[k]; k++) {
@@ -199,9 +198,8 @@ static int refuse_updater(kv_err *e)
 
 int store_look(const kv *store, kv_err *e)
 {
-    int rc = args_store(store, e);
-    if (rc || (rc = kv_assert_check(KV_OK, e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(kv_assert_check(KV_OK, e));
     const kv *from = runtime_updater();
     if (engine_running() == &store->calls.group || from == store)
         return refuse_updater(e);
@@ -225,9 +223,7 @@ static int lock(pthread_mutex_t *m)
 
 int store_enter_keys(const kv *store, kv_err *e)
 {
-    int rc = store_look(store, e);
-    if (rc)
-        return rc;
+    TRY(store_look(store, e));
     int why = lock((pthread_mutex_t *)&store->lock);
     if (why == ETIMEDOUT)
         return kv_err_set(e, KV_E_BUSY, "another thread is in a call of the store, and waits");
@@ -271,10 +267,8 @@ int store_visit_states(kv *store, kv_states_visit why, int (*use)(void *arg, kv_
                        kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = store_enter_idle(store, e);
-    if (rc)
-        return rc;
-    rc = store->ops->visit_states ? store->ops->visit_states(store->self, why, use, arg, e)
-                                  : use(arg, e);
+    TRY(store_enter_idle(store, e));
+    int rc = store->ops->visit_states ? store->ops->visit_states(store->self, why, use, arg, e)
+                                      : use(arg, e);
     return store_leave(store, rc, e);
 }

@@ -25,17 +25,16 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
     const char *name = type ? type : "local";
     const kv_type_ops *ops;
     e = e ? e : &(kv_err){0};
-    int rc = arg_given(store, "store", e);
-    if (rc || (rc = args_options(opts, nopts, "opts", e)) ||
-        (rc = runtime_find_type(&name, &ops, e)))
-        return rc;
+    TRY(arg_given(store, "store", e));
+    TRY(args_options(opts, nopts, "opts", e));
+    TRY(runtime_find_type(&name, &ops, e));
     kv *s = mem_zalloc(1, sizeof *s, e);
     if (!s)
         return KV_E_MEMORY;
     s->ops = ops;
     s->type = name;
     s->base = runtime_base(ops);
-    rc = store_lock_init(&s->lock, e);
+    int rc = store_lock_init(&s->lock, e);
     if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
         pthread_mutex_destroy(&s->lock);
     if (rc)
@@ -138,9 +137,7 @@ bool kv_job(int *rank, int *num_workers)
 int kv_wait(kv *store, kv_err *e)
 {
     /* The lock is free meanwhile, so that other threads can schedule more. */
-    int rc = store_enter_keys(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter_keys(store, e));
     store_leave(store, KV_OK, NULL);
     engine_wait_group(&store->calls.group, 0);
     return kv_assert_check(engine_take_error(&store->calls.group, e), e);
@@ -148,13 +145,11 @@ int kv_wait(kv *store, kv_err *e)
 
 int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e)
 {
-    int rc = args_store(store, e);
-    if (rc || (rc = arg_given(idle, "idle", e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(arg_given(idle, "idle", e));
     if (ms < 0)
         return kv_err_set(e, KV_E_VALUE, "a wait of %d milliseconds", ms);
-    if ((rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(store_enter_keys(store, e));
     store_leave(store, KV_OK, NULL);
     *idle = engine_wait_group_for(&store->calls.group, 0, ms);
     return kv_assert_check(*idle ? engine_take_error(&store->calls.group, e) : KV_OK, e);
@@ -168,9 +163,8 @@ int kv_check(kv *store, kv_err *e)
 
 int kv_barrier(kv *store, kv_err *e)
 {
-    int rc = store_enter(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter(store, e));
+    int rc = KV_OK;
     if (store->ops->barrier)
         rc = store->ops->barrier(store->self, e);
     return store_leave(store, rc, e);
@@ -178,9 +172,8 @@ int kv_barrier(kv *store, kv_err *e)
 
 int kv_done(kv *store, kv_err *e)
 {
-    int rc = store_enter_idle(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter_idle(store, e));
+    int rc = KV_OK;
     if (store->ops->done)
         rc = store->ops->done(store->self, e);
     return store_leave(store, rc, e);
@@ -188,9 +181,8 @@ int kv_done(kv *store, kv_err *e)
 
 int kv_send_command(kv *store, int head, const char *body, kv_err *e)
 {
-    int rc = store_enter(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter(store, e));
+    int rc = KV_OK;
     if (store->ops->send_command)
         rc = store->ops->send_command(store->self, head, body ? body : "", e);
     return store_leave(store, rc, e);
@@ -200,9 +192,8 @@ int kv_send_command(kv *store, int head, const char *body, kv_err *e)
 
 int kv_begin(kv *store, kv_err *e)
 {
-    int rc = store_enter_idle(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter_idle(store, e));
+    int rc = KV_OK;
     if (!store->in_slots) {
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no transactions",
                         store->type);
@@ -222,9 +213,8 @@ int kv_begin(kv *store, kv_err *e)
 static int end_transaction(kv *store, bool keeps, kv_err *e)
 {
     updater gone = {0};
-    int rc = store_enter_idle(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter_idle(store, e));
+    int rc = KV_OK;
     if (!store->open.is_open) {
         rc = kv_err_set(e, KV_E_VALUE, "no transaction is open");
         kv_err_hint(e, "begin opens one");
@@ -294,10 +284,11 @@ static int describe_key(kv *store, const kv_key *key, bool awaits, kv_info *info
 {
     int64_t number;
     e = e ? e : &(kv_err){0};
-    int rc = args_store(store, e);
-    if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
-        (rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(arg_given(key, "key", e));
+    TRY(arg_given(info, "info", e));
+    TRY(store_enter_keys(store, e));
+    int rc = KV_OK;
     if (awaits && store->ops->await_key)
         rc = store->ops->await_key(store->self, key, e);
     if (rc == KV_OK)
@@ -329,9 +320,10 @@ int64_t kv_num_keys(const kv *store)
 int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
 {
     int64_t number;
-    int rc = args_store(store, e);
-    if (rc || (rc = arg_given(info, "info", e)) || (rc = store_enter(store, e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(arg_given(info, "info", e));
+    TRY(store_enter(store, e));
+    int rc = KV_OK;
     if (i < 0 || i >= store->slots.n)
         rc = kv_err_set(e, KV_E_INDEX, "there is no key number %lld, the store has %lld",
                         (long long)i, (long long)store->slots.n);
@@ -346,10 +338,11 @@ int kv_visit_keys(kv *store, const kv_key *key,
                   int (*visit)(void *arg, const kv_info *info, kv_err *e), void *arg, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = args_store(store, e);
-    if (rc || (rc = arg_given(visit, "visit", e)) || (rc = store_enter(store, e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(arg_given(visit, "visit", e));
+    TRY(store_enter(store, e));
     slot_table *slots = &store->slots;
+    int rc = KV_OK;
     for (int64_t i = 0; i < (key ? 1 : slots->n) && rc == KV_OK; i++) {
         int64_t number;
         kv_info info;
@@ -368,23 +361,21 @@ int kv_visit_keys(kv *store, const kv_key *key,
  * the keys, so it must end first. */
 static int enter_slots(kv *store, kv_err *e)
 {
-    int rc = store_enter_keys(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter_keys(store, e));
     engine_wait_group(&store->calls.group, 0);
     if (store->in_slots)
         return KV_OK;
-    rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no delete or rename",
-                    store->type);
+    int rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no delete or rename",
+                        store->type);
     return store_leave(store, rc, e);
 }
 
 /* The number of a key's slot. */
 static int find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
 {
-    int rc = slot_check_kind(t, key, e);
-    if (rc || (*number = slot_find(t, key, guess)) >= 0)
-        return rc;
+    TRY(slot_check_kind(t, key, e));
+    if ((*number = slot_find(t, key, guess)) >= 0)
+        return KV_OK;
     return slot_error(e, KV_E_KEY, key, NULL, "there is no key %s", SLOT_KEY(key));
 }
 
@@ -466,12 +457,12 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
     noted x = note_begin();
     slot_table *t = &store->slots;
     int64_t number;
-    int rc = find(t, from, -1, &number, e);
-    if (rc || (rc = slot_check_kind(t, to, e)))
-        return rc;
+    TRY(find(t, from, -1, &number, e));
+    TRY(slot_check_kind(t, to, e));
     if (slot_find(t, to, -1) >= 0)
         return slot_error(e, KV_E_KEY, to, NULL, "key %s is there already", SLOT_KEY(to));
-    if ((rc = transaction_keep_keys(&store->open, t, e)))
+    int rc = transaction_keep_keys(&store->open, t, e);
+    if (rc)
         return rc;
     note_end(&x, "rename", (kv_key[]){*from, *to}, 2);
     optimizer *o = store->updater.optimizer;
@@ -490,10 +481,11 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
 int kv_rename(kv *store, const kv_key *from, const kv_key *to, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = args_can(store, KV_CAN_DELETE, e);
-    if (rc || (rc = arg_given(from, "from", e)) || (rc = arg_given(to, "to", e)) ||
-        (rc = call_check_key(from, from, e)) || (rc = call_check_key(to, to, e)) ||
-        (rc = enter_slots(store, e)))
-        return rc;
+    TRY(args_can(store, KV_CAN_DELETE, e));
+    TRY(arg_given(from, "from", e));
+    TRY(arg_given(to, "to", e));
+    TRY(call_check_key(from, from, e));
+    TRY(call_check_key(to, to, e));
+    TRY(enter_slots(store, e));
     return store_leave(store, rename_key(store, from, to, e), e);
 }

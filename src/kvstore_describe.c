@@ -84,12 +84,10 @@ static int add_number(describe *d, const char *name, host x, kv_err *e)
 static int describe_optimizer(describe *d, const kv *store, kv_err *e)
 {
     *d = (describe){0};
-    int rc = state_file_check(store, e);
-    if (rc)
-        return rc;
+    TRY(state_file_check(store, e));
     const optimizer *o = store->updater.optimizer;
-    if ((rc = add(d, "optimizer", updater_name(&store->updater), 0, e)) == KV_OK &&
-        (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
+    int rc = add(d, "optimizer", updater_name(&store->updater), 0, e);
+    if (rc == KV_OK && (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
         rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
     if (!rc && o->scheduled) {
         /* A learning rate takes the place of the base of schedules that decay by a factor; poly and
@@ -216,9 +214,7 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     enum { STORE_FIELDS = 11 };
     char name[96], how[COMPRESSION_TEXT], norm[NUM_TEXT_MAX] = "";
     int64_t bytes = 0;
-    int rc = store_enter(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter(store, e));
     int64_t nkeys = store->slots.n;
     for (int64_t i = 0; i < nkeys; i++)
         bytes += kv_array_bytes(store->slots.items[i].stored);
@@ -231,7 +227,7 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
             num_plain(norm, store->updater.optimizer->clip_norm, NUM_BINARY64);
     }
     int64_t moved = store->since_moved, whole = store->since_whole;
-    rc = store_leave(store, buf_check(&reads, e), e);
+    int rc = store_leave(store, buf_check(&reads, e), e);
     kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
                          {.name = "type", .text = kv_type(store)},
                          {.name = "rank", .number = kv_rank(store)},
@@ -260,11 +256,10 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
     char name[96], *text = NULL;
     bool lr = false, wd = false;
     own_buf reads = {0}, schedule = {0};
-    int rc = store_enter(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter(store, e));
     const updater *u = &store->updater;
     snprintf(name, sizeof name, "%s", updater_name(u));
+    int rc = KV_OK;
     if (u->kind != UPDATER_RULE) {
         rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
     } else {
@@ -321,14 +316,12 @@ static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv
 
 static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    int rc = store_enter(store, e);
-    if (rc)
-        return rc;
+    TRY(store_enter(store, e));
     int64_t n = store->nremarks; /* the texts stay until the store is freed, their list does not */
     own_mem checkpoint_text *texts = mem_alloc(n, sizeof *texts, e);
     if (texts && n > 0)
         memcpy(texts, store->remark, (size_t)n * sizeof *texts);
-    rc = store_leave(store, texts ? KV_OK : KV_E_MEMORY, e);
+    int rc = store_leave(store, texts ? KV_OK : KV_E_MEMORY, e);
     for (int64_t i = 0; i < n && !rc; i++)
         rc = visit(arg,
                    (kv_field[]){{.name = "name", .text = texts[i].name},
@@ -341,9 +334,8 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
     own_mem kv_rank_info *rows = NULL;
     int64_t n = 0;
-    int rc = store_look(store, e);
-    if (rc)
-        return rc;
+    TRY(store_look(store, e));
+    int rc = KV_OK;
     if (store->ops->cluster) {
         rc = store->ops->cluster(store->self, &rows, &n, e);
     } else {
@@ -367,22 +359,18 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
 static int visit_rounds(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
     describe d;
-    int rc = store_look(store, e);
-    if (rc)
-        return rc;
+    TRY(store_look(store, e));
     if (store->ops->rounds)
         return kv_assert_check(store->ops->rounds(store->self, visit, arg, e), e);
-    if ((rc = store_enter(store, e)) ||
-        (rc = store_leave(store, add_slots(&d, store, 6, add_slot_rounds, e), e)))
-        return rc;
+    TRY(store_enter(store, e));
+    TRY(store_leave(store, add_slots(&d, store, 6, add_slot_rounds, e), e));
     return hand_over(&d, visit, arg, e);
 }
 
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
 {
-    int rc = arg_given(topic, "topic", e);
-    if (rc || (rc = arg_given(visit, "visit", e)))
-        return rc;
+    TRY(arg_given(topic, "topic", e));
+    TRY(arg_given(visit, "visit", e));
     if (strcmp(topic, "types") == 0)
         return runtime_describe_types(visit, arg, e);
     if (strcmp(topic, "gpus") == 0)

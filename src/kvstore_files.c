@@ -41,10 +41,10 @@ int kv_save_arrays(kv *store, const char *path, kv_err *e)
 
 int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
 {
-    int rc = args_store(store, e);
-    if (rc || (rc = arg_given(name, "name", e)) || (rc = arg_given(text, "text", e)) ||
-        (rc = store_enter(store, e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(arg_given(name, "name", e));
+    TRY(arg_given(text, "text", e));
+    TRY(store_enter(store, e));
     return store_leave(store, store_file_remark(store, name, text, e), e);
 }
 
@@ -80,11 +80,12 @@ static int load(kv **store, const char *path, bool later, kv_err *e)
     kv *made = NULL;
     kv_err why = {0};
     e = e ? e : &(kv_err){0};
-    int rc = arg_given(store, "store", e);
-    if (rc || (rc = arg_given(path, "path", e)) || (rc = store_file_open(&f, path, e)))
-        return rc;
+    TRY(arg_given(store, "store", e));
+    TRY(arg_given(path, "path", e));
+    TRY(store_file_open(&f, path, e));
     f.later = later;
-    if ((rc = make_loaded(&made, &f, &why))) {
+    int rc = make_loaded(&made, &f, &why);
+    if (rc) {
         kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
         if (why.hint[0])
             kv_err_hint(e, "%s", why.hint);
@@ -171,12 +172,11 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
     states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
-    int rc = args_can(store, KV_CAN_STATES, e);
-    if (rc || (rc = arg_given(path, "path", e)))
-        return rc;
+    TRY(args_can(store, KV_CAN_STATES, e));
+    TRY(arg_given(path, "path", e));
     if (store->ops->visit_states)
         return store_visit_states(store, KV_STATES_SAVE, write_states, &v, e);
-    rc = store_visit_states(store, KV_STATES_SAVE, take_states, &v, e);
+    int rc = store_visit_states(store, KV_STATES_SAVE, take_states, &v, e);
     return rc ? rc : write_image(&im, path, e);
 }
 
@@ -184,10 +184,8 @@ static int read_states(void *arg, kv_err *e)
 {
     states_use *v = arg;
     checkpoint *f;
-    int rc = checkpoint_open(&f, v->path, NULL, e);
-    if (rc)
-        return rc;
-    rc = state_file_load(v->store, f, v->path, false, &v->gone, e);
+    TRY(checkpoint_open(&f, v->path, NULL, e));
+    int rc = state_file_load(v->store, f, v->path, false, &v->gone, e);
     checkpoint_close(f);
     return rc;
 }

@@ -147,10 +147,10 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = args_can(store, KV_CAN_OPTIMIZER, e);
-    if (rc || (rc = args_options(params, nparams, "params", e)) ||
-        (rc = store_enter_idle(store, e)))
-        return rc;
+    TRY(args_can(store, KV_CAN_OPTIMIZER, e));
+    TRY(args_options(params, nparams, "params", e));
+    TRY(store_enter_idle(store, e));
+    int rc = KV_OK;
     for (int i = 0; i < nparams && !rc; i++)
         if (rule_base_find(params[i].name) == RULE_CLIP_GLOBAL_NORM &&
             strcmp(params[i].value, "none") != 0)
@@ -185,10 +185,9 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
                     int nparams, kv_err *e)
 {
     updater next;
-    int rc = updater_init_rule(&next, rule, params, nparams, e);
-    if (rc)
-        return rc;
-    if ((rc = store_enter(store, e)) == KV_OK) {
+    TRY(updater_init_rule(&next, rule, params, nparams, e));
+    int rc = store_enter(store, e);
+    if (rc == KV_OK) {
         if ((rc = refuse_rule(store, e)) == KV_OK && next.optimizer->clip_norm > 0)
             rc = clip_norm_check(store, e);
         if (rc == KV_OK)
@@ -205,11 +204,10 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 {
     kv_rule *rule;
     e = e ? e : &(kv_err){0};
-    int rc = args_can(store, KV_CAN_OPTIMIZER, e);
-    if (rc || (rc = arg_given(name, "name", e)) ||
-        (rc = args_options(params, nparams, "params", e)))
-        return rc;
-    rc = builtin_rule(&rule, name, e);
+    TRY(args_can(store, KV_CAN_OPTIMIZER, e));
+    TRY(arg_given(name, "name", e));
+    TRY(args_options(params, nparams, "params", e));
+    int rc = builtin_rule(&rule, name, e);
     if (rc == KV_OK) {
         rc = set_rule(store, rule, name, params, nparams, e);
         kv_rule_free(rule);
@@ -220,10 +218,9 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = args_can(store, CAN_RULES, e);
-    if (rc || (rc = arg_given(rule, "rule", e)) ||
-        (rc = args_options(params, nparams, "params", e)))
-        return rc;
+    TRY(args_can(store, CAN_RULES, e));
+    TRY(arg_given(rule, "rule", e));
+    TRY(args_options(params, nparams, "params", e));
     return set_rule(store, rule, NULL, params, nparams, e);
 }
 
@@ -263,9 +260,10 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
 {
     compression next;
     e = e ? e : &(kv_err){0};
-    int rc = args_store(store, e);
-    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter(store, e)))
-        return rc;
+    TRY(args_store(store, e));
+    TRY(args_options(params, nparams, "params", e));
+    TRY(store_enter(store, e));
+    int rc = KV_OK;
     if (!store->compresses) {
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" do not compress gradients",
                         store->type);

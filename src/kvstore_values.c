@@ -87,10 +87,8 @@ static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
 static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     clip_norm clipped;
-    int rc = clip_norm_begin(&clipped, store, values, e);
-    if (rc)
-        return rc;
-    rc = store->ops->push(store->self, &clipped.pairs, how, e);
+    TRY(clip_norm_begin(&clipped, store, values, e));
+    int rc = store->ops->push(store->self, &clipped.pairs, how, e);
     clip_norm_end(&clipped);
     return rc;
 }
@@ -156,10 +154,10 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 {
     const kv_pairs pairs = {keys, outs, n};
     e = e ? e : &(kv_err){0};
-    int rc = enter(&pull_entry, store, &pairs, NULL, how, e);
-    if (rc || (rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(enter(&pull_entry, store, &pairs, NULL, how, e));
+    TRY(store_enter_keys(store, e));
     store->pulled_dense = false;
+    int rc = KV_OK;
     if (n > 0)
         rc = pull(store, &pairs, how, e);
     return leave_pulled(store, &pairs, how, rc, e);
@@ -211,10 +209,11 @@ int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *out
     const kv_pairs pairs = {keys, outs, n};
     e = e ? e : &(kv_err){0};
     int64_t whole = 0, moved = 0;
-    int rc = enter(&since_entry, store, &pairs, NULL, how, e);
-    if (rc || (rc = check_since(&pairs, rounds, e)) || (rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(enter(&since_entry, store, &pairs, NULL, how, e));
+    TRY(check_since(&pairs, rounds, e));
+    TRY(store_enter_keys(store, e));
     bool differs = store->ops->pull_since;
+    int rc = KV_OK;
     if (differs && n > 0)
         rc = store->ops->pull_since(store->self, &pairs, rounds, &moved, how, e);
     else if (!differs)
@@ -235,10 +234,9 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
     int64_t number;
     kv_array *a = NULL;
     const kv_call fills = {.flags = KV_FILL_SPARSE};
-    int rc = store_enter_keys(store, e);
-    if (rc)
-        return rc;
-    if ((rc = call_find(&store->slots, key, -1, &number, e)) == KV_OK) {
+    TRY(store_enter_keys(store, e));
+    int rc = call_find(&store->slots, key, -1, &number, e);
+    if (rc == KV_OK) {
         const slot *s = &store->slots.items[number];
         const kv_array *like = s->stored;
         rounds[0] = rounds[1] = s->pushes;
@@ -254,10 +252,10 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
 int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = store_look(store, e);
-    if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(out, "out", e)) ||
-        (rc = arg_given(rounds, "rounds", e)))
-        return rc;
+    TRY(store_look(store, e));
+    TRY(arg_given(key, "key", e));
+    TRY(arg_given(out, "out", e));
+    TRY(arg_given(rounds, "rounds", e));
     if (store->ops->peek)
         return kv_assert_check(store->ops->peek(store->self, key, out, rounds, e), e);
     if (!store->in_slots)

@@ -208,10 +208,9 @@ static int write_events(kv_err *e)
 
 int kv_profile_start(const char *path, kv_err *e)
 {
-    int rc = arg_given(path, "path", e);
-    if (rc)
-        return rc;
+    TRY(arg_given(path, "path", e));
     pthread_mutex_lock(&profile.lock);
+    int rc = KV_OK;
     if (profile.file.f)
         rc = kv_err_set(e, KV_E_VALUE, "the profile \"%s\" is being taken already",
                         profile.file.name);

@@ -293,9 +293,8 @@ int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e)
 
 int kv_find_type(const char *name, const kv_type_ops **ops, kv_err *e)
 {
-    int rc = arg_given(name, "name", e);
-    if (rc || (rc = arg_given(ops, "ops", e)))
-        return rc;
+    TRY(arg_given(name, "name", e));
+    TRY(arg_given(ops, "ops", e));
     return runtime_find_type(&name, ops, e);
 }
 
@@ -417,10 +416,9 @@ static int check_table(const kv_type_ops *ops, kv_err *e)
 
 static int add_type(const kv_type_ops *ops, const char *base, kv_err *e)
 {
-    int rc = check_table(ops, e);
-    if (rc)
-        return rc;
+    TRY(check_table(ops, e));
     pthread_mutex_lock(&runtime.lock);
+    int rc = KV_OK;
     for (int i = 0; i < MAX_NAMES && ops->names[i] && rc == KV_OK; i++) {
         const char *name = ops->names[i];
         if (find_type(&name))
@@ -505,16 +503,13 @@ static int load(const char *path, kv_err *e)
     void *handle;
     kv_plugin_init_fn init;
     kv_err why = {0};
-    int rc = plugin_open(&handle, &init, path, e);
-    if (rc)
-        return rc;
+    TRY(plugin_open(&handle, &init, path, e));
     if (has_started(handle)) {
         dlclose(handle); /* one reference is kept already */
         return KV_OK;
     }
-    if ((rc = begin_start(e)))
-        return rc;
-    rc = init(&offered, &why);
+    TRY(begin_start(e));
+    int rc = init(&offered, &why);
     end_start(handle, rc == KV_OK);
     if (rc == KV_OK)
         return KV_OK;
@@ -527,9 +522,7 @@ static int load(const char *path, kv_err *e)
 
 int kv_load_plugin(const char *path, kv_err *e)
 {
-    int rc = arg_given(path, "path", e);
-    if (rc)
-        return rc;
+    TRY(arg_given(path, "path", e));
     if (!plugin_possible())
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "%s cannot be loaded: this program has the static library, which loads "
@@ -539,7 +532,7 @@ int kv_load_plugin(const char *path, kv_err *e)
         return kv_err_set(e, KV_E_IO, "%s: %s", path, strerrordesc_np(errno));
     if (pthread_mutex_lock(&runtime.load_lock) == EDEADLK)
         return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
-    rc = load(path, e);
+    int rc = load(path, e);
     pthread_mutex_unlock(&runtime.load_lock);
     return rc;
 }
@@ -580,9 +573,9 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
 {
     const kv_type_ops *ops;
     const char *of = base ? base : "local";
-    int rc = arg_given(name, "name", e);
-    if (rc || (rc = check_name(name, e)) || (rc = runtime_find_type(&of, &ops, e)))
-        return rc;
+    TRY(arg_given(name, "name", e));
+    TRY(check_name(name, e));
+    TRY(runtime_find_type(&of, &ops, e));
     named_type *t = mem_zalloc(1, sizeof *t, e);
     if (!t)
         return KV_E_MEMORY;
@@ -591,7 +584,8 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
     t->ops = *ops;
     t->ops.names = t->names;
     const char *earlier = runtime_base(ops);
-    if ((rc = add_type(&t->ops, earlier ? earlier : of, e)))
+    int rc = add_type(&t->ops, earlier ? earlier : of, e);
+    if (rc)
         mem_free(t);
     return rc;
 }

@@ -90,12 +90,13 @@ static int by_name(const void *a, const void *b)
 int attach_jobs(job_list *list, kv_err *e)
 {
     *list = (job_list){.dir = -1};
-    int rc = jobs_folder_open(false, &list->dir, e);
-    if (rc || list->dir < 0)
-        return rc;
+    TRY(jobs_folder_open(false, &list->dir, e));
+    if (list->dir < 0)
+        return KV_OK;
     jobs_tidy(list->dir);
     int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = again < 0 ? NULL : fdopendir(again);
+    int rc = KV_OK;
     for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
         if (jobs_is_name(x->d_name))
             rc = add(list, x->d_name, e);
@@ -530,12 +531,13 @@ static int add_since(rows *table, const job_entry *x, kv_err *e)
 
 static int add_job(rows *table, const job_entry *x, kv_err *e)
 {
-    int rc;
-    if ((rc = rows_add_text(table, x->name, e)) || (rc = add_since(table, x, e)) ||
-        (rc = add_number(table, x, "workers", e)) ||
-        (rc = add_number(table, x, "servers", e)) || (rc = add_text(table, x, "state", e)) ||
-        (rc = add_number(table, x, "rounds", e)) || (rc = add_text(table, x, "hosts", e)))
-        return rc;
+    TRY(rows_add_text(table, x->name, e));
+    TRY(add_since(table, x, e));
+    TRY(add_number(table, x, "workers", e));
+    TRY(add_number(table, x, "servers", e));
+    TRY(add_text(table, x, "state", e));
+    TRY(add_number(table, x, "rounds", e));
+    TRY(add_text(table, x, "hosts", e));
     return add_text(table, x, "script", e);
 }
 

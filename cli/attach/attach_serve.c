@@ -298,13 +298,11 @@ static int send_profile(guest *g, const char *path, kv_err *e)
     char *text;
     size_t n;
     own_buf all = {0};
-    int rc = file_read(path, &text, &n, e);
-    if (rc)
-        return rc;
+    TRY(file_read(path, &text, &n, e));
     buf_put(&all, g->profile, strlen(g->profile) + 1);
     buf_put(&all, text, n);
     mem_free(text);
-    rc = buf_check(&all, e);
+    int rc = buf_check(&all, e);
     if (rc == KV_OK)
         send_later(g, JOBS_FILE, all.data, all.len);
     return rc ? rc : buf_check(&g->later, e);

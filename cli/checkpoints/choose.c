@@ -339,9 +339,7 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
 
 int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e)
 {
-    int rc = eval_option_words(s, call, "rename", "a substitution", out, &r->given, e);
-    if (rc)
-        return rc;
+    TRY(eval_option_words(s, call, "rename", "a substitution", out, &r->given, e));
     r->each = mem_zalloc(r->given.n, sizeof *r->each, e);
     r->matched = mem_zalloc(r->given.n, sizeof *r->matched, e);
     r->more = mem_zalloc(r->given.n, sizeof *r->more, e);

@@ -419,18 +419,15 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
         [DIFF_SHAPE] = "shape", [DIFF_DTYPE] = "dtype",   [DIFF_VALUES] = "differs"};
     bool values = d->state == DIFF_VALUES, numbers = values && d->has_numbers;
     const tensor_info *t = d->a >= 0 ? checkpoint_at(x->files[0], d->a) : NULL;
-    int rc;
-    if ((rc = rows_add_text(table, states[d->state], e)) ||
-        (rc = rows_add_known(table, values, value_float(d->equal), e)) ||
-        (rc = numbers && d->is_integer
-                  ? add_count(table, true, d->max_int, e)
-                  : rows_add_known(table, numbers, value_float(d->max_abs), e)) ||
-        (rc = add_where(table, t, values ? d->where : -1, e)) ||
-        (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
-        (rc = add_count(table, numbers, (uint64_t)d->left_out, e)) ||
-        (rc = rows_add_known(table, numbers && !isnan(d->rms), value_float(d->rms), e)) ||
-        (rc = rows_add_known(table, numbers && !isnan(d->rel), value_float(d->rel), e)))
-        return rc;
+    TRY(rows_add_text(table, states[d->state], e));
+    TRY(rows_add_known(table, values, value_float(d->equal), e));
+    TRY(numbers && d->is_integer ? add_count(table, true, d->max_int, e)
+                                 : rows_add_known(table, numbers, value_float(d->max_abs), e));
+    TRY(add_where(table, t, values ? d->where : -1, e));
+    TRY(add_count(table, numbers && d->has_ulps, d->ulps, e));
+    TRY(add_count(table, numbers, (uint64_t)d->left_out, e));
+    TRY(rows_add_known(table, numbers && !isnan(d->rms), value_float(d->rms), e));
+    TRY(rows_add_known(table, numbers && !isnan(d->rel), value_float(d->rel), e));
     return rows_add_known(table, numbers && !isnan(d->cosine), value_float(d->cosine), e);
 }
 

@@ -363,14 +363,14 @@ static int choose_values(session *s, const ast *call, kv *store, result *out, va
     choice chosen = {0};
     type_rules types = {0};
     int64_t n = kv_num_keys(store);
-    int rc = choose_read(s, call, call->kid[1], out, &chosen, e);
-    if (rc || (rc = type_rules_read(s, call, out, &types, e)))
-        return rc;
+    TRY(choose_read(s, call, call->kid[1], out, &chosen, e));
+    TRY(type_rules_read(s, call, out, &types, e));
     v->entries = arena_alloc(&out->names, (size_t)n * sizeof *v->entries, e);
     v->keys = arena_alloc(&out->names, (size_t)n * sizeof *v->keys, e);
     v->has = arena_alloc(&out->names, (size_t)n * sizeof *v->has, e);
     if (!v->entries || !v->keys || !v->has)
         return KV_E_MEMORY;
+    int rc = KV_OK;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         kv_info info;
         checkpoint_entry *t = &v->entries[v->n];
@@ -415,11 +415,9 @@ static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err
     const void *data;
     int64_t wrong = -1;
     kv_array *a;
-    int rc = kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e);
-    if (rc)
-        return rc;
-    if ((rc = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
-        (rc = kv_array_read(a, &data, e)) == KV_OK)
+    TRY(kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e));
+    int rc = kv_pull(store, &v->keys[i], 1, &a, NULL, e);
+    if (rc == KV_OK && (rc = kv_array_read(a, &data, e)) == KV_OK)
         rc = tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong,
                         e);
     if (rc == KV_OK && wrong >= 0)
@@ -448,15 +446,15 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     values v = {0};
     texts t = {.out = out};
     checkpoint_out *file;
-    int rc = choose_values(s, call, store, out, &v, e);
-    if (rc || (rc = kv_describe(store, "metadata", add_text, &t, e)) ||
-        (rc = metadata_read(s, call, out, &t.list, e)) ||
-        (rc = metadata_check(s, call, path, e)) ||
-        (rc = out_options_read(s, call, path, out, &how, e)))
-        return rc;
+    TRY(choose_values(s, call, store, out, &v, e));
+    TRY(kv_describe(store, "metadata", add_text, &t, e));
+    TRY(metadata_read(s, call, out, &t.list, e));
+    TRY(metadata_check(s, call, path, e));
+    TRY(out_options_read(s, call, path, out, &how, e));
     if (session_would(s, "write", path))
         return KV_OK;
-    if ((rc = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
+    int rc = out_losses_begin(&v.lost, call, v.n, e);
+    if (rc == KV_OK)
         rc = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
     if (rc == KV_OK) {
         int64_t done = 0;
@@ -510,9 +508,9 @@ static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
     int64_t n = tensor_elements(x->ndim, x->shape), bytes = tensor_type_bytes(x->type, n), wrong;
     t->items[i] = (tensor_info){.name = x->name, .type = x->type, .ndim = x->ndim,
                                 .shape = x->shape, .elements = n, .bytes = bytes};
-    int rc = kv_array_read(t->arrays[i], &t->data[i], e);
-    if (rc || x->type == has)
-        return rc;
+    TRY(kv_array_read(t->arrays[i], &t->data[i], e));
+    if (x->type == has)
+        return KV_OK;
     if (!(t->converted[i] = mem_alloc_data(bytes, e)))
         return KV_E_MEMORY;
     tensor_loss loss = {.first = -1};
@@ -544,13 +542,13 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     texts m = {.out = out};
     tensors t = {0};
     checkpoint *b = NULL;
-    int rc = choose_values(s, call, store, out, &v, e);
-    if (rc || (rc = kv_describe(store, "metadata", add_text, &m, e)) ||
-        (rc = metadata_read(s, call, out, &m.list, e)))
-        return rc;
+    TRY(choose_values(s, call, store, out, &v, e));
+    TRY(kv_describe(store, "metadata", add_text, &m, e));
+    TRY(metadata_read(s, call, out, &m.list, e));
     if (session_would(s, "write", path))
         return KV_OK;
-    if ((rc = tensors_begin(&t, &v, out, e)) == KV_OK)
+    int rc = tensors_begin(&t, &v, out, e);
+    if (rc == KV_OK)
         rc = out_losses_begin(&v.lost, call, v.n, e);
     for (; t.n < v.n && rc == KV_OK; t.n += rc == KV_OK) {
         const checkpoint_entry *x = &v.entries[t.n];

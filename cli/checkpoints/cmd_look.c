@@ -27,10 +27,8 @@ typedef struct listing {
 /* dtype, shape and bytes. */
 static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
 {
-    int rc;
-    if ((rc = rows_add_text(table, tensor_info_type(t), e)) ||
-        (rc = rows_add_shape(table, t->ndim, t->shape, e)))
-        return rc;
+    TRY(rows_add_text(table, tensor_info_type(t), e));
+    TRY(rows_add_shape(table, t->ndim, t->shape, e));
     return rows_add(table, value_int(bytes), e);
 }
 
@@ -314,17 +312,15 @@ static int add_number(rows *table, bool there, stat_number x, kv_err *e)
 static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
 {
     bool some = s->finite > 0, can = s->has_numbers;
-    int rc;
-    if ((rc = rows_add_key(table, key, e)) ||
-        (rc = rows_add(table, value_int(s->elements), e)) ||
-        (rc = add_number(table, some, s->min, e)) ||
-        (rc = add_number(table, some, s->max, e)) ||
-        (rc = rows_add_known(table, some, value_float(s->mean), e)) ||
-        (rc = rows_add_known(table, some, value_float(s->std), e)) ||
-        (rc = add_number(table, some, s->absmax, e)) ||
-        (rc = rows_add_known(table, can, value_int(s->zeros), e)) ||
-        (rc = rows_add_known(table, can, value_int(s->nan), e)))
-        return rc;
+    TRY(rows_add_key(table, key, e));
+    TRY(rows_add(table, value_int(s->elements), e));
+    TRY(add_number(table, some, s->min, e));
+    TRY(add_number(table, some, s->max, e));
+    TRY(rows_add_known(table, some, value_float(s->mean), e));
+    TRY(rows_add_known(table, some, value_float(s->std), e));
+    TRY(add_number(table, some, s->absmax, e));
+    TRY(rows_add_known(table, can, value_int(s->zeros), e));
+    TRY(rows_add_known(table, can, value_int(s->nan), e));
     return rows_add_known(table, can, value_int(s->inf), e);
 }
 
@@ -365,10 +361,9 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     const char *name = key.name ? key.name : number;
     if (!choose_takes(x->chosen, name))
         return KV_OK;
-    int rc = session_interrupted(x->s, e);
-    if (rc || (rc = kv_peek(x->store, &key, &a, rounds, e)))
-        return rc;
-    rc = stat_array(&stat, name, a, e);
+    TRY(session_interrupted(x->s, e));
+    TRY(kv_peek(x->store, &key, &a, rounds, e));
+    int rc = stat_array(&stat, name, a, e);
     kv_array_unref(a);
     return rc ? rc : add_row(x->table, key, &stat, e);
 }
@@ -468,9 +463,8 @@ typedef struct findings {
 
 static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
 {
-    int rc;
-    if ((rc = rows_add_text(f->cells, key, e)) || (rc = rows_add_text(f->cells, file, e)))
-        return rc;
+    TRY(rows_add_text(f->cells, key, e));
+    TRY(rows_add_text(f->cells, file, e));
     return rows_add_text(f->cells, finding, e);
 }
 
@@ -547,11 +541,9 @@ static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
     bool parts = tensor_type_kind(t->type) == TENSOR_KIND_COMPLEX;
     const char *units = parts ? "parts" : "elements";
     int64_t n = parts ? 2 * t->elements : t->elements;
-    int rc;
-    if ((rc = add_faults(f, t, file, v->nans, n, units, "NaN", v->first_nan, e)) ||
-        (rc = add_faults(f, t, file, v->infs, n, units, "Inf", v->first_inf, e)) ||
-        (rc = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", -1, e)))
-        return rc;
+    TRY(add_faults(f, t, file, v->nans, n, units, "NaN", v->first_nan, e));
+    TRY(add_faults(f, t, file, v->infs, n, units, "Inf", v->first_inf, e));
+    TRY(add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", -1, e));
     bool finding = v->zero && !f->allows_zeros;
     return finding ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
 }

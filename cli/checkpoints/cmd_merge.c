@@ -136,9 +136,7 @@ static int merge_find_literal(const source *src, const ast *call, merge_found *f
 static int find_in_text(session *s, const char *name, char *text, size_t n, merge_found *f,
                         kv_err *e)
 {
-    int rc = unit_of_text(s, &f->unit, name, text, n, e);
-    if (rc)
-        return rc;
+    TRY(unit_of_text(s, &f->unit, name, text, n, e));
     f->src = f->unit->src;
     return parse(f, e);
 }
@@ -164,10 +162,9 @@ static int merge_find(session *s, const ast *call, merge_found *f, kv_err *e)
     value given;
     if (at->kind == STMT_RULE)
         return merge_find_literal(src, call, f, e);
-    int rc = eval_text(s, at, "a merge", &given, e);
-    if (rc)
-        return rc;
+    TRY(eval_text(s, at, "a merge", &given, e));
     const char *text = given.u.text;
+    int rc = KV_OK;
     if (is_rule_file(text) && !is_rule_text(text)) {
         rc = find_in_file(s, at, text, f, e);
     } else if (!is_rule_text(text)) {
@@ -682,8 +679,7 @@ static int choose_all(merging *m, kv_err *e)
     if (m->base_file && (rc = check_scales(m, m->base.at, m->base_file, e)))
         return rc;
     for (int64_t i = 0; i < m->models.n; i++)
-        if ((rc = check_scales(m, m->models.items[i].at, m->files[i], e)))
-            return rc;
+        TRY(check_scales(m, m->models.items[i].at, m->files[i], e));
     return type_rules_check(m->s, &m->types, e);
 }
 

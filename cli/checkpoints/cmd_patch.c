@@ -100,11 +100,10 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
                                           {"elements", "elements"}, {"bytes", "bytes"}};
     const int64_t cells[] = {made->changed, made->added,    made->gone,
                              made->same,    made->elements, made->bytes};
-    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (size_t i = 0; i < sizeof cells / sizeof *cells && !rc; i++)
-        rc = rows_add(table, value_int(cells[i]), e);
-    return rc;
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        TRY(rows_add(table, value_int(cells[i]), e));
+    return KV_OK;
 }
 
 static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
@@ -162,16 +161,15 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     words w = {0};
     patch_summary made;
     bool chain = command_option_of(call, "chain") != NULL;
-    int rc = eval_words(s, call->kid[0], "a path", out, &w, e);
-    if (rc || (rc = check_words(s, call, &w, chain, e)))
-        return rc;
+    TRY(eval_words(s, call->kid[0], "a path", out, &w, e));
+    TRY(check_words(s, call, &w, chain, e));
     word to = {eval_option_word(s, call, "out", "a path", out, e),
                command_option_of(call, "out")};
     if (!to.text)
         return e->code;
     if (safe_write(s, to.text, e))
         return unit_at(s, to.at, e);
-    rc = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
+    int rc = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
     if (rc)
         return eval_words_at(s, &w, to.at, e);
     if (out->refusal || session_would(s, "write", to.text))
@@ -198,9 +196,7 @@ typedef struct request {
 
 static int read_words(session *s, const ast *call, result *out, request *r, kv_err *e)
 {
-    int rc = eval_words(s, call->kid[0], "a path", out, &r->all, e);
-    if (rc)
-        return rc;
+    TRY(eval_words(s, call->kid[0], "a path", out, &r->all, e));
     if (r->all.n < 2) {
         unit_err(s, call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
         return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches"),
@@ -230,9 +226,7 @@ static int read_words(session *s, const ast *call, result *out, request *r, kv_e
 static int read_output(session *s, const ast *call, result *out, request *r, kv_err *e)
 {
     const char *to = r->to ? r->to : r->base.text;
-    int rc = out_options_read(s, call, to, out, &r->how, e);
-    if (rc)
-        return rc;
+    TRY(out_options_read(s, call, to, out, &r->how, e));
     if (r->to)
         return out_check_path(s, &(word){to, r->at}, e);
     return safe_write(s, to, e) ? unit_at(s, r->at, e) : KV_OK;

@@ -28,12 +28,11 @@ static int read_rule(session *s, const word *w, result *out, type_rule *rule, kv
 int type_rules_read(session *s, const ast *call, result *out, type_rules *rules, kv_err *e)
 {
     words given = {0};
-    int rc = eval_option_words(s, call, "dtype", "a dtype", out, &given, e);
-    if (rc)
-        return rc;
+    TRY(eval_option_words(s, call, "dtype", "a dtype", out, &given, e));
     rules->items = arena_alloc(&out->names, (size_t)given.n * sizeof *rules->items, e);
     if (!rules->items)
         return KV_E_MEMORY;
+    int rc = KV_OK;
     for (; rules->n < given.n && rc == KV_OK; rules->n++)
         rc = read_rule(s, &given.items[rules->n], out, &rules->items[rules->n], e);
     return rc;

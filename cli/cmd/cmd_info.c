@@ -238,15 +238,13 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
 
 static int add_info(rows *table, const kv_info *info, kv_err *e)
 {
-    int rc;
-    if ((rc = rows_add_key(table, info->key, e)) ||
-        (rc = rows_add_text(table, kv_dtype_name(info->dtype), e)) ||
-        (rc = rows_add_shape(table, info->ndim, info->shape, e)) ||
-        (rc = rows_add(table, value_ctx(info->ctx), e)) ||
-        (rc = rows_add_text(table, kv_storage_name(info->storage), e)) ||
-        (rc = rows_add(table, value_int(info->bytes), e)) ||
-        (rc = rows_add(table, value_int(info->pushes), e)))
-        return rc;
+    TRY(rows_add_key(table, info->key, e));
+    TRY(rows_add_text(table, kv_dtype_name(info->dtype), e));
+    TRY(rows_add_shape(table, info->ndim, info->shape, e));
+    TRY(rows_add(table, value_ctx(info->ctx), e));
+    TRY(rows_add_text(table, kv_storage_name(info->storage), e));
+    TRY(rows_add(table, value_int(info->bytes), e));
+    TRY(rows_add(table, value_int(info->pushes), e));
     return rows_add(table, value_int(info->pending), e);
 }
 
@@ -286,11 +284,10 @@ static int add_infos(kv *store, rows *table, const key_list *keys, kv_err *e)
 static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
 {
     rows *table = arg;
-    int rc = KV_OK;
-    for (int i = 0; i < n && rc == KV_OK; i++)
-        rc = f[i].text ? rows_add_text(table, *f[i].text ? f[i].text : NULL, e)
-                       : rows_add_known(table, f[i].number >= 0, value_int(f[i].number), e);
-    return rc;
+    for (int i = 0; i < n; i++)
+        TRY(f[i].text ? rows_add_text(table, *f[i].text ? f[i].text : NULL, e)
+                      : rows_add_known(table, f[i].number >= 0, value_int(f[i].number), e));
+    return KV_OK;
 }
 
 /* Receives a row of the topic "rounds". */
@@ -413,18 +410,15 @@ static int add_state(void *arg, const kv_field *f, int n, kv_err *e)
     rows *table = v->table;
     kv_key key = {f[0].number, f[0].text};
     const char *dtype = f[2].text, *shape = f[3].text;
-    int rc;
     (void)n;
     if (v->wanted && map_get(v->wanted, key) < 0)
         return KV_OK;
-    if ((rc = rows_add_key(table, key, e)) ||
-        (rc = rows_add_text(table, *f[1].text ? f[1].text : NULL, e)) ||
-        (rc = rows_add_text(table, *dtype ? dtype : NULL, e)))
-        return rc;
-    rc = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
-    if (rc || (rc = rows_add(table, number_of(dtype, f[4].text), e)) ||
-        (rc = rows_add(table, value_int(f[5].number), e)))
-        return rc;
+    TRY(rows_add_key(table, key, e));
+    TRY(rows_add_text(table, *f[1].text ? f[1].text : NULL, e));
+    TRY(rows_add_text(table, *dtype ? dtype : NULL, e));
+    TRY(*shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e));
+    TRY(rows_add(table, number_of(dtype, f[4].text), e));
+    TRY(rows_add(table, value_int(f[5].number), e));
     return rows_add(table, value_int(f[6].number), e);
 }
 
@@ -545,14 +539,13 @@ static int add_lists(value_stack *l, value v, kv_err *e)
 {
     kv_array *a;
     value ids;
-    int rc = value_descend(e);
-    if (rc)
-        return rc;
+    TRY(value_descend(e));
     if (value_is_sequence(v) && !is_number_list(v)) {
-        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-            rc = add_lists(l, v.u.list->items[i], e);
-        return rc;
+        for (int64_t i = 0; i < v.u.list->n; i++)
+            TRY(add_lists(l, v.u.list->items[i], e));
+        return KV_OK;
     }
+    int rc = KV_OK;
     if (v.kind == VALUE_ARRAY)
         a = kv_array_ref(v.u.box->array);
     else if (value_is_number(v) || value_is_sequence(v))

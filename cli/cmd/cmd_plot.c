@@ -177,11 +177,9 @@ static int add_value(session *s, plot *p, const ast *node, kv_err *e)
     char name[256];
     const char *text = s->unit->src.text + node->pos;
     uint32_t n = node->end - node->pos;
-    int rc = eval(s, node, &v, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node, &v, e));
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
-    rc = plot_add(p, name, v, e);
+    int rc = plot_add(p, name, v, e);
     value_release(&v);
     return rc ? unit_at(s, node, e) : KV_OK;
 }

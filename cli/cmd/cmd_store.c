@@ -114,11 +114,11 @@ int cmd_delete(session *s, const ast *call, result *out, kv_err *e)
 /* The one key of an argument. */
 static int one_key(session *s, const ast *node, key_list *key, kv_err *e)
 {
-    int rc = eval_keys(s, node, key, e);
-    if (rc || key->n == 1)
-        return rc;
-    rc = unit_err(s, node, e, KV_E_VALUE, "rename takes one key and its new name, here are %lld",
-                  (long long)key->n);
+    TRY(eval_keys(s, node, key, e));
+    if (key->n == 1)
+        return KV_OK;
+    int rc = unit_err(s, node, e, KV_E_VALUE,
+                      "rename takes one key and its new name, here are %lld", (long long)key->n);
     key_list_release(key);
     return rc;
 }
@@ -151,8 +151,7 @@ int cmd_rename(session *s, const ast *call, result *out, kv_err *e)
     if ((rc = session_store(s, &store, e)) ||
         (rc = kv_delete(store, NULL, 0, e))) /* a store that cannot rename says so */
         return unit_at(s, call, e);
-    if ((rc = one_key(s, call->kid[0], &from, e)))
-        return rc;
+    TRY(one_key(s, call->kid[0], &from, e));
     if ((rc = one_key(s, call->kid[1], &to, e)) == KV_OK) {
         rc = record_keys(s, out, (kv_key[]){from.keys[0], to.keys[0]}, 2, e);
         if (rc == KV_OK)
@@ -221,13 +220,12 @@ typedef enum call_outs { NO_OUTS, NEW_OUTS, IN_PLACE } call_outs;
 static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
 {
     kv_array *a;
-    int rc = KV_OK;
     if (value_is_several(v) && v.u.list->n == 0)
         return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
     if (value_is_several(v) && (several || v.u.list->n == 1)) {
-        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-            rc = add_values(p, key, v.u.list->items[i], false, e);
-        return rc;
+        for (int64_t i = 0; i < v.u.list->n; i++)
+            TRY(add_values(p, key, v.u.list->items[i], false, e));
+        return KV_OK;
     }
     if (value_is_several(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
@@ -236,8 +234,7 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
     }
     if (p->in_place && v.kind == VALUE_ARRAY)
         return pairs_fill(p, key, v, e);
-    if ((rc = value_to_array(&a, v, e)))
-        return rc;
+    TRY(value_to_array(&a, v, e));
     return pairs_add(p, key, a, e);
 }
 
@@ -272,12 +269,11 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
     const value *items = one_list ? v[0].u.list->items : v;
     int64_t count = one_list ? v[0].u.list->n : n;
     bool for_all = single && n == 1 && !value_is_sequence(v[0]);
-    int rc = KV_OK;
     if (!for_all && count != keys->n)
         return wrong_count(s, node, keys->n, count, v, e);
-    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++)
-        rc = add_values(p, keys->keys[i], items[for_all ? 0 : i], !single, e);
-    return rc;
+    for (int64_t i = 0; i < keys->n; i++)
+        TRY(add_values(p, keys->keys[i], items[for_all ? 0 : i], !single, e));
+    return KV_OK;
 }
 
 /* The value of an expression that draws random numbers, for each key its own: `init a b x` is
@@ -501,9 +497,10 @@ static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
 {
     const ast *node = command_option_of(call, "ignore-sparse");
     value v;
-    int rc = node ? eval(s, node, &v, e) : KV_OK;
-    if (rc || !node)
-        return rc;
+    TRY(node ? eval(s, node, &v, e) : KV_OK);
+    if (!node)
+        return KV_OK;
+    int rc = KV_OK;
     if (v.kind != VALUE_BOOL)
         rc = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
                       value_kind_name(v));
@@ -534,12 +531,12 @@ static int look(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     key_list keys;
     int64_t rounds[2];
-    int rc = session_store(s, &store, e);
-    if (rc || (rc = eval_keys(s, call->kid[0], &keys, e)))
-        return rc;
+    TRY(session_store(s, &store, e));
+    TRY(eval_keys(s, call->kid[0], &keys, e));
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if ((rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK && keys.list)
+    int rc = record_keys(s, out, keys.keys, keys.n, e);
+    if (rc == KV_OK && keys.list)
         rc = result_for_keys(out, keys.n, e);
     for (int64_t i = 0; i < keys.n && rc == KV_OK; i++) {
         value v;
@@ -661,8 +658,8 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     pairs p = {0}, outs = {0};
     const ast *into = command_option_of(call, "out");
     int rc;
-    if ((rc = session_store(s, &store, e)) || (rc = command_priority(s, call, &how, e)))
-        return rc;
+    TRY(session_store(s, &store, e));
+    TRY(command_priority(s, call, &how, e));
     how.ignored = &ignored;
     rc = make_pairs(s, call, store, &keys, single, &to, &p, e);
     out->names = keys.names; /* the names of the result's keys */
@@ -765,14 +762,13 @@ static int init_or_push(session *s, const ast *call, bool init, both_call *run, 
     kv *store;
     value_files f;
     key_list keys = {0};
-    int rc = session_store(s, &store, e);
-    if (rc || (rc = value_files_open(&f, s, call, e)))
-        return rc;
+    TRY(session_store(s, &store, e));
+    TRY(value_files_open(&f, s, call, e));
     if (f.n == 0 || s->explanation) {
         value_files_close(&f);
         return call_with_pairs(s, call, init, NO_OUTS, run, out, e);
     }
-    rc = value_files_keys(&f, s, call, store, init, &keys, e);
+    int rc = value_files_keys(&f, s, call, store, init, &keys, e);
     if (rc == KV_OK && (rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
         rc = run_batches(s, call, &f, store, &keys, init, run, e);
     if (rc == KV_OK && init && named_is_pattern(call->kid[0])) /* a copy has the metadata, too */

@@ -205,9 +205,8 @@ static int read_compression(session *s, const ast *call, compression *out, kv_er
     const ast *node = call->kid[0], *threshold = command_option_of(call, "threshold");
     value v;
     out->pull = command_option_of(call, "pull") != NULL;
-    int rc = eval(s, node, &v, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node, &v, e));
+    int rc = KV_OK;
     if (v.kind == VALUE_DICT) {
         rc = take_dict(s, node, v, out, e);
         value_release(&v);
@@ -536,10 +535,8 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
     if (def >= 0) {
         rule_text found;
         own_arena nodes = {0};
-        int rc = rule_text_of_def(&found, &s->defs[def], &nodes, e);
-        if (rc == KV_OK)
-            rc = set_rule(s, store, &found, p, e);
-        return rc;
+        TRY(rule_text_of_def(&found, &s->defs[def], &nodes, e));
+        return set_rule(s, store, &found, p, e);
     }
     if (rule >= 0) {
         const rule_definition *d = &s->rule_defs[rule];
@@ -553,9 +550,8 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
 static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_err *e)
 {
     value v;
-    int rc = eval(s, what, &v, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, what, &v, e));
+    int rc = KV_OK;
     if (v.kind == VALUE_TEXT)
         rc = set_word(s, store, v.u.text, p, e);
     else if (object_is_optimizer(v))

@@ -457,12 +457,10 @@ int cmd_set(session *s, const ast *call, result *out, kv_err *e)
         return result_text(out, &text, rc, e);
     }
     /* the name of a format may stand without quotes */
-    int rc = node->kind == AST_NAME && !session_find(s, node->u.text)
-                   ? value_text(&v, node->u.text, e)
-                   : eval(s, node, &v, e);
+    TRY(node->kind == AST_NAME && !session_find(s, node->u.text) ? value_text(&v, node->u.text, e)
+                                                                 : eval(s, node, &v, e));
+    int rc = setting_set(s, word, v, e);
     if (rc)
-        return rc;
-    if ((rc = setting_set(s, word, v, e)))
         unit_at(s, e->code == KV_E_USAGE ? name : node, e);
     value_release(&v);
     return rc;

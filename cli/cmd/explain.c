@@ -754,10 +754,9 @@ static int snapshot_take(snapshot *p, scope *of, kv_err *e)
         return of ? KV_E_MEMORY : KV_OK;
     for (; p->n < of->n; p->n++)
         p->values[p->n] = value_ref(of->items[p->n].v);
-    int rc = KV_OK;
-    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
-        rc = keep_contents(p, p->values[i], e);
-    return rc;
+    for (int64_t i = 0; i < p->n; i++)
+        TRY(keep_contents(p, p->values[i], e));
+    return KV_OK;
 }
 
 /* Variables that were made since then are there, but none. */

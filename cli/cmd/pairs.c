@@ -105,18 +105,16 @@ static int for_nothing(const filling *f, kv_err *e)
 /* held: something refers to v, or to what holds it. */
 static int fill_one(const filling *f, kv_key key, value v, bool held, kv_err *e)
 {
-    int rc = value_descend(e);
-    if (rc)
-        return rc;
+    TRY(value_descend(e));
     if (v.kind == VALUE_ARRAY)
         return held || v.u.box->refs > 1 ? pairs_fill(f->to, key, v, e) : for_nothing(f, e);
     if (!value_is_sequence(v) || v.u.list->n == 0)
         return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s",
                           value_is_sequence(v) ? "an empty list" : value_kind_name(v));
     held |= v.u.list->refs > 1;
-    for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-        rc = fill_one(f, key, v.u.list->items[i], held, e);
-    return rc;
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        TRY(fill_one(f, key, v.u.list->items[i], held, e));
+    return KV_OK;
 }
 
 /* One for each key. */
@@ -128,10 +126,9 @@ static int fill_several(const filling *f, const key_list *keys, value v, kv_err 
                         "%lld keys need a list of %lld to fill, `%s` is %s", (long long)keys->n,
                         (long long)keys->n, unit_text(text, f->s->unit, f->node),
                         value_kind_name(v));
-    int rc = KV_OK;
-    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++)
-        rc = fill_one(f, keys->keys[i], v.u.list->items[i], v.u.list->refs > 1, e);
-    return rc;
+    for (int64_t i = 0; i < keys->n; i++)
+        TRY(fill_one(f, keys->keys[i], v.u.list->items[i], v.u.list->refs > 1, e));
+    return KV_OK;
 }
 
 int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_err *e)

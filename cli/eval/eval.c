@@ -27,10 +27,8 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
         return show_value(s, out, v, how == 'r', e);
     if (how) { /* what print or a bare expression shows is a text */
         own_buf shown = {0};
-        int rc = show_value(s, &shown, v, how == 'r', e);
-        if (rc == KV_OK)
-            rc = host_format_field(out, host_text(buf_text(&shown)), format, e);
-        return rc;
+        TRY(show_value(s, &shown, v, how == 'r', e));
+        return host_format_field(out, host_text(buf_text(&shown)), format, e);
     }
     /* an array of one element is formatted as its number */
     bool known = v.kind != VALUE_ARRAY || value_item(&number, v, &(kv_err){0}) == KV_OK;
@@ -46,10 +44,8 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
 static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
 {
     value format = value_none();
-    int rc = field->n > 1 ? eval(s, field->kid[1], &format, e) : KV_OK;
-    if (rc)
-        return rc;
-    rc =
+    TRY(field->n > 1 ? eval(s, field->kid[1], &format, e) : KV_OK);
+    int rc =
         text_put_field(s, out, v, (char)field->op, field->n > 1 ? format.u.text : field->u.text, e);
     value_release(&format);
     return rc;
@@ -238,9 +234,7 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t part[3] = {0, 0, 1};
     for (uint32_t i = 0; i < node->n; i++) {
-        int rc = eval_int(s, node->kid[i], "a bound of a range", &part[i], e);
-        if (rc)
-            return rc;
+        TRY(eval_int(s, node->kid[i], "a bound of a range", &part[i], e));
     }
     if (part[2] == 0)
         return unit_err(s, node->kid[2], e, KV_E_VALUE, "a range cannot go by 0");
@@ -389,10 +383,9 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
 static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 {
     value part[2];
-    int rc = eval(s, node->kid[0], &part[0], e);
-    if (rc)
-        return rc;
-    if ((rc = eval_place(s, node->kid[1], &part[1], e)) == KV_OK) {
+    TRY(eval(s, node->kid[0], &part[0], e));
+    int rc = eval_place(s, node->kid[1], &part[1], e);
+    if (rc == KV_OK) {
         if (node->op && part[1].kind == VALUE_ARRAY) {
             rc = function_call(s, function_find("dot"), part, (const char *[2]){0}, 2, out, e);
             rc = rc ? unit_at(s, node, e) : KV_OK;
@@ -409,9 +402,9 @@ static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 
 int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e)
 {
-    int rc = eval(s, node, out, e);
-    if (rc || out->kind == VALUE_TEXT)
-        return rc;
+    TRY(eval(s, node, out, e));
+    if (out->kind == VALUE_TEXT)
+        return KV_OK;
     unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(*out));
     value_release(out);
     return e->code;
@@ -440,10 +433,8 @@ const char *eval_file(session *s, const ast *node, const char *what, result *out
 int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err *e)
 {
     value v;
-    int rc = eval(s, node, &v, e);
-    if (rc)
-        return rc;
-    rc = function_int(v, what, out, e);
+    TRY(eval(s, node, &v, e));
+    int rc = function_int(v, what, out, e);
     value_release(&v);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
@@ -451,9 +442,7 @@ int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err
 int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)
 {
     int64_t wide = 0;
-    int rc = eval_int(s, node, what, &wide, e);
-    if (rc)
-        return rc;
+    TRY(eval_int(s, node, what, &wide, e));
     if (wide < INT32_MIN || wide > INT32_MAX)
         return unit_err(s, node, e, KV_E_VALUE, "%s lies in %d .. %d, %lld does not", what,
                         INT32_MIN, INT32_MAX, (long long)wide);

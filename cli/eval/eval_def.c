@@ -36,7 +36,6 @@ static bool is_parameter(const ast *def, const char *name)
 /* A function inside of another does not see that one's variables, but those of the script. */
 static int check_reads(session *s, const ast *def, const def_values *d, const ast *node, kv_err *e)
 {
-    int rc = KV_OK;
     if (!node || node->kind == STMT_DEF)
         return KV_OK;
     const char *name = node->kind == AST_NAME ? node->u.text : NULL;
@@ -48,9 +47,9 @@ static int check_reads(session *s, const ast *def, const def_values *d, const as
         return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name),
                KV_E_UNSUPPORTED;
     }
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = check_reads(s, def, d, node->kid[i], e);
-    return rc;
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(check_reads(s, def, d, node->kid[i], e));
+    return KV_OK;
 }
 
 /* ---- def ---- */

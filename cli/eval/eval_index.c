@@ -192,10 +192,9 @@ static int array_index(array_range *r, value v, kv_err *e)
 static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
 {
     bool step;
-    int rc = slice_part(s, part->kid[0], &r->has_from, &r->from, e);
-    if (rc || (rc = slice_part(s, part->kid[1], &r->has_to, &r->to, e)) ||
-        (rc = slice_part(s, part->kid[2], &step, &r->step, e)))
-        return rc;
+    TRY(slice_part(s, part->kid[0], &r->has_from, &r->from, e));
+    TRY(slice_part(s, part->kid[1], &r->has_to, &r->to, e));
+    TRY(slice_part(s, part->kid[2], &step, &r->step, e));
     if (step && r->step == 0)
         return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
     return KV_OK;
@@ -304,11 +303,10 @@ static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
 {
     p->key = value_none();
     p->n = 0;
-    int rc = eval(s, node->kid[0], &p->whole, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node->kid[0], &p->whole, e));
     value_kind kind = p->whole.kind;
     const ast *part = node->n == 2 ? node->kid[1] : NULL;
+    int rc = KV_OK;
     if (kind == VALUE_DICT && part && part->kind != AST_SLICE && part->kind != AST_ELLIPSIS)
         rc = eval(s, part, &p->key, e);
     else if (kind == VALUE_DICT)
@@ -347,10 +345,8 @@ static int index_read(session *s, const ast *node, const index_place *p, value *
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
     index_place p;
-    int rc = index_find(s, node, &p, e);
-    if (rc)
-        return rc;
-    rc = index_read(s, node, &p, out, e);
+    TRY(index_find(s, node, &p, e));
+    int rc = index_read(s, node, &p, out, e);
     bool picks = false; /* a list or a mask chooses elements: NumPy copies them, too */
     for (int i = 0; i < p.n; i++)
         picks |= p.ranges[i].ids != NULL;
@@ -397,9 +393,7 @@ static int index_may_write(session *s, const ast *node, const index_place *p, kv
 
 static int index_write(session *s, const ast *node, const index_place *p, value v, kv_err *e)
 {
-    int rc = index_may_write(s, node, p, e);
-    if (rc)
-        return rc;
+    TRY(index_may_write(s, node, p, e));
     if (p->whole.kind == VALUE_LIST)
         return assign_list(s, node, p->whole, p->ranges, p->n, v, e);
     if (p->whole.kind == VALUE_DICT)
@@ -407,9 +401,9 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
     /* the source comes first: where it has the array's elements, these are written elsewhere;
      * numbers go straight into the array's dtype, so that large integers stay exact */
     kv_array *a = p->whole.u.box->array, *src;
-    rc = v.kind == VALUE_ARRAY
-             ? value_to_array(&src, v, e)
-             : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
+    int rc = v.kind == VALUE_ARRAY
+                 ? value_to_array(&src, v, e)
+                 : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
     if (rc)
         return unit_at(s, node, e);
     eval_warn_parts(s, node->kid[0], p->whole);
@@ -422,10 +416,8 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
 {
     index_place p;
-    int rc = index_find(s, target, &p, e);
-    if (rc)
-        return rc;
-    rc = index_write(s, target, &p, v, e);
+    TRY(index_find(s, target, &p, e));
+    int rc = index_write(s, target, &p, v, e);
     index_release(&p);
     return rc;
 }
@@ -506,9 +498,8 @@ static int fit(const session *s, const ast *node, kv_array *to, value made, kv_e
 static int extend_list(session *s, const ast *node, value list, kv_err *e)
 {
     value more;
-    int rc = eval(s, node->kid[1], &more, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node->kid[1], &more, e));
+    int rc = KV_OK;
     if (value_is_sequence(more)) {
         rc = list_splice(list, list.u.list->n, 0, more, e);
     } else {
@@ -529,12 +520,11 @@ static int extend_text(session *s, const ast *node, value *old, kv_err *e)
     value more, made;
     bool done = false;
     const char *name = node->kid[0]->u.text;
-    int rc = eval(s, node->kid[1], &more, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node->kid[1], &more, e));
     variable *now = session_variable(s, name, false);
     bool outer = s->locals && now == session_variable(s, name, true); /* of a def */
     bool same = now && now->v.kind == VALUE_TEXT && now->v.u.text == old->u.text;
+    int rc = KV_OK;
     if (same && !outer && !now->follow && more.kind == VALUE_TEXT) {
         value_release(old);
         done = text_append(&now->v, more, &rc, e);
@@ -569,9 +559,8 @@ static int update(session *s, const ast *node, const index_place *place, value o
     bool array = old.kind == VALUE_ARRAY && old.u.box->refs > 1 && !old.u.box->is_number;
     if (list && node->op == OP_ADD)
         return extend_list(s, node, old, e);
-    int rc = eval_combine(s, node, old, &made, e);
-    if (rc)
-        return rc;
+    TRY(eval_combine(s, node, old, &made, e));
+    int rc = KV_OK;
     if (list && made.kind == VALUE_LIST) {
         rc = list_splice(old, 0, old.u.list->n, made, e);
     } else if (!array) {
@@ -589,11 +578,9 @@ static int update_index(session *s, const ast *node, kv_err *e)
     const ast *target = node->kid[0];
     index_place place;
     value old;
-    int rc = index_find(s, target, &place, e);
-    if (rc)
-        return rc;
-    if ((rc = index_may_write(s, target, &place, e)) == KV_OK &&
-        (rc = index_read(s, target, &place, &old, e)) == KV_OK) {
+    TRY(index_find(s, target, &place, e));
+    int rc = index_may_write(s, target, &place, e);
+    if (rc == KV_OK && (rc = index_read(s, target, &place, &old, e)) == KV_OK) {
         rc = update(s, node, &place, old, e);
         value_release(&old);
     }

@@ -36,9 +36,8 @@ static int add_one(session *s, const ast *node, const char *what, result *out, w
                    kv_err *e)
 {
     value v;
-    int rc = eval(s, node, &v, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node, &v, e));
+    int rc = KV_OK;
     if (value_is_sequence(v)) {
         for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
             rc = add_word(to, v.u.list->items[i], node, what, s, out, e);
@@ -51,12 +50,11 @@ static int add_one(session *s, const ast *node, const char *what, result *out, w
 
 int eval_words(session *s, const ast *node, const char *what, result *out, words *to, kv_err *e)
 {
-    int rc = KV_OK;
     if (!node || node->kind != AST_LIST)
         return node ? add_one(s, node, what, out, to, e) : KV_OK;
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = add_one(s, node->kid[i], what, out, to, e);
-    return rc;
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(add_one(s, node->kid[i], what, out, to, e));
+    return KV_OK;
 }
 
 int eval_option_words(session *s, const ast *call, const char *option, const char *what,
@@ -221,18 +219,16 @@ int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
 
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
 {
-    int rc = value_descend(e);
-    if (rc)
-        return rc;
+    TRY(value_descend(e));
     if (v.kind == VALUE_INT)
         return add(l, (kv_key){v.u.integer, NULL}, e);
     if (v.kind == VALUE_TEXT)
         return add_text(l, v.u.text, strlen(v.u.text), e);
     if (value_is_sequence(v)) {
         l->list = true;
-        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-            rc = add_value(s, node, v.u.list->items[i], l, e);
-        return rc;
+        for (int64_t i = 0; i < v.u.list->n; i++)
+            TRY(add_value(s, node, v.u.list->items[i], l, e));
+        return KV_OK;
     }
     return unit_err(s, node, e, KV_E_DTYPE, "a key is an integer or a text, not %s",
                     value_kind_name(v));
@@ -274,8 +270,7 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
     if (node->kind == AST_KEY_RANGE)
         return add_range(s, node, l, e);
     if (node->kind == AST_KEY_VALUE) {
-        if ((rc = eval(s, node->kid[0], &v, e)))
-            return rc;
+        TRY(eval(s, node->kid[0], &v, e));
         rc = add_value(s, node, v, l, e);
         value_release(&v);
         return rc ? unit_at(s, node, e) : KV_OK;

@@ -119,10 +119,8 @@ int eval_truth(value v, bool *out, kv_err *e)
 int eval_condition(session *s, const ast *node, bool *truth, kv_err *e)
 {
     value v;
-    int rc = eval(s, node, &v, e);
-    if (rc)
-        return rc;
-    rc = eval_truth(v, truth, e);
+    TRY(eval(s, node, &v, e));
+    int rc = eval_truth(v, truth, e);
     value_release(&v);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
@@ -281,12 +279,10 @@ static int with_rows(value *out, kv_array *like, kv_array *data, kv_err *e)
     const void *from;
     void *to;
     kv_array *a;
-    int rc = kv_array_new_sparse(&a, kv_array_dtype(data), kv_array_ndim(like),
-                                 kv_array_shape(like), kv_array_nrows(like),
-                                 kv_array_row_ids(like), kv_array_ctx(like), e);
-    if (rc)
-        return rc;
-    if ((rc = kv_array_read(data, &from, e)) || (rc = kv_array_write_rows(a, &to, e))) {
+    TRY(kv_array_new_sparse(&a, kv_array_dtype(data), kv_array_ndim(like), kv_array_shape(like),
+                            kv_array_nrows(like), kv_array_row_ids(like), kv_array_ctx(like), e));
+    int rc = kv_array_read(data, &from, e);
+    if (rc || (rc = kv_array_write_rows(a, &to, e))) {
         kv_array_unref(a);
         return rc;
     }
@@ -300,12 +296,11 @@ static int over_rows(session *s, const ast *node, const value *args, int i, valu
 {
     value operands[OPERANDS], made;
     kv_array *ids, *data, *r = args[i].u.box->array;
-    int rc = sparse_parts(&ids, &data, r, e);
-    if (rc)
-        return rc;
+    TRY(sparse_parts(&ids, &data, r, e));
     kv_array_unref(ids);
     memcpy(operands, args, node->n * sizeof *args);
-    if ((rc = value_array(&operands[i], data, e)) == KV_OK) {
+    int rc = value_array(&operands[i], data, e);
+    if (rc == KV_OK) {
         rc = eval_operate(s, node, operands, &made, e);
         value_release(&operands[i]);
     }
@@ -411,15 +406,13 @@ bool eval_is_inner(const session *s, const ast *node)
 
 static int collect(session *s, const ast *node, value_stack *l, kv_err *e)
 {
-    int rc = KV_OK;
     if (eval_is_inner(s, node)) {
-        for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-            rc = collect(s, node->kid[i], l, e);
-        return rc;
+        for (uint32_t i = 0; i < node->n; i++)
+            TRY(collect(s, node->kid[i], l, e));
+        return KV_OK;
     }
     value v;
-    if ((rc = eval(s, node, &v, e)))
-        return rc;
+    TRY(eval(s, node, &v, e));
     return value_stack_add(l, v, e);
 }
 

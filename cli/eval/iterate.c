@@ -160,11 +160,10 @@ static int stream_next(session *s, const ast *node, stream *st, bool *more, valu
     if (!st->columns)
         return next_of(s, node, &st->whole, more, out, e);
     int64_t round = st->columns[0].i;
-    int rc = value_list_new(out, VALUE_TUPLE, st->n + st->counts, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(out, VALUE_TUPLE, st->n + st->counts, e));
     if (st->counts)
         out->u.list->items[0] = value_int((int64_t)((uint64_t)st->first + (uint64_t)round));
+    int rc = KV_OK;
     for (int64_t i = 0; i < st->n && *more && rc == KV_OK; i++)
         rc = next_of(s, node->kid[i], &st->columns[i], more,
                      &out->u.list->items[i + st->counts], e);
@@ -329,11 +328,9 @@ void eval_leave(session *s, scope *own)
 int eval_comp(session *s, const ast *node, value *out, kv_err *e)
 {
     comprehension c = {.node = node, .clause = 1};
-    int rc = node->op ? dict_new(&c.dict, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(node->op ? dict_new(&c.dict, e) : KV_OK);
     eval_enter(s, &c.own);
-    rc = run_clauses(s, &c, e);
+    int rc = run_clauses(s, &c, e);
     eval_leave(s, &c.own);
     *out = c.dict;
     if (!node->op)

@@ -143,12 +143,10 @@ static int put_pairs(buf *out, value dict, kv_err *e)
 int optimizer_param_text(value *out, value v, kv_err *e)
 {
     buf text = {0}, whole = {0};
-    int rc =
-        v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK);
     if (value_is_scalar(v))
         return follow_text(out, v, false, e);
+    int rc = KV_OK;
     if (object_is_schedule(v)) { /* factor(step=10, factor=0.9) */
         value_print(&whole, v, true);
         buf_add(&text, optimizer_schedule_of(object_name(v)));

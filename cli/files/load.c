@@ -120,9 +120,8 @@ static int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
         .name = is_stdin ? "stdin" : path, .s = s, .fd = STDIN_FILENO, .is_stdin = is_stdin};
     if (is_stdin)
         line_lend_terminal();
-    int rc = is_stdin ? KV_OK : open_fd(d, path, e);
-    if (rc)
-        return rc;
+    TRY(is_stdin ? KV_OK : open_fd(d, path, e));
+    int rc = KV_OK;
     if (fstat(d->fd, &d->before) != 0)
         rc = file_error(e, "read", d->name, errno);
     else if (S_ISDIR(d->before.st_mode))
@@ -288,9 +287,8 @@ static int read_json(datafile *d, const load_options *o, bool lines, value *out,
     kv_array *a;
     value_stack l = {0};
     const csv_options *c = &o->csv;
-    int rc = datafile_text(d, &text, &n, e);
-    if (rc)
-        return rc;
+    TRY(datafile_text(d, &text, &n, e));
+    int rc = KV_OK;
     if (!lines && (rc = json_read(&a, text, n, d->name, c->has_dtype, c->dtype, e)) == KV_OK)
         rc = value_array(out, a, e);
     if (lines) {
@@ -307,10 +305,9 @@ static int read_npy(const datafile *d, value *out, kv_err *e)
     static const checkpoint_options npy = {.npy = true};
     checkpoint *f;
     kv_array *a;
-    int rc = checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e);
-    if (rc)
-        return rc;
-    if ((rc = checkpoint_load(&a, f, 0, e)) == KV_OK)
+    TRY(checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e));
+    int rc = checkpoint_load(&a, f, 0, e);
+    if (rc == KV_OK)
         rc = value_array(out, a, e);
     checkpoint_close(f);
     return rc;
@@ -394,14 +391,12 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
                        value *out, kv_err *e)
 {
     datafile d;
-    int rc = datafile_open(&d, s, path, e);
-    if (rc)
-        return rc;
+    TRY(datafile_open(&d, s, path, e));
     if (kind == FILE_TEXT) {
         char first = datafile_first(&d);
         kind = first == '[' || first == '{' ? FILE_JSON : FILE_CSV;
     }
-    rc = check_options(d.name, kind, o, e);
+    int rc = check_options(d.name, kind, o, e);
     if (rc == KV_OK)
         rc = read_open(&d, kind, o, out, e);
     bool is_plain = !d.is_stdin && (!d.unpacks || kind == FILE_NPY);
@@ -472,10 +467,8 @@ int load_eval(session *s, const ast *node, value *out, kv_err *e)
 {
     value path;
     load_options o = {.name = node->n == 2 ? node->kid[1]->u.text : NULL};
-    int rc = eval_text(s, node->kid[0], "a file name", &path, e);
-    if (rc)
-        return rc;
-    rc = load(s, path.u.text, &o, out, e);
+    TRY(eval_text(s, node->kid[0], "a file name", &path, e));
+    int rc = load(s, path.u.text, &o, out, e);
     value_release(&path);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
@@ -597,9 +590,9 @@ static int sign_of(const function_args *args, int i, const char *option, const c
                    const char *rule, char *out, kv_err *e)
 {
     const char *text;
-    int rc = has(args, i) ? function_text(args->v[i], option, &text, e) : KV_OK;
-    if (rc || !has(args, i))
-        return rc;
+    TRY(has(args, i) ? function_text(args->v[i], option, &text, e) : KV_OK);
+    if (!has(args, i))
+        return KV_OK;
     *out = *text;
     if (!*text || text[1] || strchr(not, *text))
         return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);

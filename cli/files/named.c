@@ -326,9 +326,8 @@ int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
     bool one = false;
     if (node->kind != AST_FILE)
         return KV_OK;
-    int rc = eval_text(s, node->kid[0], "a file name", &path, e);
-    if (rc)
-        return rc;
+    TRY(eval_text(s, node->kid[0], "a file name", &path, e));
+    int rc = KV_OK;
     if (named_is_checkpoint(path.u.text))
         rc = node->n == 2 ? named_open_part(path.u.text, node->kid[1]->u.text, out, &one, e)
                           : named_open(path.u.text, out, e);

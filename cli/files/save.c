@@ -115,12 +115,11 @@ typedef struct old_file {
 static int lock_folder(int *folder, session *s, const char *path, kv_err *e)
 {
     char target[PATH_MAX];
-    int rc = file_follow(path, target, e);
-    if (rc)
-        return rc;
+    TRY(file_follow(path, target, e));
     char *slash = strrchr(target, '/');
     strcpy(slash ? slash + 1 : target, slash ? "" : ".");
     *folder = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = KV_OK;
     while (*folder >= 0 && flock(*folder, LOCK_EX) != 0) {
         if (errno == EINTR && (rc = session_interrupted(s, e)) == KV_OK)
             continue;
@@ -358,10 +357,9 @@ static int write_rows(FILE *f, const char *path, const parts *p, bool is_new, ch
 
 static int write_lines(FILE *f, const char *path, const parts *p, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
-        rc = json_write_stream(f, p->arrays[i], path, e);
-    return rc;
+    for (int64_t i = 0; i < p->n; i++)
+        TRY(json_write_stream(f, p->arrays[i], path, e));
+    return KV_OK;
 }
 
 static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
@@ -598,10 +596,9 @@ static ssize_t to_session(void *cookie, const char *text, size_t n)
 int save_stdout(session *s, value v, kv_err *e)
 {
     kv_array *a;
-    int rc = value_to_array(&a, v, e);
-    if (rc)
-        return rc;
+    TRY(value_to_array(&a, v, e));
     FILE *f = fopencookie(s, "wb", (cookie_io_functions_t){.write = to_session});
+    int rc = KV_OK;
     if (!f)
         rc = file_error(e, "write", "stdout", errno);
     else if (s->out.format == SHOW_JSON)

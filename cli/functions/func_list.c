@@ -35,12 +35,10 @@ static int need(function_args *args, value_kind kind, kv_err *e)
 static int splice(value list, int64_t i, int64_t n, const value *one, kv_err *e)
 {
     value items;
-    int rc = value_list_new(&items, VALUE_LIST, one != NULL, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(&items, VALUE_LIST, one != NULL, e));
     if (one)
         items.u.list->items[0] = value_ref(*one);
-    rc = list_splice(list, i, n, items, e);
+    int rc = list_splice(list, i, n, items, e);
     value_release(&items);
     return rc;
 }
@@ -74,15 +72,13 @@ static int pop_item(function_args *args, value *out, kv_err *e)
 {
     value list = args->v[0];
     int64_t n = list.u.list->n, i = -1;
-    int rc = function_int_at(args, 1, "an index", &i, e);
-    if (rc)
-        return rc;
+    TRY(function_int_at(args, 1, "an index", &i, e));
     i = i < 0 ? i + n : i;
     if (i < 0 || i >= n)
         return kv_err_set(e, KV_E_INDEX, "pop() finds no such item: the list has %lld",
                           (long long)n);
     value item = value_ref(list.u.list->items[i]);
-    rc = splice(list, i, 1, NULL, e);
+    int rc = splice(list, i, 1, NULL, e);
     if (rc)
         value_release(&item);
     else
@@ -99,9 +95,9 @@ int func_pop(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_DTYPE, "pop() takes an item from a list or a key from a dict");
     if (!args->given[1])
         return kv_err_set(e, KV_E_USAGE, "pop() of a dict needs a key");
-    int rc = dict_take(args->v[0], args->v[1], out, &found, e);
-    if (rc || found)
-        return rc;
+    TRY(dict_take(args->v[0], args->v[1], out, &found, e));
+    if (found)
+        return KV_OK;
     if (!args->given[2])
         return dict_no_key(args->v[0], args->v[1], e);
     *out = value_ref(args->v[2]);
@@ -217,9 +213,8 @@ int func_reversed(function_args *args, value *out, kv_err *e)
 int func_sorted(function_args *args, value *out, kv_err *e)
 {
     bool reverse = false;
-    int rc = args->given[1] ? eval_truth(args->v[1], &reverse, e) : KV_OK;
-    if (rc || (rc = eval_items_of(args->v[0], out, e)))
-        return rc;
+    TRY(args->given[1] ? eval_truth(args->v[1], &reverse, e) : KV_OK);
+    TRY(eval_items_of(args->v[0], out, e));
     return value_finish(out, list_sort(*out, reverse, e));
 }
 
@@ -227,10 +222,10 @@ int func_enumerate(function_args *args, value *out, kv_err *e)
 {
     value items;
     int64_t from = 0;
-    int rc = function_int_at(args, 1, "the start of enumerate()", &from, e);
-    if (rc || (rc = eval_items_of(args->v[0], &items, e)))
-        return rc;
+    TRY(function_int_at(args, 1, "the start of enumerate()", &from, e));
+    TRY(eval_items_of(args->v[0], &items, e));
     value_list *l = items.u.list;
+    int rc = KV_OK;
     for (int64_t i = 0; i < l->n && !rc && !(rc = stop_check_at(i, e)); i++) {
         value pair;
         if ((rc = value_list_new(&pair, VALUE_TUPLE, 2, e)))
@@ -316,15 +311,12 @@ static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 int func_keys(function_args *args, value *out, kv_err *e)
 {
     const char *pattern = NULL;
-    int rc = args->given[1] ? function_text(args->v[1], "a pattern of names", &pattern, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(args->given[1] ? function_text(args->v[1], "a pattern of names", &pattern, e) : KV_OK);
     if (!args->given[0])
         return store_keys(args->session, pattern, out, e);
     if (args->v[0].kind == VALUE_TEXT)
         return func_file_keys(args, pattern, out, e);
-    if ((rc = need(args, VALUE_DICT, e)))
-        return rc;
+    TRY(need(args, VALUE_DICT, e));
     if (pattern)
         return kv_err_set(e, KV_E_USAGE, "keys() of a dict takes no pattern");
     return dict_list(args->v[0], VIEW_KEYS, out, e);

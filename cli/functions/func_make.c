@@ -47,9 +47,8 @@ static bool has_dtype(const function_args *args, int dtype_at)
 static int filled(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
     kv_array *a;
-    int rc = has_dtype(args, dtype_at) ? KV_OK : value_check_whole(number, e);
-    if (rc || (rc = function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e)))
-        return rc;
+    TRY(has_dtype(args, dtype_at) ? KV_OK : value_check_whole(number, e));
+    TRY(function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e));
     return function_give(out, &a, fill(a, number, e), e);
 }
 
@@ -283,17 +282,15 @@ int func_array(function_args *args, value *out, kv_err *e)
     kv_dtype usual = is_array        ? kv_array_dtype(v.u.box->array)
                      : is_mask(v, 0) ? KV_BOOL
                                      : KV_FLOAT32;
-    int rc = function_dtype(args->v[1], usual, &dtype, e);
-    if (rc || (rc = function_ctx(args->v[2], &ctx, e)))
-        return rc;
+    TRY(function_dtype(args->v[1], usual, &dtype, e));
+    TRY(function_ctx(args->v[2], &ctx, e));
     if (is_array && !args->given[2])
         ctx = kv_array_ctx(v.u.box->array);
     if (is_array)
         return converted(args->session, out, v.u.box->array, dtype, ctx, e);
-    if ((rc = session_ctx(args->session, ctx, e)))
-        return rc;
-    rc = !has_dtype(args, 1) && dtype == KV_FLOAT32 ? value_float32_array(&a, v, ctx, e)
-                                                    : value_numbers_array(&a, v, dtype, ctx, e);
+    TRY(session_ctx(args->session, ctx, e));
+    int rc = !has_dtype(args, 1) && dtype == KV_FLOAT32 ? value_float32_array(&a, v, ctx, e)
+                                                        : value_numbers_array(&a, v, dtype, ctx, e);
     return rc ? rc : value_array(out, a, e);
 }
 
@@ -301,12 +298,10 @@ int func_astype(function_args *args, value *out, kv_err *e)
 {
     kv_array *a;
     kv_dtype dtype;
-    int rc = function_dtype(args->v[1], KV_FLOAT32, &dtype, e);
-    if (rc)
-        return rc;
+    TRY(function_dtype(args->v[1], KV_FLOAT32, &dtype, e));
     if (args->v[0].kind != VALUE_ARRAY) {
         /* numbers go to their dtype at once, so that integers stay exact */
-        rc = value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e);
+        int rc = value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e);
         return rc ? rc : value_array(out, a, e);
     }
     a = args->v[0].u.box->array;
@@ -436,9 +431,7 @@ static int fill_random(value *out, kv_array *a, make_fn *make, kv_dtype made, co
 static int number_below(double x, kv_dtype dtype, double *below, kv_err *e)
 {
     uint64_t bits = 0, sign = (uint64_t)1 << (8 * kv_dtype_bytes(dtype) - 1);
-    int rc = value_put_number(&bits, dtype, value_float(x), e);
-    if (rc)
-        return rc;
+    TRY(value_put_number(&bits, dtype, value_float(x), e));
     convert_elements(below, KV_FLOAT64, &bits, dtype, 1);
     if (*below < x)
         return KV_OK;
@@ -455,10 +448,9 @@ static int floats(function_args *args, make_fn *make, draw *d, double second, va
 {
     kv_array *a;
     double below = 0;
-    int rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_FLOAT32, e);
-    if (rc)
-        return rc;
+    TRY(function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_FLOAT32, e));
     d->dtype = kv_array_dtype(a);
+    int rc = KV_OK;
     if (!kv_dtype_is_float(d->dtype))
         rc = kv_err_set(e, KV_E_DTYPE, "%s() makes floats, not %s", args->function->name,
                         kv_dtype_name(d->dtype));
@@ -571,9 +563,7 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
 {
     static const char *const names[] = {"default", "row_sparse"};
     const char *name;
-    int rc = function_text(v, "a storage", &name, e);
-    if (rc)
-        return rc;
+    TRY(function_text(v, "a storage", &name, e));
     int i = NAME_AMONG(name, names);
     if (i < 0) {
         kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
@@ -616,11 +606,9 @@ int func_rows_part(function_args *args, value *out, kv_err *e)
                    args->function->name);
         return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
     }
-    int rc = sparse_parts(&ids, &data, args->array, e);
-    if (rc)
-        return rc;
+    TRY(sparse_parts(&ids, &data, args->array, e));
     kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
-    rc = kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e);
+    int rc = kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e);
     kv_array_unref(ids);
     kv_array_unref(data);
     return function_give(out, &copy, rc, e);
@@ -669,11 +657,9 @@ static int read_ids(given_row **out, int64_t *n, value v, kv_err *e)
 {
     kv_array *given;
     int64_t *ids = NULL;
-    int rc = v.kind == VALUE_ARRAY ? value_to_array(&given, v, e)
-                                   : value_numbers_array(&given, v, KV_FLOAT64, (kv_ctx){0}, e);
-    if (rc)
-        return rc;
-    rc = row_ids_read(&ids, given, e);
+    TRY(v.kind == VALUE_ARRAY ? value_to_array(&given, v, e)
+                              : value_numbers_array(&given, v, KV_FLOAT64, (kv_ctx){0}, e));
+    int rc = row_ids_read(&ids, given, e);
     *n = kv_array_size(given);
     kv_array_unref(given);
     given_row *rows = rc ? NULL : mem_alloc(*n, sizeof *rows, e);
@@ -759,10 +745,10 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
         return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five"),
                KV_E_USAGE;
     }
-    int rc = function_shape(args->v[2], &ndim, shape, e);
-    if (rc || (rc = read_ids(&rows, &n, args->v[1], e)))
-        return rc;
-    if (!(rc = check_data(args->array, n, ndim, shape, e)))
+    TRY(function_shape(args->v[2], &ndim, shape, e));
+    TRY(read_ids(&rows, &n, args->v[1], e));
+    int rc = check_data(args->array, n, ndim, shape, e);
+    if (!rc)
         rc = make_rows(&made, args->array, rows, n, ndim, shape, e);
     mem_free(rows);
     return function_give(out, &made, rc, e);

@@ -68,9 +68,8 @@ static int list_sum(function_args *args, value *out, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "sum() of a list has no axis and no start");
         return kv_err_hint(e, "sum(array(l), axis=-1); sum(l) + start"), KV_E_USAGE;
     }
-    int rc = eval_items_of(args->v[0], &items, e);
-    if (rc)
-        return rc;
+    TRY(eval_items_of(args->v[0], &items, e));
+    int rc = KV_OK;
     for (int64_t i = 0; i < items.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++) {
         value item = items.u.list->items[i];
         if (!value_is_number(item))
@@ -104,10 +103,9 @@ static int list_extreme(function_args *args, bool largest, value *out, kv_err *e
     value items;
     if (n > 1)
         return find_extreme(v, n, largest, out, e);
-    int rc = eval_items_of(v[0], &items, e);
-    if (rc)
-        return rc;
+    TRY(eval_items_of(v[0], &items, e));
     n = items.u.list->n;
+    int rc = KV_OK;
     if (n == 0)
         rc = kv_err_set(e, KV_E_VALUE, "%s() of nothing", args->function->name);
     else if (value_is_sequence(v[0]) && value_is_sequence(items.u.list->items[0]))
@@ -154,15 +152,12 @@ static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     value dtype = argument(args, "dtype");
     kv_dtype to;
-    int rc = args->array ? KV_OK : function_take_array(args, e);
-    if (rc)
-        return rc;
+    TRY(args->array ? KV_OK : function_take_array(args, e));
     kv_array *a = args->array;
-    rc = function_dtype(dtype, kv_array_dtype(a), &to, e);
+    int rc = function_dtype(dtype, kv_array_dtype(a), &to, e);
     if (rc || to == kv_array_dtype(a))
         return rc ? rc : reduce_as(args, a, op, out, e);
-    if ((rc = arrange_copy(&a, a, to, kv_array_ctx(a), e)))
-        return rc;
+    TRY(arrange_copy(&a, a, to, kv_array_ctx(a), e));
     rc = reduce_as(args, a, op, out, e);
     kv_array_unref(a);
     return rc;
@@ -281,8 +276,7 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
         if (kv_array_ndim(weights) != 1 || naxes != 1)
             return kv_err_set(e, KV_E_SHAPE,
                               "weights have the shape of the array, or are a vector along axis=");
-        if ((rc = arrange_axis(&axis, ndim, e)))
-            return rc;
+        TRY(arrange_axis(&axis, ndim, e));
         for (int i = 0; i < ndim; i++)
             shape[i] = i == axis ? kv_array_size(weights) : 1;
         if ((rc = arrange_reshape(&part, weights, ndim, shape, e)) ||
@@ -318,9 +312,8 @@ int func_average(function_args *args, value *out, kv_err *e)
     bool all = args->v[1].kind == VALUE_NONE;
     if (args->v[2].kind == VALUE_NONE)
         return reduce_as(args, args->array, REDUCE_MEAN, out, e);
-    int rc = value_to_array(&weights, args->v[2], e);
-    if (rc)
-        return rc;
+    TRY(value_to_array(&weights, args->v[2], e));
+    int rc = KV_OK;
     if (!all)
         rc = function_integers(&args->v[1], 1, "axis", &n, axes, e);
     if (!rc && !(rc = function_flag(args, "keepdims", &how.keepdims, e)))
@@ -357,10 +350,9 @@ static int read_beside(kv_array **out, value v, value other, kv_err *e)
 static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
 {
     kv_array *left;
-    int rc = read_beside(&left, args->v[0], args->v[1], e);
+    TRY(read_beside(&left, args->v[0], args->v[1], e));
+    int rc = read_beside(b, args->v[1], args->v[0], e);
     if (rc)
-        return rc;
-    if ((rc = read_beside(b, args->v[1], args->v[0], e)))
         kv_array_unref(left);
     else
         *a = left;
@@ -370,10 +362,8 @@ static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
 int func_dot(function_args *args, value *out, kv_err *e)
 {
     kv_array *a, *b, *made = NULL;
-    int rc = read_pair(args, &a, &b, e);
-    if (rc)
-        return rc;
-    rc = dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
+    TRY(read_pair(args, &a, &b, e));
+    int rc = dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
     kv_array_unref(a);
     kv_array_unref(b);
     return function_give(out, &made, rc, e);
@@ -387,10 +377,10 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
     const void *left, *right;
     int64_t n = kv_array_size(a);
     kv_dtype ta = kv_array_dtype(a), tb = kv_array_dtype(b);
-    int rc = kv_array_read(a, &left, e);
-    if (rc || (rc = kv_array_read(b, &right, e)))
-        return rc;
+    TRY(kv_array_read(a, &left, e));
+    TRY(kv_array_read(b, &right, e));
     *close = true;
+    int rc = KV_OK;
     for (int64_t i = 0; i < n && *close; i += 512) {
         int64_t k = n - i < 512 ? n - i : 512;
         if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
@@ -435,9 +425,8 @@ int func_array_equal(function_args *args, value *out, kv_err *e)
     kv_array *a, *b, *same = NULL, *all = NULL;
     const void *data;
     bool equal = false;
-    int rc = read_pair(args, &a, &b, e);
-    if (rc)
-        return rc;
+    TRY(read_pair(args, &a, &b, e));
+    int rc = KV_OK;
     if (kv_array_same_shape(a, b) && !(rc = eval_op_binary(&same, OP_EQ, a, b, e)) &&
         !(rc = reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e)) &&
         !(rc = kv_array_read(all, &data, e)))

@@ -145,13 +145,12 @@ int func_join_arrays(function_args *args, value *out, kv_err *e)
     }
     if (n == 0)
         return kv_err_set(e, KV_E_VALUE, "%s() takes at least one array", args->function->name);
-    int rc = where ? function_int(*where, "axis", &axis, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(where ? function_int(*where, "axis", &axis, e) : KV_OK);
     kv_dtype dtype = common_dtype(v, n);
     kv_array **a = mem_alloc(n, sizeof *a, e);
     if (!a)
         return KV_E_MEMORY;
+    int rc = KV_OK;
     for (; made < n && !rc && !(rc = stop_check_at(made, e)); made += !rc)
         rc = v[made].kind == VALUE_ARRAY ? value_to_array(&a[made], v[made], e)
              : dtype == KV_FLOAT32
@@ -176,9 +175,7 @@ static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_er
         return kv_err_hint(e, "list(a)"), KV_E_DTYPE;
     }
     *n = at_places ? how.u.list->n + 1 : 0;
-    int rc = at_places ? KV_OK : function_int(how, "the number of parts", n, e);
-    if (rc)
-        return rc;
+    TRY(at_places ? KV_OK : function_int(how, "the number of parts", n, e));
     if (!at_places && (*n < 1 || len % *n))
         return kv_err_set(e, KV_E_VALUE, "an axis of %lld cannot be split into %lld equal parts",
                           (long long)len, (long long)*n);
@@ -187,6 +184,7 @@ static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_er
         return KV_E_MEMORY;
     bounds[0] = 0;
     bounds[*n] = len;
+    int rc = KV_OK;
     for (int64_t i = 1; i < *n && !rc; i++) {
         if (at_places)
             rc = function_int(how.u.list->items[i - 1], "a place to split at", &bounds[i], e);
@@ -205,11 +203,10 @@ int func_split_array(function_args *args, value *out, kv_err *e)
     int64_t axis = 0, n, *bounds = NULL;
     array_range ranges[KV_MAX_NDIM] = {{0}};
     kv_array *a = args->array;
-    int rc = function_int_at(args, 2, "axis", &axis, e);
-    if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
-        (rc = split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e)))
-        return rc;
-    rc = value_list_new(out, VALUE_LIST, n, e);
+    TRY(function_int_at(args, 2, "axis", &axis, e));
+    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
+    TRY(split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e));
+    int rc = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         kv_array *part;
         ranges[axis] =
@@ -234,9 +231,8 @@ int func_size(function_args *args, value *out, kv_err *e)
 {
     int64_t axis, n = kv_array_size(args->array);
     if (args->v[1].kind != VALUE_NONE) {
-        int rc = function_int(args->v[1], "axis", &axis, e);
-        if (rc || (rc = arrange_axis(&axis, kv_array_ndim(args->array), e)))
-            return rc;
+        TRY(function_int(args->v[1], "axis", &axis, e));
+        TRY(arrange_axis(&axis, kv_array_ndim(args->array), e));
         n = kv_array_shape(args->array)[axis];
     }
     *out = value_int(n);
@@ -294,13 +290,10 @@ int func_expand_dims(function_args *args, value *out, kv_err *e)
     int n, ndim = kv_array_ndim(args->array), next = 0;
     int64_t shape[KV_MAX_NDIM], unused[KV_MAX_NDIM];
     bool named[KV_MAX_NDIM] = {false};
-    int rc = function_integers(&args->v[1], 1, "axis", &n, unused, e);
-    if (rc)
-        return rc;
+    TRY(function_integers(&args->v[1], 1, "axis", &n, unused, e));
     if (ndim + n > KV_MAX_NDIM)
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
-    if ((rc = named_axes(args->v[1], ndim + n, named, e)))
-        return rc;
+    TRY(named_axes(args->v[1], ndim + n, named, e));
     for (int i = 0; i < ndim + n; i++)
         shape[i] = named[i] ? 1 : kv_array_shape(args->array)[next++];
     return reshaped(args, ndim + n, shape, out, e);
@@ -327,9 +320,7 @@ static int two_axes(function_args *args, int64_t *one, int64_t *two, kv_err *e)
 int func_swapaxes(function_args *args, value *out, kv_err *e)
 {
     int64_t one, two, order[KV_MAX_NDIM];
-    int rc = two_axes(args, &one, &two, e);
-    if (rc)
-        return rc;
+    TRY(two_axes(args, &one, &two, e));
     for (int i = 0; i < kv_array_ndim(args->array); i++)
         order[i] = i == one ? two : i == two ? one : i;
     return ordered(args, order, out, e);
@@ -338,9 +329,7 @@ int func_swapaxes(function_args *args, value *out, kv_err *e)
 int func_moveaxis(function_args *args, value *out, kv_err *e)
 {
     int64_t from, to, order[KV_MAX_NDIM];
-    int rc = two_axes(args, &from, &to, e);
-    if (rc)
-        return rc;
+    TRY(two_axes(args, &from, &to, e));
     for (int i = 0, next = 0; i < kv_array_ndim(args->array); i++) {
         next += next == from;
         order[i] = i == to ? from : next++;
@@ -481,8 +470,7 @@ static int bring_inside(kv_array **ids, const char *mode, int64_t len, kv_err *e
     if (strcmp(mode, "raise") == 0)
         return KV_OK;
     if (!kv_dtype_is_float(kv_array_dtype(*ids))) { /* len may not fit their own */
-        if ((rc = arrange_copy(&wide, *ids, KV_INT64, kv_array_ctx(*ids), e)))
-            return rc;
+        TRY(arrange_copy(&wide, *ids, KV_INT64, kv_array_ctx(*ids), e));
         kv_array_unref(*ids);
         *ids = wide;
     }
@@ -539,10 +527,9 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
         kv_err_set(e, KV_E_SHAPE, "nonzero() of a number: it has no axes");
         return kv_err_hint(e, "reshape(x, 1) has one"), KV_E_SHAPE;
     }
-    int rc = pick_mask(&places, args->array, 1, e);
-    if (rc)
-        return rc;
+    TRY(pick_mask(&places, args->array, 1, e));
     strided_rows(strides, ndim, kv_array_shape(args->array));
+    int rc = KV_OK;
     for (; made < ndim && !rc; made += !rc)
         rc = pick_index(&index[made], places, kv_array_shape(args->array)[made], strides[made], e);
     kv_array_unref(places);
@@ -582,11 +569,9 @@ static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e
             return rc;
         kv_array_unref(bound);
     }
-    int rc = arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
+    TRY(arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
     *largest = -1;
-    rc = kv_array_read(*out, &data, e);
+    int rc = kv_array_read(*out, &data, e);
     const int64_t *at = data;
     for (int64_t i = 0; i < kv_array_size(x) && !rc && !(rc = stop_check_at(i, e)); i++) {
         *largest = at[i] > *largest ? at[i] : *largest;
@@ -607,10 +592,8 @@ int func_bincount(function_args *args, value *out, kv_err *e)
     void *to;
     int64_t n, least = 0;
     kv_ctx cpu = {KV_CPU, 0};
-    int rc = whole_vector(&x, args->array, &n, e);
-    if (rc)
-        return rc;
-    rc = function_int_at(args, 2, "minlength", &least, e);
+    TRY(whole_vector(&x, args->array, &n, e));
+    int rc = function_int_at(args, 2, "minlength", &least, e);
     if (!rc && args->v[1].kind != VALUE_NONE &&
         !(rc = value_to_array(&given, args->v[1], e)) && !kv_array_same_shape(given, x))
         rc = kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
@@ -643,15 +626,14 @@ int func_one_hot(function_args *args, value *out, kv_err *e)
     kv_dtype dtype;
     int ndim = kv_array_ndim(args->array);
     void *to;
-    int rc = function_int(args->v[1], "depth", &depth, e);
-    if (rc || (rc = function_dtype(args->v[2], KV_FLOAT32, &dtype, e)))
-        return rc;
+    TRY(function_int(args->v[1], "depth", &depth, e));
+    TRY(function_dtype(args->v[2], KV_FLOAT32, &dtype, e));
     if (ndim == KV_MAX_NDIM)
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
     memcpy(shape, kv_array_shape(args->array), (size_t)ndim * sizeof *shape);
     shape[ndim] = 1;
-    if ((rc = arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e)) ||
-        (rc = arrange_reshape(&column, ids, ndim + 1, shape, e)) ||
+    int rc = arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+    if (rc || (rc = arrange_reshape(&column, ids, ndim + 1, shape, e)) ||
         (rc = kv_array_new_raw(&range, KV_INT64, 1, &depth, (kv_ctx){KV_CPU, 0}, e)) ||
         (rc = kv_array_write(range, &to, e)))
         goto out;

@@ -38,10 +38,8 @@ int func_sort(function_args *args, value *out, kv_err *e)
 {
     kv_array *a, *made = NULL;
     int64_t axis;
-    int rc = take_axis(args, &a, &axis, -1, e);
-    if (rc)
-        return rc;
-    rc = sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
+    TRY(take_axis(args, &a, &axis, -1, e));
+    int rc = sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
     kv_array_unref(a);
     return function_give(out, &made, rc, e);
 }
@@ -54,10 +52,8 @@ static int first_of(kv_array **out, kv_array *a, int64_t axis, int64_t k, kv_dty
     array_range r[KV_MAX_NDIM] = {{0}};
     kv_array *part;
     r[axis] = (array_range){.has_to = true, .to = k};
-    int rc = array_slice(&part, a, r, (int)axis + 1, e);
-    if (rc)
-        return rc;
-    rc = arrange_copy(out, part, dtype, kv_array_ctx(part), e);
+    TRY(array_slice(&part, a, r, (int)axis + 1, e));
+    int rc = arrange_copy(out, part, dtype, kv_array_ctx(part), e);
     kv_array_unref(part);
     return rc;
 }
@@ -136,12 +132,11 @@ int func_unique(function_args *args, value *out, kv_err *e)
 {
     bool first, inverse, counts;
     kv_array *made[4] = {NULL};
-    int rc = function_flag(args, "return_index", &first, e);
-    if (rc || (rc = function_flag(args, "return_inverse", &inverse, e)) ||
-        (rc = function_flag(args, "return_counts", &counts, e)))
-        return rc;
-    rc = sort_unique(&made[0], first ? &made[1] : NULL, inverse ? &made[2] : NULL,
-                     counts ? &made[3] : NULL, args->array, e);
+    TRY(function_flag(args, "return_index", &first, e));
+    TRY(function_flag(args, "return_inverse", &inverse, e));
+    TRY(function_flag(args, "return_counts", &counts, e));
+    int rc = sort_unique(&made[0], first ? &made[1] : NULL, inverse ? &made[2] : NULL,
+                         counts ? &made[3] : NULL, args->array, e);
     int n = 0;
     for (int i = 0; i < 4; i++)
         if (made[i])
@@ -188,13 +183,12 @@ int func_quantile(function_args *args, value *out, kv_err *e)
     const double whole = FUNCTION_VARIANT(args);
     kv_array *q;
     const void *data;
-    int rc = args->v[1].kind == VALUE_ARRAY
-                 ? value_to_array(&q, args->v[1], e)
-                 : value_numbers_array(&q, args->v[1], KV_FLOAT64, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
+    TRY(args->v[1].kind == VALUE_ARRAY
+            ? value_to_array(&q, args->v[1], e)
+            : value_numbers_array(&q, args->v[1], KV_FLOAT64, (kv_ctx){KV_CPU, 0}, e));
     int64_t n = kv_array_size(q);
     double *parts = mem_alloc(n, sizeof *parts, e);
+    int rc = KV_OK;
     if (!parts || (rc = kv_array_read(q, &data, e)))
         goto out;
     convert_elements(parts, KV_FLOAT64, data, kv_array_dtype(q), n);
@@ -218,9 +212,9 @@ int func_cumsum(function_args *args, value *out, kv_err *e)
     kv_array *a, *made = NULL;
     kv_dtype dtype = kv_array_dtype(args->array);
     int64_t axis;
-    int rc = function_dtype(args->v[2], kv_dtype_is_float(dtype) ? dtype : KV_INT64, &dtype, e);
-    if (rc || (rc = take_axis(args, &a, &axis, FLAT, e)))
-        return rc;
+    TRY(function_dtype(args->v[2], kv_dtype_is_float(dtype) ? dtype : KV_INT64, &dtype, e));
+    TRY(take_axis(args, &a, &axis, FLAT, e));
+    int rc = KV_OK;
     if (!kv_dtype_is_float(dtype) && dtype != KV_INT64)
         rc = kv_err_set(e, KV_E_DTYPE, "sums are floats or int64, not %s", kv_dtype_name(dtype));
     if (!rc)

@@ -58,9 +58,7 @@ static int put_field(function_args *args, buf *out, const char *at, const char *
 {
     field f;
     own_buf format = {0};
-    int rc = parse_field(at, end, &f, e);
-    if (rc)
-        return rc;
+    TRY(parse_field(at, end, &f, e));
     bool counts = f.number < 0;
     if ((counts && *next < 0) || (!counts && *next > 0))
         return kv_err_set(e, KV_E_VALUE, "format() takes {} or {0}, not both in one text");
@@ -71,9 +69,8 @@ static int put_field(function_args *args, buf *out, const char *at, const char *
                           (long long)f.number);
     if (f.format)
         buf_put(&format, f.format, f.format_bytes);
-    rc = text_put_field(args->session, out, args->rest[f.number + 1], f.how,
-                        f.format ? buf_text(&format) : NULL, e);
-    return rc;
+    return text_put_field(args->session, out, args->rest[f.number + 1], f.how,
+                          f.format ? buf_text(&format) : NULL, e);
 }
 
 int func_format(function_args *args, value *out, kv_err *e)
@@ -206,9 +203,9 @@ int func_find(function_args *args, value *out, kv_err *e)
 
 int text_index(function_args *args, value *out, kv_err *e)
 {
-    int rc = func_find(args, out, e);
-    if (rc || out->u.integer >= 0)
-        return rc;
+    TRY(func_find(args, out, e));
+    if (out->u.integer >= 0)
+        return KV_OK;
     kv_err_set(e, KV_E_VALUE, "the text does not hold \"%.60s\"", args->v[1].u.text);
     return kv_err_hint(e, "text.find(x) gives -1 then"), KV_E_VALUE;
 }
@@ -216,10 +213,9 @@ int text_index(function_args *args, value *out, kv_err *e)
 int text_count(function_args *args, value *out, kv_err *e)
 {
     piece text, what;
-    int rc = two_texts(args, "what count() looks for", &text, &what, e);
-    if (rc)
-        return rc;
+    TRY(two_texts(args, "what count() looks for", &text, &what, e));
     int64_t n = what.n ? 0 : text_length(args->v[0]) + 1;
+    int rc = KV_OK;
     for (int64_t at = 0; what.n && !rc && (at = piece_find(text, what, at)) >= 0; at += what.n)
         rc = stop_check_at(n++, e);
     *out = value_int(n);
@@ -254,9 +250,7 @@ static int replace_empty(buf *out, piece text, piece new, int64_t most, kv_err *
 {
     int64_t at = 0, bytes;
     for (int64_t i = 0; at < text.n && most != 0; i++) {
-        int rc = stop_check_at(i, e);
-        if (rc)
-            return rc;
+        TRY(stop_check_at(i, e));
         buf_put(out, new.text, (size_t)new.n);
         piece_character(text, at, &bytes);
         buf_put(out, text.text + at, (size_t)bytes);
@@ -274,10 +268,10 @@ int func_replace(function_args *args, value *out, kv_err *e)
     piece text, old, new;
     int64_t most = -1, at = 0, next;
     buf made = {0};
-    int rc = two_texts(args, "what replace() looks for", &text, &old, e);
-    if (rc || (rc = piece_of(args->v[2], "what replace() puts there", &new, e)) ||
-        (rc = function_int_at(args, 3, "count", &most, e)))
-        return rc;
+    TRY(two_texts(args, "what replace() looks for", &text, &old, e));
+    TRY(piece_of(args->v[2], "what replace() puts there", &new, e));
+    TRY(function_int_at(args, 3, "count", &most, e));
+    int rc = KV_OK;
     if (old.n == 0)
         rc = replace_empty(&made, text, new, most, e);
     for (int64_t i = 0; old.n && most != 0 && !(rc = stop_check_at(i, e)) &&
@@ -332,9 +326,8 @@ int func_zfill(function_args *args, value *out, kv_err *e)
     piece text;
     int64_t width;
     buf made = {0};
-    int rc = text_of(args, &text, e);
-    if (rc || (rc = function_int(args->v[1], "a width", &width, e)))
-        return rc;
+    TRY(text_of(args, &text, e));
+    TRY(function_int(args->v[1], "a width", &width, e));
     int64_t sign = text.n > 0 && (*text.text == '+' || *text.text == '-');
     buf_put(&made, text.text, (size_t)sign);
     buf_repeat(&made, '0', width - text_length(args->v[0]));
@@ -368,14 +361,13 @@ int func_change_case(function_args *args, value *out, kv_err *e)
     piece text;
     buf made = {0};
     bool inside = false; /* a word */
-    int rc = text_of(args, &text, e);
-    if (rc)
-        return rc;
+    TRY(text_of(args, &text, e));
     bool ascii = text_length(args->v[0]) == text.n;
     locale_t unicode = ascii ? (locale_t)0 : newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (!ascii && !unicode)
         return kv_err_set(e, KV_E_UNSUPPORTED, "there are no letters beyond ASCII without the "
                                                "locale C.UTF-8");
+    int rc = KV_OK;
     for (int64_t at = 0, i = 0, bytes; at < text.n && !rc; at += bytes) {
         uint32_t c = piece_character(text, at, &bytes);
         bool upper = how == LETTERS_UPPER || (how == LETTERS_TITLE && !inside);
@@ -395,9 +387,7 @@ int func_isdigit(function_args *args, value *out, kv_err *e)
 {
     piece text;
     bool unknown = false;
-    int rc = text_of(args, &text, e);
-    if (rc)
-        return rc;
+    TRY(text_of(args, &text, e));
     *out = value_bool(text.n > 0);
     for (int64_t at = 0, bytes; at < text.n; at += bytes) {
         uint32_t c = piece_character(text, at, &bytes);
@@ -416,9 +406,7 @@ int func_ord(function_args *args, value *out, kv_err *e)
 {
     piece text;
     int64_t bytes;
-    int rc = piece_of(args->v[0], "a character", &text, e);
-    if (rc)
-        return rc;
+    TRY(piece_of(args->v[0], "a character", &text, e));
     if (text_length(args->v[0]) != 1)
         return kv_err_set(e, KV_E_VALUE, "ord() takes one character, not %lld",
                           (long long)text_length(args->v[0]));
@@ -430,9 +418,7 @@ int func_chr(function_args *args, value *out, kv_err *e)
 {
     int64_t c;
     char bytes[4];
-    int rc = function_int(args->v[0], "a character's number", &c, e);
-    if (rc)
-        return rc;
+    TRY(function_int(args->v[0], "a character's number", &c, e));
     if (c <= 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         return kv_err_set(e, KV_E_VALUE, "no text holds a character of the number %lld",
                           (long long)c);
@@ -601,9 +587,7 @@ typedef struct search {
 
 static int search_begin(search *s, const char *pattern, kv_err *e)
 {
-    int rc = regex_new(&s->r, pattern, e);
-    if (rc)
-        return rc;
+    TRY(regex_new(&s->r, pattern, e));
     s->span = mem_alloc(2 * (regex_groups(s->r) + 1), sizeof *s->span, e);
     return s->span ? KV_OK : KV_E_MEMORY;
 }
@@ -643,12 +627,12 @@ int func_re_sub(function_args *args, value *out, kv_err *e)
     search s = {0};
     buf made = {0};
     int64_t most = 0;
-    int rc = function_text(args->v[0], "a regular expression", &pattern, e);
-    if (rc || (rc = piece_of(args->v[1], "what re_sub() puts there", &to, e)) ||
-        (rc = piece_of(args->v[2], "the text of re_sub()", &s.text, e)) ||
-        (rc = function_int_at(args, 3, "count", &most, e)))
-        return rc;
-    if (!(rc = search_begin(&s, pattern, e)) && !(rc = regex_check_replacement(s.r, to.text, e)))
+    TRY(function_text(args->v[0], "a regular expression", &pattern, e));
+    TRY(piece_of(args->v[1], "what re_sub() puts there", &to, e));
+    TRY(piece_of(args->v[2], "the text of re_sub()", &s.text, e));
+    TRY(function_int_at(args, 3, "count", &most, e));
+    int rc = search_begin(&s, pattern, e);
+    if (!rc && !(rc = regex_check_replacement(s.r, to.text, e)))
         rc = regex_replace(s.r, s.text.text, s.text.n, to.text, most, &made, NULL, e);
     search_end(&s);
     return value_text_take(out, &made, rc, e);

@@ -46,10 +46,9 @@ int func_glob(function_args *args, value *out, kv_err *e)
     const char *pattern;
     glob_t found = {0};
     value_stack files = {0};
-    int rc = function_text(args->v[0], "a pattern of files", &pattern, e);
-    if (rc)
-        return rc;
+    TRY(function_text(args->v[0], "a pattern of files", &pattern, e));
     int why = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, ends_glob, &found);
+    int rc = KV_OK;
     if (why == GLOB_NOSPACE || (why && errno == ENOMEM))
         rc = kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
     else if (why && why != GLOB_NOMATCH)
@@ -116,9 +115,7 @@ static int wanted_context(function_args *args, kv_ctx *ctx, kv_err *e)
 int func_as_in_context(function_args *args, value *out, kv_err *e)
 {
     kv_ctx ctx;
-    int rc = wanted_context(args, &ctx, e);
-    if (rc)
-        return rc;
+    TRY(wanted_context(args, &ctx, e));
     if (args->v[0].kind != VALUE_ARRAY || !kv_ctx_same(kv_array_ctx(args->array), ctx))
         return copy_to(out, args->array, kv_array_dtype(args->array), ctx, e);
     *out = value_ref(args->v[0]);
@@ -153,9 +150,7 @@ int func_copyto(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s does not go into one of shape %s",
                           kv_shape_text(from, sizeof from, kv_array_ndim(a), kv_array_shape(a)),
                           kv_shape_text(into, sizeof into, kv_array_ndim(to), kv_array_shape(to)));
-    int rc = arrange_copy(&copy, a, kv_array_dtype(to), kv_array_ctx(to), e);
-    if (rc)
-        return rc;
+    TRY(arrange_copy(&copy, a, kv_array_dtype(to), kv_array_ctx(to), e));
     value_replace(b, copy);
     *out = value_ref(b);
     return KV_OK;
@@ -172,24 +167,22 @@ int func_wait_to_read(function_args *args, value *out, kv_err *e)
 
 int func_waitall(function_args *args, value *out, kv_err *e)
 {
-    int rc = KV_OK;
     const session *s = args->session;
     *out = value_none();
-    for (int64_t i = 0; i < s->nstores && !rc; i++)
-        rc = kv_wait(s->stores[i].store, e);
-    return rc;
+    for (int64_t i = 0; i < s->nstores; i++)
+        TRY(kv_wait(s->stores[i].store, e));
+    return KV_OK;
 }
 
 /* Without a lock: other ranks, heartbeats and attach go on. */
 int func_sleep(function_args *args, value *out, kv_err *e)
 {
     double seconds;
-    int rc = function_number(args->v[0], "the time of a sleep", &seconds, e);
-    if (rc)
-        return rc;
+    TRY(function_number(args->v[0], "the time of a sleep", &seconds, e));
     if (!(seconds >= 0 && seconds <= 1e6))
         return kv_err_set(e, KV_E_VALUE, "the seconds of a sleep lie in 0 .. 1000000");
     int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
+    int rc = KV_OK;
     for (int64_t left; (left = end - clock_ns()) > 0 && !rc;) {
         poll(NULL, 0, left > 20000000 ? 20 : (int)(left / 1000000) + 1);
         visit_look(args->session);
@@ -204,9 +197,7 @@ int func_sleep(function_args *args, value *out, kv_err *e)
 static int one_context(kv_device device, value v, value *out, kv_err *e)
 {
     int64_t id;
-    int rc = function_int(v, "a device number", &id, e);
-    if (rc)
-        return rc;
+    TRY(function_int(v, "a device number", &id, e));
     if (id < 0 || id > KV_CTX_MAX)
         return kv_err_set(e, KV_E_VALUE, "%lld is not a device number: they go from 0 to %d",
                           (long long)id, KV_CTX_MAX);
@@ -221,9 +212,8 @@ int func_contexts(function_args *args, value *out, kv_err *e)
     value v = args->given[0] ? args->v[0] : value_int(0);
     if (!value_is_sequence(v))
         return one_context(device, v, out, e);
-    int rc = value_list_new(out, VALUE_LIST, v.u.list->n, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(out, VALUE_LIST, v.u.list->n, e));
+    int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && !rc; i++)
         rc = one_context(device, v.u.list->items[i], &out->u.list->items[i], e);
     return value_finish(out, rc);
@@ -327,9 +317,7 @@ int func_is_capable(function_args *args, value *out, kv_err *e)
 int func_env(function_args *args, value *out, kv_err *e)
 {
     const char *name;
-    int rc = function_text(args->v[0], "the name of an environment variable", &name, e);
-    if (rc)
-        return rc;
+    TRY(function_text(args->v[0], "the name of an environment variable", &name, e));
     const char *text = getenv(name);
     if (text)
         return value_text(out, text, e);

@@ -172,8 +172,7 @@ int plot_add(plot *p, const char *name, value v, kv_err *e)
     int64_t singles = 0;
     int rc;
     if (!value_is_several(v)) {
-        if ((rc = value_to_array(&a, v, e)))
-            return rc;
+        TRY(value_to_array(&a, v, e));
         rc = add_array(p, name, a, e);
         kv_array_unref(a);
         return rc;

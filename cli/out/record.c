@@ -42,10 +42,9 @@ static void put_form(json_writer *w, kv_array *a)
 
 static int put_items(json_writer *w, const char *name, const value_list *list, kv_err *e)
 {
-    int rc = value_descend(e);
-    if (rc)
-        return rc;
+    TRY(value_descend(e));
     json_begin(w, name, '[');
+    int rc = KV_OK;
     for (int64_t i = 0; i < list->n && rc == KV_OK; i++)
         rc = put_value(w, NULL, list->items[i], e);
     json_end(w, ']');
@@ -142,11 +141,10 @@ static int put_side(json_writer *w, const char *name, value v, kv_err *e)
 
 static int put_comparison(json_writer *w, const comparison *c, kv_err *e)
 {
-    int rc;
-    if ((rc = put_side(w, "left", c->left, e)) || (rc = put_side(w, "right", c->right, e)) ||
-        (rc = put_value(w, "index", c->index, e)) ||
-        (rc = put_value(w, "max_diff", c->max_diff, e)))
-        return rc;
+    TRY(put_side(w, "left", c->left, e));
+    TRY(put_side(w, "right", c->right, e));
+    TRY(put_value(w, "index", c->index, e));
+    TRY(put_value(w, "max_diff", c->max_diff, e));
     return c->differences.kind == VALUE_TUPLE ? put_value(w, "differences", c->differences, e)
                                               : KV_OK;
 }

@@ -53,12 +53,11 @@ static int run_assign(session *s, const ast *node, kv_err *e)
 /* Shows a text, or sends it where the redirect says. */
 static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
 {
-    int rc = buf_check(text, e);
-    if (rc)
-        return rc;
+    TRY(buf_check(text, e));
     if (!redirect)
         return session_out(s, buf_text(text), text->len, e);
-    if ((rc = session_flush(s, e)) == KV_OK)
+    int rc = session_flush(s, e);
+    if (rc == KV_OK)
         rc = shell_run(s, redirect->u.text, buf_text(text), text->len, e);
     return rc ? unit_at(s, redirect, e) : KV_OK;
 }
@@ -141,9 +140,7 @@ static int refuse_explained(session *s, const ast *node, kv_err *e)
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
     bool store = is_store_name(s, node->kid[0]);
-    int rc = eval(s, node->kid[0], &r->v, e);
-    if (rc)
-        return rc;
+    TRY(eval(s, node->kid[0], &r->v, e));
     /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
     const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
     bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
@@ -404,9 +401,7 @@ static void hint_ending(const session *s, const ast *node, kv_err *e)
 static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     bool truth;
-    int rc = eval_condition(s, node->kid[0], &truth, e);
-    if (rc)
-        return rc;
+    TRY(eval_condition(s, node->kid[0], &truth, e));
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
     return next && !s->leaving ? run_statement(s, next, f, e) : KV_OK;
 }
@@ -458,13 +453,12 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     int64_t n = 0;
     bool on = true;
-    int rc = eval_int(s, node->kid[0], "a count", &n, e);
-    if (rc)
-        return rc;
+    TRY(eval_int(s, node->kid[0], "a count", &n, e));
     if (n < 0)
         return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld",
                         (long long)n);
     progress_begin("repeat", n, PROGRESS_TIMES);
+    int rc = KV_OK;
     for (int64_t i = 0; i < n && on && rc == KV_OK; i++) {
         progress_step(i);
         if ((rc = session_interrupted(s, e)) == KV_OK)
@@ -485,9 +479,7 @@ static int run_def(session *s, const ast *node, kv_err *e)
                  node->u.text);
         return kv_err_hint(e, "give it another name"), KV_E_UNSUPPORTED;
     }
-    int rc = eval_def(s, node, &d.values, e);
-    if (rc)
-        return rc;
+    TRY(eval_def(s, node, &d.values, e));
     map_remove(&s->rules, (kv_key){0, node->u.text});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
@@ -526,9 +518,7 @@ static int run_rule(session *s, const ast *node, kv_err *e)
 static int run_return(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     value v = value_none();
-    int rc = node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK);
     value_release(&f->returned);
     f->returned = v;
     f->how = FLOW_RETURN;

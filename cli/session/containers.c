@@ -49,12 +49,11 @@ int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
 int list_join(value *out, value a, value b, kv_err *e)
 {
     int64_t n = a.u.list->n;
-    int rc = value_list_new(out, a.kind, n + b.u.list->n, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(out, a.kind, n + b.u.list->n, e));
     value *items = out->u.list->items;
     int64_t m = b.u.list->n;
-    if ((rc = fill_items(items, a.u.list->items, n, n, e)) == KV_OK)
+    int rc = fill_items(items, a.u.list->items, n, n, e);
+    if (rc == KV_OK)
         rc = fill_items(items + n, b.u.list->items, m, m, e);
     return value_finish(out, rc);
 }
@@ -67,9 +66,7 @@ int list_repeat(value *out, value v, int64_t times, kv_err *e)
     if (__builtin_mul_overflow(n, times, &total))
         return kv_err_set(e, KV_E_VALUE, "a list of %lld items %lld times is too long",
                           (long long)n, (long long)times);
-    int rc = value_list_new(out, v.kind, total, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(out, v.kind, total, e));
     return value_finish(out, fill_items(out->u.list->items, v.u.list->items, total, n, e));
 }
 
@@ -78,18 +75,15 @@ int list_repeat(value *out, value v, int64_t times, kv_err *e)
 int list_append(value list, value item, kv_err *e)
 {
     value_list *l = list.u.list;
-    int rc = value_check_cycle(item, l, e);
-    if (rc || (rc = value_list_reserve(l, l->n + 1, e)))
-        return rc;
+    TRY(value_check_cycle(item, l, e));
+    TRY(value_list_reserve(l, l->n + 1, e));
     l->items[l->n++] = value_ref(item);
     return KV_OK;
 }
 
 int list_set(value list, int64_t i, value item, kv_err *e)
 {
-    int rc = value_check_cycle(item, list.u.list, e);
-    if (rc)
-        return rc;
+    TRY(value_check_cycle(item, list.u.list, e));
     if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
                    (long long)list.u.list->n))
         return kv_assert_report(e);
@@ -207,8 +201,8 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
                (*object_name(a) == '<' && strcmp(object_name(a), object_name(b)) == 0);
         return KV_OK;
     }
-    if ((rc = scalar_of(&a, e)) || (rc = scalar_of(&b, e)))
-        return rc;
+    TRY(scalar_of(&a, e));
+    TRY(scalar_of(&b, e));
     if (a.kind == VALUE_CTX && b.kind == VALUE_CTX) {
         *out = kv_ctx_same(a.u.ctx, b.u.ctx);
         return KV_OK;
@@ -226,8 +220,8 @@ int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
     int rc;
     if (value_is_sequence(a) && a.kind == b.kind)
         return list_compare(op, a, b, holds, e);
-    if ((rc = scalar_of(&a, e)) || (rc = scalar_of(&b, e)))
-        return rc;
+    TRY(scalar_of(&a, e));
+    TRY(scalar_of(&b, e));
     bool none = a.kind == VALUE_NONE || b.kind == VALUE_NONE;
     if (none || !value_is_scalar(a) || !value_is_scalar(b))
         return kv_err_set(e, KV_E_DTYPE, "`%s` does not compare %s with %s", ast_op_text(op),
@@ -264,8 +258,8 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
     int64_t n = a.u.list->n, m = b.u.list->n;
     for (int64_t i = 0; i < n && i < m; i++) {
         value x = a.u.list->items[i], y = b.u.list->items[i];
-        if ((rc = stop_check_at(i, e)) || (rc = same(x, y, 2, &equal, e)))
-            return rc;
+        TRY(stop_check_at(i, e));
+        TRY(same(x, y, 2, &equal, e));
         if (!equal)
             return list_order_items(op, x, y, holds, e);
     }
@@ -423,17 +417,16 @@ int dict_set(value dict, value key, value v, kv_err *e)
 {
     kv_key k;
     value_list *l = dict.u.list;
-    int rc = key_of(key, &k, e);
-    if (rc || (rc = value_check_cycle(v, l, e)))
-        return rc;
+    TRY(key_of(key, &k, e));
+    TRY(value_check_cycle(v, l, e));
     int64_t at = map_get(l->index, k);
     if (at >= 0) {
         own_value before = l->items[at];
         l->items[at] = value_ref(v);
         return KV_OK;
     }
-    if ((rc = value_list_reserve(l, l->n + 2, e)) || (rc = map_put(l->index, k, l->n + 1, e)))
-        return rc;
+    TRY(value_list_reserve(l, l->n + 2, e));
+    TRY(map_put(l->index, k, l->n + 1, e));
     l->items[l->n++] = value_ref(plain(key));
     l->items[l->n++] = value_ref(v);
     return KV_OK;
@@ -591,11 +584,9 @@ void def_values_unref(def_values *d)
 int object_new(value *out, const char *name, const value *parts, const char *const *names,
                int64_t n, kv_err *e)
 {
-    int rc = value_list_new(out, VALUE_OBJECT, 1 + 2 * n, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(out, VALUE_OBJECT, 1 + 2 * n, e));
     value *item = out->u.list->items;
-    rc = value_text(item++, name, e);
+    int rc = value_text(item++, name, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         rc = value_text(item++, names[i] ? names[i] : "", e);
         *item++ = value_ref(parts[i]);
@@ -647,9 +638,8 @@ int object_class(value *out, value of, kv_err *e)
     } else if (object && *name == '<') {
         name = "type";
     }
-    int rc = buf_check(&type, e);
-    rc = rc ? rc : nameless(out, "<class '", name, "'>", e);
-    return rc;
+    TRY(buf_check(&type, e));
+    return nameless(out, "<class '", name, "'>", e);
 }
 
 const char *object_name(value v)

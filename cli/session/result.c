@@ -365,9 +365,7 @@ int show_dict_json(json_writer *w, const char *name, value dict, show_json_part 
 /* Any value as JSON; arrays inside as files write them. */
 static int show_json(json_writer *w, const char *name, value v, kv_err *e)
 {
-    int rc = value_descend(e);
-    if (rc)
-        return rc;
+    TRY(value_descend(e));
     if (v.kind == VALUE_ARRAY)
         return json_write(json_field(w, name), v.u.box->array, e);
     if (v.kind == VALUE_DICT)
@@ -377,6 +375,7 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
         return KV_OK;
     }
     json_begin(w, name, '[');
+    int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
         if ((rc = stop_check_at(i, e)) == KV_OK)
             rc = show_json(w, NULL, v.u.list->items[i], e);
@@ -484,9 +483,8 @@ static int rows_text(session *s, value *out, kv_array *a, kv_err *e)
 {
     kv_array *part[2];
     buf text = {0};
-    int rc = sparse_parts(&part[0], &part[1], a, e);
-    if (rc)
-        return rc;
+    TRY(sparse_parts(&part[0], &part[1], a, e));
+    int rc = KV_OK;
     for (int i = 0; i < 2; i++) {
         own_value v = value_none();
         buf_add(&text, i ? ":\n" : "rows ");

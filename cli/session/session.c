@@ -156,11 +156,9 @@ static int change(const store_entry *entry, const char *name, value v, kv_err *e
                    rule ? rule : "", entry->name, name, value_kind_name(v));
         return kv_err_hint(e, "give it another name, or set another updater first"), KV_E_DTYPE;
     }
-    int rc = follow_text(&text, v, true, e);
-    if (rc)
-        return rc;
+    TRY(follow_text(&text, v, true, e));
     kv_opt param = {name, text.u.text};
-    rc = kv_update_optimizer(entry->store, &param, 1, e);
+    int rc = kv_update_optimizer(entry->store, &param, 1, e);
     value_release(&text);
     return rc;
 }
@@ -512,9 +510,7 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
                        s->virtual_gpus);
         return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1), KV_E_UNSUPPORTED;
     }
-    int rc = kv_set_virtual_gpus(s->virtual_gpus, e);
-    if (rc)
-        return rc;
+    TRY(kv_set_virtual_gpus(s->virtual_gpus, e));
     s->gpus_announced = true;
     if (s->virtual_gpus == 1)
         session_note(s, "%sgpu(0) is virtual, in the memory of the CPU",

@@ -266,10 +266,9 @@ static int check_cycle(value v, const value_list *list, uint64_t search, int dep
     if (v.u.list->looked_at == search)
         return KV_OK;
     v.u.list->looked_at = search;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-        rc = check_cycle(v.u.list->items[i], list, search, depth + 1, e);
-    return rc;
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        TRY(check_cycle(v.u.list->items[i], list, search, depth + 1, e));
+    return KV_OK;
 }
 
 int value_check_cycle(value v, const value_list *list, kv_err *e)
@@ -319,9 +318,7 @@ int value_item(value *out, value v, kv_err *e)
     if (kv_array_size(a) != 1)
         return kv_err_set(e, KV_E_DTYPE, "an array of shape %s is not a number",
                           kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)));
-    int rc = kv_array_read(a, &data, e);
-    if (rc)
-        return rc;
+    TRY(kv_array_read(a, &data, e));
     if (kv_dtype_is_float(kv_array_dtype(a))) {
         *out = value_float(0);
         convert_elements(&out->u.number, KV_FLOAT64, data, kv_array_dtype(a), 1);
@@ -454,10 +451,10 @@ static int numbers_array(kv_array **out, value v, kv_dtype dtype, bool asked, kv
                            "writes them");
         return KV_E_DTYPE;
     }
-    int rc = nested_shape(v, &ndim, shape, e);
-    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
-        return rc;
-    if (!(rc = kv_array_write(a, &data, e)))
+    TRY(nested_shape(v, &ndim, shape, e));
+    TRY(kv_array_new_raw(&a, dtype, ndim, shape, ctx, e));
+    int rc = kv_array_write(a, &data, e);
+    if (!rc)
         rc = fill(&(char *){data}, dtype, asked, v, 0, ndim, shape, e);
     if (rc)
         kv_array_unref(a);

@@ -78,7 +78,6 @@ static int each_target(const ast *target, effect_name *each, void *arg, kv_err *
 
 int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e)
 {
-    int rc = KV_OK;
     if (node->kind == STMT_ASSIGN || node->kind == STMT_FOR || node->kind == RULE_FOR ||
         node->kind == AST_FOR)
         return each_target(node->kid[0], each, arg, e);
@@ -86,9 +85,9 @@ int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e)
         return each(arg, node->u.text, e);
     if (node->kind == AST_COPIES)
         return each(arg, "i", e);
-    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && rc == KV_OK; i++)
-        rc = each(arg, node->kid[i]->u.text, e);
-    return rc;
+    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n; i++)
+        TRY(each(arg, node->kid[i]->u.text, e));
+    return KV_OK;
 }
 
 int effect_put_name(void *names, const char *name, kv_err *e)

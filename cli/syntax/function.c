@@ -161,9 +161,7 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
         return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements"),
                KV_E_USAGE;
     }
-    int rc = check_names(f, names, n, named, e);
-    if (rc)
-        return rc;
+    TRY(check_names(f, names, n, named, e));
     int64_t positional = 0, free_params = 0, missing = 0;
     int lacks = -1; /* the first required parameter that gets no argument */
     while (positional < n && !names[positional])
@@ -197,9 +195,7 @@ static int take_shape(function_args *a, const value *args, int64_t n, int64_t *u
         ++*used;
     if (*used == 0)
         return KV_OK;
-    int rc = value_list_new(owned, VALUE_TUPLE, *used, e);
-    if (rc)
-        return rc;
+    TRY(value_list_new(owned, VALUE_TUPLE, *used, e));
     memcpy(owned->u.list->items, args, (size_t)*used * sizeof *args);
     a->v[0] = *owned;
     a->given[0] = true;
@@ -278,15 +274,13 @@ int function_sort(const function *f, const value *args, const char *const *names
 int function_take_array(function_args *a, kv_err *e)
 {
     kv_array *given;
-    int rc = value_to_array(&given, a->rest ? a->rest[0] : a->v[0], e);
-    if (rc)
-        return rc;
+    TRY(value_to_array(&given, a->rest ? a->rest[0] : a->v[0], e));
     bool dense = kv_array_storage(given) == KV_DEFAULT || (a->function->flags & FUNCTION_ROWS);
     if (dense) {
         a->array = given;
         return KV_OK;
     }
-    rc = kv_array_to_dense(&a->array, given, e);
+    int rc = kv_array_to_dense(&a->array, given, e);
     kv_array_unref(given);
     return rc;
 }
@@ -296,10 +290,8 @@ int function_call(session *s, const function *f, const value *args, const char *
 {
     function_args a = {.session = s, .function = f};
     own_value owned = value_none();
-    int rc = function_check(f, names, n, e);
-    if (rc)
-        return rc;
-    rc = sort_arguments(&a, args, names, n, &owned, e);
+    TRY(function_check(f, names, n, e));
+    int rc = sort_arguments(&a, args, names, n, &owned, e);
     if (!rc && (f->flags & FUNCTION_ARRAY))
         rc = function_take_array(&a, e);
     if (!rc && (f->flags & FUNCTION_STORE))
@@ -318,9 +310,7 @@ int function_call(session *s, const function *f, const value *args, const char *
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1) {
-        int rc = value_item(&v, v, e);
-        if (rc)
-            return rc;
+        TRY(value_item(&v, v, e));
     }
     if (v.kind == VALUE_INT || v.kind == VALUE_BOOL) {
         *out = v.u.integer;
@@ -381,9 +371,7 @@ int function_integers(const value *v, int64_t n, const char *what, int *count,
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %lld", KV_MAX_NDIM,
                           (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        int rc = function_int(v[i], what, &ints[i], e);
-        if (rc)
-            return rc;
+        TRY(function_int(v[i], what, &ints[i], e));
     }
     *count = (int)n;
     return KV_OK;
@@ -441,11 +429,10 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
     int64_t sizes[KV_MAX_NDIM];
     kv_dtype dtype;
     kv_ctx ctx;
-    int rc = shape.kind == VALUE_NONE ? KV_OK : function_shape(shape, &ndim, sizes, e);
-    if (rc || (rc = function_dtype(args->v[dtype_at], fallback, &dtype, e)) ||
-        (rc = function_ctx(args->v[dtype_at + 1], &ctx, e)) ||
-        (rc = session_ctx(args->session, ctx, e)))
-        return rc;
+    TRY(shape.kind == VALUE_NONE ? KV_OK : function_shape(shape, &ndim, sizes, e));
+    TRY(function_dtype(args->v[dtype_at], fallback, &dtype, e));
+    TRY(function_ctx(args->v[dtype_at + 1], &ctx, e));
+    TRY(session_ctx(args->session, ctx, e));
     return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
 }
 

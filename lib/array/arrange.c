@@ -32,11 +32,10 @@ static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, c
     const void *src;
     void *dst;
     int64_t rows[KV_MAX_NDIM];
-    int rc = kv_array_new_raw(&made, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), e);
-    if (rc)
-        return rc;
+    TRY(kv_array_new_raw(&made, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), e));
     strided_rows(rows, view->ndim, view->shape);
-    if (!(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e)) &&
+    int rc = kv_array_read(a, &src, e);
+    if (!rc && !(rc = kv_array_write(made, &dst, e)) &&
         !strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
                       kv_dtype_bytes(kv_array_dtype(a)), true))
         rc = stop_error(e);
@@ -50,11 +49,9 @@ int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape
     void *dst;
     if (mirror_needed(ctx))
         return kv_array_new(out, dtype, ndim, shape, ctx, e);
-    int rc = kv_array_new_raw(&made, dtype, ndim, shape, ctx, e);
-    if (rc)
-        return rc;
+    TRY(kv_array_new_raw(&made, dtype, ndim, shape, ctx, e));
     int64_t bytes = kv_array_bytes(made);
-    rc = kv_array_write(made, &dst, e);
+    int rc = kv_array_write(made, &dst, e);
     for (int64_t i = 0, n; i < bytes && !rc; i += n) {
         n = bytes - i < STOP_EVERY ? bytes - i : STOP_EVERY;
         memset((char *)dst + i, 0, (size_t)n);
@@ -72,10 +69,9 @@ int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err
     int64_t n = kv_array_size(a);
     if (n <= STOP_EVERY || a->storage == KV_ROW_SPARSE || mirror_has(a) || mirror_needed(ctx))
         return kv_array_dup(out, a, dtype, ctx, e);
-    int rc = kv_array_new_raw(&made, dtype, kv_array_ndim(a), kv_array_shape(a), ctx, e);
-    if (rc)
-        return rc;
-    if (!(rc = kv_array_read(a, &src, e)))
+    TRY(kv_array_new_raw(&made, dtype, kv_array_ndim(a), kv_array_shape(a), ctx, e));
+    int rc = kv_array_read(a, &src, e);
+    if (!rc)
         rc = kv_array_write(made, &dst, e);
     for (int64_t i = 0; i < n && !rc && !(rc = stop_check(e)); i += STOP_EVERY)
         convert_elements((char *)dst + i * kv_dtype_bytes(dtype), dtype,
@@ -114,9 +110,7 @@ int arrange_reshape(kv_array **out, kv_array *a, int ndim, const int64_t *shape,
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
     for (int i = 0; i < ndim; i++)
         full[i] = shape[i];
-    int rc = find_missing(full, ndim, n, e);
-    if (rc)
-        return rc;
+    TRY(find_missing(full, ndim, n, e));
     bool fits = true, empty = false;
     for (int i = 0; i < ndim; i++) {
         empty |= full[i] == 0;
@@ -144,9 +138,7 @@ int arrange_transpose(kv_array **out, kv_array *a, const int64_t *order, int n, 
     strided_rows(rows, ndim, kv_array_shape(a));
     for (int i = 0; i < ndim; i++) {
         int64_t from = order ? order[i] : ndim - 1 - i;
-        int rc = arrange_axis(&from, ndim, e);
-        if (rc)
-            return rc;
+        TRY(arrange_axis(&from, ndim, e));
         if (used[from])
             return kv_err_set(e, KV_E_VALUE,
                               "a transpose names every axis once: axis %lld is "
@@ -221,9 +213,7 @@ static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axi
 {
     *whole = piece_of(a[0], axis, new_axis);
     for (int64_t i = 1; i < n; i++) {
-        int rc = stop_check_at(i, e);
-        if (rc)
-            return rc;
+        TRY(stop_check_at(i, e));
         bool fits = kv_array_ndim(a[i]) == kv_array_ndim(a[0]); /* a piece has room for so many */
         piece p = fits ? piece_of(a[i], axis, new_axis) : (piece){0};
         for (int k = 0; fits && k < p.ndim; k++)
@@ -252,10 +242,9 @@ static int join(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, boo
     kv_array *made = NULL;
     void *dst;
     int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(dtype), at = 0;
-    int rc = joined_shape(&whole, a, n, axis, new_axis, e);
-    if (rc || (rc = kv_array_new_raw(&made, dtype, whole.ndim, whole.shape, kv_array_ctx(a[0]), e)))
-        return rc;
-    rc = kv_array_write(made, &dst, e);
+    TRY(joined_shape(&whole, a, n, axis, new_axis, e));
+    TRY(kv_array_new_raw(&made, dtype, whole.ndim, whole.shape, kv_array_ctx(a[0]), e));
+    int rc = kv_array_write(made, &dst, e);
     strided_rows(rows, whole.ndim, whole.shape);
     for (int64_t i = 0; i < n && !rc; i++) {
         piece p = piece_of(a[i], axis, new_axis);
@@ -335,9 +324,8 @@ static int spread(kv_array **out, kv_array *a, int axis, int64_t times, bool til
 
 int arrange_repeat(kv_array **out, kv_array *a, int64_t times, int64_t axis, kv_err *e)
 {
-    int rc = check_times(times, e);
-    if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)))
-        return rc;
+    TRY(check_times(times, e));
+    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
     return spread(out, a, (int)axis, times, false, e);
 }
 

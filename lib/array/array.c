@@ -105,9 +105,7 @@ static int make(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, 
     int64_t size = 0;
     if (kv_dtype_bytes(dtype) == 0)
         return kv_err_set(e, KV_E_DTYPE, "%d is not the number of a dtype", (int)dtype);
-    int rc = shape_size(&size, dtype, ndim, shape, e);
-    if (rc)
-        return rc;
+    TRY(shape_size(&size, dtype, ndim, shape, e));
     int64_t bytes = size * kv_dtype_bytes(dtype);
     bool small = own && !mirror_needed(ctx) && bytes <= INSIDE_BYTES;
     int64_t header = header_bytes(ndim, small);
@@ -152,9 +150,10 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
                      kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = ctx_check(ctx, e)) || (rc = make(&a, dtype, ndim, shape, ctx, true, e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(ctx_check(ctx, e));
+    TRY(make(&a, dtype, ndim, shape, ctx, true, e));
+    int rc = KV_OK;
     if (a->memory != ARRAY_INSIDE) {
         a->memory = ARRAY_OWN;
         rc = array_alloc(a, kv_array_bytes(a), NULL, e);
@@ -170,9 +169,9 @@ int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                  kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(kv_array_new_raw(&a, dtype, ndim, shape, ctx, e));
+    int rc = KV_OK;
     if (!mirror_of(a))
         memset(a->data, 0, (size_t)kv_array_bytes(a));
     else if ((rc = mirror_zero(a, e))) {
@@ -187,11 +186,11 @@ int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const in
                   kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = array_header(&a, dtype, ndim, shape, ctx, e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(array_header(&a, dtype, ndim, shape, ctx, e));
     a->memory = ARRAY_WRAPPED;
     a->data = data;
+    int rc = KV_OK;
     if (a->size > 0)
         rc = arg_given(data, "data", e);
     /* Memory of a GPU gets a place in host memory beside it. */
@@ -209,17 +208,15 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
 {
     kv_array *a;
     char text[160];
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = arg_given(src, "src", e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(arg_given(src, "src", e));
     if (src->storage == KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s keeps its shape",
                    kv_shape_text(text, sizeof text, src->ndim, array_shape(src)));
         kv_err_hint(e, "a dense one can have another: kv_array_to_dense");
         return KV_E_UNSUPPORTED;
     }
-    if ((rc = make(&a, src->dtype, ndim, shape, src->ctx, false, e)))
-        return rc;
+    TRY(make(&a, src->dtype, ndim, shape, src->ctx, false, e));
     if (a->size != src->size) {
         char was[160], now[160];
         mem_free(a);
@@ -313,9 +310,8 @@ int array_new_later(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sha
                     kv_err *e)
 {
     kv_array *a;
-    int rc = make(&a, dtype, ndim, shape, (kv_ctx){0}, true, e);
-    if (rc)
-        return rc;
+    TRY(make(&a, dtype, ndim, shape, (kv_ctx){0}, true, e));
+    int rc = KV_OK;
     if (a->memory == ARRAY_INSIDE && (rc = s->read(s, a->data, 0, kv_array_bytes(a), e))) {
         kv_array_unref(a);
         return rc;
@@ -443,20 +439,17 @@ static int check_filled(const kv_array *a, kv_err *e)
 
 static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err *e)
 {
-    int rc = check_access(a, data, storage, e);
-    if (rc)
-        return rc;
+    TRY(check_access(a, data, storage, e));
     engine_wait_read(array_var(a));
     *data = a->data;
-    rc = check_filled(a, e);
+    int rc = check_filled(a, e);
     return rc ? rc : mirror_host(a, MIRROR_READ, e);
 }
 
 int kv_array_await(kv_array *a, int ms, bool *there, kv_err *e)
 {
-    int rc = arg_given(a, "a", e);
-    if (rc || (rc = arg_given(there, "there", e)))
-        return rc;
+    TRY(arg_given(a, "a", e));
+    TRY(arg_given(there, "there", e));
     if (ms < 0)
         return kv_err_set(e, KV_E_VALUE, "a wait of %d ms", ms);
     *there = engine_wait_read_for(array_var(a), ms);
@@ -475,9 +468,7 @@ int kv_array_read_rows(kv_array *a, const void **data, kv_err *e)
 
 static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
 {
-    int rc = check_access(a, data, storage, e);
-    if (rc)
-        return rc;
+    TRY(check_access(a, data, storage, e));
     engine_wait_write(array_var(a));
     /* The memory of a view is shared with its base, so nobody else may hold that either. */
     int64_t holders = kv_array_refs(a);
@@ -514,9 +505,8 @@ int array_fill(kv_array *dst, const kv_array *src, kv_err *e)
               (long long)src->size);
     if (mirror_can_copy(dst, src))
         return mirror_copy(dst, src, e);
-    int rc = mirror_host(src, MIRROR_READ, e);
-    if (rc || (rc = mirror_host(dst, MIRROR_WRITE, e)))
-        return rc;
+    TRY(mirror_host(src, MIRROR_READ, e));
+    TRY(mirror_host(dst, MIRROR_WRITE, e));
     sparse_move(dst, src);
     return KV_OK;
 }
@@ -529,9 +519,9 @@ typedef struct copy {
 static int copy_run(engine_op *op, kv_err *e)
 {
     const copy *c = (copy *)op;
-    int rc = check_filled(c->src, e);
-    if (rc || c->dst->data == c->src->data)
-        return rc;
+    TRY(check_filled(c->src, e));
+    if (c->dst->data == c->src->data)
+        return KV_OK;
     return c->dst->storage == KV_ROW_SPARSE ? sparse_replace(c->dst, c->src, e)
                                             : array_fill(c->dst, c->src, e);
 }
@@ -539,9 +529,8 @@ static int copy_run(engine_op *op, kv_err *e)
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
 {
     char to[160], from[160];
-    int rc = arg_given(dst, "dst", e);
-    if (rc || (rc = arg_given(src, "src", e)))
-        return rc;
+    TRY(arg_given(dst, "dst", e));
+    TRY(arg_given(src, "src", e));
     if (!array_fits(dst, src))
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, array_shape(src)),
@@ -554,13 +543,10 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
 int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = arg_given(src, "src", e)))
-        return rc;
-    rc = src->storage == KV_ROW_SPARSE
-             ? kv_array_new_sparse(&a, dtype, src->ndim, array_shape(src), 0, NULL, ctx, e)
-             : kv_array_new_raw(&a, dtype, src->ndim, array_shape(src), ctx, e);
-    if (rc)
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(arg_given(src, "src", e));
+    TRY(src->storage == KV_ROW_SPARSE
+            ? kv_array_new_sparse(&a, dtype, src->ndim, array_shape(src), 0, NULL, ctx, e)
+            : kv_array_new_raw(&a, dtype, src->ndim, array_shape(src), ctx, e));
     return array_give(kv_array_copy(a, src, e), out, a);
 }

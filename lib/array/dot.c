@@ -239,9 +239,9 @@ static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
     int64_t depth = kv_array_shape(b)[0];
     int64_t n = kv_array_ndim(a) == 2 ? kv_array_shape(a)[0] : 1;
     int64_t m = kv_array_ndim(b) == 2 ? kv_array_shape(b)[1] : 1;
-    int rc = kv_array_read(a, &left, e);
-    if (rc || (rc = kv_array_read(b, &right, e)) || (rc = kv_array_write(wide, &to, e)))
-        return rc;
+    TRY(kv_array_read(a, &left, e));
+    TRY(kv_array_read(b, &right, e));
+    TRY(kv_array_write(wide, &to, e));
     if (n == 0 || m == 0)
         return KV_OK;
     if (m == 1)
@@ -264,8 +264,7 @@ static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, k
     int rc = KV_OK;
     if (kv_array_dtype(a) != dtype) {
         kv_array_unref(narrow);
-        if ((rc = arrange_copy(&narrow, a, dtype, ctx, e)))
-            return rc;
+        TRY(arrange_copy(&narrow, a, dtype, ctx, e));
     }
     if (dtype == wide) {
         *out = narrow;

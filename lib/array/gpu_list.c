@@ -33,9 +33,8 @@ int gpu_list_begin(gpu_list *l, kv_err *e)
 
 int gpu_list_block_new(gpu_list *l, int id, int64_t bytes, void **out, kv_err *e)
 {
-    int rc = mem_grow(&l->blocks, &l->blocks_cap, l->nblocks + 1, sizeof *l->blocks, e);
-    if (rc || (rc = l->gpu->alloc(id, bytes > 0 ? bytes : 1, out, e)))
-        return rc;
+    TRY(mem_grow(&l->blocks, &l->blocks_cap, l->nblocks + 1, sizeof *l->blocks, e));
+    TRY(l->gpu->alloc(id, bytes > 0 ? bytes : 1, out, e));
     l->blocks[l->nblocks++] = (list_block){id, *out};
     return KV_OK;
 }
@@ -221,11 +220,9 @@ static int add_copy(gpu_list *l, kv_array **out, const kv_array *value, kv_dtype
     kv_dtype own = (kv_dtype)value->dtype;
     const void *src;
     void *block;
-    int rc = sparse_new_rows(out, value, dtype, ctx, value->nrows, NULL, e);
-    if (rc)
-        return rc;
+    TRY(sparse_new_rows(out, value, dtype, ctx, value->nrows, NULL, e));
     memcpy((*out)->rows, value->rows, (size_t)value->nrows * sizeof *value->rows);
-    rc = mirror_device(*out, MIRROR_WRITE, &block, e);
+    int rc = mirror_device(*out, MIRROR_WRITE, &block, e);
     if (!rc)
         rc = place_value(l, value, ctx.id, own, &src, e);
     return rc ? rc
@@ -290,9 +287,7 @@ static int fill_here(gpu_list *l, const gpu_launch *gather, gpu_job gathered, co
                      kv_err *e)
 {
     void *dst;
-    int rc = mirror_device(a, MIRROR_WRITE, &dst, e);
-    if (rc)
-        return rc;
+    TRY(mirror_device(a, MIRROR_WRITE, &dst, e));
     if (a->dtype != gathered.to)
         return gpu_list_convert(l, SECOND, gather->id, dst, (kv_dtype)a->dtype, gathered.dst,
                                 gathered.to, gathered.n, e);

@@ -173,9 +173,9 @@ int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_e
     void *here;
     int64_t bytes = sparse_held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
     bool away = m && (m->id == id || is_away(m));
-    int rc = away ? mirror_device(a, MIRROR_READ, &here, e) : KV_OK;
-    if (rc || bytes == 0)
-        return rc;
+    TRY(away ? mirror_device(a, MIRROR_READ, &here, e) : KV_OK);
+    if (bytes == 0)
+        return KV_OK;
     return away ? gpu->copy(id, block, m->id, here, bytes, e)
                 : gpu->copy_in(id, block, a->data, bytes, e);
 }

@@ -575,11 +575,9 @@ static int gather_axes(kv_array **out, kv_array *a, const bool *reduced, kv_err 
                 return kv_err_set(e, KV_E_SHAPE, "these axes have more than 2^63 elements");
         }
     kv_array *moved;
-    int rc = arrange_transpose(&moved, a, order, ndim, e);
-    if (rc)
-        return rc;
+    TRY(arrange_transpose(&moved, a, order, ndim, e));
     shape[kept] = n;
-    rc = arrange_reshape(out, moved, kept + 1, shape, e);
+    int rc = arrange_reshape(out, moved, kept + 1, shape, e);
     kv_array_unref(moved);
     return rc;
 }
@@ -626,10 +624,9 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
     const void *src;
     void *dst, *sums = NULL, *means = NULL;
     kv_dtype to = result_dtype(op, kv_array_dtype(a));
-    int rc = kv_array_new_raw(&made, to, l->ndim, l->shape, kv_array_ctx(a), e);
-    if (rc)
-        return rc;
+    TRY(kv_array_new_raw(&made, to, l->ndim, l->shape, kv_array_ctx(a), e));
     int64_t results = kv_array_size(made);
+    int rc = KV_OK;
     if (results && l->n == 0 && op >= REDUCE_MAX)
         rc = kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
     pass p = {.loop = loop_for(op, kv_array_dtype(a)),
@@ -672,9 +669,7 @@ static int find_axes(bool *reduced, int *axis, int ndim, const int64_t *axes, in
         reduced[i] = true;
     for (int i = 0; i < naxes && axes; i++) {
         int64_t at = axes[i];
-        int rc = arrange_axis(&at, ndim, e);
-        if (rc)
-            return rc;
+        TRY(arrange_axis(&at, ndim, e));
         if (reduced[at])
             return kv_err_set(e, KV_E_VALUE, "axis %lld is named twice", (long long)axes[i]);
         reduced[at] = true;
@@ -692,9 +687,7 @@ static int reduce_axes(kv_array **out, kv_array *a, reduce_op op, const int64_t 
     const int64_t *sizes = kv_array_shape(a);
     double ddof = how ? how->ddof : 0;
     layout l = {.outer = 1, .inner = 1};
-    int rc = find_axes(reduced, &axis, ndim, axes, naxes, e);
-    if (rc)
-        return rc;
+    TRY(find_axes(reduced, &axis, ndim, axes, naxes, e));
     for (int i = 0; i < ndim; i++)
         if (!reduced[i] || keepdims)
             l.shape[l.ndim++] = reduced[i] ? 1 : sizes[i];
@@ -714,12 +707,11 @@ static int reduce_axes(kv_array **out, kv_array *a, reduce_op op, const int64_t 
         return reduce_job(out, a, op, &l, ddof, e);
     }
     kv_array *moved;
-    if ((rc = gather_axes(&moved, a, reduced, e)))
-        return rc;
+    TRY(gather_axes(&moved, a, reduced, e));
     int last = kv_array_ndim(moved) - 1;
     l.outer = product(kv_array_shape(moved), 0, last);
     l.n = kv_array_shape(moved)[last];
-    rc = reduce_job(out, moved, op, &l, ddof, e);
+    int rc = reduce_job(out, moved, op, &l, ddof, e);
     kv_array_unref(moved);
     return rc;
 }
@@ -745,11 +737,10 @@ static int reduce_scaled(kv_array *made, kv_array *a, int by, reduce_op op, cons
     const void *from;
     void *to;
     int64_t n = kv_array_size(a);
-    int rc = kv_array_new_raw(&scaled, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a),
-                              kv_array_ctx(a), e);
-    if (rc)
-        return rc;
-    if ((rc = kv_array_read(a, &from, e)) || (rc = kv_array_write(scaled, &to, e)))
+    TRY(kv_array_new_raw(&scaled, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a),
+                         e));
+    int rc = kv_array_read(a, &from, e);
+    if (rc || (rc = kv_array_write(scaled, &to, e)))
         goto out;
     for (int64_t i = 0; i < n && !(rc = stop_check_at(i, e)); i++)
         ((double *)to)[i] = ((const double *)from)[i] * ldexp(1, by);
@@ -798,10 +789,8 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
         kv_array_unref(*out);
         return rc;
     }
-    int rc = arrange_copy(&truth, a, KV_BOOL, kv_array_ctx(a), e);
-    if (rc)
-        return rc;
-    rc = reduce_axes(out, truth, op, axes, naxes, how, e);
+    TRY(arrange_copy(&truth, a, KV_BOOL, kv_array_ctx(a), e));
+    int rc = reduce_axes(out, truth, op, axes, naxes, how, e);
     kv_array_unref(truth);
     return rc;
 }

@@ -264,9 +264,7 @@ static int move_picked(const part *p, void *whole, void *packed, int64_t bytes, 
                   .ndim = p->ndim - inner,
                   .put = put,
                   .run = true};
-    int rc = kv_array_read(p->places, &places, e);
-    if (rc)
-        return rc;
+    TRY(kv_array_read(p->places, &places, e));
     strided_rows(rows, j.ndim, j.shape);
     for (int i = 0; i < p->first; i++)
         j.fronts *= p->shape[i];
@@ -564,8 +562,7 @@ int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e)
     int rc = KV_OK;
     if (kv_array_dtype(mask) != KV_BOOL) {
         kv_array_unref(truth);
-        if ((rc = arrange_copy(&truth, mask, KV_BOOL, ctx, e)))
-            return rc;
+        TRY(arrange_copy(&truth, mask, KV_BOOL, ctx, e));
     }
     int64_t n = kv_array_size(truth), parts = count_parts(n);
     mask_job j = {.n = n, .stride = stride, .begin = mem_zalloc(parts + 1, sizeof *j.begin, e)};
@@ -596,11 +593,11 @@ static int add(kv_array *to, kv_array *from, kv_err *e)
 {
     void *data;
     const void *more;
-    int rc = kv_array_write(to, &data, e);
-    if (rc || (rc = kv_array_read(from, &more, e)))
-        return rc;
+    TRY(kv_array_write(to, &data, e));
+    TRY(kv_array_read(from, &more, e));
     int64_t *x = data;
     const int64_t *y = more;
+    int rc = KV_OK;
     for (int64_t i = 0; i < kv_array_size(to); i++) {
         if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
             return rc;
@@ -640,11 +637,10 @@ int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv
     const void *from;
     void *to;
     kv_array *made;
-    int rc = kv_array_read(places, &from, e);
-    if (rc || (rc = kv_array_new_raw(&made, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
-                                     kv_array_ctx(places), e)))
-        return rc;
-    rc = kv_array_write(made, &to, e);
+    TRY(kv_array_read(places, &from, e));
+    TRY(kv_array_new_raw(&made, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
+                         kv_array_ctx(places), e));
+    int rc = kv_array_write(made, &to, e);
     const int64_t *x = from;
     int64_t *y = to;
     for (int64_t i = 0; i < kv_array_size(places) && !rc; i++) {

@@ -449,10 +449,9 @@ static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_
     void *to;
     if (indices && n > UINT32_MAX && wide != KV_FLOAT64)
         wide = kv_dtype_is_float(dtype) ? KV_FLOAT64 : KV_INT64;
-    int rc = kv_array_read(a, &from, e);
-    if (rc || (rc = kv_array_new_raw(&made, indices ? KV_INT64 : dtype, ndim, kv_array_shape(a),
-                                     kv_array_ctx(a), e)))
-        return rc;
+    TRY(kv_array_read(a, &from, e));
+    TRY(kv_array_new_raw(&made, indices ? KV_INT64 : dtype, ndim, kv_array_shape(a),
+                         kv_array_ctx(a), e));
     sort_job j = {.items = sort_items_of(wide, indices),
                   .from = from,
                   .dtype = dtype,
@@ -460,7 +459,8 @@ static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_
                   .indices = indices,
                   .down = down,
                   .n = n};
-    if (!(rc = kv_array_write(made, &to, e)) && kv_array_size(a) > 0) {
+    int rc = kv_array_write(made, &to, e);
+    if (!rc && kv_array_size(a) > 0) {
         j.to = to;
         rc = sort_all(&j, kv_array_size(a) / n, e);
     }
@@ -473,10 +473,9 @@ int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool d
     kv_array *lines, *made;
     if (ndim == 0 && (axis == 0 || axis == -1))
         return sort_last(out, a, what, down, e);
-    int rc = arrange_axis(&axis, ndim, e);
-    if (rc || (rc = axis_last(&lines, a, (int)axis, e)))
-        return rc;
-    rc = sort_last(&made, lines, what, down, e);
+    TRY(arrange_axis(&axis, ndim, e));
+    TRY(axis_last(&lines, a, (int)axis, e));
+    int rc = sort_last(&made, lines, what, down, e);
     kv_array_unref(lines);
     if (rc)
         return rc;
@@ -579,10 +578,9 @@ static int count_between(kv_array **out, kv_array *places, int64_t n, kv_err *e)
     int64_t size = kv_array_size(places);
     const void *from;
     void *to;
-    int rc = kv_array_read(places, &from, e);
-    if (rc || (rc = kv_array_new_raw(out, KV_INT64, 1, &size, kv_array_ctx(places), e)))
-        return rc;
-    rc = kv_array_write(*out, &to, e);
+    TRY(kv_array_read(places, &from, e));
+    TRY(kv_array_new_raw(out, KV_INT64, 1, &size, kv_array_ctx(places), e));
+    int rc = kv_array_write(*out, &to, e);
     const int64_t *at = from;
     for (int64_t i = 0; i < size && !rc && !(rc = stop_check_at(i, e)); i++)
         ((int64_t *)to)[i] = (i + 1 < size ? at[i + 1] : n) - at[i];
@@ -595,12 +593,11 @@ static int number_runs(kv_array **out, kv_array *order, kv_array *marks, const k
 {
     const void *from, *mark;
     void *to;
-    int rc = kv_array_read(order, &from, e);
-    if (rc || (rc = kv_array_read(marks, &mark, e)) ||
-        (rc = kv_array_new_raw(out, KV_INT64, kv_array_ndim(like), kv_array_shape(like),
-                               kv_array_ctx(like), e)))
-        return rc;
-    rc = kv_array_write(*out, &to, e);
+    TRY(kv_array_read(order, &from, e));
+    TRY(kv_array_read(marks, &mark, e));
+    TRY(kv_array_new_raw(out, KV_INT64, kv_array_ndim(like), kv_array_shape(like),
+                         kv_array_ctx(like), e));
+    int rc = kv_array_write(*out, &to, e);
     int64_t run = -1;
     for (int64_t i = 0; i < kv_array_size(order) && !rc && !(rc = stop_check_at(i, e)); i++) {
         run += ((const bool *)mark)[i];
@@ -618,12 +615,10 @@ typedef struct unique {
 static int find_unique(unique *u, kv_array *a, bool first, bool inverse, bool counts, kv_err *e)
 {
     int64_t n = kv_array_size(a);
-    int rc = arrange_reshape(&u->flat, a, 1, &n, e);
-    if (rc)
-        return rc;
+    TRY(arrange_reshape(&u->flat, a, 1, &n, e));
+    int rc = KV_OK;
     if (first || inverse) {
-        if ((rc = sort_last(&u->order, u->flat, SORT_INDICES, false, e)))
-            return rc;
+        TRY(sort_last(&u->order, u->flat, SORT_INDICES, false, e));
         array_range by_order = {.ids = u->order};
         rc = array_slice(&u->sorted, u->flat, &by_order, 1, e);
     } else {

@@ -79,14 +79,12 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
     if (dtype == KV_BOOL)
         return kv_err_set(e, KV_E_DTYPE, "row ids are integers, not bool");
     bool as_it_is = dtype == KV_INT64 && ids->ctx.device == KV_CPU;
-    int rc = as_it_is
-                 ? KV_OK
-                 : kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
+    TRY(as_it_is
+            ? KV_OK
+            : kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64, (kv_ctx){KV_CPU, 0}, e));
     int64_t *made = NULL;
-    if ((rc = kv_array_read(as_it_is ? ids : wide, &data, e)) == KV_OK &&
-        !(made = mem_alloc_data(ids->size * (int64_t)sizeof *made, e)))
+    int rc = kv_array_read(as_it_is ? ids : wide, &data, e);
+    if (rc == KV_OK && !(made = mem_alloc_data(ids->size * (int64_t)sizeof *made, e)))
         rc = KV_E_MEMORY;
     if (rc == KV_OK && floats)
         rc = from_floats(made, data, ids->size, dtype, e);
@@ -397,10 +395,9 @@ int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
                         int64_t nrows, const int64_t *row_ids, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = check_ids(ndim, shape, nrows, row_ids, e)) ||
-        (rc = make_rows(&a, dtype, ndim, shape, nrows, new_ids(nrows, e), ctx, e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(check_ids(ndim, shape, nrows, row_ids, e));
+    TRY(make_rows(&a, dtype, ndim, shape, nrows, new_ids(nrows, e), ctx, e));
     if (nrows > 0)
         memcpy(a->rows, row_ids, (size_t)nrows * sizeof *row_ids);
     memset(a->data, 0, (size_t)(nrows * sparse_row(a) * kv_dtype_bytes(dtype)));
@@ -607,9 +604,8 @@ static int gather(kv_array **out, const kv_array *src, const int64_t *ids, int64
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = make_rows(&a, dtype, src->ndim, array_shape(src), n, new_ids(n, e), ctx, e);
-    if (rc)
-        return rc;
+    TRY(make_rows(&a, dtype, src->ndim, array_shape(src), n, new_ids(n, e), ctx, e));
+    int rc = KV_OK;
     if (ids == array_rows(src) && mirror_can_copy(a, src)) {
         memcpy(a->rows, ids, (size_t)n * sizeof *ids);
         rc = mirror_copy(a, src, e);
@@ -639,9 +635,7 @@ int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)
     kv_assert(dst->storage == KV_ROW_SPARSE && dst->size == src->size,
               "rows of %lld elements replace %lld elements", (long long)src->size,
               (long long)dst->size);
-    int rc = to_sparse(&made, src, dst->dtype, dst->ctx, e);
-    if (rc)
-        return rc;
+    TRY(to_sparse(&made, src, dst->dtype, dst->ctx, e));
     array_swap(dst, made);
     kv_array_unref(made);
     return KV_OK;
@@ -650,21 +644,18 @@ int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)
 int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = arg_given(src, "src", e)) ||
-        (rc = kv_array_new_sparse(&a, src->dtype, src->ndim, array_shape(src), 0, NULL, src->ctx,
-                                  e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(arg_given(src, "src", e));
+    TRY(kv_array_new_sparse(&a, src->dtype, src->ndim, array_shape(src), 0, NULL, src->ctx, e));
     return array_give(kv_array_copy(a, src, e), out, a);
 }
 
 int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
 {
     kv_array *a;
-    int rc = arg_given(out, "out", e);
-    if (rc || (rc = arg_given(src, "src", e)) ||
-        (rc = kv_array_new_raw(&a, src->dtype, src->ndim, array_shape(src), src->ctx, e)))
-        return rc;
+    TRY(arg_given(out, "out", e));
+    TRY(arg_given(src, "src", e));
+    TRY(kv_array_new_raw(&a, src->dtype, src->ndim, array_shape(src), src->ctx, e));
     return array_give(kv_array_copy(a, src, e), out, a);
 }
 
@@ -680,10 +671,8 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
     memcpy(shape, array_shape(a), (size_t)a->ndim * sizeof *shape);
     shape[0] = a->nrows;
     kv_ctx ctx = mirror_of(a) ? (kv_ctx){KV_CPU, 0} : a->ctx; /* their memory is the host's */
-    int rc = mirror_host(a, MIRROR_READ, e);
-    if (rc)
-        return rc;
-    rc = kv_array_wrap(ids, a->rows, KV_INT64, 1, shape, (kv_ctx){KV_CPU, 0}, let_go, a, e);
+    TRY(mirror_host(a, MIRROR_READ, e));
+    int rc = kv_array_wrap(ids, a->rows, KV_INT64, 1, shape, (kv_ctx){KV_CPU, 0}, let_go, a, e);
     if (rc)
         return rc;
     kv_array_ref(a);
@@ -728,10 +717,7 @@ static int add_up_same(kv_array **out, const kv_array *like, const sparse_rows *
     int64_t row = sparse_row(like);
     if (row == 0 || !look_alike(src, n))
         return KV_OK;
-    int rc =
-        make_rows(&a, dtype, like->ndim, array_shape(like), src->n, new_ids(src->n, e), ctx, e);
-    if (rc)
-        return rc;
+    TRY(make_rows(&a, dtype, like->ndim, array_shape(like), src->n, new_ids(src->n, e), ctx, e));
     if (sum_same_rows(a->data, a->rows, src, n, dtype, row, room))
         *out = a;
     else

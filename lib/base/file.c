@@ -142,9 +142,7 @@ static int read_all(int fd, const char *path, char **text, size_t *n, int64_t ca
             return kv_err_set(e, KV_E_VALUE,
                               "\"%s\" is larger than %zu MB, which is the most for a text", path,
                               most >> 20);
-        int rc = mem_grow(text, &cap, (int64_t)*n + 2, 1, e);
-        if (rc)
-            return rc;
+        TRY(mem_grow(text, &cap, (int64_t)*n + 2, 1, e));
         ssize_t got = read(fd, *text + *n, (size_t)cap - *n - 1);
         if (got < 0 && errno == EINTR)
             return kv_err_set(e, KV_E_INTERRUPTED, "interrupted while reading \"%s\"", path);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/kv_assert.h"
+#include "base/mem.h"
 
 static const char *const names[KV_DTYPE_END] = {
 #define NAME(constant, number, name, bytes) [number] = name,
@@ -57,9 +58,8 @@ bool kv_dtype_is_float(kv_dtype dtype)
 
 int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
 {
-    int rc = arg_given(dtype, "dtype", e);
-    if (rc || (rc = arg_given(name, "name", e)))
-        return rc;
+    TRY(arg_given(dtype, "dtype", e));
+    TRY(arg_given(name, "name", e));
     for (int i = 0; i < KV_DTYPE_END; i++) {
         if (names[i] && strcmp(names[i], name) == 0) {
             *dtype = (kv_dtype)i;

@@ -91,9 +91,7 @@ int map_put(map *m, kv_key key, int64_t value, kv_err *e)
         slot->value = value;
         return KV_OK;
     }
-    int rc = map_reserve(m, m->n + 1, e);
-    if (rc)
-        return rc;
+    TRY(map_reserve(m, m->n + 1, e));
     *find(m, hash, key) = (map_entry){hash, key, value};
     m->n++;
     return KV_OK;

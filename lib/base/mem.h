@@ -58,6 +58,15 @@ void mem_free(void *block);
  * variable holds, set it to NULL or {0} afterwards. */
 #define OWN(release) __attribute__((cleanup(release)))
 
+/* A step of a function that returns an error code: goes on where it succeeds, and returns its code
+ * where it fails. Only where all that the function holds is released at the ends of blocks. */
+#define TRY(step)                                                                                  \
+    do {                                                                                           \
+        int try_rc = (step);                                                                       \
+        if (try_rc)                                                                                \
+            return try_rc;                                                                         \
+    } while (0)
+
 /* own_mem int64_t *ids = mem_alloc(…); the type is written, since a block may be of any. */
 #define own_mem OWN(mem_release)
 static inline void mem_release(void *address)

@@ -72,9 +72,7 @@ int checkpoint_add_file(checkpoint *c, input *in, kv_err *e)
 int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e)
 {
     size_t bytes = (size_t)t->ndim * sizeof *t->shape;
-    int rc = mem_grow(&c->tensors, &c->tensors_cap, c->ntensors + 1, sizeof *c->tensors, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->tensors, &c->tensors_cap, c->ntensors + 1, sizeof *c->tensors, e));
     tensor_info *kept = &c->tensors[c->ntensors];
     int64_t *shape = arena_alloc(&c->memory, bytes, e);
     *kept = *t;
@@ -101,9 +99,7 @@ int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e)
 
 int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_err *e)
 {
-    int rc = mem_grow(&c->texts, &c->texts_cap, c->ntexts + 1, sizeof *c->texts, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->texts, &c->texts_cap, c->ntexts + 1, sizeof *c->texts, e));
     checkpoint_text *kept = &c->texts[c->ntexts];
     kept->name = arena_text(&c->memory, name, strlen(name), e);
     kept->text = arena_text(&c->memory, text, strlen(text), e);

@@ -36,9 +36,8 @@ static int load_blocks(char *to, kv_dtype dtype, const checkpoint *c, int64_t i,
     const tensor_info *t = &c->tensors[i];
     int64_t block = TENSOR_BLOCK / tensor_type_run_bytes(t->type) * tensor_type_run(t->type);
     tensor_reader *r;
-    int rc = tensor_reader_new(&r, c, TENSOR_BLOCK, e);
-    if (rc)
-        return rc;
+    TRY(tensor_reader_new(&r, c, TENSOR_BLOCK, e));
+    int rc = KV_OK;
     for (int64_t first = 0, n; first < t->elements && !rc; first += n) {
         const void *data;
         n = t->elements - first < block ? t->elements - first : block;
@@ -68,9 +67,7 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
         return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
                         "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),
                         tensor_type_name(t->type));
-    rc = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
-    if (rc)
-        return rc;
+    TRY(kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e));
     rc = kv_array_write(a, &data, e);
     if (!rc && t->form == 0 && !t->member && t->type == tensor_type_of(dtype) &&
         t->type != TENSOR_BOOL)

@@ -171,8 +171,7 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
         *read = safetensors_read;
         return rc;
     }
-    if ((rc = looks_like_name(in, e)))
-        return rc;
+    TRY(looks_like_name(in, e));
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         if (memcmp(begin, readers[i].begin, readers[i].n) == 0)
             *read = readers[i].read;

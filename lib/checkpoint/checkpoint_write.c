@@ -285,10 +285,9 @@ static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_o
                     kv_err *e)
 {
     int64_t size, left = 0;
-    int rc = check_names(out->path, l, e);
-    if (rc || (rc = npz_lay_out(&out->npz, l->entries, l->n, &size, out->path, e)) ||
-        (rc = open_beside(out, o, e)))
-        return rc;
+    TRY(check_names(out->path, l, e));
+    TRY(npz_lay_out(&out->npz, l->entries, l->n, &size, out->path, e));
+    TRY(open_beside(out, o, e));
     for (int64_t i = 0; i < l->n; i++) {
         const npz_entry *t = &out->npz.entries[i];
         out->tensors[i] = (out_tensor){0, t->begin, t->bytes};

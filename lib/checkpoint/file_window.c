@@ -172,9 +172,7 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
                      int64_t at, int64_t n, int64_t most, kv_err *e)
 {
     if (!w->data || w->fd != fd || at < w->begin || at + n > w->begin + w->bytes) {
-        int rc = file_window_check(w, e);
-        if (rc)
-            return rc;
+        TRY(file_window_check(w, e));
         if (w->slot) {
             /* A part in large pages takes one fault for each 2 MB, one in small pages one for each
              * 64 KB. The bound lies between them, since a part may be used in pieces, and the
@@ -187,6 +185,7 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
         w->fd = fd;
         w->name = name;
         int64_t piece = least(least(size - at, most), BUFFER_BYTES);
+        int rc = KV_OK;
         if (!map(w, fd, size, at, n, most) &&
             (rc = fill(w, fd, name, at, n > piece ? n : piece, e))) {
             w->data = NULL;

@@ -264,9 +264,7 @@ static int copy_bytes(const copying *c, kv_err *e)
             return file_error(e, "read", c->source, errno);
         if (n == 0)
             return KV_OK;
-        int rc = file_write_at(c->to, c->target, -1, c->piece, n, e);
-        if (rc)
-            return rc;
+        TRY(file_write_at(c->to, c->target, -1, c->piece, n, e));
     }
 }
 

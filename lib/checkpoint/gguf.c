@@ -93,9 +93,8 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
 {
     uint64_t n;
     buf_clear(out);
-    int rc = take(r, &n, sizeof n, e);
-    if (rc || (rc = need(r, n, 1, e)))
-        return rc;
+    TRY(take(r, &n, sizeof n, e));
+    TRY(need(r, n, 1, e));
     r->kept += ITEM_BYTES;
     if ((int64_t)n > KEPT_BYTES - r->kept)
         return file_bad(e, KV_E_FORMAT, path_of(r),
@@ -104,7 +103,8 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
     char *to = buf_room(out, (size_t)n);
     if (!to)
         return buf_check(out, e);
-    if ((rc = byte_reader_take(&r->from, to, (int64_t)n, e)) == KV_OK)
+    int rc = byte_reader_take(&r->from, to, (int64_t)n, e);
+    if (rc == KV_OK)
         buf_grew(out, (size_t)n);
     return rc ? rc : buf_check(out, e);
 }
@@ -112,9 +112,8 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
 static int skip_bytes(reading *r, kv_err *e)
 {
     uint64_t n;
-    int rc = take(r, &n, sizeof n, e);
-    if (rc || (rc = need(r, n, 1, e)))
-        return rc;
+    TRY(take(r, &n, sizeof n, e));
+    TRY(need(r, n, 1, e));
     r->from.at += (int64_t)n;
     return KV_OK;
 }
@@ -162,9 +161,7 @@ static int put_scalar(reading *r, uint32_t type, buf *out, kv_err *e)
         double f64;
     } x;
     char digits[NUM_TEXT_MAX];
-    int rc = take(r, &x, value_bytes[type], e);
-    if (rc)
-        return rc;
+    TRY(take(r, &x, value_bytes[type], e));
     switch (type) {
     case BOOL:
         if (x.u8 > 1)
@@ -232,9 +229,9 @@ static int read_list(reading *r, int depth, bool *keep, kv_err *e)
     if (depth == DEPTH_MAX)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "metadata \"%.*s\": lists are nested deeper than %d", NAME(r), DEPTH_MAX);
-    int rc = take_type(r, &type, e);
-    if (rc || (rc = take(r, &n, sizeof n, e)) || (rc = need(r, n, value_bytes[type], e)))
-        return rc;
+    TRY(take_type(r, &type, e));
+    TRY(take(r, &n, sizeof n, e));
+    TRY(need(r, n, value_bytes[type], e));
     if (depth == 0 && n <= KEPT_ITEMS && type != LIST) {
         *keep = true;
         return keep_items(r, type, n, e);
@@ -243,6 +240,7 @@ static int read_list(reading *r, int depth, bool *keep, kv_err *e)
         r->from.at += (int64_t)n * value_bytes[type];
         return KV_OK;
     }
+    int rc = KV_OK;
     for (uint64_t i = 0; i < n && !rc; i++) {
         bool inner;
         if ((rc = stop_check_at((int64_t)i, e)) == KV_OK)
@@ -268,9 +266,7 @@ static int set_alignment(reading *r, uint32_t type, kv_err *e)
 /* Remembers the name, to find one that stands twice. */
 static int add_name(reading *r, kv_err *e)
 {
-    int rc = mem_grow(&r->names, &r->names_cap, r->nnames + 1, sizeof *r->names, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&r->names, &r->names_cap, r->nnames + 1, sizeof *r->names, e));
     const char *name = arena_text(&r->memory, buf_text(&r->name), r->name.len, e);
     if (!name)
         return KV_E_MEMORY;
@@ -412,9 +408,7 @@ static int read_tensor(reading *r, kv_err *e)
     described d;
     int64_t shape[AXES_MAX];
     bool fits;
-    int rc = take_described(r, &d, e);
-    if (rc)
-        return rc;
+    TRY(take_described(r, &d, e));
     if (d.type >= NTYPES || !types[d.type].there)
         return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" has the type %u, which is not read",
                      NAME(r), d.type);
@@ -429,7 +423,8 @@ static int read_tensor(reading *r, kv_err *e)
                      .ndim = (int)d.ndim,
                      .shape = shape,
                      .file = r->file};
-    if ((rc = check_size(r, &d, &t, &fits, e)) || !fits)
+    int rc = check_size(r, &d, &t, &fits, e);
+    if (rc || !fits)
         return rc;
     t.stored_bytes = t.bytes;
     t.offset = (int64_t)d.offset; /* in the data, until it is known where they begin */
@@ -484,16 +479,14 @@ static int read_all(reading *r, kv_err *e)
         uint64_t tensors, metadata;
     } head;
     r->kind = "the begin of the header";
-    int rc = take(r, &head, 8, e);
-    if (rc || (rc = check_version(r, head.version, e)) ||
-        (rc = take(r, &head.tensors, 16, e)))
-        return rc;
+    TRY(take(r, &head, 8, e));
+    TRY(check_version(r, head.version, e));
+    TRY(take(r, &head.tensors, 16, e));
     r->kind = "the list of metadata";
-    if ((rc = need(r, head.metadata, 13, e)))
-        return rc;
+    TRY(need(r, head.metadata, 13, e));
     r->kind = "the list of tensors";
-    if ((rc = need(r, head.tensors, 24, e)) || (rc = read_metadata(r, head.metadata, e)))
-        return rc;
+    TRY(need(r, head.tensors, 24, e));
+    TRY(read_metadata(r, head.metadata, e));
     return read_tensors(r, head.tensors, e);
 }
 
@@ -567,16 +560,15 @@ static int read_part(parts *p, int no, kv_err *e)
     buf_put(&p->path, c->files[0].name, p->folder);
     buf_printf(&p->path, "-%05d-of-%05d.gguf", no, p->named.count);
     const char *path = buf_text(&p->path);
-    int rc = buf_check(&p->path, e);
-    if (rc)
-        return rc;
+    TRY(buf_check(&p->path, e));
     if (stat(path, &about) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         p->whole = false;
         return checkpoint_fault_at(c, KV_E_FORMAT, NULL, path, e,
                                    "part %d of %d of the split model is not there", no,
                                    p->named.count);
     }
-    if ((rc = checkpoint_read_file(c, path, "a part", gguf_read, &whole, e)))
+    int rc = checkpoint_read_file(c, path, "a part", gguf_read, &whole, e);
+    if (rc)
         return rc;
     p->file[no - 1] = (int)c->nfiles - 1;
     p->whole &= whole;

@@ -221,9 +221,9 @@ static int read_beside(int fd, const in_place_names *n, kv_err *e)
 {
     bool marked;
     (void)in_place_lock_file(fd, F_RDLCK);
-    int rc = is_marked(fd, n->given, &marked, e);
-    if (rc || !marked)
-        return rc;
+    TRY(is_marked(fd, n->given, &marked, e));
+    if (!marked)
+        return KV_OK;
     return is_left(n) ? in_place_not_now(n, e) : in_place_cannot_end(n, "read", e);
 }
 
@@ -392,9 +392,7 @@ static int look_at_file(in_place *j, kv_err *e)
     journal_about *about = &j->journal.about;
     if (!in_place_is_named(j->file, j->names.file)) {
         close(j->file);
-        int rc = open_file(j, e);
-        if (rc)
-            return rc;
+        TRY(open_file(j, e));
     }
     if (fstat(j->file, &j->about) != 0 ||
         pread(j->file, about->first, sizeof about->first, 0) != (ssize_t)sizeof about->first)

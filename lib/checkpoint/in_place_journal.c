@@ -89,9 +89,7 @@ int journal_add(journal_writer *w, const journal_record *r, kv_err *e)
     int64_t by = r->offset - w->end, n = r->now ? r->n : 0;
     uint64_t d = by >= 0 ? (uint64_t)by << 1 : ((uint64_t)-by << 1) - 1;
     bool full = w->used + RECORD_MOST(r->now ? n : r->key_bytes) > JOURNAL_BLOCK;
-    int rc = full ? flush(w, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(full ? flush(w, e) : KV_OK);
     bool same = n > 0 && n == w->n;
     put_number(w, d << 1 | same);
     if (!same)
@@ -157,9 +155,9 @@ int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_er
     file_header h;
     *r = (journal_reader){.fd = fd, .name = name};
     *whole = true;
-    int rc = read_at(r, 0, &h, sizeof h, whole, e);
-    if (rc || !*whole)
-        return rc;
+    TRY(read_at(r, 0, &h, sizeof h, whole, e));
+    if (!*whole)
+        return KV_OK;
     r->has_old = memcmp(h.magic, magic_old, sizeof magic) == 0;
     *whole = (r->has_old || memcmp(h.magic, magic, sizeof magic) == 0) &&
              h.sum == xxh64(&h, offsetof(file_header, sum)) && h.zero == 0 && h.records >= 0 &&
@@ -179,14 +177,14 @@ int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_er
 static int next_block(journal_reader *r, bool *whole, kv_err *e)
 {
     block_header h;
-    int rc = read_at(r, r->at, &h, sizeof h, whole, e);
-    if (rc || !*whole)
-        return rc;
+    TRY(read_at(r, r->at, &h, sizeof h, whole, e));
+    if (!*whole)
+        return KV_OK;
     *whole = h.before == r->sum && h.records > 0 && h.bytes <= JOURNAL_BLOCK - sizeof h;
     if (!*whole)
         return KV_OK;
     r->used = (int64_t)sizeof h + h.bytes;
-    rc = read_at(r, r->at, r->block, r->used, whole, e);
+    int rc = read_at(r, r->at, r->block, r->used, whole, e);
     if (rc || !*whole)
         return rc;
     r->sum = xxh64(r->block, (size_t)r->used);
@@ -468,13 +466,11 @@ int in_place_copy(const in_place_target *t, const char *path, journal_reader *r,
     file_out out;
     if (fstat(t->fd, &about) != 0 || about.st_nlink != 1)
         return file_bad(e, KV_E_IO, t->name, "it has other names");
-    int rc = file_out_open(&out, path, e);
-    if (rc)
-        return rc;
+    TRY(file_out_open(&out, path, e));
     in_place_target to = {.fd = fileno(out.f), .name = t->name, .bytes = t->bytes};
     out.unsynced = t->unsynced;
-    if (!(rc = in_place_target_begin(&to, e)) && !(rc = copy_all(t, &to, r->about.first, e)) &&
-        !(rc = write_places(&to, r, e)))
+    int rc = in_place_target_begin(&to, e);
+    if (!rc && !(rc = copy_all(t, &to, r->about.first, e)) && !(rc = write_places(&to, r, e)))
         rc = check_keys(&to, r, e);
     in_place_target_release(&to);
     if (!rc)
@@ -498,9 +494,7 @@ int in_place_names_of(in_place_names *n, const char *path, kv_err *e)
     char first;
     n->given = path;
     if (readlink(path, &first, 1) >= 0) {
-        int rc = file_follow(path, n->file, e);
-        if (rc)
-            return rc;
+        TRY(file_follow(path, n->file, e));
     } else if (strlen(path) < sizeof n->file) {
         strcpy(n->file, path);
     } else {

@@ -178,9 +178,7 @@ static int look_at_tar(const input *in, kv_err *e)
     for (int i = 0; i < MEMBERS && at + BLOCK <= in->size; i++) {
         char head[BLOCK + 1] = {0};
         int64_t size = 0;
-        int rc = input_read(in, head, at, BLOCK, e);
-        if (rc)
-            return rc;
+        TRY(input_read(in, head, at, BLOCK, e));
         for (int k = 0; k < 3; k++)
             if (strncmp(head, names[k], 100) == 0)
                 found |= 1 << k;
@@ -287,9 +285,7 @@ static int look_at_substitute(const input *in, const look *l, kv_err *e)
 static int look_at_text(const input *in, const look *l, kv_err *e)
 {
     const char *word = first_word(l);
-    int rc = look_at_substitute(in, l, e);
-    if (rc)
-        return rc;
+    TRY(look_at_substitute(in, l, e));
     if (*word == '<')
         return say(in, "an XML text", read_are, e);
     if (*word == '{' || *word == '[') {
@@ -313,11 +309,11 @@ static int look_at_text(const input *in, const look *l, kv_err *e)
 static int look_at(const input *in, bool is_table, kv_err *e)
 {
     look l = {.n = in->size < LOOK_BYTES ? in->size : LOOK_BYTES, .whole = in->size <= LOOK_BYTES};
-    int rc = input_read(in, l.text, 0, l.n, e);
-    if (rc || (rc = look_at_zip(in, &l, is_table, e)))
-        return rc;
+    TRY(input_read(in, l.text, 0, l.n, e));
+    TRY(look_at_zip(in, &l, is_table, e));
     if (has(&l, 0, LEGACY, sizeof LEGACY - 1))
         return say_torch(in, "PyTorch's format from before 1.6 (legacy)", e);
+    int rc = KV_OK;
     if (has(&l, 257, "ustar", 5) && (rc = look_at_tar(in, e)))
         return rc;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {

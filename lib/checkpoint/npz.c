@@ -40,10 +40,8 @@ static int get(source *s, int64_t n, kv_err *e)
     char *room = buf_room(&s->bytes, (size_t)n);
     if (!room)
         return buf_check(&s->bytes, e);
-    int rc = s->from ? inflate_read(s->from, room, n, &got, e)
-                     : input_read(s->in, room, s->at, got = n, e);
-    if (rc)
-        return rc;
+    TRY(s->from ? inflate_read(s->from, room, n, &got, e)
+                : input_read(s->in, room, s->at, got = n, e));
     buf_grew(&s->bytes, (size_t)got);
     s->at += s->from ? 0 : got;
     return KV_OK;
@@ -156,9 +154,7 @@ typedef struct archive {
 static int add(archive *a, reading *r, const zip_member *m, const source *s, kv_err *e)
 {
     checkpoint *c = a->c;
-    int rc = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e));
     npz_sum *sum = &c->sums[c->nsums];
     npz_sum_init(sum, m->crc, s->bytes.data, r->h.bytes, r->t.bytes);
     if (r->t.bytes == 0 && !npz_sum_right(sum, 0))
@@ -258,10 +254,8 @@ static int check_others(archive *a, kv_err *e)
 int npz_read(checkpoint *c, int file, kv_err *e)
 {
     archive a = {.c = c, .file = file};
-    int rc = inflate_new(&a.from, e);
-    if (rc)
-        return rc;
-    rc = zip_read(c, file, read_member, &a, e);
+    TRY(inflate_new(&a.from, e));
+    int rc = zip_read(c, file, read_member, &a, e);
     if (!rc)
         rc = check_others(&a, e);
     inflate_free(a.from);

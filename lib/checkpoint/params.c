@@ -235,12 +235,11 @@ static int read_all(reading *r, kv_err *e)
     checkpoint *c = r->c;
     int64_t first = c->ntensors;
     uint64_t head[3];
-    int rc = take(r, head, sizeof head, e);
-    if (rc)
-        return rc;
+    TRY(take(r, head, sizeof head, e));
     if (head[2] > (uint64_t)byte_reader_left(&r->from) / 4)
         return file_bad(e, KV_E_FORMAT, path_of(r), "cut: it says that it holds %llu arrays",
                         (unsigned long long)head[2]);
+    int rc = KV_OK;
     if (head[1] && c->options.found)
         rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0");
     for (r->number = 0; r->number < (int64_t)head[2] && !rc; r->number++)
@@ -329,12 +328,10 @@ static int save_array(const file_out *out, const char *name, kv_array *a, kv_err
     const void *data;
     own_buf head = {0};
     bool is_sparse = kv_array_storage(a) == KV_ROW_SPARSE;
-    int rc = is_sparse ? kv_array_read_rows(a, &data, e) : kv_array_read(a, &data, e);
-    if (rc)
-        return rc;
+    TRY(is_sparse ? kv_array_read_rows(a, &data, e) : kv_array_read(a, &data, e));
     int64_t nrows = kv_array_nrows(a), ids = nrows * (int64_t)sizeof(int64_t);
-    rc = params_put_head(&head, name, tensor_type_of(kv_array_dtype(a)), kv_array_ndim(a),
-                         kv_array_shape(a), is_sparse ? nrows : -1, out->name, e);
+    int rc = params_put_head(&head, name, tensor_type_of(kv_array_dtype(a)), kv_array_ndim(a),
+                             kv_array_shape(a), is_sparse ? nrows : -1, out->name, e);
     if (!rc && !(rc = file_put(out->f, out->name, head.data, head.len, e)) &&
         !(rc = file_put(out->f, out->name, data, (size_t)(kv_array_bytes(a) - ids), e)))
         rc = file_put(out->f, out->name, kv_array_row_ids(a), (size_t)ids, e);
@@ -346,11 +343,10 @@ int params_save(const char *path, const char *const *names, bool has_names, int6
 {
     file_out out;
     own_buf text = {0};
-    int rc = file_out_open(&out, path, e);
-    if (rc)
-        return rc;
+    TRY(file_out_open(&out, path, e));
     params_put_begin(&text, n);
-    if (!(rc = buf_check(&text, e)))
+    int rc = buf_check(&text, e);
+    if (!rc)
         rc = file_put(out.f, path, text.data, text.len, e);
     for (int64_t i = 0; i < n && !rc; i++)
         rc = save_array(&out, names[i], arrays[i], e);

@@ -69,9 +69,7 @@ static int push_new(machine *m, pickle_node node)
     pickle *p = m->p;
     if (p->nnodes == MOST)
         return wrong(m, "more than 10 million values");
-    int rc = mem_grow(&p->nodes, &p->nodes_cap, p->nnodes + 1, sizeof *p->nodes, m->e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&p->nodes, &p->nodes_cap, p->nnodes + 1, sizeof *p->nodes, m->e));
     p->nodes[p->nnodes] = node;
     return push(m, (pickle_ref)p->nnodes++);
 }
@@ -115,9 +113,7 @@ static int add_item(machine *m, pickle_ref to, pickle_ref item)
     pickle *p = m->p;
     if (p->nlinks == MOST)
         return wrong(m, "more than 10 million items");
-    int rc = mem_grow(&p->links, &p->links_cap, p->nlinks + 1, sizeof *p->links, m->e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&p->links, &p->links_cap, p->nlinks + 1, sizeof *p->links, m->e));
     uint32_t link = (uint32_t)p->nlinks++;
     pickle_node *c = &p->nodes[to];
     p->links[link] = (pickle_link){item, 0};
@@ -149,10 +145,9 @@ static int add_items(machine *m, pickle_kind kind, int64_t first, int64_t keep)
 static int collect(machine *m, pickle_kind kind, int64_t first, int64_t keep)
 {
     int64_t n = m->nstack;
-    int rc = push_new(m, (pickle_node){.kind = kind});
-    if (rc)
-        return rc;
+    TRY(push_new(m, (pickle_node){.kind = kind}));
     pickle_ref made = m->stack[n];
+    int rc = KV_OK;
     for (int64_t i = first; i < n && !rc; i++)
         rc = add_item(m, made, m->stack[i]);
     if (!rc && kind == PICKLE_DICT && (n - first) % 2)
@@ -222,14 +217,11 @@ static int call(machine *m)
 {
     pickle *p = m->p;
     pickle_ref args, function;
-    int rc = pop(m, &args);
-    if (rc || (rc = pop(m, &function)))
-        return rc;
+    TRY(pop(m, &args));
+    TRY(pop(m, &function));
     if (p->nodes[args].kind != PICKLE_TUPLE)
         return wrong(m, "a call without a tuple");
-    rc = mem_grow(&p->calls, &p->calls_cap, p->ncalls + 1, sizeof *p->calls, m->e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&p->calls, &p->calls_cap, p->ncalls + 1, sizeof *p->calls, m->e));
     p->calls[p->ncalls] = (pickle_call){function, args, NODE_NONE};
     return push_new(m,
                     (pickle_node){.kind = PICKLE_CALL, .call = (uint32_t)p->ncalls++ & 0xFFFFFF});
@@ -240,23 +232,21 @@ static int call_marked(machine *m, bool names_class)
 {
     int64_t first;
     pickle_ref class;
-    int rc = find_mark(m, &first);
-    if (rc)
-        return rc;
+    TRY(find_mark(m, &first));
     if (names_class) {
-        if ((rc = push_global_lines(m)) || (rc = pop(m, &class)))
-            return rc;
+        TRY(push_global_lines(m));
+        TRY(pop(m, &class));
     } else {
         if (first == m->nstack)
             return wrong(m, "a class is missing");
         class = m->stack[first++];
     }
     int64_t keep = first - (names_class ? 1 : 2);
-    if ((rc = collect(m, PICKLE_TUPLE, first, keep)))
-        return rc;
+    TRY(collect(m, PICKLE_TUPLE, first, keep));
     pickle_ref args = m->stack[keep];
     m->stack[keep] = class;
-    return (rc = push(m, args)) ? rc : call(m);
+    TRY(push(m, args));
+    return call(m);
 }
 
 static int build(machine *m)
@@ -279,9 +269,7 @@ static int remember(machine *m, uint64_t i)
 {
     if (!has(m, 1) || i >= (uint64_t)m->n)
         return wrong(m, "a place of the memo that cannot be");
-    int rc = mem_grow(&m->memo, &m->memo_cap, (int64_t)i + 1, sizeof *m->memo, m->e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&m->memo, &m->memo_cap, (int64_t)i + 1, sizeof *m->memo, m->e));
     while (m->nmemo <= (int64_t)i)
         m->memo[m->nmemo++] = MARK;
     m->memo[i] = m->stack[m->nstack - 1];

@@ -280,8 +280,7 @@ static int read_length(reading *r, kv_err *e)
     }
     r->scan.n = (int64_t)n;
     r->data = LENGTH_BYTES + (int64_t)n;
-    if ((rc = check_begin(r, &begins, e)))
-        return rc;
+    TRY(check_begin(r, &begins, e));
     int64_t there = in->size - LENGTH_BYTES;
     if ((int64_t)n > there)
         return file_bad(e, KV_E_FORMAT, in->name,

@@ -460,10 +460,9 @@ static int read_global(float *out, const checkpoint *c, int64_t i, kv_err *e)
 {
     tensor_reader *r;
     const void *data;
-    int rc = tensor_reader_new(&r, c, 0, e);
-    if (rc)
-        return rc;
-    if (!(rc = tensor_read(r, &data, i, 0, sizeof *out, e)))
+    TRY(tensor_reader_new(&r, c, 0, e));
+    int rc = tensor_read(r, &data, i, 0, sizeof *out, e);
+    if (!rc)
         memcpy(out, data, sizeof *out);
     tensor_reader_free(r);
     return rc;
@@ -472,12 +471,11 @@ static int read_global(float *out, const checkpoint *c, int64_t i, kv_err *e)
 static int add_pair(decoding *d, int file, int64_t at, const scales *s, const scales_fit *fit,
                     kv_err *e)
 {
-    int rc = mem_grow(&d->pairs, &d->cap, d->n + 1, sizeof *d->pairs, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&d->pairs, &d->cap, d->n + 1, sizeof *d->pairs, e));
     pair *p = &d->pairs[d->n++];
     *p = (pair){.codes = {file, at}, .scale = {-1, 0}, .fit = *fit};
     d->fates[file][at].pair = d->n;
+    int rc = KV_OK;
     for (int i = 0; i < s->n && !rc; i++) {
         const checkpoint *c = d->m.files[s->home[i]];
         int64_t number = number_of(c, s->scale[i]);

@@ -55,9 +55,8 @@ static int add(reading *r, kv_err *e)
     if (n == TENSORS_MAX)
         return file_bad(e, KV_E_FORMAT, r->path, "more than %d tensors, which are not read",
                         TENSORS_MAX);
-    int rc = mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e);
-    if (rc || (rc = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
-        return rc;
+    TRY(mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e));
+    TRY(mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e));
     const char *name = arena_text(&x->memory, buf_text(&r->name), r->name.len, e);
     const char *word = buf_text(&r->word); /* neighbours mostly have the same */
     const char *shard = n > 0 && strcmp(x->uses[n - 1].name, word) == 0
@@ -189,10 +188,8 @@ static int shard_index_read(shard_index *x, const checkpoint *c, const char *pat
     /* opening a pipe would wait for its writer */
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return file_bad(e, KV_E_IO, path, "an index has to be a regular file");
-    int rc = input_open(&in, path, e);
-    if (rc)
-        return rc;
-    rc = read_text(&r, &in, e);
+    TRY(input_open(&in, path, e));
+    int rc = read_text(&r, &in, e);
     input_close(&in);
     buf_release(&r.name);
     buf_release(&r.word);
@@ -367,9 +364,7 @@ typedef struct listing {
 
 static int add_name(names *to, arena *memory, const char *name, kv_err *e)
 {
-    int rc = mem_grow(&to->list, &to->cap, to->n + 1, sizeof *to->list, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&to->list, &to->cap, to->n + 1, sizeof *to->list, e));
     const char *kept = arena_text(memory, name, strlen(name), e);
     if (!kept)
         return KV_E_MEMORY;
@@ -764,9 +759,7 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
         if (l->torch_index || l->torch)
             return read_torch(s, l->torch_index, e);
         if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0])) {
-            int rc = looks_like_folder(s->c->name, e);
-            if (rc)
-                return rc;
+            TRY(looks_like_folder(s->c->name, e));
             file_bad(e, KV_E_FORMAT, s->c->name,
                      "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
             if (l->other)
@@ -776,11 +769,10 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
         int rc = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
         return rc || s->c->split.count <= 1 ? rc : gguf_split_read(s->c, readable, e);
     }
-    int rc = KV_OK;
     bool whole;
-    for (int64_t i = 0; i < l->files.n && !rc; i++)
-        rc = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
-    return rc;
+    for (int64_t i = 0; i < l->files.n; i++)
+        TRY(read_shard(s, l->files.list[i], safetensors_read, &whole, e));
+    return KV_OK;
 }
 
 static int read_folder(checkpoint *c, const char *path, kv_err *e)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
@@ -547,9 +548,10 @@ int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
     kv_dtype has = kv_array_dtype(a);
     tensor_type from = tensor_type_of(has), to = tensor_type_of(dtype);
     int64_t n = kv_array_size(a), lost = -1, at = 0;
-    int rc = kv_array_read(a, (const void **)&data, e);
-    if (rc || dtype == KV_BOOL)
-        return rc;
+    TRY(kv_array_read(a, (const void **)&data, e));
+    if (dtype == KV_BOOL)
+        return KV_OK;
+    int rc = KV_OK;
     for (; at < n && lost < 0 && !(rc = stop_check_at(at, e)); at += TRIED)
         lost =
             first_lost(data + at * kv_dtype_bytes(has), from, to, n - at < TRIED ? n - at : TRIED);

@@ -208,9 +208,7 @@ static int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void 
     if (!s->room && !(s->room = mem_alloc(1, sizeof *s->room, e)))
         return KV_E_MEMORY;
     g.room = s->room;
-    int rc = s->checked == i + 1 ? KV_OK : check_all(&g, e);
-    if (rc)
-        return rc;
+    TRY(s->checked == i + 1 ? KV_OK : check_all(&g, e));
     s->checked = i + 1;
     memset(s->room->block, 0, (size_t)n);
     *data = s->room->block;
@@ -399,10 +397,8 @@ static int read_scales(const reading *g, float *out, int64_t at, int64_t n, kv_e
 {
     const tensor_values *v = g->v;
     const void *data;
-    int rc = fetch(g->r, v->scaled, &data, v->scale, tensor_type_bytes(v->scale_type, at),
-                   tensor_type_bytes(v->scale_type, n), e);
-    if (rc)
-        return rc;
+    TRY(fetch(g->r, v->scaled, &data, v->scale, tensor_type_bytes(v->scale_type, at),
+              tensor_type_bytes(v->scale_type, n), e));
     tensor_decode_f32(out, v->scale_type, data, n);
     for (int64_t i = 0; i < n && v->has_global; i++)
         out[i] = v->divides ? out[i] / v->global : out[i] * v->global;
@@ -423,9 +419,7 @@ static int scale(const reading *g, float *x, int64_t first, int64_t last, kv_err
                      k / v->columns;
         int64_t nscales = (k + n - 1) / v->columns - k / v->columns + 1;
         if (at != known || nscales != known_n) {
-            int rc = read_scales(g, by, at, nscales, e);
-            if (rc)
-                return rc;
+            TRY(read_scales(g, by, at, nscales, e));
             known = at;
             known_n = nscales;
         }
@@ -500,10 +494,8 @@ static int read_ordered(const reading *g, float *out, int64_t first, int64_t las
 {
     const tensor_values *v = g->v;
     const void *data;
-    int rc = fetch(g->r, NULL, &data, v->codes, tensor_type_bytes(v->type, first),
-                   tensor_type_bytes(v->type, last - first), e);
-    if (rc)
-        return rc;
+    TRY(fetch(g->r, NULL, &data, v->codes, tensor_type_bytes(v->type, first),
+              tensor_type_bytes(v->type, last - first), e));
     if (gguf_blocks_can(v->type)) {
         gguf_blocks_decode(out, v->type, data, (last - first) / tensor_type_run(v->type));
         return KV_OK;
@@ -523,9 +515,7 @@ static int read_decoded(tensor_reader *r, const void **data, int64_t i, int64_t 
     int64_t run = v->swapped ? 1 : tensor_type_run(v->type), size = sizeof *d->numbers;
     int64_t first = at / size, last = (at + n) / size, begin = first - first % run;
     int64_t end = last % run ? last + run - last % run : last;
-    int rc = mem_grow(&d->numbers, &d->numbers_cap, end - begin, sizeof *d->numbers, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&d->numbers, &d->numbers_cap, end - begin, sizeof *d->numbers, e));
     *data = d->numbers + (first - begin);
     return v->swapped ? read_swapped(&g, d->numbers, begin, end, e)
                       : read_ordered(&g, d->numbers, begin, end, e);
@@ -587,11 +577,11 @@ static int add_sum(tensor_reader *r, const void *data, int64_t i, int64_t at, in
 {
     const tensor_info *t = &r->c->tensors[i];
     bool right;
-    int rc = npz_sum_add(&r->c->sums[t->member - 1], &r->run, i, data, at, n, &right, e);
-    if (rc || right)
-        return rc;
+    TRY(npz_sum_add(&r->c->sums[t->member - 1], &r->run, i, data, at, n, &right, e));
+    if (right)
+        return KV_OK;
     /* A file that shrank has zeros there. */
-    rc = tensor_reader_check(r, e);
+    int rc = tensor_reader_check(r, e);
     return rc ? rc
               : file_bad(e, KV_E_FORMAT, r->c->files[t->file].name,
                            "tensor \"%.*s\": " NPZ_SUM_WRONG, SHOWN(t->name));
@@ -768,9 +758,8 @@ static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at,
         int64_t most = r->window_bytes > TENSOR_BLOCK ? r->window_bytes : TENSOR_BLOCK;
         int64_t bytes = (end - at < most ? end - at : most) / width * width;
         b->of = 0;
-        int rc = spread(r, i, e);
-        if (rc || (rc = file_window_check(&r->window, e)))
-            return rc;
+        TRY(spread(r, i, e));
+        TRY(file_window_check(&r->window, e));
         file_window_close(&r->window);
         if (bytes > b->cap)
             rows_release(b);
@@ -778,8 +767,7 @@ static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at,
             (!b->data && !(b->data = mem_alloc(bytes, 1, e))))
             return KV_E_MEMORY;
         b->cap = bytes > b->cap ? bytes : b->cap;
-        if ((rc = gather(r, b->data, t, at / width, bytes / width, e)))
-            return rc;
+        TRY(gather(r, b->data, t, at / width, bytes / width, e));
         b->of = i + 1;
         b->at = at;
         b->bytes = bytes;
@@ -831,9 +819,9 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
         return read_decoded(r, data, i, at, n, e);
     if (t->form & TENSOR_SPARSE)
         return tensor_sparse_read(&r->sparse, r->c, data, i, at, n, e);
-    int rc = read_rows(r, data, i, at, n, e);
-    if (rc || !(t->form & TENSOR_SWAPPED))
-        return rc;
+    TRY(read_rows(r, data, i, at, n, e));
+    if (!(t->form & TENSOR_SWAPPED))
+        return KV_OK;
     if (!r->swapped && !(r->swapped = mem_alloc(TENSOR_BLOCK, 1, e)))
         return KV_E_MEMORY;
     swap(r->swapped, *data, n, t->type);

@@ -143,9 +143,8 @@ static int count_name(reading *r, kv_err *e)
 static int add_entry(reading *r, const char *type, const char *value, kv_err *e)
 {
     checkpoint *c = r->c;
-    int rc = count_name(r, e);
-    if (rc)
-        return rc;
+    TRY(count_name(r, e));
+    int rc = KV_OK;
     if (c->nothers++ < 2) {
         buf_add(&c->others, c->others.len ? ", " : "");
         buf_put(&c->others, buf_text(&r->path), utf8_cut(buf_text(&r->path), r->path.len, 80));
@@ -260,9 +259,7 @@ static bool is_packed(const tensor_info *t, const int64_t *strides)
 /* Adds the checksum of a member whose bytes are all one tensor's. */
 static int add_sum(checkpoint *c, const torch_member *m, tensor_info *t, kv_err *e)
 {
-    int rc = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e));
     npz_sum_init(&c->sums[c->nsums], m->crc, "", 0, m->bytes);
     t->member = ++c->nsums;
     return KV_OK;
@@ -327,15 +324,14 @@ static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_er
     storage s;
     bool right;
     tensor_info t = {.name = buf_text(&r->path), .shape = shape, .file = r->file};
-    int rc = count_name(r, e);
-    if (rc)
-        return rc;
+    TRY(count_name(r, e));
     if (!torch_argument(&r->p, args, 0, &from) || !torch_argument(&r->p, args, 1, &at) ||
         !torch_integer(&r->p, at, &first) || first < 0 || !torch_argument(&r->p, args, 2, &size) ||
         !torch_integers(&r->p, size, shape, &t.ndim) || !torch_argument(&r->p, args, 3, &steps) ||
         !torch_integers(&r->p, steps, strides, &nstrides) || nstrides != t.ndim)
         return bad_tensor(r, "has sizes or strides that are not read", e);
-    if ((rc = find_storage(r, from, &s, &right, e)) || !right)
+    int rc = find_storage(r, from, &s, &right, e);
+    if (rc || !right)
         return rc;
     if (m->at == 7) { /* elements of a dtype in a storage of bytes */
         char name[GLOBAL_MAX];
@@ -386,9 +382,7 @@ static int add_unread(reading *r, const torch_meaning *m, pickle_ref args, kv_er
                      .odd = m->type,
                      .shape = shape,
                      .file = r->file};
-    int rc = count_name(r, e);
-    if (rc)
-        return rc;
+    TRY(count_name(r, e));
     if (!m->at || !torch_argument(&r->p, args, (uint32_t)m->at, &size) ||
         !torch_integers(&r->p, size, shape, &t.ndim))
         t.ndim = 0;
@@ -446,10 +440,9 @@ static int keep_data(reading *r, const char *data, int64_t n, tensor_info *t, kv
 {
     checkpoint *c = r->c;
     input in;
-    int rc = KV_OK;
     if (r->arrays < 0) {
-        if ((rc = input_new(&in, path_of(r), e)) || (rc = checkpoint_add_file(c, &in, e)))
-            return rc;
+        TRY(input_new(&in, path_of(r), e));
+        TRY(checkpoint_add_file(c, &in, e));
         r->arrays = (int)c->nfiles - 1;
     }
     t->file = r->arrays;
@@ -473,9 +466,7 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
              torch_integers(&r->p, size, shape, &t.ndim) && numpy_type(r, dtype, &t.type, &swapped);
     if (!*known)
         return KV_OK;
-    int rc = count_name(r, e);
-    if (rc)
-        return rc;
+    TRY(count_name(r, e));
     t.elements = tensor_elements(t.ndim, shape);
     t.bytes = tensor_type_bytes(t.type, t.elements);
     if (t.bytes < 0 || t.bytes > r->nbytes || (r->array_bytes += t.bytes) > SHARED_MOST * r->nbytes)
@@ -490,7 +481,7 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
     t.strides = turned ? strides : NULL;
     t.form = (turned ? TENSOR_STRIDED : 0u) |
              (swapped && tensor_type_run_bytes(t.type) > 1 ? TENSOR_SWAPPED : 0u);
-    rc = keep_data(r, data, n, &t, e);
+    int rc = keep_data(r, data, n, &t, e);
     return rc ? rc : checkpoint_add(r->c, &t, e);
 }
 
@@ -794,14 +785,12 @@ static int read_tree(reading *r, kv_err *e)
     int64_t tensors = c->ntensors;
     if (c->part && !find_part(r, r->p.root, c->part, 0, &root))
         return no_part(r, r->p.root, e);
-    int rc = name_root(r, root, e);
-    if (rc || (rc = visit(r, root, 0, e)))
-        return rc;
+    TRY(name_root(r, root, e));
+    TRY(visit(r, root, 0, e));
     if (r->nobjects)
         return c->ntensors = tensors, refuse_objects(r, e);
     /* as PyTorch's writer of safetensors says it; transformers refuses files without */
-    if ((rc = checkpoint_add_text(c, "format", "pt", e)))
-        return rc;
+    TRY(checkpoint_add_text(c, "format", "pt", e));
     if (r->model && !c->part && (c->nothers || c->ntensors > tensors)) {
         c->model = arena_text(&c->memory, r->readable, strlen(r->readable), e);
         return c->model ? KV_OK : KV_E_MEMORY;
@@ -842,12 +831,10 @@ static int read_order(reading *r, kv_err *e)
 {
     const torch_member *m;
     char *text = NULL;
-    int rc = find_member(r, "byteorder", 9, &m, e);
-    if (rc || !m)
-        return rc;
-    rc = m->bytes > 16 ? KV_OK : read_member(r, m, &text, e);
-    if (rc)
-        return rc;
+    TRY(find_member(r, "byteorder", 9, &m, e));
+    if (!m)
+        return KV_OK;
+    TRY(m->bytes > 16 ? KV_OK : read_member(r, m, &text, e));
     bool little = text && m->bytes == 6 && memcmp(text, "little", 6) == 0;
     r->swapped = text && m->bytes == 3 && memcmp(text, "big", 3) == 0;
     mem_free(text);

@@ -97,14 +97,13 @@ static int read_end64(archive *a, int64_t end, int64_t *at, int64_t *bytes, int6
     *at = end;
     if (last < 0)
         return KV_OK;
-    int rc = input_read(a->in, raw, locator, ZIP_LOCATOR_BYTES, e);
-    if (rc || number(raw, 4) != ZIP_LOCATOR)
-        return rc;
+    TRY(input_read(a->in, raw, locator, ZIP_LOCATOR_BYTES, e));
+    if (number(raw, 4) != ZIP_LOCATOR)
+        return KV_OK;
     /* It has more bytes where it has fields of its own; then what the locator says is right. */
     int64_t where = place(raw + 8, 8), tries[] = {last, where < last ? where : last};
     for (int i = 0; i < 2; i++) {
-        if ((rc = input_read(a->in, raw, tries[i], ZIP_END64_BYTES, e)))
-            return rc;
+        TRY(input_read(a->in, raw, tries[i], ZIP_END64_BYTES, e));
         if (number(raw, 4) != ZIP_END64 || place(raw + 4, 8) != locator - tries[i] - 12)
             continue;
         if (number(raw + 16, 8) || number(raw + 24, 8) != number(raw + 32, 8))
@@ -124,9 +123,7 @@ static int find_directory(archive *a, const unsigned char *raw, int64_t end, kv_
 {
     int64_t bytes = place(raw + 12, 4), offset = place(raw + 16, 4), disk = place(raw + 4, 2);
     a->count = place(raw + 10, 2);
-    int rc = read_end64(a, end, &a->end, &bytes, &offset, e);
-    if (rc)
-        return rc;
+    TRY(read_end64(a, end, &a->end, &bytes, &offset, e));
     if (a->end == end && (disk || place(raw + 6, 2) || place(raw + 8, 2) != a->count))
         return file_bad(e, KV_E_FORMAT, a->in->name,
                         "zip archives in several files are not read");
@@ -487,9 +484,7 @@ static int refill(inflate_stream *s, kv_err *e)
 /* Inflates what one call can; the end of the data sets ended. */
 static int step(inflate_stream *s, kv_err *e)
 {
-    int rc = s->z.avail_in || !s->left ? KV_OK : refill(s, e);
-    if (rc)
-        return rc;
+    TRY(s->z.avail_in || !s->left ? KV_OK : refill(s, e));
     s->z.opaque = e;
     switch (inflate(&s->z, Z_NO_FLUSH)) {
     case Z_STREAM_END:

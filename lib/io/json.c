@@ -392,9 +392,7 @@ static int fill(walk *w, const cJSON *data, int axis)
     for (const cJSON *v = data->child; v; v = v->next) {
         if (n++ == w->shape[axis])
             return unequal(w, data, here, axis);
-        int rc = fill(w, v, axis + 1);
-        if (rc)
-            return rc;
+        TRY(fill(w, v, axis + 1));
     }
     return n == w->shape[axis] ? KV_OK : unequal(w, data, here, axis);
 }
@@ -844,14 +842,12 @@ static void write_whole(writer *w)
 static int write_to_buf(buf *out, kv_array *a, bool whole, kv_err *e)
 {
     writer w = {.a = a, .out = out};
-    int rc = read_elements(&w, e);
-    if (rc)
-        return rc;
+    TRY(read_elements(&w, e));
     if (whole)
         write_whole(&w);
     else
         write_lists(&w, 0);
-    rc = buf_check(out, e);
+    int rc = buf_check(out, e);
     return !rc && w.failed ? stop_error(e) : rc;
 }
 
@@ -869,13 +865,12 @@ int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)
 {
     buf text = {0};
     writer w = {.a = a, .out = &text, .f = f};
-    int rc = read_elements(&w, e);
-    if (rc)
-        return rc;
+    TRY(read_elements(&w, e));
     errno = 0;
     write_whole(&w);
     buf_char(&text, '\n');
     pour(&w);
+    int rc = KV_OK;
     if (w.failed && (rc = buf_check(&text, e)) == KV_OK)
         rc = file_error(e, "write", name, errno ? errno : EIO);
     buf_release(&text);

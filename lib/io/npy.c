@@ -153,9 +153,7 @@ static int read_descr(reader *r, npy_header *h)
     const char *text;
     int n;
     bool fields = look(r) == '[';
-    int rc = fields ? read_fields(r, &text, &n) : read_text(r, &text, &n);
-    if (rc)
-        return rc;
+    TRY(fields ? read_fields(r, &text, &n) : read_text(r, &text, &n));
     size_t kept = n < NPY_DESCR_MAX ? (size_t)n : NPY_DESCR_MAX;
     memcpy(h->descr, text, kept);
     h->descr[kept] = '\0';
@@ -233,9 +231,7 @@ static int read_member(reader *r, npy_header *h, bool seen[NMEMBERS])
 {
     const char *name;
     int n;
-    int rc = read_text(r, &name, &n);
-    if (rc)
-        return rc;
+    TRY(read_text(r, &name, &n));
     size_t k = 0;
     while (k < NMEMBERS && !is_text(name, n, members[k].name))
         k++;
@@ -245,7 +241,7 @@ static int read_member(reader *r, npy_header *h, bool seen[NMEMBERS])
     if (seen[k])
         return file_bad(r->e, KV_E_FORMAT, r->name, "the header has two '%s'", members[k].name);
     seen[k] = true;
-    rc = expect(r, ':');
+    int rc = expect(r, ':');
     return rc ? rc : members[k].read(r, h);
 }
 
@@ -271,9 +267,7 @@ static int read_prefix(reader *r)
 {
     unsigned char raw[12] = {0};
     int64_t got;
-    int rc = take(r, raw, 8, &got);
-    if (rc)
-        return rc;
+    TRY(take(r, raw, 8, &got));
     if (got == 0)
         return file_bad(r->e, KV_E_FORMAT, r->name, "the file is empty");
     if (memcmp(raw, MAGIC, (size_t)(got < MAGIC_BYTES ? got : MAGIC_BYTES)) != 0)
@@ -285,9 +279,7 @@ static int read_prefix(reader *r)
         return file_bad(r->e, KV_E_UNSUPPORTED, r->name,
                         "version %d.%d is not read, only 1.0, 2.0 and 3.0", raw[6], raw[7]);
     int width = raw[6] == 1 ? 2 : 4;
-    rc = take(r, raw + 8, width, &got);
-    if (rc)
-        return rc;
+    TRY(take(r, raw + 8, width, &got));
     if (got < width)
         return npy_cut(r->name, "first bytes", width - got, 8 + width, r->e);
     r->begin = 8 + width;
@@ -299,9 +291,7 @@ static int read_header(reader *r, npy_header *h)
 {
     int64_t got;
     bool seen[NMEMBERS] = {false};
-    int rc = read_prefix(r);
-    if (rc)
-        return rc;
+    TRY(read_prefix(r));
     if (r->n > HEADER_MAX)
         return file_bad(r->e, KV_E_FORMAT, r->name,
                         "a header of %lld bytes, and at most %d are read", (long long)r->n,
@@ -309,7 +299,7 @@ static int read_header(reader *r, npy_header *h)
     r->text = mem_alloc(r->n, 1, r->e);
     if (!r->text)
         return KV_E_MEMORY;
-    rc = take(r, r->text, r->n, &got);
+    int rc = take(r, r->text, r->n, &got);
     if (!rc && got < r->n)
         rc = npy_cut(r->name, "header", r->n - got, r->n, r->e);
     if (!rc && !(rc = check_ascii(r)))

@@ -440,9 +440,7 @@ int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
                  .legacy = style->format == PRINT_LEGACY || style->format == PRINT_LEGACY_REPR,
                  .separator = repr ? ", " : " ",
                  .line = out->len};
-    int rc = kv_array_read(a, &p.data, e);
-    if (rc)
-        return rc;
+    TRY(kv_array_read(a, &p.data, e));
     int64_t size = kv_array_size(a), stride = 1;
     for (int i = p.ndim - 1; i >= 0; i--) {
         p.stride[i] = stride;
@@ -474,6 +472,6 @@ int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
         buf_printf(out, " @%s", kv_ctx_text(text, ctx));
     else if (repr)
         put_repr_end(&p, size == 0);
-    rc = buf_check(out, e);
+    int rc = buf_check(out, e);
     return !rc && p.stopped ? stop_error(e) : rc;
 }

@@ -260,9 +260,7 @@ static int take_number(json_scan *s, const char *name, double *x)
 {
     const char *text;
     size_t n;
-    int rc = take_value(s, &text, &n);
-    if (rc)
-        return rc;
+    TRY(take_value(s, &text, &n));
     if (num_parse(text, n, NUM_BINARY64, x, NULL) != n || !isfinite(*x) || *x <= 0)
         return file_bad(s->e, KV_E_FORMAT, s->path, "\"%s\" is no positive number", name);
     return KV_OK;
@@ -291,9 +289,9 @@ static int take_member(json_scan *s, const char *name, config *c)
         return take_number(s, name, &c->r);
     if (strcmp(name, "lora_alpha") == 0)
         return take_number(s, name, &c->alpha);
-    int rc = take_value(s, &text, &n);
-    if (rc || !is_in_use(text, n))
-        return rc;
+    TRY(take_value(s, &text, &n));
+    if (!is_in_use(text, n))
+        return KV_OK;
     c->rank_stable |= strcmp(name, "use_rslora") == 0;
     c->other_kind |= strcmp(name, "peft_type") == 0 &&
                      !(n == strlen("\"LORA\"") && strncmp(text, "\"LORA\"", n) == 0);
@@ -330,9 +328,7 @@ static int read_config(const char *path, double *scale, double *rank, kv_err *e)
     char *text;
     size_t n;
     config c = {.r = -1, .alpha = -1};
-    int rc = file_read_text(path, &text, &n, e);
-    if (rc)
-        return rc;
+    TRY(file_read_text(path, &text, &n, e));
     json_scan s = {.path = path,
                    .text = text,
                    .n = (int64_t)n,
@@ -340,7 +336,7 @@ static int read_config(const char *path, double *scale, double *rank, kv_err *e)
                    .max_depth = DEPTH_MAX,
                    .e = e};
     buf name = {0};
-    rc = json_scan_open(&s, '{');
+    int rc = json_scan_open(&s, '{');
     while (json_scan_item(&s, '}', &rc))
         if (!(rc = json_scan_name(&s, &name)))
             rc = take_member(&s, buf_text(&name), &c);

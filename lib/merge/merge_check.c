@@ -79,9 +79,8 @@ int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, 
     }
     given.bf16[MERGE_MODELS] = m->base && merge_reads_bf16(j, m->base, m->nmodels);
     merge_rule *r;
-    int rc = rule_for(p, n, &r, e);
-    if (rc)
-        return rc;
+    TRY(rule_for(p, n, &r, e));
+    int rc = KV_OK;
     if (merge_rule_is_of_shape(r)) {
         shape_plan *s = p->shapes;
         while (s && (s->given.size != given.size || s->given.row != given.row ||
@@ -287,7 +286,6 @@ int merge_job_cut(merge_job *j, kv_err *e)
 
 static int check_inputs(const merge *m, kv_err *e)
 {
-    int rc = KV_OK;
     if (m->nmodels < 1 || m->nmodels > MERGE_MODELS)
         return kv_err_set(e, KV_E_USAGE, "a merge takes 1 to %d models, not %d", MERGE_MODELS,
                           m->nmodels);
@@ -295,19 +293,19 @@ static int check_inputs(const merge *m, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "adapters are merged into a base, and none is given");
         return kv_err_hint(e, "--base CKPT: the model that they are for"), KV_E_USAGE;
     }
-    for (int i = 0; i < m->nmodels && m->adapters && !rc; i++)
-        rc = merge_adapter_check(m->models[i], m->base, e);
-    return rc;
+    for (int i = 0; i < m->nmodels && m->adapters; i++)
+        TRY(merge_adapter_check(m->models[i], m->base, e));
+    return KV_OK;
 }
 
 static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
 {
     merge_factors factors[MERGE_MODELS];
     merge_job j;
-    int rc = merge_job_find(&j, factors, m, key, e);
-    if (rc || j.kind != MERGE_JOB_RULE || j.like->elements == 0)
-        return rc;
-    rc = merge_plans_get(plans, &j, factors, e);
+    TRY(merge_job_find(&j, factors, m, key, e));
+    if (j.kind != MERGE_JOB_RULE || j.like->elements == 0)
+        return KV_OK;
+    int rc = merge_plans_get(plans, &j, factors, e);
     if (!rc)
         rc = merge_job_cut(&j, e);
     merge_plan_release(&j.own);

@@ -124,9 +124,7 @@ static int input_of(merge_worker *w, int i, void **at, kv_err *e)
     const char *data;
     if ((*at = w->input[i]))
         return KV_OK;
-    int rc = bytes_of(w, i, &data, &type, e);
-    if (rc)
-        return rc;
+    TRY(bytes_of(w, i, &data, &type, e));
     bool bf16 = merge_reads_bf16(j, tensor_reader_of(w->readers[i]), i);
     bool same = bf16 || type == (j->wide ? TENSOR_F64 : TENSOR_F32);
     int64_t width = tensor_type_bytes(type, 1);
@@ -316,9 +314,7 @@ int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e
         const char *data;
         if (j->at[k] < 0)
             continue;
-        int rc = bytes_of(w, k, &data, &type, e);
-        if (rc)
-            return rc;
+        TRY(bytes_of(w, k, &data, &type, e));
         tensor_decode_f64(numbers, type, data, w->n);
         for (int64_t i = 0; i < w->n; i++)
             lost[i] &= (bool)isfinite(numbers[i]);
@@ -365,9 +361,7 @@ static int rank_terms(merge_worker *w, int i, kv_err *e)
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++) {
         arrays[s] = rank_of(w, i);
-        int rc = pass->slot[s] == MERGE_MERGED ? KV_OK : array_of(w, pass->slot[s], &arrays[s], e);
-        if (rc)
-            return rc;
+        TRY(pass->slot[s] == MERGE_MERGED ? KV_OK : array_of(w, pass->slot[s], &arrays[s], e));
     }
     prog_run(pass->elements, arrays, w->n, w->scratch);
     return KV_OK;
@@ -381,9 +375,7 @@ static int rank_piece(merge_worker *w, kv_err *e)
     for (int64_t at = 0; at < n; at += MERGE_CHUNK) {
         merge_worker_chunk(w, w->piece_first + at, n - at < MERGE_CHUNK ? n - at : MERGE_CHUNK, 0);
         for (int i = 0; i < j->plan->nranks; i++) {
-            int rc = rank_terms(w, i, e);
-            if (rc)
-                return rc;
+            TRY(rank_terms(w, i, e));
         }
     }
     for (int i = 0; i < j->plan->nranks; i++) {

@@ -130,11 +130,9 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
             j->sum_of[t->number] = (int16_t)i;
             if (t->fold < PLAN_FOLDS)
                 continue;
-            int rc = merge_select_new(&j->select[t->number], t->fold, t->order,
-                                      p->number_type[t->number] != PROG_F32, j->like->elements,
-                                      j->npieces * j->chunks, e);
-            if (rc)
-                return rc;
+            TRY(merge_select_new(&j->select[t->number], t->fold, t->order,
+                                 p->number_type[t->number] != PROG_F32, j->like->elements,
+                                 j->npieces * j->chunks, e));
             r->nselects++;
         }
     }
@@ -190,14 +188,13 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
 {
     merge_factors factors[MERGE_MODELS];
     merge_job *j = &r->jobs[r->njobs++];
-    int rc = merge_job_find(j, factors, r->m, as->key, e);
-    if (rc)
-        return rc;
+    TRY(merge_job_find(j, factors, r->m, as->key, e));
     j->last = as->last || j->wide;
     j->lost_before = as->lost;
     j->wide |= as->wide;
     j->width = j->wide ? 8 : 4;
     bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
+    int rc = KV_OK;
     if (rule)
         rc = merge_plans_get(r->plans, j, factors, e);
     if (!rc && !rule && j->kind == MERGE_JOB_RULE)

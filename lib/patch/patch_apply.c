@@ -190,9 +190,9 @@ static int end_walked(applying *r, int worker, int64_t at, const patch_chain_key
     const patch *first = r->chain.patches[0], *last = r->chain.patches[r->chain.n - 1];
     const patch_key *was = patch_index_find(&first->index, checkpoint_at(r->a, at)->name);
     unsigned char *hash = r->hashes[at].bytes;
-    int rc = digest_end(r->was[worker], hash, e);
-    if (rc || !k)
-        return rc;
+    TRY(digest_end(r->was[worker], hash, e));
+    if (!k)
+        return KV_OK;
     bool right = was && patch_key_in_a(was) && memcmp(hash, was->a, PATCH_HASH) == 0;
     if (is_made(k))
         return patch_maker_end(&r->workers[worker], k, right, e);
@@ -301,9 +301,9 @@ static int new_workers(applying *r, kv_err *e)
     r->sums = mem_alloc(r->nworkers, sizeof *r->sums, e);
     if (!r->was || !r->hashes || !r->sums)
         return KV_E_MEMORY;
-    for (int i = 0; i < r->nworkers && !rc; i++)
-        rc = digest_new(&r->was[i], DIGEST_XXH3, e);
-    return rc;
+    for (int i = 0; i < r->nworkers; i++)
+        TRY(digest_new(&r->was[i], DIGEST_XXH3, e));
+    return KV_OK;
 }
 
 static int open_out(applying *r, const char *path, const checkpoint_out_options *how, kv_err *e)
@@ -465,13 +465,11 @@ static int apply_to_file(const char *path, patch *const *patches, int n, const p
                          patch_misfits *wrong, kv_err *e)
 {
     applying r = {.o = o};
-    int rc = in_place_open(&r.journal, path, e);
-    if (rc)
-        return rc;
+    TRY(in_place_open(&r.journal, path, e));
     if (o && o->unsynced)
         in_place_unsynced(r.journal);
-    if (!(rc = open_weights(&r.a, path, e)) &&
-        !header_stays(r.a, &patches[n - 1]->index))
+    int rc = open_weights(&r.a, path, e);
+    if (!rc && !header_stays(r.a, &patches[n - 1]->index))
         rc = file_bad(e, KV_E_VALUE, path, "it was replaced meanwhile");
     if (!rc && !(rc = patch_chain_init(&r.chain, patches, n, e)))
         rc = journal_changes(&r, wrong, e);

@@ -32,9 +32,7 @@ static int copy_shape(patch_index *x, patch_shape *s, kv_err *e)
 
 int patch_index_add(patch_index *x, const patch_key *key, kv_err *e)
 {
-    int rc = mem_grow(&x->keys, &x->keys_cap, x->nkeys + 1, sizeof *x->keys, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&x->keys, &x->keys_cap, x->nkeys + 1, sizeof *x->keys, e));
     patch_key *k = &x->keys[x->nkeys];
     *k = *key;
     k->name = arena_text(&x->memory, key->name, strlen(key->name), e);
@@ -47,9 +45,7 @@ int patch_index_add(patch_index *x, const patch_key *key, kv_err *e)
 
 int patch_index_text(patch_index *x, const char *name, const char *text, kv_err *e)
 {
-    int rc = mem_grow(&x->texts, &x->texts_cap, x->ntexts + 1, sizeof *x->texts, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&x->texts, &x->texts_cap, x->ntexts + 1, sizeof *x->texts, e));
     checkpoint_text *t = &x->texts[x->ntexts];
     t->name = arena_text(&x->memory, name, strlen(name), e);
     t->text = arena_text(&x->memory, text, strlen(text), e);

@@ -443,9 +443,8 @@ static int join_block(joiner *w, const patch_chain_key *k, patch_key *out, int64
                       int64_t units, kv_err *e)
 {
     int unit = patch_unit(out->now.type);
-    int rc = patch_maker_changes(&w->maker, k, first, units, e);
-    if (rc || (rc = patch_pack_room(w->pack, units, e)))
-        return rc;
+    TRY(patch_maker_changes(&w->maker, k, first, units, e));
+    TRY(patch_pack_room(w->pack, units, e));
     /* The marked units of the block go to the packer. */
     int64_t *at = patch_pack_at(w->pack), n = 0;
     char *values = patch_pack_values(w->pack);

@@ -248,9 +248,7 @@ static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv
 int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err *e)
 {
     for (int i = 1; i < n; i++) {
-        int rc = compare_link(wrong, patches[i - 1], patches[i], e);
-        if (rc)
-            return rc;
+        TRY(compare_link(wrong, patches[i - 1], patches[i], e));
         if (wrong->n == 0) {
             wrong->keys = 0;
             continue;
@@ -356,11 +354,10 @@ static bool places_fit(const patch_cursor *c)
 static int take_gaps(patch_cursor *c, varint_reader *r, kv_err *e)
 {
     int64_t n = c->n - 1, width = c->gap == PATCH_SHORT ? 1 : c->gap;
-    int rc = mem_grow(&c->gaps, &c->gaps_cap, n * width, 1, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->gaps, &c->gaps_cap, n * width, 1, e));
     bool good = take_streams(c, r, c->gaps, n, width);
     c->nrest = c->used = 0;
+    int rc = KV_OK;
     if (good && c->gap == PATCH_SHORT) {
         for (int64_t i = 0; i < n; i++)
             c->nrest += c->gaps[i] == 255;
@@ -392,13 +389,12 @@ static int read_chunk(patch_cursor *c, varint_reader *r, kv_err *e)
     int64_t skip;
     if (!take_head(r, c, &skip))
         return damaged_key(c, "the head of a chunk is wrong", e);
-    int rc = mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e));
     if (skip >= c->units - c->end || c->n > c->units - c->end)
         return damaged_key(c, "a change stands behind its end", e);
     c->place = c->end + skip;
     c->next = 0;
+    int rc = KV_OK;
     if (!c->range && (rc = take_gaps(c, r, e)))
         return rc;
     if (!places_fit(c))
@@ -436,22 +432,18 @@ static int next_chunk(patch_cursor *c, kv_err *e)
 {
     const void *data;
     int64_t left = c->bytes - c->at, n;
-    int rc = c->r ? KV_OK : tensor_reader_new(&c->r, c->p->file, TENSOR_BLOCK, e);
-    if (rc)
-        return rc;
+    TRY(c->r ? KV_OK : tensor_reader_new(&c->r, c->p->file, TENSOR_BLOCK, e));
     int64_t head = left < VARINT_MAX ? left : VARINT_MAX;
-    if ((rc = tensor_read(c->r, &data, c->tensor, c->at, head, e)))
-        return rc;
+    TRY(tensor_read(c->r, &data, c->tensor, c->at, head, e));
     varint_reader r = {data, (const unsigned char *)data + head};
     if (!varint_take(&r, &n) || n > CHUNK_BYTES_MAX)
         return damaged_key(c, "the length of a chunk is wrong", e);
     c->at += r.at - (const unsigned char *)data;
     if (n > c->bytes - c->at)
         return damaged_key(c, "a chunk is cut", e);
-    if ((rc = tensor_read(c->r, &data, c->tensor, c->at, n, e)))
-        return rc;
+    TRY(tensor_read(c->r, &data, c->tensor, c->at, n, e));
     c->at += n;
-    rc = check_chunk(c, data, n, e);
+    int rc = check_chunk(c, data, n, e);
     kv_err shrunk = {0};
     if (tensor_reader_check(c->r, &shrunk)) { /* then what was read is zeros */
         if (e)
@@ -540,12 +532,10 @@ static int patch_cursor_lay(patch_cursor *c, void *block, unsigned char *marks, 
 {
     int64_t end = first + n;
     for (;;) {
-        int rc;
         if (c->next == c->n) { /* the chunk is used up */
             if (c->at == c->bytes)
                 return KV_OK;
-            if ((rc = next_chunk(c, e)))
-                return rc;
+            TRY(next_chunk(c, e));
         }
         if (c->place >= end)
             return KV_OK;
@@ -579,9 +569,7 @@ static int find_layers(patch_chain *c, patch_chain_key *k, kv_err *e)
         const patch_key *key = patch_index_find(&c->patches[i]->index, k->key->name);
         if (key->data < 0)
             continue;
-        int rc = mem_grow(&c->layers, &c->cap, c->nlayers + 1, sizeof *c->layers, e);
-        if (rc)
-            return rc;
+        TRY(mem_grow(&c->layers, &c->cap, c->nlayers + 1, sizeof *c->layers, e));
         c->layers[c->nlayers++] = (patch_layer){i, key};
         k->from_a = !patch_key_is_whole(key);
     }
@@ -711,9 +699,9 @@ int patch_maker_changes(patch_maker *m, const patch_chain_key *k, int64_t first,
 static int check_hash(patch_maker *m, const patch_chain_key *k, kv_err *e)
 {
     unsigned char hash[DIGEST_MAX];
-    int rc = digest_end(m->d, hash, e);
-    if (rc || memcmp(hash, k->key->b, PATCH_HASH) == 0)
-        return rc;
+    TRY(digest_end(m->d, hash, e));
+    if (memcmp(hash, k->key->b, PATCH_HASH) == 0)
+        return KV_OK;
     if (k->n == 0)
         return kv_err_set(e, KV_E_IO, "\"%.*s\" changed while it was read",
                           PATCH_SHOWN(k->key->name));

@@ -177,9 +177,7 @@ static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t
         buf_char(to, (char)data[0]);
         return KV_OK;
     }
-    int rc = mem_grow(&p->frame, &p->frame_cap, zstd_bound(n), 1, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&p->frame, &p->frame_cap, zstd_bound(n), 1, e));
     int64_t bytes = compress(p, data, n, best);
     buf_char(to, bytes ? 1 : 0);
     if (bytes)
@@ -342,9 +340,9 @@ static int put_changes(patch_pack *p, buf *out, int64_t to, kv_err *e)
 /* Puts the first n changes to the output and drops them. */
 static int flush(patch_pack *p, int64_t n, kv_err *e)
 {
-    int rc = put_changes(p, &p->out, n, e);
-    if (rc || n == 0)
-        return rc;
+    TRY(put_changes(p, &p->out, n, e));
+    if (n == 0)
+        return KV_OK;
     p->end = p->at[n - 1] + 1;
     p->n -= n;
     memmove(p->at, p->at + n, (size_t)p->n * sizeof *p->at);
@@ -359,8 +357,7 @@ static int put_block(patch_pack *p, int64_t first, int64_t units, const void *bl
     int64_t end = p->at[p->n - 1] + 1;
     bool all = p->n == units;
     buf_clear(&p->other);
-    if ((rc = put_range(p, &p->other, block, first, units, e)))
-        return rc;
+    TRY(put_range(p, &p->other, block, first, units, e));
     size_t whole = p->other.len;
     if (!all && (rc = put_changes(p, &p->other, p->n, e)))
         return rc;
@@ -555,10 +552,9 @@ static int write_file(writing *w, const char *path, const patch_options *o, kv_e
 {
     static const checkpoint_text mark = {PATCH_MARK, PATCH_VERSION};
     checkpoint_out_options how = {.any_name = true, .unsynced = o && o->unsynced};
-    int rc = checkpoint_out_open(&w->out, path, w->entries, w->n, &mark, 1, &how, e);
-    if (rc)
-        return rc;
-    if (!(rc = put_all(w, e)))
+    TRY(checkpoint_out_open(&w->out, path, w->entries, w->n, &mark, 1, &how, e));
+    int rc = put_all(w, e);
+    if (!rc)
         return checkpoint_out_commit(w->out, e);
     checkpoint_out_abandon(w->out);
     return rc;

@@ -53,9 +53,7 @@ static int hash_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     const tensor_info *t = checkpoint_at(job->c, job->numbers[p->tensor]);
     if (p->first == 0) {
         h->tensor = p->tensor;
-        int rc = begin(h, t, e);
-        if (rc)
-            return rc;
+        TRY(begin(h, t, e));
     }
     kv_assert(h->tensor == p->tensor, "a tensor went to two workers");
     digest_add(h->d, p->data[0], tensor_type_bytes(t->type, p->n));
@@ -197,16 +195,14 @@ static int read_line(reading *r, kv_err *e)
     if (list->n > 0 && kind != list->kind)
         return refuse(r, "a hash of another kind than in the lines before", e);
     list->kind = kind;
-    int rc = read_name(r, digits + blanks, e);
-    if (rc)
-        return rc;
+    TRY(read_name(r, digits + blanks, e));
     int bytes = digest_bytes(kind);
     for (int i = 0; i < bytes; i++)
         one.bytes[i] =
             (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
     if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
         return refuse(r, "a name that stands in an earlier line, too", e);
-    rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
+    int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
     one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
     if (!one.name)
         return KV_E_MEMORY;

@@ -325,9 +325,7 @@ int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_
         const tensor_info *t = checkpoint_at(c, tensors[i]);
         out[i] = (tensor_stat){.has_numbers = tensor_stat_can(t->type), .elements = t->elements};
     }
-    int rc = walk_some(&s, n, progress, arg, e);
-    if (rc)
-        return rc;
+    TRY(walk_some(&s, n, progress, arg, e));
     bool again = false;
     double *scale = mem_alloc(n, sizeof *scale, e);
     for (int64_t i = 0; i < n && scale; i++) {
@@ -335,6 +333,7 @@ int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_
         again |= scale[i] != 1;
     }
     s.scale = scale;
+    int rc = KV_OK;
     if (!scale)
         rc = KV_E_MEMORY;
     else if (again)

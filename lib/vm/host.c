@@ -268,9 +268,7 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
 
 int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
 {
-    int rc = check_zero(op, x, y, e);
-    if (rc)
-        return rc;
+    TRY(check_zero(op, x, y, e));
     *out = float_binary(op, x, y);
     if (op != OP_POW || !isfinite(x) || !isfinite(y))
         return KV_OK;
@@ -337,9 +335,7 @@ static int clip(const host *args, int n, host *out, kv_err *e)
         /* clip(x, c) clips to -c .. c, but only for c > 0 */
         if (!host_is_number(high) || !(host_number(high) > 0))
             return KV_OK;
-        int rc = host_unary(OP_NEG, high, &low, e);
-        if (rc)
-            return rc;
+        TRY(host_unary(OP_NEG, high, &low, e));
     }
     if (host_is_number(high) && order_numbers(x, high) == 1)
         *out = high;

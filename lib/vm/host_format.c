@@ -447,9 +447,7 @@ static int whole_number(const directive *d, host x, int64_t *out, kv_err *e)
 static int put_integer(buf *out, const directive *d, host x, kv_err *e)
 {
     int64_t v;
-    int rc = whole_number(d, x, &v, e);
-    if (rc)
-        return rc;
+    TRY(whole_number(d, x, &v, e));
     char digits[65], *at = digits + sizeof digits - 1;
     uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     unsigned base = d->letter == 'x' || d->letter == 'X' ? 16
@@ -471,8 +469,7 @@ static int put_integer(buf *out, const directive *d, host x, kv_err *e)
                          : d->letter == 'b' ? "0b"
                                             : "";
     put_number(out, d, v < 0, d->prefix ? prefix : "", buf_text(&all));
-    rc = buf_check(&all, e);
-    return rc;
+    return buf_check(&all, e);
 }
 
 static int put_any(buf *out, const directive *d, host x, bool repr, kv_err *e)
@@ -508,11 +505,9 @@ int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e)
         if (used == n)
             return kv_err_set(e, KV_E_VALUE, "the text has more %% directives than values (%d)", n);
         host x = args[used++];
-        int rc = strchr("efgEFG", d.letter)   ? put_float(out, &d, x, e)
-                 : strchr("diuxXo", d.letter) ? put_integer(out, &d, x, e)
-                                              : put_any(out, &d, x, d.letter == 'r', e);
-        if (rc)
-            return rc;
+        TRY(strchr("efgEFG", d.letter)   ? put_float(out, &d, x, e)
+            : strchr("diuxXo", d.letter) ? put_integer(out, &d, x, e)
+                                         : put_any(out, &d, x, d.letter == 'r', e));
     }
     if (used < n)
         return kv_err_set(e, KV_E_VALUE, "the text has %d %% directive%s for %d values", used,

@@ -706,10 +706,8 @@ static int sum_values(run *r, int64_t item, gpu_job *job, kv_err *e)
     gpu_job sum = {.n = of->arrays->size, .src = of->values, .nsrc = of->nvalues, .to = dtype};
     const void **src = arena_alloc(&r->list->memory, sizeof *src, e);
     as.work = GPU_SUM;
-    int rc = src ? gpu_list_block_new(r->list, r->id, sum.n * kv_dtype_bytes(dtype), &sum.dst, e)
-                 : KV_E_MEMORY;
-    if (rc)
-        return rc;
+    TRY(src ? gpu_list_block_new(r->list, r->id, sum.n * kv_dtype_bytes(dtype), &sum.dst, e)
+            : KV_E_MEMORY);
     *src = sum.dst;
     job->src = src;
     job->nsrc = 1;
@@ -759,10 +757,9 @@ static int add_kernel(run *r, int64_t item, int which, kernels *k, kv_err *e)
     gpu_launch as = launch_of(r, item, which / 2, NUMBERS + which % 2);
     gpu_job job = {.n = 1};
     bool elements = of->plan->by_rows || which % 2;
-    int rc = elements ? add_elements(r, &job, item, which, e) : KV_OK;
-    if (rc || (rc = add_arrays(r, &job, item, &of->plan->pass[which / 2], &k->of[which], e)) ||
-        (rc = add_words(r, &job, of, which, k, e)))
-        return rc;
+    TRY(elements ? add_elements(r, &job, item, which, e) : KV_OK);
+    TRY(add_arrays(r, &job, item, &of->plan->pass[which / 2], &k->of[which], e));
+    TRY(add_words(r, &job, of, which, k, e));
     as.rule = k->of[which].rule;
     return gpu_list_add(r->list, &as, &job, e);
 }

@@ -838,15 +838,13 @@ int prog_finish(prog_builder *b, prog **out, kv_err *e)
     s.b = b;
     s.nodes = b->nodes;
     s.ntiles = s.nregs = s.nfills = s.nslots = s.nfree = 0;
-    int rc = make_lists(&s, e);
-    if (rc)
-        return rc;
+    TRY(make_lists(&s, e));
     count_uses(&s);
     make_tiles(&s);
     note_slots(&s);
     make_stores(&s);
     assign_registers(&s);
-    rc = put_program(&s, out, e);
+    int rc = put_program(&s, out, e);
     kv_assert(s.ntiles <= b->nnodes + b->nstores && s.nfree <= s.nregs - s.nfills,
               "%lld nodes make %d instructions, %d of %d registers are free",
               (long long)b->nnodes, s.ntiles, s.nfree, s.nregs);

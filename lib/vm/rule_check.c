@@ -320,9 +320,7 @@ static rule_name *save_names(checker *c)
 
 static int check_if(checker *c, const ast *node)
 {
-    int rc = check_whole(c, node->kid[0]);
-    if (rc)
-        return rc;
+    TRY(check_whole(c, node->kid[0]));
     if (!rule_env_is_one(&c->env, node->kid[0])) {
         REFUSE(c, node->kid[0], KV_E_USAGE, "`if` takes one number, and this is an array");
         return kv_err_hint(c->e, "choose element by element: where(condition, a, b)"), KV_E_USAGE;
@@ -332,7 +330,8 @@ static int check_if(checker *c, const ast *node)
     if (!before)
         return KV_E_MEMORY;
     c->late |= rule_env_is_late_if(&c->env, node);
-    if ((rc = check_block(c, node->kid[1])))
+    int rc = check_block(c, node->kid[1]);
+    if (rc)
         return rc;
     rule_name *then = save_names(c);
     if (!then)
@@ -417,10 +416,9 @@ static int check_statement(checker *c, const ast *node)
 
 static int check_block(checker *c, const ast *block)
 {
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < block->n && !rc; i++)
-        rc = check_statement(c, block->kid[i]);
-    return rc;
+    for (uint32_t i = 0; i < block->n; i++)
+        TRY(check_statement(c, block->kid[i]));
+    return KV_OK;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */

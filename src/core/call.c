@@ -126,9 +126,7 @@ static int check_group(call *c, call_group *g, kv_err *e)
     g->sparse = values[0]->storage == KV_ROW_SPARSE;
     for (int64_t i = 0; i < g->n; i++) {
         kv_array *a = values[i];
-        int rc = s->stored ? call_check_shape(s, a, "value", e) : check_new(s, model, a, e);
-        if (rc)
-            return rc;
+        TRY(s->stored ? call_check_shape(s, a, "value", e) : check_new(s, model, a, e));
         c->sparse |= a->storage == KV_ROW_SPARSE;
         c->gpus |= call_is_on_gpu(a);
         g->mixed |= g->sparse != (a->storage == KV_ROW_SPARSE);
@@ -161,9 +159,7 @@ static int place_group(call *c, call_group *g, int flags, kv_err *e)
         return KV_OK;
     }
     if (!stored || moves || kv_array_refs(stored) > 1 || !sparse_is_full(stored)) {
-        int rc = sparse_new_full(&g->fresh, like, g->ctx, e);
-        if (rc)
-            return rc;
+        TRY(sparse_new_full(&g->fresh, like, g->ctx, e));
         c->owns = true;
         if (flags & CALL_UPDATE) {
             g->source = kv_array_ref(stored);
@@ -244,9 +240,8 @@ static int find_slots(const call *c, pair *p, bool create, kv_err *e)
         if (number < 0 && !create)
             return call_find(t, &keys[i], -1, &number, e);
         if (number < 0) {
-            int rc = slot_check_kind(t, &keys[i], e);
-            if (rc || (rc = slot_add(t, &keys[i], NULL, e)))
-                return rc;
+            TRY(slot_check_kind(t, &keys[i], e));
+            TRY(slot_add(t, &keys[i], NULL, e));
             number = t->n - 1;
         }
         p[i] = (pair){keys[i].name ? number : keys[i].id, number, i};
@@ -273,9 +268,8 @@ static int make_groups(call *c, const pair *p, int flags, kv_err *e)
         g->key = *slot_own_key(call_slot(c, g));
         if (g->n > c->max_values)
             c->max_values = g->n;
-        int rc = check_group(c, g, e);
-        if (rc || (rc = place_group(c, g, flags, e)))
-            return rc;
+        TRY(check_group(c, g, e));
+        TRY(place_group(c, g, flags, e));
         c->op.nuses += g->nuses;
     }
     return KV_OK;
@@ -285,9 +279,7 @@ int call_group_pairs(call *c, int flags, kv_err *e)
 {
     int64_t n = c->nvalues;
     pair *p = (pair *)(void *)c->memory;
-    int rc = find_slots(c, p, flags & CALL_CREATE, e);
-    if (rc)
-        return rc;
+    TRY(find_slots(c, p, flags & CALL_CREATE, e));
     if (run_end(p, 0, n) < n) {
         p = sort_pairs(p, p + n, n);
         for (int64_t i = 0; i < n; i++)
@@ -411,9 +403,8 @@ int call_find_pairs(call *c, bool sparse_too, kv_err *e)
                 call_prefetch(c->table->items[guess + CALL_AHEAD].stored);
         }
         kv_array *out = outs[i];
-        int rc = call_find(c->table, &keys[i], guess, &number, e);
-        if (rc || (rc = call_check_shape(&c->table->items[number], out, "array", e)))
-            return rc;
+        TRY(call_find(c->table, &keys[i], guess, &number, e));
+        TRY(call_check_shape(&c->table->items[number], out, "array", e));
         guess = number + 1;
         if (out->storage != KV_DEFAULT && !sparse_too)
             continue;

@@ -42,9 +42,7 @@ static int index_in(uint64_t set, int id)
 static int add_job(together *t, uint64_t set, const gpu_group_job *as, void ***places, kv_err *e)
 {
     *places = arena_alloc(&t->list.memory, (size_t)__builtin_popcountll(set) * sizeof **places, e);
-    int rc = *places ? mem_grow(&t->jobs, &t->cap, t->n + 1, sizeof *t->jobs, e) : KV_E_MEMORY;
-    if (rc)
-        return rc;
+    TRY(*places ? mem_grow(&t->jobs, &t->cap, t->n + 1, sizeof *t->jobs, e) : KV_E_MEMORY);
     t->jobs[t->n] = (struct together_job){set, *as};
     t->jobs[t->n++].job.places = *places;
     return KV_OK;
@@ -286,13 +284,12 @@ static int take_place(call *c, int64_t value, int64_t bytes, int id, kv_err *e)
 {
     kv_err why = {0};
     void *block = NULL;
-    int rc = c->places.state ? KV_OK : new_places(c, e);
-    if (rc)
-        return rc;
+    TRY(c->places.state ? KV_OK : new_places(c, e));
     places *p = c->places.state;
     if (!kv_assert(value < p->n, "value %lld of %lld gets a place", (long long)value,
                    (long long)p->n))
         return kv_assert_report(e);
+    int rc = KV_OK;
     if (p->gpu->alloc(id, bytes, &block, &why)) {
         engine_wait_group(&c->pool->group, 0);
         rc = p->gpu->alloc(id, bytes, &block, e);
@@ -423,9 +420,8 @@ static int add_sum(work *w, const call_group *g, kv_err *e)
     gpu_job job = {.n = g->target->size,
                    .to = (kv_dtype)g->target->dtype,
                    .from = (kv_dtype)w->call->values[g->first]->dtype};
-    int rc = place_inputs(w, g, &job.src, &job.nsrc, e);
-    if (rc || (rc = mirror_device(g->target, MIRROR_WRITE, &job.dst, e)))
-        return rc;
+    TRY(place_inputs(w, g, &job.src, &job.nsrc, e));
+    TRY(mirror_device(g->target, MIRROR_WRITE, &job.dst, e));
     if (w->sums && w->sums[g - w->call->groups] == job.dst)
         return KV_OK;
     if (job.to != job.from)
@@ -459,11 +455,10 @@ static int run_sums(work *w, kv_err *e)
 static int place_arrays(const call *c, const call_group *g, plan_arrays *out, kv_err *e)
 {
     updater_arrays u;
-    int rc = g->source ? array_fill(g->target, g->source, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(g->source ? array_fill(g->target, g->source, e) : KV_OK);
     updater_rule_arrays(c, g, &u);
     updater_plan_arrays(c, g, out);
+    int rc = KV_OK;
     for (int i = 0; i < u.n && !rc; i++)
         rc = mirror_device(u.items[i], MIRROR_CHANGE, &out->states[u.number[i]], e);
     if (!rc)
@@ -525,9 +520,8 @@ static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv
             sparse_move(out, from);
         return rc;
     }
-    int rc = mirror_device(from, MIRROR_READ, &src, e);
-    if (rc || (rc = mirror_device(out, MIRROR_WRITE, &dst, e)))
-        return rc;
+    TRY(mirror_device(from, MIRROR_READ, &src, e));
+    TRY(mirror_device(out, MIRROR_WRITE, &dst, e));
     return gpu_list_convert(&w->list, 0, mirror_gpu(from), dst, (kv_dtype)out->dtype, src,
                             (kv_dtype)from->dtype, out->size, e);
 }

@@ -336,9 +336,8 @@ static void run_batch(void *arg, int64_t part, int worker)
 static int begin_worker(const batches *b, call **c, kv_err *e)
 {
     const kv_pairs most = {b->pairs->keys, b->pairs->arrays, BATCH + BATCH_VALUES};
-    int rc = call_new(c, b->store, b->ops, &most, e);
-    if (rc || (rc = call_reserve_batch(*c, e)))
-        return rc;
+    TRY(call_new(c, b->store, b->ops, &most, e));
+    TRY(call_reserve_batch(*c, e));
     return b->ops->begin_batches ? b->ops->begin_batches(*c, e) : KV_OK;
 }
 

@@ -146,10 +146,9 @@ int compression_check(const kv_key *key, const kv_array *a, kv_err *e)
 
 int compression_check_slots(const slot_table *t, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = compression_check(&t->items[i].key, t->items[i].stored, e);
-    return rc;
+    for (int64_t i = 0; i < t->n; i++)
+        TRY(compression_check(&t->items[i].key, t->items[i].stored, e));
+    return KV_OK;
 }
 
 void compression_forget(slot_table *t)
@@ -220,9 +219,7 @@ static int take_sum(group *g, residuals *r, kv_ctx ctx, kv_err *e)
     const kv_array *like = g->values[0].value;
     if (!r->sum || !kv_ctx_same(r->sum->ctx, ctx)) {
         kv_array *sum;
-        int rc = kv_array_new_raw(&sum, KV_FLOAT32, like->ndim, array_shape(like), ctx, e);
-        if (rc)
-            return rc;
+        TRY(kv_array_new_raw(&sum, KV_FLOAT32, like->ndim, array_shape(like), ctx, e));
         kv_array_unref(r->sum);
         r->sum = sum;
     }
@@ -234,12 +231,10 @@ static int prepare_group(call *c, group *g, const call_group *from, kv_err *e)
 {
     slot *s = call_slot(c, from);
     residuals **at = &s->residuals;
-    int rc = check_group(s, g, from, e);
-    if (rc)
-        return rc;
+    TRY(check_group(s, g, from, e));
     if (!*at && !(*at = mem_zalloc(1, sizeof **at, e)))
         return KV_E_MEMORY;
-    rc = mem_grow(&(*at)->items, &(*at)->cap, g->n, sizeof *(*at)->items, e);
+    int rc = mem_grow(&(*at)->items, &(*at)->cap, g->n, sizeof *(*at)->items, e);
     for (int64_t i = 0; i < g->n && !rc; i++) {
         pushed *v = &g->values[i];
         if ((rc = take_residual(v, *at, i, e)))
@@ -313,11 +308,10 @@ int compress_prepare(const compression *how, bool direct, call *c, kv_err *e)
 {
     if (!how->code)
         return KV_OK;
-    int rc = new_work(c, how, direct, e);
-    if (rc)
-        return rc;
+    TRY(new_work(c, how, direct, e));
     work *w = c->compress.state;
     pushed *next = w->values;
+    int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *from = &c->groups[i];
         group *g = &w->groups[w->ngroups++];

@@ -187,9 +187,7 @@ static int sum_array(char out[SUM_TEXT], kv_array *a, kv_err *e)
     const void *data;
     uint64_t sum = 0;
     const array_source *later = array_source_of(a);
-    int rc = later ? sum_source(&sum, later, kv_array_bytes(a), e) : kv_array_read(a, &data, e);
-    if (rc)
-        return rc;
+    TRY(later ? sum_source(&sum, later, kv_array_bytes(a), e) : kv_array_read(a, &data, e));
     if (!later)
         sum = xxh64(data, (size_t)kv_array_bytes(a));
     int n = snprintf(out, SUM_TEXT, "%016" PRIx64 " %s ", sum, kv_dtype_name(kv_array_dtype(a)));
@@ -231,10 +229,8 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
 static int write_around(const image *im, int fd, const char *path, kv_err *e)
 {
     FILE *f;
-    int rc = file_around_open(&f, fd, path, e);
-    if (rc)
-        return rc;
-    rc = safetensors_write(f, path, im->items, im->n, im->metadata, im->nmetadata, e);
+    TRY(file_around_open(&f, fd, path, e));
+    int rc = safetensors_write(f, path, im->items, im->n, im->metadata, im->nmetadata, e);
     return fclose(f) != 0 && !rc ? file_error(e, "write", path, errno) : rc;
 }
 
@@ -254,10 +250,10 @@ int image_write(image *im, const char *path, kv_err *e)
     kv_assert(im->why.code || im->plain || im->nmetadata > im->n,
               "%lld tensors and their total have no more than %lld sums", (long long)im->n,
               (long long)im->nmetadata);
-    int rc = image_finish(im, e);
-    if (rc || (rc = file_out_open(&out, path, e)))
-        return rc;
+    TRY(image_finish(im, e));
+    TRY(file_out_open(&out, path, e));
     file_out_clean(&out);
+    int rc = KV_OK;
     if (im->around && out.temp)
         rc = write_around(im, fileno(out.f), path, e);
     else
@@ -426,9 +422,7 @@ int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
         ids += kind == ROW_PART_IDS;
         data += kind == ROW_PART_DATA;
         if (kind == ROW_PART_IDS) {
-            int rc = find_others(f, path, name, &rows, &other, e);
-            if (rc)
-                return rc;
+            TRY(find_others(f, path, name, &rows, &other, e));
         }
     }
     if (data > ids)
@@ -457,11 +451,10 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
                         (long long)n);
     memcpy(shape, kv_array_shape(data), (size_t)ndim * sizeof *shape);
     shape[0] = rows;
-    int rc = kv_array_read(ids, &given, e);
+    TRY(kv_array_read(ids, &given, e));
+    int rc =
+        kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, given, (kv_ctx){0}, &why);
     if (rc)
-        return rc;
-    if ((rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, given, (kv_ctx){0},
-                                  &why)))
         return rc == KV_E_MEMORY ? kv_err_set(e, KV_E_MEMORY, "%s", why.text)
                                  : file_bad(e, KV_E_FORMAT, path, "\"%.80s\": %s", name, why.text);
     if ((rc = kv_array_read(data, &given, e)) == KV_OK &&
@@ -562,10 +555,9 @@ static int read_tensor(reader *r, int64_t i)
     const tensor_info *t = checkpoint_at(r->f, i);
     kv_array **to;
     int64_t number, at;
-    int rc = find_place(r, t->name, &number, &at);
-    if (rc || (rc = check_form(r, t, r->t->items[number].stored)) ||
-        (rc = residuals_place(&r->p->items[number], at, &to, r->e)))
-        return rc;
+    TRY(find_place(r, t->name, &number, &at));
+    TRY(check_form(r, t, r->t->items[number].stored));
+    TRY(residuals_place(&r->p->items[number], at, &to, r->e));
     /* At once: a gradient that is pushed changes all residuals of its key. */
     return image_load(to, r->f, i, false, r->path, r->e);
 }

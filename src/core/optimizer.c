@@ -558,14 +558,13 @@ static int read_rule(kv_rule *r, const char *text, const char *file, int line, i
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = arg_given(rule, "rule", e);
-    if (rc || (rc = arg_given(text, "text", e)))
-        return rc;
+    TRY(arg_given(rule, "rule", e));
+    TRY(arg_given(text, "text", e));
     kv_rule *r = mem_zalloc(1, sizeof *r, e);
     if (!r)
         return KV_E_MEMORY;
     r->refs = 1;
-    rc = read_rule(r, text, file, line, col, e);
+    int rc = read_rule(r, text, file, line, col, e);
     if (rc)
         kv_rule_free(r);
     else

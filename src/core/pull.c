@@ -70,9 +70,9 @@ static void pull_part(void *arg, int64_t part, int worker)
 static int run(call *c, kv_err *e)
 {
     bool all = false;
-    int rc = c->gpus ? call_gpu_pull(c, &all, e) : KV_OK;
-    if (rc || all)
-        return rc;
+    TRY(c->gpus ? call_gpu_pull(c, &all, e) : KV_OK);
+    if (all)
+        return KV_OK;
     if (c->op.repeats)
         for (int64_t i = 0; i < c->ncuts; i++)
             pull_part(c, i, 0);

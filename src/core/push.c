@@ -18,10 +18,9 @@
 /* Makes the elements of values current in host memory. */
 static int bring_values(kv_array *const *values, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = mirror_host(values[i], MIRROR_READ, e);
-    return rc;
+    for (int64_t i = 0; i < n; i++)
+        TRY(mirror_host(values[i], MIRROR_READ, e));
+    return KV_OK;
 }
 
 /* Sums of keys on GPUs are only listed. A rule reads a single value of the right dtype in place. */
@@ -109,9 +108,8 @@ static int prepare_sparse_group(call *c, call_group *g, updater_kind kind, gpu_l
                                 kv_err *e)
 {
     const kv_array *stored = call_slot(c, g)->stored;
-    int rc = g->mixed ? sum_mixed(c, g, e) : KV_OK;
-    if (rc)
-        return rc;
+    TRY(g->mixed ? sum_mixed(c, g, e) : KV_OK);
+    int rc = KV_OK;
     if (g->sparse)
         rc = sum_sparse(c, g, kind == UPDATER_RULE, listed, e);
     else if (kind == UPDATER_ASSIGN && stored && stored->storage == KV_ROW_SPARSE)

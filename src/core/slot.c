@@ -42,12 +42,11 @@ int slot_reserve(slot_table *t, int64_t n, kv_err *e)
 int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
 {
     slot s = {.key = {.id = key->name ? 0 : key->id}, .stored = stored};
-    int rc = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e));
     if (key->name && !(s.key.name = mem_text(key->name, strlen(key->name), e)))
         return KV_E_MEMORY;
-    if ((rc = map_put(&t->index, s.key, t->n, e))) {
+    int rc = map_put(&t->index, s.key, t->n, e);
+    if (rc) {
         mem_free((char *)s.key.name);
         return rc;
     }

@@ -208,9 +208,9 @@ static int read_residuals(const file_reader *r, residual_parts *owed)
 {
     char theirs[COMPRESSION_TEXT], mine[COMPRESSION_TEXT];
     const compression *c = &r->store->compression;
-    int rc = residual_parts_read(owed, r->f, r->path, &r->store->slots, r->e);
-    if (rc || !owed->how.code || compression_same(&owed->how, c))
-        return rc;
+    TRY(residual_parts_read(owed, r->f, r->path, &r->store->slots, r->e));
+    if (!owed->how.code || compression_same(&owed->how, c))
+        return KV_OK;
     file_bad(r->e, KV_E_VALUE, r->path, "residuals of compression %s, that of this store is %s",
         compression_print(theirs, &owed->how), compression_print(mine, c));
     kv_err_hint(r->e, "kv_set_gradient_compression");
@@ -245,12 +245,13 @@ int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbe
     updater next = {0};
     state_parts parts;
     residual_parts owed;
-    int rc = state_file_check(store, e);
-    if (rc || (rc = image_check(f, path, e)) || (rc = check_format(&r)) ||
-        (rc = check_names(&r)) || (rc = check_optimizer(&r)))
-        return rc;
+    TRY(state_file_check(store, e));
+    TRY(image_check(f, path, e));
+    TRY(check_format(&r));
+    TRY(check_names(&r));
+    TRY(check_optimizer(&r));
     own_mem int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
-    rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
+    int rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
     if (!rc && checkpoint_metadata(f, RULE_PART))
         rc = state_parts_read_rule(&next, f, path, e);
     optimizer *o = next.optimizer ? next.optimizer : store->updater.optimizer;
@@ -453,9 +454,8 @@ static int read_name(reader *r, const char *name, int64_t *at, uint32_t *bit)
     const char *slash = strrchr(name, '/');
     if (!slash)
         return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is not a state of a key", name);
-    int rc = find_slot(r, name, (size_t)(slash - name), at);
-    if (rc || (rc = find_bit(r, *at, slash + 1, strlen(slash + 1), bit)))
-        return rc;
+    TRY(find_slot(r, name, (size_t)(slash - name), at));
+    TRY(find_bit(r, *at, slash + 1, strlen(slash + 1), bit));
     if (!(r->listed[*at] & *bit))
         return file_bad(r->e, KV_E_FORMAT, r->path,
                         "\"%.80s\" is not in the list of what the key keeps", name);
@@ -497,14 +497,12 @@ static int load(const reader *r, int64_t i, kv_ctx ctx, kv_array **out)
 {
     kv_array *a;
     bool same = kv_ctx_same(ctx, (kv_ctx){0});
-    int rc = image_load(&a, r->f, i, r->later && same, r->path, r->e);
-    if (rc)
-        return rc;
+    TRY(image_load(&a, r->f, i, r->later && same, r->path, r->e));
     if (same) {
         *out = a;
         return KV_OK;
     }
-    rc = kv_array_dup(out, a, kv_array_dtype(a), ctx, r->e);
+    int rc = kv_array_dup(out, a, kv_array_dtype(a), ctx, r->e);
     kv_array_unref(a);
     return rc;
 }
@@ -514,16 +512,13 @@ static int read_tensor(reader *r, int64_t i)
     const tensor_info *t = checkpoint_at(r->f, i);
     int64_t at;
     uint32_t bit;
-    int rc = read_name(r, t->name + strlen(r->prefix), &at, &bit);
-    if (rc)
-        return rc;
+    TRY(read_name(r, t->name + strlen(r->prefix), &at, &bit));
     if (is_number(r, bit))
         return file_bad(r->e, KV_E_FORMAT, r->path, "the tensor \"%.80s\" should be a number",
                         t->name);
     int state = bit == MASTER_BIT ? -1 : bit_number(bit);
     optimizer_form form = optimizer_state_form(r->o, state, &r->t->items[at]);
-    if ((rc = check_form(r, t, &form)))
-        return rc;
+    TRY(check_form(r, t, &form));
     slot_state *s = r->p->states[at];
     return load(r, i, kv_array_ctx(r->t->items[at].stored),
                 state < 0 ? &s->master : &s->arrays[state]);
@@ -574,9 +569,7 @@ static int read_key_number(reader *r, const char *name, const char *text)
 {
     int64_t at;
     uint32_t bit;
-    int rc = read_name(r, name, &at, &bit);
-    if (rc)
-        return rc;
+    TRY(read_name(r, name, &at, &bit));
     if (!is_number(r, bit))
         return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" should be a tensor", name);
     return read_number(r, name, text, &r->p->states[at]->numbers[bit_number(bit)]);

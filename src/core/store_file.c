@@ -183,9 +183,9 @@ static int get(const store_file *f, const char *name, const char **text, kv_err 
 static int check_format(const store_file *f, kv_err *e)
 {
     const char *format;
-    int rc = get(f, "kvstore.format", &format, e);
-    if (rc || strcmp(format, FORMAT) == 0)
-        return rc;
+    TRY(get(f, "kvstore.format", &format, e));
+    if (strcmp(format, FORMAT) == 0)
+        return KV_OK;
     file_bad(e, KV_E_FORMAT, f->path,
              "a store in format \"%.20s\", this version reads format " FORMAT, format);
     kv_err_hint(e, "a later version wrote it");
@@ -212,9 +212,8 @@ static int check_types(const store_file *f, kv_err *e)
 int store_file_open(store_file *f, const char *path, kv_err *e)
 {
     *f = (store_file){.path = path, .type = "local"};
-    int rc = checkpoint_open(&f->file, path, NULL, e);
-    if (rc)
-        return rc;
+    TRY(checkpoint_open(&f->file, path, NULL, e));
+    int rc = KV_OK;
     if (!checkpoint_is_safetensors(f->file)) {
         /* saved there, it would not be the file that it was */
         rc = file_bad(e, KV_E_FORMAT, path,
@@ -282,9 +281,7 @@ static int text_key(const contents *c, const char *name, bool whole, kv_array *a
 static int read_list(const contents *c, const char *name, int64_t *numbers, kv_err *e)
 {
     const char *text;
-    int rc = get(c->f, name, &text, e);
-    if (rc)
-        return rc;
+    TRY(get(c->f, name, &text, e));
     const char *rest = text;
     for (int64_t i = 0; i < c->n; i++) {
         rest = image_count(rest, &numbers[i]);
@@ -321,9 +318,7 @@ static int read_kind(const contents *c, bool *text_keys, kv_err *e)
     *text_keys = true;
     if (c->f->foreign)
         return KV_OK;
-    int rc = get(c->f, "kvstore.key_type", &kind, e);
-    if (rc)
-        return rc;
+    TRY(get(c->f, "kvstore.key_type", &kind, e));
     *text_keys = strcmp(kind, "text") == 0;
     if (strcmp(kind, "none") == 0 ? c->n == 0 : *text_keys || strcmp(kind, "integer") == 0)
         return KV_OK;
@@ -452,9 +447,7 @@ static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 static int fill_updater(const store_file *f, updater *u, kv_err *e)
 {
     const char *kind;
-    int rc = get(f, UPDATER, &kind, e);
-    if (rc)
-        return rc;
+    TRY(get(f, UPDATER, &kind, e));
     if (strcmp(kind, "rule") == 0)
         return state_parts_read_rule(u, f->file, f->path, e);
     if (strcmp(kind, "assign") != 0)
@@ -493,10 +486,9 @@ static int fill_compression(const store_file *f, kv *store, kv_err *e)
 {
     residual_parts parts;
     kv_err why = {0};
-    int rc = residual_parts_read(&parts, f->file, f->path, &store->slots, e);
-    if (rc)
-        return rc;
+    TRY(residual_parts_read(&parts, f->file, f->path, &store->slots, e));
     compression how = parts.how;
+    int rc = KV_OK;
     if (how.code && !store->compresses)
         rc = file_bad(e, KV_E_FORMAT, f->path,
                       "it compresses gradients, which the type \"%.40s\" does not", store->type);

@@ -78,16 +78,15 @@ static int make_one(kv_array **out, const rule_print *p, const slot *s, const kv
 static int printed_make(printed *p, const rule_update *u, const slot *s, const kv_array *sum,
                         kv_err *e)
 {
-    int rc = KV_OK;
     *p = (printed){0};
     if (u->nprints == 0)
         return KV_OK;
     if (!(p->arrays = mem_zalloc(u->nprints, sizeof *p->arrays, e)))
         return KV_E_MEMORY;
     p->n = u->nprints;
-    for (int64_t i = 0; i < p->n && !rc; i++)
-        rc = make_one(&p->arrays[i], &u->prints[i], s, sum, e);
-    return rc;
+    for (int64_t i = 0; i < p->n; i++)
+        TRY(make_one(&p->arrays[i], &u->prints[i], s, sum, e));
+    return KV_OK;
 }
 
 static void add_text(void *to, const char *text, size_t n)
@@ -219,9 +218,7 @@ int updater_prepare(call *c, kv_err *e)
     updater_kind kind = c->store->updater.kind;
     if (kind == UPDATER_ASSIGN)
         return KV_OK;
-    int rc = new_part(c, e);
-    if (rc)
-        return rc;
+    TRY(new_part(c, e));
     return kind == UPDATER_CALLBACK ? prepare_callback(c, e) : prepare_rule(c, e);
 }
 

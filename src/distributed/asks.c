@@ -236,11 +236,9 @@ static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
     void *to;
     for (int i = 1; i < ndim; i++)
         row *= shape[i];
-    int rc = ask_count_rows(data, bytes, row, &n, e);
-    if (rc)
-        return rc;
+    TRY(ask_count_rows(data, bytes, row, &n, e));
     const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
-    rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
+    int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
     if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
         memcpy(to, ids + n, (size_t)(n * row));
     return rc;

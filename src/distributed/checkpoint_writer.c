@@ -61,9 +61,7 @@ int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, co
     const kv_ctx cpu = {KV_CPU, 0};
     if (!r)
         return kv_array_new_raw(out, dtype, ndim, shape, cpu, e);
-    int rc = mem_grow(&r->items, &r->cap, r->at + 1, sizeof(kv_array *), e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&r->items, &r->cap, r->at + 1, sizeof(kv_array *), e));
     kv_array **at = &r->items[r->at];
     if (r->at == r->n)
         r->items[r->n++] = NULL;
@@ -72,8 +70,7 @@ int array_reuse_get(array_reuse *r, kv_array **out, kv_dtype dtype, int ndim, co
         memcmp(kv_array_shape(*at), shape, (size_t)ndim * sizeof *shape) != 0) {
         kv_array_unref(*at); /* before the new one takes memory */
         *at = NULL;
-        if ((rc = kv_array_new_raw(at, dtype, ndim, shape, cpu, e)))
-            return rc;
+        TRY(kv_array_new_raw(at, dtype, ndim, shape, cpu, e));
     }
     r->at++;
     *out = kv_array_ref(*at);

@@ -123,13 +123,12 @@ static int add_key(server_state *s, coordinator *c, int rank, const ask_key *in,
                    place *out, kv_err *e)
 {
     entry x = {.key = *in, .maker = rank};
-    int rc = mem_grow(&c->entries, &c->cap, c->n + 1, sizeof *c->entries, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&c->entries, &c->cap, c->n + 1, sizeof *c->entries, e));
     kv_key own = {.id = key->id};
     if (key->name && !(own.name = x.name = mem_text(key->name, strlen(key->name), e)))
         return KV_E_MEMORY;
-    if ((rc = map_put(&c->index, own, c->n, e))) {
+    int rc = map_put(&c->index, own, c->n, e);
+    if (rc) {
         mem_free(x.name);
         return rc;
     }

@@ -77,8 +77,7 @@ static int load(job_checkpoint *c, kv *store, kv_err *e)
     if (rc || !there || (rc = kv_load(&c->kept, c->path, e)))
         return rc;
     for (int64_t i = 0; i < c->kept->nremarks; i++)
-        if ((rc = store_file_remark(store, c->kept->remark[i].name, c->kept->remark[i].text, e)))
-            return rc;
+        TRY(store_file_remark(store, c->kept->remark[i].name, c->kept->remark[i].text, e));
     const slot_table *t = &c->kept->slots;
     for (int64_t i = 0; i < t->n; i++)
         if (t->items[i].pushes > c->rounds)

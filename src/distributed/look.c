@@ -147,9 +147,8 @@ static int add_round(rounds_list *list, const ask_round *x, const kv_key *key, k
 {
     int64_t i = map_get(&list->index, *key);
     if (i < 0) {
-        int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
-        if (rc || (rc = map_put(&list->index, *key, list->n, e)))
-            return rc;
+        TRY(mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e));
+        TRY(map_put(&list->index, *key, list->n, e));
         list->items[list->n++] = (key_rounds){*key, *x};
         return KV_OK;
     }

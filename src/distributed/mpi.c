@@ -348,9 +348,7 @@ int link_gone(int rank, kv_err *e)
 
 int link_open(kv_err *e)
 {
-    int rc = start_mpi(e);
-    if (rc)
-        return rc;
+    TRY(start_mpi(e));
     MPI_Comm_dup(MPI_COMM_WORLD, &mpi.world);
     MPI_Comm_set_errhandler(mpi.world, MPI_ERRORS_RETURN);
     if (is_elastic()) /* ULFM reports a loss to these where no call is to blame */
@@ -373,15 +371,15 @@ int link_open(kv_err *e)
         snprintf(mpi.peers[i].host, sizeof mpi.peers[i].host, "%s",
                  names + (size_t)i * sizeof mpi.peers->host);
     mem_free(names);
-    if ((rc = count_processors(e)))
-        return rc;
+    TRY(count_processors(e));
     /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
     const char *apart = environment(ENV_SHARED_MEMORY);
     int split = apart && strcmp(apart, "0") == 0 ? mpi.rank : 0;
     MPI_Comm place;
     MPI_Comm_split(mpi.world, split, mpi.rank, &place);
-    rc = check_mpi(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mpi.near),
-                   "find the ranks of this machine", e);
+    int rc =
+        check_mpi(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mpi.near),
+                  "find the ranks of this machine", e);
     MPI_Comm_free(&place);
     if (!rc)
         rc = open_rings(e);

@@ -864,14 +864,14 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     if (net.open)
         return KV_OK;
     environment_read();
-    int rc = environment_check(e);
-    if (rc || (rc = join_others(e)))
-        return rc;
+    TRY(environment_check(e));
+    TRY(join_others(e));
     server_peers(&net.first_peer, &net.end_peer);
     net.queues = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.queues, e);
     net.farewells = mem_alloc(net.end_peer - net.first_peer, sizeof *net.farewells, e);
     net.sent = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.sent, e);
     net.taken = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.taken, e);
+    int rc = KV_OK;
     if (!net.queues || !net.farewells || !net.sent || !net.taken ||
         (rc = alive_open(net_now_us(), e)))
         return rc ? rc : KV_E_MEMORY;
@@ -886,8 +886,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     net.shared = net.crowded && !net.remote;
     if (net.shared)
         pool_set_spins(0);
-    if ((rc = ready(e)))
-        return rc;
+    TRY(ready(e));
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
         return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
     pool_set_poll(net.shared ? NULL : drive);

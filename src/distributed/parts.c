@@ -38,9 +38,7 @@ static int put_value(const server_state *s, part *p, const ask_slot *in, const c
     if (!p->keeps)
         return ask_malformed(e);
     stored = &s->store->slots.items[p->slot].stored;
-    int rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
-    if (rc)
-        return rc;
+    TRY(ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e));
     kv_array_unref(*stored);
     *stored = first;
     release_changes(p);
@@ -125,10 +123,8 @@ static int init_part(server_state *s, const ask_slot *in, const kv_key *key, con
     kv_array *first = NULL;
     if (p)
         return replaces ? put_value(s, p, in, data, e) : KV_OK;
-    int rc = new_part(s, in, key, &p, e);
-    if (rc)
-        return rc;
-    rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
+    TRY(new_part(s, in, key, &p, e));
+    int rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
     if (!rc)
         rc = slot_add(&s->store->slots, &(kv_key){.id = p->id}, first, e);
     if (rc) { /* nothing may come to a part without a slot */
@@ -206,9 +202,7 @@ static int drop_part(server_state *s, part *p, kv_err *e)
     slot *x = &s->store->slots.items[p->slot];
     if (p->rounds || p->pulls || p->replies || p->touched)
         return kv_err_set(e, KV_E_INTERNAL, "part %lld is in use", (long long)p->id);
-    int rc = kv_array_new(&empty, p->dtype, 1, &none, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
+    TRY(kv_array_new(&empty, p->dtype, 1, &none, (kv_ctx){KV_CPU, 0}, e));
     slot_forget(x);
     x->part = NULL;
     kv_array_unref(x->stored);

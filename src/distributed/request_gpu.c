@@ -274,9 +274,7 @@ int request_write_codes(const request *rq, const request_item *c, int64_t at, co
         return KV_OK;
     int id = mirror_gpu(rq->outs[first]);
     void *block;
-    int rc = gpu->alloc(id, bytes, &block, e);
-    if (rc)
-        return rc;
+    TRY(gpu->alloc(id, bytes, &block, e));
     const void *src = block;
     gpu_job job = {.dst = (char *)rq->blocks[first] + at,
                    .n = n,
@@ -284,7 +282,7 @@ int request_write_codes(const request *rq, const request_item *c, int64_t at, co
                    .nsrc = 1,
                    .threshold = how->threshold,
                    .code = (quantise_code)how->code};
-    rc = gpu->copy_in(id, block, codes, bytes, e);
+    int rc = gpu->copy_in(id, block, codes, bytes, e);
     if (!rc)
         rc = gpu->run(id, GPU_DEQUANTISE, &job, 1, e);
     gpu->free(id, block);

@@ -357,15 +357,12 @@ static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const
 static int read_ids(const worker *w, row_pull *x, kv_array *ids, const kv_array *out, kv_err *e)
 {
     const slot *s = &w->store->slots.items[x->slot];
-    int rc = call_check_shape(s, out, "array", e);
-    if (rc)
-        return rc;
+    TRY(call_check_shape(s, out, "array", e));
     if (s->stored->storage != KV_ROW_SPARSE || out->storage != KV_ROW_SPARSE)
         return kv_err_set(e, KV_E_VALUE, "%s is not row_sparse",
                           out->storage == KV_ROW_SPARSE ? "the key" : "this array");
     int64_t rows = array_shape(s->stored)[0], outside;
-    if ((rc = row_ids_read(&x->ids, ids, e)))
-        return rc;
+    TRY(row_ids_read(&x->ids, ids, e));
     x->n = kv_array_size(ids);
     if ((outside = row_ids_outside(x->ids, x->n, rows)) >= 0)
         return kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld",
@@ -413,15 +410,12 @@ int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
     const kv_array *a = s->stored;
     const kv_ctx cpu = {KV_CPU, 0};
     if (a->storage == KV_ROW_SPARSE) {
-        int rc = kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e);
-        if (rc)
-            return rc;
+        TRY(kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e));
         kv_array *ids = NULL; /* of all rows */
-        if ((rc = kv_array_new_raw(&ids, KV_INT64, 1, array_shape(a), cpu, e)))
-            return rc;
+        TRY(kv_array_new_raw(&ids, KV_INT64, 1, array_shape(a), cpu, e));
         for (int64_t i = 0; i < ids->size; i++)
             ((int64_t *)ids->data)[i] = i;
-        rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, out, 1}, NULL, e);
+        int rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, out, 1}, NULL, e);
         kv_array_unref(ids);
         return rc;
     }

@@ -62,9 +62,9 @@ static int encode(request *rq, request_item *c, kv_err *e)
     quantise_code code = (quantise_code)rq->codes.code;
     if (code) {
         c->blob_bytes = quantise_bytes(code, c->place.size);
-        int rc = c->staged ? KV_OK : mirror_host(c->residual, MIRROR_CHANGE, e);
-        if (rc || c->staged)
-            return rc;
+        TRY(c->staged ? KV_OK : mirror_host(c->residual, MIRROR_CHANGE, e));
+        if (c->staged)
+            return KV_OK;
         /* a part may begin within a word: then its last word ends behind that of the key */
         c->blob = mem_alloc(c->blob_bytes + WORD, 1, e);
         if (!c->blob)
@@ -128,9 +128,9 @@ static int find_residual(request_item *c, slot *s, kv_err *e)
 {
     bool away = mirror_has(c->source);
     kv_ctx ctx = away ? c->source->ctx : (kv_ctx){KV_CPU, 0};
-    int rc = rank_residuals_find(s, ctx, &c->residual, &c->anew, e);
-    if (rc || !away || mirror_gpu(c->residual) == mirror_gpu(c->source))
-        return rc;
+    TRY(rank_residuals_find(s, ctx, &c->residual, &c->anew, e));
+    if (!away || mirror_gpu(c->residual) == mirror_gpu(c->source))
+        return KV_OK;
     return kv_array_new_raw(&c->moved, KV_FLOAT32, c->residual->ndim, array_shape(c->residual), ctx,
                             e);
 }

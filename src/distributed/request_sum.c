@@ -266,12 +266,11 @@ static int run_call(worker *w, const kv_pairs *values, const kv_pairs *outs, boo
 {
     if (alive_is_lost(e))
         return KV_E_PEER;
-    int rc = check_dense(w, values, e);
-    if (rc || (rc = check_dense(w, outs, e)))
-        return rc;
+    TRY(check_dense(w, values, e));
+    TRY(check_dense(w, outs, e));
     own_mem int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
     own_mem int64_t *onumbers = mem_alloc(outs->n, sizeof *onumbers, e);
-    rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;
+    int rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;
     if (!rc)
         rc = worker_find(w, values, true, numbers, e);
     if (!rc)

@@ -405,9 +405,7 @@ static int find_sum(server_state *s, part *p, round *x, void **to, kv_err *e)
     kv_assert(!p->keeps || p->replies == 0, "part %lld is summed while %d workers are sent it",
               (long long)p->id, p->replies);
     if (p->keeps) {
-        int rc = kv_array_write(server_stored(s, p), to, e);
-        if (rc)
-            return rc;
+        TRY(kv_array_write(server_stored(s, p), to, e));
         /* Place for the codes of the sum and for their residual, which begins as 0. */
         if (!how.code || how.back == BACK_ANEW)
             parts_drop_codes(p);

@@ -48,10 +48,8 @@ static int view_add(kv *view, const kv_key *key, kv_array *stored, const slot *l
 static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
 {
     image im;
-    int rc = state_file_take(&im, view, with_rule, e);
-    if (rc)
-        return rc;
-    rc = image_print(out, &im, SOURCE, e);
+    TRY(state_file_take(&im, view, with_rule, e));
+    int rc = image_print(out, &im, SOURCE, e);
     image_release(&im);
     return rc;
 }
@@ -63,12 +61,10 @@ static int view_read(kv *view, const char *at, int64_t bytes, bool numbers_only,
 {
     checkpoint *f;
     updater old; /* still the store's */
-    int rc = checkpoint_open_memory(&f, at, (size_t)bytes, SOURCE, e);
-    if (rc)
-        return rc;
-    rc = with_rule || !checkpoint_metadata(f, RULE_PART)
-             ? state_file_load(view, f, SOURCE, numbers_only, &old, e)
-             : ask_malformed(e);
+    TRY(checkpoint_open_memory(&f, at, (size_t)bytes, SOURCE, e));
+    int rc = with_rule || !checkpoint_metadata(f, RULE_PART)
+                 ? state_file_load(view, f, SOURCE, numbers_only, &old, e)
+                 : ask_malformed(e);
     checkpoint_close(f);
     return rc;
 }
@@ -333,9 +329,7 @@ static int pull_array(worker *w, int i, int64_t from, int64_t to, const uint32_t
         kv_array **a = array_at(s->state, i);
         optimizer_form f = form_at(w->store->updater.optimizer, i, s);
         kv_assert(!*a, "a worker's slot holds array %d of the states that the servers keep", i);
-        int rc = array_reuse_get(memory, a, f.dtype, f.ndim, f.shape, e);
-        if (rc)
-            return rc;
+        TRY(array_reuse_get(memory, a, f.dtype, f.ndim, f.shape, e));
         numbers[n] = at;
         outs[n++] = *a;
     }
@@ -463,10 +457,9 @@ static int read_residuals(const worker *w, int rank, const void *data, int64_t b
     checkpoint *f;
     residual_parts parts;
     const slot_table *t = &w->store->slots;
-    int rc = checkpoint_open_memory(&f, data, (size_t)bytes, SOURCE, e);
-    if (rc)
-        return rc;
-    if ((rc = residual_parts_read(&parts, f, SOURCE, t, e)) == KV_OK) {
+    TRY(checkpoint_open_memory(&f, data, (size_t)bytes, SOURCE, e));
+    int rc = residual_parts_read(&parts, f, SOURCE, t, e);
+    if (rc == KV_OK) {
         for (int64_t i = 0; i < t->n && !rc; i++)
             rc = rank_residuals_take(&t->items[i], rank, parts.items[i], e);
         residual_parts_release(&parts);

@@ -94,10 +94,9 @@ int checkpoint_read_states(worker *w, kv_err *e)
     if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
                    (long long)c->rounds))
         return kv_assert_report(e);
-    int rc = check_kept(w, e);
-    if (rc || (rc = store_file_open(&f, c->path, e)))
-        return rc;
-    rc = store_file_fill_states(&f, w->store, e);
+    TRY(check_kept(w, e));
+    TRY(store_file_open(&f, c->path, e));
+    int rc = store_file_fill_states(&f, w->store, e);
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         slot *s = &w->store->slots.items[i];
         int64_t there = slot_find(&c->kept->slots, &s->key, i);
@@ -462,10 +461,9 @@ static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
 
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i += KEYS_TOGETHER)
-        rc = ask_keys(w, keys + i, n - i < KEYS_TOGETHER ? n - i : KEYS_TOGETHER, any, e);
-    return rc;
+    for (int64_t i = 0; i < n; i += KEYS_TOGETHER)
+        TRY(ask_keys(w, keys + i, n - i < KEYS_TOGETHER ? n - i : KEYS_TOGETHER, any, e));
+    return KV_OK;
 }
 
 /* Makes keys for a push. They begin as zeros, which no sum will contain. */

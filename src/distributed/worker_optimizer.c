@@ -72,9 +72,9 @@ static int refuse_if_missed(void *arg, kv_err *e)
     const whole_wait *x = arg;
     char text[SLOT_KEY_TEXT];
     backpressure_missed who;
-    int rc = backpressure_missed_by(x->w, &who, e);
-    if (rc || who.rank < 0 || who.in_call)
-        return rc;
+    TRY(backpressure_missed_by(x->w, &who, e));
+    if (who.rank < 0 || who.in_call)
+        return KV_OK;
     kv_err_set(e, KV_E_VALUE,
                "rank %d pushes and does not set this optimizer, for which key %s has to move",
                who.rank, slot_key_text(text, x->key));

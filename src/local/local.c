@@ -66,11 +66,9 @@ int local_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e
     uint64_t op = trace_on() ? trace_number() : 0;
     int64_t begin = op ? trace_now() : 0;
     (void)how;
-    int rc = slot_reserve(t, values->n, e);
-    if (rc)
-        return rc;
+    TRY(slot_reserve(t, values->n, e));
     for (int64_t i = 0; i < values->n; i++) {
-        rc = init_key(t, old_n, &values->keys[i], values->arrays[i], s->compression.code, e);
+        int rc = init_key(t, old_n, &values->keys[i], values->arrays[i], s->compression.code, e);
         if (rc) {
             slot_truncate(t, old_n);
             return rc;
@@ -126,11 +124,9 @@ static int pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
                      kv_err *e)
 {
     call *c;
-    int rc = call_new(&c, self, &row_pull_some_ops, outs, e);
-    if (rc)
-        return rc;
+    TRY(call_new(&c, self, &row_pull_some_ops, outs, e));
     c->ids = ids;
-    rc = call_prepare(c, e);
+    int rc = call_prepare(c, e);
     return rc ? rc : call_run(c, how, e);
 }
 
@@ -226,8 +222,7 @@ int local_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, con
     if (rc || (rc = call_new(&push, s, &push_ops, values, e)))
         return rc;
     push->results = outs;
-    if ((rc = call_prepare(push, e)))
-        return rc;
+    TRY(call_prepare(push, e));
     if (push->nouts == 0 && (rc = new_second_half(&pull, s, outs, e))) {
         call_abort(push);
         return rc;

@@ -55,10 +55,9 @@ static int check_group(const call *c, const call_group *g, kv_err *e)
 
 static int check_groups(const call *c, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++)
-        rc = check_group(c, &c->groups[i], e);
-    return rc;
+    for (int64_t i = 0; i < c->ngroups; i++)
+        TRY(check_group(c, &c->groups[i], e));
+    return KV_OK;
 }
 
 /* ---- The operations ---- */
@@ -73,9 +72,7 @@ static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_e
         return kv_err_hint(e, "the type device works with virtual GPUs"), KV_E_UNSUPPORTED;
     }
     const gpu_ops *gpu = gpu_find(e);
-    int rc = gpu ? gpu->group_find(&version, e) : KV_E_UNSUPPORTED;
-    if (rc)
-        return rc;
+    TRY(gpu ? gpu->group_find(&version, e) : KV_E_UNSUPPORTED);
     store->follows_gpus = true;
     store->together = true;
     store->check_push = check_groups;

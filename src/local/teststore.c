@@ -37,10 +37,9 @@ static int check_array(const kv_array *first, const kv_array *a, const char *wha
 
 static int check_arrays(const kv_array *first, const kv_pairs *p, const char *what, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
-        rc = check_array(first, p->arrays[i], what, &p->keys[i], e);
-    return rc;
+    for (int64_t i = 0; i < p->n; i++)
+        TRY(check_array(first, p->arrays[i], what, &p->keys[i], e));
+    return KV_OK;
 }
 
 /* Between default arrays of one shape in host memory this cannot fail. */
@@ -99,10 +98,9 @@ static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, co
     own_array *sum = NULL;
     (void)self;
     (void)how;
-    int rc = check_arrays(values->arrays[0], values, "value", e);
-    if (rc || (rc = check_arrays(values->arrays[0], outs, "array", e)))
-        return rc;
-    rc = sum_values(&sum, values, e);
+    TRY(check_arrays(values->arrays[0], values, "value", e));
+    TRY(check_arrays(values->arrays[0], outs, "array", e));
+    int rc = sum_values(&sum, values, e);
     return rc ? rc : copy_to_all(sum, outs, e);
 }
 

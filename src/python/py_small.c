@@ -1,6 +1,7 @@
 /* Copies of small values. */
 #include "py_small.h"
 
+#include "base/mem.h"
 #include <string.h>
 
 enum {
@@ -79,9 +80,8 @@ static int take_room(py_small *s, size_t bytes, void **to, kv_err *e)
     if (!s->block || s->used + bytes > BLOCK_BYTES) {
         const int64_t size = BLOCK_BYTES;
         kv_array *made;
-        int rc = kv_array_new_raw(&made, KV_UINT8, 1, &size, (kv_ctx){0}, e);
-        if (rc || (rc = kv_array_write(made, &s->begin, e)))
-            return rc;
+        TRY(kv_array_new_raw(&made, KV_UINT8, 1, &size, (kv_ctx){0}, e));
+        TRY(kv_array_write(made, &s->begin, e));
         kv_array_unref(s->block);
         s->block = made;
         s->used = 0;
@@ -95,11 +95,9 @@ static int take_room(py_small *s, size_t bytes, void **to, kv_err *e)
 static int make(py_small *s, const head *h, const int64_t *shape, kv_array **out, kv_err *e)
 {
     void *room;
-    int rc = take_room(s, h->bytes, &room, e);
-    if (rc)
-        return rc;
-    rc = kv_array_wrap(out, room, (kv_dtype)h->dtype, h->ndim, shape, (kv_ctx){0}, give_back,
-                       s->block, e);
+    TRY(take_room(s, h->bytes, &room, e));
+    int rc = kv_array_wrap(out, room, (kv_dtype)h->dtype, h->ndim, shape, (kv_ctx){0}, give_back,
+                           s->block, e);
     if (rc)
         kv_array_unref(s->block);
     return rc;
@@ -111,9 +109,7 @@ static int fill_one(py_small *s, kv_array **a, const head *h, const int64_t *sha
     int rc = KV_OK;
     if (!fits(*a, h, shape)) {
         kv_array *made;
-        rc = make(s, h, shape, &made, e);
-        if (rc)
-            return rc;
+        TRY(make(s, h, shape, &made, e));
         kv_array_unref(*a);
         *a = made;
     }
@@ -135,9 +131,7 @@ int py_small_fill(py_small *s, const py_packed *p, kv_array **arrays, int64_t n,
         const int64_t *shape = (const int64_t *)(at + sizeof *h);
         if (i + AHEAD < n)
             __builtin_prefetch(s->arrays[i + AHEAD]);
-        int rc = fill_one(s, &s->arrays[i], h, shape, e);
-        if (rc)
-            return rc;
+        TRY(fill_one(s, &s->arrays[i], h, shape, e));
         arrays[i] = s->arrays[i];
         at += sizeof *h + (size_t)h->ndim * sizeof *shape + rounded(h->bytes);
     }
