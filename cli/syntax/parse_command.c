@@ -172,10 +172,9 @@ static int expression_or_word(parser *p, ast *given[2])
         end++;
     p->e = &unused; /* a failed expression may be a word; else the error shows again */
     given[0] = parse_value(p);
-    p->e = outer;
     uint32_t last = p->last;
-    if (given[0] && last > end)
-        return 1;
+    if (!parse_looked(p, outer, &unused) || (given[0] && last > end))
+        return outer->code == KV_OK;
     char next = parse_char(p, end);
     parse_back(p, &before);
     if (!given[0] && (next == '(' || next == '[')) /* a call or an index with a mistake in it */
@@ -494,7 +493,7 @@ static ast *call_arguments(parser *p)
         node = parse_node_of(p, AST_LIST, b.pos, list.items, list.n);
     else if (!p->cursor)
         parse_back(p, &before);
-    p->e = e;
+    parse_looked(p, e, &unused);
     return node;
 }
 

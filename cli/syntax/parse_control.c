@@ -299,7 +299,7 @@ static bool reads_as_function(parser *p, uint32_t pos)
     p->recover = NULL;
     bool reads = block(p, pos) != NULL;
     parse_back(p, &before);
-    p->e = e;
+    parse_looked(p, e, &unused);
     p->recover = before.recover;
     p->lx.incomplete = incomplete;
     return reads;
@@ -336,7 +336,7 @@ static ast *def_statement(parser *p, uint32_t pos)
         goto out;
     if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
         parse_seek(p, pos);
-        return parse_rule_node(p);
+        return p->e->code ? NULL : parse_rule_node(p);
     }
     bool is_expr = parse_accept(p, SIGN1('='));
     if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p, pos)))

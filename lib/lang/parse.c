@@ -120,6 +120,14 @@ void parse_back(parser *p, const parser *before)
     p->broken = now.broken;
 }
 
+bool parse_looked(parser *p, kv_err *e, const kv_err *unused)
+{
+    p->e = e;
+    if (unused->code == KV_E_MEMORY && e->code == KV_OK)
+        *e = *unused;
+    return unused->code != KV_E_MEMORY;
+}
+
 /* ---- Brackets and blocks ---- */
 
 bool parse_deeper(parser *p, uint32_t pos)

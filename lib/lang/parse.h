@@ -197,6 +197,10 @@ static inline uint32_t parse_past_blanks(const parser *p, uint32_t pos)
  * broken. */
 void parse_back(parser *p, const parser *before);
 
+/* Ends a look ahead, whose errors went to `unused`; from here on they go to e. Without memory
+ * nothing is known about what stands there, so that error stays; returns false then. */
+bool parse_looked(parser *p, kv_err *e, const kv_err *unused);
+
 /* In a block: goes on behind the statement that began at *before and failed, when the parser can
  * recover. False without an error: it could, but there is nothing behind it. */
 bool parse_recovered(parser *p, const parser *before);

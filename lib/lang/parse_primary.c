@@ -115,8 +115,7 @@ bool parse_begins_assignment(parser *p)
     const ast *node = targets(p);
     int op = node ? parse_assign_op(p) : PARSE_NO_ASSIGN;
     parse_back(p, &before);
-    if (unused.code == KV_E_MEMORY && p->e->code == KV_OK)
-        *p->e = unused; /* nothing is known about what stands here */
+    parse_looked(p, before.e, &unused);
     return op == PARSE_PLAIN || (op != PARSE_NO_ASSIGN && node->kind != AST_TUPLE);
 }
 

@@ -329,7 +329,8 @@ static bool same_value(host a, host b)
 {
     if (a.kind != b.kind || a.kind == HOST_NONE)
         return a.kind == b.kind;
-    return a.kind == HOST_TEXT ? strcmp(a.u.text, b.u.text) == 0 : a.u.integer == b.u.integer;
+    bool texts = a.kind == HOST_TEXT && a.u.text && b.u.text; /* NULL: a def's lr, never given */
+    return texts ? strcmp(a.u.text, b.u.text) == 0 : a.u.integer == b.u.integer;
 }
 
 /* Notes which parameters are changed, so that cases take them from the binding from now on. Returns

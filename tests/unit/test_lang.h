@@ -269,23 +269,31 @@ static inline void lang_check_error(const lang_error *want, lang_parse parse)
     lang_end(&t);
 }
 
-/* Lets each allocation fail in turn, until the text is parsed, which takes more than `least`. */
+/* Lets each allocation fail in turn, with those behind it and without them, until the text is
+ * parsed, which takes more than `least`. What is read without one is what is read with it. */
 static inline void lang_no_memory(const char *text, lang_parse parse, int64_t least)
 {
-    bool ok = false;
-    int64_t n = 0;
-    while (!ok) {
-        lang_text t;
-        lang_begin(&t, text);
-        mem_fail_at(++n);
-        ok = parse(&t);
-        mem_fail_at(0);
-        if (!ok && t.e.code != KV_E_MEMORY)
-            printf("# allocation %lld: %d:%d: %s\n", (long long)n, t.e.line, t.e.col, t.e.text);
-        CHECK_INT(t.e.code, ok ? KV_OK : KV_E_MEMORY);
-        lang_end(&t);
+    lang_text whole;
+    lang_begin(&whole, text);
+    CHECK(parse(&whole));
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        int64_t n = 0;
+        for (bool failed = true; failed;) {
+            lang_text t;
+            lang_begin(&t, text);
+            mem_fail_at(sign * ++n);
+            bool ok = parse(&t);
+            failed = mem_fail_at(0) >= n;
+            if (!ok && t.e.code != KV_E_MEMORY)
+                printf("# allocation %lld: %d:%d: %s\n", (long long)n, t.e.line, t.e.col, t.e.text);
+            CHECK_INT(t.e.code, ok ? KV_OK : KV_E_MEMORY);
+            if (ok && !t.out.failed)
+                CHECK_TEXT(buf_text(&t.out), buf_text(&whole.out));
+            lang_end(&t);
+        }
+        CHECK(n > least);
     }
-    CHECK(n > least);
+    lang_end(&whole);
 }
 
 #define LANG_TREES(table, parse)                                                                   \

@@ -177,6 +177,19 @@ TEST(optimizer_a_learning_rate_is_the_base_of_a_schedule)
     CHECK_TEXT(lines[2], "0  3 4.0 0.0 4.0");
 }
 
+/* Its `lr` is a parameter without a value, until one is given. */
+TEST(optimizer_a_def_that_reads_lr_takes_it_later)
+{
+    static const char def[] = "def u(key, grad, weight):\n    weight -= lr * grad\n";
+    own_kv *s = with(def, NULL, 0);
+    push(s, id(0), KV_FLOAT32, 1);
+    float before = (float)pulled(s, id(0));
+    CHECK_OK(kv_update_optimizer(s, NULL, 0, &e));
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"lr", "0.5"}, 1, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK(pulled(s, id(0)) == (double)(before - 0.5F));
+}
+
 TEST(optimizer_a_failed_push_counts_nothing)
 {
     own_kv *s = with(shows, NULL, 0);

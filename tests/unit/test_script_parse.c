@@ -647,4 +647,13 @@ TEST(script_parse_no_memory)
         "set-updater { if a { state m } else { print m }; stored += input }\n?push\na-b\n[i for i "
         "in a]";
     lang_no_memory(text, script, 10);
+    /* Of a look ahead that fails for want of memory nothing is known: no other reading is right. */
+    static const char print[] = "print(", rate[] = "set-updater s --lr_x f(",
+                      def[] = "def u(key, input, stored) { v = [";
+    own_text *call = lang_repeated(print, "ab < 3, ", 200, "1", "", ")");
+    own_text *value = lang_repeated(rate, "ab < 3, ", 200, "1", "", ")");
+    own_text *body = lang_repeated(def, "ab < 3, ", 200, "1", "", "] }");
+    lang_no_memory(call, script, 3);
+    lang_no_memory(value, script, 3);
+    lang_no_memory(body, script, 3);
 }
