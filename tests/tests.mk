@@ -55,6 +55,8 @@ DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 # The links alone.
+# Most of what these compute is loops over elements.
+$(BUILD)/tests/dist/check.o: ALL_CFLAGS += $(loops)
 $(BUILD)/tests/dist/link.o: ALL_CFLAGS += $(mpi_cflags)
 $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distributed/link_record.c src/distributed/environment.c) $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB) $(mpi_libs)

@@ -22,18 +22,22 @@ skip_file()
     export SKIP_FILE=$1
 }
 
-# Reads the functions of bats-support or bats-assert. Their own load.bash starts a process for each of its files,
-# which every test would pay for.
-load_library()
+# Reads the functions of bats-support and bats-assert. Their own load.bash starts a process for each of its files, and
+# bats notes where it is before each definition, which takes ten times as long as to read it: every test would pay.
+load_libraries()
 {
-    local folder file
-    for folder in ${BATS_LIB_PATH:-} /usr/lib/bats /usr/local/lib/bats /usr/lib; do
-        [ -e "$folder/$1/load.bash" ] || continue
+    local folder file library trap
+    trap=$(trap -p DEBUG)
+    trap - DEBUG
+    for library in bats-support bats-assert; do
+        for folder in ${BATS_LIB_PATH:-} /usr/lib/bats /usr/local/lib/bats /usr/lib; do
+            [ ! -e "$folder/$library/load.bash" ] || break
+        done
+        [ -e "$folder/$library/load.bash" ] || skip "there is no $library: make setup"
         # shellcheck source=/dev/null
-        for file in "$folder/$1"/src/*.bash; do . "$file"; done
-        return
+        for file in "$folder/$library"/src/*.bash; do . "$file"; done
     done
-    skip "there is no $1: make setup"
+    eval "$trap"
 }
 
 # make_here WORD…: makes them in the build folder, with its flags. Files of tests run beside each other, so it waits for
@@ -55,8 +59,7 @@ fake()
 setup()
 {
     [ -z "${SKIP_FILE:-}" ] || skip "$SKIP_FILE"
-    load_library bats-support
-    load_library bats-assert
+    load_libraries
     top=${BATS_TEST_DIRNAME%/*/*}
     build=${KVCTL_BUILD:-$top/build}
     data=$top/tests/cli/data

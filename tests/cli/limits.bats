@@ -76,12 +76,14 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
 }
 
 @test "limits: lists nested a million times" {
-    # shellcheck disable=SC2016
-    for use in 'pull (x)' 'set print.format json; x' 'x@gpu(0)' 'plot x' 'plot --heat x' 'init 3 ones(2); pull 3 --out x' \
-        'row-sparse-pull 3 --row-ids x'; do
-        run timeout 60 kvctl -q -c "x = [ones(1)]; repeat 1000000 { x = [x] }; $use"
-        assert_failure 3
-        assert_line --index 0 --partial 'error[value]: lists are nested deeper than the stack allows'
+    local n
+    local uses=('pull (x)' 'x@gpu(0)' 'plot x' 'plot --heat x' 'pull 3 --out x' 'row-sparse-pull 3 --row-ids x'
+        'set print.format json; x')
+    printf '%s\n' 'init 3 ones(2); x = [ones(1)]; repeat 1000000 { x = [x] }' "${uses[@]}" >deep.kv
+    run timeout 60 kvctl -q -k deep.kv
+    assert_failure 3
+    for n in "${!uses[@]}"; do
+        assert_line --regexp "^deep.kv:$((n + 2)):[0-9]+: error\[value\]: lists are nested deeper than the stack allows$"
     done
     run timeout 60 kvctl -q --json -c "x = [1]; repeat 1000000 { x = [x] }; x"
     assert_failure 3

@@ -49,7 +49,7 @@ static bool all_are(kv_array *a, double x)
     int others = 0;
     OK(kv_array_dup(&wide, a, KV_FLOAT32, (kv_ctx){0}, &e));
     OK(kv_array_read(wide, &data, &e));
-    for (int64_t i = 0; i < kv_array_size(a); i++)
+    for (int64_t i = 0, n = kv_array_size(a); i < n; i++)
         others |= ((const float *)data)[i] != want;
     kv_array_unref(wide);
     return !others;
