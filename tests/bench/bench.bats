@@ -2,11 +2,8 @@
 # the sizes are those of --quick.
 
 load ../cli/help
-bats_require_minimum_version 1.5.0
-
 @test "bench: a table with a row for each operation and number of values" {
-    run --separate-stderr kvbench bench W1 --quick --runs 2 --op push,pull,adam --values 2,4
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 --quick --runs 2 --op push,pull,adam --values 2,4
     [ "${#lines[@]}" -eq 7 ]
     assert_regex "${lines[0]}" '^workload op +values data +min ms +median +p95 +GB/s +limit +fraction$'
     assert_regex "${lines[1]}" '^W1 +push +2 float32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ [ps] +[0-9.]+$'
@@ -14,16 +11,14 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "bench: without words the arrays of ResNet-50" {
-    run --separate-stderr kvbench bench --quick --runs 1
-    assert_success
+    run -0 --separate-stderr kvbench bench --quick --runs 1
     [ "${#lines[@]}" -eq 19 ]
     assert_regex "${lines[1]}" '^W1 +push +1 '
     assert_regex "${lines[18]}" '^W1 +push\+adam\+pull +2 '
 }
 
 @test "bench: all workloads run and compute what they should" {
-    run --separate-stderr kvbench bench all --quick --runs 1
-    assert_success
+    run -0 --separate-stderr kvbench bench all --quick --runs 1
     for name in W1 W2 W3 W4 W5 W7 W8; do
         assert_output --partial "$name "
     done
@@ -33,8 +28,7 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "bench: every optimizer of the library is an operation" {
-    run --separate-stderr kvbench bench W4 --size 3 --quick --runs 1 --op optimizers --format csv
-    assert_success
+    run -0 --separate-stderr kvbench bench W4 --size 3 --quick --runs 1 --op optimizers --format csv
     kvctl -c 'help optimizer' >list
     for name in $(sed -n 's/^  \([a-z]*\) .*/\1/p' list); do
         grep -q "^W4,$name,1," <<<"$output" || fail "$name is not measured"
@@ -42,14 +36,12 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "bench: an optimizer with random numbers runs on halves" {
-    run --separate-stderr kvbench bench W7 --quick --runs 1 --op sgld --format csv
-    assert_success
+    run -0 --separate-stderr kvbench bench W7 --quick --runs 1 --op sgld --format csv
     [ "${#lines[@]}" -eq 3 ]
 }
 
 @test "bench: --json gives the samples, the limit and what was checked" {
-    run --separate-stderr kvbench --json bench W1 --quick --runs 3 --op push --values 2
-    assert_success
+    run -0 --separate-stderr kvbench --json bench W1 --quick --runs 3 --op push --values 2
     [ "${#lines[@]}" -eq 1 ]
     assert_regex "$output" '"cmd":"bench","ok":true,.*"about":\{"runs":3,"threads":[0-9]+,"limit_drift":[-0-9.e]+\}'
     assert_regex "$output" '"rows":\[\{"workload":"W1","op":"push","values":2,"data":"float32","arrays":161,'
@@ -69,8 +61,7 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "bench: CSV, in a file too" {
-    run --separate-stderr kvbench bench W5 --size 1000 --op push --runs 1 --format csv
-    assert_success
+    run -0 --separate-stderr kvbench bench W5 --size 1000 --op push --runs 1 --format csv
     assert_equal "${lines[0]}" "workload,op,values,data,arrays,elements,bytes,min_us,median_us,p95_us,gb_s,limit,limit_us,limit_gb_s,fraction"
     assert_regex "${lines[1]}" '^W5,push,2,float32,1,1000,12000,'
     kvbench -c 'bench W5 --size 1000 --op push --runs 1 --format csv > rows.txt'
@@ -78,26 +69,21 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "bench: behind the word --format is its own, and takes what it can show" {
-    run --separate-stderr kvbench bench w5 --size 1000 --op push --runs 1 --format table
-    assert_success
+    run -0 --separate-stderr kvbench bench w5 --size 1000 --op push --runs 1 --format table
     assert_regex "${lines[1]}" '^W5 +push '
-    run kvbench bench W5 --size 1000 --op push --runs 1 --format=json
-    assert_failure 2
+    run -2 kvbench bench W5 --size 1000 --op push --runs 1 --format=json
     assert_output --partial 'error[usage]: bench knows the formats table and csv, not "json"'
     run --separate-stderr kvbench --format csv bench W5 --size 1000 --op push --runs 1
     assert_regex "${lines[1]}" '^W5,push,'
 }
 
 @test "bench: below --min-fraction it exits 1, with every row shown" {
-    run --separate-stderr kvbench bench W1 --quick --runs 1 --op push,pull --values 1 --min-fraction 1000
-    assert_failure 1
+    run -1 --separate-stderr kvbench bench W1 --quick --runs 1 --op push,pull --values 1 --min-fraction 1000
     [ "${#lines[@]}" -eq 3 ]
     assert_regex "$stderr" 'error\[assert\]: 2 of 2 rows are below 1000 of the limit; the least is [0-9.]+, W1 pu(sh|ll) of 1 \(float32\)'
-    run --separate-stderr kvbench --json bench W1 --quick --runs 1 --op push --values 1 --min-fraction 1000
-    assert_failure 1
+    run -1 --separate-stderr kvbench --json bench W1 --quick --runs 1 --op push --values 1 --min-fraction 1000
     assert_regex "$output" '"ok":false.*"rows":\[\{.*"error":\{"code":"assert","exit":1'
-    run kvbench bench W1 --quick --runs 1 --op push --values 1 --min-fraction 0.0001
-    assert_success
+    run -0 kvbench bench W1 --quick --runs 1 --op push --values 1 --min-fraction 0.0001
 }
 
 # The plugin of GPUs over a driver of host memory.
@@ -109,8 +95,7 @@ on_gpus()
 
 @test "bench: on a GPU, beside copies within it, all data computes what it should" {
     on_gpus
-    run --separate-stderr kvbench bench W1 W4 W7 W8 --quick --runs 1 --op push,pull --values 1,2 --ctx 'gpu(0)'
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 W4 W7 W8 --quick --runs 1 --op push,pull --values 1,2 --ctx 'gpu(0)'
     assert_equal "${lines[0]}" "values on gpu(0) (no GPU, but host memory), keys on gpu(0); limit: c copies of as many bytes"
     assert_regex "${lines[2]}" '^W1 +push +1 float32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ c +[0-9.]+$'
     [ "${#lines[@]}" -eq 26 ]
@@ -121,27 +106,23 @@ on_gpus()
 
 @test "bench: on a GPU rules run there, and what they make is compared" {
     on_gpus
-    run --separate-stderr kvbench bench W5 --size 10007 --runs 2 --op sgd,momentum,adam,push+adam+pull,lamb --ctx gpu
-    assert_success
+    run -0 --separate-stderr kvbench bench W5 --size 10007 --runs 2 --op sgd,momentum,adam,push+adam+pull,lamb --ctx gpu
     [ "${#lines[@]}" -eq 7 ]
 }
 
 @test "bench: on several GPUs each has some of the values" {
     on_gpus
-    run --separate-stderr kvbench bench W1 --quick --runs 2 --op push,pull,pushpull --values 3 --ctx='gpu(1..2)'
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 --quick --runs 2 --op push,pull,pushpull --values 3 --ctx='gpu(1..2)'
     assert_equal "${lines[0]}" "values on gpu(1), gpu(2) (no GPU, but host memory), keys on gpu(1); limit: c copies of as many bytes"
     [ "${#lines[@]}" -eq 5 ]
-    run --separate-stderr kvbench --json bench W5 --size 100 --runs 1 --op push --ctx 'gpu(1..2)'
-    assert_success
+    run -0 --separate-stderr kvbench --json bench W5 --size 100 --runs 1 --op push --ctx 'gpu(1..2)'
     assert_output --partial '"about":{"ctx":["gpu(1)","gpu(2)"],"device":"no GPU, but host memory","type":"device","runs":1,'
     assert_output --partial '"limit":"copy"'
 }
 
 @test "bench: keys that stay on the CPU are measured beside transfers" {
     on_gpus
-    run --separate-stderr kvbench bench W1 --quick --runs 2 --type local --op push,pull,pushpull,push+adam+pull --values 1 --ctx 'gpu(0)'
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 --quick --runs 2 --type local --op push,pull,pushpull,push+adam+pull --values 1 --ctx 'gpu(0)'
     assert_equal "${lines[0]}" "values on gpu(0) (no GPU, but host memory), keys on cpu(0); limit: t transfers, the host's memory pinned"
     assert_regex "${lines[5]}" '^W1 +push\+adam\+pull .* t +[0-9.]+$'
     run --separate-stderr kvbench bench W5 --size 100 --runs 1 --op push --type local --ctx 'gpu(0)' --format csv
@@ -150,98 +131,68 @@ on_gpus()
 
 @test "bench: what a GPU does not hold is refused" {
     on_gpus
-    run kvbench bench W5 --ctx 'gpu(0)' --size 30000000 --runs 1 --op push
-    assert_failure 3
+    run -3 kvbench bench W5 --ctx 'gpu(0)' --size 30000000 --runs 1 --op push
     assert_output --regexp 'error\[memory\]: W5 \(one array\) needs [0-9]+ MB, and gpu\(0\) has 512 MB to give'
-    run kvbench bench W5 --ctx 'gpu(4)' --size 100 --runs 1 --op push
-    assert_failure 4
+    run -4 kvbench bench W5 --ctx 'gpu(4)' --size 100 --runs 1 --op push
     assert_output --partial 'error[unsupported]: there is no gpu(4): the last one here is gpu(3)'
 }
 
 @test "bench: virtual GPUs only when --gpus asks for them, and the output says what they are" {
-    run kvbench bench --quick --ctx 'gpu(0)'
-    assert_failure 4
-    assert_output --partial 'error[unsupported]: there is no gpu(0): '
+    mentions -4 'error[unsupported]: there is no gpu(0): ' kvbench bench --quick --ctx 'gpu(0)'
     assert_output --partial 'hint: --gpus 1 makes virtual ones, which are host memory'
-    run --separate-stderr kvbench bench W1 --quick --runs 1 --op push,pull --values 2 --gpus 2 --ctx 'gpu(0..1)'
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 --quick --runs 1 --op push,pull --values 2 --gpus 2 --ctx 'gpu(0..1)'
     assert_equal "$stderr" "note: gpu(0) to gpu(1) are virtual, in the memory of the CPU"
     assert_equal "${lines[0]}" "values on gpu(0), gpu(1) (virtual: host memory), keys on gpu(0); limit: loops in host memory"
     assert_regex "${lines[2]}" '^W1 +push +2 .* [ps] +[0-9.]+$'
     run --separate-stderr kvbench --json --gpus 1 bench W5 --size 100 --runs 1 --op push --ctx gpu
     assert_output --partial '"about":{"ctx":["gpu(0)"],"device":"virtual","type":"device",'
-    run kvbench bench --quick --gpus 2 --ctx 'gpu(0..2)'
-    assert_failure 4
+    run -4 kvbench bench --quick --gpus 2 --ctx 'gpu(0..2)'
     assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
 }
 
 @test "bench: --gpus measures virtual ones where there are GPUs, too" {
     on_gpus
-    run --separate-stderr kvbench bench W1 --quick --runs 1 --op push --gpus 2 --ctx 'gpu(0..1)'
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 --quick --runs 1 --op push --gpus 2 --ctx 'gpu(0..1)'
     assert_equal "${lines[0]}" "values on gpu(0), gpu(1) (virtual: host memory), keys on gpu(0); limit: loops in host memory"
 }
 
 @test "bench: devices that are none" {
-    run kvbench -c 'bench --quick --ctx [cpu(0), gpu(0)]' --gpus 1
-    assert_failure 2
+    run -2 kvbench -c 'bench --quick --ctx [cpu(0), gpu(0)]' --gpus 1
     assert_output --partial 'error[usage]: the values of a benchmark lie on cpus or on gpus, not on both'
-    run kvbench bench --quick --ctx 'cpu(0..8)'
-    assert_failure 3
-    assert_output --partial 'error[value]: a benchmark takes 1 to 8 devices, not 9'
-    run kvbench bench --quick --ctx 3
-    assert_failure 3
-    assert_output --partial 'error[dtype]: a device such as gpu(1) is needed here, not an integer'
-    run kvbench bench --quick --type horovod
-    assert_failure 2
+    mentions -3 'error[value]: a benchmark takes 1 to 8 devices, not 9' kvbench bench --quick --ctx 'cpu(0..8)'
+    mentions -3 'error[dtype]: a device such as gpu(1) is needed here, not an integer' kvbench bench --quick --ctx 3
+    run -2 kvbench bench --quick --type horovod
     assert_output --partial 'error[usage]: bench knows the types device and local, not "horovod"'
-    run kvbench bench --quick --ctx 'gpu(0); !echo no'
-    assert_failure
+    run ! kvbench bench --quick --ctx 'gpu(0); !echo no'
     refute_line no
-    run --separate-stderr kvbench bench W1 --quick --runs 1 --op push --values 1 --ctx 'cpu(0..1)' --type device
-    assert_success
+    run -0 --separate-stderr kvbench bench W1 --quick --runs 1 --op push --values 1 --ctx 'cpu(0..1)' --type device
     assert_equal "${lines[0]}" "values on cpu(0), cpu(1), keys on cpu(0); limit: loops in host memory"
 }
 
 @test "bench: words that are none" {
-    run kvbench bench W9
-    assert_failure 2
-    assert_output --partial 'error[usage]: there is no workload `W9`'
+    mentions -2 'error[usage]: there is no workload `W9`' kvbench bench W9
     assert_output --partial 'hint: W1 to W5, W7, W8, or all'
-    run kvbench bench --op psuh
-    assert_failure 2
-    assert_output --partial 'error[usage]: there is no operation `psuh`'
+    mentions -2 'error[usage]: there is no operation `psuh`' kvbench bench --op psuh
     assert_output --partial 'hint: did you mean push?'
-    run kvbench bench --op push+adm+pull
-    assert_failure 2
+    run -2 kvbench bench --op push+adm+pull
     run kvbench bench all all all all all
     assert_line --index 0 '<cmd>:1:23: error[usage]: a benchmark takes at most 32 workloads'
     run kvbench bench --op optimizers,optimizers,optimizers,optimizers
     assert_line --index 0 '<cmd>:1:12: error[usage]: a benchmark takes at most 48 operations'
     run kvbench bench --values 1,1,1,1,1,1,1,1,1
     assert_line --index 0 '<cmd>:1:16: error[usage]: a benchmark takes at most 8 counts of values'
-    run kvbench bench --values 1,9
-    assert_failure 3
-    assert_output --partial 'error[value]: a key gets 1 to 8 values, not 9'
-    run kvbench bench --runs 0
-    assert_failure 3
-    assert_output --partial 'error[value]: the runs lie in 1 .. 1000, 0 does not'
-    run kvbench bench --format xml
-    assert_failure 2
-    run kvbench bench W1 --nope 3
-    assert_failure 2
-    assert_output --partial 'error[usage]: `bench` has no option --nope'
+    mentions -3 'error[value]: a key gets 1 to 8 values, not 9' kvbench bench --values 1,9
+    mentions -3 'error[value]: the runs lie in 1 .. 1000, 0 does not' kvbench bench --runs 0
+    run -2 kvbench bench --format xml
+    mentions -2 'error[usage]: `bench` has no option --nope' kvbench bench W1 --nope 3
 }
 
 @test "bench: what does not go together" {
-    run kvbench bench W1 --size 100
-    assert_failure 2
-    assert_output --partial 'error[usage]: none of the workloads has a --size'
+    mentions -2 'error[usage]: none of the workloads has a --size' kvbench bench W1 --size 100
 }
 
 @test "bench: a workload that the memory does not hold is refused before anything runs" {
-    run --separate-stderr kvbench bench W4 W5 --size 1000000000000
-    assert_failure 3
+    run -3 --separate-stderr kvbench bench W4 W5 --size 1000000000000
     assert_output ""
     assert_regex "$stderr" 'error\[memory\]: W[45] \(.*\) needs [0-9]+ MB, and this machine has [0-9]+ MB to give'
 }
@@ -251,8 +202,7 @@ on_gpus()
     if grep -qE '__(a|t|ub)san_' "$build/kvctl"; then
         skip "memory is not counted with a sanitizer"
     fi
-    # shellcheck disable=SC2016
-    run kvctl -c 'n = 25165824; a = ones(n); b = ones(n); c = ones(n); d = ones(n); init 3 a
+    run -0 kvctl -c 'n = 25165824; a = ones(n); b = ones(n); c = ones(n); d = ones(n); init 3 a
         repeat 5 { push 3 [a, b, c, d] }
         repeat 5 { pull 3 --out a }
         v = [c, d]; c = 0; d = 0
@@ -260,18 +210,13 @@ on_gpus()
         repeat 5 { pushpull 3 [a, b] --out v }
         wait
         !grep VmHWM /proc/$PPID/status | tr -dc 0-9'
-    assert_success
     # four values, the store and 64 MB
     assert [ "$output" -lt $((5 * 96 * 1024 + 64 * 1024)) ]
 }
 
 @test "bench: a word of the subcommand is no command of the language" {
-    run kvbench bench 'W1; !echo no'
-    assert_failure 2
-    assert_output --partial 'there is no workload `W1; !echo no`'
-    run kvbench bench --help
-    assert_success
-    assert_output --partial 'bench [WORKLOAD...] [--op LIST]'
+    mentions -2 'there is no workload `W1; !echo no`' kvbench bench 'W1; !echo no'
+    mentions 'bench [WORKLOAD...] [--op LIST]' kvbench bench --help
     echo 'print "a file"' >bench
     run kvbench ./bench
     assert_output "a file"
@@ -280,9 +225,7 @@ on_gpus()
 # The links of a job; what they measure is only checked for its sign and order.
 in_job()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    needs_mpi
     run --separate-stderr timeout 60 kvbench launch "$@"
 }
 
@@ -318,17 +261,11 @@ in_job()
 }
 
 @test "bench --link: without a job, without another rank that serves, with options of workloads" {
-    run kvbench bench --link
-    assert_failure 4
-    assert_output --partial 'error[unsupported]: bench --link measures in a job of several ranks'
+    mentions -4 'error[unsupported]: bench --link measures in a job of several ranks' kvbench bench --link
     assert_output --partial "hint: kvbench launch -n 1 -s 1 -c 'bench --link'"
     in_job -n 1 -c 'bench --link'
     assert_failure 4
     assert_regex "$stderr" 'there is no link to measure: no other rank of the job serves'
-    run kvbench bench --link --op push
-    assert_failure 2
-    assert_output --partial 'error[usage]: --link measures links, without --op'
-    run kvbench bench W1 --link
-    assert_failure 2
-    assert_output --partial 'error[usage]: --link measures links, and no workload'
+    mentions -2 'error[usage]: --link measures links, without --op' kvbench bench --link --op push
+    mentions -2 'error[usage]: --link measures links, and no workload' kvbench bench W1 --link
 }

@@ -27,6 +27,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "engine/pool.h"
+#include "measure.h"
 
 enum { MAX_ROUNDS = 99, BUFFER = 512 << 10, KEYS = 64, MOST_READ = 5 };
 
@@ -38,13 +39,6 @@ static _Noreturn void fail(const char *what)
 {
     fprintf(stderr, "checkpoints: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -228,18 +222,6 @@ static double run_kvctl(const char *const *words, int want, long *kilobytes)
     }
     *kilobytes = used.ru_maxrss;
     return seconds;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, ascending);
-    return x[n / 2];
 }
 
 typedef struct job {

@@ -19,6 +19,7 @@
 
 #include "kvstore.h"
 #include "kvbench/bench_workload.h"
+#include "measure.h"
 
 enum {
     PIECE = 64 << 10,
@@ -36,25 +37,6 @@ static float *memory, *back;
 static kv *store;
 static kv_key *keys;
 static kv_array **arrays;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    return x[n / 2];
-}
 
 static void need(int rc, const kv_err *e)
 {

@@ -13,18 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
+#include "measure.h"
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Appended with one write, so that lines of several ranks do not mix. */
 static void tell(const char *events, int rank)
@@ -52,9 +42,9 @@ int main(int argc, char **argv)
     tell(argv[1], rank);
     MPI_Barrier(world);
     for (int i = 0; i <= runs; i++) { /* the first is not counted */
-        double begin = now_us();
+        double begin = 1e6 * now();
         MPI_Allreduce(x, sum, n, MPI_FLOAT, MPI_SUM, world);
-        us[i] = now_us() - begin;
+        us[i] = 1e6 * now() - begin;
     }
     qsort(us + 1, (size_t)runs, sizeof *us, by_size);
     if (rank == 0) {

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "measure.h"
+
 enum { KEYS = 100000, NAME = 32, VALUE = 64 };
 
 static void must(int rc)
@@ -23,23 +25,10 @@ static void must(int rc)
     exit(1);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void show(const char *what, double seconds, long count)
 {
     printf("%-44s %8.1f ns a call %7.2f million a second\n", what, seconds / (double)count * 1e9,
            (double)count / seconds * 1e-6);
-}
-
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "measure.h"
+
 typedef struct cost {
     double wall_ms, cpu_ms;
     long memory_kb;
@@ -64,18 +66,6 @@ static cost run(char **words)
         exit(1);
     }
     return (cost){wall, time_ms(used.ru_utime) + time_ms(used.ru_stime), used.ru_maxrss};
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double median(double *list, int n)
-{
-    qsort(list, (size_t)n, sizeof *list, compare);
-    return n % 2 ? list[n / 2] : (list[n / 2 - 1] + list[n / 2]) / 2;
 }
 
 int main(int argc, char **argv)

@@ -13,19 +13,13 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 #include "engine/pool.h"
+#include "measure.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
 #define PART (1 << 18)
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct work {
     float *residual, *src, *dst;
@@ -157,12 +151,6 @@ static void decode_streaming(void *arg, int64_t part, int worker)
     move_decode(arg, part, true);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double timed(part_fn *run, work *w)
 {
     double t = now();
@@ -170,7 +158,7 @@ static double timed(part_fn *run, work *w)
     return now() - t;
 }
 
-static double median(const double *x, int n)
+static double median_of(const double *x, int n)
 {
     double sorted[99];
     memcpy(sorted, x, (size_t)n * sizeof *x);
@@ -182,13 +170,13 @@ static double median(const double *x, int n)
 static void report(quantise_code code, const char *name, const double *ours, const double *plain,
                    const double *streaming, int n)
 {
-    bool streams = median(streaming, n) < median(plain, n);
+    bool streams = median_of(streaming, n) < median_of(plain, n);
     const double *limit = streams ? streaming : plain;
     double ratio[99];
     for (int i = 0; i < n; i++)
         ratio[i] = limit[i] / ours[i];
-    printf("%d bit %-19s %9.1f %9.1f %c  %.2f\n", (int)code, name, median(ours, n) * 1e3,
-           median(limit, n) * 1e3, streams ? 's' : 'p', median(ratio, n));
+    printf("%d bit %-19s %9.1f %9.1f %c  %.2f\n", (int)code, name, median_of(ours, n) * 1e3,
+           median_of(limit, n) * 1e3, streams ? 's' : 'p', median_of(ratio, n));
 }
 
 int main(int argc, char **argv)

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "kvstore.h"
+#include "measure.h"
 
 enum { STORED = 2, MAX_ROUNDS = 99, MAX_THREADS = 256, PART = 1 << 16 };
 
@@ -53,13 +54,6 @@ static void *memory(int64_t n, size_t size)
     madvise(block, (size_t)n * size, MADV_HUGEPAGE);
     memset(block, 0, (size_t)n * size);
     return block;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- Arrays ---- */
@@ -96,18 +90,12 @@ static kv_array *make_ids_array(const int64_t *ids)
     return a;
 }
 
-static uint64_t random_number(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
-}
-
 /* held of rows, ascending, each once: every row is taken with the chance that is left. */
 static int64_t *make_ids(uint64_t seed)
 {
     int64_t *ids = memory(held, sizeof *ids), n = 0;
     for (int64_t i = 0; i < rows && n < held; i++)
-        if ((int64_t)(random_number(&seed) % (uint64_t)(rows - i)) < held - n)
+        if ((int64_t)(next_random(&seed) % (uint64_t)(rows - i)) < held - n)
             ids[n++] = i;
     return ids;
 }
@@ -118,7 +106,7 @@ static int64_t *shuffled(const int64_t *ids)
     int64_t *out = memory(held, sizeof *out);
     memcpy(out, ids, (size_t)held * sizeof *out);
     for (int64_t k = held - 1; k > 0; k--) {
-        int64_t other = (int64_t)(random_number(&seed) % (uint64_t)(k + 1)), id = out[k];
+        int64_t other = (int64_t)(next_random(&seed) % (uint64_t)(k + 1)), id = out[k];
         out[k] = out[other];
         out[other] = id;
     }
@@ -272,18 +260,6 @@ static void check(work *w)
 }
 
 /* ---- Figures ---- */
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
 
 static void measure(work w, kv_array *all)
 {

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "kvstore.h"
+#include "measure.h"
 
 enum { FLOATS = 16, LINE = 64, AHEAD = 12, MOST_ROUNDS = 99, MOST_THREADS = 64 };
 enum { OTHER_BYTES = 128 << 20 }; /* larger than the caches */
@@ -43,31 +44,6 @@ static void *block_of(size_t bytes)
         exit(1);
     }
     return block;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return x[n / 2];
-}
-
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
 }
 
 /* ---- Arrays ---- */

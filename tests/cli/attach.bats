@@ -1,14 +1,8 @@
 # kvctl attach and kvctl jobs: a look at jobs of this machine, through their sockets.
 
-bats_require_minimum_version 1.5.0
-
 load help
 load screen
-
-setup_file()
-{
-    file_needs mpi || return 0
-}
+needs=mpi
 
 setup_job()
 {
@@ -61,14 +55,12 @@ teardown()
     run kvctl jobs
     assert_output --regexp '^job +since +workers +servers +state +rounds +hosts +script'
     assert_line --regexp '^train +20[0-9-]+ [0-9:]+ +2 +1 +runs +[0-9]+ +[^ ]+ +train\.kv$'
-    run kvctl attach -c rounds
-    assert_success
+    run -0 kvctl attach -c rounds
     assert_line --regexp '^key +round +newest +ahead +pushed +missing$'
     assert_line --regexp '^5 +[0-9]+ '
     run kvctl attach train -c info
     assert_line --partial 'type dist_sync, rank 0, num_workers 2'
-    run kvctl attach train --rank 1 -c 'rank'
-    assert_output 1
+    gives 1 kvctl attach train --rank 1 -c 'rank'
     run kvctl attach -c 'info --cluster'
     assert_line --regexp '^2 +server '
     kvctl help info >page
@@ -76,35 +68,26 @@ teardown()
         [[ ${lines[0]} == *" $word"* ]]
         grep -q "# .*$word" page || fail "help info lacks $word"
     done
-    run kvctl attach -c list
-    assert_output $'3\n5\n9'
-    run kvctl attach -c 'pull 3'
-    assert_output $'[[2. 2. 2.]\n [2. 2. 2.]]'
+    gives $'3\n5\n9' kvctl attach -c list
+    gives $'[[2. 2. 2.]\n [2. 2. 2.]]' kvctl attach -c 'pull 3'
     run kvctl attach -c 'stat 3'
     assert_line --regexp '^3 +6 +2\.0 +2\.0 +2\.0 '
     run kvctl attach -c stat
     assert_line --regexp '^5 +300000 +2\.0 '
-    run kvctl attach -c 'plot loss'
-    assert_success
-    assert_output --partial loss
+    mentions loss kvctl attach -c 'plot loss'
     if command -v gnuplot >/dev/null; then
         kvctl attach -c 'plot loss > live.svg' -c 'plot loss > live.png'
         grep -q '</svg>' live.svg
         [ "$(head -c 4 live.png | tail -c 3)" = PNG ]
     fi
-    run kvctl attach -c 'plot loss > none/live.txt'
-    assert_failure 5
+    run -5 kvctl attach -c 'plot loss > none/live.txt'
     assert_output 'kvctl: cannot write "none/live.txt": No such file or directory'
-    run kvctl attach -c 'profile none/p.json' -c 'profile off'
-    assert_failure 5
+    run -5 kvctl attach -c 'profile none/p.json' -c 'profile off'
     kvctl attach -c 'plot --hist loss >> live.txt'
     grep -q loss live.txt
-    run kvctl attach -c 'plot loss > live.csv'
-    assert_failure 2
-    run kvctl attach -c 'print name, max(loss)'
-    assert_output 'run 12.0'
-    run kvctl attach -c status
-    assert_failure 3
+    run -2 kvctl attach -c 'plot loss > live.csv'
+    gives 'run 12.0' kvctl attach -c 'print name, max(loss)'
+    run -3 kvctl attach -c status
     assert_line ' hint: kvctl jobs NAME shows the line of each rank; rounds names the one that a round lacks'
     run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'
     assert_line --partial 2.
@@ -197,8 +180,7 @@ explain on|the script alone can say whether its calls are explained
 table|a dict of the script cannot be looked at from here
 ones(2)@gpu(0)|a look at a job makes no GPUs
 END
-    run kvctl attach -c 'push 3 1'
-    [ "$status" -eq 4 ]
+    run -4 kvctl attach -c 'push 3 1'
     assert_output - <<'END'
 <attach>:1:1: error[unsupported]: attach reads only, and has no `push`
     1 : push 3 1
@@ -212,16 +194,13 @@ END
     run kvctl attach -c top
     assert_line --partial 'error[name]: there is no variable `top`'
     refute_output --partial hint
-    run bash -c 'timeout 20 kvctl attach <.'
-    assert_failure 5
-    assert_output 'kvctl: cannot read the standard input: Is a directory'
+    gives -5 'kvctl: cannot read the standard input: Is a directory' bash -c 'timeout 20 kvctl attach <.'
     run kvctl attach -c 'pull 3 > evil.csv'
     assert_line --partial 'attach reads only: what it shows goes into no file, command or variable'
     [ ! -e evil ] && [ ! -e evil.csv ]
     run kvctl attach -c 'pull 4'
     assert_line --partial 'error[key]: there is no key 4'
-    run kvctl attach -c 'print ('
-    [ "$status" -eq 2 ]
+    run -2 kvctl attach -c 'print ('
     run kvctl attach -c 'pull 3' -c 'print max(loss)'
     assert_line 12.0
     end_job
@@ -293,8 +272,7 @@ END
     run cat out
     assert_output 1
     for entry in list rounds 'pull 3'; do
-        run kvctl attach -c "$entry"
-        assert_failure 3
+        run -3 kvctl attach -c "$entry"
         assert_line --index 0 --partial 'error[value]: the script has made no store yet'
     done
     end_job
@@ -310,8 +288,7 @@ while len(glob("end")) == 0 { !sleep 0.02
         kvctl attach -c list >out 2>&1 && break
         sleep 0.1
     done
-    run kvctl attach --rank 1 -c list
-    assert_failure 6
+    run -6 kvctl attach --rank 1 -c list
     assert_output 'kvctl: job spare: worker 1 does not listen yet: it does when its script begins'
     end_job
 }
@@ -338,8 +315,7 @@ END
     done
     run cat out
     assert_output '[1. 1.]'
-    run kvctl attach -c 'explain push 3 ones(2)'
-    assert_failure 4
+    run -4 kvctl attach -c 'explain push 3 ones(2)'
     assert_line --index 0 --partial 'a call of a store of type "local" is explained by making it and taking it back, which the script would see'
     : >out
     (printf 'profile p.json\nprint 7\n'; until grep -q 7 out; do sleep 0.05; done; touch own
@@ -355,8 +331,7 @@ END
     assert_failure 6
     assert_line --index 0 --partial 'error[busy]: the script is in the midst of a statement, and its variables can be read between two of them'
     assert_line ' hint: rounds, info --cluster, pull and stat answer all the same'
-    run kvctl attach -c 'pull 3'
-    assert_output '[1. 1.]'
+    gives '[1. 1.]' kvctl attach -c 'pull 3'
     kill -TERM "$job"
     wait "$job" || true
 }
@@ -370,12 +345,8 @@ END
     run cat out
     assert_output --partial 'kvctl: job short has ended, or this worker has'
     wait "$job"
-    run kvctl jobs
-    assert_success
-    assert_output 'kvctl: no job of yours runs here'
-    run kvctl attach
-    [ "$status" -eq 3 ]
-    assert_line 'kvctl: no job of yours runs here'
+    gives 'kvctl: no job of yours runs here' kvctl jobs
+    says -3 'kvctl: no job of yours runs here' kvctl attach
     run ls -A jobs
     assert_output ''
 }
@@ -404,8 +375,7 @@ END
     assert_line --regexp '^0     worker  [0-9]+ +busy.kv  8     [0-9]+ +pull w$'
     assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
     assert_line --regexp '^2     server  [0-9]+ +-        -     -  +-$'
-    run kvctl attach -c where
-    assert_success
+    run -0 kvctl attach -c where
     assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
     kvctl jobs busy --json >ranks
     jq -e '.jobs[0].ranks | .[0].statement == "pull w" and .[0].seconds >= 1 and .[1].line == 5 and
@@ -426,12 +396,9 @@ END
         [ "$(kvctl jobs | grep -c ' runs  *[1-9]')" -eq 2 ] && break
         sleep 0.1
     done
-    run kvctl attach -c list
-    [ "$status" -eq 3 ]
-    assert_line 'kvctl: which job? 2 run here'
+    says -3 'kvctl: which job? 2 run here' kvctl attach -c list
     assert_line ' hint: jobs that run here: one, two'
-    run kvctl attach two -c list
-    assert_success
+    run -0 kvctl attach two -c list
     run kvctl attach three -c list
     assert_line 'kvctl: no job of yours is called three here'
     run kvctl attach rounds
@@ -442,15 +409,10 @@ END
     assert_line 'kvctl: a job called one runs already'
     run kvctl launch -n 1 --name ../x train.kv
     assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
-    run kvctl attach --frob
-    [ "$status" -eq 2 ]
-    assert_output $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help'
-    run kvctl attach one two
-    [ "$status" -eq 2 ]
+    gives -2 $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help' kvctl attach --frob
+    run -2 kvctl attach one two
     assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
-    run kvctl jobs x
-    [ "$status" -eq 3 ]
-    assert_output $'kvctl: no job of yours is called x here\n hint: jobs that run here: one, two'
+    gives -3 $'kvctl: no job of yours is called x here\n hint: jobs that run here: one, two' kvctl jobs x
     run kvctl jobs one two
     assert_line 'kvctl: jobs takes one job, and here is "two"'
     kvctl jobs two --json | jq -e '.jobs | map(.name) == ["two"] and (.[0].ranks | length) == 1'
@@ -459,8 +421,7 @@ END
         all(.state == "runs" and .hosts == [$host] and .script == "train.kv") and
         all((.pid | type) == "number" and .rounds > 0)'
     [ "$(ps -o ppid= -p "$(kvctl jobs --json | jq '.jobs[0].pid')" | tr -d ' ')" = "$first" ] # its timeout
-    run kvctl -q attach one -c 'list'
-    [ "$status" -eq 0 ]
+    run -0 kvctl -q attach one -c 'list'
     touch end
     wait "$first" "$second"
 }
@@ -469,18 +430,14 @@ END
     setup_job
     touch end
     mkdir -m 755 jobs
-    run timeout 60 kvctl launch -n 1 train.kv
-    assert_success
+    run -0 timeout 60 kvctl launch -n 1 train.kv
     assert_output --partial "kvctl: the job runs, and nobody can attach to it: \"$PWD/jobs\" is open to other users: its mode is 755, not 700"
-    run kvctl jobs
-    [ "$status" -eq 5 ]
+    run -5 kvctl jobs
     assert_line --partial 'is open to other users'
     rmdir jobs
     mkdir -m 700 real
     ln -s real jobs
-    run kvctl jobs
-    [ "$status" -eq 5 ]
-    assert_line "kvctl: \"$PWD/jobs\" is no folder but a link or a file"
+    says -5 "kvctl: \"$PWD/jobs\" is no folder but a link or a file" kvctl jobs
     rm jobs
     if [ "$(id -u)" -eq 0 ]; then
         mkdir -m 700 jobs
@@ -499,8 +456,7 @@ socket.socket(socket.AF_UNIX).bind("jobs/dead")
 END
     mkfifo jobs/pipe
     ln -s /etc/passwd jobs/link
-    run kvctl jobs
-    assert_output 'kvctl: no job of yours runs here'
+    gives 'kvctl: no job of yours runs here' kvctl jobs
     [ ! -e jobs/dead ]
     [ -p jobs/pipe ]
     [ -L jobs/link ]
@@ -538,10 +494,8 @@ END
     done
     run kvctl attach -c rounds
     assert_line --regexp '^3 +0 +0 +1 +0 +1$'
-    run kvctl attach -c 'pull 3'
-    assert_output '[1. 1.]'
-    run kvctl attach -c info
-    [ "$status" -eq 6 ]
+    gives '[1. 1.]' kvctl attach -c 'pull 3'
+    run -6 kvctl attach -c info
     assert_line --partial 'error[busy]: the script is in a call of the store, and waits there'
     run kvctl attach -c 'print w'
     [ "$status" -ne 0 ]
@@ -575,19 +529,15 @@ END
     begin_job -n 2 -s 1 --name waits waits.kv
     until_holds "rank 1 runs no command" [ -e there ]
     until_holds "rank 0 does not wait" eval "kvctl attach -c rounds | grep -q '^3  *1  *1  *1  *0  *1'"
-    run kvctl attach -c 'print step, found, y, x' -c 'print y + found[1][0]'
-    assert_success
+    run -0 kvctl attach -c 'print step, found, y, x' -c 'print y + found[1][0]'
     assert_output "7 ['first', [1.5, array([1., 1.], dtype=float32)]] 8 7
 9.5"
-    run kvctl attach -c 'print w'
-    assert_failure 6
+    run -6 kvctl attach -c 'print w'
     assert_line --index 0 --partial 'error[busy]: the script waits in a call that uses this array'
-    run kvctl attach --rank 1 -c 'print step, w'
-    assert_output '7 [2. 2.]'
+    gives '7 [2. 2.]' kvctl attach --rank 1 -c 'print step, w'
     touch asked
     until_holds "rank 0 does not go on" eval "[ \"\$(kvctl attach -c 'print step')\" = 8 ]"
-    run kvctl attach -c 'print step, w' # it sleeps now
-    assert_output '8 [2. 2.]'
+    gives '8 [2. 2.]' kvctl attach -c 'print step, w' # it sleeps now
     until_holds "the array was not written" grep -qF '[0] [ 5. 16.] [2. 2.]' said
     kill -TERM "$job"
     wait "$job" || true
@@ -622,8 +572,7 @@ job_ends()
         kill -0 "$job" 2>/dev/null || break
         sleep 0.1
     done
-    run kill -0 "$job"
-    assert_failure
+    run ! kill -0 "$job"
     wait "$job"
 }
 
@@ -646,18 +595,14 @@ begin_entry()
     begin_job -n 1 --name train train.kv
     launcher=$(kvctl jobs --json | jq '.jobs[0].pid')
     kill -STOP "$launcher"
-    run kvctl jobs
-    assert_success
+    run -0 kvctl jobs
     assert_line --regexp '^train .* silent '
     run kvctl jobs --json
     assert_output --partial '"name":"train","pid":null'
     for word in "" train; do
-        run kvctl attach $word -c rounds
-        assert_failure 6
-        assert_output 'kvctl: job train does not answer'
+        gives -6 'kvctl: job train does not answer' kvctl attach $word -c rounds
     done
-    run kvctl launch --grow train
-    assert_output 'kvctl: job train does not answer'
+    gives -6 'kvctl: job train does not answer' kvctl launch --grow train
     kill -CONT "$launcher"
 
     # 60 clients that say nothing: those that ask come in all the same
@@ -675,8 +620,7 @@ begin_entry()
     done
     run cat held
     assert_output all
-    run kvctl attach train -c rank
-    assert_output 0
+    gives 0 kvctl attach train -c rank
     end_job
 }
 
@@ -737,12 +681,10 @@ begin_entry()
     local entry
     for entry in 'print [i for i in 0..10**8-1]' 'print len([[i] for i in 0..10**8-1])' 'print sum(zeros(10**8))' \
         'print len("x" * 10**9)' 'print {i: i for i in 0..10**8}'; do
-        run timeout 60 kvctl attach -c "$entry"
-        assert_failure
+        run ! timeout 60 kvctl attach -c "$entry"
         assert_output --partial 'error[memory]: out of memory'
         assert_line ' hint: an entry of attach has 256 MB'
     done
-    run kvctl attach -c 'print sum(zeros(10**7))'
-    assert_output 0.0
+    gives 0.0 kvctl attach -c 'print sum(zeros(10**7))'
     job_ends
 }

@@ -1,8 +1,6 @@
 # What CKPT may be: files of other tools, folders, streams, and what is none.
 
 load help
-bats_require_minimum_version 1.5.0
-
 files=$BATS_TEST_DIRNAME/../checkpoint
 
 @test "a folder, with a / or without, and its index are the same checkpoint" {

@@ -1,8 +1,6 @@
 # ls of files that other tools and -s write, and its records.
 
 load help
-bats_require_minimum_version 1.5.0
-
 @test "of a file of -s the weights are listed, and with --all what the store keeps about itself" {
     kvctl -s s.kvs -c 'init w ones(2); set-optimizer adam; push w ones(2)'
     run -0 kvctl ls s.kvs

@@ -1,8 +1,6 @@
 # stat and diff on files that are large, or that change meanwhile.
 
 load help
-bats_require_minimum_version 1.5.0
-
 # sparse FILE ELEMENTS: a safetensors file with one key w of F32, all of it a hole.
 sparse()
 {
@@ -63,11 +61,9 @@ sparse()
     local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
     run -0 kvctl convert "$file" v.safetensors --exclude 't.IQ[123]*' --exclude t.Q8_K --exclude t.Q1_0
     assert_output 'note: decoded 16 quantised keys as F32'
-    run -0 kvctl ls v.safetensors t.Q6_K
-    assert_output --partial 't.Q6_K  F32    (3, 512)  6144'
+    mentions 't.Q6_K  F32    (3, 512)  6144' kvctl ls v.safetensors t.Q6_K
     kvctl diff "$file" v.safetensors --rtol 0 't.Q[456]_[01]' t.TQ2_0 t.NVFP4
-    run -0 kvctl convert "$file" w.safetensors 't.Q[45]_K' --dtype bf16
-    assert_output 'note: decoded 2 quantised keys as BF16'
+    gives 'note: decoded 2 quantised keys as BF16' kvctl convert "$file" w.safetensors 't.Q[45]_K' --dtype bf16
     kvctl merge average "$file" v.safetensors t.Q6_K --out m.safetensors
     kvctl diff m.safetensors v.safetensors t.Q6_K
     run -0 kvctl -c "a = load(\"$file\", name=\"t.Q4_0\"); b = load(\"v.safetensors\", name=\"t.Q4_0\"); print all(a == b)"
@@ -76,14 +72,11 @@ sparse()
     kvctl diff s.safetensors v.safetensors t.Q4_0
     # bits stay bits
     [ "$(kvctl hash "$file" t.Q4_0)" != "$(kvctl hash v.safetensors t.Q4_0)" ]
-    run -3 kvctl convert "$file" x.safetensors
-    assert_output --partial '"t.Q8_K" is quantised, Q8_K, which only GGUF files hold'
-    run -3 kvctl merge average "$file" "$file" t.IQ1_S --out x.safetensors
-    assert_output --partial t.IQ1_S
+    mentions -3 '"t.Q8_K" is quantised, Q8_K, which only GGUF files hold' kvctl convert "$file" x.safetensors
+    mentions -3 t.IQ1_S kvctl merge average "$file" "$file" t.IQ1_S --out x.safetensors
     run -3 kvctl convert "$file" x.safetensors t.Q4_0 --raw
     assert_output --partial '"t.Q4_0" is quantised, Q4_0, which only GGUF files hold'
-    run -2 kvctl convert "$file" x.safetensors four --dtype q4_0
-    assert_output --partial 'Q4_0 is a quantised type, and kvctl writes none'
+    mentions -2 'Q4_0 is a quantised type, and kvctl writes none' kvctl convert "$file" x.safetensors four --dtype q4_0
     [ ! -e x.safetensors ]
 }
 

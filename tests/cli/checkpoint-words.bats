@@ -1,8 +1,6 @@
 # kvctl WORD…: words of the shell as a command on checkpoints. Each is one argument, as it stands.
 
 load help
-bats_require_minimum_version 1.5.0
-
 # A checkpoint of three keys, m.safetensors.
 model()
 {
@@ -101,10 +99,8 @@ listed()
     kvctl -c 'init w ones(3); save a.safetensors; push w zeros(3); save b.safetensors'
     kvctl patch a.safetensors b.safetensors --out 1.patch >made
     kvctl patch b.safetensors a.safetensors --out 2.patch >made
-    run -0 kvctl --dry-run patch a.safetensors b.safetensors --out x.patch
-    assert_line "dry run: would write x.patch"
-    run -0 kvctl --dry-run patch --chain 1.patch 2.patch --out x.patch
-    assert_line "dry run: would write x.patch"
+    says "dry run: would write x.patch" kvctl --dry-run patch a.safetensors b.safetensors --out x.patch
+    says "dry run: would write x.patch" kvctl --dry-run patch --chain 1.patch 2.patch --out x.patch
     run -5 kvctl --dry-run patch a.safetensors missing.safetensors --out x.patch
     refute_line "dry run: would write x.patch"
     run -2 kvctl --dry-run patch a.safetensors b.safetensors --out b.safetensors
@@ -147,8 +143,7 @@ several()
 
 @test "check goes on behind a broken file, and the worst error is its exit status" {
     several
-    run -0 kvctl check a.safetensors a.safetensors
-    assert_output $'a.safetensors: clean, 2 keys\na.safetensors: clean, 2 keys'
+    gives $'a.safetensors: clean, 2 keys\na.safetensors: clean, 2 keys' kvctl check a.safetensors a.safetensors
     run -1 --separate-stderr kvctl check b.safetensors a.safetensors
     [ "$output" = $'b.safetensors:\nb.safetensors: z: all of its elements are 0\na.safetensors: clean, 2 keys' ]
     [ "$stderr" = 'kvctl: error[assert]: 1 finding in b.safetensors' ]
@@ -200,12 +195,9 @@ b.safetensors: z: all of its elements are 0" ]
     kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors # a file
     run -3 kvctl ls m.safetensors -- long=true
     assert_line --partial 'no name matches "long=true"'
-    run -2 kvctl -s s.kvs set-optimizer adam lr=0.1
-    assert_line ' hint: did you mean learning_rate?'
-    run -2 kvctl -s s.kvs push w 'ones(2)' priorty=1
-    assert_line ' hint: did you mean --priority?'
+    says -2 ' hint: did you mean learning_rate?' kvctl -s s.kvs set-optimizer adam lr=0.1
+    says -2 ' hint: did you mean --priority?' kvctl -s s.kvs push w 'ones(2)' priorty=1
     run -2 kvctl merge ties m.safetensors --base m.safetensors densty=0.5 --out u.safetensors
     assert_line ' hint: did you mean density?'
-    run -2 kvctl merge average m.safetensors --output u.safetensors
-    assert_line ' hint: --out, not --output'
+    says -2 ' hint: --out, not --output' kvctl merge average m.safetensors --output u.safetensors
 }

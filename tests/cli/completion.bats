@@ -1,6 +1,5 @@
 # Completion of kvctl's own command line: what kvctl offers, and how bash, zsh and fish take it.
 
-bats_require_minimum_version 1.5.0
 load help
 load screen
 
@@ -30,8 +29,7 @@ row_begins()
 }
 
 @test "completion: options, with what they are about" {
-    run kvctl --completion words --che
-    assert_output $'words\n--check\tread everything and run nothing; report every error'
+    gives $'words\n--check\tread everything and run nothing; report every error' kvctl --completion words --che
     assert_equal "$(offers --co)" "words --color --completion"
     assert_equal "$(offers -q --no-)" "words --no-rc --no-color"
     kvctl help --json | sed 's/,"functions":.*//' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 >commands
@@ -88,8 +86,7 @@ row_begins()
     assert_equal "$(offers launch -n 2 -f x.kv --tr)" "words --trace"
     assert_equal "$(offers launch -n 2 -c "'pul")" "words pull"
     assert_equal "$(offers launch --checkpoint '')" "files"
-    run kvctl --completion words launch --launch # no help of one of its values
-    assert_output $'words\n--launcher'
+    gives $'words\n--launcher' kvctl --completion words launch --launch # no help of one of its values
     assert_equal "$(offers launch --launcher '')" "words local ssh mpi sge slurm yarn k8s"
     assert_equal "$(offers launch --launcher=s)" "words --launcher=ssh --launcher=sge --launcher=slurm"
     assert_equal "$(offers launch -H '')" "files"
@@ -152,17 +149,12 @@ row_begins()
 @test "completion: the scripts can be read by their shells" {
     local shell
     for shell in bash zsh fish; do
-        run kvctl --completion $shell
-        assert_success
+        run -0 kvctl --completion $shell
         printf '%s\n' "$output" | diff - "$top/cli/completions/kvctl.$shell"
         command -v $shell >/dev/null || continue
-        run $shell -n "$top/cli/completions/kvctl.$shell"
-        assert_success
-        assert_output ""
+        gives "" $shell -n "$top/cli/completions/kvctl.$shell"
     done
-    run kvctl --completion tcsh
-    assert_failure 2
-    assert_output --partial '--completion knows bash, zsh and fish, not "tcsh"'
+    mentions -2 '--completion knows bash, zsh and fish, not "tcsh"' kvctl --completion tcsh
     command -v shellcheck >/dev/null || return 0
     shellcheck -s bash "$top/cli/completions/kvctl.bash"
 }
@@ -203,8 +195,7 @@ common_tabs()
     press Tab
     shows "pull weft    pull weight"
     tab "kvctl -c 'pul" "kvctl -c 'pull"
-    type_text "3"
-    row "\$ kvctl -c 'pull 3"
+    type_text "3" "\$ kvctl -c 'pull 3"
 }
 
 @test "completion: at the prompt of zsh" {

@@ -1,12 +1,10 @@
 # Mistakes that a session cannot show, by what they print and their exit status. error-calls.kv has the wrong and doubtful
 # calls of MXNet.
 
-bats_require_minimum_version 1.5.0
 load help
 
 @test "errors: a key that is the begin of others" {
-    run kvctl -c 'init lm_head.weight ones(2); init lm_head.bias ones(2); init other ones(1); pull lm_head'
-    assert_failure 3
+    run -3 kvctl -c 'init lm_head.weight ones(2); init lm_head.bias ones(2); init other ones(1); pull lm_head'
     assert_line ' hint: did you mean lm_head.weight or lm_head.bias?'
     run kvctl -c 'init m.{1..9} [ones(2)]*9; pull m'
     assert_line ' hint: 9 keys begin so, among them m.1: list m*'
@@ -16,15 +14,13 @@ load help
 
 @test "errors: more keys than values" {
     for command in push pushpull; do
-        run kvctl -c "$command 3,4 ones(2)*3"
-        assert_failure 3
+        run -3 kvctl -c "$command 3,4 ones(2)*3"
         assert_line --partial 'error[value]: 2 keys need 2 values, there is 1'
         assert_line ' hint: the same for each key: [ones(2)*3]*2'
         run kvctl -c "$command 3,4 0"
         assert_line ' hint: the same for each key: [array(0)]*2'
     done
-    run kvctl -c 'init 3,4 [1, 2]'
-    assert_failure 3
+    run -3 kvctl -c 'init 3,4 [1, 2]'
     assert_line --partial 'error[value]: 2 keys need 2 values, there is 1'
     run kvctl -c 'init 3,4 0; init 5,6 ones(2)*3; broadcast 7,8 ones(2); pull 4; pull 5'
     assert_output --partial '[3. 3.]'
@@ -41,18 +37,14 @@ load help
 }
 
 @test "errors: a second command on a line is told from a variable" {
-    run kvctl -c 'push 3 ones(2) pull 3'
-    assert_failure 3
-    assert_line --index 0 '<cmd>:1:16: error[name]: there is no variable `pull`'
+    begins -3 '<cmd>:1:16: error[name]: there is no variable `pull`' kvctl -c 'push 3 ones(2) pull 3'
     assert_line --index 3 ' hint: `pull` is a command: begin it on a new line or behind `;`'
-    run -2 kvctl -c 'init w ones(2); push w pull(w) * 2'
-    assert_line --index 0 '<cmd>:1:24: error[usage]: there is no function `pull`'
+    begins -2 '<cmd>:1:24: error[usage]: there is no function `pull`' kvctl -c 'init w ones(2); push w pull(w) * 2'
     assert_line --index 3 ' hint: kv.pull("w") is the value of key w'
 }
 
 @test "errors: a device that is an array points at dot" {
-    run kvctl -c 'gpu = ones(2,2); gpu@gpu'
-    assert_failure 3
+    run -3 kvctl -c 'gpu = ones(2,2); gpu@gpu'
     assert_line --index 0 '<cmd>:1:22: error[dtype]: a device such as gpu(1) is needed here, not an array'
     assert_line --index 3 ' hint: dot(a, b) multiplies matrices'
 }
@@ -65,8 +57,7 @@ load help
     local end tool
     for end in bz2:bunzip2 xz:'xz -d' tar:'tar -xf'; do
         tool=${end#*:}
-        run kvctl -c "x = @$(echo x*."${end%:*}")"
-        assert_failure 5
+        run -5 kvctl -c "x = @$(echo x*."${end%:*}")"
         assert_line --index 0 --partial "error[format]: x"
         assert_line --index 0 --partial "this looks like a "
         assert_line --index 3 " hint: unpack it first: $tool FILE"
@@ -74,70 +65,55 @@ load help
 }
 
 @test "errors: a variable of an earlier -c that is called" {
-    run kvctl -c 'f = 3' -c 'f(2)'
-    assert_failure 2
-    assert_line --index 0 '<cmd>:1:1: error[usage]: `f` is a variable here, and no function'
+    begins -2 '<cmd>:1:1: error[usage]: `f` is a variable here, and no function' kvctl -c 'f = 3' -c 'f(2)'
     assert_line --index 3 ' hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
-    run kvctl -c 'f = 3' -c 'g(2)'
-    assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `g`'
+    begins -2 '<cmd>:1:1: error[usage]: there is no function `g`' kvctl -c 'f = 3' -c 'g(2)'
 }
 
 @test "errors: files of PyTorch and pickles" {
-    run kvctl -c 'x = @model.pt'
-    assert_failure 5
-    assert_line --index 0 '<cmd>:1:5: error[io]: cannot read "model.pt": No such file or directory'
+    begins -5 '<cmd>:1:5: error[io]: cannot read "model.pt": No such file or directory' kvctl -c 'x = @model.pt'
     # one that is there is told for what it is, by what it holds
     printf '\x80\x02}q\x01' >model.pt
-    run kvctl -c 'x = @model.pt'
-    assert_failure 5
+    run -5 kvctl -c 'x = @model.pt'
     assert_line --index 0 '<cmd>:1:5: error[format]: model.pt: this looks like a Python pickle, which would run code; it is not read'
     printf '\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >model.params
     for words in 'x = @model.params' 'ls model.params' 'convert model.params m.npz'; do
-        run kvctl -c "$words"
-        assert_failure 5
+        run -5 kvctl -c "$words"
         assert_line --partial 'error[format]: model.params: cut within its header, array 0'
     done
     kvctl -c 'init w [1, 2]; save m.safetensors'
     mv m.safetensors model.bin
-    run kvctl -c 'print @model.bin'
-    assert_output '[1. 2.]'
+    gives '[1. 2.]' kvctl -c 'print @model.bin'
 }
 
 @test "errors: a file of data that is something else is told by what it holds" {
     printf '1,2\n' | gzip >x.csv
     for name in x.npy x.npy.gz x.safetensors.gz; do
         [ -e "$name" ] || cp x.csv "$name"
-        run kvctl -c "print @$name"
-        assert_failure 5
+        run -5 kvctl -c "print @$name"
         assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
         assert_line " hint: zcat FILE | kvctl -c 'x = @-' reads it; gunzip FILE unpacks it"
     done
     # text is unpacked; an error names data that are cut or damaged, also behind numbers
-    run kvctl -c "print @x.csv"
-    assert_output '[[1. 2.]]'
+    gives '[[1. 2.]]' kvctl -c "print @x.csv"
     seq 100000 | gzip >z.csv.gz
     head -c -4 z.csv.gz >cut.csv.gz
     { head -c 5000 z.csv.gz; printf wrong; tail -c +5006 z.csv.gz; } >damaged.csv.gz
     printf '1,x\n' | gzip >word.csv.gz
     for name in cut damaged; do
-        run kvctl -c "print @$name.csv.gz"
-        assert_failure 5
+        run -5 kvctl -c "print @$name.csv.gz"
         assert_line --index 0 "<cmd>:1:7: error[format]: $name.csv.gz: its compressed data are damaged, or cut"
     done
-    run kvctl -c "print @word.csv.gz"
-    assert_line --index 0 '<cmd>:1:7: error[format]: word.csv.gz:1:2: "x" is not a number'
+    begins -5 '<cmd>:1:7: error[format]: word.csv.gz:1:2: "x" is not a number' kvctl -c "print @word.csv.gz"
     printf '1,2\n' | iconv -t UTF-16 >x.csv
-    run kvctl -c 'print @x.csv'
-    assert_failure 5
+    run -5 kvctl -c 'print @x.csv'
     assert_line --partial 'x.csv: this looks like a text in UTF-16, as PowerShell writes it, which is not read'
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >x.npy
-    run kvctl -c 'print @x.npy'
-    assert_failure 5
+    run -5 kvctl -c 'print @x.npy'
     assert_line --partial 'x.npy: this looks like a Git LFS pointer, which is not read'
     # a text that might be one keeps the place of its mistake
     printf '1,x\n' >x.csv
-    run kvctl -c 'print @x.csv'
-    assert_line --index 0 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is not a number'
+    begins -5 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is not a number' kvctl -c 'print @x.csv'
 }
 
 @test "errors: a name is suggested once" {
@@ -147,15 +123,13 @@ load help
 
 @test "errors: a program of Python that is run as a script" {
     printf 'import os\n' >a.py
-    run kvctl a.py
-    assert_failure 4
+    run -4 kvctl a.py
     assert_line --partial 'kvctl launch --python'
 }
 
 @test "a block that shall fail and ends in a NUL byte is not closed" {
     printf 'expect-error syntax { \0' >nul.kv
-    run --separate-stderr timeout 10 kvctl nul.kv
-    assert_equal "$status" 2
+    run -2 --separate-stderr timeout 10 kvctl nul.kv
     assert_equal "${stderr_lines[0]}" \
         'nul.kv:1:21: error[syntax]: the `{` that opens here is not closed'
 }
@@ -163,24 +137,21 @@ load help
 @test "a NUL byte ends a script that keeps going, and is said once" {
     printf 'print 1\nprint \0\nprint 2\n' >nul.kv
     for option in -k --check; do
-        run bash -c "kvctl $option nul.kv 2>&1 >/dev/null"
-        assert_failure 2
+        run -2 bash -c "kvctl $option nul.kv 2>&1 >/dev/null"
         assert_line --index 0 'nul.kv:2:7: error[syntax]: a NUL byte does not belong into a script'
         assert_equal ${#lines[@]} 3
     done
 }
 
 @test "a NUL byte is no blank where statements come one by one" {
-    run bash -c "printf '\0\nexit\0\nprint 2\n' | kvctl -q -i"
-    assert_failure 2
+    run -2 bash -c "printf '\0\nexit\0\nprint 2\n' | kvctl -q -i"
     assert_line '<repl>:1:1: error[syntax]: a NUL byte does not belong into a script'
     assert_line '<repl>:2:5: error[syntax]: a NUL byte does not belong into a script'
     assert_line 2
 }
 
 @test "the prompt says when its input cannot be read" {
-    run --separate-stderr kvctl -i <.
-    assert_equal "$status" 5
+    run -5 --separate-stderr kvctl -i <.
     assert_equal "$stderr" 'kvctl: error[io]: cannot read the standard input: Is a directory'
 }
 

@@ -24,12 +24,10 @@ failing()
 @test "faults: >> adds nothing to a file that it cannot look at" {
     kvctl -c 'write zeros(2,2) g.csv'
     cp g.csv before
-    run failing FAULT='stat 1 ever' FAULT_PATH=g.csv -- -c 'init w ones(2,2); pull w >> g.csv'
-    assert_failure 5
+    run -5 failing FAULT='stat 1 ever' FAULT_PATH=g.csv -- -c 'init w ones(2,2); pull w >> g.csv'
     assert_line --index 0 --partial 'error[io]: cannot read "g.csv": Input/output error'
     cmp g.csv before
-    run failing FAULT='read 1' FAULT_PATH=g.csv -- -c 'init w ones(2,2); pull w >> g.csv'
-    assert_failure 5
+    run -5 failing FAULT='read 1' FAULT_PATH=g.csv -- -c 'init w ones(2,2); pull w >> g.csv'
     assert_line --index 0 --partial 'error[io]: cannot read "g.csv": Input/output error'
     cmp g.csv before
     run ls -A
@@ -42,17 +40,14 @@ failing()
 @test "faults: a state file that cannot be looked at is not taken for another" {
     kvctl -s w.kvs -c 'init 3 1'
     cp w.kvs before
-    run timeout 20 env LD_PRELOAD="$build/faults/calls.so" FAULT='stat 1 ever' FAULT_PATH=w.kvs \
+    run -5 timeout 20 env LD_PRELOAD="$build/faults/calls.so" FAULT='stat 1 ever' FAULT_PATH=w.kvs \
         "$build/kvctl" -s w.kvs -c 'push 3 2'
-    assert_failure 5
     assert_output 'kvctl: error[io]: cannot read "w.kvs": Input/output error'
     cmp w.kvs before
 }
 
 @test "faults: a signal that ends a write to stdout loses nothing" {
-    run failing FAULT='write 1' FAULT_ERRNO=4 -- -c 'print 1; print 2'
-    assert_success
-    assert_output $'1\n2'
+    gives $'1\n2' failing FAULT='write 1' FAULT_ERRNO=4 -- -c 'print 1; print 2'
 }
 
 # A file system of a network lets a signal end a sync: of a file, of a model's folder with its copies, of a store.
@@ -71,15 +66,13 @@ failing()
 }
 
 @test "faults: a command that cannot be given its input" {
-    run failing FAULT='write 1' FAULT_ERRNO=28 -- -c 'ones(3) | cat >/dev/null'
-    assert_failure 5
+    run -5 failing FAULT='write 1' FAULT_ERRNO=28 -- -c 'ones(3) | cat >/dev/null'
     assert_line --index 0 '<cmd>:1:9: error[io]: cannot write to `cat >/dev/null`: No space left on device'
 }
 
 @test "faults: the time limit ends a write to a pipe that nobody reads" {
     mkfifo x.csv
-    run timeout 20 kvctl --timeout 0.3 -c 'write ones(9) x.csv' # waits for a reader
-    assert_failure 6
+    run -6 timeout 20 kvctl --timeout 0.3 -c 'write ones(9) x.csv' # waits for a reader
     assert_line --index 0 --partial 'error[timeout]: gave up after 0.3 s (--timeout)'
     sleep 30 <x.csv 3>&- &
     run timeout 20 kvctl --timeout 0.5 -c 'write ones(300000) x.csv'
@@ -113,8 +106,7 @@ lacks()
 # nobody_may WORD…: what a user says who may start neither processes nor threads (the tool is in $open).
 nobody_may()
 {
-    run as_nobody env OMPI_ALLOW_RUN_AS_ROOT=1 bash -c 'ulimit -u 1; exec "$@"' - "$open/kvctl" "$@"
-    assert_failure
+    run ! as_nobody env OMPI_ALLOW_RUN_AS_ROOT=1 bash -c 'ulimit -u 1; exec "$@"' - "$open/kvctl" "$@"
 }
 
 @test "faults: no process and no thread can be started" {
@@ -137,15 +129,13 @@ nobody_may()
 # Each 97th call of each kind.
 @test "faults: a slice of all of them" {
     ! grep -q __asan_init "$build/kvctl" || skip "the address sanitizer has a memory of its own"
-    run "$build/faults/faults" -j 2 -e 97 -c 20 "$build/kvctl" "$build/faults" "$top/tests/faults/sessions"
-    assert_success
+    run -0 "$build/faults/faults" -j 2 -e 97 -c 20 "$build/kvctl" "$build/faults" "$top/tests/faults/sessions"
     assert_line --regexp '^ok - each of the [0-9]+ commands is used by a session$'
     assert_line --regexp '^[0-9]+ passed, 0 failed$'
 }
 
 @test "faults: a reason is that of the write that failed" {
-    run failing FAULT='write 1 ever' -- -c 'print 1'
-    assert_failure 5
+    run -5 failing FAULT='write 1 ever' -- -c 'print 1'
     assert_output --partial 'kvctl: error[io]: cannot write "stdout": No space left on device'
 }
 
@@ -169,9 +159,7 @@ nobody_may()
 
 @test "faults: a script that cannot be looked at is no unknown command" {
     echo 'print 1' >s.kv
-    run failing FAULT='stat 1' FAULT_PATH=s.kv -- s.kv
-    assert_success
-    assert_output 1
+    gives 1 failing FAULT='stat 1' FAULT_PATH=s.kv -- s.kv
 }
 
 # recorded SYNC COMMANDS: calls of kvctl in the folder m, made anew from a, of which a sync is left out.

@@ -56,24 +56,19 @@ END
     local where=$build/device
     [ -e "$where/kvstore_cuda.so" ] || skip "the plugin over host memory is not built"
     for plugins in "$where" nowhere; do
-        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 6 -c 'a = ones(2)@gpu(5); a'
-        assert_success
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run -0 kvctl --gpus 6 -c 'a = ones(2)@gpu(5); a'
         assert_output 'note: gpu(0) to gpu(5) are virtual, in the memory of the CPU
 array([1., 1.], dtype=float32)'
-        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 1 -c 'a = ones(2)@gpu(0)'
-        assert_success
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run -0 kvctl --gpus 1 -c 'a = ones(2)@gpu(0)'
         assert_output 'note: gpu(0) is virtual, in the memory of the CPU'
-        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 1 -c 'a = ones(2)@gpu(0)@gpu(1)'
-        assert_failure 4
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run -4 kvctl --gpus 1 -c 'a = ones(2)@gpu(0)@gpu(1)'
         assert_output --partial 'error[unsupported]: there is no gpu(1): the virtual GPUs end at gpu(0)'
         assert_output --partial 'hint: kvctl --gpus 2 and kv_set_virtual_gpus(2) make more'
-        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 2 -c 'a = ones(2)@gpu(2)'
-        assert_failure 4
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run -4 kvctl --gpus 2 -c 'a = ones(2)@gpu(2)'
         assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
         assert_output --partial 'hint: kvctl --gpus 3 …'
     done
-    KVSTORE_PLUGINS=nowhere run kvctl -c 'a = ones(2)@gpu(8)'
-    assert_failure 4
+    KVSTORE_PLUGINS=nowhere run -4 kvctl -c 'a = ones(2)@gpu(8)'
     assert_output --partial 'error[unsupported]: there is no gpu(8): this machine has none, and virtual are 8'
     assert_output --partial 'hint: kvctl --gpus 9 …'
     on_gpus -c 'a = ones(2)@gpu(6)'

@@ -1,7 +1,16 @@
 # What the bats files share: `load help`. kvctl is the program under test; each test begins in a
 # scratch folder of its own.
 
-# file_needs NAME…, for setup_file: where one of these programs is missing, the tests of the file are
+bats_require_minimum_version 1.5.0
+
+# A file whose tests all need programs names them: needs='NAME…'.
+setup_file()
+{
+    # shellcheck disable=SC2086,SC2154 # words, of the file
+    [ -z "${needs-}" ] || file_needs $needs || true
+}
+
+# file_needs NAME…, for a setup_file that does more: where one of these programs is missing, the tests of the file are
 # skipped and the answer is no. `mpi` stands for the plugin of several machines and mpirun.
 file_needs()
 {
@@ -22,6 +31,14 @@ skip_file()
     export SKIP_FILE=$1
 }
 
+# needs_mpi, in a test that starts ranks; root may.
+needs_mpi()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+}
+
 # Reads the functions of bats-support and bats-assert. Their own load.bash starts a process for each of its files, and
 # bats notes where it is before each definition, which takes ten times as long as to read it: every test would pay.
 load_libraries()
@@ -38,6 +55,37 @@ load_libraries()
         for file in "$folder/$library"/src/*.bash; do . "$file"; done
     done
     eval "$trap"
+}
+
+# gives [-STATUS] OUTPUT COMMAND…: the command ends with this exit status, or 0, and this output;
+# begins: with this first line; says: with this line among others; mentions: with this text in it.
+gives()
+{
+    ends_so assert_output "$@"
+}
+
+begins()
+{
+    ends_so "assert_line --index 0" "$@"
+}
+
+says()
+{
+    ends_so assert_line "$@"
+}
+
+mentions()
+{
+    ends_so "assert_output --partial" "$@"
+}
+
+ends_so()
+{
+    local check=$1 status_wanted=-0
+    shift
+    [[ $1 =~ ^-[0-9]+$ ]] && status_wanted=$1 && shift
+    run "$status_wanted" "${@:2}"
+    $check "$1"
 }
 
 # make_here WORD…: makes them in the build folder, with its flags. Files of tests run beside each other, so it waits for
@@ -64,6 +112,7 @@ setup()
     build=${KVCTL_BUILD:-$top/build}
     data=$top/tests/cli/data
     PATH=$build:$PATH
+    BATS_PRINT_OUTPUT_ON_FAILURE=1 # of `run -N` with another exit status, too
     unset BUILD UNDER ONLY SETUP # of the make that runs this
     unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
     # shellcheck source=/dev/null

@@ -8,17 +8,14 @@ load help
     kvctl -c 'help types' >list
     while read -r type; do
         grep -q "^  $type " list || fail "help types lacks $type"
-        run kvctl -c "help $type"
-        assert_success
+        run -0 kvctl -c "help $type"
         assert_line --index 0 --regexp "^create $type( |$)"
         for word in keys push pull has needs here; do
             assert_line --regexp "^  $word +[^ ]"
         done
     done <types
-    run kvctl -c 'help DIST'
-    assert_line --index 0 'create dist_sync   (also dist)'
-    run kvctl -c 'register Mine; help mine; help types'
-    assert_line --index 0 'create Mine'
+    begins 'create dist_sync   (also dist)' kvctl -c 'help DIST'
+    begins 'create Mine' kvctl -c 'register Mine; help mine; help types'
     assert_line '  Mine              a type of a plugin, or another name for one: register'
 }
 
@@ -48,17 +45,14 @@ load help
 }
 
 @test "help: a name that stands in two tables is suggested once" {
-    run kvctl -c 'help rnak'
-    assert_failure 3
-    assert_line ' hint: did you mean rank?'
+    says -3 ' hint: did you mean rank?' kvctl -c 'help rnak'
     run kvctl -c 'help typse'
     assert_line ' hint: did you mean type, types or dtype?'
 }
 
 @test "help: a word of the shell's command line is no command" {
     for text in 'launch -n 2 x.kv' 'launch x.kv' 'serve x' 'attach night' 'jobs --json'; do
-        run kvctl -c "$text"
-        assert_failure 2
+        run -2 kvctl -c "$text"
         assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is no command here, but a word of the shell's command line"
         case $text in
         attach* | jobs*) assert_line " hint: !kvctl ${text%% *} …; help ${text%% *}" ;;
@@ -66,21 +60,17 @@ load help
         esac
     done
     for text in attach jobs launch; do # without a word behind it, it may be a variable
-        run kvctl -c "$text"
-        assert_line --index 0 "<cmd>:1:1: error[name]: there is no variable \`$text\`"
+        begins -3 "<cmd>:1:1: error[name]: there is no variable \`$text\`" kvctl -c "$text"
         assert_line " hint: !kvctl $text …; help $text"
         run kvctl -- "$text" # never a hint back to the same line
         assert_line " hint: kvctl $text stands by itself: kvctl help $text"
     done
-    run kvctl -c 'launch = 2; launch'
-    assert_output 2
-    run kvctl -c 'jobs = 5; n = 2; jobs -1; jobs -n; attach = 3; attach -1'
-    assert_output $'4\n3\n2'
+    gives 2 kvctl -c 'launch = 2; launch'
+    gives $'4\n3\n2' kvctl -c 'jobs = 5; n = 2; jobs -1; jobs -n; attach = 3; attach -1'
 }
 
 @test "help: methods have their defaults" {
-    run kvctl help pull
-    assert_line 'As a method: kv.pull(key, out=None, priority=0, ignore_sparse=True).'
+    says 'As a method: kv.pull(key, out=None, priority=0, ignore_sparse=True).' kvctl help pull
     run kvctl help save-states
     assert_line 'As a method: kv.save_optimizer_states(fname, dump_optimizer=False).'
     run kvctl -c 'kv.init(3, ones(2)); a = zeros(2); kv.pull(key=3, out=a, priority=2, ignore_sparse=False); a'
@@ -89,9 +79,7 @@ load help
 
 @test "help: words and signs have their section of the page of the language" {
     while read -r word heading; do
-        run kvctl -c "help $word"
-        assert_success
-        assert_line --index 0 "$heading"
+        begins "$heading" kvctl -c "help $word"
         assert_line --index -1 "help language: the whole page."
     done <<'END'
 for Statements
@@ -118,18 +106,14 @@ END
         grep -qF "\"$heading\"}" "$top/cli/cmd/topics.c" ||
             fail "no word leads to $heading"
     done
-    run kvctl -c 'help > overview.txt'
-    assert_success
-    assert_output ""
+    gives "" kvctl -c 'help > overview.txt'
     grep -q '^Commands' overview.txt
 }
 
 @test "help: lists fit a terminal of 80 columns" {
     { kvctl help && kvctl help merge | sed '1,/^Rules,/d'; } >lists
     [ "$(wc -l <lists)" -gt 120 ]
-    run awk 'length > 80' lists
-    assert_success
-    assert_output ''
+    gives '' awk 'length > 80' lists
 }
 
 @test "help: a usage fits a terminal of 80 columns, and an option stands beside its value" {
@@ -172,8 +156,7 @@ END
         session crash slow oom shard average ema freeze adapter schedule warmup 'early stopping' 'exit code' colour exit \
         port hostfile docker conda venv pip tensorflow jax onnx keras 'gradient clipping' killed initialise optimise \
         tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
-        run kvctl help "$word"
-        assert_success
+        run -0 kvctl help "$word"
         [ "${#output}" -gt 20 ]
         refute_output --partial 'there is no help'
     done
@@ -182,8 +165,7 @@ END
     run kvctl -c 'help --checkpoint'
     assert_line --index 0 'kvctl launch:'
     for word in zzzz --zzzz -Z; do
-        run kvctl help -- "$word"
-        assert_failure 3
+        run -3 kvctl help -- "$word"
         assert_line --index 0 --partial "there is no help on \`$word\`"
     done
 }

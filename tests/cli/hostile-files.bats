@@ -56,24 +56,16 @@ sums()
     local before
     before=$(sums)
     chmod 000 x.csv
-    run as_nobody kvctl -c 'print @x.csv'
-    assert_failure 5
-    assert_line --index 0 '<cmd>:1:7: error[io]: cannot read "x.csv": Permission denied'
-    run as_nobody kvctl -c 'write zeros(2) x.csv'
-    assert_failure 5
-    assert_line --index 0 '<cmd>:1:16: error[io]: cannot write "x.csv": Permission denied'
-    run as_nobody kvctl -c 'zeros(2) >> x.csv'
-    assert_failure 5
-    assert_line --index 0 '<cmd>:1:10: error[io]: cannot read "x.csv": Permission denied'
+    begins -5 '<cmd>:1:7: error[io]: cannot read "x.csv": Permission denied' as_nobody kvctl -c 'print @x.csv'
+    begins -5 '<cmd>:1:16: error[io]: cannot write "x.csv": Permission denied' as_nobody kvctl -c 'write zeros(2) x.csv'
+    begins -5 '<cmd>:1:10: error[io]: cannot read "x.csv": Permission denied' as_nobody kvctl -c 'zeros(2) >> x.csv'
     # a folder in which nothing can be made
     mkdir locked
     kvctl -c 'write ones(2) "locked/x.csv"'
     chmod 555 locked
-    run as_nobody kvctl -c 'write zeros(2) locked/x.csv'
-    assert_failure 5
+    run -5 as_nobody kvctl -c 'write zeros(2) locked/x.csv'
     assert_line --index 0 --regexp 'error\[io\]: cannot write "locked/x.csv": Permission denied$'
-    run as_nobody kvctl -c 'write zeros(2) locked/y.csv'
-    assert_failure 5
+    run -5 as_nobody kvctl -c 'write zeros(2) locked/y.csv'
     assert_line --index 0 --regexp 'error\[io\]: cannot write "locked/y.csv": Permission denied$'
     chmod 755 locked
     assert_equal "$(ls -A locked)" x.csv
@@ -85,27 +77,21 @@ sums()
 @test "hostile: a pipe instead of a file" {
     mkfifo in.csv out.csv
     echo '1,2' >in.csv &
-    run timeout 20 kvctl -c 'print @in.csv'
-    assert_success
-    assert_output '[[1. 2.]]'
+    gives '[[1. 2.]]' timeout 20 kvctl -c 'print @in.csv'
     cat out.csv >got &
-    run timeout 20 kvctl -c 'write [[1, 2]] out.csv'
-    assert_success
+    run -0 timeout 20 kvctl -c 'write [[1, 2]] out.csv'
     wait
     run cat got
     assert_output '1,2'
     [ -p out.csv ]
     # no writer: Ctrl-C ends the wait
-    run signalled INT -c 'print @in.csv'
-    assert_failure 130
+    run -130 signalled INT -c 'print @in.csv'
     run cat err
     assert_line --index 0 '<cmd>:1:7: error[interrupted]: interrupted'
     # a writer that says nothing, and stdin that says nothing
     exec 9<>in.csv
-    run signalled INT -c 'print @in.csv' 9>&-
-    assert_failure 130
-    run signalled TERM -c 'print @-' <in.csv 9>&-
-    assert_failure 143
+    run -130 signalled INT -c 'print @in.csv' 9>&-
+    run -143 signalled TERM -c 'print @-' <in.csv 9>&-
     exec 9>&-
 }
 
@@ -128,8 +114,7 @@ sums()
         assert_line --index 0 "<cmd>:1:5: error[io]: cannot read \"big.$kind\": it changed while it was read"
     done
     # files without a size are read to their end
-    run kvctl -c 'assert load("/proc/sys/kernel/pid_max", format="csv") > 0'
-    assert_success
+    run -0 kvctl -c 'assert load("/proc/sys/kernel/pid_max", format="csv") > 0'
 }
 
 @test "hostile: a full disk" {
@@ -166,24 +151,19 @@ sums()
 }
 
 @test "hostile: an output that is closed" {
-    run bash -c "kvctl -c 'write arange(1000000) -; write ones(2) done.csv' | head -n 1; echo \${PIPESTATUS[0]}"
-    assert_success
+    run -0 bash -c "kvctl -c 'write arange(1000000) -; write ones(2) done.csv' | head -n 1; echo \${PIPESTATUS[0]}"
     assert_output $'# shape=1000000 dtype=float32\n0'
     [ -e done.csv ]
-    run bash -c "kvctl -c 'print ones(2); write ones(2) closed.csv' >&-"
-    assert_failure 5
-    run bash -c "kvctl -c 'print \"x\" | exit 3'"
-    assert_failure 5
+    run -5 bash -c "kvctl -c 'print ones(2); write ones(2) closed.csv' >&-"
+    run -5 bash -c "kvctl -c 'print \"x\" | exit 3'"
     assert_line --index 0 --partial 'error[io]: the command `exit 3` ended with status 3'
-    run bash -c "kvctl --format csv -c 'print arange(1000000) | true
+    run -0 bash -c "kvctl --format csv -c 'print arange(1000000) | true
         print arange(1000000) | head -n 2 | tail -n 1 | cut -c 1-7
         print 1 | yes | head -n 1' 2>&1"
-    assert_success
     assert_output $'0\ny'
-    run bash -c "kvctl -c 'print arange(1000000) > big.txt
+    run -0 bash -c "kvctl -c 'print arange(1000000) > big.txt
         !cat big.txt | head -n 1 | cut -c 1-9
         !yes | head -n 1' 2>&1"
-    assert_success
     assert_output $'[0.00000e\ny'
 }
 
@@ -228,9 +208,7 @@ ends_in_old_or_new()
         kvctl -c "repeat 10 { [$i, 1] >> log.csv }" &
     done
     wait
-    run kvctl -c 'a = @log.csv; print shape(a), sum(a)'
-    assert_success
-    assert_output '(40, 2) 140.0'
+    gives '(40, 2) 140.0' kvctl -c 'a = @log.csv; print shape(a), sum(a)'
     run ls -A
     assert_output log.csv
 }
@@ -240,30 +218,21 @@ ends_in_old_or_new()
         '$HOME.csv' '{a}.csv' '*.csv' 'ümlaut.csv' '\n.csv' '%s%n.csv' ' .csv'; do
         printf 'write [[1, 2]] ($args[0])\nx = load(args[0])\nassert x == [[1, 2]]\nprint @$name\n' >s.kv
         sed -i 's/(\$args\[0\])/(args[0])/; s/@\$name/@(args[0])/' s.kv
-        run kvctl s.kv "$name"
-        assert_success
-        assert_output '[[1. 2.]]'
+        gives '[[1. 2.]]' kvctl s.kv "$name"
         [ -e "./$name" ] || fail "there is no $name"
         rm -- "./$name"
-        run kvctl s.kv "no/$name"
-        assert_failure 5
+        run -5 kvctl s.kv "no/$name"
     done
     # bytes that are not UTF-8 are a file name like any other
     printf 'write [[1, 2]] (args[0])\nprint @(args[0])\n' >s.kv
-    run kvctl s.kv $'a\xffb.csv'
-    assert_success
-    assert_output '[[1. 2.]]'
+    gives '[[1. 2.]]' kvctl s.kv $'a\xffb.csv'
     [ -e $'a\xffb.csv' ]
-    run kvctl s.kv $'no/a\xffb.csv'
-    assert_failure 5
+    run -5 kvctl s.kv $'no/a\xffb.csv'
     assert_line --index 0 's.kv:1:16: error[io]: cannot write "no/a\xffb.csv": No such file or directory'
     # scripts too
     printf 'print 7\n' >'-x y.kv'
-    run kvctl -- '-x y.kv'
-    assert_success
-    assert_output 7
-    run kvctl -f '-x y.kv'
-    assert_success
+    gives 7 kvctl -- '-x y.kv'
+    run -0 kvctl -f '-x y.kv'
 }
 
 @test "hostile: an error leaves the store and files as they were" {
@@ -271,7 +240,7 @@ ends_in_old_or_new()
     kvctl -c 'write ones(2, 2) x.csv; init a,b [ones(2), zeros(2)]; pull a,b > m.safetensors'
     local before
     before=$(sums)
-    run kvctl -k -c 'init a,b [ones(2, 2), zeros(2, 2)]
+    run -5 kvctl -k -c 'init a,b [ones(2, 2), zeros(2, 2)]
         init c,d [ones(2), @ragged.csv]
         push a,b [ones(2, 2), @ragged.csv]
         push a,b [ones(2, 2), ones(3)]
@@ -285,7 +254,6 @@ ends_in_old_or_new()
         list
         pull a
         pull b'
-    assert_failure 5
     run bash -c "sed -n '/^a\$/,\$p' <<<'$output'"
     assert_output "a
 b

@@ -2,8 +2,6 @@
 # the tensor and the reason, and nothing of it is called. unit/test_checkpoint_fuzz.c and fuzz/fuzz_torch.c have more.
 
 load help
-bats_require_minimum_version 1.5.0
-
 # Makes the files in the current folder.
 make_files()
 {

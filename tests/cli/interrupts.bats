@@ -6,8 +6,7 @@ load help
 # gives_up SCRIPT: --timeout ends it soon, with its own error.
 gives_up()
 {
-    run timeout -k 1 100 bash -c 'ulimit -t 12; exec kvctl --timeout 0.1 -c "$1"' bash "$1"
-    assert_failure 6
+    run -6 timeout -k 1 100 bash -c 'ulimit -t 12; exec kvctl --timeout 0.1 -c "$1"' bash "$1"
     assert_line --index 0 --partial 'error[timeout]: gave up after 0.1 s (--timeout)'
 }
 
@@ -80,10 +79,8 @@ ends_by()
 
 @test "interrupts: the file of -s and the variables stay as they were" {
     kvctl -s w.kvs -c 'init w ones(3)'
-    run timeout -k 1 50 kvctl --timeout 0.3 -s w.kvs -c 'push w ones(3)*5; x = normal(shape=(10**9,))'
-    assert_failure 6
-    run kvctl -s w.kvs -c 'pull w'
-    assert_output '[1. 1. 1.]'
+    run -6 timeout -k 1 50 kvctl --timeout 0.3 -s w.kvs -c 'push w ones(3)*5; x = normal(shape=(10**9,))'
+    gives '[1. 1. 1.]' kvctl -s w.kvs -c 'pull w'
 }
 
 # ended ARGUMENTS…: kvctl ends before the sleep of its command would, and that sleep with it.
@@ -91,8 +88,7 @@ ended()
 {
     run timeout -s KILL 100 kvctl "$@"
     [ "$status" -ne 137 ] || fail "it went on: $output"
-    run pgrep -f "sleep 300.$BATS_TEST_NUMBER$$"
-    assert_failure
+    run ! pgrep -f "sleep 300.$BATS_TEST_NUMBER$$"
 }
 
 @test "interrupts: --timeout ends a shell command that ignores TERM, and what it has started" {
@@ -112,8 +108,7 @@ ended()
             until pgrep -f "^sleep 300.$BATS_TEST_NUMBER$$" >/dev/null; do sleep 0.05; done
             kill -$signal $pid
             wait $pid && fail "it went on"
-            run pgrep -f "^sleep 300.$BATS_TEST_NUMBER$$"
-            assert_failure
+            run ! pgrep -f "^sleep 300.$BATS_TEST_NUMBER$$"
         done
     done
     [ $((SECONDS - begin)) -lt 300 ]

@@ -2,8 +2,6 @@
 # tests/launch/k8s.bats.
 
 load help
-bats_require_minimum_version 1.5.0
-
 # Checks the objects on stdin against the schema of the operator and the rules of Kubernetes.
 checker()
 {
@@ -29,7 +27,6 @@ k8s()
 @test "k8s: the objects fit the schema, whatever is asked for" {
     echo 'print 1' >train.kv
     while read -r words; do
-        # shellcheck disable=SC2086
         k8s -n 2 $words train.kv >objects
         checker check <objects
     done <<'END'
@@ -54,8 +51,7 @@ END
     checker check <objects
     while IFS='|' read -r edit said; do
         sed "$edit" objects >bad
-        run checker check <bad
-        assert_failure
+        run ! checker check <bad
         assert_output --partial "$said"
     done <<'END'
 s/slotsPerWorker: 1/slotsPerWorker: "1"/|slotsPerWorker is no int32
@@ -111,7 +107,6 @@ texts=($'a\nb' $'a\n\n\n' $'\n' $'\n a' ' a' $'\ta' $'a\n\tb\n  c' 'a: b' '- a' 
         files+=(--file "folder/$n" --file "folder/$n.line")
         words+=("$text")
     done
-    # shellcheck disable=SC2016
     names=('a b' "it's" '"q"' '$(A)' ': x' '- y' $'new\nline' 'ü' '#c' '{a}' 'a:b' '..c')
     for name in "${names[@]}"; do
         echo "$name" >"$name"
@@ -163,7 +158,6 @@ END
     mkdir folder
     head -c 1048576 /dev/zero | tr '\0' x >big
     while IFS='|' read -r code words text; do
-        # shellcheck disable=SC2086
         run k8s -n 2 $words
         assert_equal "$status ${lines[0]}" "$code kvctl: launch: $text"
         refute_output --partial apiVersion
@@ -194,10 +188,8 @@ END
     assert_equal "$status $output" "2 kvctl: launch: --image is for the launcher k8s, and this is local"
     run k8s -n 2 --file missing train.kv
     assert_equal "$status $output" '5 kvctl: cannot read "missing": No such file or directory'
-    run k8s -n 2 --file folder train.kv
-    assert_failure 5
-    run k8s -n 2 --file big train.kv
-    assert_failure 3
+    run -5 k8s -n 2 --file folder train.kv
+    run -3 k8s -n 2 --file big train.kv
     assert_line --index 0 --regexp '^kvctl: launch: the files of the job have 104[0-9]* bytes, and a ConfigMap holds 1048576$'
     assert_line --index 1 ' hint: data belongs on a volume: --volume CLAIM:PATH'
     head -c 1040000 big >fits
@@ -211,8 +203,7 @@ END
     for words in "$bad.kv" "train.kv|$bad" "--env|A=$bad|train.kv" "--volume|a:/$bad|train.kv" "--file|$bad.kv|train.kv" \
         "--image|$bad|train.kv" "--name|$bad|train.kv" "--checkpoint|/b/$bad|--checkpoint-every|1|--volume|a:/b|train.kv"; do
         IFS='|' read -r -a each <<<"$words"
-        run k8s -n 2 "${each[@]}"
-        assert_failure
+        run ! k8s -n 2 "${each[@]}"
         refute_output --partial apiVersion
     done
     run k8s -n 2 train.kv "$bad"
@@ -237,16 +228,12 @@ export KVCTL_ENV_w_A=hunter-3'
     k8s -n 2 train.kv >objects
     run ! grep -i secret objects
     for _ in {1..9}; do set -- "$@" --env "A$#=$(printf '%120000s')"; done
-    run k8s -n 2 "$@" train.kv
-    assert_failure 3
-    assert_output 'kvctl: launch: the values of --env have 1080000 bytes, and a Secret holds 1048576'
+    gives -3 'kvctl: launch: the values of --env have 1080000 bytes, and a Secret holds 1048576' k8s -n 2 "$@" train.kv
 }
 
 @test "k8s: the objects say how they are used, and there is no other way" {
     echo 'print 1' >train.kv
     run k8s -n 2 train.kv
     assert_line --index 1 "# \`| kubectl create -f -\` starts it; the launcher's log has the lines"
-    run k8s -n 2 --submit train.kv
-    assert_failure 2
-    assert_line --index 0 'kvctl: there is no option --submit'
+    begins -2 'kvctl: there is no option --submit' k8s -n 2 --submit train.kv
 }

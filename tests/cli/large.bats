@@ -1,8 +1,6 @@
 # -s and files that are larger than memory should be: a session holds the keys that it uses, and a
 # file that another program changes meanwhile is an error, never wrong numbers or a signal.
 
-bats_require_minimum_version 1.5.0
-
 load help
 
 # A file of another tool with the key big, MB megabytes without room on the disk but for one number
@@ -26,7 +24,6 @@ held()
     local most=$1 file=$2 statements=$3 kb
     shift 3
     rm -f held
-    # shellcheck disable=SC2016
     kvctl -s "$file" "$@" -c "$statements"'
         !grep VmHWM /proc/$PPID/status | tr -dc 0-9 >held' || return
     kb=$(<held)
@@ -56,22 +53,16 @@ middle()
 @test "large: a session holds the keys that it uses, of another tool's file" {
     needs_plain
     sparse_file m.safetensors 300
-    run held 60 m.safetensors 'pull k'
-    assert_success
-    assert_output '[0. 0.]'
+    gives '[0. 0.]' held 60 m.safetensors 'pull k'
     run held 60 m.safetensors 'list; info; info big; begin; rename big large
         rollback; pull k -> x; print x' --read-only
     assert_line --partial '(78643200,)'
     assert_line '[0. 0.]'
-    run narrow m.safetensors 'push k [1, 2]; rename big large; rename large big' --dry-run
-    assert_success
+    run -0 narrow m.safetensors 'push k [1, 2]; rename big large; rename large big' --dry-run
     assert_output $'dry run: "m.safetensors" would change:\n  changed  k: float32 (2,), 2 of 2 elements'
-    run held 100 m.safetensors 'push k [1, 2]; commit --disk; push k [3, 4]; commit --disk'
-    assert_success
-    run narrow m.safetensors 'push k [5, 6]'
-    assert_success
-    run kvctl -s m.safetensors -c 'pull k'
-    assert_output '[5. 6.]'
+    run -0 held 100 m.safetensors 'push k [1, 2]; commit --disk; push k [3, 4]; commit --disk'
+    run -0 narrow m.safetensors 'push k [5, 6]'
+    gives '[5. 6.]' kvctl -s m.safetensors -c 'pull k'
     run middle m.safetensors 300
     assert_output '1.0 1.0'
 }
@@ -79,18 +70,13 @@ middle()
 @test "large: a session holds the keys that it uses, of kvctl's own file" {
     needs_plain
     sparse_file m.safetensors 300
-    run held 100 m.safetensors 'set-optimizer sgd --learning-rate 1; push k [-1, -2]; commit --disk' --force
-    assert_success
+    run -0 held 100 m.safetensors 'set-optimizer sgd --learning-rate 1; push k [-1, -2]; commit --disk' --force
     run held 60 m.safetensors 'pull k'
     assert_output '[1. 2.]'
-    run held 100 m.safetensors 'push k [-1, -2]; commit --disk'
-    assert_success
-    run narrow m.safetensors 'push k [0, -1]'
-    assert_success
-    run kvctl check m.safetensors
-    assert_success
-    run kvctl -s m.safetensors -c 'pull k; info k'
-    assert_line --index 0 '[2. 5.]'
+    run -0 held 100 m.safetensors 'push k [-1, -2]; commit --disk'
+    run -0 narrow m.safetensors 'push k [0, -1]'
+    run -0 kvctl check m.safetensors
+    begins '[2. 5.]' kvctl -s m.safetensors -c 'pull k; info k'
     assert_line --regexp '^k .* 3 +0$'
     run middle m.safetensors 300
     assert_output '1.0 1.0'
@@ -103,8 +89,7 @@ middle()
         kvctl -s w.kvs -c "init $key ones(2621440)"
     done
     # 10 MB each, and 60 MB in all
-    run held 40 w.kvs 'for key in ["a", "b", "c", "d", "e", "f"] { pull $key -> x; print sum(x) }'
-    assert_success
+    run -0 held 40 w.kvs 'for key in ["a", "b", "c", "d", "e", "f"] { pull $key -> x; print sum(x) }'
     assert_output $'2621440.0\n2621440.0\n2621440.0\n2621440.0\n2621440.0\n2621440.0'
 }
 
@@ -114,8 +99,7 @@ middle()
         push big,k [ones(6291456), ones(2)]'
     kvctl -s w.kvs --read-only -c 'push big,k [ones(6291456), ones(2)]; pull k
         pull big -> x; print x[0], x[6291455]; save-states once.states' >once
-    run held 24 w.kvs 'push k ones(2); pull k; info --states; commit --disk; save-states s.states'
-    assert_success
+    run -0 held 24 w.kvs 'push k ones(2); pull k; info --states; commit --disk; save-states s.states'
     run kvctl -s w.kvs -c 'push big ones(6291456); pull k; pull big -> x; print x[0], x[6291455]
         save-states twice.states'
     assert_output "$(<once)"
@@ -125,14 +109,12 @@ middle()
 @test "large: another program changes the file meanwhile" {
     local after="m.safetensors: the file was changed while it was in use"
     sparse_file m.safetensors 8
-    # shellcheck disable=SC2016
     run -5 kvctl -s m.safetensors -c 'push k [1, 2]; pull k
         !printf x | dd of=m.safetensors bs=1 seek=5000 conv=notrunc status=none
         pull big'
     assert_line --index 0 '[1. 2.]'
     assert_line --partial "error[io]: $after"
     sparse_file m.safetensors 8
-    # shellcheck disable=SC2016
     run -5 kvctl -s m.safetensors -c 'push k [1, 2]
         !printf x | dd of=m.safetensors bs=1 seek=5000 conv=notrunc status=none; cp -p m.safetensors n'
     assert_output --partial "$after"
@@ -155,46 +137,39 @@ middle()
     for session in '--read-only' '-q'; do
         run -5 kvctl -s a.safetensors "$session" -c '!kvctl apply p a.safetensors --in-place'
         assert_line --partial 'error[busy]: cannot change "a.safetensors" in place'
-        run kvctl -s a.safetensors "$session" -c 'pull w -> x; print sum(x)'
-        assert_output 100000.0
+        gives 100000.0 kvctl -s a.safetensors "$session" -c 'pull w -> x; print sum(x)'
     done
     kvctl apply p a.safetensors --in-place
-    run kvctl -s a.safetensors -c 'pull w -> x; print sum(x)'
-    assert_output 200000.0
+    gives 200000.0 kvctl -s a.safetensors -c 'pull w -> x; print sum(x)'
 }
 
 @test "large: what was pushed stays, whatever becomes of the file" {
     sparse_file m.safetensors 8
-    # shellcheck disable=SC2016
     run kvctl -s m.safetensors --read-only -c 'push big ones(2097152)
         !printf x | dd of=m.safetensors bs=1 seek=5000 conv=notrunc status=none
         pull big -> y; print sum(y); pull k'
     assert_line --index 0 2097152.0
     assert_line --index 1 '[0. 0.]'
     sparse_file m.safetensors 8
-    run kvctl -s m.safetensors --read-only -c '!mv m.safetensors away; printf no >m.safetensors
+    run -0 kvctl -s m.safetensors --read-only -c '!mv m.safetensors away; printf no >m.safetensors
         pull big -> x; print sum(x)'
-    assert_success
     assert_output 1.0
 }
 
 @test "large: rollback, discard and another file" {
     sparse_file m.safetensors 8
     cp m.safetensors before
-    run kvctl -s m.safetensors -c 'push big ones(2097152); push k [1, 2]; rollback
+    run -0 kvctl -s m.safetensors -c 'push big ones(2097152); push k [1, 2]; rollback
         pull big -> x; print sum(x); begin; delete big; rename k j; rollback; list
         save n.safetensors'
-    assert_success
     assert_output $'1.0\nbig\nk'
     cmp m.safetensors before
     run middle n.safetensors 8
     assert_output '1.0 1.0'
-    run kvctl -s m.safetensors -c 'push k [1, 2]; delete big; quit --discard'
-    assert_success
+    run -0 kvctl -s m.safetensors -c 'push k [1, 2]; delete big; quit --discard'
     cmp m.safetensors before
     # twice in a run, with the names of keys exchanged between
     kvctl -s m.safetensors --force -c 'rename big a; push k [1, 2]; commit --disk; init b zeros(2097152)
         commit --disk; rename a x; rename b a; rename x b; push k [3, 4]'
-    run kvctl -s m.safetensors --read-only -c 'pull b -> x; pull a -> y; print sum(x), sum(y)'
-    assert_output '1.0 0.0'
+    gives '1.0 0.0' kvctl -s m.safetensors --read-only -c 'pull b -> x; pull a -> y; print sum(x), sum(y)'
 }

@@ -1,7 +1,5 @@
 # kvctl launch -i: a prompt for a job; launch -: a script on stdin for all of its ranks.
 
-bats_require_minimum_version 1.5.0
-
 load help
 load screen
 
@@ -74,32 +72,26 @@ create dist_sync; init 1 zeros(2); push 1 ones(2); pull 1'
 [0] [2. 2.]
 [1] ['a', '--json']
 [1] [2. 2.]"
-    run kvctl launch -n 2 - <<<$'create dist_sync; print 1\nassert rank() == 1\nprint 3'
-    assert_failure 1
+    run -1 kvctl launch -n 2 - <<<$'create dist_sync; print 1\nassert rank() == 1\nprint 3'
     assert_line "kvctl: rank 0 (worker) ended with exit code 1"
     refute_output --partial "] 3"
-    run --separate-stderr kvctl launch -n 2 -k - <<<$'create dist_sync; assert rank() == 1\nprint 3'
-    assert_failure 1
+    run -1 --separate-stderr kvctl launch -n 2 -k - <<<$'create dist_sync; assert rank() == 1\nprint 3'
     assert_equal "$(sorted)" $'[0] 3\n[1] 3'
 }
 
 @test "launch -i: quit ends the job, also of one rank; a file runs before the entries" {
     echo 'create dist_sync; init 1 ones(2)' >begin.kv
-    run kvctl launch -n 2 -i begin.kv <<<$'@0 pull 1\nquit\nprint 2'
-    assert_success
+    run -0 kvctl launch -n 2 -i begin.kv <<<$'@0 pull 1\nquit\nprint 2'
     assert_output '[0] [1. 1.]'
-    run kvctl launch -n 2 -i <<<$'@0 quit\nprint env("OMPI_COMM_WORLD_RANK")\n@0 print 3'
-    assert_failure 2
+    run -2 kvctl launch -n 2 -i <<<$'@0 quit\nprint env("OMPI_COMM_WORLD_RANK")\n@0 print 3'
     assert_line '[1] 1'
     assert_line 'kvctl: there is no rank 0 to run it'
-    run kvctl launch -n 2 -i <<<$'quit 3\nprint 2'
-    assert_failure 3
+    run -3 kvctl launch -n 2 -i <<<$'quit 3\nprint 2'
     refute_output --partial '] 2'
 }
 
 @test "launch -i: what is wrong" {
     while IFS='|' read -r words code said; do
-        # shellcheck disable=SC2086
         run kvctl launch $words <<<''
         assert_failure "$code"
         assert_line --index 0 "kvctl: launch: $said"
@@ -114,9 +106,7 @@ END
 @test "launch -i, launch -: input that cannot be read" {
     local word
     for word in -i -; do
-        run bash -c "timeout 20 kvctl launch -n 2 $word <."
-        assert_failure 5
-        assert_output 'kvctl: cannot read the standard input: Is a directory'
+        gives -5 'kvctl: cannot read the standard input: Is a directory' bash -c "timeout 20 kvctl launch -n 2 $word <."
     done
 }
 
@@ -128,25 +118,21 @@ END
     enter "create dist_sync; init 3 zeros(2)"
     enter "if true {"
     shows "..>"
-    enter "print 6 * 7 }"
-    row "[0] 42"
+    enter "print 6 * 7 }" "[0] 42"
     row "[1] 42"
-    enter 'print "begun"; while true { }'
-    row "[1] begun"
+    enter 'print "begun"; while true { }' "[1] begun"
     row "[0] begun"
     press C-c
     shows "[0] interrupted"
     shows "[1] interrupted"
     # a rank that waits for another one goes on in the background, and its next entries wait for it; what it waits
     # for is told at once (KVSTORE_NOTICE: tests/dist/stalls.bats)
-    enter '@1 print "told after", env("KVSTORE_NOTICE")'
-    row "[1] told after 1"
+    enter '@1 print "told after", env("KVSTORE_NOTICE")' "[1] told after 1"
     enter "@0 push 3 ones(2); pull 3"
     shows "kvctl: rank 0 is still busy with line 6, which goes on; Ctrl-C ends it"
     shows "warning: round 1 of key 3 has ranks 0 and lacks 1; "
     enter '@0 print "queued"'
-    enter "@1 push 3 ones(2)*4"
-    row "[0] [5. 5.]"
+    enter "@1 push 3 ones(2)*4" "[0] [5. 5.]"
     row "[0] queued"
     # Ctrl-C ends the wait; what is typed meanwhile is not lost
     enter "@0 push 3 ones(2); pull 3"
@@ -156,21 +142,17 @@ END
     last_row "kv[0..1]> @1 push 33"
     press C-c
     last_row "kv[0..1]>"
-    enter '@1 print "typed"'
-    row "[1] typed"
+    enter '@1 print "typed"' "[1] typed"
     press C-c
     shows "[0] interrupted"
-    enter "@1 push 3 ones(2)*4; pull 3"
-    row "[1] [5. 5.]"
+    enter "@1 push 3 ones(2)*4; pull 3" "[1] [5. 5.]"
     refute on_screen "[0] never"
-    enter 'print "alive", rank()'
-    row "[0] alive 0"
+    enter 'print "alive", rank()' "[0] alive 0"
     row "[1] alive 1"
     tmux -S "$socket" set-buffer $'print "one"\nnope 7\nprint "three"'
     tmux -S "$socket" paste-buffer -p -t t
     shows 'print "three"'
-    press Enter
-    row "the entries below it were not run"
+    presses "the entries below it were not run" Enter
     refute is_row "[0] three"
     leave "kv[0..1]>"
     ended
@@ -187,8 +169,7 @@ END
     : >go
     row "[0] gone"
     last_row "kv[0..1]> @1 print 40"
-    enter "+ 2"
-    row "[1] 42"
+    enter "+ 2" "[1] 42"
     leave "kv[0..1]>"
     ended
 }
@@ -206,14 +187,13 @@ END
 
 @test "launch -i: a pull of a key that is not there ends on all ranks" {
     # rank 1 waits for an init by rank 0, which has failed
-    run --separate-stderr timeout 60 kvctl launch -n 2 --deadline 4 -i <<'END'
+    run -3 --separate-stderr timeout 60 kvctl launch -n 2 --deadline 4 -i <<'END'
 create dist_sync
 pull nokey
 init 3 ones(2)
 push 3 ones(2)
 pull 3
 END
-    assert_failure 3
     assert_equal "$(sorted)" $'[0] [2. 2.]\n[1] [2. 2.]'
     [[ $stderr == *'[0] <repl>:2:6: error[key]: key "nokey" was never initialised'* ]]
     [[ $stderr == *'[1] interrupted'* ]]

@@ -2,12 +2,6 @@
 
 load help
 
-needs_mpi()
-{
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-}
-
 @test "launch: every line has its rank, and all ranks see the sum" {
     needs_mpi
     cat >job.kv <<'END'
@@ -18,10 +12,7 @@ pull 3
 print args
 END
     for servers in "" "-s 1" "-s 2"; do
-        # shellcheck disable=SC2086
-        run kvctl launch -n 2 $servers job.kv one
-        assert_success
-        assert_line "[0] [3. 3.]"
+        says "[0] [3. 3.]" kvctl launch -n 2 $servers job.kv one
         assert_line "[1] [3. 3.]"
         assert_line --partial "[1] ["
         assert_equal "${#lines[@]}" 4
@@ -33,9 +24,7 @@ END
     needs_mpi
     printf 'print 1\npush 3 (2\n' >job.kv
     for words in "-n 4 job.kv" "-n 4 --launcher mpi job.kv" "-n 2 -c print(1) -f job.kv" "-n 2 --dry-run job.kv"; do
-        # shellcheck disable=SC2086
-        run kvctl launch $words # no rank starts
-        assert_failure 2
+        run -2 kvctl launch $words # no rank starts
         assert_output 'job.kv:2:8: error[syntax]: the `(` that opens here is not closed
     2 : push 3 (2
       :        ^'
@@ -44,32 +33,23 @@ END
         run kvctl launch $words --dry-run -c 'print 1'
         assert_output --regexp ' -np? 2 '
     done
-    run kvctl launch -n 2 nosuch 3
-    assert_failure 2
-    assert_line --index 0 'kvctl: there is no file "nosuch", and no command of that name'
-    run kvctl launch -n 2 -c 'push'
-    assert_line --index 0 "<cmd>:1:1: error[usage]: push needs KEYS"
-    run kvctl launch -n 3 -c 'print rank()' -c 'print y' # found when it runs
-    assert_failure 3
+    begins -2 'kvctl: there is no file "nosuch", and no command of that name' kvctl launch -n 2 nosuch 3
+    begins -2 "<cmd>:1:1: error[usage]: push needs KEYS" kvctl launch -n 2 -c 'push'
+    run -3 kvctl launch -n 3 -c 'print rank()' -c 'print y' # found when it runs
     assert_line --partial "] <cmd>:1:7: error[name]: there is no variable \`y\`"
     assert_line --regexp '^kvctl: (rank [0-2] \(worker\)|[23] ranks) ended with exit code 3$'
-    run kvctl launch -n 2 -k -c 'print (' -c 'print 4' # the ranks go on
-    assert_failure 2
-    assert_line '[0] 4'
+    says -2 '[0] 4' kvctl launch -n 2 -k -c 'print (' -c 'print 4' # the ranks go on
 }
 
 @test "launch: stdin goes to rank 0" {
     needs_mpi
-    run sh -c "echo hello | kvctl launch -n 2 -c '!cat'"
-    assert_success
+    run -0 sh -c "echo hello | kvctl launch -n 2 -c '!cat'"
     assert_equal "$(sort <<<"$output")" $'[0] hello\n[0] note: 2 ranks ran alone: create dist_sync joins them'
 }
 
 @test "launch: no folder stays behind" {
     needs_mpi
-    TMPDIR=$PWD run kvctl launch -n 2 -c 'print 7'
-    assert_success
-    assert_line "[0] 7"
+    TMPDIR=$PWD says "[0] 7" kvctl launch -n 2 -c 'print 7'
     assert_line "[1] 7"
     run ls -A
     assert_output ""
@@ -89,9 +69,7 @@ kvctl-other"
 
 @test "launch: output that cannot be written" {
     needs_mpi
-    run sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"
-    assert_failure 5
-    assert_line 'kvctl: cannot write "stdout": No space left on device'
+    says -5 'kvctl: cannot write "stdout": No space left on device' sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"
     run sh -c "kvctl launch -n 2 -c 'print 7' | true"
     assert_output '[0] note: 2 ranks ran alone: create dist_sync joins them'
 }
@@ -99,30 +77,23 @@ kvctl-other"
 @test "launch: options of launch behind the script" {
     needs_mpi
     echo 'print args' >job.kv
-    run kvctl launch -n 1 job.kv -H hosts
-    assert_success
-    assert_output "[0] ['-H', 'hosts']"
-    run kvctl launch -n 1 --chekpoint=c.kvs job.kv
-    assert_failure 2
+    gives "[0] ['-H', 'hosts']" kvctl launch -n 1 job.kv -H hosts
+    run -2 kvctl launch -n 1 --chekpoint=c.kvs job.kv
     assert_output "kvctl: there is no option --chekpoint
  hint: did you mean --checkpoint?"
     for words in "-n 2 --server 1" "--server 1 -n 2"; do
-        # shellcheck disable=SC2086
-        run kvctl launch $words job.kv
-        assert_failure 2
+        run -2 kvctl launch $words job.kv
         assert_output "kvctl: there is no option --server
  hint: did you mean --num-servers?"
     done
-    run kvctl launch -n 2 -c 'print 1' -H hosts
-    assert_failure 2
+    run -2 kvctl launch -n 2 -c 'print 1' -H hosts
     assert_output "kvctl: there is no option -H
  hint: options of launch stand before FILE; kvctl launch --help lists them"
 }
 
 @test "launch: --dry-run prints the command" {
     needs_mpi
-    run kvctl launch -n 2 -s 1 --dry-run -c 'print "it'\''s"'
-    assert_success
+    run -0 kvctl launch -n 2 -s 1 --dry-run -c 'print "it'\''s"'
     assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 3 .*/kvctl launch-rank -c 'print \"it'\\\\''s\"'$"
 }
 
@@ -134,30 +105,22 @@ kvctl-other"
     [ "$(kvctl --color=never --json launch -n 2 --dry-run -c 'print 1')" = "$(kvctl launch -n 2 --dry-run --color=never --json -c 'print 1')" ]
     run kvctl --seed 7 launch -n 2
     assert_output --partial 'kvctl: launch: which script? kvctl launch -n WORKERS FILE'
-    run kvctl --seed x launch -n 2 x.kv
-    [ "$status" -eq 2 ]
-    run kvctl -q launch --grow
-    assert_output 'kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]'
+    run -2 kvctl --seed x launch -n 2 x.kv
+    gives -2 'kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]' kvctl -q launch --grow
     run kvctl -q attach
     assert_output --partial 'kvctl: no job of yours runs here'
-    run kvctl jobs
-    assert_output 'kvctl: no job of yours runs here'
+    gives 'kvctl: no job of yours runs here' kvctl jobs
     for words in '-q jobs' 'jobs -q' 'jobs --quiet'; do
-        run kvctl $words
-        assert_output ''
+        gives '' kvctl $words
     done
     [ "$(kvctl --json jobs)$(kvctl jobs --json)" = '{"jobs":[]}{"jobs":[]}' ]
-    run kvctl --seed 7 jobs
-    [ "$status" -eq 2 ]
-    assert_output $'kvctl: jobs: there is no option --seed\n hint: kvctl jobs --help'
-    run kvctl -c 'print args' jobs # a word of the script
-    assert_output "['jobs']"
+    gives -2 $'kvctl: jobs: there is no option --seed\n hint: kvctl jobs --help' kvctl --seed 7 jobs
+    gives "['jobs']" kvctl -c 'print args' jobs # a word of the script
 }
 
 @test "launch: --dry-run with a checkpoint" {
     needs_mpi
-    run kvctl launch -n 2 --checkpoint 'my c.kvs' --checkpoint-every 5 --dry-run -c 'print 1'
-    assert_success
+    run -0 kvctl launch -n 2 --checkpoint 'my c.kvs' --checkpoint-every 5 --dry-run -c 'print 1'
     assert_output --regexp "^KVSTORE_CHECKPOINT_EVERY=5 KVSTORE_CHECKPOINT='my c.kvs' mpirun "
 }
 
@@ -189,7 +152,6 @@ kvctl-other"
     kvctl -s new.kvs -c 'init 3 ones(2)'
     for one in "${cases[@]}"; do
         IFS='|' read -r code words text <<<"$one"
-        # shellcheck disable=SC2086
         run kvctl launch $words
         assert_equal "$status ${lines[0]}" "$code kvctl: $text"
     done
@@ -199,16 +161,13 @@ kvctl-other"
 
 @test "launch: without mpirun" {
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    run env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
-    assert_failure 4
-    assert_line --index 0 "kvctl: launch: there is no mpirun in \$PATH"
+    begins -4 "kvctl: launch: there is no mpirun in \$PATH" env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
 }
 
 @test "launch: a build without MPI" {
     mkdir bin
     cp "$build/kvctl" "$build"/libkvstore.so* bin
-    run bin/kvctl launch -n 2 -c 'print 1'
-    assert_failure 4
+    run -4 bin/kvctl launch -n 2 -c 'print 1'
     assert_line --index 0 --partial 'dist_sync'
 }
 
@@ -217,32 +176,23 @@ kvctl-other"
     mkdir bin
     printf '#!/bin/sh\necho no room today\nexit 3\n' >bin/mpirun
     chmod +x bin/mpirun
-    run env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -c 'print 1'
-    assert_failure 6
+    run -6 env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -c 'print 1'
     assert_output $'no room today\nkvctl: mpirun ended with exit code 3'
     printf '#!/bin/sh\nexec sleep 60\n' >bin/mpirun
-    run env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -s 1 --deadline 1 -c 'print 1'
-    assert_failure 6
+    run -6 env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -s 1 --deadline 1 -c 'print 1'
     assert_output "kvctl: expected 2 workers + 1 servers, have 0 + 0 after 1 s"
 }
 
 @test "launch: help" {
-    run kvctl launch --help
-    assert_success
-    assert_line --index 0 "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]"
+    begins "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]" kvctl launch --help
     words=$output
-    run kvctl -c 'help launch'
-    assert_success
-    assert_output "$words"
+    gives "$words" kvctl -c 'help launch'
 }
 
 @test "launch: serve is for ranks" {
-    run kvctl serve now
-    assert_failure 2
-    assert_output 'kvctl: serve takes no words, and here is "now"'
+    gives -2 'kvctl: serve takes no words, and here is "now"' kvctl serve now
     needs_mpi
-    run kvctl serve
-    assert_failure 4
+    run -4 kvctl serve
     assert_line --index 0 --partial "was not started as a rank"
 }
 
@@ -257,9 +207,7 @@ if rank() == 0 {
 }
 barrier
 END
-    C=here run kvctl launch -n 2 -s 1 --env A=1 --env-worker B=2 --env-server B=3 --env C job.kv
-    assert_success
-    assert_line "[0] 1 2 here"
+    C=here says "[0] 1 2 here" kvctl launch -n 2 -s 1 --env A=1 --env-worker B=2 --env-server B=3 --env C job.kv
     assert_line "[1] 1 2 here"
     assert_line "[0] A=1"
     assert_line "[0] B=3"
@@ -274,8 +222,7 @@ create dist_sync
 !env | grep -c KVCTL_ENV || true
 print env("TOKEN")
 END
-    TOKEN=secret13 run kvctl launch -n 1 --env TOKEN job.kv
-    assert_success
+    TOKEN=secret13 run -0 kvctl launch -n 1 --env TOKEN job.kv
     assert_output "[0] 0
 [0] 0
 [0] secret13"
@@ -291,20 +238,15 @@ for f in /proc/$PPID/fd/*; do
     awk -v inode="$inode" '$4 == "0A" && $10 == inode { print "listens at " $2 }' /proc/net/tcp /proc/net/tcp6
 done
 END
-    run kvctl launch -n 2 -c 'create dist_sync; !exec bash listens'
-    assert_success
-    assert_output ""
+    gives "" kvctl launch -n 2 -c 'create dist_sync; !exec bash listens'
 }
 
 @test "launch: the deadline is an option, or that of the environment" {
     needs_mpi
-    KVSTORE_DEADLINE=7.5 run kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
-    assert_output "[0] 7.500"
+    KVSTORE_DEADLINE=7.5 gives "[0] 7.500" kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
     KVSTORE_DEADLINE=7.5 run kvctl launch -n 1 --deadline 20 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
     assert_output "[0] 20.000"
-    KVSTORE_DEADLINE=0 run kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
-    assert_output "[0] 31536000.000"
-    KVSTORE_DEADLINE=soon run kvctl launch -n 1 -c 'create dist_sync'
-    assert_failure 2
+    KVSTORE_DEADLINE=0 gives "[0] 31536000.000" kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
+    KVSTORE_DEADLINE=soon run -2 kvctl launch -n 1 -c 'create dist_sync'
     assert_output 'kvctl: launch: KVSTORE_DEADLINE needs seconds, more than 0, not "soon"'
 }

@@ -2,11 +2,7 @@
 # tests/launch.
 
 load help
-
-setup_file()
-{
-    file_needs mpi || true
-}
+needs=mpi
 
 prepare()
 {
@@ -25,34 +21,28 @@ root()
     local n=0 line
     while read -r line; do
         n=$((n + 1))
-        # shellcheck disable=SC2086
-        run ${line/launch/launch --dry-run}
-        assert_success
-        assert_output --partial "launch"
+        mentions "launch" ${line/launch/launch --dry-run}
     done < <(grep '^kvctl ' "$top/cli/launch/launchers.md")
     assert_equal "$n" 10
 }
 
 @test "launchers: ssh is mpirun with ssh and the hosts" {
     prepare
-    run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
-    assert_success
+    run -0 kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
     local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x KVCTL_ENV_a_A" self=$build/kvctl
     assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--mca osc '^ucx' --bind-to none --mca plm '^slurm,tm,lsf,alps,pals' --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -x KVCTL_ENV_s_C -n 6 $self launch-rank train.kv one"
 }
 
 @test "launchers: a host instead of a file of hosts gets a hint" {
     : >train.kv
-    run kvctl launch -n 2 -H localhost --dry-run train.kv
-    assert_failure 5
+    run -5 kvctl launch -n 2 -H localhost --dry-run train.kv
     assert_line --partial '-H takes a file with a host in each line'
 }
 
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {
     prepare
     printf 'n1:2222\nn2:2222 # slow\nn3:2222\n' >hosts
-    run kvctl launch -n 4 -H hosts --deadline 3 --sync-dst-dir '/tmp/my d' --dry-run train.kv
-    assert_success
+    run -0 kvctl launch -n 4 -H hosts --deadline 3 --sync-dst-dir '/tmp/my d' --dry-run train.kv
     for host in n1 n2 n3; do
         assert_line "rsync -a -s -e 'ssh -x -o BatchMode=yes -o ConnectTimeout=4 -p 2222' ./ '$host:/tmp/my d/'"
     done
@@ -80,8 +70,7 @@ root()
 
 @test "launchers: the job of Grid Engine" {
     prepare
-    run kvctl launch --launcher sge -n 4 -s 2 --queue all.q --timeout 60 --env A='x y' --dry-run train.kv one
-    assert_success
+    run -0 kvctl launch --launcher sge -n 4 -s 2 --queue all.q --timeout 60 --env A='x y' --dry-run train.kv one
     assert_output "mkdir -p kvctl-job
 cat >kvctl-job/job <<'END'
 #!/bin/sh
@@ -103,9 +92,7 @@ qsub -sync y kvctl-job/job"
 @test "launchers: values of variables are on no command line" {
     prepare
     for how in "" "-H hosts" "--launcher mpi"; do
-        # shellcheck disable=SC2086
-        TOKEN=zzz run kvctl launch -n 2 -s 1 $how --env-worker TOKEN --dry-run train.kv
-        assert_success
+        TOKEN=zzz run -0 kvctl launch -n 2 -s 1 $how --env-worker TOKEN --dry-run train.kv
         refute_output --partial zzz
         assert_output --partial 'KVCTL_ENV_w_TOKEN="$TOKEN" mpirun '
     done
@@ -121,7 +108,6 @@ qsub -sync y kvctl-job/job"
 @test "launchers: one part of a command starts workers and servers" {
     prepare
     for how in "" "--python" "--elastic" "--launcher mpi" "--launcher mpi -H hosts" "-H hosts" "-H hosts --sync-dst-dir /tmp/x"; do
-        # shellcheck disable=SC2086
         run kvctl launch -n 4 -s 2 $how --dry-run train.kv
         [[ $how == --elastic && $output == *"has none"* ]] && continue # an Open MPI without ULFM
         assert_success
@@ -131,9 +117,7 @@ qsub -sync y kvctl-job/job"
 }
 
 @test "launchers: the number of a rank says whether it serves" {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    needs_mpi
     cat >train.kv <<'END'
 create dist_sync
 init 3 zeros(2)
@@ -142,8 +126,7 @@ pull 3 -> x
 if rank() == 0 { print x, num_workers(), env("ROLE"), env("ALL"); info --cluster }
 END
     for servers in 1 2; do
-        run kvctl launch -n 2 -s $servers --env ALL=a --env-worker ROLE=w --env-server ROLE=s train.kv
-        assert_success
+        run -0 kvctl launch -n 2 -s $servers --env ALL=a --env-worker ROLE=w --env-server ROLE=s train.kv
         assert_line --regexp "0.*\[2\. 2\.\] 2 w a$"
         assert_equal "$(grep -c ' server ' <<<"$output")" $servers
     done
@@ -151,8 +134,7 @@ END
     eval "$(kvctl launch -n 2 -s 1 --env ALL=a --env-worker ROLE=w --dry-run train.kv)" >said
     grep -q '\[2\. 2\.\] 2 w a' said
     # there nobody watches, and a rank that is killed must not look like one that ended well
-    run mpirun --oversubscribe -n 1 kvctl launch-rank -c '!kill -9 $PPID'
-    assert_failure
+    run ! mpirun --oversubscribe -n 1 kvctl launch-rank -c '!kill -9 $PPID'
 }
 
 @test "launchers: what --dry-run prints is one job, whatever it holds" {
@@ -162,8 +144,7 @@ END
         kvctl launch --launcher "$how" -n 2 --env "A=$touch_it" --dry-run train.kv >said
         stub qsub :
         stub salloc :
-        run sh said
-        assert_success
+        run -0 sh said
         [ ! -e made ]
         grep -qx "cat >kvctl-job/job <<'END_2'" said
         run sh -c '. /dev/stdin && printf %s "$KVCTL_ENV_a_A"' < <(grep -v "^exec" kvctl-job/job)
@@ -185,22 +166,19 @@ END
         for how in local mpi sge slurm; do
             rm -rf got kvctl-job
             kvctl launch --launcher $how -n 1 --env "A=$text" --dry-run train.kv "$text" >said
-            run env LC_ALL=C grep -aP "$hidden" said
-            assert_failure 1
+            run -1 env LC_ALL=C grep -aP "$hidden" said
             bash said >told 2>&1 || grep -qx "kvctl: mpirun ended with exit code 0" told # no rank began
             printf '%s\0' "$text" "$text" | cmp - got
         done
         kvctl launch --launcher ssh -H hosts -n 1 --sync-dst-dir "/tmp/$text" --dry-run train.kv >said 2>&1 || true
-        run env LC_ALL=C grep -aP "$hidden" said
-        assert_failure 1
+        run -1 env LC_ALL=C grep -aP "$hidden" said
     done
 }
 
 @test "launchers: names of queues and environments are one word" {
     for option in --queue --pe; do
         for name in $'all.q\ntouch made' $'a\rb' "a b" $'a\tb' ""; do
-            run kvctl launch -n 2 --launcher sge "$option" "$name" --dry-run train.kv
-            assert_failure 2
+            run -2 kvctl launch -n 2 --launcher sge "$option" "$name" --dry-run train.kv
             assert_output --partial "launch: $option needs a name"
             refute_output --partial $'\n'touch
         done
@@ -211,8 +189,7 @@ END
 
 @test "launchers: the job of Slurm" {
     prepare
-    run kvctl launch --launcher slurm -n 4 --queue fast --checkpoint c.kvs --checkpoint-every 5 --max-restarts 2 --dry-run train.kv
-    assert_success
+    run -0 kvctl launch --launcher slurm -n 4 --queue fast --checkpoint c.kvs --checkpoint-every 5 --max-restarts 2 --dry-run train.kv
     assert_output "mkdir -p kvctl-job
 cat >kvctl-job/job <<'END'
 #!/bin/sh
@@ -250,16 +227,14 @@ echo "INFO impl.YarnClientImpl: Submitted application application_17_0001"
     command -v mpirun >/dev/null || skip "there is no mpirun"
     yarn_stub
     echo 'create dist_sync; init 3 zeros(2); push 3 ones(2); pull 3' >train.kv
-    run kvctl launch --launcher yarn -n 2 -s 1 --memory 500 --queue q train.kv
-    assert_success
+    run -0 kvctl launch --launcher yarn -n 2 -s 1 --memory 500 --queue q train.kv
     assert_output "INFO impl.YarnClientImpl: Submitted application application_17_0001"
     run sort log
     assert_output '[0] [2. 2.]
 [1] [2. 2.]'
     run head -n 1 words
     assert_output --regexp "^jar $jar -jar $jar -appname kvctl -shell_script [^ ]*/kvctl-[^ ]*/job -num_containers 1 -container_vcores 3 -container_memory 1500 -timeout 2147483647 -queue q$"
-    run kvctl launch --launcher yarn -n 2 -c 'if env("OMPI_COMM_WORLD_RANK") == "1" { assert 1 == 2 }'
-    assert_failure 6
+    run -6 kvctl launch --launcher yarn -n 2 -c 'if env("OMPI_COMM_WORLD_RANK") == "1" { assert 1 == 2 }'
     assert_line "kvctl: launch: the job of yarn failed: yarn ended with exit code 2"
     assert_line " hint: yarn logs -applicationId ID prints what it wrote"
     grep -qx "kvctl: rank 1 (worker) ended with exit code 1" log
@@ -268,25 +243,21 @@ echo "INFO impl.YarnClientImpl: Submitted application application_17_0001"
 @test "launchers: a client that fails" {
     for pair in "qsub sge" "salloc slurm"; do
         stub "${pair% *}" 'echo no such queue >&2; exit 3'
-        run kvctl launch --launcher "${pair#* }" -n 2 -c 'print 1'
-        assert_failure 6
+        run -6 kvctl launch --launcher "${pair#* }" -n 2 -c 'print 1'
         assert_output "no such queue
 kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3"
     done
-    run ls -d kvctl-*
-    assert_failure
+    run ! ls -d kvctl-*
 }
 
 @test "launchers: a dry run for YARN names the jar where Hadoop is not installed" {
     prepare
     unset HADOOP_HOME
-    run kvctl launch -n 2 --launcher yarn --dry-run train.kv
-    assert_success
+    run -0 kvctl launch -n 2 --launcher yarn --dry-run train.kv
     assert_output --partial "'\$HADOOP_HOME/share/hadoop/yarn/hadoop-yarn-applications-distributedshell-*.jar'"
     mkdir bin
     ln -s /bin/true bin/yarn
-    PATH=$PWD/bin:$PATH run kvctl launch -n 2 --launcher yarn train.kv
-    assert_failure 4
+    PATH=$PWD/bin:$PATH run -4 kvctl launch -n 2 --launcher yarn train.kv
     assert_output "kvctl: launch: --launcher yarn needs HADOOP_HOME, the folder of Hadoop"
 }
 
@@ -337,7 +308,6 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "2|-n 2 --launcher k8s --image x --file= train.kv|launch: --file needs a name, not \"\"")
     for one in "${cases[@]}"; do
         IFS='|' read -r code words text <<<"$one"
-        # shellcheck disable=SC2086
         run kvctl launch $words
         assert_equal "$status ${lines[0]}" "$code kvctl: $text"
     done
@@ -369,15 +339,12 @@ exec sh -c "$*"'
     prepare
     ssh_stub
     printf 'localhost\ngone\n' >hosts
-    run kvctl launch -H hosts -n 2 train.kv
-    assert_failure 6
+    run -6 kvctl launch -H hosts -n 2 train.kv
     assert_output 'kvctl: launch: host "gone" cannot be reached: ssh: connect to host gone port 22: No route to host'
     echo slow >hosts
-    run kvctl launch -H hosts -n 2 --deadline 1 train.kv
-    assert_failure 6
+    run -6 kvctl launch -H hosts -n 2 --deadline 1 train.kv
     assert_output 'kvctl: launch: host "slow" cannot be reached: it does not answer in time'
-    run timeout --foreground --preserve-status -s INT 1 kvctl launch -H hosts -n 2 --deadline 60 train.kv
-    assert_failure 130
+    run -130 timeout --foreground --preserve-status -s INT 1 kvctl launch -H hosts -n 2 --deadline 60 train.kv
     assert_output 'kvctl: the job was ended by signal 2'
     echo localhost >hosts
     mkdir daemons

@@ -19,8 +19,7 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
         nested "$n" "$front" "$back"
         for size in 8192 1024 512; do
             # what is read before it runs needs some of the stack too
-            run bash -c "ulimit -s $size; timeout 60 kvctl deep.kv 2>&1"
-            assert_failure 3
+            run -3 bash -c "ulimit -s $size; timeout 60 kvctl deep.kv 2>&1"
             assert_line --index 0 --regexp "error\[value\]: ($too_deep|calls are nested deeper than 200)\$"
         done
     done
@@ -28,16 +27,14 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
 
 @test "limits: errors that are expected inside each other" {
     nested 50 'expect-error value { ' '} '
-    run timeout 60 kvctl deep.kv
-    assert_failure 1
+    run -1 timeout 60 kvctl deep.kv
     assert_line --index 0 --partial 'error[expect]'
     assert [ "${#lines[@]}" -lt 30 ]
 }
 
 @test "limits: of the callers of a recursion the ends are shown" {
     printf 'def f(n) {\n    f(n + 1)\n}\nf(1)\n' >deep.kv
-    run kvctl deep.kv
-    assert_failure 3
+    run -3 kvctl deep.kv
     assert_output "deep.kv:2:5: error[value]: calls are nested deeper than 200
     2 :     f(n + 1)
       :     ^^^^^^^^
@@ -59,19 +56,15 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
 @test "limits: files that source each other by computed names" {
     printf 'x = "s.kv"; source (x)\n' >s.kv
     for safe in '' --safe; do
-        run timeout 60 kvctl $safe s.kv
-        assert_failure 3
-        assert_line --index 0 's.kv:1:13: error[value]: files source each other deeper than 50'
+        begins -3 's.kv:1:13: error[value]: files source each other deeper than 50' timeout 60 kvctl $safe s.kv
         assert [ "${#lines[@]}" -lt 20 ]
     done
 }
 
 @test "limits: a script without an end" {
-    run timeout 60 kvctl -c 'x = "/dev/zero"; source (x)'
-    assert_failure 3
+    run -3 timeout 60 kvctl -c 'x = "/dev/zero"; source (x)'
     assert_line --index 0 --partial 'error[value]: "/dev/zero" is larger than 256 MB, which is the most for a text'
-    run timeout 60 kvctl -f /dev/zero
-    assert_failure 3
+    run -3 timeout 60 kvctl -f /dev/zero
     assert_output 'kvctl: error[value]: "/dev/zero" is larger than 256 MB, which is the most for a text'
 }
 
@@ -80,18 +73,15 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     local uses=('pull (x)' 'x@gpu(0)' 'plot x' 'plot --heat x' 'pull 3 --out x' 'row-sparse-pull 3 --row-ids x'
         'set print.format json; x')
     printf '%s\n' 'init 3 ones(2); x = [ones(1)]; repeat 1000000 { x = [x] }' "${uses[@]}" >deep.kv
-    run timeout 60 kvctl -q -k deep.kv
-    assert_failure 3
+    run -3 timeout 60 kvctl -q -k deep.kv
     for n in "${!uses[@]}"; do
         assert_line --regexp "^deep.kv:$((n + 2)):[0-9]+: error\[value\]: lists are nested deeper than the stack allows$"
     done
-    run timeout 60 kvctl -q --json -c "x = [1]; repeat 1000000 { x = [x] }; x"
-    assert_failure 3
+    run -3 timeout 60 kvctl -q --json -c "x = [1]; repeat 1000000 { x = [x] }; x"
     assert_output --partial '"message":"lists are nested deeper than the stack allows"'
     run timeout 60 kvctl -c "x = [1]; repeat 1000000 { x = [x] }; x == x"
     assert_output True
-    run timeout 60 kvctl -c "x = [1]; y = [1]; repeat 1000000 { x = [x]; y = [y] }; x == y"
-    assert_failure 3
+    run -3 timeout 60 kvctl -c "x = [1]; y = [1]; repeat 1000000 { x = [x]; y = [y] }; x == y"
     assert_line --index 0 --partial 'error[value]: lists are nested deeper than 1000'
 }
 
@@ -101,16 +91,13 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     state=$(printf 's%.0s' {1..300})
     kvctl -s s.kvs -c "updater f() { state $state; $state += input; stored += $state }
         init $key zeros(2); set-updater f; push $key ones(2)"
-    run kvctl -s s.kvs -c "push $key ones(2); pull $key"
-    assert_output "[3. 3.]"
+    gives "[3. 3.]" kvctl -s s.kvs -c "push $key ones(2); pull $key"
 }
 
 @test "limits: ranges in a key multiply" {
-    run timeout 60 kvctl --safe -c "pull $(printf 'x{0..1}%.0s' {1..30})"
-    assert_failure 3
+    run -3 timeout 60 kvctl --safe -c "pull $(printf 'x{0..1}%.0s' {1..30})"
     assert_line --index 0 '<cmd>:1:6: error[value]: a range of keys has at most 100000000'
-    run bash -c 'ulimit -t 12; exec timeout 100 kvctl --timeout 0.3 -c "$1"' bash "pull $(printf 'x{0..1}%.0s' {1..26})"
-    assert_failure 6
+    run -6 bash -c 'ulimit -t 12; exec timeout 100 kvctl --timeout 0.3 -c "$1"' bash "pull $(printf 'x{0..1}%.0s' {1..26})"
 }
 
 # repeated N FORMAT: N times, with its number for each %d.
@@ -155,8 +142,7 @@ END
     } >a.kv
     refused "one expression takes at most 1023 arrays"
     kvctl -c 'create local; init a ones(2); pull * > m.safetensors'
-    run kvctl merge "{ merged = $(repeated 20 'sum([')models[0]$(repeated 20 ' * m for m in models])') }" m.safetensors m.safetensors --out o.safetensors
-    assert_failure
+    run ! kvctl merge "{ merged = $(repeated 20 'sum([')models[0]$(repeated 20 ' * m for m in models])') }" m.safetensors m.safetensors --out o.safetensors
     assert_line --index 0 --regexp 'error\[value\]: written out for 2 models the rule is too large$'
 }
 
@@ -200,9 +186,7 @@ stops()
     local deep=
     for ((i = 0; i < 150; i++)); do deep="abs($deep"; done
     deep="$deep-1$(printf '%150s' '' | tr ' ' ')')"
-    run sh -c 'ulimit -Ss 256 && exec "$0" -c "print $1"' "$build/kvctl" "$deep"
-    assert_success
-    assert_output 1
+    gives 1 sh -c 'ulimit -Ss 256 && exec "$0" -c "print $1"' "$build/kvctl" "$deep"
 }
 
 # Where the hard limit holds, fewer levels are read, by whatever is nested; it is an error and no crash.

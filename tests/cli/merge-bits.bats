@@ -2,8 +2,6 @@
 # from what else is merged.
 
 load help
-bats_require_minimum_version 1.5.0
-
 # Models of two keys larger than a block, a matrix, a row and a scalar.
 setup_file()
 {
@@ -91,13 +89,11 @@ END
     for rule in 'dare_linear --density 0.5 --seed 7' 'dare_ties --density 0.5 --seed 7' \
         'della --density 0.5 --epsilon 0.1 --seed 7'; do
         merged .safetensors out.safetensors
-        # shellcheck disable=SC2086
         kvctl merge ${rule%% *} m1.safetensors m2.safetensors m3.safetensors 'm*x' --base m0.safetensors \
             ${rule#* } --out one.safetensors
         assert_equal "$(kvctl hash one.safetensors)" "$(kvctl hash out.safetensors matrix)"
         kvctl convert out.safetensors other.safetensors --rename 's/row/line/'
         for i in 0 1 2 3; do kvctl convert m$i.safetensors r$i.safetensors --rename 's/row/line/'; done
-        # shellcheck disable=SC2086
         kvctl merge ${rule%% *} r1.safetensors r2.safetensors r3.safetensors --base r0.safetensors \
             ${rule#* } --out renamed.safetensors
         run -1 kvctl diff other.safetensors renamed.safetensors --brief

@@ -1,8 +1,6 @@
 # merge: numbers that are few, very large or very small, and what a dtype cannot hold.
 
 load help
-bats_require_minimum_version 1.5.0
-
 # merged RULE WORD...: w of the merge of a and b over base, as one line.
 merged()
 {
@@ -43,8 +41,7 @@ hold()
 @test "model_stock: changes that are small count as large ones do, and opposite ones are the base" {
     hold 'zeros(2)' 'array([1e-5, 2e-5])' 'array([3e-5, 6e-5])'
     merged model_stock
-    run -0 kvctl -c 'print max(abs(@a.safetensors#w * 2 - @out.safetensors#w)) < 1e-10'
-    assert_output True
+    gives True kvctl -c 'print max(abs(@a.safetensors#w * 2 - @out.safetensors#w)) < 1e-10'
     hold 'array(1)' 'array(2)' 'array(0)'
     assert_equal "$(merged model_stock)" 1
 }
@@ -58,8 +55,7 @@ hold()
             hold "zeros(2, dtype=\"$dtype\")" "array([$s, 0], dtype=\"$dtype\")" "array([0, $s], dtype=\"$dtype\")"
             merged model_stock
             kvctl merge slerp a.safetensors b.safetensors --out out.safetensors
-            run -0 kvctl -c "print max(abs(@out.safetensors#w / sqrt(0.5) / @a.safetensors#w[0] - 1)) < 1e-4"
-            assert_output True
+            gives True kvctl -c "print max(abs(@out.safetensors#w / sqrt(0.5) / @a.safetensors#w[0] - 1)) < 1e-4"
         done
     done
 }
@@ -80,8 +76,7 @@ hold()
             *) want='[-3.4e+38,2.5e+38,2,"-inf"]' ;;
             esac
             [ -z "$stderr" ]
-            run -0 kvctl --format json -c "@$out#w"
-            assert_output "$want"
+            gives "$want" kvctl --format json -c "@$out#w"
         done
     done
     hold 'zeros(8, dtype="float32")' 'full(8, 3.4e38)' 'full(8, 3.4e38)'
@@ -117,8 +112,7 @@ hold()
     echo '{"peft_type": "LORA", "r": 1, "lora_alpha": 1}' >l/adapter_config.json
     run -0 --separate-stderr kvctl merge lora l/adapter_model.safetensors --base base.safetensors --out out.safetensors
     [ -z "$stderr" ]
-    run -0 kvctl --format json -c '@out.safetensors#k.weight'
-    assert_output '[[2.9999998e+38,1],[1,2]]'
+    gives '[[2.9999998e+38,1],[1,2]]' kvctl --format json -c '@out.safetensors#k.weight'
     kvctl -q -c 'init base_model.model.k.lora_A.weight,base_model.model.k.lora_B.weight [array([[inf, 0]]), array([[1], [1]])]
         save l/adapter_model.safetensors'
     run -0 --separate-stderr kvctl merge lora l/adapter_model.safetensors --base base.safetensors --out out.safetensors

@@ -2,11 +2,6 @@
 
 load help
 
-needs_mpi()
-{
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-}
-
 # prometheus FILE: reads the text format 0.0.4 and prints a line `NAME LABEL=VALUE… NUMBER` for each
 # sample, values unescaped. What the format does not allow is named, with exit status 1: samples
 # without HELP and TYPE above them, metrics in two places, a label twice, a sample twice.
@@ -58,9 +53,7 @@ prometheus()
 @test "metrics: the stores of a session" {
     kvctl -c 'init 3,5 [ones(2)]*2; push 3,5 [ones(2)]*2; push 3 ones(2); create --name b; init w ones(3)' \
         -c 'info --metrics' >text
-    run prometheus text
-    assert_success
-    assert_line 'kvstore_keys rank=0 store=kv 2'
+    says 'kvstore_keys rank=0 store=kv 2' prometheus text
     assert_line 'kvstore_keys rank=0 store=b 1'
     assert_line 'kvstore_bytes rank=0 store=kv 16'
     assert_line 'kvstore_pushes_total rank=0 store=kv 3'
@@ -77,28 +70,21 @@ prometheus()
     kvctl -c 'set-optimizer adam; info --metrics' >text
     run prometheus text
     assert_line 'kvstore_info rank=0 store=kv type=local updater=adam compression=none 1'
-    run kvctl --json -c 'info --metrics'
-    assert_success
-    assert_output --partial '"# TYPE kvstore_keys gauge","kvstore_keys{rank=\"0\",store=\"kv\"} 0",'
+    mentions '"# TYPE kvstore_keys gauge","kvstore_keys{rank=\"0\",store=\"kv\"} 0",' kvctl --json -c 'info --metrics'
     kvctl -c 'info --metrics > m.txt'
-    run prometheus m.txt
-    assert_success
+    run -0 prometheus m.txt
 }
 
 @test "metrics: names of keys are escaped" {
     kvctl -c 'init "a\"b\\c\nd" ones(2); init "ä" 1; push "ä" 2' -c 'info * --metrics' >text
-    run prometheus text
-    assert_success
-    assert_line 'kvstore_key_pushes_total rank=0 store=kv key=ä 1'
+    says 'kvstore_key_pushes_total rank=0 store=kv key=ä 1' prometheus text
     assert_output --partial 'kvstore_key_bytes rank=0 store=kv key=a"b\c
 d 8'
-    run kvctl -c 'init 3 1; info 4 --metrics'
-    assert_failure
+    run ! kvctl -c 'init 3 1; info 4 --metrics'
     assert_output --partial 'error[key]'
     run kvctl -c 'init 3 1; info 3 --cluster --metrics'
     assert_output --partial 'the ranks of --cluster tell of all their keys together'
-    run kvctl -c 'info --cluster --metrics'
-    assert_output --partial 'stores of type "local" have one rank'
+    mentions -4 'stores of type "local" have one rank' kvctl -c 'info --cluster --metrics'
     assert_output --partial 'hint: a store of all ranks of a job is of type dist_sync, or another dist_…'
 }
 
@@ -108,8 +94,7 @@ d 8'
         '# HELP a x\n# TYPE a counter\na 1' '# HELP a x\n# TYPE a gauge\na{b="1} 1' \
         '# HELP a x\n# TYPE a gauge\na{b="\\x"} 1' '# HELP a x\n# TYPE a gauge\na x'; do
         printf "$text\n" >text
-        run prometheus text
-        assert_failure
+        run ! prometheus text
     done
 }
 
@@ -141,16 +126,12 @@ key  round  newest  ahead  pushed  missing
 7    0      0       1      1       0
 END
     sed -n '/#/,$p' one >text
-    run prometheus text
-    assert_success
-    assert_line 'kvstore_server_keys rank=2 store=kv 2'
+    says 'kvstore_server_keys rank=2 store=kv 2' prometheus text
     assert_line 'kvstore_server_missed rank=3 store=kv worker=0 1'
     assert_line --regexp '^kvstore_silence_seconds rank=2 store=kv role=server host=[^ ]+ [0-9.]+$'
     sed -n 's/^\[0\] //p' all >zero
     sed -n '/#/,/^key/p' zero | sed '/^key/,$d' >text
-    run prometheus text
-    assert_success
-    assert_line 'kvstore_workers rank=0 store=kv 2'
+    says 'kvstore_workers rank=0 store=kv 2' prometheus text
     run sed -n '/^key/,$p' zero
     assert_output - <<'END'
 key  round  newest  ahead  pushed  missing

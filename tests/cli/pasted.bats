@@ -1,8 +1,14 @@
-# Pages about MXNet's KVStore, pasted as they are: prompts, outputs and all. data/pasted/*.txt are the
+# Pages about MXNet's KVStore, pasted as they are: prompts, outputs and all. data/pasted/*.txt.gz are the
 # code blocks of a tutorial, of somebody's notes, of a notebook and of the docstrings of the class. A
 # file *.differs lists the lines that do not agree, each with its reason.
 
 load help
+
+# page NAME: its code blocks are page.txt.
+page()
+{
+    gzip -dc "$data/pasted/$1.txt.gz" >page.txt
+}
 
 # Blanks do not count, nor do empty lines.
 normalised()
@@ -25,38 +31,38 @@ printed()
 }
 
 @test "the tutorial runs as it is pasted" {
-    page=$data/pasted/tutorial.txt
-    kvctl -q --format legacy "$page" >got
-    printed "$page" >expected
+    page tutorial
+    kvctl -q --format legacy page.txt >got
+    printed page.txt >expected
     agrees tutorial
 }
 
 @test "the tutorial runs without its outputs and prompts, too" {
-    page=$data/pasted/tutorial.txt
-    sed -n 's/^ *>>> //p' "$page" >plain
+    page tutorial
+    sed -n 's/^ *>>> //p' page.txt >plain
     kvctl -q --format legacy plain >got
-    printed "$page" >expected
+    printed page.txt >expected
     agrees tutorial
 }
 
 @test "the tutorial runs line by line, as it arrives from a pipe" {
-    page=$data/pasted/tutorial.txt
-    grep '^ *>>>' "$page" | kvctl -q -i --format legacy >got
-    printed "$page" >expected
+    page tutorial
+    grep '^ *>>>' page.txt | kvctl -q -i --format legacy >got
+    printed page.txt >expected
     agrees tutorial
 }
 
 @test "the notes run as they are pasted" {
-    page=$data/pasted/notes.txt
-    kvctl -q --format legacy "$page" >got
-    printed "$page" >expected
+    page notes
+    kvctl -q --format legacy page.txt >got
+    printed page.txt >expected
     agrees notes
 }
 
 @test "the cells of the notebook run, in the format of mx.np" {
-    page=$data/pasted/notebook.txt
-    sed '/^# output$/,/^# cell$/d; /^help(kv)$/d' "$page" >cells
-    sed -n '/^# output$/,/^# cell$/p' "$page" | grep -v '^#' >expected
+    page notebook
+    sed '/^# output$/,/^# cell$/d; /^help(kv)$/d' page.txt >cells
+    sed -n '/^# output$/,/^# cell$/p' page.txt | grep -v '^#' >expected
     grep -q 'kv._set_updater(update)' cells
     kvctl -q --format mxnet cells >got
     agrees notebook
@@ -85,34 +91,28 @@ printed()
 }
 
 @test "the page of the base class runs as it is pasted" {
-    page=$data/pasted/base.txt
-    kvctl -q "$page" >got
-    printed "$page" >expected
+    page base
+    kvctl -q page.txt >got
+    printed page.txt >expected
     agrees base
-    grep -h '^ *\(>>>\|\.\.\.\)' "$page" | kvctl -q -i >got
+    grep -h '^ *\(>>>\|\.\.\.\)' page.txt | kvctl -q -i >got
     agrees base
 }
 
 @test "a class of a store type has no body of its own" {
     printf '%s\n' '@mx.kvstore.KVStoreBase.register' 'class Mine(mx.kvstore.KVStoreBase):' \
         '    def push(self, key, value):' '        pass' >s.kv
-    run kvctl s.kv
-    assert_failure 2
-    assert_line 's.kv:3:5: error[usage]: the class of a store type has no body but `pass` here'
+    says -2 's.kv:3:5: error[usage]: the class of a store type has no body but `pass` here' kvctl s.kv
     assert_line --partial 'kv_type_ops, as in examples/average.c'
     printf '%s\n' '@KVStoreBase.register' 'class Mine(TestStore): pass' >s.kv
-    run kvctl s.kv
-    assert_failure 2
-    assert_line ' hint: register NAME --base TYPE gives another type a second name'
+    says -2 ' hint: register NAME --base TYPE gives another type a second name' kvctl s.kv
     printf '%s\n' '@KVStoreBase.register' 'class Mine(KVStoreBase): pass' 'create mine; type' >s.kv
-    run kvctl s.kv
-    assert_output Mine
+    gives Mine kvctl s.kv
 }
 
 @test "lines of Perl are told how they are written here" {
     while read -r line hint; do
-        run kvctl -c "${line//_/ }"
-        assert_failure
+        run ! kvctl -c "${line//_/ }"
         assert_line " hint: this is Perl; here: ${hint}"
     done <<'END'
 my_$kv_=_mx->kv->create('local'); kv = mx.kv.create('local')
@@ -122,29 +122,25 @@ $kv->pull(3,_out=>$a) kv.pull(3, out=a)
 print_$a->aspdl print a.asnumpy()
 print_$b->[1]->aspdl() print b[1].asnumpy()
 END
-    run kvctl -c '$b = [map { mx->nd->ones($shape, ctx => $_) } @$gpus];'
-    assert_failure 2
+    run -2 kvctl -c '$b = [map { mx->nd->ones($shape, ctx => $_) } @$gpus];'
     assert_line --partial '`map { … } 0..3` is [… for i in 0..3]'
 }
 
 @test "the docstrings run as they are pasted" {
-    page=$data/pasted/docstrings.txt
-    run kvctl -q "$page"
-    assert_failure 2
+    page docstrings
+    run -2 kvctl -q page.txt
     assert_line --partial 'error[usage]: `push` has no argument out'
     assert_line --partial 'hint: kv.pushpull(key, value, out=a)'
-    grep -v 'kv.push(.*out=b)' "$page" >without
+    grep -v 'kv.push(.*out=b)' page.txt >without
     kvctl -q --format legacy without >got
-    printed "$page" >expected
+    printed page.txt >expected
     agrees docstrings
 }
 
 @test "explain shows a pasted updater without its prompts" {
     printf '>>> def update(key, input, stored):\n...     stored += input * 2\n' >s.kv
     printf '>>> kv._set_updater(update)\n>>> kv.init(3, np.ones(2))\n>>> explain push 3 ones(2)\n' >>s.kv
-    run kvctl s.kv
-    assert_success
-    assert_line '       def update(key, input, stored):'
+    says '       def update(key, input, stored):' kvctl s.kv
     assert_line '           stored += input * 2'
 }
 
@@ -152,8 +148,7 @@ END
     printf '>>> def update(key, input, stored):\n>>>     stored += input * 2\n' >s.kv
     printf '>>> kv._set_updater(update)\n>>> kv.init(3, np.ones(2))\n' >>s.kv
     kvctl -s w.kvs s.kv
-    run kvctl -s w.kvs -c 'kv.push(3, ones(2)); pull 3'
-    assert_output "[3. 3.]"
+    gives "[3. 3.]" kvctl -s w.kvs -c 'kv.push(3, ones(2)); pull 3'
 }
 
 @test "a session of kvctl runs as it is pasted, too" {
@@ -172,7 +167,5 @@ kv> print [
 ..>     1]
 [1]
 END
-    run kvctl s.kv
-    assert_success
-    assert_output $'2\n[1. 1.]\n[1]'
+    gives $'2\n[1. 1.]\n[1]' kvctl s.kv
 }

@@ -1,6 +1,5 @@
 # plot: pictures on the terminal and in files, with gnuplot and without.
 
-bats_require_minimum_version 1.5.0
 load help
 load screen
 
@@ -31,13 +30,11 @@ fake_gnuplot()
 
 @test "plot: without gnuplot a line stands for the picture, and a note says why" {
     without_gnuplot
-    run --separate-stderr kvctl -c 'loss = array([8, 4, 2, 1]); plot loss loss*2'
-    assert_success
+    run -0 --separate-stderr kvctl -c 'loss = array([8, 4, 2, 1]); plot loss loss*2'
     assert_output 'loss █▄▂▁ 1 .. 8
 loss*2 █▄▂▁ 2 .. 16'
     assert_equal "$stderr" "note: gnuplot is not installed, so a line stands for the picture; apt-get install gnuplot-nox"
-    run kvctl -q -c 'plot [1, 1]; plot 7; plot -2.5 1e30; plot [1, nan, inf, 2]; plot arange(1000000)'
-    assert_success
+    run -0 kvctl -q -c 'plot [1, 1]; plot 7; plot -2.5 1e30; plot [1, nan, inf, 2]; plot arange(1000000)'
     assert_output '[1, 1] ▁▁ 1 .. 1
 7 ▁ 7 .. 7
 -2.5 ▁ -2.5 .. -2.5
@@ -48,13 +45,12 @@ arange(1000000) ▁▁▁▁▂▂▂▂▂▃▃▃▃▄▄▄▄▅▅▅▅�
 
 @test "plot: what there is to draw: columns, lists of arrays, of losses, row_sparse" {
     without_gnuplot
-    run kvctl -q -c 'a = reshape(arange(6), (3, 2))
+    run -0 kvctl -q -c 'a = reshape(arange(6), (3, 2))
 plot a
 plot [ones(2), ones(3) * 2]
 plot [ones(1) * 3, 4, 5]
 plot row_sparse(a * 2)
 plot a | tr 0-9 x'
-    assert_success
     assert_output 'a[:, 0] ▁▅█ 0 .. 4
 a[:, 1] ▁▅█ 1 .. 5
 [ones(2), ones(3) * 2][0] ▁▁ 1 .. 1
@@ -68,8 +64,7 @@ a[:, x] ▁▅█ x .. x'
 
 @test "plot --hist: whole numbers have a bar each, others Sturges' number of bars" {
     without_gnuplot
-    run kvctl -q -c 'plot --hist [1, 1, 1, 1, 2, 5, 5]; plot --hist (arange(64) / 64) ** 2; plot --hist 2'
-    assert_success
+    run -0 kvctl -q -c 'plot --hist [1, 1, 1, 1, 2, 5, 5]; plot --hist (arange(64) / 64) ** 2; plot --hist 2'
     assert_output '[1, 1, 1, 1, 2, 5, 5] █▃▁▁▅ 1 .. 5
 (arange(64) / 64) ** 2 █▄▃▃▃▂▂ 0 .. 0.968994
 2 █ 2 .. 2'
@@ -77,8 +72,7 @@ a[:, x] ▁▅█ x .. x'
 
 @test "plot --heat: without colours a line for each row, row 0 on top, large arrays as means" {
     without_gnuplot
-    run kvctl -q -c 'm = reshape(arange(8), (2, 4)); plot --heat m; plot --heat [1, nan]; plot --heat 5'
-    assert_success
+    run -0 kvctl -q -c 'm = reshape(arange(8), (2, 4)); plot --heat m; plot --heat [1, nan]; plot --heat 5'
     assert_output '[0] ▁▂▃▄
 [1] ▅▆▇█
 m 0 .. 7
@@ -86,8 +80,7 @@ m 0 .. 7
 [1, nan] 1 .. 1
 [0] ▁
 5 5 .. 5'
-    run kvctl -q -c 'plot --heat reshape(arange(1000000), (1000, 1000)) --title "a million"'
-    assert_success
+    run -0 kvctl -q -c 'plot --heat reshape(arange(1000000), (1000, 1000)) --title "a million"'
     assert_equal "${#lines[@]}" 25
     assert_equal "${lines[0]}" "a million"
     assert_regex "${lines[2]}" '^\[43\] ▁{69}$'
@@ -100,8 +93,7 @@ m 0 .. 7
 
 @test "plot: values with commas, a title, a logarithmic axis, and what the picture leaves out" {
     without_gnuplot
-    run --separate-stderr kvctl -c 'a = [1, 10, 100]; plot a, [nan, inf, -1, 0, 4] --log --title "two rates"'
-    assert_success
+    run -0 --separate-stderr kvctl -c 'a = [1, 10, 100]; plot a, [nan, inf, -1, 0, 4] --log --title "two rates"'
     assert_output 'two rates
 a ▁▅█ 1 .. 100
 [nan, inf, -1, 0, 4]     ▁ 4 .. 4'
@@ -109,8 +101,7 @@ a ▁▅█ 1 .. 100
     assert_equal "$stderr" "note: gnuplot is not installed, so a line stands for the picture; apt-get install gnuplot-nox
 note: 2 of 8 values are not finite
 note: 2 of 8 values are not above 0"
-    run kvctl -c 'plot -1 --log'
-    assert_failure 3
+    run -3 kvctl -c 'plot -1 --log'
     assert_line --index 0 --partial 'there is no number above 0 to draw with --log'
     run kvctl -q -c 'plot --heat [[1, 10], [100, 0]] --log'
     assert_output '[0] ▁▅
@@ -135,24 +126,20 @@ note: 2 of 8 values are not above 0"
 
 @test "plot --hist: several arrays have the same bars, --bins sets their number, --log is of the counts" {
     without_gnuplot
-    run kvctl -q -c 'plot --hist [1, 1, 2], [3, 3, 3]; plot --hist arange(100) --bins 4; plot --hist [1] * 100 + [2] * 10 + [3] --log'
-    assert_success
+    run -0 kvctl -q -c 'plot --hist [1, 1, 2], [3, 3, 3]; plot --hist arange(100) --bins 4; plot --hist [1] * 100 + [2] * 10 + [3] --log'
     assert_output '[1, 1, 2] █▅▁ 1 .. 2
 [3, 3, 3] ▁▁█ 3 .. 3
 arange(100) ████ 0 .. 99
 [1] * 100 + [2] * 10 + [3] █▅▁ 1 .. 3'
     for wrong in 0 1001; do
-        run kvctl -c "plot --hist 1 --bins $wrong"
-        assert_failure 3
+        run -3 kvctl -c "plot --hist 1 --bins $wrong"
         assert_line --index 0 --partial "a histogram has 1 to 1000 bars, not $wrong"
     done
-    run kvctl -c 'plot 1 --bins 3'
-    assert_failure 2
+    run -2 kvctl -c 'plot 1 --bins 3'
     assert_line --index 0 --partial '--bins is for --hist'
     rm -r bin
     fake_gnuplot
-    run "$build/kvctl" -c 'plot --hist [1, 1, 2], [3, 3] --log'
-    assert_success
+    run -0 "$build/kvctl" -c 'plot --hist [1, 1, 2], [3, 3] --log'
     assert_equal "$(grep -c '^e$' input)" 2
     grep -qx "plot '-' title '\[1, 1, 2\]' with histeps, '-' title '\[3, 3\]' with histeps" input
     grep -qx 'set logscale y' input
@@ -169,63 +156,46 @@ arange(100) ████ 0 .. 99
         'plot 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17|plot draws at most 16 lines' \
         'plot --heat 1 2|plot --heat draws one array, not 2' \
         'plot array([-1e308, 1e308], dtype="float64")|the numbers lie too far apart to be drawn'; do
-        run kvctl -c "${wrong%%|*}"
-        assert_failure 3
+        run -3 kvctl -c "${wrong%%|*}"
         assert_line --index 0 --regexp ": ${wrong##*|}$" || assert_line --index 0 --partial "${wrong##*|}"
     done
-    run kvctl -c 'plot --heat --hist 1'
-    assert_failure 2
-    assert_output --partial "--heat and --hist do not go together"
-    run kvctl -c 'print 1; plot 1 > x.csv'
-    assert_failure 2
+    mentions -2 "--heat and --hist do not go together" kvctl -c 'plot --heat --hist 1'
+    run -2 kvctl -c 'print 1; plot 1 > x.csv'
     assert_line --index 0 --partial '`x.csv` is no file name of a picture (.svg, .png or .txt)'
     refute_output --partial "compares" # a name with an ending is a file
-    run kvctl -c 'print 1; plot 1 >> x.svg'
-    assert_failure 2
+    run -2 kvctl -c 'print 1; plot 1 >> x.svg'
     assert_line --index 0 --partial '>> adds lines, and "x.svg" is not made of lines'
     assert_line " hint: pictures that can grow end in .txt"
-    run kvctl -c "plot 1 > $(printf 'd/%.0s' {1..600})x.svg"
-    assert_failure 3
+    run -3 kvctl -c "plot 1 > $(printf 'd/%.0s' {1..600})x.svg"
     assert_line --index 0 --partial 'the name of a picture has at most 1023 bytes'
-    run kvctl -c 'plot 1 -> v'
-    assert_failure 2
+    run -2 kvctl -c 'plot 1 -> v'
 }
 
 @test "plot > FILE: without gnuplot a picture fails and leaves no file, .txt needs none" {
     without_gnuplot
-    run kvctl -c 'plot [1, 2] > x.svg'
-    assert_failure 4
+    run -4 kvctl -c 'plot [1, 2] > x.svg'
     assert_line --index 0 '<cmd>:1:13: error[unsupported]: gnuplot draws pictures in files, and it is not installed'
     assert_line ' hint: apt-get install gnuplot-nox; a .txt file needs none'
     [ ! -e x.svg ]
-    run kvctl -q -c 'plot [1, 2] > x.txt; plot [2, 1] >> x.txt; plot [1] > -'
-    assert_success
-    assert_output '[1] ▁ 1 .. 1'
+    gives '[1] ▁ 1 .. 1' kvctl -q -c 'plot [1, 2] > x.txt; plot [2, 1] >> x.txt; plot [1] > -'
     assert_equal "$(<x.txt)" $'[1, 2] ▁█ 1 .. 2\n[2, 1] █▁ 1 .. 2'
 }
 
 @test "plot: --safe starts no program and writes no file, --dry-run writes none" {
     fake_gnuplot
-    run kvctl --safe -c 'plot [1, 2]'
-    assert_success
-    assert_line 'note: --safe starts no gnuplot, so a line stands for the picture'
+    says 'note: --safe starts no gnuplot, so a line stands for the picture' kvctl --safe -c 'plot [1, 2]'
     assert_line '[1, 2] ▁█ 1 .. 2'
     for name in x.svg '("x" + ".svg")'; do
-        run kvctl --safe -c "plot [1, 2] > $name"
-        assert_failure 4
-        assert_output --partial '--safe forbids writing'
+        mentions -4 '--safe forbids writing' kvctl --safe -c "plot [1, 2] > $name"
     done
     [ ! -e input ]
-    run kvctl --dry-run -c 'plot [1, 2] > x.svg'
-    assert_success
-    assert_line 'dry run: would write x.svg'
+    says 'dry run: would write x.svg' kvctl --dry-run -c 'plot [1, 2] > x.svg'
     [ ! -e x.svg ]
 }
 
 @test "plot: what gnuplot is told cannot be a command of the user's" {
     fake_gnuplot
-    run kvctl -c "plot len('\$(touch bad)') len(\"'; system 'touch bad'; #\")"
-    assert_success
+    run -0 kvctl -c "plot len('\$(touch bad)') len(\"'; system 'touch bad'; #\")"
     assert_output '   drawn'
     run cat input
     assert_line "plot '-' title 'len(''\$(touch bad)'')' with points, '-' title 'len(\"''; system ''touch bad''; #\")' with points"
@@ -239,22 +209,18 @@ arange(100) ████ 0 .. 99
     chmod +x bin/gnuplot
     PATH=$PWD/bin:$PATH
     echo old >x.svg
-    run kvctl -c 'plot [1, 2] > x.svg'
-    assert_failure 5
-    assert_output --partial 'error[io]: the command `exec gnuplot -d` ended with status 3'
+    mentions -5 'error[io]: the command `exec gnuplot -d` ended with status 3' kvctl -c 'plot [1, 2] > x.svg'
     assert_equal "$(<x.svg)" old
 }
 
 @test "plot: gnuplot draws text of 79 columns where no terminal is, and pictures" {
     with_gnuplot
-    run --separate-stderr kvctl -c 'plot [1, 4, 2] [5, 5, 5]; plot 3; plot --hist [1, 2, 2]; plot [nan, 1, inf, 2]'
-    assert_success
+    run -0 --separate-stderr kvctl -c 'plot [1, 4, 2] [5, 5, 5]; plot 3; plot --hist [1, 2, 2]; plot [nan, 1, inf, 2]'
     assert_equal "$stderr" "note: 2 of 4 values are not finite"
     assert_line --regexp '^ +\[1, 4, 2\] \*+  \[5, 5, 5\] #+$'
     assert_equal "$(awk 'length > 79 || / $/' <<<"$output")" ""
-    run --separate-stderr kvctl -c 'a = normal(40, 30); plot a[:, 0] > l.svg; plot --heat a > h.png; plot --hist a > b.svg
+    run -0 --separate-stderr kvctl -c 'a = normal(40, 30); plot a[:, 0] > l.svg; plot --heat a > h.png; plot --hist a > b.svg
 plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
-    assert_success
     assert_equal "$output$stderr" ""
     run cat l.svg b.svg long.svg
     assert_equal "$(grep -c '</svg>' <<<"$output")" 3
@@ -271,15 +237,12 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     assert_equal "$(head -c 4 h.png | tail -c 3) $(grep -c '</svg>' l.svg)" "PNG 1"
     run cat plain behind.svg
     refute_output --partial svg
-    run kvctl plot '[1, 4]' '>' x.png
-    assert_failure 2
-    assert_line " hint: kvctl -c 'COMMAND > …' has redirects of its own"
+    says -2 " hint: kvctl -c 'COMMAND > …' has redirects of its own" kvctl plot '[1, 4]' '>' x.png
 }
 
 @test "plot: numbers that are large, or close to each other, have axes that hold them" {
     fake_gnuplot
-    run kvctl -c 'plot --hist array([1000000000, 1000000008.5], dtype="float64")'
-    assert_success
+    run -0 kvctl -c 'plot --hist array([1000000000, 1000000008.5], dtype="float64")'
     grep -qx 'set boxwidth 4.25' input
     grep -qx 'set xrange \[999999997.875:1000000010.625\]' input
     [ "$(grep -c '^10000000[0-9.]* 1$' input)" = 2 ]
@@ -287,15 +250,13 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     grep -qx '0.8333333333333333 1' input
     PATH=${PATH#*:}
     with_gnuplot
-    run --separate-stderr kvctl -c 'plot --hist 1e30; plot 1e30; plot --hist array([1000000000, 1000000008.5], dtype="float64")'
-    assert_success
+    run -0 --separate-stderr kvctl -c 'plot --hist 1e30; plot 1e30; plot --hist array([1000000000, 1000000008.5], dtype="float64")'
     assert_equal "$stderr" ""
 }
 
 @test "plot: with --json the picture is its lines" {
     without_gnuplot
-    run --separate-stderr kvctl -q --json -c 'plot [1, 2]'
-    assert_success
+    run -0 --separate-stderr kvctl -q --json -c 'plot [1, 2]'
     assert_output --partial '"cmd":"plot","ok":true'
     assert_output --partial '"out":["[1, 2] ▁█ 1 .. 2"]'
 }
@@ -325,8 +286,7 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     kvctl -q -c 'plot --heat [[1, 2], [3, 4]]' >wanted
     while read -r line; do enter "$line"; done <wanted
     enter 'END'
-    enter 'print "as" + " heard"'
-    row 'as heard'
+    enter 'print "as" + " heard"' 'as heard'
     run ! on_screen 'error['
     leave 'kv>'
     ended

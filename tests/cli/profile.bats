@@ -13,10 +13,9 @@ assert_whole() {
 }
 
 @test "profile: pushes and pulls of several keys" {
-    run kvctl -c 'profile p.json; init 3,5 [zeros(300,400)]*2; init 7 ones(2,3)
+    run -0 kvctl -c 'profile p.json; init 3,5 [zeros(300,400)]*2; init 7 ones(2,3)
         for i in 0..19 { push [3, 5, 7] [ones(300,400), ones(300,400), ones(2,3)]; pull 5 -> w }
         pull 7; profile off; print "done"'
-    assert_success
     assert_line done
     assert_whole p.json
     run grep -c '"cat":"run".*"name":"push 3, 5, 7".*"keys":\[3,5,7\],"nkeys":3' p.json
@@ -37,31 +36,24 @@ assert_whole() {
         p.json | sort -n >times
     run wc -l <times
     assert_output 100
-    run awk '$1 < end { print "overlap at", $1 } { end = $1 + $2 }' times
-    assert_success
-    assert_output ""
+    gives "" awk '$1 < end { print "overlap at", $1 } { end = $1 + $2 }' times
 }
 
 @test "profile: leaving kvctl writes the file, by whatever way" {
     kvctl -c 'profile a.json; init 3 ones(2)'
     assert_whole a.json
-    run kvctl -c 'profile b.json; init 3 ones(2); pull 4'
-    assert_failure 3
+    run -3 kvctl -c 'profile b.json; init 3 ones(2); pull 4'
     assert_whole b.json
-    run kvctl -c 'profile c.json; init 3 ones(2); quit 9'
-    assert_failure 9
+    run -9 kvctl -c 'profile c.json; init 3 ones(2); quit 9'
     assert_whole c.json
-    run sh -c 'printf "profile d.json\ninit 3 ones(2)\n" | kvctl -i'
-    assert_success
+    run -0 sh -c 'printf "profile d.json\ninit 3 ones(2)\n" | kvctl -i'
     assert_whole d.json
     grep -q '"name":"init 3"' d.json
 }
 
 @test "profile: the old file stays until the new one is whole" {
     echo old >p.json
-    run kvctl -c 'profile p.json; !cat p.json'
-    assert_success
-    assert_output old
+    gives old kvctl -c 'profile p.json; !cat p.json'
     assert_whole p.json
     run sh -c 'ls -A | grep -v p.json'
     assert_output ""
@@ -69,36 +61,22 @@ assert_whole() {
 
 @test "profile: a write that fails is exit 5" {
     [ -w /dev/full ] || skip "no /dev/full"
-    run kvctl -c 'profile /dev/full; init 3 ones(2); profile off'
-    assert_failure 5
+    run -5 kvctl -c 'profile /dev/full; init 3 ones(2); profile off'
     assert_output --partial 'error[io]: cannot write "/dev/full": No space left on device'
-    run kvctl -c 'profile /dev/full; init 3 ones(2)'
-    assert_failure 5
-    assert_output --partial 'cannot write "/dev/full": No space left on device'
-    run kvctl -c 'profile no/such/p.json; print 1'
-    assert_failure 5
-    assert_output --partial 'cannot write "no/such/p.json": No such file or directory'
+    mentions -5 'cannot write "/dev/full": No space left on device' kvctl -c 'profile /dev/full; init 3 ones(2)'
+    mentions -5 'cannot write "no/such/p.json": No such file or directory' kvctl -c 'profile no/such/p.json; print 1'
 }
 
 @test "profile: --dry-run and --safe write nothing" {
-    run kvctl --dry-run -c 'profile p.json; profile off'
-    assert_success
-    assert_line "dry run: would write p.json"
-    run kvctl --safe -c 'profile p.json'
-    assert_failure 4
-    assert_output --partial '--safe forbids writing "p.json"'
-    run kvctl --safe -c 'name = "p.json"; profile $name'
-    assert_failure 4
-    assert_output --partial '--safe forbids writing "p.json"'
-    run kvctl --safe -c 'profile off'
-    assert_failure 3
-    assert_output --partial 'no profile is being taken'
+    says "dry run: would write p.json" kvctl --dry-run -c 'profile p.json; profile off'
+    mentions -4 '--safe forbids writing "p.json"' kvctl --safe -c 'profile p.json'
+    mentions -4 '--safe forbids writing "p.json"' kvctl --safe -c 'name = "p.json"; profile $name'
+    mentions -3 'no profile is being taken' kvctl --safe -c 'profile off'
     assert [ ! -e p.json ]
 }
 
 @test "profile: with --json, stdout has one object a command" {
-    run kvctl --json -c 'profile p.json; init 3 ones(2); profile off'
-    assert_success
+    run -0 kvctl --json -c 'profile p.json; init 3 ones(2); profile off'
     assert_equal "${#lines[@]}" 3
     assert_line --index 0 --partial '"cmd":"profile","ok":true'
     assert_line --index 2 --partial '"cmd":"profile","ok":true'

@@ -2,28 +2,18 @@
 
 load help
 load screen
-
-setup_file()
-{
-    file_needs tmux || true
-}
+needs=tmux
 
 # ---- Hints ---------------------------------------------------------------------------------------
 
 @test "prompt: a hint shows what is missing, and shrinks" {
     terminal 200 24 -q
-    type_text "push"
-    row "kv> push KEYS VALUES [--priority N]"
-    type_text " w"
-    row "kv> push w VALUES [--priority N]"
-    type_text " ones(2"
-    row "kv> push w ones(2, dtype=, ctx=)"
-    type_text ")"
-    row "kv> push w ones(2) [--priority N]"
-    press Enter
-    row "kv> push w ones(2)"
-    enter "pull w"
-    row "[1. 1.]"
+    type_text "push" "kv> push KEYS VALUES [--priority N]"
+    type_text " w" "kv> push w VALUES [--priority N]"
+    type_text " ones(2" "kv> push w ones(2, dtype=, ctx=)"
+    type_text ")" "kv> push w ones(2) [--priority N]"
+    presses "kv> push w ones(2)" Enter
+    enter "pull w" "[1. 1.]"
     last_row "kv>"
 }
 
@@ -37,44 +27,32 @@ setup_file()
 
 @test "prompt: a hint is cut at 40 columns and never wraps" {
     terminal 40 12 -q
-    type_text "pull w"
-    row "kv> pull w [--out V] [--ctx DEVS] .."
-    type_text " --ctx cpu(0) --out a"
-    row "kv> pull w --ctx cpu(0) --out a"
-    press C-u
-    row "kv>"
+    type_text "pull w" "kv> pull w [--out V] [--ctx DEVS] .."
+    type_text " --ctx cpu(0) --out a" "kv> pull w --ctx cpu(0) --out a"
+    presses "kv>" C-u
 }
 
 @test "prompt: long lines at 40 columns, edited in the middle" {
     terminal 40 12 -q
-    type_text "print \"one two three four five six seven eight nine\", 1 + 1"
-    row "kv> print \"one two three four five six s"
+    type_text "print \"one two three four five six seven eight nine\", 1 + 1" "kv> print \"one two three four five six s"
     row "even eight nine\", 1 + 1"
     press C-a
     press Right Right Right Right Right Right Right
-    type_text "zero "
-    row "kv> print \"zero one two three four five"
+    type_text "zero " "kv> print \"zero one two three four five"
     press C-e
-    type_text " + sqrt("
-    row "six seven eight nine\", 1 + 1 + sqrt("
-    type_text "4)"
-    press Enter
-    row "zero one two three four five six seven e"
+    type_text " + sqrt(" "six seven eight nine\", 1 + 1 + sqrt("
+    enter "4)" "zero one two three four five six seven e"
     last_row "kv>"
     on_screen "ight nine 4.0"
 }
 
 @test "prompt: no hint in the middle of a line; Ctrl-L keeps it right" {
     terminal 80 24 -q
-    type_text "push w"
-    row "kv> push w VALUES [--priority N]"
-    press Left
-    row "kv> push w"
-    press C-e
-    row "kv> push w VALUES [--priority N]"
+    type_text "push w" "kv> push w VALUES [--priority N]"
+    presses "kv> push w" Left
+    presses "kv> push w VALUES [--priority N]" C-e
     enter " 1"
-    enter "print 77"
-    row "77"
+    enter "print 77" "77"
     type_text "use"
     press C-l
     gone "77"
@@ -86,40 +64,33 @@ setup_file()
     terminal 80 24 -q
     enter "for i in 1..2 {"
     shows "..>"
-    type_text "  push w"
-    row "..>   push w VALUES [--priority N]"
+    type_text "  push w" "..>   push w VALUES [--priority N]"
     enter " i"
     enter "}"
     last_row "kv>"
-    enter "pull w"
-    row "2.0"
+    enter "pull w" "2.0"
 }
 
 @test "prompt: NO_COLOR has neither hints nor colours" {
     ENVIRONMENT="NO_COLOR=1" terminal 80 24 -q
-    type_text "push"
-    row "kv> push"
+    type_text "push" "kv> push"
     press C-u
     enter "nothing 1"
     shows "error[usage]: there is no command"
     last_row "kv>"
-    type_text "push w "
-    row "kv> push w"
+    type_text "push w " "kv> push w"
     run grep -c $'\e\\[[0-9;]*m' raw
     assert_output 0
 }
 
 @test "prompt: TERM=dumb gets no escape sequence at all" {
     ENVIRONMENT="TERM=dumb" terminal 80 24 -q
-    type_text "push"
-    row "kv> push"
+    type_text "push" "kv> push"
     enter " w 1"
-    enter "pull w"
-    row "1.0"
+    enter "pull w" "1.0"
     enter "nothing 1"
     shows "error[usage]: there is no command"
-    type_text "repeat 3000 { x = ones(1000000) }"
-    press Enter
+    enter "repeat 3000 { x = ones(1000000) }"
     shows "ones(1000000)"
     press C-c
     shows "interrupted"
@@ -146,20 +117,15 @@ setup_file()
     terminal 80 24 -q
     enter "init fc1.weight ones(2); init fc1.bias 1; init \"two words\" 5"
     type_text "pull f"
-    press Tab
-    row "kv> pull fc1. [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B] .."
-    press Tab Tab
-    row "fc1.bias    fc1.weight"
+    presses "kv> pull fc1. [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B] .." Tab
+    presses "fc1.bias    fc1.weight" Tab Tab
     type_text "w"
-    press Tab
-    row "kv> pull fc1.weight [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse .."
-    press Enter
-    row "[1. 1.]"
+    presses "kv> pull fc1.weight [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse .." Tab
+    presses "[1. 1.]" Enter
     type_text "pull two"
     press Tab
     shows "kv> pull \"two words\""
-    press Enter
-    row "5.0"
+    presses "5.0" Enter
 }
 
 @test "prompt: Tab completes names of files, with blanks too" {
@@ -168,26 +134,19 @@ setup_file()
     echo 3,4 >"my file.csv"
     terminal 80 24 -q
     type_text "print @da"
-    press Tab
-    row "kv> print @data/"
-    press Tab
-    row "kv> print @data/grad.csv"
-    press Enter
-    row "[[1. 2.]]"
+    presses "kv> print @data/" Tab
+    presses "kv> print @data/grad.csv" Tab
+    presses "[[1. 2.]]" Enter
     type_text "print @my"
-    press Tab
-    row "kv> print @\"my file.csv\""
-    press Enter
-    row "[[3. 4.]]"
+    presses "kv> print @\"my file.csv\"" Tab
+    presses "[[3. 4.]]" Enter
     type_text "print @"
     press Tab Tab
     row '"my file.csv"  data/' # one slash
     press C-c
     type_text "print load(\"da"
-    press Tab Tab
-    row "kv> print load(\"data/grad.csv\", dtype=, cols=, header=, format=, name=, .."
-    type_text ")"
-    press Enter
+    presses "kv> print load(\"data/grad.csv\", dtype=, cols=, header=, format=, name=, .." Tab Tab
+    enter ")"
     last_row "kv>"
 }
 
@@ -200,8 +159,7 @@ setup_file()
     last_row "kv>"
     type_text "print 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + some_lo"$'\t'
     row "kv> print 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + some_long_name"
-    press Enter
-    row "41"
+    presses "41" Enter
 }
 
 @test "prompt: Tab in the middle of a line" {
@@ -211,10 +169,8 @@ setup_file()
     enter "learning_rate = 2"
     type_text "print lear + 1"
     press Left Left Left Left
-    press Tab
-    row "kv> print learning_rate + 1"
-    press Enter
-    row "3"
+    presses "kv> print learning_rate + 1" Tab
+    presses "3" Enter
 }
 
 # ---- Pastes --------------------------------------------------------------------------------------
@@ -237,25 +193,20 @@ make_paste()
 @test "prompt: 10 MB pasted at once run at Enter, not before" {
     make_paste
     terminal 80 24 -q
-    tmux -S "$socket" load-buffer paste.txt
-    tmux -S "$socket" paste-buffer -p -t t
+    pastes -p
     shows "kv> [pasted"
     on_screen "lines, 10 MB]"
-    press Enter
-    row "the sum: True"
+    presses "the sum: True" Enter
     last_row "kv>"
-    enter "print 6 * 7"
-    row "42"
+    enter "print 6 * 7" "42"
 }
 
 # tmux needs time quadratic in the length of a line that it pastes, hence not ten.
 @test "prompt: 2 MB in one line, without brackets round the paste" {
     { printf 'print "length:", len("'; head -c 2000000 /dev/zero | tr '\0' x; printf '")'; } >paste.txt
     terminal 80 24 -q
-    tmux -S "$socket" load-buffer paste.txt
-    tmux -S "$socket" paste-buffer -t t
-    press Enter
-    row "length: 2000000"
+    pastes
+    presses "length: 2000000" Enter
     last_row "kv>"
 }
 
@@ -267,8 +218,7 @@ make_paste()
         printf 'x = "%s"\n' "$(head -c 6000 /dev/zero | tr '\0' y)"
         printf 'print "the sum:", total == 4498500, len(x)\n'
     } >paste.txt
-    tmux -S "$socket" load-buffer paste.txt
-    tmux -S "$socket" paste-buffer -t t
+    pastes
     row "the sum: True 6000"
     last_row "kv>"
 }
@@ -276,21 +226,17 @@ make_paste()
 @test "prompt: a small paste can be edited before Enter" {
     printf 'print 3 * 3\nprint 4 * 4' >paste.txt
     terminal 80 24 -q
-    tmux -S "$socket" load-buffer paste.txt
-    tmux -S "$socket" paste-buffer -p -t t
+    pastes -p
     row "print 4 * 4"
     press BSpace
-    type_text "5"
-    press Enter
-    row "9"
+    enter "5" "9"
     row "20"
 }
 
 @test "prompt: Ctrl-C drops a large paste" {
     make_paste
     terminal 80 24 -q
-    tmux -S "$socket" load-buffer paste.txt
-    tmux -S "$socket" paste-buffer -p -t t
+    pastes -p
     shows "kv> [pasted"
     press C-c
     last_row "kv>"
@@ -349,8 +295,7 @@ type_page()
     make_page
     terminal 100 80 -q "$@"
     while IFS= read -r line; do enter "$line"; done <page
-    enter "print 6 * 7"
-    row "42"
+    enter "print 6 * 7" "42"
     # the echo of what is typed ahead may stand in front of an error
     assert_equal "$(screen | grep -c '<repl>.*error\[')" 2
     assert_equal "$(screen | grep -cx 'the end')" 1
@@ -371,8 +316,7 @@ type_page()
     tmux -S "$socket" load-buffer page
     tmux -S "$socket" paste-buffer -p -t t
     shows 'print "behind"'
-    press Enter
-    row "behind"
+    presses "behind" Enter
     row "the end 42"
     gone "error["
 }
@@ -392,8 +336,7 @@ type_page()
 paste_and_run()
 {
     cat >paste.txt
-    tmux -S "$socket" load-buffer paste.txt
-    tmux -S "$socket" paste-buffer -p -t t
+    pastes -p
     shows "$1"
     press Enter
 }
@@ -429,8 +372,7 @@ kv>'
     terminal 80 24 -q
     enter "for i in 0..1:"
     enter "    print i"
-    enter 'print "the", "end"'
-    row "the end"
+    enter 'print "the", "end"' "the end"
     screen | sed '/^$/d' >said
     run cat said
     assert_output 'kv> for i in 0..1:
@@ -462,12 +404,10 @@ kv>'
 
 @test "prompt: words of other prompts" {
     terminal 80 24 -q
-    enter "print 6 * 7"
-    row "42"
+    enter "print 6 * 7" "42"
     enter "clear"
     gone "42"
-    enter "push?"
-    row "push KEYS VALUES [--priority N]"
+    enter "push?" "push KEYS VALUES [--priority N]"
     enter '\q'
     ended
     again
@@ -490,18 +430,13 @@ kv>'
 
 @test "prompt: UTF-8 in a locale that is not" {
     ENVIRONMENT="LC_ALL=C" terminal 80 24 -q
-    type_text "x = \"grünß"
-    row "kv> x = \"grünß"
-    press BSpace
-    row "kv> x = \"grün"
+    type_text "x = \"grünß" "kv> x = \"grünß"
+    presses "kv> x = \"grün" BSpace
     press Left Left
-    type_text "ö"
-    row "kv> x = \"gröün"
+    type_text "ö" "kv> x = \"gröün"
     press C-e
-    enter "\"; print x, len(x)"
-    row "gröün 5"
-    enter "!echo \$LC_ALL"
-    row "C"
+    enter "\"; print x, len(x)" "gröün 5"
+    enter "!echo \$LC_ALL" "C"
 }
 
 # ---- History and entries of several lines --------------------------------------------------------
@@ -511,26 +446,19 @@ kv>'
     enter "for i in 1..2 {"
     shows "..>"
     enter "print i * 10"
-    enter "}"
-    row "20"
+    enter "}" "20"
     press C-l
-    press Up
-    row "kv> for i in 1..2 {"
+    presses "kv> for i in 1..2 {" Up
     row "print i * 10"
     press Up Down Up
-    press Enter
-    row "10"
+    presses "10" Enter
     enter "quit"
     ended
     again
-    press Up Up
-    row "print i * 10"
-    press Up Down
-    row "}"
+    presses "print i * 10" Up Up
+    presses "}" Up Down
     press Left
-    type_text "print i * 100; "
-    press Enter
-    row "100"
+    enter "print i * 100; " "100"
     row "200"
 }
 
@@ -540,35 +468,29 @@ kv>'
     shows "..>"
     enter "#1 is a comment"
     enter "print 5 * 5"
-    enter "}"
-    row "25"
+    enter "}" "25"
     enter "quit"
     ended
     again
-    press Up Up Enter
-    row "25"
+    presses "25" Up Up Enter
 }
 
 @test "prompt: a comment that looks like a time stamp survives a restart" {
     terminal 80 24 -q
-    enter "print 7 * 7"
-    row "49"
+    enter "print 7 * 7" "49"
     enter "#5 my note"
     enter "quit"
     ended
     again
     press Up Up
     shows "#5 my note"
-    press Up Enter
-    row "49"
+    presses "49" Up Enter
 }
 
 @test "prompt: _ is the last result" {
     terminal 80 24 -q
-    enter "6 * 7"
-    row "42"
-    enter "_ + 1"
-    row "43"
+    enter "6 * 7" "42"
+    enter "_ + 1" "43"
     enter "print _"
     shows "43"
 }
@@ -591,46 +513,37 @@ kv>'
 @test "prompt: a result longer than the screen is paged, q leaves, the prompt goes on" {
     command -v less >/dev/null || skip "no less"
     terminal 80 12 -q
-    enter "print reshape(arange(100), 50, 2)"
-    row ":"
+    enter "print reshape(arange(100), 50, 2)" ":"
     press q
     last_row "kv>"
-    enter "print 1 + 1"
-    row "2"
+    enter "print 1 + 1" "2"
     last_row "kv>"
 }
 
 @test "prompt: Ctrl-C in the pager does not end kvctl" {
     command -v less >/dev/null || skip "no less"
     terminal 80 12 -q
-    enter "help"
-    row ":"
+    enter "help" ":"
     press C-c
     press C-c
     press q
     last_row "kv>"
-    enter "print 1 + 1"
-    row "2"
+    enter "print 1 + 1" "2"
 }
 
 @test "prompt: \$PAGER, --pager never, and results that fit" {
     ENVIRONMENT="PAGER='tail -n 1'" terminal 80 12 -q
-    enter "print reshape(arange(100), 50, 2)"
-    row " [98. 99.]]"
+    enter "print reshape(arange(100), 50, 2)" " [98. 99.]]"
     gone "[94. 95.]"
-    enter "print arange(3)"
-    row "[0. 1. 2.]"
-    tmux -S "$socket" kill-server
+    enter "print arange(3)" "[0. 1. 2.]"
     ENVIRONMENT="PAGER='tail -n 1'" terminal 80 12 -q --pager never
-    enter "print reshape(arange(100), 50, 2)"
-    row " [98. 99.]]"
+    enter "print reshape(arange(100), 50, 2)" " [98. 99.]]"
     on_screen "[94. 95.]"
 }
 
 @test "prompt: a pager that is not there shows the result all the same" {
     ENVIRONMENT="PAGER=no-such-pager" terminal 80 12 -q
-    enter "print reshape(arange(100), 50, 2)"
-    row " [98. 99.]]"
+    enter "print reshape(arange(100), 50, 2)" " [98. 99.]]"
     last_row "kv>"
 }
 
@@ -640,8 +553,7 @@ kv>'
     terminal 80 24 -q
     enter "repeat 100000 { x = ones(1000000) }"
     until_holds "no bar came" eval "screen | grep -qE '^repeat \[=*> *\] [0-9]+%  [0-9.]+/s  ETA [0-9:]+$'"
-    press C-c
-    row "interrupted"
+    presses "interrupted" C-c
     gone "ETA"
     last_row "kv>"
 }
@@ -650,8 +562,7 @@ kv>'
     terminal 40 24 -q
     enter "repeat 100000 { x = ones(1000000) }"
     until_holds "no bar came" eval "screen | grep -qE '^repeat \[=*> *\] [0-9]+%  [0-9.]+/s  ETA'"
-    press C-c
-    row "interrupted"
+    presses "interrupted" C-c
     gone "ETA"
 }
 
@@ -660,8 +571,7 @@ kv>'
     enter "for i in 1..100000 { x = ones(1000000); if i % 300 == 0 { print \"at\", i } }"
     shows "ETA"
     until_holds "no row \"at N\" came" eval "screen | grep -qxE 'at [0-9]+'"
-    press C-c
-    row "interrupted"
+    presses "interrupted" C-c
     gone "ETA"
 }
 
@@ -669,8 +579,7 @@ kv>'
     terminal 80 24 -q --progress never
     enter "for i in 1..100000 { x = ones(1000000); if i % 500 == 0 { print \"at\", i } }"
     until_holds "no row \"at N\" came" eval "screen | grep -qxE 'at [0-9]+'"
-    press C-c
-    row "interrupted"
+    presses "interrupted" C-c
     run grep -c ETA raw
     assert_output 0
 }
@@ -683,11 +592,9 @@ kv>'
     enter "a = @slow.csv"
     echo "1,2" >&8
     shows "slow"
-    press C-c
-    row "interrupted"
+    presses "interrupted" C-c
     exec 8>&-
-    enter "print a"
-    row "5"
+    enter "print a" "5"
 }
 
 @test "prompt: a load of unknown size shows how much and how fast" {
@@ -699,8 +606,7 @@ kv>'
     feeder=$!
     until_holds "no progress came" eval "screen | grep -qE '^load [0-9]+ B  [0-9]+ B/s$'"
     kill "$feeder"
-    press C-c
-    row "interrupted"
+    presses "interrupted" C-c
     exec 8>&-
 }
 
@@ -710,14 +616,12 @@ kv>'
     shows "shell>"
     enter "kvctl -q"
     shows "kv>"
-    type_text "print 1 + 41"
-    row "kv> print 1 + 41"
+    type_text "print 1 + 41" "kv> print 1 + 41"
     press C-z
     shows "Stopped"
     enter "stty -a | grep -o '.icanon'; clear; fg"
     last_row "kv> print 1 + 41"
-    press Enter
-    row "42"
+    presses "42" Enter
     enter "quit"
     last_row "shell>"
 }
@@ -750,8 +654,7 @@ rank()
 }
 
 @test "prompt: rank and number of workers, in the terminal of each rank" {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    needs_mpi
     terminal 80 24 -q
     ranks 2
     rank 0
@@ -793,8 +696,7 @@ rank()
     grep -qF $'\e[1;31m^^^\e[0m' raw
     run kvctl -q -c 'pul 3'
     refute_output --partial $'\e'
-    run kvctl -q --color always -c 'pul 3'
-    assert_output --partial $'\e[1;31merror[usage]\e[0m'
+    mentions -2 $'\e[1;31merror[usage]\e[0m' kvctl -q --color always -c 'pul 3'
 }
 
 @test "prompt: Ctrl-C ends a product and a picture, and the session goes on" {
@@ -802,19 +704,15 @@ rank()
     printf '#!/bin/sh\necho $$ >gnuplot.pid\nexec sleep 600\n' >bin/gnuplot
     chmod +x bin/gnuplot
     ENVIRONMENT="PATH=$PWD/bin:$PATH" terminal 100 24 -q
-    enter "a = ones(3000, 3000); print 6 * 7 - 1; repeat 1000 { dot(a, a) }"
-    row "41"
-    press C-c
-    row "interrupted"
+    enter "a = ones(3000, 3000); print 6 * 7 - 1; repeat 1000 { dot(a, a) }" "41"
+    presses "interrupted" C-c
     last_row "kv>"
-    enter "print 6 * 7; plot [1, 2]"
-    row "42"
+    enter "print 6 * 7; plot [1, 2]" "42"
     until_holds "gnuplot does not start" test -s gnuplot.pid
     press C-c
     last_row "kv>"
     until_holds "gnuplot goes on" gnuplot_ended
-    enter "print 6 * 8"
-    row "48"
+    enter "print 6 * 8" "48"
 }
 
 gnuplot_ended()

@@ -4,15 +4,12 @@ load help
 
 @test "save: what was saved is the store of that moment, and training goes on from it" {
     train='set-optimizer adam; for i in range(0, 6) { push 3 ones(2)*i; save f"r{i}.kvs" }; pull 3'
-    run kvctl -c "init 3 zeros(2); $train"
-    assert_success
+    run -0 kvctl -c "init 3 zeros(2); $train"
     want=$output
-    run kvctl -s r2.kvs -c 'for i in 3..5 { push 3 ones(2)*i }; pull 3'
-    assert_output "$want"
+    gives "$want" kvctl -s r2.kvs -c 'for i in 3..5 { push 3 ones(2)*i }; pull 3'
     cmp <(kvctl -s r2.kvs -c 'pull 3') <(kvctl -s r5.kvs -c 'pull 3')
     kvctl -c 'begin; init 3 1; save b.kvs; rollback' # what is in a transaction, too
-    run kvctl -s b.kvs -c 'pull 3'
-    assert_output 1.0
+    gives 1.0 kvctl -s b.kvs -c 'pull 3'
 }
 
 @test "save: another tool's file stays one while it holds values alone" {
@@ -23,8 +20,7 @@ load help
     assert_output "v.kvs:0
 u.kvs:1
 s.kvs:1"
-    run kvctl -s v.kvs -c 'pull a'
-    assert_output '[3. 4.]'
+    gives '[3. 4.]' kvctl -s v.kvs -c 'pull a'
 }
 
 # The values of the keys, as other tools write them.
@@ -95,13 +91,10 @@ no/m.safetensors|5|cannot write "no/m.safetensors"
 m.npz --dtype bf16|3|error[dtype]
 x.safetensors --shard-size 5G|2|error[usage]
 END
-    run kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
-    assert_failure 2
+    run -2 kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
     assert_output --partial '"m.safetensors" is the file of -s'
-    run kvctl --safe -c 'init 3 1; save s.safetensors *'
-    assert_failure 4
-    run kvctl --dry-run -c 'init 3 1; save s.safetensors --dtype f16; save m/'
-    assert_success
+    run -4 kvctl --safe -c 'init 3 1; save s.safetensors *'
+    run -0 kvctl --dry-run -c 'init 3 1; save s.safetensors --dtype f16; save m/'
     assert_output $'dry run: would write s.safetensors\ndry run: would write m/\ndry run: without a state file; kv would hold:\n  new      3: float32 ()'
     kvctl -c 'init 3 1; save m/ --force'
     run kvctl ls m/model.safetensors
@@ -113,13 +106,10 @@ END
     run kvctl -c 'init arg:w,aux:b [ones(2,3), zeros(3)]; save m.params
         save m.safetensors --metadata format=pt --metadata author=me'
     assert_output ''
-    run kvctl convert m.safetensors n.params
-    assert_output "$lacks"
+    gives "$lacks" kvctl convert m.safetensors n.params
     cmp m.params n.params
-    run kvctl merge average m.safetensors m.safetensors --out n.params
-    assert_output "$lacks"
-    run kvctl -s m.safetensors -c 'save n.params'
-    assert_output "$lacks"
+    gives "$lacks" kvctl merge average m.safetensors m.safetensors --out n.params
+    gives "$lacks" kvctl -s m.safetensors -c 'save n.params'
     cmp m.params n.params
     run kvctl convert m.safetensors n.npz
     assert_output --partial 'note: npz files hold no metadata, so these are left out: author'
@@ -127,12 +117,8 @@ END
     assert_line --index 1 --regexp '^arg:w +F32 +\(2, 3\) +24$'
     # two names of 5 bytes end it: 8 + 2 * (8 + 5), behind two records
     assert_equal "$(tail -c 26 m.params | od -An -tx1 | tr -d ' \n')" 05000000000000006172673a77'05000000000000006175783a62'
-    run kvctl -c 'init w ones(2); save x.params --metadata a=b'
-    assert_failure 2
-    assert_output --partial 'params files hold no metadata'
-    run kvctl -c 'init w 3; save x.params'
-    assert_failure 3
-    assert_output --partial 'hold no array without axes'
+    mentions -2 'params files hold no metadata' kvctl -c 'init w ones(2); save x.params --metadata a=b'
+    mentions -3 'hold no array without axes' kvctl -c 'init w 3; save x.params'
     [ ! -e x.params ]
 }
 
@@ -152,41 +138,31 @@ init 4 1; save no/s.kvs|5|cannot write "no/s.kvs"
 create --name b; commit --disk|3|"w.kvs" keeps the store kv, and b is in use
 END
     assert [ ! -e x.npy ]
-    run kvctl -c 'init 3 1; commit --disk'
-    assert_failure 3
+    run -3 kvctl -c 'init 3 1; commit --disk'
     assert_line --index 0 --partial 'error[value]: there is no file of -s to be written'
-    run kvctl --safe -c 'init 3 1; save s.kvs'
-    assert_failure 4
-    run kvctl --dry-run -s new.kvs -c 'init 3 1; save s.kvs; commit --disk'
-    assert_success
-    assert_line 'dry run: would write s.kvs'
+    run -4 kvctl --safe -c 'init 3 1; save s.kvs'
+    says 'dry run: would write s.kvs' kvctl --dry-run -s new.kvs -c 'init 3 1; save s.kvs; commit --disk'
     assert_line 'dry run: would write new.kvs'
     assert [ ! -e s.kvs -a ! -e new.kvs ]
 }
 
 @test "save: commit --disk writes the file of -s, and an error behind it takes nothing back" {
-    run kvctl -s w.kvs -c 'init 3 1; commit --disk
+    run -1 kvctl -s w.kvs -c 'init 3 1; commit --disk
 !cp w.kvs 1.kvs
 push 3 2; begin; push 3 5; commit --disk
 !cp w.kvs 2.kvs
 push 3 7
 assert 1 == 2'
-    assert_failure 1
     for file in 1:1.0 2:5.0 w:5.0; do
-        run kvctl -s "${file%:*}.kvs" -c 'pull 3'
-        assert_output "${file#*:}"
+        gives "${file#*:}" kvctl -s "${file%:*}.kvs" -c 'pull 3'
     done
     # a refusal leaves the transaction open
-    run kvctl -k -s w.kvs -c 'create; begin; init 4 1; commit --disk; rollback; list; init 3 8'
-    assert_failure 3
+    run -3 kvctl -k -s w.kvs -c 'create; begin; init 4 1; commit --disk; rollback; list; init 3 8'
     assert_line --partial 'error[key]: 1 key of "w.kvs" would be gone: 3'
-    run kvctl -s w.kvs -c 'pull 3; list'
-    assert_output $'8.0\n3'
+    gives $'8.0\n3' kvctl -s w.kvs -c 'pull 3; list'
     # a file that was made here is a file like any other
-    run kvctl -s new.kvs -c 'init 3 1; commit --disk; create; commit --disk'
-    assert_failure 3
-    run kvctl -s new.kvs -c list
-    assert_output 3
+    run -3 kvctl -s new.kvs -c 'init 3 1; commit --disk; create; commit --disk'
+    gives 3 kvctl -s new.kvs -c list
 }
 
 @test "save: no change of several processes that commit is lost" {
@@ -199,8 +175,7 @@ assert 1 == 2'
     done
     wait
     assert [ ! -e failed ]
-    run kvctl -s w.kvs -c 'pull 3'
-    assert_output 193.0
+    gives 193.0 kvctl -s w.kvs -c 'pull 3'
 }
 
 @test "save: kill -9 at any moment leaves the old file or the new one" {

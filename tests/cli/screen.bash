@@ -7,6 +7,7 @@ terminal_with()
 {
     local columns=$1 rows=$2
     shift 2
+    end_terminal # the one before
     socket=$(mktemp -u /tmp/kvctl-tmux.XXXXXX)
     printf '#!/bin/sh\nexec env %s %s\n' "${ENVIRONMENT:-}" "$*" >start
     chmod +x start
@@ -27,6 +28,11 @@ terminal()
 
 teardown()
 {
+    end_terminal
+}
+
+end_terminal()
+{
     [ -z "${socket:-}" ] || tmux -S "$socket" kill-server 2>/dev/null || true
     [ -z "${socket:-}" ] || rm -f "$socket"
 }
@@ -36,10 +42,18 @@ screen()
     tmux -S "$socket" capture-pane -t t -p "$@"
 }
 
-# Types text as it is.
+# type_text TEXT [ROW]: types text as it is, and waits for a row.
 type_text()
 {
     tmux -S "$socket" send-keys -t t -l -- "$1"
+    [ $# -eq 1 ] || row "$2"
+}
+
+# pastes [-p]: what paste.txt holds; -p: with brackets round it.
+pastes()
+{
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer "$@" -t t
 }
 
 # Presses keys by their names: Enter, Tab, C-c, Up, …
@@ -48,10 +62,19 @@ press()
     tmux -S "$socket" send-keys -t t "$@"
 }
 
+# presses ROW KEY…: the same, and waits for a row.
+presses()
+{
+    press "${@:2}"
+    row "$1"
+}
+
+# enter TEXT [ROW]: the same with Enter.
 enter()
 {
     type_text "$1"
     press Enter
+    [ $# -eq 1 ] || row "$2"
 }
 
 # Waits until a condition holds; says what the screen shows when it does not come to that.

@@ -35,15 +35,12 @@ limited()
 @test "state: values, updater and counts come back" {
     kvctl -s w.kvs -c 'init 3 ones(2,3)'
     kvctl -s w.kvs -c 'push 3 ones(2,3)*8'
-    run kvctl -s w.kvs -c 'pull 3'
-    assert_success
-    assert_output $'[[8. 8. 8.]\n [8. 8. 8.]]'
+    gives $'[[8. 8. 8.]\n [8. 8. 8.]]' kvctl -s w.kvs -c 'pull 3'
     kvctl -s w.kvs -c 'updater scale(by = 2.0) { stored += input * by + t }
 set-updater scale --by 0.5
 push 3 ones(2,3)'
     kvctl -s w.kvs -c 'push 3 ones(2,3)'
-    run kvctl -s w.kvs -c 'pull 3 -> a; print a[0]; info'
-    assert_line --index 0 '[12. 12. 12.]'
+    begins '[12. 12. 12.]' kvctl -s w.kvs -c 'pull 3 -> a; print a[0]; info'
     assert_line --index 1 --partial "updater scale"
     assert_line --index 3 --regexp '^3 .* 3 +0$'
 }
@@ -56,12 +53,9 @@ def update(key, grad, weight):
         weight += rate * lr * grad
 kv._set_updater(update)
 rate = 2; push 3 ones(2)'
-    run kvctl -s w.kvs -c 'push 3 ones(2); pull 3; info'
-    assert_success
-    assert_line --index 0 '[1. 1.]'
+    begins '[1. 1.]' kvctl -s w.kvs -c 'push 3 ones(2); pull 3; info'
     assert_line --index 1 --partial "reads note '5', rate 2, lr 0.25"
-    run kvctl -s w.kvs -c 'set-optimizer --update --rate 4; push 3 ones(2); pull 3'
-    assert_output '[2. 2.]'
+    gives '[2. 2.]' kvctl -s w.kvs -c 'set-optimizer --update --rate 4; push 3 ones(2); pull 3'
 }
 
 # A training script that is run again and again goes on; what differs begins anew, and says so.
@@ -69,12 +63,9 @@ rate = 2; push 3 ones(2)'
     printf '%s\n' 'set-optimizer adam --learning-rate 0.1' 'if len(keys()) == 0 { init w zeros(1) }' \
         'push w ones(1)' >train.kv
     for i in 1 2 3; do
-        run kvctl -s w.kvs train.kv
-        assert_success
-        assert_output ''
+        gives '' kvctl -s w.kvs train.kv
     done
-    run kvctl -s w.kvs -c 'info --states'
-    assert_line --index 0 'optimizer adam, num_update 3, learning_rate 0.1'
+    begins 'optimizer adam, num_update 3, learning_rate 0.1' kvctl -s w.kvs -c 'info --states'
     assert_line --index 2 --regexp '^w +mean .* 3$'
 
     run kvctl -s w.kvs --dry-run train.kv
@@ -96,27 +87,23 @@ dry run: "w.kvs" would change:
     assert_line --index 0 --regexp '"cmd":"set-optimizer","ok":true,[^d]*"keys":."w".,"out":..}$'
     assert_line --index 2 --partial '"out":[],"dropped":1}'
     refute_output --partial 'note'
-    run kvctl -s w.kvs -c 'set-optimizer --update --fresh'
-    assert_failure 2
+    run -2 kvctl -s w.kvs -c 'set-optimizer --update --fresh'
     assert_line --index 0 --partial 'error[usage]: --update keeps the states, --fresh drops them'
 }
 
 @test "state: the first rule of a run keeps the states of the file" {
     local old='rate = 1; set-updater { state m; m = m + input; stored += m * rate }'
     kvctl -s w.kvs -c "$old; init w [0]; push w [1]"
-    run kvctl -s w.kvs -c "${old/= 1/= 10}; push w [1]; pull w"
-    assert_output '[21.]'
+    gives '[21.]' kvctl -s w.kvs -c "${old/= 1/= 10}; push w [1]; pull w"
     run kvctl -s w.kvs -c "${old/+ input/- input}; push w [1]; pull w"
     assert_output $'note: drops the states of 1 key: rule before, another rule now\n[20.]'
-    run kvctl -s w.kvs -c 'push w [1]; set-updater assign'
-    assert_output 'note: drops the states of 1 key: rule before, assign now'
+    gives 'note: drops the states of 1 key: rule before, assign now' kvctl -s w.kvs -c 'push w [1]; set-updater assign'
 }
 
 @test "state: text keys keep the order in which they were made" {
     kvctl -s w.kvs -c 'init b 1; init a 2; init "two words" 3'
     kvctl -s w.kvs -c 'push a 5'
-    run kvctl -s w.kvs -c 'list'
-    assert_output $'b\na\n"two words"'
+    gives $'b\na\n"two words"' kvctl -s w.kvs -c 'list'
 }
 
 @test "state: row_sparse keys keep their rows, and their training goes on" {
@@ -128,14 +115,12 @@ dry run: "w.kvs" would change:
         kvctl -s w.kvs -c "$([ $i != 1 ] || echo 'set-optimizer adam;') push 4 $grad"
     done
     kvctl -c "init 4 $rows; set-optimizer adam; repeat 3 push 4 $grad; pull 4" >want
-    run kvctl -s w.kvs -c 'pull 4'
-    assert_output "$(cat want)"
+    gives "$(cat want)" kvctl -s w.kvs -c 'pull 4'
 }
 
 @test "state: the type is kept, and wins over --type" {
     kvctl -s w.kvs -c 'create device'
-    run kvctl -s w.kvs --type local -c type
-    assert_output device
+    gives device kvctl -s w.kvs --type local -c type
 }
 
 @test "state: gradient compression goes on with what it still owes" {
@@ -154,47 +139,33 @@ dry run: "w.kvs" would change:
 @test "state: KVCTL_STORE names the file, -s wins, an empty one is none" {
     one env.kvs
     export KVCTL_STORE=env.kvs
-    run kvctl -c 'pull 3'
-    assert_output 1.0
-    run kvctl -s other.kvs -c 'init 3 7; pull 3'
-    assert_output 7.0
+    gives 1.0 kvctl -c 'pull 3'
+    gives 7.0 kvctl -s other.kvs -c 'init 3 7; pull 3'
     run kvctl -c 'push 3 1'
     assert_equal "$(value env.kvs)" 2.0
-    KVCTL_STORE='' run kvctl -c 'pull 3'
-    assert_failure 3
-    run kvctl -s '' -c 'pull 3'
-    assert_failure 2
-    assert_output 'kvctl: error[usage]: a store cannot be kept in ""'
-    run kvctl -s - -c 'pull 3'
-    assert_failure 2
-    assert_output 'kvctl: error[usage]: a store cannot be kept in "-"'
+    KVCTL_STORE='' run -3 kvctl -c 'pull 3'
+    gives -2 'kvctl: error[usage]: a store cannot be kept in ""' kvctl -s '' -c 'pull 3'
+    gives -2 'kvctl: error[usage]: a store cannot be kept in "-"' kvctl -s - -c 'pull 3'
 }
 
 @test "state: an error leaves the file untouched, -k saves what succeeded" {
     one
     cp w.kvs before
     for script in 'push 3 1; pull 9' 'push 3 1; assert 1 == 2' 'push 3 1; print @missing.csv'; do
-        run kvctl -s w.kvs -c "$script"
-        assert_failure
+        run ! kvctl -s w.kvs -c "$script"
         cmp w.kvs before
     done
-    run kvctl -s w.kvs -c 'push 3 1
+    run -2 kvctl -s w.kvs -c 'push 3 1
 nonsense 7'
-    assert_failure 2
     cmp w.kvs before
-    run kvctl -k -s w.kvs -c 'push 3 1; push 3 ones(2); push 3 1'
-    assert_failure 3
+    run -3 kvctl -k -s w.kvs -c 'push 3 1; push 3 ones(2); push 3 1'
     assert_equal "$(value)" 3.0
     # -e is no error; quit with a code is none, but discards
-    run kvctl -s w.kvs -c 'push 3 1; quit 9'
-    assert_failure 9
+    run -9 kvctl -s w.kvs -c 'push 3 1; quit 9'
     assert_equal "$(value)" 3.0
-    run kvctl -s w.kvs -c 'push 3 1; exit --discard'
-    assert_success
-    assert_output ''
+    gives '' kvctl -s w.kvs -c 'push 3 1; exit --discard'
     assert_equal "$(value)" 3.0
-    run kvctl -e -s w.kvs -c 'push 3 1; 1 == 2'
-    assert_failure 1
+    run -1 kvctl -e -s w.kvs -c 'push 3 1; 1 == 2'
     assert_equal "$(value)" 4.0
 }
 
@@ -204,39 +175,30 @@ nonsense 7'
     cp w.kvs before
     kvctl -s w.kvs -c 'push 3 1; init 4 1; set-updater assign; delete 3; rollback'
     cmp w.kvs before
-    run kvctl -s w.kvs -c 'push 3 1; begin; delete 3; rollback; rollback; info; info --states
+    run -0 kvctl -s w.kvs -c 'push 3 1; begin; delete 3; rollback; rollback; info; info --states
 push 3 1; commit --disk; delete 3; rollback; info'
-    assert_success
     assert_line --index 0 --partial 'updater adam'
     assert_line --index 2 --regexp '^3 .* 1 +0$'
     assert_line --index 3 'optimizer adam, num_update 1, learning_rate 0.001'
     assert_line --index 9 --regexp '^3 .* 2 +0$' # what was written is the file's
     # a file that was not there held an empty store
-    run kvctl -s new.kvs -c 'init 5 1; rollback; list; create device; init 6 1; rollback; type'
-    assert_success
-    assert_output local
-    run test -e new.kvs
-    assert_failure
+    gives local kvctl -s new.kvs -c 'init 5 1; rollback; list; create device; init 6 1; rollback; type'
+    run ! test -e new.kvs
     # other stores have no file
-    run kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
-    assert_failure 3
+    run -3 kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
     assert_line --index 0 --partial 'error[value]: no transaction is open'
 }
 
 @test "state: --read-only works in memory, waits for no lock and writes nothing" {
     one
     cp w.kvs before
-    run flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
-    assert_success
+    run -0 flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
     assert_output $'2.0\n1.0'
-    run kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
-    assert_failure 3
+    run -3 kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
     assert_line --index 0 --partial 'error[value]: "w.kvs" is only read, nothing is written to it'
     assert_line --index 3 --partial 'hint: save FILE writes the store to a file of its own'
     cmp w.kvs before
-    run kvctl --read-only -s w.kvs -c 'push 3 5; init 4 1'
-    assert_success
-    assert_output 'read only: w.kvs would change: 1 key changed, 1 new'
+    gives 'read only: w.kvs would change: 1 key changed, 1 new' kvctl --read-only -s w.kvs -c 'push 3 5; init 4 1'
     run kvctl --read-only -s w.kvs -q -c 'push 3 5'
     refute_output
     # it sees the file that it opened, whoever replaces that
@@ -244,25 +206,21 @@ push 3 1; commit --disk; delete 3; rollback; info'
 rollback; pull 3'
     assert_output 1.0
     assert_equal "$(value)" 2.0
-    run kvctl --read-only -s none.kvs -c 'list'
-    assert_failure 5
+    run -5 kvctl --read-only -s none.kvs -c 'list'
     assert_output 'kvctl: error[io]: cannot read "none.kvs": No such file or directory'
-    run test -e none.kvs
-    assert_failure
+    run ! test -e none.kvs
 }
 
 @test "state: -v says what was written" {
     one
-    run kvctl -q -s w.kvs -c 'push 3 1; init 4,5 1'
-    assert_output ''
+    gives '' kvctl -q -s w.kvs -c 'push 3 1; init 4,5 1'
     run kvctl -v -s w.kvs -c 'push 3 1; delete 4; rename 5 6; set-optimizer adam; push 6 1'
     assert_line 'wrote w.kvs: 1 key changed, 1 new, 2 deleted; states of 1 key'
     run kvctl -v -s w.kvs -c 'delete 3'
     assert_line --index 1 'wrote w.kvs: 1 deleted key'
     run kvctl -v -s w.kvs -c 'set-optimizer sgd --fresh'
     assert_line --index 1 'wrote w.kvs: states of 1 key'
-    run kvctl -v -s w.kvs -c 'set-optimizer adam'
-    assert_line --index 0 'wrote w.kvs: only its updater, or counts'
+    begins 'wrote w.kvs: only its updater, or counts' kvctl -v -s w.kvs -c 'set-optimizer adam'
     run kvctl -v -s w.kvs -c 'pull 6; begin; push 6 1; rollback'
     refute_output --partial wrote
 }
@@ -282,20 +240,14 @@ rollback; pull 3'
 }
 
 @test "state: a file that is missing is made when there is something to keep" {
-    run kvctl -s w.kvs -c 'print 1; pull 3'
-    assert_failure 3
-    assert_line --index 0 'note: there is no "w.kvs": the store is empty'
-    run kvctl -s w.kvs -c 'init 3 1; pull 9'
-    assert_failure 3
-    run kvctl -s w.kvs -c 'begin; push 3 1; rollback'
-    assert_success
+    begins -3 'note: there is no "w.kvs": the store is empty' kvctl -s w.kvs -c 'print 1; pull 3'
+    run -3 kvctl -s w.kvs -c 'init 3 1; pull 9'
+    run -0 kvctl -s w.kvs -c 'begin; push 3 1; rollback'
     assert_equal "$(ls -A)" ""
     kvctl -s w.kvs -c 'create device'
-    run kvctl -s w.kvs -c type
-    assert_output device
+    gives device kvctl -s w.kvs -c type
     : >empty.kvs
-    run kvctl -s empty.kvs -c 'list'
-    assert_success
+    run -0 kvctl -s empty.kvs -c 'list'
     one empty.kvs
     assert_equal "$(value empty.kvs)" 1.0
 }
@@ -315,11 +267,9 @@ rollback; pull 3'
 
 @test "state: only the store kv is kept, and a note says so" {
     one
-    run kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
-    assert_success
+    run -0 kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
     assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
-    run kvctl -s w.kvs -c 'list'
-    assert_output 3
+    gives 3 kvctl -s w.kvs -c 'list'
 }
 
 # ---- What a save must not lose ----
@@ -327,27 +277,20 @@ rollback; pull 3'
 @test "state: a store made by create loses no key of the file" {
     kvctl -s w.kvs -c 'init 3,5,7,9 1; set-updater { stored += input }'
     cp w.kvs before
-    run kvctl -s w.kvs -c 'create'
-    assert_failure 3
+    run -3 kvctl -s w.kvs -c 'create'
     assert_output 'kvctl: error[key]: 4 keys of "w.kvs" would be gone: 3, 5, 7, …
  hint: nothing was run; --force drops them, create --name x makes a store beside that of the file'
     run kvctl -s w.kvs -c 'print "long"; create; init 5,7 2; def f(x) { init 3 x }'
     assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 9'
     # what is computed is known at the end only
-    run kvctl -s w.kvs -c 'print "long"; create; for k in [5, 7] { init $k 2 }'
-    assert_failure 3
-    assert_line --index 0 long
+    begins -3 long kvctl -s w.kvs -c 'print "long"; create; for k in [5, 7] { init $k 2 }'
     assert_line --index 1 'kvctl: error[key]: 2 keys of "w.kvs" would be gone: 3, 9'
     kvctl -s w.kvs -c 'if has(5) { quit }; create; init 4 1'
     cmp w.kvs before
-    run kvctl -k -s w.kvs -c 'create device; init 5 2; init 3,7 2; init 1 1'
-    assert_failure 3
+    run -3 kvctl -k -s w.kvs -c 'create device; init 5 2; init 3,7 2; init 1 1'
     assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 9'
-    run kvctl -s w.kvs -c 'create; init "3","5","7","9" 1'
-    assert_failure 3
-    run kvctl --dry-run -s w.kvs -c 'create; init 5 2'
-    assert_failure 3
-    assert_line --index 0 'dry run: "w.kvs" would change:'
+    run -3 kvctl -s w.kvs -c 'create; init "3","5","7","9" 1'
+    begins -3 'dry run: "w.kvs" would change:' kvctl --dry-run -s w.kvs -c 'create; init 5 2'
     assert_line '  gone     9: float32 ()'
     assert_line 'kvctl: error[key]: 3 keys of "w.kvs" would be gone: 3, 7, 9'
     cmp w.kvs before
@@ -357,11 +300,9 @@ rollback; pull 3'
     for _ in 1 2; do
         kvctl -s w.kvs -c 'create device; init 9,7,5,3,11 2'
     done
-    run kvctl -s w.kvs -c 'type; list'
-    assert_output $'device\n3\n5\n7\n9\n11'
+    gives $'device\n3\n5\n7\n9\n11' kvctl -s w.kvs -c 'type; list'
     kvctl -s w.kvs --force -c 'create; init 5 2'
-    run kvctl -s w.kvs -c 'list'
-    assert_output 5
+    gives 5 kvctl -s w.kvs -c 'list'
     kvctl -s empty.kvs -c 'create device'
     kvctl -s empty.kvs -c 'create; init 1 1'
 }
@@ -369,17 +310,13 @@ rollback; pull 3'
 @test "state: a file of another tool stays one when values change" {
     foreign
     cp m.safetensors before
-    run kvctl -s m.safetensors -c 'push fc.bias [3]; pull fc.bias; pull fc.weight'
-    assert_output $'[3.]\n[1.]'
+    gives $'[3.]\n[1.]' kvctl -s m.safetensors -c 'push fc.bias [3]; pull fc.bias; pull fc.weight'
     # the same header, and other data
     assert_equal "$(head -c 176 m.safetensors | md5sum)" "$(head -c 176 before | md5sum)"
-    run kvctl -s m.safetensors -c 'pull fc.bias'
-    assert_output '[3.]'
+    gives '[3.]' kvctl -s m.safetensors -c 'pull fc.bias'
     # an updater that is no longer there at the end is not kept
-    run kvctl -s m.safetensors -c 'set-updater { stored = input / 2 }; push fc.bias [8]; set-updater assign'
-    assert_success
-    run kvctl -s m.safetensors -c 'pull fc.bias'
-    assert_output '[4.]'
+    run -0 kvctl -s m.safetensors -c 'set-updater { stored = input / 2 }; push fc.bias [8]; set-updater assign'
+    gives '[4.]' kvctl -s m.safetensors -c 'pull fc.bias'
 }
 
 @test "state: a file of another tool wants --force for all but values, once" {
@@ -387,12 +324,10 @@ rollback; pull 3'
     cp m.safetensors before
     local hint=' hint: nothing was written; --force makes it kvctl'"'"'s, which other tools can read all the same'
     while IFS='|' read -r script why; do
-        run kvctl -s m.safetensors -c "$script"
-        assert_failure 3
+        run -3 kvctl -s m.safetensors -c "$script"
         assert_output "kvctl: error[key]: \"m.safetensors\" is another tool's file, and not only values of its keys changed: $why
 $hint"
-        run kvctl --dry-run -s m.safetensors -c "$script"
-        assert_failure 3
+        run -3 kvctl --dry-run -s m.safetensors -c "$script"
         assert_line --partial "not only values of its keys changed: $why"
         cmp m.safetensors before
     done <<'END'
@@ -406,19 +341,16 @@ push fc.bias row_sparse([1],[0],(1,))|row_sparse now: fc.bias
 create; init fc.weight,fc.bias ones(1)|create made another store
 END
     kvctl --dry-run -s m.safetensors -c 'begin; delete fc.bias; rollback; rename fc.bias b; push b [1]'
-    run kvctl -s m.safetensors -c 'create'
-    assert_failure 3
+    run -3 kvctl -s m.safetensors -c 'create'
     assert_line --index 0 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias'
     kvctl --force -s m.safetensors -c 'init new 1'
     kvctl -s m.safetensors -c 'init more 1; set-updater { stored += input }'
-    run kvctl -s m.safetensors -c list
-    assert_output $'fc.weight\nfc.bias\nnew\nmore'
+    gives $'fc.weight\nfc.bias\nnew\nmore' kvctl -s m.safetensors -c list
 }
 
 @test "state: delete and rename are meant, so the file loses these keys" {
     kvctl -s w.kvs -c 'init 3,5,7,9 1; set-optimizer sgd --momentum 0.9; push 3 1; push 9 1'
-    run kvctl -s w.kvs -c 'delete 5,7; rename 9 1'
-    assert_success
+    run -0 kvctl -s w.kvs -c 'delete 5,7; rename 9 1'
     refute_output
     run kvctl -s w.kvs -c 'list; info 1 --states'
     assert_line --index 0 1
@@ -428,8 +360,7 @@ END
     cp w.kvs before
     # what is taken back, or refused, leaves it as it was
     kvctl -s w.kvs -c 'begin; delete *; rollback'
-    run kvctl -s w.kvs -c 'delete 3; delete 4'
-    assert_failure 3
+    run -3 kvctl -s w.kvs -c 'delete 3; delete 4'
     run kvctl --dry-run -s w.kvs -c 'delete 3; rename 1 8'
     assert_output 'dry run: "w.kvs" would change:
   new      8: float32 ()
@@ -440,13 +371,10 @@ END
   states   3: none, before: t 1'
     cmp w.kvs before
     # another store loses nothing of the file, whatever it deletes
-    run kvctl -s w.kvs -c 'create; init 1,3 1; delete 3'
-    assert_failure 3
-    assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 3'
+    begins -3 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 3' kvctl -s w.kvs -c 'create; init 1,3 1; delete 3'
     kvctl -s w.kvs -c 'create; init 1,2 1; rename 2 3'
     kvctl -s w.kvs -c 'delete 1; commit --disk; init 4 1; commit --disk; delete 3'
-    run kvctl -s w.kvs -c list
-    assert_output 4
+    gives 4 kvctl -s w.kvs -c list
     kvctl -s w.kvs -c 'delete *'
     run kvctl -s w.kvs -c list
     refute_output
@@ -455,21 +383,17 @@ END
 
 @test "state: delete and rename leave a file of another tool one" {
     foreign
-    run kvctl -s m.safetensors -c 'rename fc.weight weight'
-    assert_output 'wrote m.safetensors: 1 new key, 1 deleted'
-    run kvctl -s m.safetensors -c 'list; kv.is_capable("files")'
-    assert_output $'weight\nfc.bias\nTrue'
+    gives 'wrote m.safetensors: 1 new key, 1 deleted' kvctl -s m.safetensors -c 'rename fc.weight weight'
+    gives $'weight\nfc.bias\nTrue' kvctl -s m.safetensors -c 'list; kv.is_capable("files")'
     run grep -ac kvstore m.safetensors
     assert_output 0
     cp m.safetensors before
-    run kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
-    assert_failure 3
+    run -3 kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
     assert_line --index 0 --partial 'not only values of its keys changed: 2 new keys: a, b'
     cmp m.safetensors before
     run kvctl -s m.safetensors -q -c 'delete weight'
     refute_output
-    run kvctl -s m.safetensors -c 'list'
-    assert_output fc.bias
+    gives fc.bias kvctl -s m.safetensors -c 'list'
     run grep -ac '"format":"pt","author":"me"' m.safetensors
     assert_output 1
     run grep -ac kvstore m.safetensors
@@ -485,19 +409,17 @@ END
         run grep -ac '"format":"pt","author":"me"' $file.safetensors
         assert_equal "$file $output" "$file 1"
     done
-    run kvctl -s m.safetensors -c type
-    assert_output device
+    gives device kvctl -s m.safetensors -c type
 }
 
 @test "state: at a prompt, leaving what cannot be saved takes two tries" {
     command -v expect >/dev/null || skip "no expect"
     one
     cp w.kvs before
-    TERM=dumb run expect -c 'set timeout 10; spawn kvctl -s w.kvs; expect "kv> "; send "create\r"
+    TERM=dumb run -3 expect -c 'set timeout 10; spawn kvctl -s w.kvs; expect "kv> "; send "create\r"
         expect "kv> "; send "quit\r"; expect "1 key of"; expect "leave once more"; expect "kv> "
         send "print 41+1\r"; expect "42"; expect "kv> "; send "\004"; expect "1 key of"; expect eof
         exit [lindex [wait] 3]'
-    assert_failure 3
     cmp w.kvs before
 }
 
@@ -507,13 +429,11 @@ END
     other_tools_file f.safetensors
     cp f.safetensors before
     terminal 80 30 -s w.kvs
-    enter 'init 3,4 1'
-    row 'kv> init 3,4 1'
+    enter 'init 3,4 1' 'kv> init 3,4 1'
     leave 'kv>'
     until_holds "it says what was written" on_screen 'wrote w.kvs: 2 new keys'
     # no, in each of its ways
     for answer in Enter C-d C-c n; do
-        tmux -S "$socket" kill-server
         terminal 80 30 -s f.safetensors
         enter 'push w [2]'
         enter 'quit'
@@ -524,28 +444,24 @@ END
         until_holds "it ends well" has_ended 0
         cmp f.safetensors before
     done
-    tmux -S "$socket" kill-server
     terminal 80 30 -s f.safetensors
     enter 'push w [2]'
     enter 'rollback'
     enter 'push w [3]'
     enter 'quit --discard'
     until_holds "it discards" is_row 'f.safetensors is as it was'
-    tmux -S "$socket" kill-server
     terminal 80 30 -s f.safetensors
     enter 'push w [2]'
     enter 'quit 3'
     until_holds "it ends with 3" has_ended 3
     on_screen 'f.safetensors is as it was'
     cmp f.safetensors before
-    tmux -S "$socket" kill-server
     terminal 80 30 --read-only -s f.safetensors
     enter 'push w [2]'
     enter 'quit'
     until_holds "it lists" is_row '  changed  w: float32 (1,), 1 of 1 elements'
     on_screen 'read only: "f.safetensors" would change:'
     cmp f.safetensors before
-    tmux -S "$socket" kill-server
     terminal 80 30 -s f.safetensors
     enter 'push w [2]'
     enter 'quit'
@@ -554,7 +470,6 @@ END
     until_holds "it writes" is_row 'wrote f.safetensors: 1 key changed'
     assert_equal "$(kvctl -s f.safetensors -c 'pull w')" '[2.]'
     # --force and pipes ask nothing
-    tmux -S "$socket" kill-server
     terminal 80 30 -s f.safetensors --force
     enter 'push w [4]'
     enter 'quit'
@@ -578,8 +493,7 @@ END
 }
 
 @test "state: undo leads to rollback" {
-    run kvctl -c 'undo'
-    assert_failure 3
+    run -3 kvctl -c 'undo'
     assert_line --index 0 --partial 'error[name]: there is no variable `undo`'
     assert_line --index 3 ' hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
     run kvctl -c 'help undo'
@@ -588,9 +502,7 @@ END
 
 @test "state: what was begun and not committed is not saved" {
     one
-    run bash -c "kvctl -s w.kvs -c 'push 3 1; begin; push 3 100; pull 3' 2>err"
-    assert_success
-    assert_output 102.0
+    gives 102.0 bash -c "kvctl -s w.kvs -c 'push 3 1; begin; push 3 100; pull 3' 2>err"
     run cat err
     assert_output 'warning: no commit came after begin: what it began is not saved'
     assert_equal "$(value)" 2.0
@@ -598,33 +510,26 @@ END
 
 @test "state: files of other tools are text keys, and wrong files are refused untouched" {
     kvctl -c 'init 1,0 [ones(2), zeros(3)]; pull [1, 0] > m.safetensors'
-    run kvctl -s m.safetensors -c 'list; pull "1"'
-    assert_success
-    assert_output $'"1"\n"0"\n[1. 1.]'
+    gives $'"1"\n"0"\n[1. 1.]' kvctl -s m.safetensors -c 'list; pull "1"'
     one good.kvs
     head -c 100 good.kvs >cut.kvs
     printf '{"weights": 1}' >wrong.kvs
     for file in wrong.kvs cut.kvs; do
         cp $file before
-        run kvctl -s $file -c 'push 3 1; print 1'
-        assert_failure 5
+        run -5 kvctl -s $file -c 'push 3 1; print 1'
         assert_line --index 0 --partial "kvctl: error[format]: $file: "
         refute_line 1
         cmp $file before
     done
-    run kvctl -s . -c 'push 3 1'
-    assert_failure 5
+    run -5 kvctl -s . -c 'push 3 1'
     assert_output 'kvctl: error[io]: cannot write ".": Is a directory
  hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
-    run kvctl -s . -c 'pull 3'
-    assert_failure 5
+    run -5 kvctl -s . -c 'pull 3'
     assert_output 'kvctl: error[io]: cannot read ".": Is a directory
  hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
-    run kvctl -s /dev/null -c 'push 3 1'
-    assert_failure 5
+    run -5 kvctl -s /dev/null -c 'push 3 1'
     assert_output 'kvctl: error[io]: "/dev/null" is not a regular file, so it cannot keep a store'
-    run kvctl -s no/folder.kvs -c 'push 3 1'
-    assert_failure 5
+    run -5 kvctl -s no/folder.kvs -c 'push 3 1'
     assert_output 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory'
 }
 
@@ -633,13 +538,11 @@ END
     # without checksums, which belong to the store that was written
     sed 's/kvstore\.xxh64/another.xxh64/g' w.kvs >plain.kvs
     sed 's/"kvstore.format":"1"/"kvstore.format":"7"/' plain.kvs >later.kvs
-    run kvctl -s later.kvs -c 'pull 3'
-    assert_failure 5
+    run -5 kvctl -s later.kvs -c 'pull 3'
     assert_output 'kvctl: error[format]: later.kvs: a store in format "7", this version reads format 1
  hint: a later version wrote it'
     sed 's/stored += input/stored +* input/' plain.kvs >rule.kvs
-    run kvctl -s rule.kvs -c 'pull 3'
-    assert_failure 5
+    run -5 kvctl -s rule.kvs -c 'pull 3'
     assert_line --index 0 --partial 'kvctl: error[format]: rule.kvs: its rule: '
 }
 
@@ -647,17 +550,13 @@ END
     one
     cp w.kvs before
     { head -c -1 w.kvs; printf '\101'; } >damaged.kvs
-    run kvctl -s damaged.kvs -c 'push 3 1'
-    assert_failure 5
+    run -5 kvctl -s damaged.kvs -c 'push 3 1'
     assert_line --index 0 'kvctl: error[format]: damaged.kvs: the file is damaged: the data of "3" are not what was written'
     assert_line --index 1 ' hint: use a copy of it; a tool that changes a file on purpose leaves the metadata "kvstore.xxh64" and "kvstore.xxh64.…" out'
     sed 's/"kvstore.pushes":"[0-9]*/&0/; s/  / /' w.kvs >damaged.kvs
-    run kvctl -s damaged.kvs -c 'push 3 1'
-    assert_failure 5
+    run -5 kvctl -s damaged.kvs -c 'push 3 1'
     sed 's/kvstore\.xxh64/another.xxh64/g' w.kvs >plain.kvs
-    run kvctl -s plain.kvs -c 'push 3 1; pull 3'
-    assert_success
-    assert_output 2.0
+    gives 2.0 kvctl -s plain.kvs -c 'push 3 1; pull 3'
     cmp w.kvs before
 }
 
@@ -666,30 +565,23 @@ END
     mkdir folder
     mv w.kvs folder
     chmod 555 folder
-    run limited -s folder/w.kvs -c '!touch ran
+    run -5 limited -s folder/w.kvs -c '!touch ran
 push 3 1'
-    assert_failure 5
     assert_line --index 0 'kvctl: error[io]: cannot write "folder/w.kvs": Permission denied'
     assert_line --index 1 --partial 'its folder must be writable'
     assert [ ! -e ran ]
-    run limited -s folder/w.kvs -c 'pull 3'
-    assert_success
-    run limited -s folder/new.kvs -c 'init 3 1'
-    assert_failure 5
+    run -0 limited -s folder/w.kvs -c 'pull 3'
+    run -5 limited -s folder/new.kvs -c 'init 3 1'
     assert_output 'kvctl: error[io]: cannot write "folder/new.kvs": Permission denied'
     chmod 755 folder
     chmod 444 folder/w.kvs
-    run limited -s folder/w.kvs -c '!touch ran
+    run -5 limited -s folder/w.kvs -c '!touch ran
 push 3 1'
-    assert_failure 5
     assert_output 'kvctl: error[io]: cannot write "folder/w.kvs": Permission denied'
     assert [ ! -e ran ]
-    run limited -s folder/w.kvs -c 'pull 3'
-    assert_success
+    run -0 limited -s folder/w.kvs -c 'pull 3'
     chmod 000 folder/w.kvs
-    run limited -s folder/w.kvs -c 'pull 3'
-    assert_failure 5
-    assert_output 'kvctl: error[io]: cannot read "folder/w.kvs": Permission denied'
+    gives -5 'kvctl: error[io]: cannot read "folder/w.kvs": Permission denied' limited -s folder/w.kvs -c 'pull 3'
 }
 
 # ---- Several processes ----
@@ -711,17 +603,13 @@ holder()
     one
     holder a 'push 3 1'
     local pid=$!
-    run kvctl --set store.wait=0.2 -s w.kvs -c 'push 3 1'
-    assert_failure 6
+    run -6 kvctl --set store.wait=0.2 -s w.kvs -c 'push 3 1'
     assert_line --index 0 --regexp \
         "^kvctl: error\[busy\]: \"w.kvs\" is locked by (process $pid|another process); waited 0.200 s for it\$"
     assert_line --index 1 ' hint: kvctl --set store.wait=60 waits longer'
-    run kvctl --set store.wait=0 -s w.kvs -c 'pull 3'
-    assert_failure 6
+    run -6 kvctl --set store.wait=0 -s w.kvs -c 'pull 3'
     rm go.a
-    run kvctl -s w.kvs -c 'pull 3'
-    assert_success
-    assert_output 2.0
+    gives 2.0 kvctl -s w.kvs -c 'pull 3'
     wait "$pid"
 }
 
@@ -729,12 +617,9 @@ holder()
     one
     holder a 'pull 3'
     holder b 'x = 1; info'
-    run kvctl --set store.wait=0 -s w.kvs -c 'pull 3'
-    assert_success
-    assert_output 1.0
-    run kvctl --set store.wait=0.1 -s w.kvs -c 'def f(a) { push 3 a }
+    gives 1.0 kvctl --set store.wait=0 -s w.kvs -c 'pull 3'
+    run -6 kvctl --set store.wait=0.1 -s w.kvs -c 'def f(a) { push 3 a }
 pull 3'
-    assert_failure 6
     kvctl -s w.kvs -c 'push 3 1' >out 2>&1 3>&- &
     pid=$!
     until [ -s out ]; do
@@ -785,10 +670,8 @@ ends_with()
 @test "state: SIGTERM and Ctrl-C while waiting end at once" {
     one
     holder a 'push 3 1'
-    run signalled TERM -q -s w.kvs -c 'push 3 1'
-    assert_failure 143
-    run signalled INT -q -s w.kvs -c 'push 3 1'
-    assert_failure 130
+    run -143 signalled TERM -q -s w.kvs -c 'push 3 1'
+    run -130 signalled INT -q -s w.kvs -c 'push 3 1'
     rm go.a
     wait
 }
@@ -870,8 +753,7 @@ save-states a.safetensors" 3>&- &
 @test "state: a disk that is full leaves the old file, and the exit code says so" {
     kvctl -s w.kvs -c 'init 3 ones(3000)'
     cp w.kvs before
-    run bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
-    assert_failure 5
+    run -5 bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
     assert_output 'kvctl: error[io]: cannot write "w.kvs": File too large'
     cmp w.kvs before
     assert_equal "$(ls -A | tr '\n' ' ')" "before w.kvs "
@@ -898,14 +780,10 @@ save-states a.safetensors" 3>&- &
         cp $file $file.before
     done
     before=$(ls -A)
-    run bash -c "ulimit -f 4; kvctl -c '$states'"
-    assert_failure 5
-    assert_output --partial 'error[io]: cannot write "s.kvs": File too large'
-    run bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'push a zeros(3000)'"
-    assert_failure 5
+    mentions -5 'error[io]: cannot write "s.kvs": File too large' bash -c "ulimit -f 4; kvctl -c '$states'"
+    run -5 bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'push a zeros(3000)'"
     assert_output 'kvctl: error[io]: cannot write "m.safetensors": File too large'
-    run bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'pull * > n.safetensors'"
-    assert_failure 5
+    run -5 bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'pull * > n.safetensors'"
     assert_output --partial 'error[io]: cannot write "n.safetensors": File too large'
     for file in s.kvs m.safetensors n.safetensors; do
         cmp $file $file.before
@@ -922,8 +800,7 @@ save-states a.safetensors" 3>&- &
         sleep 0.0$((RANDOM % 6))
         kill -9 $pid 2>/dev/null || true
         wait $pid || true
-        run kvctl -s m.safetensors -c 'pull a -> a; pull b -> b; assert min(a) == max(a); assert min(b) == max(a); print len(keys())'
-        assert_success
+        run -0 kvctl -s m.safetensors -c 'pull a -> a; pull b -> b; assert min(a) == max(a); assert min(b) == max(a); print len(keys())'
         assert_output 2
     done
     kvctl -s m.safetensors -c 'push a,b [zeros(200000), zeros(200000)]'
@@ -939,8 +816,7 @@ save-states a.safetensors" 3>&- &
 
 @test "state: output that cannot be written is an error like any other" {
     one
-    run bash -c "kvctl -s w.kvs -c 'push 3 1; pull 3' >/dev/full"
-    assert_failure 5
+    run -5 bash -c "kvctl -s w.kvs -c 'push 3 1; pull 3' >/dev/full"
     assert_equal "$(value)" 1.0
 }
 
@@ -948,7 +824,7 @@ save-states a.safetensors" 3>&- &
 
 @test "state: at the prompt mistakes are part of the talk, and the rest is saved" {
     one
-    run kvctl -i -s w.kvs <<'END'
+    run -3 kvctl -i -s w.kvs <<'END'
 push 3 1
 pull 9
 begin
@@ -956,12 +832,10 @@ push 3 50
 rollback
 push 3 1
 END
-    assert_failure 3
     assert_equal "$(value)" 3.0
     # a file that cannot be read is no reason to go on without it
     echo wrong >w.kvs
-    run kvctl -i -s w.kvs <<<'print 1'
-    assert_failure 5
+    run -5 kvctl -i -s w.kvs <<<'print 1'
     refute_line 1
 }
 
@@ -972,7 +846,7 @@ END
     touch -d '2001-01-01' w.kvs
     local before
     before=$(ls -Ali)
-    run kvctl --dry-run -s w.kvs -c 'a = ones(2,3)
+    run -0 kvctl --dry-run -s w.kvs -c 'a = ones(2,3)
 a[0, 0] = 7
 push 3 a
 init 9 zeros(4)
@@ -983,7 +857,6 @@ pull 3 > out.csv
 write a other.npy
 pull 3 | cat > piped
 !touch shell'
-    assert_success
     assert_output '[[7. 1. 1.]
  [1. 1. 1.]]
 dry run: would write out.csv
@@ -1003,32 +876,27 @@ dry run: "w.kvs" would change:
   gone     5: float32 ()
   gone     6: float32 ()
   type     device, before: local'
-    run kvctl --dry-run -s w.kvs -c 'pull 5; begin; push 5 3; rollback'
-    assert_output $'1.0\ndry run: "w.kvs" would stay as it is'
-    run kvctl --dry-run -s w.kvs -c 'push 5 3; pull 99'
-    assert_failure 3
+    gives $'1.0\ndry run: "w.kvs" would stay as it is' kvctl --dry-run -s w.kvs -c 'pull 5; begin; push 5 3; rollback'
+    run -3 kvctl --dry-run -s w.kvs -c 'push 5 3; pull 99'
     refute_output --partial 'dry run'
     assert_equal "$(ls -Ali)" "$before"
 }
 
 @test "dry run: of a file that is not there, and without one" {
-    run kvctl -q --dry-run -s new.kvs -c 'init 3 1'
-    assert_success
+    run -0 kvctl -q --dry-run -s new.kvs -c 'init 3 1'
     assert_output 'dry run: "new.kvs" would be made:
   new      3: float32 ()'
     run kvctl --dry-run -c 'init 3 1'
     assert_output 'dry run: without a state file; kv would hold:
   new      3: float32 ()'
-    run kvctl --dry-run -c 'print 1'
-    assert_output 1
+    gives 1 kvctl --dry-run -c 'print 1'
     assert_equal "$(ls -A)" ""
 }
 
 @test "dry run: shares the lock of readers" {
     one
     holder a 'pull 3'
-    run kvctl --dry-run --set store.wait=0 -s w.kvs -c 'push 3 1'
-    assert_success
+    run -0 kvctl --dry-run --set store.wait=0 -s w.kvs -c 'push 3 1'
     rm go.a
     wait
 }
@@ -1043,11 +911,9 @@ trains_on()
         kvctl -s w.kvs -c "push w $step"
         all+="; push w $step"
     done
-    run kvctl -c "$all; pull w"
-    assert_success
+    run -0 kvctl -c "$all; pull w"
     local want=$output
-    run kvctl -s w.kvs -c 'pull w'
-    assert_output "$want"
+    gives "$want" kvctl -s w.kvs -c 'pull w'
 }
 
 @test "state: an optimizer goes on where it was: states, counts, schedule, noise" {
@@ -1061,12 +927,10 @@ trains_on()
 @test "state: a file of numbers is no store, and says what reads it" {
     printf 'a,b\n1,2\n' >data.csv
     printf '[1, 2]' >'two words.json'
-    run kvctl -s data.csv list
-    assert_failure 5
+    run -5 kvctl -s data.csv list
     assert_output 'kvctl: error[format]: "data.csv" is a CSV file, which keeps no store
  hint: @data.csv reads its array'
-    run kvctl -s 'two words.json' -c 'init 3 ones(2)'
-    assert_failure 5
+    run -5 kvctl -s 'two words.json' -c 'init 3 ones(2)'
     assert_output 'kvctl: error[format]: "two words.json" is a JSON file, which keeps no store
  hint: @"two words.json" reads its array'
     assert_equal "$(<data.csv)" $'a,b\n1,2'
@@ -1074,40 +938,34 @@ trains_on()
 }
 
 @test "state: -s makes no store under the name of another format" {
-    run kvctl -s new.npy -c 'init 3 1'
-    assert_failure 2
+    run -2 kvctl -s new.npy -c 'init 3 1'
     assert_output 'kvctl: error[usage]: "new.npy" is the name of a NumPy file, which keeps no store
  hint: -s keeps a store in a file such as store.kvs'
     assert [ ! -e new.npy ]
     kvctl -s w.kvs -c 'init 3 1' # one that is there is opened whatever its name
     mv w.kvs old.npy
-    run kvctl -s old.npy -c 'pull 3'
-    assert_output 1.0
+    gives 1.0 kvctl -s old.npy -c 'pull 3'
 }
 
 @test "-s refuses a file whose types no store keeps, since a save would change them" {
     kvctl -q -s m.safetensors -c 'init w,n [ones(2), full(1, 3, dtype="int64")]'
     kvctl convert m.safetensors f8.safetensors --dtype f8_e4m3
     cp f8.safetensors before
-    run kvctl -s f8.safetensors -c 'push w zeros(2)'
-    assert_failure 3
+    run -3 kvctl -s f8.safetensors -c 'push w zeros(2)'
     assert_output 'kvctl: error[dtype]: f8.safetensors: tensor "w" is F8_E4M3, which no store keeps
  hint: init * @FILE takes its values as numbers of another dtype; kvctl convert --dtype changes the file'
     cmp f8.safetensors before
-    run kvctl -c 'init * @f8.safetensors; print dtype(@f8.safetensors#w), keys()'
-    assert_output "float32 ['w', 'n']"
+    gives "float32 ['w', 'n']" kvctl -c 'init * @f8.safetensors; print dtype(@f8.safetensors#w), keys()'
 }
 
 @test "state: a redirect does not write over the file of -s" {
     kvctl -s st.safetensors -c 'create; init w ones(2); init v zeros(1); set-optimizer sgd; push w ones(2)'
     cp st.safetensors before.safetensors
-    run kvctl -s st.safetensors -c 'pull w > st.safetensors'
-    assert_failure 2
+    run -2 kvctl -s st.safetensors -c 'pull w > st.safetensors'
     assert_line --partial '"st.safetensors" is the file of -s'
     local command
     for command in 'convert before.safetensors' 'merge average before.safetensors --out'; do
-        run kvctl -s st.safetensors -c "$command st.safetensors"
-        assert_failure 2
+        run -2 kvctl -s st.safetensors -c "$command st.safetensors"
         assert_line --partial '"st.safetensors" is the file of -s'
     done
     cmp st.safetensors before.safetensors
@@ -1115,9 +973,7 @@ trains_on()
 
 @test "state: create behind another store that was chosen replaces that one" {
     kvctl -s fs.kvs -c 'init w ones(1)'
-    run kvctl -s fs.kvs -c 'create --name b; create local; init x ones(1); use kv; list'
-    assert_success
-    assert_line w
+    says w kvctl -s fs.kvs -c 'create --name b; create local; init x ones(1); use kv; list'
 }
 
 @test "state: commit --disk while others write the file" {

@@ -1,18 +1,15 @@
 # Options, environment and start file: what each does, and which wins.
 
-bats_require_minimum_version 1.5.0
 load help
 
 @test "-h fits one screen of 24 rows and 80 columns, help options has all" {
-    run kvctl -h
-    assert_success
+    run -0 kvctl -h
     [ "${#lines[@]}" -le 23 ]
     local wide
     wide=$(awk 'length > 80' <<<"$output")
     assert_equal "$wide" ""
     [ "$(grep -c '^  -' <<<"$output")" -eq 11 ]
-    run kvctl -c 'help options'
-    assert_success
+    run -0 kvctl -c 'help options'
     for option in -c -f -i -q -e -k -n -s --store --plugin --check --dry-run --json --set --seed --gpus --type \
         --format --color --no-color --progress --pager --timeout --safe --rc --no-rc --history \
         --record --trace --verify --update --doctor --completion -h -V; do
@@ -21,8 +18,7 @@ load help
 }
 
 @test "--doctor says what this build has, and what it finds on this machine" {
-    TMPDIR=/nonexistent run kvctl --doctor
-    assert_success
+    TMPDIR=/nonexistent run -0 kvctl --doctor
     assert_line --regexp '^version +kvctl [0-9]'
     assert_line --regexp '^build +(gcc|clang) [0-9].*Readline$'
     assert_line --regexp '^plot +gnuplot'
@@ -36,9 +32,8 @@ load help
 }
 
 @test "--timeout ends loops, waits for input, shell commands, with 6" {
-    run kvctl --timeout 0.2 -c 'print 1
+    run -6 kvctl --timeout 0.2 -c 'print 1
 while true { x = 1 }'
-    assert_failure 6
     assert_line --index 0 1
     # the time may be over at the loop or at the statement in it
     assert_line --index 1 --regexp '^<cmd>:2:(1|14): error\[timeout\]: gave up after 0\.2 s \(--timeout\)$'
@@ -50,11 +45,9 @@ while true { x = 1 }'
         assert_output --partial "error[timeout]: gave up after 0.2 s (--timeout)"
         refute_line 2
     done
-    run kvctl --timeout 20 -c 'print 1'
-    assert_success
+    run -0 kvctl --timeout 20 -c 'print 1'
     for wrong in 0 -1 nan x 1e99 ""; do
-        run kvctl "--timeout=$wrong" -c 'print 1'
-        assert_failure 2
+        run -2 kvctl "--timeout=$wrong" -c 'print 1'
         assert_output "kvctl: error[usage]: --timeout needs seconds, more than 0, not \"$wrong\""
     done
 }
@@ -62,34 +55,27 @@ while true { x = 1 }'
 @test "--timeout leaves the state file as it was" {
     kvctl -s w.kvs -c 'init 3 1'
     cp w.kvs before
-    run kvctl -s w.kvs --timeout 0.2 -c 'push 3 7; while true { x = 1 }'
-    assert_failure 6
-    run cmp w.kvs before
-    assert_success
+    run -6 kvctl -s w.kvs --timeout 0.2 -c 'push 3 7; while true { x = 1 }'
+    run -0 cmp w.kvs before
 }
 
 @test "--timeout at the prompt says so and ends" {
     command -v expect >/dev/null || skip "no expect"
     export TERM=dumb
-    run expect -c 'set timeout 10; spawn kvctl -q --timeout 0.5; expect "kv> "; expect eof
+    run -0 expect -c 'set timeout 10; spawn kvctl -q --timeout 0.5; expect "kv> "; expect eof
         puts [lindex [wait] 3]'
-    assert_success
     assert_output --partial "error[timeout]: gave up after 0.5 s (--timeout)"
     refute_output --partial "^C"
     assert_line --index $((${#lines[@]} - 1)) 6
 }
 
 @test "--safe writes the state file and nothing else" {
-    run kvctl --safe -s w.kvs -c 'init 3 1; pull 3'
-    assert_success
+    run -0 kvctl --safe -s w.kvs -c 'init 3 1; pull 3'
     [ -e w.kvs ]
     for script in '!true' 'print 1 | cat' 'print 1 > a.txt' 'x = "a.csv"; write 1 $x'; do
-        run kvctl --safe -c "$script"
-        assert_failure 4
-        assert_output --partial "--safe forbids"
+        mentions -4 "--safe forbids" kvctl --safe -c "$script"
     done
-    run kvctl --safe --record page -c 'print 1'
-    assert_failure 4
+    run -4 kvctl --safe --record page -c 'print 1'
     assert_output "kvctl: error[unsupported]: --safe writes no file, so --record is not possible"
     run ls
     assert_output w.kvs
@@ -120,89 +106,59 @@ while true { x = 1 }'
     assert_output --partial "error[name]"
     try kvctl --rc option.kv --set who=set
     assert_output --partial "<set>"
-    run kvctl -c 'print who'
-    assert_failure 3
+    run -3 kvctl -c 'print who'
 }
 
 @test "the start file: errors, and where it is not read" {
     printf 'x = 1\ny = \n' >bad.kv
-    run sh -c "echo 'print 5' | kvctl -i --rc bad.kv"
-    assert_success
+    run -0 sh -c "echo 'print 5' | kvctl -i --rc bad.kv"
     assert_line --index 0 "bad.kv:2:4: error[syntax]: the statement ends where a value is needed"
     assert_line 5
-    run sh -c "echo 'print 5' | kvctl -i --rc missing.kv"
-    assert_failure 5
+    run -5 sh -c "echo 'print 5' | kvctl -i --rc missing.kv"
     assert_output 'kvctl: error[io]: cannot read "missing.kv": No such file or directory'
-    run kvctl --rc missing.kv -c 'print 5'
-    assert_success
-    assert_line 'note: --rc does nothing here: only the prompt reads a start file'
-    run sh -c "echo 'print x' >rc; echo 'x = 2' >rc; echo 'print x' | kvctl -i"
-    assert_failure 3
+    says 'note: --rc does nothing here: only the prompt reads a start file' kvctl --rc missing.kv -c 'print 5'
+    run -3 sh -c "echo 'print x' >rc; echo 'x = 2' >rc; echo 'print x' | kvctl -i"
 }
 
 @test "words: a command of the language, unless a file has its name" {
     kvctl -c 'help push' >page
-    run kvctl help push
-    assert_success
-    assert_output "$(<page)"
-    run kvctl push --help
-    assert_output "$(<page)"
-    run kvctl push 3 -h
-    assert_output "$(<page)"
-    run kvctl --help push
-    assert_output "$(<page)"
+    gives "$(<page)" kvctl help push
+    gives "$(<page)" kvctl push --help
+    gives "$(<page)" kvctl push 3 -h
+    gives "$(<page)" kvctl --help push
     run kvctl -h launch
     assert_line --index 0 --partial 'usage: kvctl launch'
     mkdir list
-    run kvctl push w 'ones(2)' # without -s
-    assert_success
-    assert_output "note: this store ends here; kvctl -s FILE push … keeps it in a file"
-    run kvctl verify page
-    assert_failure 2
-    assert_line " hint: did you mean --verify?"
-    run kvctl -s w.kvs init weight 'ones(2)' -v
-    assert_output $'init weight: float32 (2,) cpu(0)\nwrote w.kvs: 1 new key'
-    run kvctl list -s w.kvs --json
-    assert_success
-    assert_output --partial '"entries":[{"key":"weight"}]'
-    run kvctl -s w.kvs pull 'w*'
-    assert_output --partial '[1. 1.]'
-    run kvctl print 1+1 '"a, b"' -3
-    assert_output '2 a, b -3'
+    gives "note: this store ends here; kvctl -s FILE push … keeps it in a file" kvctl push w 'ones(2)' # without -s
+    says -2 " hint: did you mean --verify?" kvctl verify page
+    gives $'init weight: float32 (2,) cpu(0)\nwrote w.kvs: 1 new key' kvctl -s w.kvs init weight 'ones(2)' -v
+    mentions '"entries":[{"key":"weight"}]' kvctl list -s w.kvs --json
+    mentions '[1. 1.]' kvctl -s w.kvs pull 'w*'
+    gives '2 a, b -3' kvctl print 1+1 '"a, b"' -3
     run kvctl write '[1, 2]' 'two words.csv'
     assert_equal "$(tail -n 2 'two words.csv')" $'1\n2'
     echo 'print "a file"' >help
-    run kvctl help push
-    assert_output "a file"
+    gives "a file" kvctl help push
 }
 
 @test "words: none is split, or ends the command" {
-    run kvctl print '1); !touch gone; (1'
-    assert_failure 2
+    run -2 kvctl print '1); !touch gone; (1'
     assert_output '<cmd>:1:8: error[syntax]: `)` stands where the end of the expression is needed
     1 : print 1); !touch gone; (1
       :        ^'
-    run kvctl print '1 # x' '"2"'
-    assert_output '1 2'
+    gives '1 2' kvctl print '1 # x' '"2"'
     for word in 'x; !touch gone' $'x
 !touch gone' '> gone' '| touch gone' '"; !touch gone; "' '"; !touch gone' '$(touch gone)' '} !touch gone'; do
-        run kvctl list "$word"
-        assert_success
-        assert_output ""
-        run kvctl pull "$word"
-        assert_failure 3
+        gives "" kvctl list "$word"
+        run -3 kvctl pull "$word"
         assert_line --partial 'error[key]: key "'
-        run kvctl set-optimizer sgd --wd "$word"
-        assert_failure
-        run kvctl help "$word"
-        assert_failure 3
+        run ! kvctl set-optimizer sgd --wd "$word"
+        run -3 kvctl help "$word"
     done
     assert_equal "$(ls)" ""
-    run kvctl pull 3 '>' gone
-    assert_failure 2
+    run -2 kvctl pull 3 '>' gone
     assert_line --partial 'error[usage]: pull takes no more arguments'
-    run kvctl time 'push 3 1'
-    assert_failure 2
+    run -2 kvctl time 'push 3 1'
     assert_output "<cmd>:1:6: error[usage]: \`time\` takes statements of the language, no words of the shell
     1 : time push 3 1
       :      ^^^^^^^^
@@ -217,67 +173,46 @@ while true { x = 1 }'
 }
 
 @test "words: a text that has lost its quotes" {
-    run kvctl print 'two words'
-    assert_failure 2
+    run -2 kvctl print 'two words'
     assert_line --index 3 " hint: for the text write '\"two words\"'"
-    run kvctl print '"two words"'
-    assert_output "two words"
-    run kvctl write '@a b.safetensors#w' x.npy
-    assert_failure 2
-    assert_line " hint: '@\"a b.safetensors\"#w'"
+    gives "two words" kvctl print '"two words"'
+    says -2 " hint: '@\"a b.safetensors\"#w'" kvctl write '@a b.safetensors#w' x.npy
 }
 
 @test "words: neither a file nor a command" {
-    run kvctl nosuch.kv
-    assert_failure 2
+    run -2 kvctl nosuch.kv
     assert_output 'kvctl: error[usage]: there is no file "nosuch.kv", and no command of that name
  hint: kvctl help lists the commands'
     mkdir jobs
     touch jobs/train-dist.kv train-dist.kv
     for wrong in 'trian-dist.kv' 'launch -n 2 trian-dist.kv' 'jobs/train_dits.kv'; do
-        run kvctl $wrong
-        assert_failure 2
+        run -2 kvctl $wrong
         assert_line --regexp '^ hint: did you mean (jobs/)?train-dist.kv\?$'
     done
-    run kvctl hepl
-    assert_failure 2
-    assert_line ' hint: did you mean help?'
-    run kvctl lanch -n 2 train.kv
-    assert_failure 2
-    assert_line ' hint: did you mean launch or patch?'
-    run kvctl 'push 3 ones(2)'
-    assert_failure 2
-    assert_line " hint: kvctl -c 'push 3 ones(2)' runs a text"
-    run kvctl .
-    assert_failure 5
-    assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+    says -2 ' hint: did you mean help?' kvctl hepl
+    says -2 ' hint: did you mean launch or patch?' kvctl lanch -n 2 train.kv
+    says -2 " hint: kvctl -c 'push 3 ones(2)' runs a text" kvctl 'push 3 ones(2)'
+    gives -5 'kvctl: error[io]: cannot read ".": Is a directory' kvctl .
 }
 
 @test "words: --check behind a command does not pass for a check that it makes" {
     kvctl -c 'init w ones(2); save m.safetensors'
     for word in --check -n; do
-        run kvctl hash m.safetensors $word sums
-        assert_failure 2
+        run -2 kvctl hash m.safetensors $word sums
         assert_output "kvctl: error[usage]: \`hash\` has no option $word
  hint: hash … --verify FILE compares; kvctl --check hash … runs nothing"
     done
-    run kvctl ls m.safetensors --check
-    assert_failure 2
-    assert_line ' hint: kvctl --check ls … reads the words and runs nothing'
-    run kvctl --check hash m.safetensors
-    assert_success
-    assert_output ''
+    says -2 ' hint: kvctl --check ls … reads the words and runs nothing' kvctl ls m.safetensors --check
+    gives '' kvctl --check hash m.safetensors
 }
 
 @test "words: an error in one has its line and its caret, as with -c" {
-    run kvctl push 3 'ones(2'
-    assert_failure 2
+    run -2 kvctl push 3 'ones(2'
     assert_output '<cmd>:1:12: error[syntax]: the `(` that opens here is not closed
     1 : push 3 ones(2
       :            ^'
     words=$output
-    run kvctl -c 'push 3 ones(2'
-    assert_output "$words"
+    gives -2 "$words" kvctl -c 'push 3 ones(2'
     run kvctl --json push 3 'ones(2'
     assert_line --partial '"file":"<cmd>","line":1,'
     assert_line --partial '"line":1,"col":12,"end":13,'
@@ -290,8 +225,7 @@ while true { x = 1 }'
     assert_output '<cmd>:2:1: error[syntax]: `)` stands where a value is needed
     2 : )
       : ^'
-    run kvctl time x
-    assert_line '    1 : time x'
+    says -2 '    1 : time x' kvctl time x
     run kvctl push '--s$' 3
     assert_output '<cmd>:1:6: error[usage]: "--s$" is no option
     1 : push --s$ 3
@@ -299,16 +233,12 @@ while true { x = 1 }'
 }
 
 @test "words: errors show the words as they were typed" {
-    run kvctl diff a b --rtol=abc
-    assert_line --index 0 '<cmd>:1:17: error[name]: there is no variable `abc`'
+    begins -3 '<cmd>:1:17: error[name]: there is no variable `abc`' kvctl diff a b --rtol=abc
     assert_line --index 1 '    1 : diff a b --rtol=abc'
     kvctl -s s.kvs init 0.bias 'ones(2)'
-    run kvctl -s s.kvs pull 'x y' --out=2
-    assert_line --index 0 '<cmd>:1:16: error[dtype]: --out fills arrays, not an integer'
+    begins -3 '<cmd>:1:16: error[dtype]: --out fills arrays, not an integer' kvctl -s s.kvs pull 'x y' --out=2
     assert_line --index 1 '    1 : pull x y --out=2'
-    run kvctl -s s.kvs pull 0.bias
-    assert_success
-    assert_output '[1. 1.]'
+    gives '[1. 1.]' kvctl -s s.kvs pull 0.bias
     run kvctl print
     assert_line --index 2 '      : ^^^^^'
     run kvctl -s s.kvs pull '0..1,w'
@@ -316,14 +246,12 @@ while true { x = 1 }'
 }
 
 @test "-c: a variable of an earlier one that is called" {
-    run kvctl -c 'f = 3' -c 'f(2)'
-    assert_failure 2
+    run -2 kvctl -c 'f = 3' -c 'f(2)'
     assert_output '<cmd>:1:1: error[usage]: `f` is a variable here, and no function
     1 : f(2)
       : ^^^^
  hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
-    run kvctl -c 'f(2)' -c 'f = 3'
-    assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `f`'
+    begins -2 '<cmd>:1:1: error[usage]: there is no function `f`' kvctl -c 'f(2)' -c 'f = 3'
     run kvctl -c 'a = 1; a.foo()'
     refute_output --partial 'did you mean'
     run kvctl -c 'a = ones(2); a.meen()'
@@ -334,11 +262,9 @@ while true { x = 1 }'
     kvctl -s s.kvs init w 'ones(2)'
     kvctl -s s.kvs set-updater '{ stored += input * by }' --by 3
     kvctl -s s.kvs push w 'ones(2)'
-    run kvctl -s s.kvs pull w
-    assert_output '[4. 4.]'
+    gives '[4. 4.]' kvctl -s s.kvs pull w
     while IFS='|' read -r rule col carets said; do
-        run kvctl -s s.kvs set-updater "$rule"
-        assert_failure 2
+        run -2 kvctl -s s.kvs set-updater "$rule"
         assert_output "<cmd>:1:$col: error[syntax]: $said
     1 : set-updater $rule
       : $(printf "%$((col - 1))s")$carets
@@ -355,18 +281,14 @@ END
 @test "words: a file of arrays is no script" {
     kvctl -c 'init w ones(2); pull * > m.safetensors'
     for words in m.safetensors '-f m.safetensors'; do
-        run kvctl $words
-        assert_failure 2
+        run -2 kvctl $words
         assert_output 'kvctl: error[usage]: "m.safetensors" is a file of arrays, not a script
  hint: kvctl -s m.safetensors -c info lists them'
     done
     kvctl -s w.kvs -c 'init w ones(2)'
-    run kvctl w.kvs
-    assert_failure 2
-    assert_line ' hint: kvctl -s w.kvs -c info lists them'
+    says -2 ' hint: kvctl -s w.kvs -c info lists them' kvctl w.kvs
     printf 'a,b\n1,2\n' >m.csv
-    run kvctl m.csv
-    assert_failure 2
+    run -2 kvctl m.csv
     assert_output "kvctl: error[usage]: \"m.csv\" is a file of arrays, not a script
  hint: kvctl -c 'print @m.csv' shows it"
 }
@@ -383,47 +305,36 @@ END
 
 @test "options: what stands behind a script is the script's" {
     echo 'print args' >s.kv
-    run kvctl s.kv a --json -q -- b --nonsense
-    assert_success
-    assert_output "['a', '--json', '-q', '--', 'b', '--nonsense']"
-    run kvctl -- s.kv -- --json
-    assert_output "['--', '--json']"
+    gives "['a', '--json', '-q', '--', 'b', '--nonsense']" kvctl s.kv a --json -q -- b --nonsense
+    gives "['--', '--json']" kvctl -- s.kv -- --json
     run sh -c 'kvctl - a --json <s.kv'
     assert_output "['a', '--json']"
     printf '#!/usr/bin/env -S kvctl\nprint args\n' >run.kv
     chmod +x run.kv
     run ./run.kv --seed 3 -k
     assert_output "['--seed', '3', '-k']"
-    run kvctl -f s.kv a --format repr b -- -k
-    assert_output "['a', 'b', '-k']"
-    run kvctl -c 'print args' a -q b
-    assert_output "['a', 'b']"
+    gives "['a', 'b', '-k']" kvctl -f s.kv a --format repr b -- -k
+    gives "['a', 'b']" kvctl -c 'print args' a -q b
 }
 
 @test "options: a command in the place of a file, and an option that is misspelt" {
-    run kvctl -f help
-    assert_failure 5
-    assert_output 'kvctl: error[io]: cannot read "help": No such file or directory'
+    gives -5 'kvctl: error[io]: cannot read "help": No such file or directory' kvctl -f help
     for word in cat keys; do
-        run kvctl $word
-        assert_failure 2
+        run -2 kvctl $word
         assert_line --index 1 ' hint: kvctl ls FILE lists the keys, kvctl stat FILE their numbers'
     done
-    run kvctl merge average a b -o c
-    assert_failure 2
+    run -2 kvctl merge average a b -o c
     assert_output 'kvctl: error[usage]: there is no option -o
  hint: merge, patch and apply have --out OUT; convert ends in it: convert A OUT'
-    run kvctl --chek x.kv
-    assert_failure 2
+    run -2 kvctl --chek x.kv
     assert_output "$(printf '%s\n' 'kvctl: error[usage]: there is no option --chek' \
         ' hint: did you mean --check?')"
 }
 
 @test "option, environment, start file, default: the first that speaks wins" {
     printf 'set terminal.color never\nset print.precision 2\nlr = 1\n' >rc
-    run sh -c "printf 'set terminal.color\nset print.precision\nprint lr\n' |
+    run -0 sh -c "printf 'set terminal.color\nset print.precision\nprint lr\n' |
         kvctl -i --rc rc --color always --set print.precision=5 --set lr=2"
-    assert_success
     assert_output $'always\n5\n2'
     run sh -c "printf 'set terminal.color\nset print.precision\n' | kvctl -i --rc rc"
     assert_output $'never\n2'
@@ -433,14 +344,12 @@ END
     esc=$'\e'
     run kvctl -c 'pull 3'
     refute_output --partial "$esc"
-    run kvctl --color always -c 'pull 3'
-    assert_output --partial "$esc"
+    mentions -3 "$esc" kvctl --color always -c 'pull 3'
     run env NO_COLOR=1 TERM=dumb kvctl --color=always -c 'pull 3'
     assert_output --partial "$esc"
     run kvctl --color always --no-color -c 'pull 3'
     refute_output --partial "$esc"
-    run kvctl --color sometimes -c 'pull 3'
-    assert_failure 2
+    run -2 kvctl --color sometimes -c 'pull 3'
     assert_output 'kvctl: error[usage]: --color is auto, always or never, not "sometimes"'
     command -v script >/dev/null || skip "no script"
     export TERM=xterm
@@ -457,27 +366,21 @@ END
 }
 
 @test "time tells once, or the spread of many runs, on stderr" {
-    run --separate-stderr kvctl -c 'time print 1; time --runs 20 { x = 1 }; time --runs 1 x = 2'
-    assert_success
+    run -0 --separate-stderr kvctl -c 'time print 1; time --runs 20 { x = 1 }; time --runs 1 x = 2'
     assert_output 1
     [[ ${stderr_lines[0]} =~ ^time:\ [0-9.]+\ (ns|us|ms)$ ]]
     [[ ${stderr_lines[1]} =~ ^time:\ 20\ runs,\ min\ [0-9.]+\ [num]s,\ median\ [0-9.]+\ [num]s,\ p95\ [0-9.]+\ [num]s$ ]]
     [[ ${stderr_lines[2]} =~ ^time:\ [0-9.]+\ (ns|us|ms)$ ]]
-    run kvctl -c 'time --runs 0 print 1'
-    assert_failure 3
-    assert_line --index 0 "<cmd>:1:13: error[value]: the runs lie in 1 .. 1000000, 0 does not"
+    begins -3 "<cmd>:1:13: error[value]: the runs lie in 1 .. 1000000, 0 does not" kvctl -c 'time --runs 0 print 1'
     # it waits for what the store was asked to do, and for a sleep
     run --separate-stderr kvctl -c 'time { sleep 0.3; sleep(0.3) }; init w ones(3); time --no-wait { pull w -> x }; time { push w x * 2; pull w -> x }; print x'
     assert_output '[2. 2. 2.]'
     [[ ${stderr_lines[0]} =~ ^time:\ ([6-9][0-9.]*\ ms|[0-9.]+\ s)$ ]]
     for seconds in -1 nan 1000001; do
-        run kvctl -c "sleep($seconds)"
-        assert_line --index 0 "<cmd>:1:1: error[value]: the seconds of a sleep lie in 0 .. 1000000"
+        begins -3 "<cmd>:1:1: error[value]: the seconds of a sleep lie in 0 .. 1000000" kvctl -c "sleep($seconds)"
     done
-    run kvctl -c 'sleep "a"'
-    assert_line --index 0 "<cmd>:1:1: error[dtype]: the time of a sleep is a number, not a text"
-    run timeout -s INT 0.5 kvctl -c 'sleep 1000'
-    assert_failure
+    begins -3 "<cmd>:1:1: error[dtype]: the time of a sleep is a number, not a text" kvctl -c 'sleep "a"'
+    run ! timeout -s INT 0.5 kvctl -c 'sleep 1000'
     # what ends the block ends the runs, and goes to whoever is around
     run kvctl -q -c 'def f() { time --runs 9 { print 1; return 5 }; return 6 }
 print f()
@@ -500,26 +403,18 @@ for i in 0..5 { time { print i; break } }' 2>/dev/null
         send \"x = 1\r\"; expect \"kv> \"; send \"if x {\r\"; expect \"..> \"
         send \"print 2 }\r\"; expect \"kv> \"; send \"\004\"; expect eof"; }
     typed "--history here"
-    run kvctl --history here -c history
-    assert_success
-    assert_line --index 0 "    1  x = 1"
+    begins "    1  x = 1" kvctl --history here -c history
     assert_line --index 1 "    2  if x {"
     assert_line --index 2 "       print 2 }"
-    run kvctl --history here -c 'history 1'
-    assert_line --index 0 "    2  if x {"
-    run kvctl -c history
-    assert_success
-    assert_output ""
+    begins "    2  if x {" kvctl --history here -c 'history 1'
+    gives "" kvctl -c history
     export KVCTL_HISTORY=$PWD/there
     typed ""
-    run kvctl -c 'history 1; history 0'
-    assert_line --index 0 "    2  if x {"
+    begins "    2  if x {" kvctl -c 'history 1; history 0'
     rm -f there
     typed "--history off"
     [ ! -e there ]
-    run kvctl -c 'history -1'
-    assert_failure 3
-    assert_line --index 0 "<cmd>:1:9: error[value]: a count of entries is at least 0, not -1"
+    begins -3 "<cmd>:1:9: error[value]: a count of entries is at least 0, not -1" kvctl -c 'history -1'
 }
 
 @test "settings: set lists them all, and says what is wrong" {
@@ -528,17 +423,12 @@ for i in 0..5 { time { print i; break } }' 2>/dev/null
         store.wait terminal.color terminal.pager terminal.progress; do
         assert_line --regexp "^$name +[^ ]+ +[^ ]"
     done
-    run kvctl -c 'set store.wait 0.25; set store.wait; set terminal.pager always; set terminal.pager'
-    assert_output $'0.25\nalways'
-    run kvctl -c 'set store.wait -1'
-    assert_failure 3
-    assert_line --index 0 "<cmd>:1:16: error[value]: store.wait lies in 0 .. 31536000 seconds"
-    run kvctl -c 'set terminal.color nevr'
-    assert_failure 2
+    gives $'0.25\nalways' kvctl -c 'set store.wait 0.25; set store.wait; set terminal.pager always; set terminal.pager'
+    begins -3 "<cmd>:1:16: error[value]: store.wait lies in 0 .. 31536000 seconds" kvctl -c 'set store.wait -1'
+    run -2 kvctl -c 'set terminal.color nevr'
     assert_line --index 0 '<cmd>:1:5: error[usage]: terminal.color is auto, always or never, not "nevr"'
     assert_line " hint: did you mean never?"
-    run kvctl --set store.wait=soon -c 'print 1'
-    assert_failure 3
+    run -3 kvctl --set store.wait=soon -c 'print 1'
     assert_output "kvctl: error[dtype]: store.wait is a number of seconds, not a text"
 }
 
@@ -550,26 +440,21 @@ int fsync(int fd) { return fd >= 0 && write(2, "fsync\n", 6) == 6 ? 0 : -1; }
 END
     cc -shared -fPIC -o count.so count.c
     echo 'old' >x.csv
-    run --separate-stderr env LD_PRELOAD="$PWD/count.so" "$build/kvctl" -c 'write [1, 2] x.csv; ones(2) > y.csv'
-    assert_success
+    run -0 --separate-stderr env LD_PRELOAD="$PWD/count.so" "$build/kvctl" -c 'write [1, 2] x.csv; ones(2) > y.csv'
     assert_equal "$(grep -c fsync <<<"$stderr")" 4 # each file, and its folder
-    run --separate-stderr env LD_PRELOAD="$PWD/count.so" "$build/kvctl" \
+    run -0 --separate-stderr env LD_PRELOAD="$PWD/count.so" "$build/kvctl" \
         -c 'set write.sync off; write [[3, 4]] x.csv; init 3,4 [ones(2)]*2; pull 3,4 > w-{key}.csv; [[5, 6]] >> x.csv'
-    assert_success
     assert_equal "$stderr" ""
     assert_equal "$(tail -n 2 x.csv | paste -sd ' ')" "3,4 5,6"
     assert_equal "$(ls w-*.csv | paste -sd ' ')" "w-3.csv w-4.csv"
-    run kvctl -c 'set write.sync; set write.sync off; set write.sync'
-    assert_output $'on\noff'
-    run kvctl -c 'set write.sync maybe'
-    assert_failure 3
+    gives $'on\noff' kvctl -c 'set write.sync; set write.sync off; set write.sync'
+    run -3 kvctl -c 'set write.sync maybe'
     assert_line --partial 'error[value]: write.sync is on or off, not "maybe"'
 }
 
 @test "switches: a function that time runs may print, and its loop may end" {
     printf 'def n():\n    print "x"\n    return 3\nfor i in 0..3 { time --runs n() { print i; break } }\n' >t.kv
-    run --separate-stderr kvctl t.kv
-    assert_success
+    run -0 --separate-stderr kvctl t.kv
     assert_output "x
 0"
     [[ $stderr == "time: 1 runs, min "* ]]
@@ -578,8 +463,7 @@ END
 # Section by section: a key of its own numbers, a rank of its own, and one process as rank 0.
 @test "seed: each key of an init and each rank of a job has random numbers of its own" {
     kvctl -c 'init a normal((2)); init b normal((2)); init c normal((2)); pull a,b,c; normal((2))' >apart
-    run kvctl -c 'init a,b,c normal((2)); pull a,b,c; normal((2))'
-    assert_output "$(cat apart)"
+    gives "$(cat apart)" kvctl -c 'init a,b,c normal((2)); pull a,b,c; normal((2))'
     run kvctl -c 'def f():
     return uniform((2))
 init a,b f(); pull a -> x; pull b -> y; sum(x == y); init c,d uniform((2), seed=4); pull c -> x; pull d -> y; sum(x == y)
@@ -608,8 +492,6 @@ z = uniform((2)); init e,f z; pull e -> x; pull f -> y; sum(x == y); init g,h [u
 @test "switches: what begins with dashes and is no name is no option" {
     local word
     for word in ----safe --9x --- --=3 --.x; do
-        run kvctl push 3 1 "$word" 4
-        assert_failure 2
-        assert_line --index 0 "<cmd>:1:10: error[usage]: \"$word\" is no option"
+        begins -2 "<cmd>:1:10: error[usage]: \"$word\" is no option" kvctl push 3 1 "$word" 4
     done
 }

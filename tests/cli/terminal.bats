@@ -4,8 +4,8 @@ load help
 
 # Runs an expect script from stdin after `spawn kvctl ARG…`. Its words: `want TEXT` waits for TEXT and
 # fails the test when it does not come; `shows TEXT` waits for it as a line of its own; `prompt` is
-# want "kv> "; `type TEXT` sends TEXT and Enter; `ends` waits for the end and checks the exit status;
-# `absent TEXT` fails if TEXT has been shown.
+# want "kv> "; `type TEXT` sends TEXT and Enter, `enter TEXT` also waits for the next prompt; `ends`
+# waits for the end and checks the exit status; `absent TEXT` fails if TEXT has been shown.
 terminal()
 {
     command -v expect >/dev/null || skip "no expect"
@@ -27,6 +27,7 @@ proc want {text} { await -ex $text }
 proc shows {text} { await -re "\[\r\n\][string map {* \\* . \\. \[ \\[ \] \\]} $text]\r\n" }
 proc prompt {} { want "kv> " }
 proc type {text} { send -- "$text\r" }
+proc enter {text} { type $text; prompt }
 proc ends {status} {
     global seen
     expect { eof { append seen $expect_out(buffer) } timeout { failed "it does not end" } }
@@ -41,8 +42,14 @@ END
         echo "spawn kvctl $*"
         cat
     } >drive.exp
-    run expect -f drive.exp
-    assert_success
+    run -0 expect -f drive.exp
+}
+
+# The same with -q, from the first prompt to a last one, where it ends with quit.
+session()
+{
+    { echo prompt; cat; printf '%s\n' prompt 'type quit' 'ends 0'; } >typed
+    terminal -q "$@" <typed
 }
 
 @test "terminal: banner, prompt, a result, Ctrl-D leaves" {
@@ -77,8 +84,7 @@ END
 @test "terminal: an error is shown with its place, and the prompt goes on" {
     terminal -q <<'END'
 prompt
-type {print 1}
-prompt
+enter {print 1}
 type {pul 3}
 want "<repl>:2:1: "
 want "error\[usage\]"
@@ -93,8 +99,7 @@ END
 }
 
 @test "terminal: a block goes on with ..> until it is closed" {
-    terminal -q <<'END'
-prompt
+    session <<'END'
 type "for i in 1..2 \{"
 want "..> "
 type "print i * 10"
@@ -102,15 +107,11 @@ want "..> "
 type "\}"
 want "10"
 want "20"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: Ctrl-C drops the line and never leaves" {
-    terminal -q <<'END'
-prompt
+    session <<'END'
 send "print 111"
 want "111"
 send "\003"
@@ -119,28 +120,20 @@ send "\003\003\003"
 prompt
 type {print 2 + 3}
 shows "5"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: what is typed right behind a Ctrl-C is a line of its own" {
-    terminal -q <<'END'
-prompt
+    session <<'END'
 send "print 111"
 want "111"
 send "\003print 2 + 3\r"
 shows "5"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: Ctrl-C and Ctrl-D drop an open block" {
-    terminal -q <<'END'
-prompt
+    session <<'END'
 type "if true \{"
 want "..> "
 send "\003"
@@ -151,15 +144,11 @@ send "\004"
 prompt
 type {print 6 * 7}
 want "42"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: Ctrl-C ends a loop, and the prompt goes on" {
-    terminal -q <<'END'
-prompt
+    session <<'END'
 type "x = 1; print \"begins\"; while true \{ x = 1 \}"
 shows "begins"
 send "\003"
@@ -167,15 +156,11 @@ want "interrupted"
 prompt
 type {print x + 1}
 shows "2"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: Ctrl-C ends an expression, and its variable stays as it was" {
-    terminal -q <<'END'
-prompt
+    session <<'END'
 type "x = 1; print \"begins\"; x = normal((20000,20000))"
 shows "begins"
 sleep 0.3
@@ -184,17 +169,12 @@ want "interrupted"
 prompt
 type {print x + 1}
 shows "2"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: Ctrl-C while a full terminal takes nothing more loses that output alone" {
-    terminal -q <<'END'
-prompt
-type {set pager off}
-prompt
+    session <<'END'
+enter {set pager off}
 type {for i in 1..1000000 { print "" }}
 sleep 0.5
 send "\003"
@@ -205,9 +185,6 @@ shows "21"
 prompt
 type {!echo the stream is open}
 shows "the stream is open"
-prompt
-type quit
-ends 0
 END
 }
 
@@ -230,8 +207,7 @@ END
 
 @test "terminal: a pasted text runs nothing until Enter" {
     needs_readline
-    terminal -q <<'END'
-prompt
+    session <<'END'
 send "\033\[200~print 3 * 3\nprint 4 * 4\n\033\[201~"
 want "4 * 4"
 sleep 0.3
@@ -239,74 +215,54 @@ absent "\r9\r"
 send "\r"
 shows "9"
 want "16\r\n"
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: completion of commands, keys and variables" {
     needs_readline
-    terminal -q <<'END'
-prompt
+    session <<'END'
 send "set-up\t"
 want "set-updater "
 send "\003"
 prompt
-type {init fc1.weight ones(2)}
-prompt
+enter {init fc1.weight ones(2)}
 send "pull fc\t"
 want "fc1.weight "
 send "\r"
 want "1. 1."
 prompt
-type {learning_rate = 0.25}
-prompt
+enter {learning_rate = 0.25}
 send "print learn\t"
 want "learning_rate"
 send "* 2\r"
 want "0.5"
 prompt
-type {pull fc1.weight > ft1.safetensors}
-prompt
+enter {pull fc1.weight > ft1.safetensors}
 send "print @ft1.safe\t"
 want "@ft1.safetensors"
 send "#fc1.weight\r"
 want "1. 1."
-prompt
-type quit
-ends 0
 END
 }
 
 @test "terminal: history keeps entries, private, and not those that begin with a blank" {
     needs_readline
-    terminal -q <<'END'
-prompt
-type {print "first"}
-prompt
-type { print "secret"}
-prompt
+    session <<'END'
+enter {print "first"}
+enter { print "secret"}
 type "for i in 1..2 \{"
 want "..> "
 type "print i\n\}"
-prompt
-type quit
-ends 0
 END
     local file=.local/state/kvctl/history
     assert_equal "$(stat -c %a "$file")" 600
     run grep -v '^#' "$file"
     assert_output $'print "first"\nfor i in 1..2 {\nprint i\n}\nquit'
-    terminal -q <<'END'
-prompt
+    session <<'END'
 send "\033\[A\033\[A\033\[A"
 want "first"
 send "\r"
 shows "first"
-prompt
-type quit
-ends 0
 END
 }
 
@@ -314,8 +270,7 @@ END
     skip_unless_option history
     terminal -q --history off <<'END'
 prompt
-type {print 1}
-prompt
+enter {print 1}
 type quit
 ends 0
 END
@@ -358,9 +313,8 @@ END
 
 @test "terminal: SIGTERM at the prompt ends with 143" {
     command -v expect >/dev/null || skip "no expect"
-    run expect -c 'log_user 0; set timeout 20; spawn kvctl -q; expect "kv> "
+    run -143 expect -c 'log_user 0; set timeout 20; spawn kvctl -q; expect "kv> "
         exec sh -c "kill -TERM [exp_pid]"; expect eof; exit [lindex [wait] 3]'
-    assert_failure 143
 }
 
 # -i with a script on stdin: no prompt, each statement as it arrives.
@@ -401,8 +355,7 @@ skip_unless_option()
 @test "terminal: the prompt shows an open transaction, and leaving drops it" {
     terminal -q -s w.kvs <<'END'
 prompt
-type {init 3 1}
-prompt
+enter {init 3 1}
 type {begin}
 want "kv*> "
 type {push 3 5; create --name b}
@@ -418,8 +371,7 @@ send "\004"
 want "warning: no commit came after begin: what it began is not saved"
 ends 0
 END
-    run kvctl -s w.kvs -c 'pull 3'
-    assert_output 1.0
+    gives 1.0 kvctl -s w.kvs -c 'pull 3'
 }
 
 @test "terminal: a pasted page runs at Enter, without its outputs" {
@@ -442,8 +394,7 @@ type "def f(a):"
 want "..> "
 type "    return a + 41"
 want "..> "
-type ""
-prompt
+enter ""
 type "f(1)"
 shows "42"
 prompt

@@ -2,13 +2,9 @@
 
 load help
 
-bats_require_minimum_version 1.5.0
-
 @test "verify: a page that holds says nothing" {
     printf 'kv> print 1 + 1\n2\n' >page
-    run kvctl --verify page
-    assert_success
-    assert_output ""
+    gives "" kvctl --verify page
 }
 
 @test "verify: a difference is shown line by line, with its entry and its place" {
@@ -22,8 +18,7 @@ x
 c
 ```
 END
-    run kvctl --verify page.md
-    assert_failure 1
+    run -1 kvctl --verify page.md
     assert_output 'page.md:4: the output differs (- the page, + this run)
   kv> print "a\nb\nc"
   a
@@ -53,13 +48,9 @@ other.kv:200:1: error[usage]: there is no command `nonsense`
  hint: `help` lists the commands
 ```
 END
-    run kvctl --verify page.md
-    assert_output ""
-    assert_success
+    gives "" kvctl --verify page.md
     sed -i 's/error.key./error[name]/' page.md
-    run kvctl --verify page.md
-    assert_failure 1
-    assert_line '- *:8: error[name]: key 9 was never initialised'
+    says -1 '- *:8: error[name]: key 9 was never initialised' kvctl --verify page.md
     assert_line '+ *:8: error[key]: key 9 was never initialised'
 }
 
@@ -85,28 +76,20 @@ kv> print 0
    ~~~~
 kv> print "not here"
 END
-    run kvctl --verify page.md
-    assert_failure 1
-    assert_line --index 0 "page.md:13: the output differs (- the page, + this run)"
+    begins -1 "page.md:13: the output differs (- the page, + this run)" kvctl --verify page.md
     assert_line --partial "of 4 entries"
 }
 
 @test "verify: CRLF, a lost blank behind a prompt, blanks at the ends of lines" {
     printf 'kv> print "a  "\r\na\r\n\r\nkv>\r\nkv> for i in 0..0 {\r\n..>\r\n..> print i }\r\n0   \r\n' >page
-    run kvctl --verify page
-    assert_output ""
-    assert_success
+    gives "" kvctl --verify page
 }
 
 @test "verify: CRLF that a program writes, and a carriage return within a line" {
     printf 'kv> !printf '"'a\\\\r\\\\nb\\\\r\\\\n'"'\na\nb\n' >page
-    run kvctl --verify page
-    assert_output ""
-    assert_success
+    gives "" kvctl --verify page
     printf 'kv> !printf '"'a\\\\rb\\\\n'"'\nab\n' >page
-    run kvctl --verify page
-    assert_failure 1
-    assert_line '+ a\x0db'
+    says -1 '+ a\x0db' kvctl --verify page
 }
 
 @test "verify: --update rewrites outputs and nothing else" {
@@ -126,28 +109,20 @@ END
     truncate -s -1 page.md
     sed -e 's/^  3$/  2/' page.md >want.md
     sed -i '/kv> pull 3/a\  page.md:9:6: error[key]: key 3 was never initialised\n      9 : pull 3\n        :      ^\n   hint: init it first' want.md
-    run kvctl --verify page.md --update
-    assert_success
-    assert_output "note: page.md: 2 of 3 entries changed"
+    gives "note: page.md: 2 of 3 entries changed" kvctl --verify page.md --update
     run diff want.md page.md
     assert_output ""
     before=$(stat -c %i page.md)
-    run kvctl -q --verify page.md --update
-    assert_success
-    assert_output ""
+    gives "" kvctl -q --verify page.md --update
     assert_equal "$(stat -c %i page.md)" "$before"
-    run kvctl --verify page.md
-    assert_success
+    run -0 kvctl --verify page.md
 }
 
 @test "verify: several pages, each in a session of its own" {
     printf 'kv> init 3 1\nkv> x = 2\n' >one
     printf 'kv> init 3 1\nkv> print x\n1\n' >two
-    run kvctl --verify one two
-    assert_failure 1
-    assert_line --index 0 "two:2: the output differs (- the page, + this run)"
-    run kvctl --verify two --verify one one
-    assert_failure 1
+    begins -1 "two:2: the output differs (- the page, + this run)" kvctl --verify one two
+    run -1 kvctl --verify two --verify one one
     assert_line --partial "1 of 2 entries of two prints something else"
 }
 
@@ -163,44 +138,30 @@ END
 2
 ```
 END
-    run -0 kvctl --verify page.md
-    assert_output ""
+    gives "" kvctl --verify page.md
     sed 's/^3$/4/' page.md >wrong.md
-    run -1 kvctl --verify wrong.md
-    assert_line --index 0 "wrong.md:3: the output differs (- the page, + this run)"
+    begins -1 "wrong.md:3: the output differs (- the page, + this run)" kvctl --verify wrong.md
     assert_line --partial "1 of 3 entries"
     run -0 kvctl --verify wrong.md --update
     assert_equal "$(cat wrong.md)" "$(cat page.md)"
     printf '```\nkv> print 1\n1\n```\n\n```python\n>>> import sys\n```\n' >both.md
-    run -0 kvctl --verify both.md
-    assert_output ""
+    gives "" kvctl --verify both.md
 }
 
 @test "verify: what is no page" {
-    run kvctl --verify missing
-    assert_failure 5
-    assert_output 'kvctl: error[io]: cannot read "missing": No such file or directory'
+    gives -5 'kvctl: error[io]: cannot read "missing": No such file or directory' kvctl --verify missing
     echo text >none
-    run kvctl --verify none
-    assert_failure 1
-    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> `'
+    gives -1 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> `' kvctl --verify none
     printf 'kv> print 1\n1\n```\ntext\n```\n' >none
-    run kvctl --verify none
-    assert_failure 1
+    run -1 kvctl --verify none
     assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> ` between its fences'
-    run kvctl --verify none -c 'print 1'
-    assert_failure 2
-    assert_output "kvctl: error[usage]: --verify and commands to run do not go together"
-    run kvctl --update none
-    assert_failure 2
-    assert_output "kvctl: error[usage]: --update needs --verify FILE"
+    gives -2 "kvctl: error[usage]: --verify and commands to run do not go together" kvctl --verify none -c 'print 1'
+    gives -2 "kvctl: error[usage]: --update needs --verify FILE" kvctl --update none
 }
 
 @test "verify: quit ends nothing, shell lines count, expect too" {
     printf 'kv> !echo hi\nhi\nkv> quit 7\nkv> print 1\n1\nkv> expect <<END\n..> 1\n..> END\n' >page
-    run kvctl --verify page
-    assert_output ""
-    assert_success
+    gives "" kvctl --verify page
 }
 
 @test "record: a script becomes a page that --verify accepts" {
@@ -216,8 +177,7 @@ X
 !echo shell
 pull 9
 END
-    run kvctl --record page s.kv
-    assert_failure 3
+    run -3 kvctl --record page s.kv
     run cat page
     assert_output 'kv> init 3 ones(2); pull 3
 [1. 1.]
@@ -237,43 +197,31 @@ s.kv:10:6: error[key]: key 9 was never initialised
    10 : pull 9
       :      ^
  hint: init it first'
-    run kvctl --verify page
-    assert_output ""
-    assert_success
+    gives "" kvctl --verify page
 }
 
 @test "record: entries of the prompt, with errors of all kinds" {
     printf 'print (1,\n2)\nprint )\n\n  pull 9\nexpect-error key {\n\n pull 9 }\n' >in
-    run sh -c 'kvctl -i --record page <in'
-    assert_failure 2
+    run -2 sh -c 'kvctl -i --record page <in'
     run grep -c '^kv> ' page
     assert_output 4
-    run kvctl --verify page
-    assert_output ""
-    assert_success
+    gives "" kvctl --verify page
 }
 
 @test "record: nothing that ran leaves the old page, and no new one" {
     echo old >page
-    run kvctl --record page -c 'print (1'
-    assert_failure 2
+    run -2 kvctl --record page -c 'print (1'
     assert_equal "$(cat page)" old
-    run kvctl --record new -c 'print (1'
-    assert_failure 2
+    run -2 kvctl --record new -c 'print (1'
     [ ! -e new ]
-    run kvctl --record page -c 'print 1'
-    assert_success
+    run -0 kvctl --record page -c 'print 1'
     assert_equal "$(cat page)" $'kv> print 1\n1'
 }
 
 @test "record: a folder that is not there, a full disk, no permission" {
-    run kvctl --record no/page -c 'print 1'
-    assert_failure 5
-    assert_output 'kvctl: error[io]: cannot write "no/page": No such file or directory'
+    gives -5 'kvctl: error[io]: cannot write "no/page": No such file or directory' kvctl --record no/page -c 'print 1'
     [ -w /dev/full ] || skip "no /dev/full"
-    run kvctl --record /dev/full -c 'print 1'
-    assert_failure 5
-    assert_line 'kvctl: error[io]: cannot write "/dev/full": No space left on device'
+    says -5 'kvctl: error[io]: cannot write "/dev/full": No space left on device' kvctl --record /dev/full -c 'print 1'
 }
 
 # Whatever ends kvctl, the page before stays until there is a new one, and what was recorded is there.
@@ -302,9 +250,7 @@ print 2' >/dev/null 2>&1 || true
     mkfifo go
     kvctl --record page -c $'print 1\n!cat go\nprint 2' >/dev/null 3>&- &
     while ! grep -qs 'kv> print 1' page.part; do sleep 0.02; done
-    run kvctl --record page -c 'print 3'
-    assert_failure 6
-    assert_output 'kvctl: error[busy]: another process writes "page.part"'
+    gives -6 'kvctl: error[busy]: another process writes "page.part"' kvctl --record page -c 'print 3'
     echo >go
     wait
     assert_equal "$(cat page)" $'kv> print 1\n1\nkv> !cat go\n\nkv> print 2\n2'
@@ -312,10 +258,9 @@ print 2' >/dev/null 2>&1 || true
 
 @test "record: a disk that is full keeps the old page, and what was recorded before" {
     echo old >page
-    run bash -c "ulimit -f 1; kvctl --record page -c 'print 1
+    run -5 bash -c "ulimit -f 1; kvctl --record page -c 'print 1
 print \"%2000s\" % 7
 print 2' 2>&1 >/dev/null"
-    assert_failure 5
     assert_output 'kvctl: error[io]: cannot write "page": File too large
  hint: what was recorded before is in "page.part"'
     assert_equal "$(cat page)" old
@@ -333,8 +278,7 @@ print 2' 2>&1 >/dev/null"
 }
 
 @test "expect: what a shell command prints is seen, but not on a terminal" {
-    run sh -c "printf '!echo a\nexpect <<E\na\nE\n' | kvctl -i"
-    assert_success
+    run -0 sh -c "printf '!echo a\nexpect <<E\na\nE\n' | kvctl -i"
     assert_output a
     command -v expect >/dev/null || skip "no expect"
     export TERM=dumb

@@ -19,7 +19,7 @@
 /* The list of runs that MXNet refused and that work here, with the reasons. */
 static cJSON *read_better(const char *folder)
 {
-    buf path = {0};
+    own_buf path = {0};
     char *text = NULL;
     size_t n;
     kv_err e = {0};
@@ -28,7 +28,6 @@ static cJSON *read_better(const char *folder)
     if (!better)
         printf("# %s: %s\n", buf_text(&path), e.code ? e.text : "not JSON");
     mem_free(text);
-    buf_release(&path);
     return better;
 }
 

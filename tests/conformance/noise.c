@@ -64,7 +64,7 @@ static void set_weight(replay *r, const kv_key *key, kv_array *from)
  * beside sigma. */
 static void add(replay *r, sample *s, kv_array *noisy, kv_array *quiet, double sigma)
 {
-    kv_array *a = NULL, *b = NULL;
+    own_array *a = NULL, *b = NULL;
     const void *x, *y;
     replay_check(r, kv_array_dup(&a, noisy, KV_FLOAT64, (kv_ctx){0}, &r->e), "array");
     replay_check(r, kv_array_dup(&b, quiet, KV_FLOAT64, (kv_ctx){0}, &r->e), "array");
@@ -78,8 +78,6 @@ static void add(replay *r, sample *s, kv_array *noisy, kv_array *quiet, double s
         s->sum += z;
         s->squares += z * z;
     }
-    kv_array_unref(a);
-    kv_array_unref(b);
 }
 
 /* One run in three stores: ours with noise, and two without, which begin each step at the recorded

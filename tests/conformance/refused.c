@@ -30,7 +30,7 @@ static kv_array *filled(replay *r, double value)
 /* Whether all of the key's elements are finite, and whether they are what they were. */
 static void look(replay *r, const kv_key *key, bool *same, bool *finite)
 {
-    kv_array *out = filled(r, 0), *wide = NULL;
+    own_array *out = filled(r, 0), *wide = NULL;
     const void *data;
     replay_check(r, kv_pull(r->store, key, 1, &out, NULL, &r->e), "pull");
     replay_check(r, kv_array_dup(&wide, out, KV_FLOAT64, (kv_ctx){0}, &r->e), "array");
@@ -40,8 +40,6 @@ static void look(replay *r, const kv_key *key, bool *same, bool *finite)
         *same &= ((const double *)data)[i] == 2;
         *finite &= isfinite(((const double *)data)[i]);
     }
-    kv_array_unref(wide);
-    kv_array_unref(out);
 }
 
 static void must_refuse(replay *r, int rc, uint64_t before, const kv_key *key)
@@ -71,14 +69,13 @@ static void must_work(replay *r, int rc, const kv_key *key, bool tiny)
 static void run(replay *r, const cJSON *better)
 {
     kv_key key = {.id = 3};
-    kv_array *w = filled(r, 2), *g = filled(r, 1);
+    own_array *w = filled(r, 2), *g = filled(r, 1);
     replay_check(r, kv_create(replay_type(), NULL, 0, &r->store, &r->e), "create");
     replay_check(r, kv_init(r->store, &key, 1, &w, NULL, &r->e), "init");
     uint64_t before = kv_changes(r->store);
     if (strcmp(replay_get(r->run, "grad_stype")->valuestring, "row_sparse") == 0) {
-        kv_array *dense = g;
+        own_array *dense = g;
         replay_check(r, kv_array_to_sparse(&g, dense, &r->e), "gradient");
-        kv_array_unref(dense);
     }
     int rc = replay_try_optimizer(r);
     if (rc == KV_OK) {
@@ -90,8 +87,6 @@ static void run(replay *r, const cJSON *better)
     else
         must_refuse(r, rc, before, &key);
     kv_free(r->store);
-    kv_array_unref(w);
-    kv_array_unref(g);
 }
 
 bool refused_run(const cJSON *runs, const cJSON *better, verdict *v)

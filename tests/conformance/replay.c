@@ -16,7 +16,7 @@
 
 cJSON *records_read(const char *folder)
 {
-    buf command = {0}, text = {0};
+    own_buf command = {0}, text = {0};
     char block[1 << 16];
     size_t n;
     cJSON *records = NULL;
@@ -29,8 +29,6 @@ cJSON *records_read(const char *folder)
         records = cJSON_Parse(buf_text(&text));
     if (!records)
         printf("# %s/records.json.gz cannot be read\n", folder);
-    buf_release(&command);
-    buf_release(&text);
     return records;
 }
 

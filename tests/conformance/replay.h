@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "array/device.h"
 #include "kvstore.h"
 
 /* What came out for the runs of one list. */

@@ -306,7 +306,7 @@ static void compare_sum(trace *t, const pairs *outs)
     static const cJSON exact; /* a tolerance that names nothing */
     static pairs values;
     for (int64_t i = 0; i < outs->n && !t->r.failed; i++) {
-        kv_array *want = NULL;
+        own_array *want = NULL;
         const cJSON *call = t->call;
         while (!want && call != replay_get(t->r.run, "calls")->child && !t->r.failed) {
             call = call->prev;
@@ -319,7 +319,6 @@ static void compare_sum(trace *t, const pairs *outs)
         }
         if (want)
             compare_arrays(t, outs->arrays[i], want, &exact, &outs->keys[i]);
-        kv_array_unref(want);
     }
 }
 
@@ -391,7 +390,7 @@ static void take_line(void *arg, const char *line)
 /* The keys in the order in which the updater was called. */
 static void compare_updates(trace *t)
 {
-    buf want = {0};
+    own_buf want = {0};
     const cJSON *key;
     cJSON_ArrayForEach(key, replay_get(t->call, "updates"))
     {
@@ -402,7 +401,6 @@ static void compare_updates(trace *t)
     if (strcmp(buf_text(&want), buf_text(&t->updates)) != 0)
         replay_fail(&t->r, "call %d: the updater saw the keys %s, not %s", t->number,
                     buf_text(&t->updates), buf_text(&want));
-    buf_release(&want);
 }
 
 /* ---- Calls ---- */
@@ -456,14 +454,13 @@ static int call_row_sparse_pull(trace *t)
 static int call_set_updater(trace *t)
 {
     const cJSON *program = replay_get(replay_get(t->call, "options"), "program");
-    buf text = {0};
+    own_buf text = {0};
     kv_rule *rule = NULL;
     buf_printf(&text, "{ print key; %s }", program->valuestring);
     int rc = kv_rule_new(&rule, buf_text(&text), NULL, 0, 0, &t->r.e);
     if (!rc)
         rc = kv_set_rule(t->r.store, rule, NULL, 0, &t->r.e);
     kv_rule_free(rule);
-    buf_release(&text);
     return rc;
 }
 

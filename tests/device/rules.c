@@ -450,17 +450,16 @@ static room new_room(void)
 /* The text of a kernel under its own name, and its number among all. */
 static void write_kernel(const plan *p, int which, int number)
 {
-    buf text = {0};
+    own_buf text = {0};
     char name[40];
     snprintf(name, sizeof name, "kv_rule_%d", number);
     plan_text(&text, p, which, PLAN_INPUT_ALL, name);
     fwrite(buf_text(&text), 1, text.len, stdout);
-    buf_release(&text);
 }
 
 static void find_kernel(const plan *p, int which, int number, void *library)
 {
-    buf text = {0};
+    own_buf text = {0};
     char name[40];
     gpu_rule *r = mem_zalloc(1, sizeof *r, NULL);
     void *address;
@@ -471,7 +470,6 @@ static void find_kernel(const plan *p, int which, int number, void *library)
     r->sum = xxh64(buf_text(&text), text.len);
     r->next = rules;
     rules = r;
-    buf_release(&text);
 }
 
 /* Writes the kernels of all plans, or finds them in a library. Returns how many there are. */

@@ -3,7 +3,7 @@
 NumPy give. By hand, when the language grows:
 
     { python3 generate.py 10000 3027; python3 generate.py 10000 3028; python3 generate.py 20 4001; } | gzip -9n >programs.gz
-    python3 generate.py <texts.py | gzip -9n >texts.gz
+    gzip -dc texts.gz | cat - NEW | python3 generate.py | gzip -9n >texts.new.gz
 
 The script `fresh` beside this one compares new programs as they are made, without a file.
 
@@ -11,8 +11,8 @@ A program is built statement by statement while Python runs it, so that each sta
 variables that are there, with their true kinds and sizes. A statement that fails ends the program
 if it is one of the few that may; otherwise another one is tried.
 
-texts.py holds short programs that were written by hand, with lines `# ===` between them,
-`# === refused` before one that is not in the language.
+texts.gz holds short programs that were written by hand. NEW has more of them, each behind a line `===`, or
+`=== refused` when it is not in the language; what is recorded already runs again.
 
 A record is a line `=== ok`, `=== error` or `=== refused`, the program, a line `---`, and the output.
 Programs of `error` fail behind that output. NumPy's slices share memory and those of kvctl are copies, so
@@ -943,12 +943,12 @@ def record(kind, lines, out):
 
 
 def texts():
-    for part in sys.stdin.read().split("# ===")[1:]:
+    for part in re.split(r"^===", sys.stdin.read(), flags=re.M)[1:]:
         word, text = part.split("\n", 1)
-        lines = text.rstrip("\n").split("\n")
+        lines = re.split(r"^---$", text, flags=re.M)[0].rstrip("\n").split("\n")
         s = Session()
         failure = s.run(lines)
-        record(word.strip() or ("error" if failure else "ok"), lines, s.printed)
+        record("refused" if word == " refused" else "error" if failure else "ok", lines, s.printed)
 
 
 def main():

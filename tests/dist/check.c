@@ -43,7 +43,7 @@ static kv_array *filled(kv_dtype dtype, int64_t rows, int64_t columns, double x)
 
 static bool all_are(kv_array *a, double x)
 {
-    kv_array *wide = NULL;
+    own_array *wide = NULL;
     const void *data = NULL;
     float want = (float)x;
     int others = 0;
@@ -51,7 +51,6 @@ static bool all_are(kv_array *a, double x)
     OK(kv_array_read(wide, &data, &e));
     for (int64_t i = 0, n = kv_array_size(a); i < n; i++)
         others |= ((const float *)data)[i] != want;
-    kv_array_unref(wide);
     return !others;
 }
 
@@ -86,10 +85,9 @@ static void push(kv *s, kv_key key, kv_array *a)
 /* Whether all elements of a key are x. */
 static bool holds(kv *s, kv_key key, kv_dtype dtype, int64_t rows, int64_t columns, double x)
 {
-    kv_array *out = filled(dtype, rows, columns, -77);
+    own_array *out = filled(dtype, rows, columns, -77);
     OK(kv_pull(s, &key, 1, &out, NULL, &e));
     bool same = all_are(out, x);
-    kv_array_unref(out);
     return same;
 }
 
@@ -150,14 +148,13 @@ static kv_array *pull_rows(kv *s, kv_key key, kv_dtype dtype, int64_t rows, int6
                            int64_t n, int64_t *ids)
 {
     kv_array *out = rows_of(dtype, rows, columns, 0, NULL, 0), *dense = NULL, *wide = NULL;
-    kv_array *list = NULL;
+    own_array *list = NULL;
     OK(kv_array_wrap(&list, ids, KV_INT64, 1, &n, (kv_ctx){0}, NULL, NULL, &e));
     OK(kv_row_sparse_pull(s, &key, 1, &list, &out, NULL, &e));
     OK(kv_array_to_dense(&dense, out, &e));
     OK(kv_array_dup(&wide, dense, KV_FLOAT32, (kv_ctx){0}, &e));
     kv_array_unref(out);
     kv_array_unref(dense);
-    kv_array_unref(list);
     return wide;
 }
 
@@ -407,8 +404,8 @@ static kv_array *patterns(int64_t rows, int64_t columns, int step)
 
 static void expect_model(kv *s, kv_key key, int64_t rows, int64_t columns, const float *want)
 {
-    kv_array *out = filled(KV_FLOAT32, rows, columns, -77);
-    kv_array *wide = filled(KV_FLOAT64, rows, columns, -77);
+    own_array *out = filled(KV_FLOAT32, rows, columns, -77);
+    own_array *wide = filled(KV_FLOAT64, rows, columns, -77);
     kv_array *outs[] = {out, wide};
     const void *data = NULL, *wider = NULL;
     OK(kv_pull(s, (kv_key[]){key, key}, 2, outs, NULL, &e));
@@ -418,8 +415,6 @@ static void expect_model(kv *s, kv_key key, int64_t rows, int64_t columns, const
         MUST(((const float *)data)[i] == want[i % PERIOD]);
         MUST(((const double *)wider)[i] == (double)want[i % PERIOD]);
     }
-    kv_array_unref(out);
-    kv_array_unref(wide);
 }
 
 static void follow_model(kv *s, bool one_bit, float threshold)
@@ -645,7 +640,7 @@ static void check_crossed(void)
 static void check_overwrite(void)
 {
     kv *s = make("dist_sync");
-    kv_array *a = filled(KV_FLOAT32, 1200, 1200, 0);
+    own_array *a = filled(KV_FLOAT32, 1200, 1200, 0);
     kv_key key = number(1);
     init(s, key, filled(KV_FLOAT32, 1200, 1200, 0));
     for (int i = 1; i <= 3; i++) {
@@ -659,7 +654,6 @@ static void check_overwrite(void)
         memset(data, 0x55, 1200 * 1200 * sizeof(float));
         MUST(holds(s, key, KV_FLOAT32, 1200, 1200, i * workers));
     }
-    kv_array_unref(a);
     kv_free(s);
 }
 
@@ -669,8 +663,8 @@ static void check_refused(void)
 {
     kv *s = make("dist_sync");
     kv_key key = number(999), other = text("invalid_key"), absent = number(7);
-    kv_array *a = filled(KV_FLOAT32, 2, 3, 1), *wrong = filled(KV_FLOAT32, 3, 3, 1);
-    kv_array *rows = rows_of(KV_FLOAT32, 2, 3, 0, NULL, 0);
+    own_array *a = filled(KV_FLOAT32, 2, 3, 1), *wrong = filled(KV_FLOAT32, 3, 3, 1);
+    own_array *rows = rows_of(KV_FLOAT32, 2, 3, 0, NULL, 0);
     kv_err why = {0};
     kv_call fill = {.flags = KV_FILL_SPARSE};
     init(s, key, filled(KV_FLOAT32, 2, 3, 1));
@@ -690,16 +684,13 @@ static void check_refused(void)
     }
     push(s, key, filled(KV_FLOAT32, 2, 3, 1));
     MUST(holds(s, key, KV_FLOAT32, 2, 3, workers));
-    kv_array_unref(a);
-    kv_array_unref(wrong);
-    kv_array_unref(rows);
     kv_free(s);
 }
 
 static void check_async_refused(void)
 {
     kv *s = make("dist_async");
-    kv_array *a = filled(KV_FLOAT32, 2, 3, 1);
+    own_array *a = filled(KV_FLOAT32, 2, 3, 1);
     kv_key key = number(3);
     kv_err why = {0};
     init(s, key, filled(KV_FLOAT32, 2, 3, 1));
@@ -709,7 +700,6 @@ static void check_async_refused(void)
     push(s, key, filled(KV_FLOAT32, 2, 3, 1));
     why = (kv_err){0};
     MUST(kv_wait(s, &why) == KV_E_VALUE && why.has_key && why.key_id == 3);
-    kv_array_unref(a);
     kv_free(s);
 }
 
@@ -795,16 +785,14 @@ static void compare(kv *s, kv *one)
     for (int k = 0; k < SHAPES; k++) {
         int64_t rows = shapes[k].rows, columns = shapes[k].columns;
         kv_key key = number(k);
-        kv_array *a = filled(KV_FLOAT32, rows, columns, 1);
-        kv_array *b = filled(KV_FLOAT32, rows, columns, 2);
+        own_array *a = filled(KV_FLOAT32, rows, columns, 1);
+        own_array *b = filled(KV_FLOAT32, rows, columns, 2);
         const void *x = NULL, *y = NULL;
         OK(kv_pull(s, &key, 1, &a, NULL, &e));
         OK(kv_pull(one, &key, 1, &b, NULL, &e));
         OK(kv_array_read(a, &x, &e));
         OK(kv_array_read(b, &y, &e));
         MUST(memcmp(x, y, (size_t)(rows * columns) * sizeof(float)) == 0);
-        kv_array_unref(a);
-        kv_array_unref(b);
     }
 }
 
@@ -913,8 +901,8 @@ static void check_async_shared(void)
     for (int late = 0; late < 2; late++) {
         kv *s = make("dist_async"), *one = make("local");
         kv_key key = number(LAST);
-        kv_array *a = gradient(shapes[LAST].rows, 1, 1, 1, 1);
-        kv_array *b = gradient(shapes[LAST].rows, 1, 2, 2, 2);
+        own_array *a = gradient(shapes[LAST].rows, 1, 1, 1, 1);
+        own_array *b = gradient(shapes[LAST].rows, 1, 2, 2, 2);
         const void *x = NULL, *y = NULL;
         if (!late)
             set_optimizer(s, &nadam);
@@ -933,8 +921,6 @@ static void check_async_shared(void)
         OK(kv_array_read(a, &x, &e));
         OK(kv_array_read(b, &y, &e));
         MUST(memcmp(x, y, (size_t)shapes[LAST].rows * sizeof(float)) == 0);
-        kv_array_unref(a);
-        kv_array_unref(b);
         kv_free(s);
         kv_free(one);
     }

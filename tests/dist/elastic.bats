@@ -73,12 +73,9 @@ END
 
 @test "elastic: without ULFM, or without servers, it is refused" {
     echo 'print 1' >job.kv
-    run kvctl launch --elastic -n 2 job.kv
-    assert_failure 2
-    assert_output "kvctl: launch: --elastic needs servers that are no workers: -s SERVERS"
+    gives -2 "kvctl: launch: --elastic needs servers that are no workers: -s SERVERS" kvctl launch --elastic -n 2 job.kv
     ! has_ulfm || skip "Open MPI has ULFM here"
-    run kvctl launch --elastic -n 2 -s 1 job.kv
-    assert_failure 4
+    run -4 kvctl launch --elastic -n 2 -s 1 job.kv
     assert_output "kvctl: launch: --elastic needs an Open MPI with ULFM, and this one has none
  hint: Open MPI has it from 5.0 on; with --checkpoint and --max-restarts a job begins again instead"
 }
@@ -92,8 +89,7 @@ END
             }'
             script "${words[@]}" >job.kv
             printf 'if me == 0 { info --cluster }\n' >>job.kv
-            KVSTORE_SHARED_MEMORY=$shared job --elastic -n 4 -s 2 job.kv
-            assert_success
+            KVSTORE_SHARED_MEMORY=$shared job -0 --elastic -n 4 -s 2 job.kv
             assert_told 2 0 1 3
             assert_line "kvctl: the job went on without rank 2, which was lost"
             assert_line --regexp '^\[0\] 4 +server .* 3$'
@@ -104,8 +100,7 @@ END
 @test "elastic: ranks that end at once are told of the loss before" {
     needs_ulfm
     printf 'create dist_sync\ninit a zeros(2)\npull a -> x\nif rank() == 1 { !kill -9 $PPID\n}\npush a ones(2)\n' >job.kv
-    job --elastic -n 6 -s 1 job.kv
-    assert_success
+    job -0 --elastic -n 6 -s 1 job.kv
     assert_told 1 0 2 3 4 5
 }
 
@@ -128,8 +123,7 @@ repeat 3 barrier
 push 3 ones(10); pull 3 -> x
 assert sum(x) == 20
 END
-        job --elastic -n 3 -s 1 job.kv
-        assert_success
+        job -0 --elastic -n 3 -s 1 job.kv
         assert_told 1 0 2
     done
 }
@@ -149,8 +143,7 @@ barrier
 pull a -> x
 assert x[0] <= -100 and x[0] >= -101, "{x}"
 END
-    job -n 3 -s 2 job.kv
-    assert_success
+    job -0 -n 3 -s 2 job.kv
     assert_told 1 0 2
     assert_line "kvctl: the job went on without rank 1, which was lost"
 }
@@ -159,8 +152,7 @@ END
     needs_ulfm
     script dist_sync 'if me == 2 { !kill -9 $PPID
     }' >job.kv
-    job -n 3 -s 1 job.kv
-    assert_failure 6
+    job -6 -n 3 -s 1 job.kv
     assert_line "kvctl: rank 2 (worker) was killed by signal 9"
     refute_output --partial "went on"
     refute_output --partial "go on"
@@ -170,8 +162,7 @@ END
     needs_ulfm
     script dist_sync 'if me == 1 { !kill -STOP $PPID
     }' >job.kv
-    job --elastic --deadline 4 -n 3 -s 2 job.kv
-    assert_success
+    job -0 --elastic --deadline 4 -n 3 -s 2 job.kv
     assert_told 1 0 2
     assert_line "[0] warning: rank 1 on $(hostname) has not been heard for 4 s; the others go on"
 }
@@ -180,13 +171,11 @@ END
     needs_ulfm
     script dist_sync 'if me == 0 { !kill -9 $PPID
     }' >job.kv
-    job --elastic -n 3 -s 1 job.kv
-    assert_failure 6
+    job -6 --elastic -n 3 -s 1 job.kv
     assert_line "kvctl: rank 0 (worker) was killed by signal 9"
     script dist_sync "if me == 0 { !awk '\$1 == 3 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9
     }" >job.kv
-    job --elastic -n 3 -s 1 job.kv
-    assert_failure 6
+    job -6 --elastic -n 3 -s 1 job.kv
     assert_line "kvctl: rank 3 (server) was killed by signal 9"
     printf 'create dist_sync\nassert rank() != 1\nbarrier\n' >job.kv
     job --elastic -n 3 -s 1 job.kv
@@ -207,8 +196,7 @@ for i in range(rounds(), 20) {
     push a ones(300) / 3; pull a -> x
 }
 END
-    job --elastic --checkpoint c.kvs --checkpoint-every 5 --max-restarts 1 -n 3 -s 2 job.kv
-    assert_success
+    job -0 --elastic --checkpoint c.kvs --checkpoint-every 5 --max-restarts 1 -n 3 -s 2 job.kv
     refute_output --partial restart
     kvctl -s c.kvs -c 'assert rounds() == 20'
 }

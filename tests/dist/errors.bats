@@ -7,8 +7,7 @@ load ../cli/help
 # ranks N ARGUMENT…
 ranks()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    needs_mpi
     # without TCP, which one machine does not need and of which Open MPI 5 complains where there is no network
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp
     run timeout 60 mpirun --oversubscribe --bind-to none -n "$1" kvctl "${@:2}"
@@ -28,11 +27,8 @@ refuses()
 # says ARGUMENT… TEXT: a job of launch ends with this text.
 says()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    run timeout 60 kvctl launch "${@:1:$#-1}"
-    assert_failure
+    needs_mpi
+    run ! timeout 60 kvctl launch "${@:1:$#-1}"
     [[ $output == *"]: ${!#}"$'\n'* ]] || fail "not \"${!#}\" but $output"
 }
 
@@ -57,26 +53,21 @@ says()
 
 @test "errors: a rank that sees another checkpoint than the launcher" {
     ranks 1 -c 'create dist_sync' # skips
-    run timeout 60 env KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=1 mpirun -n 1 \
+    run -0 timeout 60 env KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=1 mpirun -n 1 \
         kvctl -c 'create dist_sync; init 3 1; push 3 1; push 3 1; pull 3'
-    assert_success
-    run timeout 60 env KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=1 KVSTORE_CHECKPOINT_ROUND=5 mpirun -n 1 \
+    run ! timeout 60 env KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=1 KVSTORE_CHECKPOINT_ROUND=5 mpirun -n 1 \
         kvctl -c 'create dist_sync'
-    assert_failure
     assert_output --regexp 'error\[value\]: the job goes on from round 5, and "c.kvs" on [^ ]+ is of round 2: all hosts must see the same file'
 }
 
 @test "errors: ranks that were told of other roles" {
     ranks 2 -c 'create dist_sync' # skips
-    run timeout 60 mpirun --oversubscribe --bind-to none -n 2 sh -c 'KVSTORE_SERVERS=$OMPI_COMM_WORLD_RANK exec kvctl -c "create dist_sync"'
-    assert_failure
+    run ! timeout 60 mpirun --oversubscribe --bind-to none -n 2 sh -c 'KVSTORE_SERVERS=$OMPI_COMM_WORLD_RANK exec kvctl -c "create dist_sync"'
     # whichever rank says it first: mpirun of Open MPI 5 ends the other one before its line is forwarded
     assert_output --regexp 'error\[value\]: rank (0 was told of 0|1 was told of 1) servers, rank [01] of another number: KVSTORE_SERVERS differs'
-    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 kvctl -c 'create dist_sync'
-    assert_failure
+    run ! timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 kvctl -c 'create dist_sync'
     assert_output --partial 'error[usage]: this rank is a server: it makes no stores'
-    run kvctl -c 'create dist_sync'
-    assert_failure 4
+    run -4 kvctl -c 'create dist_sync'
     assert_output --partial 'error[unsupported]: this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE is not set'
 }
 
@@ -270,8 +261,7 @@ END
     printf 'create dist_sync\ninit 3 ones(2)\n' >job.kv
     printf '#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK != 2 ] || exec env -u KVSTORE_PLUGINS old/kvctl "$@"\nexec kvctl "$@"\n' >either
     chmod +x either
-    run timeout 60 mpirun --oversubscribe --bind-to none -n 3 ./either -f job.kv
-    assert_failure
+    run ! timeout 60 mpirun --oversubscribe --bind-to none -n 3 ./either -f job.kv
     # each rank names the first other one that it hears
     assert_output --regexp 'error\[peer\]: rank (2 on [^ ]+ runs another build of kvstore than rank [01]|[01] on [^ ]+ runs another build of kvstore than rank 2) on '
     assert_output --partial 'install the same version of kvctl and its plugin on all hosts'
@@ -290,8 +280,7 @@ END
     assert_success
     assert_output 'note: 3 ranks ran alone: create dist_sync joins them'
     echo "$number" >alone.kv
-    run timeout 60 kvctl launch -n 2 alone.kv
-    assert_success
+    run -0 timeout 60 kvctl launch -n 2 alone.kv
     assert_line '[1] 1 2'
     assert_line '[0] note: 2 ranks ran alone: create dist_sync joins them'
     [ "${#lines[@]}" -eq 2 ]
@@ -318,8 +307,7 @@ set-optimizer sgd --learning-rate 2
 push w ones(2)
 pull w
 END
-    run timeout 60 kvctl launch -n 3 two.kv
-    assert_success
+    run -0 timeout 60 kvctl launch -n 3 two.kv
     assert_line '[0] [-2. -2.]'
     assert_line '[2] [-8. -8.]'
     assert_line '[0] warning: rank 1 sets another optimizer than rank 0: that of rank 0 is used'

@@ -3,25 +3,9 @@
 # stays behind.
 
 load ../cli/help
-
-setup_file()
-{
-    file_needs mpi || true
-}
-
-# job ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it ended before the deadline,
-# by which silence alone would end it, and left nothing.
-job()
-{
-    local found
-    export TMPDIR=$BATS_TEST_TMPDIR
-    run timeout 100 kvctl launch --deadline 200 "$@"
-    by_rank
-    found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
-    assert_equal "processes left: $found" "processes left: "
-    found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
-    assert_equal "folders left: $found" "folders left: "
-}
+load jobs
+needs=mpi
+JOB_OPTIONS='--deadline 200'
 
 # The sentence, once a rank that was there to say it. Before a store is made, the others may still be in
 # MPI_Init, where Open MPI ends them without a word.
@@ -67,8 +51,7 @@ script()
 @test "faults: a worker is killed at each phase" {
     for phase in "${phases[@]}"; do
         script "$phase" 1 "kill -9 \$PPID" >job.kv
-        job -n 3 job.kv
-        assert_failure 6
+        job -6 -n 3 job.kv
         assert_named "rank 1 (worker) was killed by signal 9" 0 2
     done
 }
@@ -76,8 +59,7 @@ script()
 @test "faults: the first rank is killed at each phase" {
     for phase in "${phases[@]}"; do
         script "$phase" 0 "kill -9 \$PPID" >job.kv
-        job -n 2 -s 1 job.kv
-        assert_failure 6
+        job -6 -n 2 -s 1 job.kv
         assert_named "rank 0 (worker) was killed by signal 9" 1
         refute_line --regexp '^\[s0\] kvctl: ' # a server has nothing to add to what launch says
     done
@@ -86,8 +68,7 @@ script()
 @test "faults: a server is killed at each phase" {
     for phase in "${phases[@]}"; do
         script "$phase" 1 "$kill_server" >job.kv
-        job -n 2 -s 1 job.kv
-        assert_failure 6
+        job -6 -n 2 -s 1 job.kv
         assert_named "rank 2 (server) was killed by signal 9" 0 1
     done
 }
@@ -99,8 +80,7 @@ script()
         stop="kill -STOP \$PPID"
         [ $rank -lt 2 ] || stop=${kill_server/kill -9/kill -STOP}
         script push $((rank % 2)) "$stop" >job.kv
-        job -n 2 -s 1 --deadline 3 job.kv
-        assert_failure 6
+        job -6 -n 2 -s 1 --deadline 3 job.kv
         assert_line --regexp "^kvctl: rank $rank on .* has not been heard for 3 s$"
         for other in 0 1; do
             [ $other = $rank ] ||
@@ -120,16 +100,14 @@ if rank() == 1 {
 }
 barrier
 END
-    job -n 2 job.kv
-    assert_failure 1
+    job -1 -n 2 job.kv
     assert_line "kvctl: rank 1 (worker) ended with exit code 1"
     assert_line --partial "[0] job.kv:7:1: error[peer]: rank 1 (worker) ended with exit code 1"
 }
 
 @test "faults: a rank whose watcher is killed is lost" {
     script push 1 'kill -9 $(ps -o ppid= -p $PPID)' >job.kv
-    job -n 2 job.kv
-    assert_failure 6
+    job -6 -n 2 job.kv
     assert_line --regexp '^kvctl: rank 1 \(worker\) was killed'
 }
 
@@ -140,22 +118,19 @@ END
 !if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 30; else sleep 8; fi
 create dist_sync
 END
-    job --launcher mpi -n 2 --deadline 4 job.kv
-    assert_failure 6
+    job -6 --launcher mpi -n 2 --deadline 4 job.kv
     assert_line --regexp '^kvctl: rank 1 \(worker\) on .* has not been heard for [0-9]+ s$'
 }
 
 @test "faults: mpirun is killed" {
     script push 1 'kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $PPID))' >job.kv
-    job -n 2 job.kv
-    assert_failure 6
+    job -6 -n 2 job.kv
     assert_line "kvctl: mpirun was killed by signal 9"
 }
 
 @test "faults: mpirun is told to end, and no rank is to blame" {
     script push 1 'kill $(ps -o ppid= -p $(ps -o ppid= -p $PPID))' >job.kv
-    job -n 2 job.kv
-    assert_failure 6
+    job -6 -n 2 job.kv
     assert_line "kvctl: mpirun ended with exit code 1"
 }
 
@@ -178,8 +153,7 @@ END
 
 @test "faults: a job that takes too long is ended" {
     echo 'while true { sleep 0.1 }' >job.kv
-    job -n 2 --timeout 1 job.kv # it is over, whatever the deadline would allow
-    assert_failure 6
+    job -6 -n 2 --timeout 1 job.kv # it is over, whatever the deadline would allow
     assert_line "kvctl: the job did not end within 1 s"
 }
 
@@ -196,8 +170,7 @@ pull 3 -> x
 !touch there
 s = sum(x)
 END
-    job -n 2 job.kv
-    assert_failure 6
+    job -6 -n 2 job.kv
     assert_line "[0] job.kv:10:1: error[peer]: rank 1 (worker) was killed by signal 9"
     assert_line "[0]  hint: a command before this failed in the background; the last was \`pull 3 -> x\`, job.kv:8"
     refute_output --partial "did not come"
@@ -214,7 +187,6 @@ pull 3 -> x
 print x
 }
 END
-    job -n 2 --deadline 4 job.kv # within which the job must also have begun
-    assert_success
+    job -0 -n 2 --deadline 4 job.kv # within which the job must also have begun
     assert_line "[0] [2. 2.]"
 }

@@ -3,11 +3,7 @@
 
 load ../cli/help
 load jobs
-
-setup_file()
-{
-    file_needs mpi || true
-}
+needs=mpi
 
 needs_ulfm()
 {
@@ -58,49 +54,33 @@ END
 
 @test "grow: without spares, or with what has no rounds of all, it is refused" {
     echo 'create dist_sync' >job.kv
-    run kvctl launch --spares 1 -n 2 job.kv
-    assert_failure 2
-    assert_output "kvctl: launch: --spares needs servers that are no workers: -s SERVERS"
-    run kvctl launch --launcher ssh -H hosts --spares 1 -n 2 -s 1 job.kv
-    assert_failure 2
+    gives -2 "kvctl: launch: --spares needs servers that are no workers: -s SERVERS" kvctl launch --spares 1 -n 2 job.kv
+    run -2 kvctl launch --launcher ssh -H hosts --spares 1 -n 2 -s 1 job.kv
     assert_output "kvctl: launch: --spares is for the launcher local, and this is ssh"
-    run kvctl launch --spares 1 -n 2 -s 1 -i
-    assert_failure 2
+    run -2 kvctl launch --spares 1 -n 2 -s 1 -i
     assert_output "kvctl: launch: --spares needs a FILE, which a new worker runs from its first line"
-    run kvctl launch -n 2 --grow job.kv
-    assert_failure 2
-    assert_output "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]"
-    run kvctl launch --grow a b
-    assert_failure 2
-    assert_output "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]"
+    gives -2 "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]" kvctl launch -n 2 --grow job.kv
+    gives -2 "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]" kvctl launch --grow a b
     for type in dist_async horovod; do
-        job --spares 1 -n 1 -s 1 -c "create $type"
-        assert_failure 4
+        job -4 --spares 1 -n 1 -s 1 -c "create $type"
         assert_line --partial "a job with spares needs the rounds of dist_sync or dist_device_sync; a store of type \"$type\" has none at which a worker could join"
     done
-    job --spares 1 -n 1 -s 1 -c 'create dist_sync' -c 'b = kv.create("dist_sync")'
-    assert_failure 4
+    job -4 --spares 1 -n 1 -s 1 -c 'create dist_sync' -c 'b = kv.create("dist_sync")'
     assert_line --partial "a job with spares keeps one store, and this is the second"
 }
 
 @test "grow: no such job, one without spares, and one whose spares are all used" {
     export KVCTL_JOBS=$PWD/jobs
-    run kvctl launch --grow night
-    assert_failure 3
-    assert_line "kvctl: no job of yours is called night here"
-    run kvctl launch --grow
-    assert_failure 3
-    assert_line "kvctl: no job of yours runs here"
+    says -3 "kvctl: no job of yours is called night here" kvctl launch --grow night
+    says -3 "kvctl: no job of yours runs here" kvctl launch --grow
     echo '!kvctl launch --grow; echo $?
     create dist_sync
     init a zeros(2); push a ones(2)' >job.kv
-    job --name day -n 1 -s 1 job.kv
-    assert_success
+    job -0 --name day -n 1 -s 1 job.kv
     assert_line "[0] kvctl: job day: it has no spare: launch --spares starts some"
     assert_line "[0] 6"
     sums "" 6 "$(grows 3 2)" >job.kv
-    job --name day --spares 1 -n 1 -s 1 job.kv
-    assert_success
+    job -0 --name day --spares 1 -n 1 -s 1 job.kv
     assert_line "[0] job day: rank 1 becomes a worker at the next round"
     assert_line "[0] kvctl: job day: no spare is left of the 1 that it began with"
 }
@@ -108,8 +88,7 @@ END
 @test "grow: a worker joins at a round, and a second one" {
     sums "" 12 "$(grows 4)" "$(grows 8)" >job.kv
     for shared in 1 0; do
-        KVSTORE_SHARED_MEMORY=$shared job --spares 3 -n 2 -s 2 job.kv
-        assert_success
+        KVSTORE_SHARED_MEMORY=$shared job -0 --spares 3 -n 2 -s 2 job.kv
         # of 12 rounds; every third has a push of b
         for rank in 0 1 2 3; do
             assert_line "[$rank] all [12. 12.  8.  4.  0.  0.  0.  0.] 11.0 36.0 4"
@@ -129,13 +108,11 @@ END
 
 @test "grow: two at once, before the first round and between its calls" {
     sums "" 5 "$(grows 0 2)" >job.kv
-    job --spares 2 -n 1 -s 2 job.kv
-    assert_success
+    job -0 --spares 2 -n 1 -s 2 job.kv
     assert_line "[2] all [5. 5. 5. 0. 0. 0. 0. 0.] 6.0 15.0 3"
     sums "" 5 >job.kv
     sed "s/push c -ones(300000)/if i == 2 and me == 0 { !kvctl launch --grow; sleep 1\n    }\n    &/" job.kv >within.kv
-    job --spares 2 -n 1 -s 2 within.kv
-    assert_success
+    job -0 --spares 2 -n 1 -s 2 within.kv
     assert_line "[0] note: rank 1 (worker) joined at round 3"
     assert_line "[1] all [5. 2. 0. 0. 0. 0. 0. 0.] 3.0 7.0 2"
 }
@@ -143,16 +120,13 @@ END
 @test "grow: a job ends with spares that were never asked for, or too late, and fails with them" {
     sums "" 3 >job.kv
     printf 'if me == 0 { !kvctl launch --grow; sleep 1\n}\n' >>job.kv
-    job --spares 2 -n 2 -s 1 job.kv
-    assert_success
+    job -0 --spares 2 -n 2 -s 1 job.kv
     assert_line "[0] job $(grep -o 'job [0-9]*' <<<"$output" | head -1 | cut -d' ' -f2): rank 2 becomes a worker at the next round"
     refute_output --partial "joined"
-    job --spares 2 -n 2 -s 1 -c 'create dist_sync' -c 'barrier' -c 'assert rank() == 0' -c barrier
-    assert_failure 1
+    job -1 --spares 2 -n 2 -s 1 -c 'create dist_sync' -c 'barrier' -c 'assert rank() == 0' -c barrier
     assert_line "kvctl: rank 1 (worker) ended with exit code 1"
     refute_line --partial "[2]"
-    job --spares 1 -n 1 -s 1 -c 'create dist_sync' -c "!awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9" -c 'repeat 3 barrier'
-    assert_failure 6
+    job -6 --spares 1 -n 1 -s 1 -c 'create dist_sync' -c "!awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9" -c 'repeat 3 barrier'
     assert_line "kvctl: rank 1 (spare) was killed by signal 9"
 }
 
@@ -172,15 +146,13 @@ if rank() == 2 { print "rounds", rounds(), x[0]
 if rank() == 0 { print "rounds", rounds(), x[0]
 }
 END
-    job --checkpoint c.kvs --checkpoint-every 5 --spares 1 -n 2 -s 2 job.kv
-    assert_success
+    job -0 --checkpoint c.kvs --checkpoint-every 5 --spares 1 -n 2 -s 2 job.kv
     kvctl -s c.kvs -c 'assert rounds() == 20'
     one=$(grep -o '^\[0\] rounds 20 .*' <<<"$output")
     assert_line "[2]${one#\[0\]}"
     # and a job that begins from there grows
     sed 's/ 20)/ 40)/; s/ 20,/ 40,/; s/i == 7/i == 33/' job.kv >more.kv
-    job --checkpoint c.kvs --checkpoint-every 5 --spares 1 -n 2 -s 2 more.kv
-    assert_success
+    job -0 --checkpoint c.kvs --checkpoint-every 5 --spares 1 -n 2 -s 2 more.kv
     assert_line "[0] note: rank 2 (worker) joined at round 33"
     kvctl -s c.kvs -c 'assert rounds() == 40'
 }
@@ -189,12 +161,10 @@ END
     printf '%s\n' 'create dist_sync' 'set-gradient-compression 2bit --threshold 10' \
         'init 1 zeros(4)' 'set-optimizer sgd --learning-rate 0.1' >begin.kv
     { cat begin.kv; printf '%s\n' 'push 1 ones(4)*(rank()+1)' 'wait' 'save-states four.safetensors' 'barrier'; } >job.kv
-    job -n 4 -s 1 job.kv
-    assert_success
+    job -0 -n 4 -s 1 job.kv
     { cat begin.kv; printf '%s\n' 'load-states four.safetensors' 'save-states two.safetensors' 'barrier'; } >job.kv
     for spares in 1 2; do
-        job --spares $spares -n 2 -s 1 job.kv
-        assert_success
+        job -0 --spares $spares -n 2 -s 1 job.kv
         run kvctl -c 'print load("two.safetensors", name="__residual__/1/0"), load("two.safetensors", name="__residual__/1/1")'
         assert_output '[1. 1. 1. 1.] [9. 9. 9. 9.]'
     done
@@ -209,8 +179,7 @@ set-optimizer adam --learning-rate 0.1
 for i in 0..3 { push a ones(300) * (i + 1) }
 save-states first.safetensors $dump
 END
-        job -n 1 -s 1 begin.kv
-        assert_success
+        job -0 -n 1 -s 1 begin.kv
         cat >job.kv <<END
 create dist_sync
 init a zeros(300)
@@ -228,8 +197,7 @@ if rank() == 2 { info --states
 }
 barrier
 END
-        KVSTORE_TIMEOUT=20 job --spares 1 -n 2 -s 2 job.kv
-        assert_success
+        KVSTORE_TIMEOUT=20 job -0 --spares 1 -n 2 -s 2 job.kv
         one=$(grep -o '^\[0\] all 12 .*' <<<"$output")
         assert_line "[2]${one#\[0\]}"
         assert_line --partial "[2] optimizer adam, "
@@ -253,11 +221,9 @@ if rank() == 2 { print "sums", sum(x), sum(y), x[17], y[69999]
 }
 END
     sed 's/kvctl launch --grow/true/' job.kv >all.kv
-    job -n 3 -s 2 all.kv
-    assert_success
+    job -0 -n 3 -s 2 all.kv
     there=$(grep '^\[2\] sums' <<<"$output")
-    job --spares 1 -n 2 -s 2 job.kv
-    assert_success
+    job -0 --spares 1 -n 2 -s 2 job.kv
     assert_line "$there"
 }
 
@@ -267,8 +233,7 @@ END
     }' 'if me == 2 and i == 12 { !kill -9 $PPID
     }' "$(grows 14)" >job.kv
     sed -i '/assert x\[me\]/d' job.kv
-    job --elastic --spares 3 -n 2 -s 2 job.kv
-    assert_success
+    job -0 --elastic --spares 3 -n 2 -s 2 job.kv
     assert_line "[0] note: rank 2 (worker) joined at round 8"
     assert_line "[0] warning: rank 2 (worker) was killed by signal 9; the others go on"
     assert_line "[0] note: rank 3 (worker) joined at round 14"
@@ -277,8 +242,7 @@ END
     # a spare that is lost while it waits is passed over
     sums "" 8 "if me == 0 and i == 2 { !awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9; sleep 1
     }" "$(grows 4)" >job.kv
-    job --elastic --spares 2 -n 1 -s 1 job.kv
-    assert_success
+    job -0 --elastic --spares 2 -n 1 -s 1 job.kv
     assert_line "[0] note: rank 2 (worker) joined at round 4"
     assert_line "[2] all [8. 0. 4. 0. 0. 0. 0. 0.] 4.0 12.0 2"
     assert_line "kvctl: the job went on without rank 1, which was lost"

@@ -2,11 +2,7 @@
 # and for each key not at all. bench/GROWTH.md has the curves; sim/run checks the same of more ranks.
 
 load ../cli/help
-
-setup_file()
-{
-    file_needs mpi || true
-}
+needs=mpi
 
 # job TYPE RANKS KEYS: rounds of small keys. Leaves the most that a rank had: kilobytes of memory in
 # `peak`, shared pages apart, and at the end in `private`, sockets in `sockets`, other files in `files`.
@@ -25,8 +21,7 @@ if rank() == 0 { !"$top/tests/bench/growth" look seen
 barrier
 END
     rm -f seen
-    run timeout 300 kvctl launch -n "$2" --deadline 60 job.kv
-    assert_success
+    run -0 timeout 300 kvctl launch -n "$2" --deadline 60 job.kv
     IFS=, read -ra fields <seen
     echo "$1, $2 ranks, $3 keys: ${fields[*]}"
     peak=$((fields[1] - fields[3])) private=${fields[2]} sockets=${fields[5]} files=${fields[6]}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "kvstore.h"
 
 static int rank, workers;

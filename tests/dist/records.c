@@ -7,69 +7,48 @@
 
 TEST(records_a_round_ends_when_all_have_pushed)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 2);
-    pull(0, 0, 0, 10);
-    settle();
-    value(0, 10, 9, 2, 0);
+    own_store *s = store_with_key(2);
+    pull_gives(0, 0, 0, 10, 2, 0);
     push(0, 0, 1, 11, 1, 1);
     pull(0, 0, 1, 12); /* behind it */
-    settle();
-    no_more();
+    nothing_comes();
     CHECK_INT(s->open_rounds, 1);
     push(1, 0, 1, 21, 16, 2);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     value(0, 12, 9, 17, 3);
     no_more();
     CHECK_INT(s->rounds, 1);
     CHECK_INT(s->open_rounds, 0);
     CHECK_INT(s->parts[0]->contributors, 2);
     push(0, 0, 1, 13, 5, 5); /* applied already: nothing comes of it */
-    settle();
-    no_more();
-    pull(1, 0, 1, 22);
-    settle();
-    value(1, 22, 9, 17, 3);
-    give_up_store();
+    nothing_comes();
+    pull_gives(1, 0, 1, 22, 17, 3);
 }
 
 TEST(records_rounds_come_in_any_order)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     push(0, 0, 3, 13, 4, 0);
     push(0, 0, 1, 11, 1, 0);
     push(0, 0, 2, 12, 2, 0);
-    settle();
-    no_more();
+    nothing_comes();
     push(1, 0, 2, 22, 200, 0);
-    settle();
-    no_more();
+    nothing_comes();
     push(1, 0, 1, 21, 100, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     done(0, 12, 1);
     done(1, 22, 1);
     no_more();
-    pull(1, 0, 2, 23);
-    settle();
-    value(1, 23, 9, 202, 0);
+    pull_gives(1, 0, 2, 23, 202, 0);
     push(1, 0, 3, 24, 400, 0);
     pull(1, 0, 3, 25);
-    settle();
-    done(0, 13, 1);
-    done(1, 24, 1);
+    both_done(13, 24, 1);
     value(1, 25, 9, 404, 0);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_pushes_of_a_request_are_told_together)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     for (int i = 0; i < 3; i++)
         init_key(i, NULL, 0);
     for (int i = 0; i < 3; i++) {
@@ -85,37 +64,29 @@ TEST(records_pushes_of_a_request_are_told_together)
         told++;
     }
     CHECK_INT(told, 4);
-    give_up_store();
 }
 
 /* A push may have to come behind pulls of its worker. */
 TEST(records_a_push_waits_for_pulls_before_it)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 7);
+    own_store *s = store_with_key(7);
     link_rec r = push_head(0, 1, 11);
     float x[N];
     floats(x, 1, 0);
     r.pulls = 1;
     give(0, r, x, sizeof x);
     push(1, 0, 1, 21, 1, 0);
-    settle();
-    no_more();
-    pull(0, 0, 0, 12);
-    settle();
-    value(0, 12, 9, 7, 0);
+    nothing_comes();
+    pull_gives(0, 0, 0, 12, 7, 0);
     no_more();
     settle(); /* the elements were sent, and can change */
     done(0, 11, 1);
     done(1, 21, 1);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_a_push_in_pieces)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     float x[N];
     floats(x, 1, 1);
     link_rec r = push_head(0, 1, 11);
@@ -124,25 +95,18 @@ TEST(records_a_push_in_pieces)
     give(0, r, x + 3, BYTES - 12);
     settle();
     push(1, 0, 1, 21, 0, 0);
-    settle();
-    no_more();
+    nothing_comes();
     r.flags = LINK_LAST;
     r.from = 0;
     give(0, r, x, 12);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
-    pull(0, 0, 1, 12);
-    settle();
-    value(0, 12, 9, 1, 1);
-    give_up_store();
+    both_done(11, 21, 1);
+    pull_gives(0, 0, 1, 12, 1, 1);
 }
 
 /* What a push says of its size is checked against the part and against the pieces before. */
 TEST(records_pushes_that_are_malformed)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 3);
+    own_store *s = store_with_key(3);
     float x[2 * N];
     floats(x, 1, 1);
     static const struct {
@@ -160,8 +124,7 @@ TEST(records_pushes_that_are_malformed)
         give(0, r, x, cases[i].n);
         if (!cases[i].fits)
             malformed(0, 11);
-        settle();
-        no_more();
+        nothing_comes();
     }
     for (int total = BYTES - 4; total <= BYTES + 4; total += 8) {
         char text[64];
@@ -192,15 +155,12 @@ TEST(records_pushes_that_are_malformed)
     give(0, r, x, BYTES); /* of a store that keeps */
     malformed(0, 19);
     settle();
-    no_more();
-    give_up_store();
 }
 
 /* The last record of a push, which comes alone, brings the end of the part. */
 TEST(records_the_end_of_a_part_alone)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     for (int rank = 0; rank < 2; rank++) {
         float x[2] = {1, 2};
         link_rec r = push_head(0, 1, 11);
@@ -208,21 +168,17 @@ TEST(records_the_end_of_a_part_alone)
         give(rank, r, x, sizeof x);
     }
     pull(0, 0, 1, 12);
-    settle();
-    done(0, 11, 1);
-    done(1, 11, 1);
+    both_done(11, 11, 1);
     const float *got = (const float *)(const void *)next_to(0, LINK_VALUE, 12)->data;
     CHECK_INT(got[N - 2], 2);
     CHECK_INT(got[N - 1], 4);
-    no_more();
-    give_up_store();
 }
 
 /* Rounds of several parts are one push to the store. Of one that fails the others are
  * not held up. */
 TEST(records_a_part_of_a_batch_fails)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     set_rule("{ stored += input }");
     const int64_t bad[4] = {2, 0, 9, 0}; /* rows that the part does not have */
     for (int i = 0; i < 4; i++)
@@ -250,12 +206,8 @@ TEST(records_a_part_of_a_batch_fails)
     CHECK_INT(told, 8);
     CHECK_INT(refused, 2);
     for (int i = 0; i < 4; i++) {
-        pull(0, i, 1, 30);
-        settle();
-        value(0, 30, 9, (float)i + (i == 2 ? 0 : 2), 0);
+        pull_gives(0, i, 1, 30, (float)i + (i == 2 ? 0 : 2), 0);
     }
-    no_more();
-    give_up_store();
 }
 
 /* Settling asks for the memory of the next parts, and no part is behind the last one. */
@@ -263,7 +215,7 @@ TEST(records_many_parts_at_once)
 {
     enum { MANY = 60 };
     int told = 0;
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     for (int i = 0; i < MANY; i++)
         init_key(i, NULL, 0);
     for (int rank = 0; rank < 2; rank++)
@@ -276,26 +228,19 @@ TEST(records_many_parts_at_once)
     }
     CHECK_INT(told, 2 * MANY);
     for (int i = 0; i < MANY; i++) {
-        pull(0, i, 1, 12);
-        settle();
-        value(0, 12, 9, (float)(2 * i + 1), 2);
+        pull_gives(0, i, 1, 12, (float)(2 * i + 1), 2);
     }
-    no_more();
-    give_up_store();
 }
 
 /* ---- Workers that are done, or have left ---- */
 
 TEST(records_rounds_without_a_worker_that_is_done)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     push(1, 0, 1, 21, 5, 0);
-    settle();
-    no_more();
+    nothing_comes();
     CHECK_INT(s->open_rounds, 0); /* the lowest rank has not come */
-    ask(0, 8, ASK_DONE, none, NULL, 0);
-    replied(0, 8);
+    asked(0, 8, ASK_DONE, none, NULL, 0);
     settle();
     done(1, 21, 1);
     push(1, 0, 2, 22, 6, 0);
@@ -306,22 +251,17 @@ TEST(records_rounds_without_a_worker_that_is_done)
     CHECK_INT(s->ndone, 1);
     CHECK_INT(s->parts[0]->contributors, 1);
     CHECK_INT(s->open_rounds, 0);
-    pull(1, 0, 2, 23);
-    settle();
-    value(1, 23, 9, 6, 0);
-    no_more();
-    give_up_store();
+    pull_gives(1, 0, 2, 23, 6, 0);
 }
 
 TEST(records_rounds_of_a_worker_that_has_left)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     init_key(0, "w", 4);
     push(0, 0, 1, 11, 5, 0);
     push(0, 0, 2, 12, 5, 0);
     pull(0, 0, 1, 13);
-    settle();
-    no_more();
+    nothing_comes();
     alone_taker.left(1);
     settle();
     failed(0, 11, KV_E_PEER, "rank 1 has ended; key \"w\" waits for its push of round 1");
@@ -337,43 +277,33 @@ TEST(records_rounds_of_a_worker_that_has_left)
     value(0, 14, 9, 4, 0); /* it keeps its value */
     push(1, 0, 2, 22, 1, 0);
     failed(1, 22, KV_E_TIMEOUT, "this push came when its round had been given up");
-    no_more();
-    give_up_store();
 }
 
 /* What it has pushed before counts, in a round that waits for another worker. */
 TEST(records_a_push_of_a_worker_that_has_left)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 4);
+    own_store *s = store_with_key(4);
     push(0, 0, 1, 11, 5, 0);
     settle();
     alone_taker.left(0);
-    settle();
-    no_more();
+    nothing_comes();
     push(1, 0, 1, 21, 6, 0);
     pull(1, 0, 1, 22);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     value(1, 22, 9, 11, 0);
-    no_more();
-    give_up_store();
 }
 
 /* Of a round that was given up the pulls were answered, with its error: what comes
  * behind goes on. */
 TEST(records_rounds_go_on_behind_one_that_was_given_up)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 4);
+    own_store *s = store_with_key(4);
     for (int i = 0; i < 2000; i++)
         net_now_us(); /* the limit counts from the first push on, not from the start of the job */
     push(0, 0, 1, 11, 5, 0);
     pull(0, 0, 1, 12);
     pull(0, 0, 2, 13);
-    settle();
-    no_more();
+    nothing_comes();
     alone_taker.look(net_now_us() + 500000); /* the limit is a second */
     no_more();
     alone_taker.look(net_now_us() + 10000000);
@@ -392,19 +322,15 @@ TEST(records_rounds_go_on_behind_one_that_was_given_up)
     r.pulls = 1;
     give(0, r, x, sizeof x);
     push(1, 0, 2, 21, 1, 0);
-    settle();
-    done(0, 14, 1);
-    done(1, 21, 1);
+    both_done(14, 21, 1);
     value(0, 13, 9, 2, 0);
-    no_more();
-    give_up_store();
 }
 
 /* ---- dist_async ---- */
 
 TEST(records_async_pushes_are_rounds_of_their_own)
 {
-    server_state *s = open_store(form("dist_async", true, false, -1));
+    own_store *s = open_store(form("dist_async", true, false, -1));
     init_key(0, NULL, 0);
     set_rule("{ stored += input }");
     push(0, 0, 1, 11, 1, 0);
@@ -413,8 +339,7 @@ TEST(records_async_pushes_are_rounds_of_their_own)
     done(0, 11, 1);
     done(0, 12, 1);
     push(1, 0, 2, 22, 16, 0); /* its first comes later */
-    settle();
-    no_more();
+    nothing_comes();
     push(1, 0, 1, 21, 32, 0);
     pull(1, 0, 2, 23);
     settle();
@@ -427,13 +352,11 @@ TEST(records_async_pushes_are_rounds_of_their_own)
     push(1, 0, 3, 24, 1, 0);
     settle();
     done(1, 24, 1);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_async_within_a_bound)
 {
-    server_state *s = open_store(form("dist_async", true, false, 1));
+    own_store *s = open_store(form("dist_async", true, false, 1));
     init_key(0, NULL, 0);
     set_rule("{ stored += input }");
     for (int i = 1; i <= 4; i++)
@@ -443,8 +366,7 @@ TEST(records_async_within_a_bound)
     done(0, 12, 1);
     no_more(); /* two ahead of worker 1 */
     pull(0, 0, 2, 15);
-    settle();
-    no_more();
+    nothing_comes();
     push(1, 0, 1, 21, 100, 0);
     settle();
     done(1, 21, 1);
@@ -457,13 +379,11 @@ TEST(records_async_within_a_bound)
     replied(1, 8);
     settle();
     done(0, 14, 1);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_async_in_step)
 {
-    open_store(form("dist_async", true, false, 0));
+    own_store *s = open_store(form("dist_async", true, false, 0));
     init_key(0, NULL, 0);
     push(0, 0, 1, 11, 1, 0);
     push(0, 0, 2, 12, 1, 0);
@@ -474,27 +394,20 @@ TEST(records_async_in_step)
     settle();
     done(1, 21, 1);
     done(0, 12, 1);
-    no_more();
-    give_up_store();
 }
 
 /* Nobody is behind where nobody takes part any more. */
 TEST(records_async_when_all_are_done)
 {
-    open_store(form("dist_async", true, false, 0));
+    own_store *s = open_store(form("dist_async", true, false, 0));
     init_key(0, NULL, 0);
     push(0, 0, 1, 11, 5, 0);
     settle();
     done(0, 11, 1);
     for (int rank = 0; rank < 2; rank++) {
-        ask(rank, 8, ASK_DONE, none, NULL, 0);
-        replied(rank, 8);
+        asked(rank, 8, ASK_DONE, none, NULL, 0);
     }
-    pull(0, 0, 1, 12);
-    settle();
-    value(0, 12, 9, 5, 0);
-    no_more();
-    give_up_store();
+    pull_gives(0, 0, 1, 12, 5, 0);
 }
 
 /* ---- Without memory ---- */
@@ -502,8 +415,7 @@ TEST(records_async_when_all_are_done)
 /* Whichever allocation fails: the worker is told, and the same record is taken afterwards. */
 TEST(records_without_memory)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     float x[N];
     floats(x, 1, 0);
     for (int piece = 0; piece < 2; piece++) {
@@ -526,21 +438,15 @@ TEST(records_without_memory)
     mem_fail_at(0);
     CHECK_INT(next_to(1, LINK_FAILED, 22)->rank, 1);
     CHECK_INT(s->parts[0]->workers[1].pulls, before + 1); /* it was answered: pushes may go on */
-    settle();
-    no_more();
+    nothing_comes();
     push(1, 0, 1, 21, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
-    no_more();
-    give_up_store();
+    both_done(11, 21, 1);
 }
 
 /* Elements that would have to be copied out of the link: without memory this rank is lost. */
 TEST(records_without_memory_to_keep_a_push)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     push(0, 0, 1, 11, 1, 0);
     CHECK_INT(alone_cannot_serve, 0);
     mem_fail_at(-1);
@@ -553,15 +459,12 @@ TEST(records_without_memory_to_keep_a_push)
     failed(0, 11, KV_E_MEMORY, "no memory for a push");
     failed(1, 21, KV_E_MEMORY, "no memory for a push");
     CHECK_INT(s->parts[0]->applied, 1);
-    no_more();
-    give_up_store();
 }
 
 /* Without memory to push a round to the store it fails, and the next one does not. */
 TEST(records_without_memory_for_a_batch)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 3);
+    own_store *s = store_with_key(3);
     set_rule("{ stored += input }");
     for (int turn = 1; turn <= 2; turn++) {
         push(0, 0, turn, 11, 1, 0);
@@ -576,20 +479,16 @@ TEST(records_without_memory_for_a_batch)
                 memcpy(&e, x->data, sizeof e);
             CHECK_INT(e.code, turn == 1 ? KV_E_MEMORY : KV_OK);
         }
-        pull(0, 0, turn, 12);
-        settle();
-        value(0, 12, 9, turn == 1 ? 3 : 5, 0);
+        pull_gives(0, 0, turn, 12, turn == 1 ? 3 : 5, 0);
         no_more();
     }
-    give_up_store();
 }
 
 /* Without memory for the answer to a pull this rank is lost. */
 TEST(records_without_memory_to_answer_a_pull)
 {
     int lost = 0;
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 3);
+    own_store *s = store_with_key(3);
     for (bool again = true; again; lost += again) {
         no_more();
         pull(1, 0, 0, 22);
@@ -604,18 +503,14 @@ TEST(records_without_memory_to_answer_a_pull)
     no_more();
     push(0, 0, 1, 11, 1, 0); /* no answer is counted that is not sent */
     push(1, 0, 1, 21, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
-    give_up_store();
+    both_done(11, 21, 1);
 }
 
 /* ---- A link without room ---- */
 
 TEST(records_wait_for_room)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 3);
+    own_store *s = store_with_key(3);
     link_rec r = pull_head(0, 0, 12);
     r.priority = -7;
     give(1, r, NULL, 0);
@@ -630,8 +525,6 @@ TEST(records_wait_for_room)
     CHECK_INT(alone_priority, -7);
     settle();
     value(1, 12, 9, 2, 0);
-    no_more();
-    give_up_store();
 }
 
 /* ---- Sums that are not kept ---- */
@@ -653,11 +546,10 @@ static void add(int rank, int64_t turn, uint64_t request, float first, float ste
 
 TEST(records_sums)
 {
-    server_state *s = open_store(form("horovod", false, true, -1));
+    own_store *s = open_store(form("horovod", false, true, -1));
     add(0, 1, 11, 1, 1, 0);
     add(0, 2, 12, 5, 0, 0);
-    settle();
-    no_more();
+    nothing_comes();
     add(0, 1, 13, 1, 1, 0);
     failed(0, 13, KV_E_INTERNAL, "rank 0 contributes twice to one round");
     add(1, 1, 21, 10, 0, 0);
@@ -694,7 +586,6 @@ TEST(records_sums)
     value(1, 25, 4, 7, 0);
     no_more();
     CHECK_INT(s->rounds, 2);
-    give_up_store();
 }
 
 /* The values of a rank for part 0 in a round: all elements are `first`. */
@@ -711,7 +602,7 @@ static void add_floats(int rank, int64_t turn, uint64_t request, float first)
 /* Later rounds do not wait for a sum that the link has no room for. */
 TEST(records_sums_wait_for_room)
 {
-    server_state *s = open_store(form("horovod", false, true, -1));
+    own_store *s = open_store(form("horovod", false, true, -1));
     alone_full = true;
     for (int turn = 1; turn <= 2; turn++) {
         for (int rank = 0; rank < 2; rank++)
@@ -726,8 +617,6 @@ TEST(records_sums_wait_for_room)
     for (int turn = 1; turn <= 2; turn++)
         for (int rank = 0; rank < 2; rank++)
             value(rank, 10 + (uint64_t)turn, rank, 2 * (float)turn, 0);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_a_sum_for_one_worker_waits_for_room)
@@ -742,15 +631,14 @@ TEST(records_a_sum_for_one_worker_waits_for_room)
     settle();
     value(0, 11, 0, 5, 0);
     no_more();
-    ask(0, 90, ASK_FREE, none, NULL, 0);
-    replied(0, 90);
+    asked(0, 90, ASK_FREE, none, NULL, 0);
     settle();
     CHECK(!server_stores);
 }
 
 TEST(records_sums_of_nothing)
 {
-    open_store(form("horovod", false, true, -1));
+    own_store *s = open_store(form("horovod", false, true, -1));
     for (int rank = 0; rank < 2; rank++)
         give(rank, add_head(0, 1, 11), NULL, 0);
     settle();
@@ -759,13 +647,11 @@ TEST(records_sums_of_nothing)
         CHECK_INT(x->r.bytes, 0);
         CHECK_INT(x->r.flags, LINK_LAST);
     }
-    no_more();
-    give_up_store();
 }
 
 TEST(records_broadcasts)
 {
-    open_store(form("horovod", false, true, -1));
+    own_store *s = open_store(form("horovod", false, true, -1));
     link_rec r = add_head(0, 1, 21);
     r.flags |= LINK_BROADCAST;
     give(1, r, NULL, 0);
@@ -782,26 +668,21 @@ TEST(records_broadcasts)
     failed(0, 12, KV_E_VALUE, "some ranks broadcast the key while others push and pull it");
     failed(1, 21, KV_E_VALUE, "some ranks broadcast the key while others push and pull it");
     no_more();
-    ask(0, 8, ASK_DONE, none, NULL, 0);
-    replied(0, 8);
+    asked(0, 8, ASK_DONE, none, NULL, 0);
     r.round = 3;
     give(1, r, NULL, 0);
     settle();
     failed(1, 21, KV_E_VALUE, "rank 0 is done, and the others broadcast its value");
-    no_more();
-    give_up_store();
 }
 
 TEST(records_sums_of_a_worker_that_has_left)
 {
-    open_store(form("horovod", false, true, -1));
+    own_store *s = open_store(form("horovod", false, true, -1));
     add(1, 1, 21, 1, 0, 0);
     settle();
     alone_taker.left(0);
     settle();
     failed(1, 21, KV_E_PEER, "rank 0 has ended, and a sum waits for its values");
-    no_more();
-    give_up_store();
 }
 
 /* ---- Sums of a rank that serves and works ---- */
@@ -822,7 +703,6 @@ static void own_ended(uint64_t request, int64_t chunk, const char *sum)
 
 static server_state *open_peers(void)
 {
-    kv_err e = {0};
     ask_store how = form("horovod", false, true, -1);
     how.workers = how.servers = PEERS;
     setenv("KVSTORE_SERVERS", "0", 1);
@@ -851,7 +731,6 @@ static void order_matters(float *x, int rank)
 static void sum_with_own(server_state *s, int64_t turn, const float *own, float *out)
 {
     static float x[OWN];
-    kv_err e = {0};
     link_rec r = add_head(0, turn, 21);
     local_add mine = {(const char *)own, (char *)out, own_ended};
     r.chunk = 6;
@@ -888,8 +767,7 @@ TEST(records_sums_in_place)
     sum_with_own(s, 3, own, own);
     CHECK_INT(own[OWN - 1], OWN - 1);
     for (int rank = 0; rank < PEERS; rank++) {
-        ask(rank, 90, ASK_FREE, none, NULL, 0);
-        replied(rank, 90);
+        asked(rank, 90, ASK_FREE, none, NULL, 0);
     }
     CHECK(!server_stores);
 }
@@ -899,7 +777,7 @@ TEST(records_sums_larger_than_a_record)
 {
     enum { FITS = LINK_PAYLOAD / 4 };
     float *x = calloc(FITS + 1, sizeof *x);
-    open_store(form("horovod", false, true, -1));
+    own_store *s = open_store(form("horovod", false, true, -1));
     for (int n = FITS; n <= FITS + 1; n++) {
         for (int rank = 0; rank < 2; rank++) {
             link_rec r = add_head(n, 1, 11);
@@ -924,5 +802,4 @@ TEST(records_sums_larger_than_a_record)
         no_more();
     }
     free(x);
-    give_up_store();
 }

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "../unit/test.h"
-#include "array/device.h"
-#include "base/buf.h"
 #include "core/store.h"
 #include "distributed/alive.h"
 #include "distributed/environment.h"
@@ -81,6 +79,13 @@ static inline void no_more(void)
     CHECK_INT(nsent - nread, 0);
 }
 
+/* Nothing was sent that a test has not looked at, also once the link has its memory back. */
+static inline void nothing_comes(void)
+{
+    settle();
+    no_more();
+}
+
 static inline void failed(int rank, uint64_t request, kv_code code, const char *text)
 {
     kv_err e;
@@ -122,6 +127,14 @@ static inline void value(int rank, uint64_t request, int64_t chunk, float first,
         CHECK_INT(((const float *)(const void *)x->data)[i] * 8, (first + (float)i * step) * 8);
 }
 
+/* The pushes of both workers are done. */
+static inline void both_done(uint64_t first, uint64_t second, int64_t pushes)
+{
+    settle();
+    done(0, first, pushes);
+    done(1, second, pushes);
+}
+
 /* ---- Records ---- */
 
 static inline void ask(int rank, uint64_t number, dist_ask what, link_args args, const void *data,
@@ -130,6 +143,14 @@ static inline void ask(int rank, uint64_t number, dist_ask what, link_args args,
     link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .store = STORE,
                   .request = link_call_number(number), .what = what, .args = args};
     give(rank, r, data, n);
+}
+
+/* The same, which is answered at once. */
+static inline void asked(int rank, uint64_t number, dist_ask what, link_args args,
+                         const void *data, int64_t n)
+{
+    ask(rank, number, what, args, data, n);
+    replied(rank, number);
 }
 
 static const link_args none;
@@ -187,7 +208,6 @@ static inline void end_elastic(void)
 
 static inline void open_server(void)
 {
-    kv_err e = {0};
     be_server(SERVER, RANKS);
     CHECK_OK(net_open(server_open, &e));
 }
@@ -212,7 +232,6 @@ static inline void floats(float *x, float first, float step)
 
 static inline kv_array *array_of(kv_dtype dtype, float first)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new(&a, dtype, 2, (int64_t[]){4, 2}, (kv_ctx){0}, &e));
@@ -225,28 +244,30 @@ static inline kv_array *array_of(kv_dtype dtype, float first)
 /* One part with all of a key, (4, 2) of float32. */
 static inline void init_key(int64_t number, const char *name, float first)
 {
-    kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     int64_t shape[] = {4, 2};
     ask_key k = {.id = name ? 0 : number, .dtype = KV_FLOAT32, .ndim = 2,
                  .shape = {4, 2}};
-    kv_array *a = array_of(KV_FLOAT32, first);
+    own_array *a = array_of(KV_FLOAT32, first);
     k.place = place_new(KV_FLOAT32, KV_DEFAULT, 2, shape, PLACE_ANYWHERE, 1);
     k.place.first = number;
     CHECK_OK(ask_put_slot(&b, &k, name, 0, a, &e));
-    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
-    replied(0, 3);
-    settle();
-    no_more();
-    kv_array_unref(a);
-    buf_release(&b);
+    asked(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
+    nothing_comes();
+}
+
+/* A store of dist_sync with one key, 0, whose elements are all `first`. */
+static inline server_state *store_with_key(float first)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, first);
+    return s;
 }
 
 /* One part with all of a key of one axis, whose elements are their numbers. */
 static inline kv_array *init_flat(int64_t n, int64_t number)
 {
-    kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     kv_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
@@ -256,21 +277,17 @@ static inline kv_array *init_flat(int64_t n, int64_t number)
     ask_key k = {.id = number, .dtype = KV_FLOAT32, .ndim = 1, .shape = {n}};
     k.place = (place){.first = number, .size = n, .step = n, .nparts = 1, .server = -1};
     CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
-    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
-    replied(0, 3);
+    asked(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
     settle();
-    buf_release(&b);
     return a;
 }
 
 static inline void set_rule(const char *text)
 {
-    buf b = {0};
+    own_buf b = {0};
     buf_put(&b, "rule", 5);
     buf_put(&b, text, strlen(text) + 1);
-    ask(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
-    replied(0, 4);
-    buf_release(&b);
+    asked(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
 }
 
 static inline link_rec push_head(int64_t id, int64_t turn, uint64_t request)
@@ -298,13 +315,29 @@ static inline void pull(int rank, int64_t id, int64_t turn, uint64_t request)
     give(rank, pull_head(id, turn, request), NULL, 0);
 }
 
+/* A pull, and the elements that it gives: each is first + its number * step. */
+static inline void pull_gives(int rank, int64_t id, int64_t turn, uint64_t request, float first,
+                              float step)
+{
+    pull(rank, id, turn, request);
+    settle();
+    value(rank, request, 9, first, step);
+}
+
+/* The answers to it must be the next ones: each other was looked at. */
 static inline void give_up_store(void)
 {
     for (int rank = 0; rank < WORKERS; rank++) {
-        ask(rank, 90, ASK_FREE, none, NULL, 0);
-        replied(rank, 90);
+        asked(rank, 90, ASK_FREE, none, NULL, 0);
     }
-    settle();
-    no_more();
+    nothing_comes();
     CHECK(!server_stores);
+}
+
+/* A store that is given up at the end of the block. */
+#define own_store OWN(give_up_own_store) server_state
+static inline void give_up_own_store(void *address)
+{
+    (void)address;
+    give_up_store();
 }

@@ -46,9 +46,7 @@ TEST(records_stores_that_are_not_made)
     malformed(1, link_call_number(5));
     ask(1, 5, ASK_COMMAND, none, NULL, 0);
     malformed(1, link_call_number(5));
-    ask(1, 5, ASK_COMMAND, none, "x", 2);
-    replied(1, 5);
-    no_more();
+    asked(1, 5, ASK_COMMAND, none, "x", 2);
     give_up_store();
 }
 
@@ -64,8 +62,7 @@ static ask_counts counts(int rank)
 
 TEST(records_counts)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     init_key(1, NULL, 0);
     ask_counts c = counts(0);
     CHECK_INT(c.keys, 2);
@@ -81,31 +78,25 @@ TEST(records_counts)
     CHECK_INT(c.missing, 1);
     push(0, 1, 1, 11, 1, 0);
     push(0, 0, 1, 12, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     c = counts(1);
     CHECK_INT(c.rounds, 1);
     CHECK_INT(c.contributors, 2);
     CHECK_INT(c.late, 1);
     CHECK_INT(c.missing, 2);
-    ask(0, 9, ASK_DROP, (link_args){.drop = {1, 1}}, NULL, 0);
-    replied(0, 9);
+    asked(0, 9, ASK_DROP, (link_args){.drop = {1, 1}}, NULL, 0);
     ask(0, 9, ASK_DROP, (link_args){.drop = {0, 1}}, NULL, 0);
     failed(0, link_call_number(9), KV_E_INTERNAL, "part 0 is in use");
     c = counts(0);
     CHECK_INT(c.keys, 1);
     CHECK_INT(c.bytes, BYTES);
     settle();
-    no_more();
-    give_up_store();
 }
 
 /* An optimizer holds for rounds that the lowest rank has not begun. */
 TEST(records_an_optimizer_waits_for_open_rounds)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     push(0, 0, 1, 11, 1, 0);
     set_rule("{ stored = input * 10 }");
     push(0, 0, 2, 12, 2, 0);
@@ -114,13 +105,9 @@ TEST(records_an_optimizer_waits_for_open_rounds)
     CHECK_INT(s->optimizers_set, 0);
     push(1, 0, 1, 21, 1, 0);
     pull(0, 0, 1, 13);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     value(0, 13, 9, 2, 0);
     CHECK_INT(s->open_rounds, 1);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_optimizers)
@@ -129,21 +116,15 @@ TEST(records_optimizers)
                                         "update\0\0learning_rate\0000.25"};
     static const int64_t bytes[] = {7, 32, 27};
     static const float want[] = {2, 1, 0.5f}; /* the sum; less half the sum; less a quarter */
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     for (int i = 0; i < 3; i++) {
-        ask(0, 4, ASK_OPTIMIZER, none, texts[i], bytes[i]);
-        replied(0, 4);
+        asked(0, 4, ASK_OPTIMIZER, none, texts[i], bytes[i]);
         push(0, 0, i + 1, 11, 1, 0);
         push(1, 0, i + 1, 21, 1, 0);
         pull(0, 0, i + 1, 12);
-        settle();
-        done(0, 11, 1);
-        done(1, 21, 1);
+        both_done(11, 21, 1);
         value(0, 12, 9, want[i], 0);
     }
-    no_more();
-    give_up_store();
 }
 
 /* ---- Counts ---- */
@@ -155,11 +136,10 @@ TEST(records_counts_of_a_key_in_parts)
     kv_array *a = array_of(KV_FLOAT32, 1);
     ask_key k = {.dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}};
     k.place = (place){.first = 1, .size = N, .step = N / 2, .nparts = 2, .row = 2, .server = -1};
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     for (int i = 0; i < 2; i++)
         CHECK_OK(ask_put_slot(&b, &k, NULL, i, a, &e));
-    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
-    replied(0, 3);
+    asked(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
     init_key(4, NULL, 0);
     ask_counts c = counts(0);
     CHECK_INT(c.keys, 2);
@@ -172,29 +152,24 @@ TEST(records_counts_of_a_key_in_parts)
     kv_array_unref(a);
     buf_release(&b);
     settle();
-    give_up_store();
 }
 
 /* The contributors are those of the last part that had a round, whichever parts come behind it. */
 TEST(records_counts_of_a_part_without_rounds)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     init_key(1, NULL, 0);
     push(0, 0, 1, 11, 1, 0);
     push(1, 0, 1, 21, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     CHECK_INT(counts(0).contributors, 2);
     settle();
-    give_up_store();
 }
 
 /* A push of dist_async waits for nobody, so that no round is late. */
 TEST(records_counts_of_async)
 {
-    open_store(form("dist_async", true, false, 0));
+    own_store *s = open_store(form("dist_async", true, false, 0));
     init_key(0, NULL, 0);
     push(0, 0, 1, 11, 1, 0);
     push(0, 0, 2, 12, 1, 0);
@@ -205,7 +180,6 @@ TEST(records_counts_of_async)
     CHECK_INT(c.late, 0);
     CHECK_INT(c.missing, 0);
     settle();
-    give_up_store();
 }
 
 /* There are 64 bits, and may be more workers. */
@@ -230,8 +204,7 @@ TEST(records_counts_of_many_workers)
     settle();
     CHECK_INT(next_to(5, LINK_FAILED, 11)->r.part, 0);
     for (int rank = 0; rank < CROWD; rank++) {
-        ask(rank, 90, ASK_FREE, none, NULL, 0);
-        replied(rank, 90);
+        asked(rank, 90, ASK_FREE, none, NULL, 0);
     }
     settle();
     CHECK(!server_stores);
@@ -258,8 +231,7 @@ static void looks(int64_t turn, float x)
 TEST(records_looks)
 {
     ask_round x;
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 2);
+    own_store *s = store_with_key(2);
     looks(0, 2);
     push(0, 0, 1, 11, 4, 0);
     settle();
@@ -270,15 +242,11 @@ TEST(records_looks)
     CHECK_INT(x.pushed, 1);
     CHECK_INT(x.missing, 2);
     push(1, 0, 1, 21, 5, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     looks(1, 9);
     ask(1, 34, ASK_LOOK, (link_args){.look = 1}, NULL, 0);
     failed(1, link_call_number(34), KV_E_KEY, "there is no such key on server 2");
     settle();
-    no_more();
-    give_up_store();
 }
 
 /* ---- Waits ---- */
@@ -306,7 +274,7 @@ static void is_missed(const ask_missed *x, int64_t id, int64_t turn, int64_t wai
 TEST(records_missed)
 {
     ask_missed list[ASK_MOST_MISSED];
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     for (int i = 0; i < 3; i++)
         init_key(i, NULL, 0);
     CHECK_INT(missed(STORE, 1, list), 0);
@@ -316,8 +284,6 @@ TEST(records_missed)
     CHECK_INT(missed(STORE, 1, list), 2);
     is_missed(&list[0], 0, 1, 0);
     is_missed(&list[1], 2, 1, 0);
-    no_more();
-    give_up_store();
 }
 
 /* Each other store that waits for the worker is one entry, without a part: the worker does not
@@ -354,7 +320,7 @@ TEST(records_barriers)
 {
     ask_missed list[ASK_MOST_MISSED];
     ask_met met;
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     ask(0, 40, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
     no_more();
     CHECK_INT(missed(STORE, 1, list), 1);
@@ -368,8 +334,6 @@ TEST(records_barriers)
         CHECK_INT(met.epochs, 0);
     }
     CHECK_INT(missed(STORE, 1, list), 0);
-    no_more();
-    give_up_store();
 }
 
 /* ---- Commands and lines ---- */
@@ -390,34 +354,29 @@ static void hear_line(void *arg, const char *line)
 
 TEST(records_commands)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     kv_set_controller(hear_command, heard);
-    ask(1, 5, ASK_COMMAND, (link_args){.head = 7}, "the body", 9);
-    replied(1, 5);
+    asked(1, 5, ASK_COMMAND, (link_args){.head = 7}, "the body", 9);
     CHECK_TEXT(heard, "7 the body");
     ask(1, 5, ASK_COMMAND, (link_args){.head = 8}, "the body", 8); /* without its end */
     malformed(1, link_call_number(5));
     CHECK_TEXT(heard, "7 the body");
     kv_set_controller(NULL, NULL);
     settle();
-    give_up_store();
 }
 
 /* Lines that a rule prints on a server go to the program that serves. */
 TEST(records_lines_of_a_rule)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     kv_set_server_print(hear_line, heard);
     init_key(3, NULL, 0);
     set_rule("{ print \"key %d\" % key; stored = input }");
     push(0, 3, 1, 11, 1, 0);
     push(1, 3, 1, 21, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     CHECK_TEXT(heard, "key 3");
     kv_set_server_print(NULL, NULL);
-    give_up_store();
 }
 
 /* ---- States ---- */
@@ -445,9 +404,7 @@ static void push_both(int64_t turn, float first, int64_t pulls)
 
 static void pushed_both(void)
 {
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
 }
 
 /* The image of a server's states. */
@@ -455,7 +412,6 @@ static buf image_of(const server_state *s)
 {
     image im;
     buf b = {0};
-    kv_err e = {0};
     CHECK_OK(state_file_take(&im, s->store, false, &e));
     CHECK_OK(image_print(&b, &im, "a test", &e));
     image_release(&im);
@@ -468,12 +424,10 @@ TEST(records_states)
 {
     static const char sgd[] = "optimizer\0sgd\0learning_rate\0001\0momentum\0000.5";
     uint32_t arrays;
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     ask(1, 6, ASK_STATES, none, one_part, sizeof one_part);
     CHECK(next_to(1, LINK_FAILED, link_call_number(6))->r.bytes > 0); /* no optimizer yet */
-    ask(0, 4, ASK_OPTIMIZER, none, sgd, sizeof sgd);
-    replied(0, 4);
+    asked(0, 4, ASK_OPTIMIZER, none, sgd, sizeof sgd);
     pull_state(1, 0);
     settle();
     failed(0, 12, KV_E_VALUE, "key 0 has no array 1 of states");
@@ -484,7 +438,7 @@ TEST(records_states)
     CHECK_INT(arrays, 1);
     ask(1, 6, ASK_STATES, none, one_part, 8); /* the list is shorter than it says */
     malformed(1, link_call_number(6));
-    buf given = {0}, before = image_of(s);
+    own_buf given = {0}, before = image_of(s);
     buf_put(&given, (const char *)one_part, sizeof one_part);
     buf_put(&given, before.data, before.len);
     pull_state(1, 1);
@@ -500,15 +454,11 @@ TEST(records_states)
     settle();
     for (int i = 0; i < 3; i++)
         CHECK(next_to(0, LINK_FAILED, 12)->r.bytes > 0);
-    ask(1, 7, ASK_SET_STATES, none, given.data, (int64_t)given.len);
-    replied(1, 7);
+    asked(1, 7, ASK_SET_STATES, none, given.data, (int64_t)given.len);
     pull_state(1, 2);
     settle();
     value(0, 12, 9, -2, 0);
     no_more();
-    buf_release(&before);
-    buf_release(&given);
-    give_up_store();
 }
 
 /* ---- Parameters ---- */
@@ -517,29 +467,22 @@ TEST(records_states)
 TEST(records_optimizers_of_many_parameters)
 {
     enum { PAIRS = 300 };
-    buf b = {0};
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_buf b = {0};
+    own_store *s = store_with_key(0);
     buf_put(&b, "optimizer\0sgd", 14);
     for (int i = 0; i < PAIRS; i++)
         buf_put(&b, "learning_rate\0000.5", 18);
-    ask(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
-    replied(0, 4);
+    asked(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
     push_both(1, 1, 0);
     pushed_both();
-    pull(0, 0, 1, 12);
-    settle();
-    value(0, 12, 9, -1, 0);
-    buf_release(&b);
-    give_up_store();
+    pull_gives(0, 0, 1, 12, -1, 0);
 }
 
 /* Without memory for an optimizer that all others have, this rank is lost. */
 TEST(records_optimizers_without_memory)
 {
     int lost = 0;
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     for (bool again = true; again; lost += again) {
         mem_fail_at(-(lost + 1));
         set_rule("{ stored = input * 10 }");
@@ -549,10 +492,7 @@ TEST(records_optimizers_without_memory)
     CHECK(lost > 2);
     push_both(1, 1, 0);
     pushed_both();
-    pull(0, 0, 1, 12);
-    settle();
-    value(0, 12, 9, 20, 0);
-    give_up_store();
+    pull_gives(0, 0, 1, 12, 20, 0);
 }
 
 /* ---- Stores ---- */
@@ -585,19 +525,14 @@ TEST(records_stores_without_memory)
 /* Only a worker that leaves takes part in something. */
 TEST(records_a_server_leaves)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     push(0, 0, 1, 11, 1, 0);
     alone_taker.left(SERVER);
     settle();
     CHECK_INT(s->ndone, 0);
     no_more();
     push(1, 0, 1, 21, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
-    no_more();
-    give_up_store();
+    both_done(11, 21, 1);
 }
 
 /* ---- A rank that only serves ---- */

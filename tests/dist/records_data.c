@@ -30,30 +30,22 @@ static void push_with_host(int rank, int64_t turn, uint64_t request, int64_t t, 
 
 TEST(records_the_host_step_is_that_of_the_lowest_rank)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     set_rule("{ stored = input + t * 100 }");
     push_with_host(1, 1, 21, 5, 0, -1);
     settle();
     push_with_host(0, 1, 11, 7, 0, -1);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
+    both_done(11, 21, 1);
     push_with_host(0, 2, 12, 8, 2, -1);
     push_with_host(1, 2, 22, 6, 0, -1);
     pull(0, 0, 1, 13);
-    settle();
-    done(0, 12, 1);
-    done(1, 22, 1);
+    both_done(12, 22, 1);
     value(0, 13, 9, 802, 0);
-    no_more();
-    give_up_store();
 }
 
 TEST(records_host_steps_that_are_malformed)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     set_rule("{ stored = input + t * 100 }");
     const int64_t head = (int64_t)sizeof(rule_given) + 8, each = (int64_t)sizeof(host);
     push_with_host(0, 1, 11, 1, -1, -1);
@@ -64,15 +56,10 @@ TEST(records_host_steps_that_are_malformed)
     push_with_host(0, 1, 11, 1, 2, head + 2 * each - 1);
     for (int i = 0; i < 6; i++)
         malformed(0, 11);
-    settle();
-    no_more();
+    nothing_comes();
     push_with_host(0, 1, 12, 1, PLAN_MAX_STATES, -1);
     push_with_host(1, 1, 22, 1, 0, -1);
-    settle();
-    done(0, 12, 1);
-    done(1, 22, 1);
-    no_more();
-    give_up_store();
+    both_done(12, 22, 1);
 }
 
 /* The states that are numbers stand in the host step too. Those that it does not bring are none,
@@ -80,8 +67,7 @@ TEST(records_host_steps_that_are_malformed)
 TEST(records_numbers_of_a_host_step)
 {
     static const char none_error[] = "none cannot be computed with arrays";
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     set_rule("{ state key n = 5; stored = input + n }");
     for (int64_t n = 1; n >= 0; n--) {
         char data[1024] = {0};
@@ -109,19 +95,15 @@ TEST(records_numbers_of_a_host_step)
             failed(0, 11, KV_E_DTYPE, none_error);
             failed(1, 21, KV_E_DTYPE, none_error);
         }
-        pull(0, 0, turn, 12);
-        settle();
-        value(0, 12, 9, 72, 0);
+        pull_gives(0, 0, turn, 12, 72, 0);
         no_more();
     }
-    give_up_store();
 }
 
 /* A record may end with the host step; the elements come in the next ones. */
 TEST(records_a_host_step_without_elements)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     set_rule("{ stored = input + t * 100 }");
     char data[8192] = {0};
     float x[N];
@@ -137,13 +119,10 @@ TEST(records_a_host_step_without_elements)
         push(1, 0, n + 1, 21, 1, 0);
         push(0, 0, n + 1, 11, 1, 0); /* the lowest rank brings none */
         pull(0, 0, n + 1, 12);
-        settle();
-        done(0, 11, 1);
-        done(1, 21, 1);
+        both_done(11, 21, 1);
         value(0, 12, 9, 2 + 100 * (float)(n + 5), 0);
         no_more();
     }
-    give_up_store();
 }
 
 /* ---- Codes ---- */
@@ -164,8 +143,7 @@ typedef struct coded {
 
 TEST(records_codes)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     coded two = {.how = {QUANTISE_2BIT, BACK_NUMBERS, 0.5f}};
     float x[N], got[N];
     for (int i = 0; i < N; i++)
@@ -191,25 +169,20 @@ TEST(records_codes)
     const coded rest = {.how = two.how, .codes = {two.codes[1]}};
     give(0, codes_head(1, 12, 4, 4, false), &rest, head + 4);
     give(0, codes_head(1, 12, 0, 4, true), &two, head + 4);
-    settle();
-    no_more();
+    nothing_comes();
     give(1, codes_head(1, 22, 0, N, true), &two, head + 4);
-    settle();
-    done(0, 12, 1);
-    done(1, 22, 1);
+    both_done(12, 22, 1);
     pull(0, 0, 1, 13);
     settle();
     memcpy(got, next_to(0, LINK_VALUE, 13)->data, sizeof got);
     for (int i = 0; i < N; i++)
         CHECK_INT(got[i] * 8, x[i] * 16);
     CHECK(!s->parts[0]->codes);
-    give_up_store();
 }
 
 TEST(records_codes_of_one_bit)
 {
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     coded one = {.how = {QUANTISE_1BIT, BACK_NUMBERS, 0}};
     float x[N], residual[N] = {0};
     for (int i = 0; i < N; i++)
@@ -219,20 +192,16 @@ TEST(records_codes_of_one_bit)
     for (int rank = 0; rank < 2; rank++)
         give(rank, codes_head(1, 11, 0, N, true), &one, (int64_t)sizeof one.how + 4);
     pull(0, 0, 1, 12);
-    settle();
-    done(0, 11, 1);
-    done(1, 11, 1);
+    both_done(11, 11, 1);
     const sent *got = next_to(0, LINK_VALUE, 12);
     for (int i = 0; i < N; i++)
         CHECK_INT(((const float *)(const void *)got->data)[i], 2 * x[i]);
-    no_more();
-    give_up_store();
 }
 
 /* A word holds 32 codes of one bit: those behind the elements of the record are not read. */
 TEST(records_codes_of_one_bit_in_pieces)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     kv_array_unref(init_flat(12, 0));
     coded ones = {.how = {QUANTISE_1BIT, BACK_NUMBERS, 0}};
     float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, residual[8] = {0};
@@ -244,14 +213,12 @@ TEST(records_codes_of_one_bit_in_pieces)
     for (int i = 0; i < 12; i++)
         CHECK_INT(got[i], 1);
     settle();
-    no_more();
-    give_up_store();
 }
 
 /* A part without elements, whose push comes in pieces. */
 TEST(records_a_part_of_nothing)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     kv_array_unref(init_flat(0, 0));
     for (int rank = 0; rank < 2; rank++) {
         link_rec r = push_head(0, 1, 11);
@@ -261,18 +228,13 @@ TEST(records_a_part_of_nothing)
         r.flags = LINK_LAST;
         give(rank, r, NULL, 0);
     }
-    settle();
-    done(0, 11, 1);
-    done(1, 11, 1);
-    no_more();
-    give_up_store();
+    both_done(11, 11, 1);
 }
 
 /* The sum goes back in codes if the first worker wants that, with a residual that stays. */
 TEST(records_codes_go_back)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     coded two = {.how = {QUANTISE_2BIT, BACK_CODES, 0.5f}},
           other = {.how = {QUANTISE_2BIT, 0, 0.5f}};
     float x[N], y[N], want[N], residual[N] = {0}, kept[N] = {0};
@@ -290,9 +252,7 @@ TEST(records_codes_go_back)
         give(1, codes_head(turn, 20, 0, N, true), &other, bytes);
         give(0, codes_head(turn, 10, 0, N, true), &two, bytes);
         pull(1, 0, turn, 21);
-        settle();
-        done(0, 10, 1);
-        done(1, 20, 1);
+        both_done(10, 20, 1);
         const sent *got = next_to(1, LINK_VALUE, 21);
         for (int i = 0; i < N; i++)
             y[i] = 2 * x[i];
@@ -311,11 +271,8 @@ TEST(records_codes_go_back)
     }
     push(0, 0, 4, 11, 1, 0); /* plain: no codes any more */
     push(1, 0, 4, 22, 1, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 22, 1);
+    both_done(11, 22, 1);
     CHECK(!s->parts[0]->codes && !s->parts[0]->residual && !s->parts[0]->coded.code);
-    give_up_store();
 }
 
 /* ---- row_sparse ---- */
@@ -323,7 +280,6 @@ TEST(records_codes_go_back)
 /* One part with all of a key of float32, which holds some rows. */
 static void init_sparse(const int64_t *shape, const int64_t *ids, int64_t n, const float *values)
 {
-    kv_err e = {0};
     own_buf b = {0};
     ask_key k = {.dtype = KV_FLOAT32, .storage = KV_ROW_SPARSE, .ndim = 2,
                  .shape = {shape[0], shape[1]}};
@@ -335,8 +291,7 @@ static void init_sparse(const int64_t *shape, const int64_t *ids, int64_t n, con
         memcpy(to, values, (size_t)(n * shape[1]) * sizeof *values);
     k.place = place_new(KV_FLOAT32, KV_ROW_SPARSE, 2, shape, PLACE_ANYWHERE, 1);
     CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
-    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
-    replied(0, 3);
+    asked(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
     settle();
 }
 
@@ -365,7 +320,7 @@ static void push_rows(int rank, uint64_t request, const rows *x, bool in_pieces)
 
 TEST(records_rows)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     init_rows();
     const rows a = {2, {0, 3}, {1, 2, 3, 4}}, b = {2, {1, 3}, {10, 20, 30, 40}};
     const float want[N] = {1, 2, 10, 20, 0, 0, 33, 44};
@@ -390,14 +345,12 @@ TEST(records_rows)
     CHECK(memcmp(whole->data, want, sizeof want) == 0);
     ask(0, 13, ASK_ROWS, (link_args){.rows = {7, 1}}, ids, sizeof ids);
     failed(0, link_call_number(13), KV_E_KEY, "there is no such key on server 2");
-    no_more();
-    give_up_store();
 }
 
 /* Rows are sent at once, so that the push behind them goes on in the same settling. */
 TEST(records_a_push_behind_rows)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     init_rows();
     const rows a = {2, {0, 3}, {1, 2, 3, 4}};
     int64_t id = 3;
@@ -408,8 +361,7 @@ TEST(records_a_push_behind_rows)
         r.pulls = rank == 0;
         give(rank, r, &a, sizeof a);
     }
-    settle();
-    no_more();
+    nothing_comes();
     ask(0, 12, ASK_ROWS, (link_args){.rows = {0, 0}}, &id, sizeof id);
     settle();
     replied(0, 12);
@@ -417,12 +369,11 @@ TEST(records_a_push_behind_rows)
     done(1, 11, 1);
     no_more();
     CHECK_INT(s->parts[0]->applied, 1);
-    give_up_store();
 }
 
 TEST(records_rows_and_elements_do_not_mix)
 {
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     init_rows();
     const rows a = {2, {0, 3}, {1, 2, 3, 4}};
     link_rec r = push_head(0, 1, 11);
@@ -438,8 +389,6 @@ TEST(records_rows_and_elements_do_not_mix)
     give(0, r, (const char *)&a + 16, 16);
     malformed(0, 11);
     settle();
-    no_more();
-    give_up_store();
 }
 
 /* A worker gets rows, or all elements, in as many records as they need. */
@@ -450,7 +399,7 @@ TEST(records_rows_larger_than_a_record)
     const float values[] = {1, 2, 3, 4, 5, 6};
     int64_t *every = malloc(ROWS * sizeof *every), n, at = 0;
     char *got = malloc(16 * ROWS + 8);
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     init_sparse(shape, ids, 3, values);
     for (int i = 0; i < ROWS; i++)
         every[i] = i;
@@ -484,7 +433,6 @@ TEST(records_rows_larger_than_a_record)
     no_more();
     free(every);
     free(got);
-    give_up_store();
 }
 
 /* Without memory for the elements of rows the worker is told so, or this rank serves no more, and
@@ -493,7 +441,7 @@ TEST(records_rows_without_memory)
 {
     const int64_t ids[] = {3}, shape[] = {4, 2};
     const float values[] = {5, 6};
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     init_sparse(shape, ids, 1, values);
     int refused = 0, given_up = 0;
     for (bool again = true; again;) {
@@ -516,8 +464,6 @@ TEST(records_rows_without_memory)
     CHECK_INT(x->r.bytes, BYTES);
     CHECK(memcmp(x->data + 24, values, sizeof values) == 0);
     settle();
-    no_more();
-    give_up_store();
 }
 
 /* ---- Large parts ---- */
@@ -526,8 +472,8 @@ TEST(records_a_part_larger_than_a_record)
 {
     enum { LARGE = LINK_PAYLOAD / 4 * 2 + 5 };
     int64_t n = LARGE, at = 0;
-    open_store(form("dist_sync", false, false, -1));
-    kv_array *a = init_flat(n, 0);
+    own_store *s = open_store(form("dist_sync", false, false, -1));
+    own_array *a = init_flat(n, 0);
     const char *data = a->data;
     pull(1, 0, 0, 20);
     settle();
@@ -540,15 +486,13 @@ TEST(records_a_part_larger_than_a_record)
         CHECK_INT(x->r.flags, at == 4 * n ? LINK_LAST : 0);
     }
     no_more();
-    kv_array_unref(a);
-    give_up_store();
 }
 
 /* Parts of one request that are larger than a record: each begins at its own first byte. */
 TEST(records_two_large_parts_of_a_request)
 {
     enum { LARGE = LINK_PAYLOAD / 4 + 3 };
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     kv_array *a[] = {init_flat(LARGE, 0), init_flat(LARGE + 8, 1)};
     pull(1, 0, 0, 20);
     pull(1, 1, 0, 20);
@@ -565,7 +509,6 @@ TEST(records_two_large_parts_of_a_request)
     no_more();
     kv_array_unref(a[0]);
     kv_array_unref(a[1]);
-    give_up_store();
 }
 
 enum { MANY = (1 << 20) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };
@@ -591,7 +534,7 @@ TEST(records_codes_of_a_part_larger_than_a_record)
     static char codes[MANY], want[MANY], got[MANY];
     const push_codes how = {QUANTISE_2BIT, BACK_CODES, 0.5f};
     int64_t at = 0;
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     kv_array_unref(init_flat(MANY, 0));
     for (int i = 0; i < MANY; i++)
         x[i] = (float)(i % 7 % 3 - 1) * 0.5f;
@@ -601,9 +544,7 @@ TEST(records_codes_of_a_part_larger_than_a_record)
     quantise_encode(want, kept, x, QUANTISE_2BIT, 0.5f, MANY);
     push_many_codes(&how, codes);
     pull(1, 0, 1, 22);
-    settle();
-    done(0, 11, 1);
-    done(1, 11, 1);
+    both_done(11, 11, 1);
     while (at < MANY) {
         const sent *y = next_to(1, LINK_VALUE, 22);
         int64_t n = y->r.n, bytes = quantise_bytes(QUANTISE_2BIT, n);
@@ -615,16 +556,13 @@ TEST(records_codes_of_a_part_larger_than_a_record)
         CHECK_INT(y->r.flags, LINK_CODES | (at == MANY ? LINK_LAST : 0));
     }
     CHECK(memcmp(got, want, (size_t)quantise_bytes(QUANTISE_2BIT, MANY)) == 0);
-    no_more();
-    give_up_store();
 }
 
 /* ---- Changes ---- */
 
 TEST(records_changes_behind_a_round)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    own_store *s = store_with_key(0);
     link_rec r = pull_head(0, 0, 12);
     r.flags |= LINK_CHANGES;
     r.from = -1;
@@ -638,9 +576,7 @@ TEST(records_changes_behind_a_round)
         r.round = turn;
         r.from = turn - 1;
         give(0, r, NULL, 0);
-        settle();
-        done(0, 11, 1);
-        done(1, 21, 1);
+        both_done(11, 21, 1);
         const sent *got = next_to(0, LINK_VALUE, 12);
         CHECK_INT(got->r.flags, LINK_CHANGES | LINK_LAST);
         CHECK_INT(got->r.from, 0);
@@ -656,8 +592,6 @@ TEST(records_changes_behind_a_round)
     const float *got = (const float *)(const void *)next_to(0, LINK_VALUE, 12)->data;
     for (int i = 0; i < N; i++) /* all of them */
         CHECK_INT(got[i], i == 3 ? 3 : 0);
-    no_more();
-    give_up_store();
 }
 
 /* Adds 1 to each element from `first` on: rank 0 pushes 1, and rank 1 nothing. */
@@ -681,9 +615,9 @@ static void push_ones(int64_t turn, int64_t n, int64_t first)
 TEST(records_changes_larger_than_a_record)
 {
     enum { LARGE = LINK_PAYLOAD / 4 * 2 + 5000, FIRST = 3000 };
-    open_store(form("dist_sync", false, false, -1));
+    own_store *s = open_store(form("dist_sync", false, false, -1));
     set_rule("{ stored += input }");
-    kv_array *a = init_flat(LARGE, 0);
+    own_array *a = init_flat(LARGE, 0);
     float *now = malloc(4 * LARGE);
     changes_block b;
     memcpy(now, a->data, 4 * LARGE);
@@ -697,9 +631,7 @@ TEST(records_changes_larger_than_a_record)
     r.round = 1;
     r.from = 0;
     give(1, r, NULL, 0);
-    settle();
-    done(0, 11, 1);
-    done(1, 11, 1);
+    both_done(11, 11, 1);
     for (int64_t at = 0; at < LARGE;) {
         const sent *x = next_to(1, LINK_VALUE, 12);
         const char *from = x->data, *end = from + x->r.bytes;
@@ -722,6 +654,4 @@ TEST(records_changes_larger_than_a_record)
         CHECK_INT(now[i], i + (i >= FIRST));
     no_more();
     free(now);
-    kv_array_unref(a);
-    give_up_store();
 }

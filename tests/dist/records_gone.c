@@ -11,20 +11,16 @@ static void lose(int rank)
 /* All that worker 0 still does with a store. */
 static void free_store_alone(void)
 {
-    ask(0, 90, ASK_FREE, none, NULL, 0);
-    replied(0, 90);
-    settle();
-    no_more();
+    asked(0, 90, ASK_FREE, none, NULL, 0);
+    nothing_comes();
     CHECK(!server_stores);
 }
 
 TEST(records_rounds_without_a_worker_that_is_gone)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    server_state *s = store_with_key(0);
     push(0, 0, 1, 11, 1, 0);
-    settle();
-    no_more();
+    nothing_comes();
     lose(1);
     done(0, 11, 1);
     no_more();
@@ -42,8 +38,7 @@ TEST(records_rounds_without_a_worker_that_is_gone)
 /* Its push is in the sum of its round, which nobody waits for until another one contributes. */
 TEST(records_a_push_of_a_worker_that_is_gone)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    server_state *s = store_with_key(0);
     push(1, 0, 1, 21, 16, 0);
     link_rec before = push_head(0, 2, 22);
     float x[N];
@@ -75,8 +70,7 @@ TEST(records_a_push_of_a_worker_that_is_gone)
 
 TEST(records_half_a_push_of_a_worker_that_is_gone)
 {
-    server_state *s = open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
+    server_state *s = store_with_key(0);
     float x[N];
     floats(x, 8, 0);
     link_rec half = push_head(0, 1, 21);
@@ -106,15 +100,12 @@ TEST(records_async_pushes_of_a_worker_that_is_gone)
     nread = nsent;
     push(0, 0, 2, 12, 2, 0); /* a step ahead, which the bound allows no more */
     push(1, 0, 3, 23, 64, 0);
-    settle();
-    no_more();
+    nothing_comes();
     lose(1);
     done(0, 12, 1);
     no_more();
     CHECK(!s->parts[0]->rounds);
-    pull(0, 0, 2, 13);
-    settle();
-    value(0, 13, 9, 3, 0);
+    pull_gives(0, 0, 2, 13, 3, 0);
     free_store_alone();
 }
 
@@ -136,9 +127,7 @@ TEST(records_async_pushes_before_a_worker_is_gone)
     settle();
     CHECK(!s->parts[0]->rounds);
     nread = nsent;
-    pull(0, 0, 2, 13);
-    settle();
-    value(0, 13, 9, 2 + 4 + 8 + 2 * 128, 0);
+    pull_gives(0, 0, 2, 13, 2 + 4 + 8 + 2 * 128, 0);
     free_store_alone();
 }
 
@@ -150,8 +139,7 @@ TEST(records_sums_without_a_worker_that_is_gone)
     link_rec r = {.kind = LINK_ADD, .flags = LINK_LAST, .store = STORE, .part = 0, .request = 11,
                   .round = 1, .chunk = 9, .dtype = KV_FLOAT32};
     give(0, r, x, sizeof x);
-    settle();
-    no_more();
+    nothing_comes();
     lose(1);
     value(0, 11, 9, 4, 0);
     free_store_alone();
@@ -227,8 +215,7 @@ TEST(records_a_store_without_a_worker_that_is_gone)
 TEST(records_a_store_is_released_without_a_worker_that_is_gone)
 {
     open_store(form("dist_sync", false, false, -1));
-    ask(0, 90, ASK_FREE, none, NULL, 0);
-    replied(0, 90);
+    asked(0, 90, ASK_FREE, none, NULL, 0);
     CHECK(server_stores);
     lose(1);
     CHECK(!server_stores);
@@ -239,8 +226,7 @@ TEST(records_a_store_is_released_without_a_worker_that_is_gone)
 TEST(records_a_store_stays_behind_a_worker_that_is_gone)
 {
     open_store(form("dist_sync", false, false, -1));
-    ask(1, 90, ASK_FREE, none, NULL, 0);
-    replied(1, 90);
+    asked(1, 90, ASK_FREE, none, NULL, 0);
     lose(1);
     CHECK(server_stores);
     init_key(0, NULL, 0);
@@ -255,8 +241,7 @@ TEST(records_a_new_store_without_a_worker_that_is_gone)
     open_server();
     say_gone(1);
     CHECK_INT(alive_next_gone(why), 1);
-    ask(0, 1, ASK_CREATE, none, &how, sizeof how);
-    replied(0, 1);
+    asked(0, 1, ASK_CREATE, none, &how, sizeof how);
     no_more();
     free_store_alone();
     end_elastic();

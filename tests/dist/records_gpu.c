@@ -84,7 +84,6 @@ static kv *open_with_gpu(const char *type, int servers)
                                 .scratch = 1 << 20, .alloc = gpu_alloc, .free = gpu_free,
                                 .zero = gpu_zero, .copy_in = gpu_copy, .copy_out = gpu_copy,
                                 .copy = gpu_copy_from, .run = gpu_run, .wait = gpu_wait};
-    kv_err e = {0};
     CHECK_OK(gpu_register(&ops, &e));
     return open_worker(type, servers);
 }
@@ -92,7 +91,6 @@ static kv *open_with_gpu(const char *type, int servers)
 /* The elements are on the GPU alone: element i is first + i. */
 static void move_to_gpu(kv_array *a, int64_t bytes)
 {
-    kv_err e = {0};
     void *block;
     CHECK_OK(mirror_device(a, MIRROR_CHANGE, &block, &e));
     memset(a->data, 0xEE, (size_t)bytes);
@@ -100,7 +98,6 @@ static void move_to_gpu(kv_array *a, int64_t bytes)
 
 static kv_array *gpu_array(double first)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *from = array_from(KV_FLOAT32, first);
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &elements, (kv_ctx){KV_GPU, 0}, &e));
     memcpy(a->data, from->data, (size_t)elements * 4);
@@ -129,7 +126,6 @@ static void end_with_gpu(kv *s)
 /* Small values come together, large ones while they are sent. */
 static void push_from_gpu(int items)
 {
-    kv_err e = {0};
     kv *s = open_with_gpu("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     init_keys(s, 2);
@@ -223,7 +219,6 @@ static const kv_opt codes_of_2bit[] = {{"type", "2bit"}, {"threshold", "0.5"}};
 /* Codes are made where the value is. The residual comes to the GPU with the first value of it. */
 static void push_codes_of(kv *s, int id, kv_array *v, float *left, const float *x)
 {
-    kv_err e = {0};
     kv_key key = key_of(id);
     char codes[64];
     quantise_encode(codes, left, x, QUANTISE_2BIT, 0.5f, ELEMENTS);

@@ -9,8 +9,7 @@ static server_state *open_with_spare(const char *type, bool is_async)
     ask_store how = form(type, is_async, false, -1);
     setenv("KVSTORE_SPARES", "1", 1);
     open_server();
-    ask(0, 1, ASK_CREATE, none, &how, sizeof how);
-    replied(0, 1);
+    asked(0, 1, ASK_CREATE, none, &how, sizeof how);
     return server_store(STORE);
 }
 
@@ -31,8 +30,7 @@ TEST(records_a_spare_is_let_in_at_a_round)
     ask_store how = form("dist_sync", false, false, -1);
     server_state *s = open_with_spare("dist_sync", false);
     init_key(0, NULL, 0);
-    ask(0, 40, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
-    replied(0, 40);
+    asked(0, 40, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
     push(0, 0, 1, 11, 1, 0);
     settle();
     done(0, 11, 1);
@@ -44,8 +42,7 @@ TEST(records_a_spare_is_let_in_at_a_round)
     ask(SPARE, 2, ASK_CREATE, none, &how, sizeof how); /* all others have made it */
     replied(SPARE, 2);
     push(0, 0, 2, 12, 2, 0);
-    settle();
-    no_more();
+    nothing_comes();
     push(SPARE, 0, 2, 22, 4, 0);
     pull(SPARE, 0, 2, 23);
     settle();
@@ -66,8 +63,7 @@ TEST(records_a_spare_is_let_in_at_a_round)
 TEST(records_mail_of_a_spare)
 {
     open_with_spare("dist_sync", false);
-    ask(0, 30, ASK_SEND, (link_args){.mail = {SPARE, MAIL_GROWN}}, "old", 3);
-    replied(0, 30);
+    asked(0, 30, ASK_SEND, (link_args){.mail = {SPARE, MAIL_GROWN}}, "old", 3);
     let_in(SPARE, 0);
     told(0, 0);
     told(SPARE, 0);
@@ -123,10 +119,8 @@ TEST(records_a_spare_that_is_gone_is_let_in)
     push(0, 0, 1, 11, 1, 0);
     settle();
     done(0, 11, 1);
-    ask(0, 90, ASK_FREE, none, NULL, 0);
-    replied(0, 90);
-    settle();
-    no_more();
+    asked(0, 90, ASK_FREE, none, NULL, 0);
+    nothing_comes();
     CHECK(!server_stores);
     end_elastic();
 }

@@ -4,7 +4,6 @@
 
 #include "cpu/changes.h"
 #include "cpu/cpu.h"
-#include "distributed/alive.h"
 #include "distributed/request.h"
 #include "engine/trace.h"
 
@@ -13,8 +12,7 @@
 /* Two keys, one of them with outs of two dtypes. Each out is there with its last part. */
 TEST(requests_pull_parts_as_they_come)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 3);
+    kv *s = worker_with_keys(3);
     kv_array *a = array_from(KV_FLOAT32, -1), *b = array_from(KV_FLOAT64, -1),
              *c = array_from(KV_INT32, -1), *outs[] = {a, b, c};
     kv_key keys[] = {key_of(2), key_of(1), key_of(2)};
@@ -51,7 +49,6 @@ TEST(requests_pull_parts_as_they_come)
 /* Pulls keys into one array, of which one is asked for alone. */
 static void pull_last(kv *s, const kv_key *keys, int n, kv_array *const *outs, int64_t asked)
 {
-    kv_err e = {0};
     CHECK_OK(kv_pull(s, keys, n, outs, NULL, &e));
     const sent *x = request_of(LINK_PULL, &asked, 1);
     no_more();
@@ -67,8 +64,7 @@ static void pull_last(kv *s, const kv_key *keys, int n, kv_array *const *outs, i
 TEST(requests_pull_the_last_key_of_an_out)
 {
     int64_t two[] = {2, ELEMENTS / 2};
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 4);
+    kv *s = worker_with_keys(4);
     kv_array *o = array_from(KV_FLOAT32, -1), *p = array_from(KV_FLOAT32, -1), *view = NULL,
              *outs[] = {o, o, o, p}, *views[] = {o, NULL}, *wrong[] = {NULL, o};
     kv_key rising[] = {key_of(1), key_of(2)}, falling[] = {key_of(2), key_of(1)};
@@ -104,8 +100,7 @@ TEST(requests_pull_the_last_key_of_an_out)
 TEST(requests_pull_many_keys_into_fewer_outs)
 {
     enum { FEWER = 7 };
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, KEYS);
+    own_worker *s = worker_with_keys(KEYS);
     kv_array *some[FEWER], *outs[KEYS];
     kv_key keys[KEYS];
     int64_t last[FEWER];
@@ -125,7 +120,6 @@ TEST(requests_pull_many_keys_into_fewer_outs)
         holds(some[i], (double)last[i]);
         kv_array_unref(some[i]);
     }
-    end_worker(s);
 }
 
 /* ---- Answers that no server gives ---- */
@@ -133,7 +127,6 @@ TEST(requests_pull_many_keys_into_fewer_outs)
 /* A pull with out, of key 1, of which the first and the last part have come. */
 static const sent *begin_pull(kv *s, kv_array *out)
 {
-    kv_err e = {0};
     kv_key key = key_of(1);
     CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
     const sent *x = request_of(LINK_PULL, (int64_t[]){1}, 1);
@@ -145,7 +138,6 @@ static const sent *begin_pull(kv *s, kv_array *out)
 /* A value that no server sends ends the pull with an error, when all of it has come. */
 static void refuses(kv *s, kv_array *out, link_rec head, const void *data, int64_t n)
 {
-    kv_err e = {0};
     const sent *x = begin_pull(s, out);
     head.kind = LINK_VALUE;
     head.request = x->r.request;
@@ -169,8 +161,7 @@ TEST(requests_refuse_elements_of_no_part)
                {0, ALL + 4, 0},  {0, 8, LINK_LAST},        {8, 8, LINK_LAST},  {0, 0, LINK_LAST},
                {ALL + 4, 0, LINK_LAST}, {INT64_MAX - 3, 8, 0}};
     const float data[STEP + 1] = {0};
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    own_worker *s = worker_with_keys(2);
     own_array *out = array_from(KV_FLOAT32, -1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         link_rec r = {.flags = (uint8_t)bad[i].flags};
@@ -184,14 +175,12 @@ TEST(requests_refuse_elements_of_no_part)
     give_some(&x[1].r, 16, 0, LINK_LAST, 10);
     holds(out, 10);
     CHECK(!out->unfilled);
-    end_worker(s);
 }
 
 /* An error names the key where the pull has one, and its outs but not those that are complete. */
 TEST(requests_pull_with_an_error)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 3);
+    kv *s = worker_with_keys(3);
     kv_array *outs[] = {array_from(KV_FLOAT32, -1), array_from(KV_FLOAT32, -1)};
     kv_key keys[] = {key_of(1), key_of(2)};
     for (int n = 1; n <= 2; n++) {
@@ -221,8 +210,7 @@ TEST(requests_pull_with_an_error)
 /* Records that answer no part that is waited for change nothing. */
 TEST(requests_pull_drops_other_values)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    own_worker *s = worker_with_keys(2);
     own_array *out = array_from(KV_FLOAT32, -1);
     const sent *x = begin_pull(s, out);
     link_rec r = x[1].r;
@@ -237,20 +225,17 @@ TEST(requests_pull_drops_other_values)
     CHECK_INT(engine_pending(array_var(out)), 1);
     give_part(&x[1].r, 10);
     holds(out, 10);
-    end_worker(s);
 }
 
 /* A server that tells of a push in place of a value. */
 TEST(requests_pull_refuses_the_end_of_a_push)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    own_worker *s = worker_with_keys(2);
     own_array *out = array_from(KV_FLOAT32, -1);
     const sent *x = begin_pull(s, out);
     give_done(x->r.request, 1);
     CHECK_ERR(kv_wait(s, &e), KV_E_INTERNAL, "a record of another rank is malformed");
     CHECK(out->unfilled);
-    end_worker(s);
 }
 
 /* There are more of them than lists of requests at the beginning; they end in any order. */
@@ -287,7 +272,7 @@ TEST(requests_end_when_a_rank_is_lost)
 {
     enum { MANY = 20 };
     const kv_err why = {.code = KV_E_PEER, .text = "rank 3 is lost"};
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_array *outs[MANY];
     elements = STEP;
     init_keys(s, MANY);
@@ -306,13 +291,12 @@ TEST(requests_end_when_a_rank_is_lost)
         kv_array_unref(outs[i]);
     }
     nread = nsent;
-    end_worker(s);
 }
 
 /* An out of a pull is not written by the next before this one has ended. */
 TEST(requests_pull_into_one_array_in_their_order)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     elements = STEP;
     init_keys(s, 2);
     own_array *out = array_from(KV_FLOAT32, -1);
@@ -327,7 +311,6 @@ TEST(requests_pull_into_one_array_in_their_order)
     asked[1] = next_sent(server_of(2), LINK_PULL)->r;
     give_part(&asked[1], 2);
     holds(out, 2);
-    end_worker(s);
 }
 
 /* Keys of a megabyte or more go in requests of their own, but all pairs of a key in one. */
@@ -371,7 +354,7 @@ static bool answer_pulls(void)
 
 TEST(requests_pull_into_rows)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     row = 4;
     init_keys(s, 2);
     own_array *dense = array_from(KV_FLOAT32, -1), *rows = NULL, *seen = NULL;
@@ -383,8 +366,7 @@ TEST(requests_pull_into_rows)
     for (int i = 0; i < PARTS; i++)
         give_part(&x[i].r, 3);
     holds(dense, 3);
-    settle();
-    no_more();
+    nothing_comes();
     answers = true;
     pool_set_poll(answer_pulls);
     CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){rows, dense},
@@ -402,7 +384,6 @@ TEST(requests_pull_into_rows)
     CHECK_OK(kv_pull(s, keys, 1, &dense, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
     holds(dense, 10);
     pool_set_poll(NULL);
-    end_worker(s);
 }
 
 /* More than so many operations are not under way, pulls included: the next one waits, and asks the
@@ -424,7 +405,7 @@ static void *miss_nothing(const net_call *c, int64_t *bytes)
 TEST(requests_pull_no_more_than_can_be_under_way)
 {
     const kv_err why = {.code = KV_E_PEER, .text = "rank 3 is lost"};
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     elements = STEP;
     init_keys(s, 1);
@@ -441,7 +422,6 @@ TEST(requests_pull_no_more_than_can_be_under_way)
         forget_sent();
     }
     CHECK_ERR(kv_wait(s, &e), KV_E_PEER, "rank 3 is lost");
-    end_worker(s);
 }
 
 /* The parts of a look come without their elements. */
@@ -456,17 +436,15 @@ static void *look_at_nothing(const net_call *c, int64_t *bytes)
 
 TEST(requests_look_at_parts_without_elements)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     kv_array *seen = NULL;
     int64_t rounds[2];
     init_keys(s, 2);
     alone_answers = look_at_nothing;
-    CHECK_ERR(kv_peek(s, &key, &seen, rounds, &e), KV_E_INTERNAL,
-              "a record of another rank is malformed");
+    CHECK_CODE(kv_peek(s, &key, &seen, rounds, &e), KV_E_INTERNAL);
     CHECK(!seen);
     alone_answers = reply_to;
-    end_worker(s);
 }
 
 /* The first request of a process needs memory for the lists of all. */
@@ -481,7 +459,7 @@ TEST(requests_open_without_memory)
 /* Behind a loss nothing begins. */
 TEST(requests_do_not_begin_when_a_rank_is_lost)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);
     own_array *a = array_from(KV_FLOAT32, 0);
@@ -496,20 +474,17 @@ TEST(requests_do_not_begin_when_a_rank_is_lost)
         CHECK_INT(e.rank, 3);
         e = (kv_err){0};
     }
-    end_worker(s);
 }
 
 TEST(requests_pull_says_what_is_wrong)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    own_worker *s = worker_with_keys(2);
     own_array *good = array_from(KV_FLOAT32, -1), *bad = NULL;
     CHECK_OK(kv_array_new(&bad, KV_FLOAT32, 1, (int64_t[]){41}, (kv_ctx){0}, &e));
     kv_key keys[] = {key_of(0), key_of(1)}, absent = key_of(7);
     CHECK_ERR(kv_pull(s, keys, 2, (kv_array *[]){good, bad}, NULL, &e), KV_E_SHAPE,
               "key 1 holds (40,), this array has shape (41,)");
     CHECK_ERR(kv_pull(s, &absent, 1, &good, NULL, &e), KV_E_KEY, "key 7 was never initialised");
-    end_worker(s);
 }
 
 /* ---- Codes ---- */
@@ -521,7 +496,6 @@ static void pull_codes(kv *s, kv_array *const *outs, int64_t from, int64_t n)
 {
     static float x[CODED], left[CODED];
     static char record[sizeof(push_codes) + CODED];
-    kv_err e = {0};
     const push_codes head = {.code = QUANTISE_2BIT, .threshold = 0.5f};
     CHECK_OK(kv_pull(s, (kv_key[]){key_of(0), key_of(0)}, 2, outs, NULL, &e));
     const sent *asked = next_sent(server_of(2), LINK_PULL);
@@ -571,7 +545,7 @@ TEST(requests_refuse_codes_that_do_not_fit)
     } bad[] = {{0, 16, 4, 0},  {0, 16, 4, 3},   {0, 16, 8, 2},  {0, 16, 0, 2},
                {0, 32, 8, 2},  {-16, 32, 8, 2}, {16, 16, 4, 2}, {0, 16, -4, 2},
                {8, 16, 4, 2},  {0, 8, 4, 1},    {0, 16, 8, 1},  {-1, 17, 8, 2}};
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     char record[64] = {0};
     init_keys(s, 2);
     own_array *out = array_from(KV_FLOAT32, -1);
@@ -583,13 +557,12 @@ TEST(requests_refuse_codes_that_do_not_fit)
         r.n = bad[i].elements;
         refuses(s, out, r, record, (int64_t)sizeof head + bad[i].bytes);
     }
-    end_worker(s);
 }
 
 /* A key of another dtype has no codes. */
 TEST(requests_refuse_codes_of_float64)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     char record[sizeof(push_codes) + 4] = {0};
     push_codes head = {.code = QUANTISE_2BIT, .threshold = 0.5f};
     dtype = KV_FLOAT64;
@@ -599,7 +572,6 @@ TEST(requests_refuse_codes_of_float64)
     memcpy(record, &head, sizeof head);
     r.n = STEP;
     refuses(s, out, r, record, sizeof record);
-    end_worker(s);
 }
 
 /* ---- Changes ---- */
@@ -661,7 +633,6 @@ static bool answer_changes(void)
 /* Two outs of a key, of which the older one says what must come, and what they hold then. */
 static void pull_since(kv_dtype type, kv_dtype other)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     dtype = type;
     pool_set_poll(answer_changes);
@@ -754,7 +725,7 @@ TEST(requests_refuse_changes_that_do_not_fit)
         int cut;
     } bad[] = {{-1, 0, 0, 0}, {1, 0, 0, 0}, {0, -1, 0, 0}, {0, 1, 0, 0},
                {0, 0, -5, 0}, {0, 0, 0, 1}, {0, 0, INT64_MAX - 4, 0}};
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     pool_set_poll(answer_changes);
     init_keys(s, 1);
@@ -768,8 +739,7 @@ TEST(requests_refuse_changes_that_do_not_fit)
         change.bad.n = bad[i].elements;
         change.bad.round = bad[i].round;
         change.cut = bad[i].cut;
-        CHECK_ERR(kv_pull_since(s, &key, 1, &out, rounds, NULL, &e), KV_E_INTERNAL,
-                  "a record of another rank is malformed");
+        CHECK_CODE(kv_pull_since(s, &key, 1, &out, rounds, NULL, &e), KV_E_INTERNAL);
         CHECK_INT(rounds[0], KV_NO_ROUND);
         settle();
     }
@@ -781,13 +751,12 @@ TEST(requests_refuse_changes_that_do_not_fit)
     CHECK_ERR(kv_pull_since(s, &key, 1, &out, (int64_t[]){3}, NULL, &e), KV_E_VALUE,
               "key 0 is at round 0, and this array would be at round 3");
     pool_set_poll(NULL);
-    end_worker(s);
 }
 
 /* A plain pull that is answered with changes. */
 TEST(requests_refuse_changes_that_nobody_asked_for)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     char code[64];
     float x[STEP] = {0};
     uint8_t marks[STEP] = {0};
@@ -797,13 +766,12 @@ TEST(requests_refuse_changes_that_nobody_asked_for)
     r.n = STEP;
     int64_t n = changes_encode(code, marks, 0, x, sizeof *x, STEP);
     refuses(s, out, r, code, n);
-    end_worker(s);
 }
 
 /* The bytes that came are counted, with the heads of their records. */
 TEST(requests_count_what_comes_of_changes)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     int64_t rounds[] = {KV_NO_ROUND};
     pool_set_poll(answer_changes);
@@ -814,7 +782,6 @@ TEST(requests_count_what_comes_of_changes)
     CHECK_OK(kv_pull_since(s, &key, 1, &out, rounds, NULL, &e));
     CHECK_INT(s->since_moved, PARTS * (int64_t)sizeof(link_rec) + ELEMENTS * 4);
     pool_set_poll(NULL);
-    end_worker(s);
 }
 
 /* ---- A profile ---- */

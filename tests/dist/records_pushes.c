@@ -34,8 +34,7 @@ static const sent *see_push(const int64_t *ids, int n, int64_t turn, double firs
 
 TEST(requests_push_parts)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 3);
+    own_worker *s = worker_with_keys(3);
     own_array *a = array_from(KV_FLOAT32, 10), *b = array_from(KV_FLOAT64, -3);
     kv_key keys[] = {key_of(2), key_of(1)};
     for (int n = 1; n <= 2; n++) {
@@ -52,13 +51,12 @@ TEST(requests_push_parts)
     CHECK_OK(kv_push(s, &keys[1], 1, &b, NULL, &e)); /* converted */
     const sent *x = see_push((int64_t[]){1}, 1, 1, -3, 0);
     give_done(x->r.request, PARTS);
-    end_worker(s);
 }
 
 /* A push says how many pulls of its key came before, and a pull how many pushes. */
 TEST(requests_count_pushes_and_pulls)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
     own_array *v = array_from(KV_FLOAT32, 0), *out = array_from(KV_FLOAT32, 0);
@@ -74,14 +72,13 @@ TEST(requests_count_pushes_and_pulls)
             give_part(&x[i].r, 0);
         }
     }
-    end_worker(s);
 }
 
 /* A value may be written as soon as it is sent, whether the push has ended or not. */
 TEST(requests_free_a_value_when_it_is_sent)
 {
     void *data;
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
     own_array *v = array_from(KV_FLOAT32, 0);
@@ -91,12 +88,11 @@ TEST(requests_free_a_value_when_it_is_sent)
     CHECK_INT(engine_pending(array_var(v)), 0);
     CHECK_OK(kv_array_write(v, &data, &e));
     give_done(x->r.request, PARTS);
-    end_worker(s);
 }
 
 TEST(requests_free_a_value_of_one_part_when_it_is_sent)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     elements = STEP;
     init_keys(s, 2);
@@ -105,14 +101,13 @@ TEST(requests_free_a_value_of_one_part_when_it_is_sent)
     const sent *x = next_sent(server_of(2), LINK_PUSH);
     CHECK_INT(engine_pending(array_var(v)), 0);
     give_done(x->r.request, 1);
-    end_worker(s);
 }
 
 /* A push begins while no more bytes are on their way than may be, a pull in any case. */
 TEST(requests_push_as_far_ahead_as_they_may)
 {
     setenv("KVSTORE_AHEAD", "320", 1); /* two keys */
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1), key_of(2)};
     init_keys(s, 3);
     own_array *v = array_from(KV_FLOAT32, 1), *out = array_from(KV_FLOAT32, 0);
@@ -133,14 +128,13 @@ TEST(requests_push_as_far_ahead_as_they_may)
         x = see_push((int64_t[]){i}, 1, 2, 1, 0);
         give_done(x->r.request, PARTS);
     }
-    end_worker(s);
 }
 
 /* Records carry LINK_PAYLOAD bytes at most. */
 TEST(requests_push_large_parts)
 {
     enum { IN_ONE = LINK_PAYLOAD / 4 };
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     elements = step = 2 * IN_ONE + 100;
     init_keys(s, 1);
@@ -156,14 +150,12 @@ TEST(requests_push_large_parts)
             CHECK_INT(((const float *)(const void *)x->data)[j], 1 + i * IN_ONE + j);
     }
     give_done(all[0].r.request, 1);
-    end_worker(s);
 }
 
 /* Several values of a key are summed before they are sent. */
 TEST(requests_push_sums_of_values)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 3);
+    kv *s = worker_with_keys(3);
     kv_key keys[] = {key_of(2), key_of(1), key_of(2), key_of(0), key_of(2)};
     kv_array *values[5];
     for (int i = 0; i < 5; i++)
@@ -208,8 +200,7 @@ void qsort(void *base, size_t n, size_t size, int (*compare)(const void *a, cons
 /* From left to right: the sum of 1e8, -1e8 and 1 is 1, and in another order 0. */
 TEST(requests_sum_values_in_the_order_of_the_call)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    kv *s = worker_with_keys(2);
     kv_key keys[] = {key_of(1), key_of(1), key_of(0), key_of(1)};
     kv_array *values[4];
     for (int i = 0; i < 4; i++) {
@@ -235,7 +226,7 @@ TEST(requests_sum_values_in_the_order_of_the_call)
 TEST(requests_refuse_ends_of_other_pushes)
 {
     static const int64_t bad[] = {-1, PARTS + 1, INT64_MAX, INT64_MIN};
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
     own_array *v = array_from(KV_FLOAT32, 0);
@@ -258,13 +249,12 @@ TEST(requests_refuse_ends_of_other_pushes)
     CHECK_INT(kv_wait(s, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "one failed");
     CHECK_INT(e.key_id, 1);
-    end_worker(s);
 }
 
 /* Whoever fails says why, and nothing else is changed. */
 TEST(requests_push_says_what_is_wrong)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     init_keys(s, 2);
     own_array *v = array_from(KV_FLOAT32, 0), *bad = NULL;
@@ -276,25 +266,23 @@ TEST(requests_push_says_what_is_wrong)
     CHECK_ERR(kv_push(s, keys, 1, &v, NULL, &e), KV_E_VALUE,
               "this worker is done: it pushes no more");
     no_more();
-    end_worker(s);
 }
 
 TEST(requests_push_needs_an_optimizer)
 {
-    kv *s = open_worker("dist_async", SERVERS);
+    own_worker *s = open_worker("dist_async", SERVERS);
     kv_key key = key_of(0);
     init_keys(s, 1);
     own_array *v = array_from(KV_FLOAT32, 0);
     CHECK_INT(kv_push(s, &key, 1, &v, NULL, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "a push to a store of type \"dist_async\" needs an optimizer");
     CHECK_TEXT(e.hint, "kv_set_optimizer sets one");
-    end_worker(s);
 }
 
 /* A push makes its key where there is no updater, and not where there is one. */
 TEST(requests_push_makes_keys)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(1)};
     own_array *v = array_from(KV_FLOAT32, 8);
     CHECK_OK(kv_push(s, keys, 1, &v, NULL, &e));
@@ -303,7 +291,6 @@ TEST(requests_push_makes_keys)
     CHECK_OK(kv_wait(s, &e));
     CHECK_OK(kv_set_optimizer(s, "test", NULL, 0, &e));
     CHECK_ERR(kv_push(s, &keys[1], 1, &v, NULL, &e), KV_E_KEY, "key 1 was never initialised");
-    end_worker(s);
 }
 
 /* ---- The host side of updates ---- */
@@ -312,8 +299,7 @@ TEST(requests_push_makes_keys)
 TEST(requests_push_the_host_side)
 {
     enum { STATES = 3 };
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    kv *s = worker_with_keys(2);
     CHECK_OK(kv_set_optimizer(s, "nadam", NULL, 0, &e));
     kv_array *values[] = {array_from(KV_FLOAT32, 1), array_from(KV_FLOAT32, 2)};
     kv_key keys[] = {key_of(0), key_of(1)};
@@ -362,7 +348,6 @@ TEST(requests_push_the_host_side)
 
 static void compress(kv *s, const char *type, bool pulls)
 {
-    kv_err e = {0};
     const kv_opt how[] = {{"type", type}, {"threshold", "0.5"}, {"pull", "true"}};
     CHECK_OK(kv_set_gradient_compression(s, how, pulls ? 3 : 2, &e));
 }
@@ -371,7 +356,6 @@ static void compress(kv *s, const char *type, bool pulls)
 static void push_coded(kv *s, quantise_code code, int back)
 {
     static float left[ELEMENTS];
-    kv_err e = {0};
     char codes[64];
     kv_key key = key_of(0);
     void *data;
@@ -401,41 +385,38 @@ static void push_coded(kv *s, quantise_code code, int back)
 
 TEST(requests_push_codes)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     compress(s, "2bit", false);
     init_keys(s, 1);
     for (int i = 0; i < 3; i++)
         push_coded(s, QUANTISE_2BIT, BACK_NUMBERS);
-    end_worker(s);
 }
 
 TEST(requests_push_codes_of_1bit)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     compress(s, "1bit", false);
     init_keys(s, 1);
     push_coded(s, QUANTISE_1BIT, BACK_NUMBERS);
     push_coded(s, QUANTISE_1BIT, BACK_NUMBERS);
-    end_worker(s);
 }
 
 /* The server is told when its residual begins as well. */
 TEST(requests_push_codes_for_coded_pulls)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     compress(s, "2bit", true);
     init_keys(s, 1);
     push_coded(s, QUANTISE_2BIT, BACK_ANEW);
     push_coded(s, QUANTISE_2BIT, BACK_CODES);
     push_coded(s, QUANTISE_2BIT, BACK_CODES);
-    end_worker(s);
 }
 
 /* Codes of half a million elements in one record. */
 TEST(requests_push_codes_of_large_parts)
 {
     enum { AT_ONCE = 1 << 19, MORE = 320 };
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     compress(s, "2bit", false);
     elements = step = AT_ONCE + MORE;
@@ -455,7 +436,6 @@ TEST(requests_push_codes_of_large_parts)
             CHECK_INT(some[j] * 8, i == 0 || j < 3 ? -4 : j == 3 ? 0 : 4);
     }
     give_done(all[0].r.request, 1);
-    end_worker(s);
 }
 
 /* ---- Rows ---- */
@@ -464,7 +444,6 @@ enum { ROW = 4 };
 
 static kv_array *rows_of(int64_t n, const int64_t *ids, float first)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){ELEMENTS / ROW, ROW}, n, ids,
@@ -532,7 +511,7 @@ TEST(requests_count_the_bytes_on_their_way)
 
 TEST(requests_count_the_bytes_of_rows_on_their_way)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(0);
     row = ROW;
     storage = KV_ROW_SPARSE;
@@ -544,13 +523,12 @@ TEST(requests_count_the_bytes_of_rows_on_their_way)
     give_done(x->r.request, PARTS);
     CHECK_OK(kv_wait(s, &e));
     CHECK_INT(on_their_way(s), 0);
-    end_worker(s);
 }
 
 /* To a key whose parts cut rows, and as one of several values, rows are sent as all elements. */
 TEST(requests_push_rows_to_a_dense_key)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(0), key_of(0)};
     init_keys(s, 1); /* of one axis */
     row = 1;
@@ -575,7 +553,6 @@ TEST(requests_push_rows_to_a_dense_key)
         CHECK_OK(kv_wait(s, &e));
         kv_array_unref(a);
     }
-    end_worker(s);
 }
 
 /* ---- Memory ---- */
@@ -640,22 +617,19 @@ static void drop_some(void)
 
 TEST(requests_lack_memory)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, 2);
+    own_worker *s = worker_with_keys(2);
     for (int i = 0; i < 3; i++)
         some[i] = array_from(KV_FLOAT32, i);
     fail_each(s, push_some, false);
     fail_each(s, pull_some, false);
     drop_some();
-    end_worker(s);
 }
 
 /* A value of another dtype is sent as the key has it, or not at all. Each call has a key of its
  * own, because the first one makes its sum. */
 TEST(requests_lack_memory_to_convert)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, KEYS);
+    own_worker *s = worker_with_keys(KEYS);
     own_array *v = array_from(KV_FLOAT64, -3);
     int64_t id = 0;
     for (int sign = 1; sign >= -1; sign -= 2) {
@@ -676,7 +650,6 @@ TEST(requests_lack_memory_to_convert)
             CHECK_OK(kv_wait(s, &e));
         }
     }
-    end_worker(s);
 }
 
 /* ---- Calls of many parts ---- */
@@ -723,8 +696,7 @@ TEST(requests_of_many_parts)
 {
     uint64_t token[2];
     elements = MANY * STEP;
-    kv *s = open_worker("dist_sync", SERVERS);
-    init_keys(s, KEYS);
+    own_worker *s = worker_with_keys(KEYS);
     for (int i = 0; i < KEYS; i++) {
         many_keys[i] = key_of(i);
         many[i] = array_from(KV_FLOAT32, i);
@@ -761,26 +733,24 @@ TEST(requests_of_many_parts)
     }
     for (int i = 0; i < KEYS; i++)
         kv_array_unref(many[i]);
-    end_worker(s);
 }
 
 /* The codes and the rows of a push are made when its turn has come: it cannot be called back, and
  * other ranks wait for it. */
 TEST(requests_lack_memory_for_codes)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     compress(s, "2bit", false);
     init_keys(s, 2);
     for (int i = 0; i < 3; i++)
         some[i] = array_from(KV_FLOAT32, i);
     fail_each(s, push_one, true);
     drop_some();
-    end_worker(s);
 }
 
 TEST(requests_lack_memory_for_rows)
 {
-    kv *s = open_worker("dist_sync", SERVERS);
+    own_worker *s = open_worker("dist_sync", SERVERS);
     row = ROW;
     storage = KV_ROW_SPARSE;
     init_keys(s, 2);
@@ -788,5 +758,4 @@ TEST(requests_lack_memory_for_rows)
         some[i] = rows_of(3, (int64_t[]){0, 3, 9}, 5);
     fail_each(s, push_one, true);
     drop_some();
-    end_worker(s);
 }

@@ -43,7 +43,6 @@ static inline void *reply_to(const net_call *c, int64_t *bytes)
 /* Makes a store of a type. servers: how many ranks only serve; 0: both workers do. */
 static inline kv *open_worker(const char *type, int servers)
 {
-    kv_err e = {0};
     kv *s = NULL;
     char text[16];
     kv_host lib = {.size = sizeof lib, .version = KV_TYPE_VERSION, .library = KV_VERSION,
@@ -86,7 +85,6 @@ static inline double number_at(const void *data, kv_dtype type, int64_t i)
 
 static inline kv_array *array_from(kv_dtype type, double first)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data;
     int64_t shape[] = {row ? elements / row : elements, row};
@@ -100,7 +98,6 @@ static inline kv_array *array_from(kv_dtype type, double first)
 /* Waits for what is to write the array. */
 static inline void holds(kv_array *a, double first)
 {
-    kv_err e = {0};
     const void *data;
     CHECK_OK(kv_array_read(a, &data, &e));
     for (int64_t i = 0; i < elements; i++)
@@ -115,18 +112,24 @@ static inline kv_key key_of(int64_t id)
 /* Keys 0 to n - 1. */
 static inline void init_keys(kv *s, int64_t n)
 {
-    kv_err e = {0};
     for (int64_t i = 0; i < n; i++) {
         kv_key key = key_of(i);
-        kv_array *a = NULL;
+        own_array *a = NULL;
         if (storage == KV_ROW_SPARSE)
             CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){elements / row, row}, 0, NULL,
                                          (kv_ctx){0}, &e));
         else
             a = array_from(dtype, 0);
         CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-        kv_array_unref(a);
     }
+}
+
+/* A store of dist_sync with keys 0 to n - 1. */
+static inline kv *worker_with_keys(int64_t n)
+{
+    kv *s = open_worker("dist_sync", SERVERS);
+    init_keys(s, n);
+    return s;
 }
 
 /* ---- Records ---- */
@@ -214,9 +217,14 @@ static inline void forget_sent(void)
 /* Ends the store, when nothing is on its way. */
 static inline void end_worker(kv *s)
 {
-    kv_err e = {0};
-    settle();
-    no_more();
+    nothing_comes();
     CHECK_OK(kv_wait(s, &e));
     kv_free(s);
+}
+
+/* A worker's store that ends with the block. */
+#define own_worker OWN(end_own_worker) kv
+static inline void end_own_worker(void *address)
+{
+    end_worker(*(kv **)address);
 }

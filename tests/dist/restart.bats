@@ -3,11 +3,7 @@
 
 load ../cli/help
 load jobs
-
-setup_file()
-{
-    file_needs mpi || true
-}
+needs=mpi
 
 # once ROUND RANK COMMAND: a rank runs a shell command before a round, unless it did it already.
 once()
@@ -72,11 +68,9 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
 @test "restart: adam goes on with its states" {
     script "adam --learning-rate 0.1" "" >whole.kv
     script "adam --learning-rate 0.1" "$(once 23 0 "$(written 20) kill -9 \$PPID")" >job.kv
-    job -n 2 whole.kv
-    assert_success
+    job -0 -n 2 whole.kv
     keep_whole
-    job -n 2 "${with_checkpoint[@]}" --max-restarts 3 job.kv
-    assert_success
+    job -0 -n 2 "${with_checkpoint[@]}" --max-restarts 3 job.kv
     assert_line "kvctl: rank 0 (worker) was killed by signal 9"
     assert_line "kvctl: restart 1 of 3 from c.kvs at round 20: 3 rounds are repeated"
     assert_whole
@@ -94,32 +88,27 @@ $(once 13 0 'until [ -e c.kvs ]; do sleep 0.05; done; kill -9 $PPID')
 }
 print x
 END
-    job -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
-    assert_success
+    job -0 -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
     assert_line "$note"
     assert_line "kvctl: restart 1 of 1 from c.kvs at round 10$anew"
-    job -n 2 "${with_checkpoint[@]}" -c 'create dist_sync; init w zeros(2); repeat 2 { push w ones(2) }'
-    assert_success
+    job -0 -n 2 "${with_checkpoint[@]}" -c 'create dist_sync; init w zeros(2); repeat 2 { push w ones(2) }'
     assert_line "kvctl: the job goes on from c.kvs, where 30 rounds are done$anew"
     refute_line "$note"
     # without a loop that pushes there is nothing to say, nor where the file may ask
     echo 'print rounds()' >asks.kv
     for script in 'for i in range(3) { print i }' 'push w ones(2)' 'source asks.kv; repeat 2 { push w ones(2) }'; do
         rm -f c.kvs
-        job -n 1 "${with_checkpoint[@]}" --max-restarts 1 -c "create dist_sync; init w zeros(2); $script"
-        assert_success
+        job -0 -n 1 "${with_checkpoint[@]}" --max-restarts 1 -c "create dist_sync; init w zeros(2); $script"
         refute_output --partial "never asks"
     done
 }
 
 @test "restart: the loop of a program of Python that never asks for rounds()" {
     printf '%s\n' 'for i in range(9):' '    kv.push("w", x)' >job.py
-    run kvctl launch -n 1 "${with_checkpoint[@]}" --max-restarts 1 --dry-run --python job.py
-    assert_success
+    run -0 kvctl launch -n 1 "${with_checkpoint[@]}" --max-restarts 1 --dry-run --python job.py
     assert_line --partial 'its loop does, too; `for i in range(kv.rounds(), N)` makes the rounds left'
     printf '%s\n' 'for i in range(kv.rounds(), 9):' '    kv.push("w", x)' >job.py
-    run kvctl launch -n 1 "${with_checkpoint[@]}" --max-restarts 1 --dry-run --python job.py
-    assert_success
+    run -0 kvctl launch -n 1 "${with_checkpoint[@]}" --max-restarts 1 --dry-run --python job.py
     refute_output --partial "never asks"
 }
 
@@ -128,11 +117,9 @@ END
     local parent='cut -d " " -f 4 /proc/$p/stat'
     script adam "" >whole.kv
     script adam "$(once 20 1 "$(written 10) p=\$PPID; p=\$($parent); p=\$($parent); kill -9 \$p; sleep 30")" >job.kv
-    job -n 2 whole.kv
-    assert_success
+    job -0 -n 2 whole.kv
     keep_whole
-    job -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
-    assert_success
+    job -0 -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
     assert_line 'kvctl: mpirun was killed by signal 9'
     assert_line --regexp '^kvctl: restart 1 of 1 from c.kvs at round [12]0: '
     assert_whole
@@ -142,16 +129,13 @@ END
     script "nag --learning-rate 0.1 --momentum 0.9" "" >whole.kv
     script "nag --learning-rate 0.1 --momentum 0.9" \
         "$(once 5 1 "kill -9 \$PPID")"$'\n'"$(once 31 0 "$(written 30) $kill_server")" >job.kv
-    job -n 2 -s 1 whole.kv
-    assert_success
+    job -0 -n 2 -s 1 whole.kv
     keep_whole
-    job -n 2 -s 1 "${with_checkpoint[@]}" --max-restarts 2 job.kv
-    assert_success
+    job -0 -n 2 -s 1 "${with_checkpoint[@]}" --max-restarts 2 job.kv
     assert_line "kvctl: restart 1 of 2 from the beginning: 5 rounds are repeated"
     assert_line --regexp "^kvctl: restart 2 of 2 from c.kvs at round 30: [12] rounds? (is|are) repeated$"
     assert_whole
-    run kvctl -s c.kvs -c 'print type(), rounds(), len(keys())'
-    assert_output "device 40 3"
+    gives "device 40 3" kvctl -s c.kvs -c 'print type(), rounds(), len(keys())'
 }
 
 @test "restart: states that are saved, described or loaded before the first push are those of the file" {
@@ -171,20 +155,16 @@ wait
 save-states s.safetensors
 barrier
 END
-    ROUNDS=8 job -n 2 -s 1 job.kv
-    assert_success
+    ROUNDS=8 job -0 -n 2 -s 1 job.kv
     mv s.safetensors whole.safetensors
-    ROUNDS=5 job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
-    assert_success
+    ROUNDS=5 job -0 -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
     mv s.safetensors five.safetensors
-    ROUNDS=5 job -n 2 -s 2 --checkpoint c.kvs --checkpoint-every 2 job.kv
-    assert_success
+    ROUNDS=5 job -0 -n 2 -s 2 --checkpoint c.kvs --checkpoint-every 2 job.kv
     assert_line --partial '[1] optimizer adam, num_update 5'
     cmp s.safetensors five.safetensors
     for loads in 0 1; do
         cp c.kvs copy.kvs
-        LOADS=$loads ROUNDS=8 job -n 2 -s 1 --checkpoint copy.kvs --checkpoint-every 100 job.kv
-        assert_success
+        LOADS=$loads ROUNDS=8 job -0 -n 2 -s 1 --checkpoint copy.kvs --checkpoint-every 100 job.kv
         cmp s.safetensors whole.safetensors
     done
 }
@@ -206,8 +186,7 @@ $event
 save-states s.safetensors
 if rank() == 0 { write x x.npy }
 END
-        job -n 3 "${with_checkpoint[@]}" --max-restarts 1 job.kv
-        assert_success
+        job -0 -n 3 "${with_checkpoint[@]}" --max-restarts 1 job.kv
         [ -n "$event" ] || { keep_whole && rm c.kvs; }
     done
     assert_line "kvctl: restart 1 of 1 from c.kvs at round 10: 7 rounds are repeated"
@@ -230,16 +209,14 @@ wait
 done
 END
         rm -f c.kvs
-        KVSTORE_TIMEOUT=10 job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every "$every" job.kv
-        assert_success
+        KVSTORE_TIMEOUT=10 job -0 -n 2 -s 1 --checkpoint c.kvs --checkpoint-every "$every" job.kv
         assert_output ''
         run kvctl -s c.kvs -c "assert rounds() == $rounds; save-states s.safetensors" -c 'print load("s.safetensors", name="__residual__/w/1")[0]'
         assert_output --regexp "^$owes(0|\$)"
     done
     sed '/^set-gradient/d; /^done/d' job.kv | sed 's/n = 6 }/n = 3 }/' >ends.kv
     rm c.kvs
-    job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 ends.kv
-    assert_failure 6
+    job -6 -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 ends.kv
     assert_line --partial 'error[peer]: rank 1 has ended; key "w" waits for its push of round 4'
 }
 
@@ -258,8 +235,7 @@ $event
 }
 if rank() == 0 { write x x.npy }
 END
-        job -n 2 --checkpoint c.kvs --checkpoint-every 2 --max-restarts 1 job.kv
-        assert_success
+        job -0 -n 2 --checkpoint c.kvs --checkpoint-every 2 --max-restarts 1 job.kv
         [ -n "$event" ] || { mkdir whole && mv x.npy whole && rm c.kvs; }
     done
     assert_whole
@@ -269,57 +245,46 @@ END
     script adam "" >job.kv
     for servers in 0 2; do
         rm -f c.kvs
-        job -n 2 -s "$servers" --checkpoint c.kvs --checkpoint-every 100 job.kv
-        assert_success
+        job -0 -n 2 -s "$servers" --checkpoint c.kvs --checkpoint-every 100 job.kv
         assert_output ''
-        run kvctl -s c.kvs -c 'print rounds(); pull a -> a; pull half -> half; write a a.npy; write half half.npy'
-        assert_output 40
+        gives 40 kvctl -s c.kvs -c 'print rounds(); pull a -> a; pull half -> half; write a a.npy; write half half.npy'
         cmp a.npy x.npy
         cmp half.npy y.npy
     done
     # a longer job goes on from there
     script adam "" 43 >job.kv
-    job -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
-    assert_success
+    job -0 -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
     assert_output "kvctl: the job goes on from c.kvs, where 40 rounds are done"
     mkdir whole
     mv ./*.npy s.safetensors whole
-    job -n 2 job.kv
-    assert_success
+    job -0 -n 2 job.kv
     rm whole/a.npy whole/half.npy
     assert_whole
     # a failure leaves what was there, here nothing; who is done before it has made all its rounds
     rm c.kvs
     printf 'create dist_sync\ninit a 1\npush a 2\npush a 3\nassert rank() == 0\nwait\n' >job.kv
-    job -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
-    assert_failure 1
+    job -1 -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
     [ ! -e c.kvs ]
     printf 'create dist_sync\ninit a 1\npush a 2\npush a 3\ndone\n!until [ -e c.kvs ]; do sleep 0.1; done\nassert rank() == 0\n' >job.kv
-    job -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
-    assert_failure 1
-    run kvctl -s c.kvs -c 'print rounds()'
-    assert_output 2
+    job -1 -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
+    gives 2 kvctl -s c.kvs -c 'print rounds()'
 }
 
 @test "restart: attempts end, and the next job goes on from the file" {
     script sgd $'if i == 12 and rank() == 1 and env("SPARE", "") == "" {\n    !'"$(written 10)"$' kill -9 $PPID\n}' >job.kv
-    job -n 2 "${with_checkpoint[@]}" job.kv
-    assert_failure 6
+    job -6 -n 2 "${with_checkpoint[@]}" job.kv
     refute_output --partial restart
     rm c.kvs
-    job -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
-    assert_failure 6
+    job -6 -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
     assert_line "kvctl: restart 1 of 1 from c.kvs at round 10: 2 rounds are repeated"
     assert_line "kvctl: the job was restarted 1 time and is given up"
-    SPARE=1 job -n 2 "${with_checkpoint[@]}" job.kv
-    assert_success
+    SPARE=1 job -0 -n 2 "${with_checkpoint[@]}" job.kv
     assert_line "kvctl: the job goes on from c.kvs, where 10 rounds are done"
 }
 
 @test "restart: an error of the script is no loss" {
     script sgd $'if i == 12 { assert 1 == 2 }' >job.kv
-    job -n 2 "${with_checkpoint[@]}" --max-restarts 3 job.kv
-    assert_failure 1
+    job -1 -n 2 "${with_checkpoint[@]}" --max-restarts 3 job.kv
     refute_output --partial restart
 }
 
@@ -339,50 +304,40 @@ END
 @test "restart: a folder that goes away leaves no checkpoint, and that is what the warning says" {
     mkdir gone
     script sgd "$(once 25 0 "rm -r gone")" >job.kv
-    job -n 2 --checkpoint gone/c.kvs --checkpoint-every 10 job.kv
-    assert_success
+    job -0 -n 2 --checkpoint gone/c.kvs --checkpoint-every 10 job.kv
     assert_output --regexp 'warning: no checkpoint of round 30: .*No such file or directory; there is none'
 }
 
 @test "restart: a file that does not fit is refused" {
     script sgd "" >job.kv
-    job -n 2 "${with_checkpoint[@]}" job.kv
-    assert_success
+    job -0 -n 2 "${with_checkpoint[@]}" job.kv
     # a job that goes on beyond what the file holds
     script sgd "" 50 >job.kv
     script adam "" 50 >other.kv
-    job -n 2 "${with_checkpoint[@]}" other.kv
-    assert_failure 3
+    job -3 -n 2 "${with_checkpoint[@]}" other.kv
     assert_line --partial "error[value]: c.kvs: it holds the states of sgd, which is not the optimizer in use"
     sed 's/init a ones(5, 3)/init a ones(5, 4)/' job.kv >other.kv
-    job -n 2 "${with_checkpoint[@]}" other.kv
-    assert_failure 3
+    job -3 -n 2 "${with_checkpoint[@]}" other.kv
     assert_line --partial "[0] other.kv:3:6: error[value]: c.kvs: key \"a\" has another shape or dtype in it than this value"
     sed '/^init half/d; /push half/d; s/; pull half -> y//' job.kv >other.kv
-    job -n 2 "${with_checkpoint[@]}" other.kv
-    assert_failure 3
+    job -3 -n 2 "${with_checkpoint[@]}" other.kv
     assert_line --partial "c.kvs: it holds key \"half\", which was not initialised before the first push"
     truncate -s 100 c.kvs
-    job -n 2 "${with_checkpoint[@]}" job.kv
-    assert_failure 5
+    job -5 -n 2 "${with_checkpoint[@]}" job.kv
     # a device, which may have no end, is not read; only root may write into its folder
     ln -s /dev/zero zero
-    job -n 2 --checkpoint zero --checkpoint-every 3 job.kv
-    assert_failure 5
+    job -5 -n 2 --checkpoint zero --checkpoint-every 3 job.kv
     assert_output 'kvctl: cannot read "zero": it is not a regular file'
-    KVSTORE_CHECKPOINT=zero KVSTORE_CHECKPOINT_EVERY=3 job -n 2 job.kv
-    assert_failure 5
+    KVSTORE_CHECKPOINT=zero KVSTORE_CHECKPOINT_EVERY=3 job -5 -n 2 job.kv
     assert_line --partial '[0] job.kv:1:8: error[io]: cannot read "zero": it is not a regular file'
 }
 
 @test "restart: types without rounds of their own, and a second store" {
     for type in dist_async horovod; do
-        job -n 2 --checkpoint c.kvs --checkpoint-every 1 -c "create $type"
-        assert_failure 4
+        job -4 -n 2 --checkpoint c.kvs --checkpoint-every 1 -c "create $type"
         assert_line --partial "a job with checkpoints needs the rounds of dist_sync or dist_device_sync"
     done
-    job -n 2 --checkpoint c.kvs --checkpoint-every 1 -c "create dist_sync; create dist_sync --name b"
-    assert_failure 4
+    job -4 -n 2 --checkpoint c.kvs --checkpoint-every 1 -c "create dist_sync; create dist_sync --name b"
     assert_line --partial "a job with checkpoints keeps one store, and this is the second"
 }
 
@@ -395,10 +350,8 @@ set-updater { stored += input }
 init fc.weight,fc.bias [zeros(1), zeros(1)]
 for i in range(rounds(), 6) { push fc.weight,fc.bias [ones(1), ones(1)]; pull fc.bias -> x }
 END
-    job -n 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
-    assert_success
-    run kvctl -s c.kvs -c 'assert rounds() > 1; pull * > all.safetensors'
-    assert_success
+    job -0 -n 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
+    run -0 kvctl -s c.kvs -c 'assert rounds() > 1; pull * > all.safetensors'
     grep -aq '"format":"pt","author":"me"' c.kvs
     grep -aq '"format":"pt","author":"me"' all.safetensors
 }
@@ -421,25 +374,20 @@ for i in range(rounds(), 1000) {
     pull w -> x
 }
 END
-    job -n 2 --checkpoint c.kvs --checkpoint-every 0.2s --max-restarts 1 job.kv
-    assert_failure 6
+    job -6 -n 2 --checkpoint c.kvs --checkpoint-every 0.2s --max-restarts 1 job.kv
     # where the wait itself took 0.2 s, round 4 may have one too
     assert_line --regexp "^kvctl: restart 1 of 1 from c.kvs at round (3: 2 rounds are|4: 1 round is) repeated$"
     # by an hour there is the last one
     rm c.kvs
     sed -i 's/1000/7/; /if i == 4/,/^    }/d; /if i == 5/,/^    }/d' job.kv
-    job -n 2 --checkpoint c.kvs --checkpoint-every 3600s job.kv
-    assert_success
-    run kvctl -s c.kvs -c 'print rounds()'
-    assert_output 7
+    job -0 -n 2 --checkpoint c.kvs --checkpoint-every 3600s job.kv
+    gives 7 kvctl -s c.kvs -c 'print rounds()'
     # of rank 0's clock the others learn nothing, and their residuals belong into the file
     sed -i '1a set-gradient-compression 2bit' job.kv
     rm c.kvs
-    job -n 2 --checkpoint c.kvs --checkpoint-every 0.2s job.kv
-    assert_failure 4
+    job -4 -n 2 --checkpoint c.kvs --checkpoint-every 0.2s job.kv
     assert_line --partial "error[unsupported]: with gradient compression checkpoints go by rounds, not by seconds"
-    KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=2m job -n 2 job.kv
-    assert_failure 3
+    KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=2m job -3 -n 2 job.kv
     assert_line --partial 'KVSTORE_CHECKPOINT_EVERY is a number of rounds from 1 on, or seconds such as 30s, not "2m"'
 }
 

@@ -2,14 +2,10 @@
 # and with pushes of some rows, have the bits of one process.
 
 load ../cli/help
-bats_require_minimum_version 1.5.0
-
 # The key 7 is cut by rows over all servers. The rows of 1 are too long for that. 8 is row_sparse.
 scripts()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun > /dev/null || skip "no mpirun"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    needs_mpi
     cat > keys.kv <<'END'
 init 7 uniform((7003, 170), low=-1, seed=1)
 init 1 uniform((3, 400000), low=-1, seed=2)
@@ -49,8 +45,7 @@ same()
         cat rounds.kv
         echo 'if rank() == 0 { write a a2.npy; write b b2.npy; write dense(w) w2.npy; write dense(v) v2.npy }'
     } > two.kv
-    run "$run" -f one.kv
-    assert_success
+    run -0 "$run" -f one.kv
     if [ "$2" -eq 0 ]; then
         run timeout 60 mpirun $how -n "$3" "$run" -f two.kv
     else
@@ -63,22 +58,10 @@ same()
     cmp v1.npy v2.npy
 }
 
-@test "rows: sgd with momentum, lazily, on two servers" {
+@test "rows: optimizers, lazily, on several servers, or on workers that serve" {
     same "sgd --momentum 0.9" 2 2
-}
-
-@test "rows: adam, lazily, on three workers that serve" {
     same adam 0 3
-}
-
-@test "rows: adagrad of groups, one history a row, on three servers" {
-    same groupadagrad 3 2
-}
-
-@test "rows: lamb, for which keys that were cut move to one server" {
-    same lamb 2 2
-}
-
-@test "rows: sgld, for which keys that were cut move to one worker" {
-    same sgld 0 2
+    same groupadagrad 3 2 # one history a row
+    same lamb 2 2 # keys that were cut move to one server
+    same sgld 0 2 # to one worker
 }

@@ -2,11 +2,7 @@
 # tests/dist/since.c compares bits over random updates.
 
 load ../cli/help
-
-setup_file()
-{
-    file_needs mpi || true
-}
+needs=mpi
 
 job()
 {

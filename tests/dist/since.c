@@ -51,9 +51,8 @@ static void make_keys(kv *s, held *h)
             h[k].whole[i] = array_of(dtype, h[k].n);
             h[k].rounds[i] = KV_NO_ROUND;
         }
-        kv_array *first = array_of(h[k].dtype, h[k].n);
+        own_array *first = array_of(h[k].dtype, h[k].n);
         OK(kv_init(s, &h[k].key, 1, &first, NULL, &e));
-        kv_array_unref(first);
     }
 }
 
@@ -69,7 +68,7 @@ static void free_keys(held *h)
 /* Random numbers at few places: also nan, and -0, which is a change of bits where 0 was. */
 static void push_some(kv *s, const held *h, uint64_t one_in)
 {
-    kv_array *wide = array_of(KV_FLOAT32, h->n), *value = NULL;
+    own_array *wide = array_of(KV_FLOAT32, h->n), *value = NULL;
     void *data = NULL;
     OK(kv_array_write(wide, &data, &e));
     for (int64_t i = 0; i < h->n; i++) {
@@ -81,8 +80,6 @@ static void push_some(kv *s, const held *h, uint64_t one_in)
         ((float *)data)[draw((uint64_t)h->n)] = draw(2) ? -0.0f : (float)(0.0 / 0.0 * 1);
     OK(kv_array_dup(&value, wide, h->dtype, (kv_ctx){0}, &e));
     OK(kv_push(s, &h->key, 1, &value, NULL, &e));
-    kv_array_unref(value);
-    kv_array_unref(wide);
 }
 
 static bool same_bits(kv_array *a, kv_array *b)

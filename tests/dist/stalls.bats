@@ -11,8 +11,7 @@ setup_file()
 # stall SCRIPT: two ranks, of which the second sleeps longer than the timeout.
 stall()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    needs_mpi
     printf '%s\n' "$1" >job.kv
     run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT="${TIMEOUT:-4}" -n 2 \
         kvctl -f job.kv
@@ -147,22 +146,17 @@ if rank() == 0 { pushpull 3 ones(2) -> x; wait }'
 }
 
 @test "stalls: a rank that ends without joining is missed at once" {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    needs_mpi
     printf '%s\n' 'if env("OMPI_COMM_WORLD_RANK") == "0" { create dist_sync }' >job.kv
-    run timeout 60 kvctl launch -n 2 job.kv
-    assert_failure 6
-    assert_line "kvctl: rank 1 has ended without joining"
+    says -6 "kvctl: rank 1 has ended without joining" timeout 60 kvctl launch -n 2 job.kv
     assert_line --partial "[0] job.kv:1:48: error[peer]: rank 1 has ended without joining"
 }
 
 # deadlock OPTIONS SCRIPT: a job of two workers.
 deadlock()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    needs_mpi
     printf '%s\n' "$2" >train.kv
-    # shellcheck disable=SC2086
     run timeout 90 kvctl launch -n 2 $1 train.kv
 }
 
@@ -217,16 +211,14 @@ barrier'
 }
 
 @test "stalls: a watcher or an mpirun that is stopped is found by the deadline" {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    needs_mpi
     local depth who
     # the rank's parent is its watcher, and the watcher's parent is mpirun
     for depth in 1 2; do
         printf '%s\n' 'create dist_sync' 'barrier' 'if rank() == 1 {' \
             "!p=\$PPID; for i in \$(seq $depth); do p=\$(ps -o ppid= -p \$p | tr -d ' '); done; kill -STOP \$p; sleep 60 >/dev/null 2>&1" \
             '}' 'barrier' >train.kv
-        run timeout 50 kvctl launch -n 2 --deadline 5 train.kv
-        assert_failure 6
+        run -6 timeout 50 kvctl launch -n 2 --deadline 5 train.kv
         who="the watcher of rank 1 \(worker\)"
         [ $depth -eq 1 ] || who=mpirun
         assert_line --regexp "^kvctl: $who has not been heard for [0-9]+ s$"

@@ -1,15 +1,11 @@
 # Several ranks of this machine: states in files, workers that leave, what info and profile tell.
 
 load ../cli/help
-bats_require_minimum_version 1.5.0
-
 # ranks SERVERS WORKERS FILE: SERVERS 0 means that the workers serve.
 ranks()
 {
     local how="--oversubscribe --bind-to none" run="$build/kvctl"
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun > /dev/null || skip "no mpirun"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    needs_mpi
     if [ "$1" -eq 0 ]; then
         run --separate-stderr timeout 60 mpirun $how -n "$2" "$run" -f "$3"
     else
@@ -62,30 +58,13 @@ END
     cmp one.safetensors two.safetensors
 }
 
-@test "states: momentum, from workers that serve to one server" {
+@test "states: every kind of them, from servers to others" {
     resumes "sgd --momentum 0.9" dist_sync 0 2 1 float32
-}
-
-@test "states: nadam, whose schedule all keys share, from one server to two" {
-    resumes nadam dist_sync 1 2 2 float32
-}
-
-@test "states: one number a row, from two servers to three" {
-    resumes groupadagrad dist_sync 2 2 3 float32
-}
-
-@test "states: float32 masters and a schedule" {
-    resumes "adam --multi-precision true --lr-scheduler factor(step=2, factor=0.5)" \
-        dist_device_sync 2 2 0 float16
-}
-
-@test "states: what compressed pushes owe" {
-    resumes "sgd --momentum 0.9" dist_sync 2 2 1 float32 \
-        "set-gradient-compression 2bit --threshold 0.1"
-}
-
-@test "states: servers that count by themselves" {
-    resumes adam dist_async 1 1 0 float32
+    resumes nadam dist_sync 1 2 2 float32 # all keys share its schedule
+    resumes groupadagrad dist_sync 2 2 3 float32 # one number a row
+    resumes "adam --multi-precision true --lr-scheduler factor(step=2, factor=0.5)" dist_device_sync 2 2 0 float16
+    resumes "sgd --momentum 0.9" dist_sync 2 2 1 float32 "set-gradient-compression 2bit --threshold 0.1"
+    resumes adam dist_async 1 1 0 float32 # servers count by themselves
 }
 
 @test "states: servers that count by themselves tell the largest count, and that of each key" {

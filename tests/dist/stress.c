@@ -123,9 +123,8 @@ static void stored(const char *type, bool exact)
     OK(kv_set_optimizer(s, "test", &(kv_opt){"rescale_grad", "1"}, 1, &e));
     begin();
     for (int k = 0; k < KEYS; k++) {
-        kv_array *zeros = filled(sizes[k], 0);
+        own_array *zeros = filled(sizes[k], 0);
         OK(kv_init(s, &(kv_key){.id = k}, 1, &zeros, NULL, &e));
-        kv_array_unref(zeros);
     }
     for (int i = 0; i < calls; i++)
         stored_call(s, exact);
@@ -199,9 +198,8 @@ static void repeats_of_pulls(const char *type, int64_t size)
     OK(kv_create(type, NULL, 0, &s, &e));
     for (int k = 0; k <= ARRAYS; k++) {
         x[k] = (float)(100 + k);
-        kv_array *first = filled(size, x[k]);
+        own_array *first = filled(size, x[k]);
         OK(kv_init(s, &(kv_key){.id = k}, 1, &first, NULL, &e));
-        kv_array_unref(first);
     }
     for (int i = 0; i < calls / 4; i++) {
         draw_repeat(&r, size);
@@ -278,9 +276,8 @@ static void ahead(void)
     if (rank > 0)
         usleep(500000);
     for (int i = 0; i < N; i++) {
-        kv_array *a = filled(EACH * MB / 4, 1);
+        own_array *a = filled(EACH * MB / 4, 1);
         OK(kv_push(s, &key, 1, &a, NULL, &e));
-        kv_array_unref(a);
     }
     OK(kv_pull(s, &key, 1, &zeros, NULL, &e));
     must_be(zeros, (float)(N * workers));

@@ -9,8 +9,7 @@ setup_file()
 
 ranks()
 {
-    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    needs_mpi
     run timeout 60 mpirun --oversubscribe --bind-to none "$@"
 }
 

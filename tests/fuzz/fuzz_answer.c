@@ -258,12 +258,11 @@ static void set_up(kv *store)
 static void add_key(kv *store, int64_t id, int dtype, int ndim, const int64_t *shape)
 {
     kv_err e = {0};
-    kv_array *a = NULL;
+    own_array *a = NULL;
     kv_key key = {.id = id};
     if (kv_array_new(&a, (kv_dtype)dtype, ndim, shape, (kv_ctx){0}, &e) == KV_OK &&
         kv_init(store, &key, 1, &a, NULL, &e) == KV_OK)
         kv_push(store, &key, 1, &a, NULL, &e);
-    kv_array_unref(a);
 }
 
 /* The image of the states of a store; nothing if it has none. */
@@ -544,7 +543,7 @@ static void send_odd(fuzz_bytes *in)
 {
     link_rec r = {.kind = (uint8_t)(LINK_PUSH + fuzz_draw(in, LINK_KINDS - LINK_PUSH + 1)),
                   .request = job.request, .flags = fuzz_draw(in, 4) ? LINK_LAST : 0};
-    buf b = {0};
+    own_buf b = {0};
     r.chunk = fuzz_draw(in, 4);
     if (fuzz_draw(in, 4) == 3)
         change_field(&r, in);
@@ -553,7 +552,6 @@ static void send_odd(fuzz_bytes *in)
     if (r.kind == LINK_LOST && fuzz_draw(in, 4))
         r.kind = LINK_BEAT; /* a loss ends everything */
     deliver(WORKERS + (int)fuzz_draw(in, SERVERS), r, &b);
-    buf_release(&b);
 }
 
 /* ---- The worker ------------------------------------------------------------------------------ */
@@ -646,7 +644,7 @@ static void pull_rows(const kv_key *keys, kv_array *const *arrays, int n)
 static void load_states(void)
 {
     kv_err e = {0};
-    buf b = {0};
+    own_buf b = {0};
     kv *store = NULL;
     HOLDS(kv_create("local", NULL, 0, &store, &e) == KV_OK, e.text);
     set_up(store);
@@ -656,7 +654,6 @@ static void load_states(void)
     put_image(&b, store, fuzz_draw(&job.in, 2), false);
     kv_free(store);
     good(kv_load_states(job.store, fuzz_file("states", buf_text(&b), b.len), &e), &e);
-    buf_release(&b);
 }
 
 static int visit(void *arg, const kv_field *fields, int n, kv_err *e)

@@ -16,12 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     for (int i = 0; i < 2; i++) {
         uint64_t length = strlen(headers[i]);
-        buf b = {0};
+        own_buf b = {0};
         buf_put(&b, (const char *)&length, sizeof length);
         buf_add(&b, headers[i]);
         buf_put(&b, "\0\1\0\1\0\1\0\1", 8);
         fuzz_file(shards[i], b.data, b.len);
-        buf_release(&b);
     }
     fuzz_checkpoint(fuzz_file("model.safetensors.index.json", data, n));
     fuzz_checkpoint(fuzz_path(""));

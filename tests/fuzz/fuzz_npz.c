@@ -85,7 +85,7 @@ static int take_apart(member *all, const uint8_t *data, size_t n)
 /* Appends a member and its entry of the directory. */
 static void put_member(buf *out, buf *directory, const member *m)
 {
-    buf packed = {0};
+    own_buf packed = {0};
     uint32_t at = (uint32_t)out->len;
     uint32_t crc = (uint32_t)crc32(0, (const Bytef *)buf_text(&m->bytes), (uInt)m->bytes.len);
     if (m->deflated)
@@ -110,7 +110,6 @@ static void put_member(buf *out, buf *directory, const member *m)
         buf_put(to, buf_text(&m->name), m->name.len);
     }
     buf_put(out, buf_text(&packed), packed.len);
-    buf_release(&packed);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)

@@ -75,7 +75,7 @@ static void change_index(buf *b, unsigned *seed)
         !zstd_unpack(unpacker, text, (int64_t)bytes, b->data + 8, (int64_t)b->len - 8)) {
         fuzz_change(b, 0, b->len);
     } else {
-        buf index = {0};
+        own_buf index = {0};
         buf_put(&index, text, bytes);
         fuzz_change(&index, 0, bytes);
         int64_t room = zstd_bound((int64_t)index.len);
@@ -86,7 +86,6 @@ static void change_index(buf *b, unsigned *seed)
         buf_put(b, (const char *)&bytes, sizeof bytes);
         buf_put(b, packed, (size_t)n);
         free(packed);
-        buf_release(&index);
     }
     free(text);
 }

@@ -213,7 +213,7 @@ static void one_record(fuzz_bytes *in)
     static const link_kind kinds[] = {LINK_CALL, LINK_PUSH, LINK_PULL, LINK_ADD};
     unsigned what = fuzz_draw(in, 256);
     link_rec r = {.kind = kinds[what % 4], .store = (uint16_t)(what / 64)};
-    buf payload = {0};
+    own_buf payload = {0};
     put_payload(&payload, in);
     r.bytes = (uint32_t)payload.len;
     r.flags = LINK_LAST;
@@ -228,7 +228,6 @@ static void one_record(fuzz_bytes *in)
     r.part = (int64_t)(what / 32 % 2 ? fuzz_number(in) : fuzz_draw(in, 4));
     draw_fields(&r, in);
     hand_over(what / 4 % 2, &r, &payload);
-    buf_release(&payload);
 }
 
 /* A call in several records, which may not follow on each other or lack the end. */
@@ -238,7 +237,7 @@ static void long_call(fuzz_bytes *in)
     size_t pieces = 2 + fuzz_draw(in, 3), at = 0;
     link_rec r = {.kind = LINK_CALL, .request = link_call_number(fuzz_draw(in, 16)),
                   .store = (uint16_t)(fuzz_draw(in, 8) == 7)};
-    buf payload = {0};
+    own_buf payload = {0};
     put_payload(&payload, in);
     draw_fields(&r, in);
     for (size_t i = 0; i < pieces; i++) {
@@ -254,7 +253,6 @@ static void long_call(fuzz_bytes *in)
             stub_deliver(rank, &r, payload.data ? payload.data + at : NULL);
         at += n;
     }
-    buf_release(&payload);
 }
 
 /* A record of a kind that no worker sends to a server, or of none. */

@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     fuzz_checkpoint(fuzz_file("m.safetensors", data, n));
     if (fuzz_result(checkpoint_open_memory(&c, data, n, "m", &e), &e))
         for (int64_t i = 0; i < checkpoint_count(c) && i < 100; i++) {
@@ -16,7 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             if (fuzz_result(checkpoint_load(&a, c, i, &e), &e))
                 kv_array_unref(a);
         }
-    checkpoint_close(c);
     return 0;
 }
 

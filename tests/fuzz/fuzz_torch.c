@@ -39,7 +39,7 @@ static void put_member(buf *out, buf *directory, const char *name, const void *d
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const char storage[140] = {1, 2, 3};
-    buf out = {0}, directory = {0};
+    own_buf out = {0}, directory = {0};
     put_member(&out, &directory, "m/data.pkl", data, n);
     put_member(&out, &directory, "m/data/0", storage, sizeof storage);
     put_member(&out, &directory, "m/data/1", storage, 16);
@@ -52,7 +52,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     put(&out, at, 4);
     put(&out, 0, 2);
     fuzz_checkpoint(fuzz_file("m.pt", buf_text(&out), out.len));
-    buf_release(&out);
-    buf_release(&directory);
     return 0;
 }

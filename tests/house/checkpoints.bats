@@ -13,71 +13,53 @@ checkpoints()
 }
 
 @test "gate: wrong arguments are 2, with the usage" {
-    run gate x y
-    assert_failure 2
-    assert_output "usage: sh ci-gate.sh OLD NEW TOLERANCES"
-    run gate x y gone
-    assert_failure 5
-    assert_output "ci-gate: cannot read gone"
+    gives -2 "usage: sh ci-gate.sh OLD NEW TOLERANCES" gate x y
+    gives -5 "ci-gate: cannot read gone" gate x y gone
 }
 
 @test "gate: the status is that of the comparison, 1 for numbers that differ and nothing else" {
     checkpoints
     echo '* 1e-5 1e-8' >tolerances
-    run gate a.safetensors a.safetensors tolerances
-    assert_success
-    run gate a.safetensors b.safetensors tolerances
-    assert_failure 1
+    run -0 gate a.safetensors a.safetensors tolerances
+    run -1 gate a.safetensors b.safetensors tolerances
     assert_line --regexp "^w +differs +0.0 +1.0 +\(0, 0\) +8388608"
     assert_line "ci-gate: b.safetensors DIFFERS from a.safetensors"
     head -c 100 b.safetensors >cut.safetensors
-    run gate a.safetensors cut.safetensors tolerances
-    assert_failure 5
-    assert_line "ci-gate: nothing is known of cut.safetensors (exit status 5)"
+    says -5 "ci-gate: nothing is known of cut.safetensors (exit status 5)" gate a.safetensors cut.safetensors tolerances
 }
 
 @test "gate: a list of tolerances, a line for the keys that match" {
     checkpoints
     printf '# comment\n\nw 1 0\nsteps\nb 3\n' >tolerances
-    run gate a.safetensors b.safetensors tolerances
-    assert_success
-    assert_output "ci-gate: b.safetensors agrees with a.safetensors"
+    gives "ci-gate: b.safetensors agrees with a.safetensors" gate a.safetensors b.safetensors tolerances
     echo 'w 1 0' >tolerances # b has no line: it must be equal
-    run gate a.safetensors b.safetensors tolerances
-    assert_failure 1
+    run -1 gate a.safetensors b.safetensors tolerances
     refute_line --regexp '^w '
     assert_line --regexp '^b .*differs'
     printf 'w 0.1 0\n* 3 0\n' >tolerances # the first line that matches counts
-    run gate a.safetensors b.safetensors tolerances
-    assert_failure 1
+    run -1 gate a.safetensors b.safetensors tolerances
     assert_line --regexp '^w .*differs'
     refute_line --regexp '^b '
     # relative to the old numbers: 2 to 6 is twice as much as 2, and less than 6
     printf 'w 0.7 0\n* 3 0\n' >tolerances
-    run gate b.safetensors c.safetensors tolerances
-    assert_failure 1
-    run gate c.safetensors b.safetensors tolerances
-    assert_success
+    run -1 gate b.safetensors c.safetensors tolerances
+    run -0 gate c.safetensors b.safetensors tolerances
     echo 'x* 1' >tolerances
-    run gate a.safetensors b.safetensors tolerances
-    assert_failure 3
+    run -3 gate a.safetensors b.safetensors tolerances
     assert_line --partial 'no name matches "x*"'
 }
 
 @test "gate: in a workflow of GitHub the table is on the summary" {
     checkpoints
     : >tolerances
-    GITHUB_STEP_SUMMARY=$PWD/summary run gate a.safetensors b.safetensors tolerances
-    assert_failure 1
+    GITHUB_STEP_SUMMARY=$PWD/summary run -1 gate a.safetensors b.safetensors tolerances
     run cat summary
     assert_line --index 0 "### b.safetensors DIFFERS from a.safetensors"
     assert_line --regexp "^w    differs"
 }
 
 @test "git: a diff of checkpoints shows names, shapes and statistics" {
-    run sh "$top/examples/git-diff.sh"
-    assert_success
-    assert_line "-b,3,0.0,0.0,0.0,0.0,0.0,3,0,0"
+    says "-b,3,0.0,0.0,0.0,0.0,0.0,3,0,0" sh "$top/examples/git-diff.sh"
     assert_line --regexp "^\+b,3,0.0,0.5,0.1666666666666666.,0.2357022603955158.,0.5,2,0,0$"
     assert_line " w,6,1.0,1.0,1.0,0.0,1.0,0,0,0"
     refute_line --partial Binary
@@ -90,8 +72,7 @@ changed()
     git add .
     git -c user.name=user -c user.email=user@example.org commit -q -m model
     kvctl -q -s m.safetensors -c "$1"
-    run git diff
-    assert_success
+    run -0 git diff
 }
 
 @test "git: numbers that only change places show, by the hash" {

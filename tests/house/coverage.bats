@@ -25,25 +25,20 @@ END
 @test "coverage: lines and branches that ran, and what did not" {
     make_sample
     ./made/main one two || true
-    run "$top/scripts/reached" "$PWD/made" lib
-    assert_success
+    run -0 "$top/scripts/reached" "$PWD/made" lib
     assert_output "lib/sample.c               75.0 % of      4   50.0 % of      2
     lines: 6
     branches: 4 (1 of 2)"
     ./made/main || true
     run "$top/scripts/reached" "$PWD/made" lib
     assert_output "lib/sample.c              100.0 % of      4  100.0 % of      2"
-    run "$top/scripts/reached" "$PWD/made"
-    assert_success
-    assert_line "lib and src               100.0 % of      4  100.0 % of      2"
+    says "lib and src               100.0 % of      4  100.0 % of      2" "$top/scripts/reached" "$PWD/made"
     refute_output --partial goal
 }
 
 @test "coverage: below a bar is a failure, and code that never ran counts" {
     make_sample
-    run "$top/scripts/reached" "$PWD/made"
-    assert_failure 1
-    assert_line "lib and src                 0.0 % of      4    0.0 % of      2"
+    says -1 "lib and src                 0.0 % of      4    0.0 % of      2" "$top/scripts/reached" "$PWD/made"
     assert_line "short of the goal: 4 lines of lib and src to 95 %"
     assert_line --regexp '^below the bar: less than [0-9]+ % of the lines of lib and src$'
 }
@@ -53,9 +48,7 @@ END
     ./made/main || true
     sed -i 's/n > 0/n > 0 \&\& n < 9/' lib/sample.c
     gcc -O0 --coverage -c -o made/lib/sample.o lib/sample.c
-    run "$top/scripts/reached" "$PWD/made"
-    assert_failure 1
-    assert_line "coverage: $PWD/made was built again since it was run: make coverage"
+    says -1 "coverage: $PWD/made was built again since it was run: make coverage" "$top/scripts/reached" "$PWD/made"
 }
 
 @test "coverage: what one of several runs reached is reached" {
@@ -66,31 +59,22 @@ END
         mv made/lib/sample.gcda made/counts/$run/lib
         ln made/lib/sample.gcno made/counts/$run/lib
     done
-    run "$top/scripts/reached" "$PWD/made" lib
-    assert_success
-    assert_output "lib/sample.c              100.0 % of      4  100.0 % of      2"
+    gives "lib/sample.c              100.0 % of      4  100.0 % of      2" "$top/scripts/reached" "$PWD/made" lib
     gcc -O0 --coverage -c -o made/lib/other.o lib/sample.c
     mv made/lib/other.gcno made/lib/sample.gcno
-    run "$top/scripts/reached" "$PWD/made"
-    assert_failure 1
-    assert_line "coverage: $PWD/made was built again since it was run: make coverage"
+    says -1 "coverage: $PWD/made was built again since it was run: make coverage" "$top/scripts/reached" "$PWD/made"
 }
 
 @test "coverage: there is nothing to count" {
     mkdir none
-    run "$top/scripts/reached" "$PWD/none"
-    assert_failure 1
+    run -1 "$top/scripts/reached" "$PWD/none"
     assert_output "coverage: $PWD/none holds no objects made with --coverage: make coverage"
     make_sample
-    run "$top/scripts/reached" "$PWD/made" lib/other
-    assert_failure 1
-    assert_output "coverage: there is no code below lib/other"
+    gives -1 "coverage: there is no code below lib/other" "$top/scripts/reached" "$PWD/made" lib/other
 }
 
 @test "coverage: a machine without the counters is told" {
     mkdir some
     for tool in bash dirname gcc; do ln -s "$(command -v $tool)" some; done
-    PATH=$PWD/some run "$top/scripts/coverage"
-    assert_success
-    assert_output "coverage: skipped: there is no gcov"
+    PATH=$PWD/some gives "coverage: skipped: there is no gcov" "$top/scripts/coverage"
 }

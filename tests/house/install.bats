@@ -15,8 +15,7 @@ setup_file()
 }
 
 @test "install: headers, both libraries, kvctl, pkg-config, manual pages, completions" {
-    run find "$STAGE" ! -type d ! -name 'kv_*.3' -printf '%P\n'
-    assert_success
+    run -0 find "$STAGE" ! -type d ! -name 'kv_*.3' -printf '%P\n'
     local module=opt/kv/lib/python3.X/site-packages/kvstore
     output=$(sed 's|/python3\.[0-9]*/|/python3.X/|' <<<"$output")
     assert_equal "$(sort <<<"$output")" "$(grep . <<END | sort
@@ -45,9 +44,7 @@ END
 @test "install: kvctl holds its library, and finds plugins in ../lib" {
     cp -r "$STAGE/opt/kv" there
     rm there/lib/libkvstore.*
-    run there/bin/kvctl -c 'print 1 + 1'
-    assert_success
-    assert_output 2
+    gives 2 there/bin/kvctl -c 'print 1 + 1'
     run there/bin/kvctl -V
     [ ! -e "$build/kvstore_mpi.so" ] || assert_line --regexp '^types: .* dist_sync .*not available'
 }
@@ -68,30 +65,20 @@ END
         assert_equal "$(<"$STAGE/opt/kv/share/man/man3/$call.3")" ".so man3/kvstore.3"
     done
     command -v man >/dev/null || skip "no man"
-    run env MANPATH="$STAGE/opt/kv/share/man" MANROFFSEQ= man -P cat kv_push
-    assert_success
-    assert_output --partial "Sums the values of each key"
+    mentions "Sums the values of each key" env MANPATH="$STAGE/opt/kv/share/man" MANROFFSEQ= man -P cat kv_push
 }
 
 @test "install: a C program builds against the shared library and runs" {
     local flags="-I$STAGE/opt/kv/include/kvstore -L$STAGE/opt/kv/lib -lkvstore -Wl,-rpath,$STAGE/opt/kv/lib"
-    # shellcheck disable=SC2086
-    run cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" $flags
-    assert_success
-    run ./sum
-    assert_success
-    assert_output $'11\n22\n33'
+    run -0 cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" $flags
+    gives $'11\n22\n33' ./sum
 }
 
 @test "install: a C program links the static library" {
-    # shellcheck disable=SC2046
-    run cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" \
+    run -0 cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" \
         -I"$STAGE/opt/kv/include/kvstore" "$STAGE/opt/kv/lib/libkvstore.a" \
         $(sed -n 's/^Libs.private: //p' "$STAGE/opt/kv/lib/pkgconfig/kvstore.pc")
-    assert_success
-    run ./sum
-    assert_success
-    assert_output $'11\n22\n33'
+    gives $'11\n22\n33' ./sum
 }
 
 @test "install: the pkg-config file names the version and the place" {
@@ -108,8 +95,7 @@ END
     local file
     for file in "$STAGE"/opt/kv/bin/kvctl "$STAGE"/opt/kv/lib/*.so.0 "$STAGE"/opt/kv/lib/kvstore_*.so "$STAGE"/opt/kv/lib/*.a; do
         [ -e "$file" ] || continue
-        run readelf -SW "$file"
-        assert_success
+        run -0 readelf -SW "$file"
         refute_output --partial .debug_
     done
     grep -q -e -O2 "$build/flags" && ! grep -q fsanitize "$build/flags" || return 0
@@ -118,7 +104,6 @@ END
 
 @test "install: each folder has the usual variable, and the programs that install theirs" {
     mkdir bin
-    # shellcheck disable=SC2016
     printf '#!/bin/sh\necho "$0" >>"%s/calls"\nexec install "$@"\n' "$PWD" >bin/my-install
     printf '#!/bin/sh\necho "$0" >>"%s/calls"\nexec strip "$@"\n' "$PWD" >bin/my-strip
     chmod +x bin/*

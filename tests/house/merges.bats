@@ -1,8 +1,6 @@
 # The examples for merges and patches: soup.sh, federated.sh, fold-lora.sh, nightly.sh.
 
 load ../cli/help
-bats_require_minimum_version 1.5.0
-
 soup() { sh "$top/examples/soup.sh" "$@"; }
 federated() { sh "$top/examples/federated.sh" "$@"; }
 nightly() { sh "$top/examples/nightly.sh" "$@"; }
@@ -31,13 +29,10 @@ without far.safetensors: -32\.66[0-9]+$"
 @test "soup: a score that fails or is not a number is an error, and nothing is written" {
     model low.safetensors 1
     fake score 'exit 7'
-    run -7 soup out.safetensors score low.safetensors
-    assert_output "soup: score low.safetensors failed with exit status 7"
+    gives -7 "soup: score low.safetensors failed with exit status 7" soup out.safetensors score low.safetensors
     fake score 'echo good'
-    run -3 soup out.safetensors score low.safetensors
-    assert_output 'soup: score low.safetensors printed "good", not one number'
-    run -2 soup out.safetensors score
-    assert_output "usage: sh soup.sh OUT SCORE CHECKPOINT CHECKPOINT..."
+    gives -3 'soup: score low.safetensors printed "good", not one number' soup out.safetensors score low.safetensors
+    gives -2 "usage: sh soup.sh OUT SCORE CHECKPOINT CHECKPOINT..." soup out.safetensors score
     [ ! -e out.safetensors ]
     [ -z "$(find . -name '.soup-*')" ]
 }
@@ -98,16 +93,14 @@ END
     for night in 0 1 2 3; do
         kvctl -q -c "x = uniform(shape=5000, seed=1); x[$night] = $night
             init w x; init night full(1, $night, dtype=\"int64\"); save model.safetensors"
-        run -0 nightly publish folder model.safetensors
-        assert_line "night $night"
+        says "night $night" nightly publish folder model.safetensors
         cp model.safetensors old/$night.safetensors
     done
     # A patch holds little of a model of 20 KB.
     [ "$(wc -c <folder/3.patch)" -lt 5000 ]
     for night in 0 1 2 3; do
         cp old/$night.safetensors copy.safetensors
-        run -0 nightly update folder copy.safetensors
-        assert_line "night $night to 3"
+        says "night $night to 3" nightly update folder copy.safetensors
         run -0 kvctl hash copy.safetensors --verify folder/3.hash
         cmp copy.safetensors old/3.safetensors
     done
@@ -122,8 +115,7 @@ END
     done
     model copy.safetensors 7
     cp copy.safetensors before
-    run -1 nightly update folder copy.safetensors
-    assert_output "nightly: copy.safetensors is of no night of folder"
+    gives -1 "nightly: copy.safetensors is of no night of folder" nightly update folder copy.safetensors
     cmp copy.safetensors before
     kvctl convert folder/0.safetensors copy.safetensors
     cp copy.safetensors before
@@ -131,6 +123,5 @@ END
     run -5 nightly update folder copy.safetensors
     assert_output --partial folder/2.patch
     cmp copy.safetensors before
-    run -2 nightly forget folder copy.safetensors
-    assert_output "usage: sh nightly.sh publish|update FOLDER CHECKPOINT"
+    gives -2 "usage: sh nightly.sh publish|update FOLDER CHECKPOINT" nightly forget folder copy.safetensors
 }

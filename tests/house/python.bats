@@ -33,8 +33,7 @@ print(mx.__version__, kv["w"].asnumpy(), mx.__file__)'
     cp "$wheel" "$BATS_FILE_TMPDIR"
     /usr/bin/python3 -m venv --system-site-packages fresh
     fresh/bin/pip -q install --no-index --disable-pip-version-check "$wheel"
-    run env -u PYTHONPATH fresh/bin/python -c "$program"
-    assert_success
+    run -0 env -u PYTHONPATH fresh/bin/python -c "$program"
     local version
     version=$(sed -n 's/^#define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")
     assert_output --regexp '^'"${version//./\\.}"' \[-1\. -1\. -1\.\] .*/fresh/lib/python3\.[0-9]+/site-packages/kvstore/__init__\.py$'
@@ -59,9 +58,8 @@ print(len(mx.open("a.safetensors")), len(mx.checkpoint.diff("a.safetensors", "a.
     if [ -e "$build/kvstore_mpi.so" ]; then
         printf '%s\n' 'import kvstore as mx' 'kv = mx.kv.create("dist_sync")' 'kv.init("w", mx.nd.zeros(2))' \
             'kv.push("w", mx.nd.ones(2) * (kv.rank + 1))' 'print(kv["w"].tolist(), kv.num_workers)' >ranks.py
-        run env -i HOME="$PWD" PATH=/usr/bin:/bin OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        run -0 env -i HOME="$PWD" PATH=/usr/bin:/bin OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
             fresh/bin/kvctl launch -n 2 --python ranks.py
-        assert_success
         assert_line "[0] [3.0, 3.0] 2"
         assert_line "[1] [3.0, 3.0] 2"
     fi
@@ -86,12 +84,10 @@ print(len(mx.open("a.safetensors")), len(mx.checkpoint.diff("a.safetensors", "a.
 
 @test "install: the module finds the installed library" {
     needs_module
-    run make_here PREFIX="$PWD/stage" install
-    assert_success
+    run -0 make_here PREFIX="$PWD/stage" install
     assert_line --regexp "^  Python does not look there by itself: export PYTHONPATH=$PWD/stage/lib/python3.*-packages\$"
     folder=$(/usr/bin/python3 "$top/scripts/wheel" --folder "$PWD/stage")
-    run env PYTHONPATH="$folder" /usr/bin/python3 -c "$program; print(open('/proc/self/maps').read())"
-    assert_success
+    run -0 env PYTHONPATH="$folder" /usr/bin/python3 -c "$program; print(open('/proc/self/maps').read())"
     assert_output --partial "[-1. -1. -1.] $folder/kvstore/__init__.py"
     assert_output --partial "$PWD/stage/lib/libkvstore.so.0"
     # launch shows it to a Python that has none, and to no other
@@ -115,14 +111,12 @@ print(len(mx.open("a.safetensors")), len(mx.checkpoint.diff("a.safetensors", "a.
 }
 
 @test "PYTHON=0 leaves the module out, without headers the build says so" {
-    run make -s -C "$top" -n BUILD="$PWD/b" PYTHON=0 all
-    assert_success
+    run -0 make -s -C "$top" -n BUILD="$PWD/b" PYTHON=0 all
     refute_output --partial _kvstore
     assert_output --partial "Python: left out"
     run make -s -C "$top" -n BUILD="$PWD/b" PYTHON3=/bin/false all
     refute_output --partial _kvstore
     assert_output --partial "Python: not found"
-    run make -s -C "$top" BUILD="$PWD/b" PYTHON3=/bin/false PYTHON=1 all
-    assert_failure
+    run ! make -s -C "$top" BUILD="$PWD/b" PYTHON3=/bin/false PYTHON=1 all
     assert_output --partial "Python 3.11"
 }

@@ -12,18 +12,14 @@ lacks()
 
 @test "set-up: says nothing and does nothing when nothing is missing" {
     lacks
-    run "$top/scripts/setup"
-    assert_success
-    assert_output ""
+    gives "" "$top/scripts/setup"
     [ ! -e calls ]
 }
 
 @test "set-up: names what is missing, and installs it as root" {
     lacks libcsv-dev bats
     fake id 'echo 0'
-    run "$top/scripts/setup"
-    assert_success
-    assert_line "setup: missing packages: libcsv-dev bats"
+    says "setup: missing packages: libcsv-dev bats" "$top/scripts/setup"
     run cat calls
     assert_line --partial "-q install -y --no-install-recommends libcsv-dev bats"
 }
@@ -33,9 +29,7 @@ lacks()
     fake id 'echo 1000'
     fake sudo 'exit 1'
     fake find 'echo bookworm_Packages'
-    run "$top/scripts/setup"
-    assert_failure 1
-    assert_line "  sudo apt-get install -y --no-install-recommends libcsv-dev"
+    says -1 "  sudo apt-get install -y --no-install-recommends libcsv-dev" "$top/scripts/setup"
     [ ! -e calls ]
 }
 
@@ -44,17 +38,14 @@ lacks()
     fake id 'echo 1000'
     fake sudo 'exit 1'
     fake find ''
-    run "$top/scripts/setup"
-    assert_failure 1
-    assert_line "  sudo apt-get update && sudo apt-get install -y --no-install-recommends libcsv-dev"
+    says -1 "  sudo apt-get update && sudo apt-get install -y --no-install-recommends libcsv-dev" "$top/scripts/setup"
 }
 
 @test "set-up: takes sudo where it asks for no password" {
     lacks libcsv-dev
     fake id 'echo 1000'
     fake sudo '[ "$1" = -n ] && shift; exec "$@"'
-    run "$top/scripts/setup"
-    assert_success
+    run -0 "$top/scripts/setup"
     run cat calls
     assert_line --partial "libcsv-dev"
 }
@@ -62,64 +53,44 @@ lacks()
 @test "set-up: SETUP=0 lists what is missing and never installs" {
     lacks libcsv-dev
     fake id 'echo 0'
-    SETUP=0 run "$top/scripts/setup"
-    assert_success
-    assert_line "setup: missing packages: libcsv-dev"
+    SETUP=0 says "setup: missing packages: libcsv-dev" "$top/scripts/setup"
     assert_line "setup: going on without them (SETUP=0)"
     [ ! -e calls ]
 }
 
 @test "set-up: parts that are left out need no packages" {
     lacks libreadline-dev libopenmpi-dev openmpi-bin
-    READLINE=0 MPI=0 run "$top/scripts/setup"
-    assert_success
-    assert_output ""
+    READLINE=0 MPI=0 gives "" "$top/scripts/setup"
 }
 
 @test "set-up: g++ is for machines without a C++ compiler" {
     lacks g++
     fake id 'echo 0'
-    CXX=true run "$top/scripts/setup"
-    assert_success
-    assert_output ""
-    CXX=no-such-compiler run "$top/scripts/setup"
-    assert_success
-    assert_line "setup: missing packages: g++"
+    CXX=true gives "" "$top/scripts/setup"
+    CXX=no-such-compiler says "setup: missing packages: g++" "$top/scripts/setup"
 }
 
 @test "set-up: scripts/bare needs debootstrap and nothing else" {
     lacks debootstrap libcsv-dev openssh-server
     fake id 'echo 0'
-    run "$top/scripts/setup" bare
-    assert_success
-    assert_line "setup: missing packages: debootstrap"
+    says "setup: missing packages: debootstrap" "$top/scripts/setup" bare
 }
 
 @test "set-up: clang is for fuzzing alone" {
     lacks clang libclang-rt-dev
     fake id 'echo 0'
-    run "$top/scripts/setup"
-    assert_success
-    assert_output ""
-    run "$top/scripts/setup" fuzz
-    assert_success
-    assert_line "setup: missing packages: clang libclang-rt-dev"
+    gives "" "$top/scripts/setup"
+    says "setup: missing packages: clang libclang-rt-dev" "$top/scripts/setup" fuzz
 }
 
 @test "set-up: packages with daemons are for root where nothing starts them" {
     [ ! -d /run/systemd/system ] || skip "this machine has systemd"
     lacks openssh-server slurmd gridengine-exec
     fake id 'echo 1000'
-    run "$top/scripts/setup"
-    assert_success
-    assert_output ""
+    gives "" "$top/scripts/setup"
     fake id 'echo 0'
-    run "$top/scripts/setup"
-    assert_success
-    assert_line "setup: missing packages: openssh-server"
-    run "$top/scripts/setup" launch
-    assert_success
-    assert_line "setup: missing packages: openssh-server slurmd gridengine-exec"
+    says "setup: missing packages: openssh-server" "$top/scripts/setup"
+    says "setup: missing packages: openssh-server slurmd gridengine-exec" "$top/scripts/setup" launch
     run tail -n 1 calls
     assert_output --partial "openssh-server slurmd gridengine-exec"
 }
@@ -128,8 +99,7 @@ lacks()
     lacks libcsv-dev
     fake id 'echo 0'
     fake apt-get 'echo "no network" >&2; exit 100'
-    run "$top/scripts/setup"
-    assert_failure 100
+    run -100 "$top/scripts/setup"
     assert_line --partial "setup: apt-get failed"
 }
 
@@ -137,8 +107,7 @@ lacks()
     lacks libcsv-dev
     fake id 'echo 0'
     fake apt-get 'echo "$@" >>calls; case $* in *update*) touch fresh;; *) [ -e fresh ];; esac'
-    run "$top/scripts/setup"
-    assert_success
+    run -0 "$top/scripts/setup"
     run grep -c libcsv-dev calls
     [ "$output" -ge 1 ]
     run grep -c update calls
@@ -147,8 +116,7 @@ lacks()
 
 @test "make: libraries without headers are named, and nothing is compiled" {
     # -nostdinc: the compiler finds no header
-    run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc
-    assert_failure
+    run ! make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc
     assert_line 'missing: the headers of libcsv cJSON zlib libxxhash OpenSSL libzstd PCRE2. "make setup" installs them.'
     refute_output --partial 'CC'
     run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc READLINE=1
@@ -163,8 +131,7 @@ lacks()
     run env -u MAKELEVEL -u MAKEFLAGS make -n --no-print-directory -C "$top" BUILD="$build" OPT="$opt"
     assert_output "make: Nothing to be done for 'all'."
     # an option changes
-    run make -q -C "$top" BUILD="$build" OPT="$opt -DX"
-    assert_failure 1
+    run -1 make -q -C "$top" BUILD="$build" OPT="$opt -DX"
     # the answers about this machine are kept: nothing is asked again
     local kept
     kept=$(stat -c %y "$build/probes.mk")
@@ -188,8 +155,7 @@ lacks()
 }
 
 @test "make help: lists every word that says what it does" {
-    run make -s -C "$top" help
-    assert_success
+    run -0 make -s -C "$top" help
     assert_equal "$(sed '/^  options/d' <<<"$output" | awk '{ print $1 }')" \
         "$(grep -E '^[^[:space:]#].*[^#]## ' "$top/Makefile" "$top/tests/tests.mk" "$top/tests/bench/bench.mk" | cut -d: -f2)"
     assert_line --regexp '^  bench-rows +row_sparse values, summed'

@@ -6,8 +6,7 @@ load ../cli/help
     # not a here-document: bats would take lines that begin with @test for tests of this file
     printf '%s\n' "load $top/tests/cli/help" 'setup_file() { file_needs sh no-such-program || return 0; false; }' \
         '@test "one" { false; }' '@test "two" { false; }' >lacks.bats
-    run bats --tap lacks.bats
-    assert_success
+    run -0 bats --tap lacks.bats
     assert_output "1..2
 ok 1 one # skip there is no no-such-program
 ok 2 two # skip there is no no-such-program"
@@ -15,17 +14,13 @@ ok 2 two # skip there is no no-such-program"
 
 @test "skips: a file that needs a plugin which is not built" {
     printf '%s\n' "load $top/tests/cli/help" 'setup_file() { file_needs mpi || true; }' '@test "one" { false; }' >lacks.bats
-    KVCTL_BUILD=$PWD run bats --tap lacks.bats
-    assert_success
-    assert_line "ok 1 one # skip built without MPI"
+    KVCTL_BUILD=$PWD says "ok 1 one # skip built without MPI" bats --tap lacks.bats
 }
 
 @test "skips: suites that are skipped whole are named and counted" {
     mkdir none
     ln -s "$build/kvctl" "$build"/libkvstore.so* none
-    BUILD=$PWD/none run "$top/scripts/test" dist device
-    assert_success
-    assert_line "  1..0 # SKIP the types of several machines are not built"
+    BUILD=$PWD/none says "  1..0 # SKIP the types of several machines are not built" "$top/scripts/test" dist device
     assert_line --regexp "^dist: 0 passed, 0 failed, 1 skipped, [0-9]+ s, [0-9]+ s of the processor$"
     assert_line "  1..0 # SKIP the driver over host memory is not built: there is no C++ compiler"
     assert_line "2 skipped, not counted below"
@@ -33,18 +28,15 @@ ok 2 two # skip there is no no-such-program"
 }
 
 @test "skips: fuzzing without clang, and without libFuzzer" {
-    CLANG=no-such-compiler run "$top/tests/fuzz/run" 1 csv
-    assert_success
+    CLANG=no-such-compiler run -0 "$top/tests/fuzz/run" 1 csv
     assert_line "1..0 # SKIP fuzzing needs clang with libFuzzer (scripts/setup fuzz), and there is no clang"
     assert_line "0 passed, 0 failed"
-    CLANG=false run "$top/tests/fuzz/run" 1 csv
-    assert_success
+    CLANG=false run -0 "$top/tests/fuzz/run" 1 csv
     assert_line "1..0 # SKIP fuzzing needs clang with libFuzzer (scripts/setup fuzz), and this clang has none"
 }
 
 @test "skips: a unit test says why" {
-    run "$build/unit" file_protected
-    assert_success
+    run -0 "$build/unit" file_protected
     [ "$(id -u)" = 0 ] || skip "only root skips that test"
     assert_line "ok 1 - file_protected # SKIP root may write everything"
 }
@@ -54,7 +46,6 @@ ok 2 two # skip there is no no-such-program"
     local end status
     mkdir built
     ln -s "$build/kvctl" built
-    # shellcheck disable=SC2016
     printf '%s\n' '@test "one" {' 'echo "$TEST_MEMORY" >"$SAID"; touch "${TEST_MEMORY:?}/left"; $LAST' '}' >leaves.bats
     for end in true "sleep 100"; do
         rm -f said

@@ -87,7 +87,6 @@ cluster_down()
         for _ in {1..20}; do
             pids=$(ip netns pids "$ns")
             [ -n "$pids" ] || break
-            # shellcheck disable=SC2086
             kill -9 $pids 2>/dev/null || true
             sleep 0.1
         done
@@ -387,6 +386,5 @@ cluster_sge_edit()
     printf " '%s'" "$@" >>"$work/edit"
     printf ' "$1"\n' >>"$work/edit"
     chmod 755 "$work/edit"
-    # shellcheck disable=SC2086
     on n0 env EDITOR="$work/edit" qconf $option $name
 }

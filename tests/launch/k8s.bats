@@ -106,7 +106,6 @@ print env("A"), args
 END
     mkdir data
     kvctl -c 'ones(2) > data/ones.npy'
-    # shellcheck disable=SC2016
     objects --file data/ones.npy --env 'A=$(touch made) "' train.kv 'it'"'"'s; $(touch made)'
     launcher >out 2>err &
     local launcher=$! status=0
@@ -123,7 +122,6 @@ END
     assert_equal "$status" 0
     for rank in 0 1 2 3; do
         grep -qxF "[$rank] [10. 10.]" out
-        # shellcheck disable=SC2016
         grep -qxF "[$rank] "'$(touch made) " ["it'"'"'s; $(touch made)"]' out
     done
     assert_equal "$(wc -l <out) $(wc -l <err)" "8 1"
@@ -134,16 +132,14 @@ END
     echo 'create dist_sync; if rank() == 3 { quit 9 }; barrier' >train.kv
     objects train.kv
     both_ready
-    run launcher
-    assert_failure 9
+    run -9 launcher
     assert_line --regexp '^kvctl: rank 3 \(worker\) on n[12] ended with exit code 9$'
     assert_nothing_left
 }
 
 @test "k8s: pods whose names never appear are named" {
     objects --queue-timeout 2 --name train -c 'print 1'
-    run launcher
-    assert_failure 6
+    run -6 launcher
     assert_line --partial 'kvctl: launch: after 2 s hosts "train-worker-0.train.default.svc" and "train-worker-1.train.default.svc" cannot be reached: '
 }
 

@@ -108,8 +108,7 @@ link_n2_back()
     assert_failure 6
     assert_line "kvctl: host n2 is lost, with ranks 1, 3 and 5"
     assert_equal "$(grep -c '^kvctl: ' <<<"$output")" 1
-    run on n0 timeout 100 kvctl launch -n 2 -H hosts --deadline 60 -c 'print 7'
-    assert_success
+    run -0 on n0 timeout 100 kvctl launch -n 2 -H hosts --deadline 60 -c 'print 7'
     assert_nothing_left
 }
 
@@ -278,9 +277,8 @@ END
     kvctl launch -n 2 restart.kv >one-machine 2>&1 || true # rank 1 is killed: only `done` stays
     kvctl launch -n 2 restart.kv >one-machine
     rm done
-    run on n0 timeout 100 kvctl launch -n 2 -H hosts --checkpoint c.kvs --checkpoint-every 2 \
+    run -0 on n0 timeout 100 kvctl launch -n 2 -H hosts --checkpoint c.kvs --checkpoint-every 2 \
         --max-restarts 1 restart.kv
-    assert_success
     assert_line "kvctl: rank 1 (worker) on n2 was killed by signal 9"
     # the file of round 6 was being written
     assert_line --regexp "^kvctl: restart 1 of 1 from c.kvs at round (6: 0|4: 2) rounds are repeated$"
@@ -295,9 +293,8 @@ END
     on n1 cp c.kvs /tmp/c.kvs
     cp c.kvs "$work/n0.copy"
     on n0 cp "$work/n0.copy" /tmp/c.kvs
-    run on n0 timeout 100 kvctl launch -n 2 -H hosts --checkpoint /tmp/c.kvs --checkpoint-every 1 \
+    run -3 on n0 timeout 100 kvctl launch -n 2 -H hosts --checkpoint /tmp/c.kvs --checkpoint-every 1 \
         -c 'create dist_sync'
-    assert_failure 3
     assert_line --partial 'the job goes on from round 3, and "/tmp/c.kvs" on n2 is of round 0: '
 }
 
@@ -307,16 +304,13 @@ END
     printf 'create dist_sync\ninit 3 ones(2)\npull 3\n!pwd\n' >"$work/train.kv"
     on n0 cp "$work/train.kv" /tmp/train/train.kv
     cp hosts "$work/hosts.list"
-    run on n0 sh -c "cd /tmp/train && timeout 100 kvctl launch -n 2 -H $work/hosts.list train.kv"
-    assert_failure 5
+    run -5 on n0 sh -c "cd /tmp/train && timeout 100 kvctl launch -n 2 -H $work/hosts.list train.kv"
     assert_line 'kvctl: launch: host "n1" has no folder "/tmp/train"'
-    run on n0 sh -c "cd /tmp/train &&
+    run -0 on n0 sh -c "cd /tmp/train &&
         timeout 100 kvctl launch -n 2 -H $work/hosts.list --sync-dst-dir /tmp/there train.kv"
-    assert_success
     assert_line "[0] /tmp/there"
     assert_line "[1] /tmp/there"
-    run on n2 cat /tmp/there/train.kv
-    assert_success
+    run -0 on n2 cat /tmp/there/train.kv
 }
 
 @test "ssh: a host that refuses, and one that nobody knows" {
@@ -354,8 +348,7 @@ END
 
 @test "ssh: hosts that stay away, and Ctrl-C while they are awaited" {
     printf 'n1\nnobody.invalid\nn0\n' >hosts
-    run on n0 timeout 100 kvctl launch -n 3 -H hosts --queue-timeout 1 -c 'print 1'
-    assert_failure 6
+    run -6 on n0 timeout 100 kvctl launch -n 3 -H hosts --queue-timeout 1 -c 'print 1'
     assert_line --partial \
         'kvctl: launch: after 1 s hosts "nobody.invalid" and "n0" cannot be reached: ssh: Could not resolve'
     on n0 kvctl launch -n 3 -H hosts --queue-timeout 1000 -c 'print 1' >out 2>&1 3>&- &

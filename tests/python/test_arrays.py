@@ -725,7 +725,3 @@ class OneElement(Case):
         kv.init("w", np.zeros(3))
         self.assertEqual(self.fails("shape", kv.push, "w", np.array(1.0)).hint, "a number: full(SHAPE, x) makes an array of it")
         self.fails("shape", kv.push, "b", np.zeros(0))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import unittest
 
 import numpy as np
 
@@ -213,7 +212,3 @@ class Checkpoints(Case):
             self.assertIn("</svg>", mx.plot(*values, kind=kind)._repr_svg_())
         self.assertEqual(*(mx.plot(mx.nd.array([1, 2.5, -3], dtype=kind)) for kind in ("bfloat16", "float32")))
         self.fails("value", mx.plot, [1], kind="pie")
-
-
-if __name__ == "__main__":
-    unittest.main()

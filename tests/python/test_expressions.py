@@ -112,7 +112,3 @@ class Expressions(unittest.TestCase):
     def test_hashes_are_those_of_objects(self):
         a, b = mx.nd.arange(3), mx.nd.arange(3)
         self.assertNotEqual(hash(a), hash(b))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -348,7 +348,3 @@ print(kv["w"].asnumpy())
                       self.job("-n", "2", "--launcher", "slurm", "--python", "x.py", code=2))
         self.assertIn("kvctl launch-rank --python job.py a\n",
                       self.job("-n", "2", "--dry-run", "--python", os.path.basename(self.program("")), "a"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -170,7 +170,3 @@ class Random(unittest.TestCase):
                 except BaseException as e:
                     e.add_note(f"SEED={seed}, part {part}")
                     raise
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -379,7 +379,3 @@ class Files(Case):
                 f.write(data[:n])
             self.fails("format", mx.nd.load, self.path)
         self.fails("io", mx.nd.load, self.path + ".none")
-
-
-if __name__ == "__main__":
-    unittest.main()

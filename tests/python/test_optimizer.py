@@ -4,7 +4,6 @@ import os
 import pickle
 import re
 import tempfile
-import unittest
 import warnings
 
 import numpy as np
@@ -395,7 +394,3 @@ class Steps(Case):
             update([0, 1], [mx.nd.ones(1), mx.nd.ones(2)], w)
         self.assertEqual([a.asnumpy().tolist() for a in w], [[-3], [-3, -3]])
         self.assertEqual(update.states, {0: None, 1: None})
-
-
-if __name__ == "__main__":
-    unittest.main()

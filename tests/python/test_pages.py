@@ -1,4 +1,4 @@
-"""Pages about MXNet's KVStore, whose code blocks are in tests/cli/data/pasted: they run with one import changed,
+"""Pages about MXNet's KVStore, whose code blocks are in tests/cli/data/pasted, packed: they run with one import changed,
 `mxnet` to `kvstore`, and print what the pages show.
 
 `print x` of Python 2 is a call of print here, and older pages are compared with the older way in which NumPy prints;
@@ -7,6 +7,7 @@ how many blanks stand together does not count. What cannot agree stands in LEFT_
 import codeop
 import contextlib
 import doctest
+import gzip
 import io
 import os
 import pathlib
@@ -111,7 +112,7 @@ class HelpPython(unittest.TestCase):
 class Pages(unittest.TestCase):
     def page(self, name):
         changes, lines = LEFT_OUT.get(name, {}), []
-        for line in (PASTED / f"{name}.txt").read_text().splitlines():
+        for line in gzip.decompress((PASTED / f"{name}.txt.gz").read_bytes()).decode().splitlines():
             line = changes.get(line.strip(), line)
             if line is not None:
                 lines.append(line)
@@ -155,7 +156,3 @@ class Pages(unittest.TestCase):
                 if "kv" in names and "a" not in names:
                     print(repr(names["np"].ones((2, 3))))  # a cell shows its last value
         self.assertEqual(normalised(out.getvalue()), normalised("\n".join(expected)))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -521,7 +521,3 @@ class Ends(unittest.TestCase):
                 kv.push(0, big, wait=False)
                 kv.wait()
             kv.wait()
-
-
-if __name__ == "__main__":
-    unittest.main()

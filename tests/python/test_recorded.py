@@ -138,7 +138,3 @@ class Recorded(unittest.TestCase):
 
     def test_compression(self):
         self.replay("compression", (False, True))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -626,7 +626,3 @@ class Classes(unittest.TestCase):
         self.assertEqual(len(caught), 1)
         self.assertRaises(mx.KVError, mx.register, 3)
         self.assertIsInstance(mx.kv.create(), mx.KVStoreBase)
-
-
-if __name__ == "__main__":
-    unittest.main()

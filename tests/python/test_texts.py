@@ -1,7 +1,6 @@
 """The texts of errors that the module itself raises, each once; those of the library stand in the tests of the library."""
 import ctypes
 import threading
-import unittest
 
 import numpy as np
 
@@ -118,7 +117,3 @@ class Texts(Case):
         self.kv.close()
         self.says("usage", "this store is closed", self.kv.push, 3, mx.nd.ones(SHAPE))
         self.says("usage", "this store is closed", lambda: self.kv.type)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "check.h"
 
 enum { ROWS = 40, COLUMNS = 3, STRIDE = 3 };
@@ -79,7 +80,7 @@ static int look_at_rows(const job *j, kv *store, int rank, float times, kv_err *
 {
     static const int32_t some[] = {39, 0, 7, 7, 20, 1};
     static const int64_t want[] = {0, 1, 7, 20, 39};
-    kv_array *ids = NULL, *out = NULL;
+    own_array *ids = NULL, *out = NULL;
     kv_key key = key_of(j, 0);
     void *to = NULL;
     const void *data;
@@ -99,14 +100,12 @@ static int look_at_rows(const job *j, kv *store, int rank, float times, kv_err *
                 check_bad("rank %d: row %d is %g", rank, (int)want[i / COLUMNS],
                           (double)((const float *)data)[i]);
     }
-    kv_array_unref(ids);
-    kv_array_unref(out);
     return rc;
 }
 
 static int make_key(const job *j, kv *store, int rank, kv_err *e)
 {
-    kv_array *none = NULL;
+    own_array *none = NULL;
     kv_key key = key_of(j, 0);
     kv_info info = {0};
     int rc = kv_array_new_sparse(&none, KV_FLOAT32, 2, (int64_t[]){ROWS, COLUMNS}, 0, NULL,
@@ -118,7 +117,6 @@ static int make_key(const job *j, kv *store, int rank, kv_err *e)
         check_bad("rank %d: the key that came has %d axes", rank, info.ndim);
     if (!rc && rank > 0)
         rc = kv_init(store, &key, 1, &none, NULL, e);
-    kv_array_unref(none);
     return rc;
 }
 
@@ -161,7 +159,7 @@ static bool has_wide(const job *j)
 /* They are of one rank, or of all; nothing is changed by them. */
 static int refusals(const job *j, kv *store, int rank, kv_err *e)
 {
-    kv_array *flat = NULL, *ids = NULL, *out = NULL;
+    own_array *flat = NULL, *ids = NULL, *out = NULL;
     kv_key key = key_of(j, 0), none = key_of(j, 1);
     void *to = NULL;
     int rc = kv_array_new(&flat, KV_FLOAT32, 1, (int64_t[]){5}, (kv_ctx){0}, e);
@@ -209,9 +207,6 @@ static int refusals(const job *j, kv *store, int rank, kv_err *e)
     if (!rc)
         rc = must_refuse(rank, "a key that is not there", kv_find(store, &none, &info, e),
                          KV_E_KEY, e);
-    kv_array_unref(flat);
-    kv_array_unref(ids);
-    kv_array_unref(out);
     return rc;
 }
 
@@ -266,7 +261,7 @@ static int push_codes(const job *j, kv *store, float x, kv_err *e)
 
 static int look_at_codes(const job *j, kv *store, int rank, float want, kv_err *e)
 {
-    kv_array *out = NULL;
+    own_array *out = NULL;
     kv_key key = key_of(j, 0);
     const void *data;
     int rc = kv_array_new(&out, KV_FLOAT32, 1, (int64_t[]){ROWS}, (kv_ctx){0}, e);
@@ -276,7 +271,6 @@ static int look_at_codes(const job *j, kv *store, int rank, float want, kv_err *
             if (((const float *)data)[i] != want)
                 check_bad("rank %d: element %d of codes is %g, not %g", rank, i,
                           (double)((const float *)data)[i], (double)want);
-    kv_array_unref(out);
     return rc ? rc : kv_barrier(store, e);
 }
 

@@ -7,7 +7,6 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
@@ -123,6 +122,13 @@ static inline void check_alone(void)
     CHECK_INT(n, 3);
 }
 
+/* The file holds this, and nothing else is in the folder. */
+static inline void check_holds(const void *want, int64_t n)
+{
+    CHECK(holds(NAME, want, n));
+    check_alone();
+}
+
 static inline int put_all(in_place *j, const model *m, kv_err *e)
 {
     int code = KV_OK;
@@ -163,7 +169,6 @@ static inline uint64_t sum_of(const model *m)
 /* The journal of a change, as a file of its own, that process pid has written. */
 static inline void put_journal_of(const model *m, const char *path, int pid)
 {
-    kv_err e = {0};
     journal_writer w;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     CHECK_OK(journal_begin(&w, fd, path, &e));
@@ -205,7 +210,7 @@ static inline void check_refused(kv_code code, const char *text, const char *hin
     kv_err e = {0};
     int got = read_it(NAME, &e);
     CHECK_TEXT(e.hint, hint);
-    CHECK_ERR(got, code, text);
+    CHECK_FAILED(got, code, text);
 }
 
 /* Another process: holds locks on these files (NULL: none) until it is killed. */

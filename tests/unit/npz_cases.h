@@ -79,7 +79,6 @@ static inline char *npz_data(const npz_case *c, int64_t *bytes)
 /* A file of the folder; the caller releases it with mem_free. */
 static inline char *npz_file(const char *name, size_t *n)
 {
-    kv_err e = {0};
     char path[128], *text = NULL;
     snprintf(path, sizeof path, FOLDER "%s", name);
     CHECK_OK(file_read(path, &text, n, &e));

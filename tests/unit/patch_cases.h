@@ -78,7 +78,6 @@ static inline void model_add(model *m, const char *name, tensor_type type, int64
 
 static inline void model_open(model *m, const char *name)
 {
-    kv_err e = {0};
     for (int i = 0; i < m->n; i++) {
         m->tensors[i].name = m->names[i];
         m->tensors[i].shape = m->shapes[i];
@@ -162,7 +161,6 @@ static inline void model_mutate(model *b, const model *a)
 /* The file at path is this model: keys in order, forms, bits, metadata. */
 static inline void model_check(const model *m, const char *path)
 {
-    kv_err e = {0};
     own_checkpoint *c = NULL;
     tensor_reader *r = NULL;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
@@ -192,7 +190,6 @@ static inline void model_check(const model *m, const char *path)
 /* Makes a patch in the folder and opens it. */
 static inline patch *patch_between(test_folder *d, const char *name, const model *a, const model *b)
 {
-    kv_err e = {0};
     patch *p = NULL;
     const patch_options o = {.unsynced = true};
     CHECK_OK(patch_make(folder_file(d, name), a->c, b->c, &o, NULL, &e));

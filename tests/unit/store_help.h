@@ -10,7 +10,6 @@
 
 static inline kv *make(const char *type)
 {
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_OK(kv_create(type, NULL, 0, &s, &e));
     return s;
@@ -32,7 +31,6 @@ static inline kv_key name(const char *text)
 static inline kv_array *array_full(kv_dtype dtype, int ndim, const int64_t *shape, double x,
                                    kv_ctx ctx)
 {
-    kv_err e = {0};
     kv_array *wide = NULL, *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&wide, KV_FLOAT64, ndim, shape, cpu0, &e));
@@ -58,7 +56,6 @@ static inline kv_array *filled(double x)
 /* Every element of a, of any dtype and storage, is want. */
 static inline void check_array(kv_array *a, double want)
 {
-    kv_err e = {0};
     own_array *dense = NULL, *wide = NULL;
     CHECK_OK(kv_array_to_dense(&dense, a, &e));
     CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
@@ -79,7 +76,6 @@ static inline void check_same_bytes(kv_array *a, kv_array *b)
 
 static inline void init_with(kv *s, kv_key key, kv_array *value)
 {
-    kv_err e = {0};
     CHECK_OK(kv_init(s, &key, 1, &value, NULL, &e));
     kv_array_unref(value);
 }
@@ -87,7 +83,6 @@ static inline void init_with(kv *s, kv_key key, kv_array *value)
 /* Pushes n times the same array to one key. */
 static inline void push_n(kv *s, kv_key key, kv_array *value, int n)
 {
-    kv_err e = {0};
     kv_key keys[8];
     kv_array *values[8];
     for (int i = 0; i < n; i++) {
@@ -106,7 +101,6 @@ static inline void push_one(kv *s, kv_key key, kv_array *value)
 /* Pulls into an array, and gives it back. */
 static inline kv_array *pull_into(kv *s, kv_key key, kv_array *out)
 {
-    kv_err e = {0};
     CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
     return out;
 }
@@ -120,7 +114,6 @@ static inline void check_key(kv *s, kv_key key, double want)
 
 static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)
 {
-    kv_err e = {0};
     own_rule *r = NULL;
     CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
     CHECK_OK(kv_set_rule(s, r, params, n, &e));
@@ -176,7 +169,6 @@ static inline void leave_with(const left_files *files)
 /* Saves s, releases it, and gives what the file holds. */
 static inline kv *save_and_load(kv *s, const char *path)
 {
-    kv_err e = {0};
     kv *t = NULL;
     CHECK_OK(kv_save(s, path, &e));
     kv_free(s);
@@ -187,7 +179,6 @@ static inline kv *save_and_load(kv *s, const char *path)
 /* The file at path is refused with this error. */
 static inline void check_load_fails(const char *path, kv_code code, const char *text)
 {
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_ERR(kv_load(&s, path, &e), code, text);
     CHECK(s == NULL);

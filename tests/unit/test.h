@@ -31,10 +31,26 @@
 #define CHECK(condition) test_check((condition) != 0, #condition, __FILE__, __LINE__)
 #define CHECK_INT(got, want) test_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
 #define CHECK_TEXT(got, want) test_text((got), (want), #got, __FILE__, __LINE__)
-/* A call that succeeds; prints the error's text otherwise. It names its kv_err `e`. */
-#define CHECK_OK(call) test_ok((call), &e, #call, __FILE__, __LINE__)
-/* A call that fails with this code and text; zeroes `e` afterwards. */
-#define CHECK_ERR(call, code, text) test_err((call), &e, (code), (text), #call, __FILE__, __LINE__)
+/* The calls of these two name a kv_err `e`, which is the check's own. */
+#define WITH_KV_ERR(check)                                                                         \
+    do {                                                                                           \
+        _Pragma("GCC diagnostic push");                                                            \
+        _Pragma("GCC diagnostic ignored \"-Wshadow\"");                                            \
+        kv_err e = {0};                                                                            \
+        _Pragma("GCC diagnostic pop");                                                             \
+        check;                                                                                     \
+    } while (0)
+/* A call that succeeds; prints the error's text otherwise. */
+#define CHECK_OK(call) WITH_KV_ERR(test_ok((call), &e, #call, __FILE__, __LINE__))
+/* A call that fails with this code and text. */
+#define CHECK_ERR(call, code, text)                                                                \
+    WITH_KV_ERR(test_err((call), &e, (code), (text), #call, __FILE__, __LINE__))
+/* The same where another test pins the text. */
+#define CHECK_CODE(call, code)                                                                     \
+    WITH_KV_ERR(test_err((call), &e, (code), NULL, #call, __FILE__, __LINE__))
+/* The code that a call gave is this one, and the text of `e`; zeroes `e` afterwards. */
+#define CHECK_FAILED(rc, code, text)                                                               \
+    test_err((rc), &e, (code), (text), #rc, __FILE__, __LINE__)
 
 void test_check(int ok, const char *what, const char *file, int line);
 void test_int(int64_t got, int64_t want, const char *what, const char *file, int line);

@@ -8,7 +8,6 @@ static const kv_ctx cpu0 = {KV_CPU, 0};
 /* 0, 1, 2, … */
 static kv_array *counting(kv_dtype dtype, int ndim, const int64_t *shape)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&a, KV_INT32, ndim, shape, cpu0, &e));
@@ -23,7 +22,6 @@ static kv_array *counting(kv_dtype dtype, int ndim, const int64_t *shape)
 /* Compares shape and elements with text such as "(2, 2) 0 1 2 3", and releases a. */
 static void check_text(kv_array *a, const char *want)
 {
-    kv_err e = {0};
     own_array *ints = NULL;
     const void *data = NULL;
     char text[512];
@@ -82,8 +80,7 @@ TEST(arrange_transposes)
               "a transpose names every axis once: 2 of 3 are named");
     CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1, -2}, 3, &e), KV_E_VALUE,
               "a transpose names every axis once: axis 1 is there twice");
-    CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1, 3}, 3, &e), KV_E_INDEX,
-              "axis 3 is out of range: the array has 3 axes");
+    CHECK_CODE(arrange_transpose(&r, a, (int64_t[]){0, 1, 3}, 3, &e), KV_E_INDEX);
     kv_array_unref(a);
     a = counting(KV_INT64, 0, NULL);
     CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));

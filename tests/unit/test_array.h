@@ -9,7 +9,6 @@ static const kv_ctx cpu0 = {KV_CPU, 0};
 /* n numbers in an order that does not repeat for 101 elements; whole ones for integers. */
 static inline kv_array *array_numbers(int ndim, const int64_t *shape, kv_dtype dtype)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT64, ndim, shape, cpu0, &e));
@@ -24,7 +23,6 @@ static inline kv_array *array_numbers(int ndim, const int64_t *shape, kv_dtype d
 /* A vector of n numbers in a dtype. */
 static inline kv_array *array_vector(kv_dtype dtype, int n, const double *x)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     CHECK_OK(kv_array_wrap(&a, (void *)(uintptr_t)x, KV_FLOAT64, 1, (int64_t[]){n}, cpu0, NULL,
                            NULL, &e));
@@ -35,7 +33,6 @@ static inline kv_array *array_vector(kv_dtype dtype, int n, const double *x)
 
 static inline const void *array_elements(kv_array *a)
 {
-    kv_err e = {0};
     const void *data = NULL;
     CHECK_OK(kv_array_read(a, &data, &e));
     return data;
@@ -44,7 +41,6 @@ static inline const void *array_elements(kv_array *a)
 /* The elements of a, which is released, as binary64. */
 static inline void array_read_all(kv_array *a, double *out)
 {
-    kv_err e = {0};
     own_array *wide = NULL;
     CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
     memcpy(out, array_elements(wide), (size_t)kv_array_bytes(wide));

@@ -64,11 +64,10 @@ OPERATION(halves, arrange_copy(out, x->a, KV_FLOAT16, cpu0, e))
 
 static int product(kv_array **out, const operands *x, kv_err *e)
 {
-    kv_array *turned = NULL;
+    own_array *turned = NULL;
     int rc = arrange_transpose(&turned, x->a, NULL, 2, e);
     if (!rc)
         rc = dot_arrays(out, x->a, turned, KV_FLOAT32, e);
-    kv_array_unref(turned);
     return rc;
 }
 
@@ -99,11 +98,10 @@ static int joined_places(kv_array **out, const operands *x, kv_err *e)
 
 static int indices(kv_array **out, const operands *x, kv_err *e)
 {
-    kv_array *at = NULL;
+    own_array *at = NULL;
     int rc = pick_ids(&at, x->ids, 0, 6, 40, e);
     if (!rc)
         rc = pick_index(out, at, 6, 40, e);
-    kv_array_unref(at);
     return rc;
 }
 
@@ -166,7 +164,6 @@ static operation *const operations[] = {
 
 static operands operands_of(int64_t n)
 {
-    kv_err e = {0};
     int64_t shape[] = {6, n};
     operands x = {.a = array_numbers(2, shape, KV_FLOAT32),
                   .line = array_numbers(1, (int64_t[]){6 * n}, KV_FLOAT32),

@@ -2,7 +2,6 @@
 #include "base/kv_assert.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "kvstore.h"
 #include "store_help.h"
@@ -257,7 +256,6 @@ TEST(assert_is_an_error_of_the_wait_for_what_finds_it)
     CHECK_OK(kv_set_updater(store, mistaken_updater, NULL, NULL, &e));
     int rc = kv_push(store, &k, 1, &a, NULL, &e);
     CHECK(rc == KV_OK || rc == KV_E_INTERNAL); /* when the pool is quick */
-    e = (kv_err){0};
     CHECK_ERR(kv_wait(store, &e), KV_E_INTERNAL, REPORT);
     kv_array_unref(a);
 }

@@ -1,8 +1,6 @@
 /* buf: texts grow, and a failure is remembered. */
 #include "test.h"
 
-#include "base/buf.h"
-
 TEST(buf_grows)
 {
     buf b = {0};

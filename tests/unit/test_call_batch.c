@@ -26,7 +26,6 @@ static kv_array *filled(float x)
 
 static void begin(lists *l, const char *rule)
 {
-    kv_err e = {0};
     for (int i = 0; i < PAIRS; i++) {
         l->keys[i] = (kv_key){.id = i / 2};
         l->values[i] = filled((float)i / 8);
@@ -64,7 +63,6 @@ static const float *data_of(kv_array *a)
 /* Pulls all keys at once from one store and one by one from the other. */
 static void compare(lists *l)
 {
-    kv_err e = {0};
     own_array *one = filled(0);
     int different = 0;
     CHECK_OK(kv_pull(l->many, l->once, KEYS, l->outs, NULL, &e));
@@ -77,7 +75,6 @@ static void compare(lists *l)
 
 static void push_both(lists *l)
 {
-    kv_err e = {0};
     CHECK_OK(kv_push(l->many, l->keys, PAIRS, l->values, NULL, &e));
     for (int i = 0; i < PAIRS; i += 100)
         CHECK_OK(kv_push(l->few, l->keys + i, 100, l->values + i, NULL, &e));

@@ -30,7 +30,6 @@ static float first_of(kv_array *a)
 
 static void check_holds(kv *s, int key, float x)
 {
-    kv_err e = {0};
     own_array *out = filled(KV_FLOAT32, 4, -1);
     CHECK_OK(kv_pull(s, &keys[key], 1, &out, NULL, &e));
     CHECK(first_of(out) == x);
@@ -40,7 +39,6 @@ static void check_holds(kv *s, int key, float x)
 static kv *store_of_three(void)
 {
     kv *s = NULL;
-    kv_err e = {0};
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     for (int i = 0; i < 3; i++) {
         own_array *a = filled(KV_FLOAT32, 4, (float)(i + 1));
@@ -52,7 +50,6 @@ static kv *store_of_three(void)
 static int64_t pushes_of(kv *s, int key)
 {
     kv_info info;
-    kv_err e = {0};
     CHECK_OK(kv_find(s, &keys[key], &info, &e));
     return info.pushes;
 }
@@ -89,10 +86,8 @@ TEST(direct_restores_many)
     for (int bad = 0; bad < ALL; bad++) {
         kv_array *right = arrays[bad];
         arrays[bad] = wrong;
-        CHECK_INT(kv_push(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
-        e = (kv_err){0};
-        CHECK_INT(kv_pull(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
-        e = (kv_err){0};
+        CHECK_CODE(kv_push(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
+        CHECK_CODE(kv_pull(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
         arrays[bad] = right;
         for (int i = 0; i < ALL; i++)
             CHECK(first_of(arrays[i]) == (float)(10 + i));
@@ -123,8 +118,7 @@ TEST(direct_pushpull_restores_both_halves)
     for (int bad = 0; bad < 2 * ALL; bad++) {
         kv_array **at = bad < ALL ? &values[bad] : &outs[bad - ALL], *right = *at;
         *at = wrong;
-        CHECK_INT(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e), KV_E_SHAPE);
-        e = (kv_err){0};
+        CHECK_CODE(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e), KV_E_SHAPE);
         *at = right;
         for (int i = 0; i < ALL; i++)
             CHECK(first_of(outs[i]) == (float)-i && first_of(values[i]) == (float)(10 + i));

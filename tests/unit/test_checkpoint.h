@@ -5,8 +5,6 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "checkpoint/checkpoint.h"
 #include "../memory.h"
 #include "test.h"
 
@@ -84,7 +82,7 @@ static inline void folder_refused(test_folder *d, const char *path, kv_code code
         *p == '%' ? buf_add(&advice, d->path) : buf_char(&advice, *p);
     int got = checkpoint_open(&c, path, NULL, &e);
     CHECK_TEXT(e.hint, buf_text(&advice));
-    CHECK_ERR(got, code, buf_text(&text));
+    CHECK_FAILED(got, code, buf_text(&text));
     CHECK(!c);
 }
 
@@ -103,13 +101,11 @@ static inline int keep_finding(void *arg, const char *key, const char *file, con
 /* Opening succeeds with these findings. The caller closes it. */
 static inline checkpoint *folder_findings(const char *path, const char *want)
 {
-    kv_err e = {0};
-    buf got = {0};
+    own_buf got = {0};
     checkpoint *c = NULL;
     CHECK_OK(
         checkpoint_open(&c, path, &(checkpoint_options){.found = keep_finding, .arg = &got}, &e));
     CHECK_TEXT(buf_text(&got), want);
-    buf_release(&got);
     return c;
 }
 

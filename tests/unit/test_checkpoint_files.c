@@ -36,7 +36,6 @@ static uint32_t crc32_of_numbers(const float *x, int64_t n)
 /* A line a tensor, as the script writes it; decoded: those that were. */
 static void describe(buf *out, const checkpoint *c, bool decoded)
 {
-    kv_err e = {0};
     tensor_reader *r = NULL;
     CHECK_OK(tensor_reader_new(&r, c, 0, &e));
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
@@ -60,8 +59,7 @@ static void describe(buf *out, const checkpoint *c, bool decoded)
 static checkpoint *equal_to(const char *path, const char *want, bool decoded)
 {
     char text[8192] = {0};
-    kv_err e = {0};
-    buf got = {0};
+    own_buf got = {0};
     checkpoint *c = NULL;
     FILE *f = fopen(want, "rb");
     CHECK(f != NULL);
@@ -72,7 +70,6 @@ static checkpoint *equal_to(const char *path, const char *want, bool decoded)
         CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
     describe(&got, c, decoded);
     CHECK_TEXT(buf_text(&got), text);
-    buf_release(&got);
     return c;
 }
 
@@ -216,7 +213,6 @@ TEST(checkpoint_files_torch)
 
 static void torch_names(const char *path, const checkpoint_options *o, const char *want)
 {
-    kv_err e = {0};
     own_buf got = {0};
     own_checkpoint *c = NULL;
     CHECK_OK(checkpoint_open(&c, path, o, &e));
@@ -349,7 +345,7 @@ TEST(checkpoint_files_params_sparse_lies)
     snprintf(path, sizeof path, "%s/m.params", d.path);
     CHECK_OK(file_read(FILES "sparse.params", &text, &n, &e));
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        checkpoint *c = NULL;
+        own_checkpoint *c = NULL;
         kv_array *a = NULL;
         CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
         char *at = text + checkpoint_at(c, checkpoint_find(c, lies[i].key))->offset;
@@ -365,7 +361,6 @@ TEST(checkpoint_files_params_sparse_lies)
                  lies[i].key, lies[i].text);
         CHECK_TEXT(e.text, want);
         e = (kv_err){0};
-        checkpoint_close(c);
     }
     mem_free(text);
 }

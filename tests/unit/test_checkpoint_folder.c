@@ -33,7 +33,6 @@ static void holds(const checkpoint *m, const char *want)
 
 static void opens(const char *path, const char *want)
 {
-    kv_err e = {0};
     own_checkpoint *m = NULL;
     kv_array *array = NULL;
     CHECK_OK(checkpoint_open(&m, path, NULL, &e));
@@ -471,7 +470,7 @@ TEST(checkpoint_weights)
         "\"__residual__/w/0\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[4,5]},"
         "\"__rows__/r/data\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[5,6]}}";
     own_folder d = folder_new();
-    checkpoint *m = NULL;
+    own_checkpoint *m = NULL;
     own_buf text = {0};
     uint64_t length = sizeof header - 1;
     buf_put(&text, (const char *)&length, 8);
@@ -499,7 +498,6 @@ TEST(checkpoint_weights)
         checkpoint_open(&m, folder_file(&d, "s.kvs"), &(checkpoint_options){.weights = true}, &e));
     CHECK_INT(checkpoint_count(m), 6);
     CHECK_INT(checkpoint_metadata_count(m), 3);
-    checkpoint_close(m);
 }
 
 /* A model of PyTorch, where no safetensors stand beside it. */
@@ -507,7 +505,7 @@ TEST(checkpoint_folder_torch)
 {
     static const char index[] = "{\"weight_map\": {\"one\": \"one.pt\"}}";
     own_folder d = folder_new();
-    checkpoint *model = NULL;
+    own_checkpoint *model = NULL;
     char bytes[4096];
     FILE *f = fopen("tests/checkpoint/torch/one.pt", "rb");
     size_t n = fread(bytes, 1, sizeof bytes, f);
@@ -520,5 +518,4 @@ TEST(checkpoint_folder_torch)
     folder_text(&d, "pytorch_model.bin.index.json", index);
     CHECK_OK(checkpoint_open(&model, d.path, NULL, &e));
     CHECK_TEXT(checkpoint_at(model, 0)->name, "one");
-    checkpoint_close(model);
 }

@@ -87,7 +87,6 @@ static void put_safetensors(lying *f, const char *header, int data)
 
 static lying file_of(const image *m, int i)
 {
-    kv_err e = {0};
     lying f = {0};
     char *text;
     size_t n;
@@ -471,7 +470,6 @@ static void load(const checkpoint *c, int64_t i)
 
 static void use(const checkpoint *c)
 {
-    kv_err e = {0};
     tensor_reader *r;
     CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK, &e));
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
@@ -497,7 +495,7 @@ static void use(const checkpoint *c)
 static int open_one(const char *path, int64_t *findings)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     checkpoint_options o = {.weights = draw(8) == 0};
     if (findings) {
         *findings = 0;
@@ -512,7 +510,6 @@ static int open_one(const char *path, int64_t *findings)
         check_error(code, &e);
     else
         use(c);
-    checkpoint_close(c);
     return code;
 }
 
@@ -612,7 +609,6 @@ static void put_back(test_folder *d, const image *m, int i)
 
 static int64_t open_valid(test_folder *d, const image *m)
 {
-    kv_err e = {0};
     checkpoint *c;
     char path[600];
     snprintf(path, sizeof path, "%s%s%s", d->path, *m->path ? "/" : "", m->path);

@@ -62,7 +62,6 @@ static void refused(test_folder *d, const buf *b, kv_code code, const char *want
 
 static void opens(test_folder *d, const buf *b, int ntensors)
 {
-    kv_err e = {0};
     own_checkpoint *c = NULL;
     folder_put(d, NAME, b->data, b->len);
     CHECK_OK(checkpoint_open(&c, folder_file(d, NAME), NULL, &e));
@@ -395,7 +394,7 @@ static size_t read_small(char small[512])
 static int try_all(const char *path, const checkpoint_options *o)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     int rc = checkpoint_open(&c, path, o, &e);
     CHECK_INT(e.code, rc);
     CHECK((rc == KV_OK) == (c != NULL));
@@ -408,7 +407,6 @@ static int try_all(const char *path, const checkpoint_options *o)
         if (code == KV_E_MEMORY)
             rc = code;
     }
-    checkpoint_close(c);
     return rc;
 }
 
@@ -522,7 +520,6 @@ static test_folder three_parts(void)
 
 static void check_split(const checkpoint *c, const char *names)
 {
-    kv_err e = {0};
     own_buf got = {0};
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         kv_array *a;

@@ -11,7 +11,6 @@
 
 static checkpoint *open_path(const char *path)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
     return c;
@@ -34,7 +33,6 @@ static void put_header(test_folder *d, const char *file, const char *header, con
 
 static void check_data(const checkpoint *c, const char *want)
 {
-    kv_err e = {0};
     const void *data;
     tensor_reader *r;
     kv_array *a;
@@ -165,8 +163,7 @@ TEST(checkpoint_hostile_no_stdin)
 {
     checkpoint *c = NULL;
     close(STDIN_FILENO);
-    CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
-              "cannot read \"stdin\": Bad file descriptor");
+    CHECK_CODE(checkpoint_open(&c, "-", NULL, &e), KV_E_IO);
     CHECK(open("/dev/null", O_WRONLY) == STDIN_FILENO);
     CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
               "cannot read \"stdin\": Bad file descriptor");

@@ -128,7 +128,6 @@ TEST(checkpoint_stream_full)
     s = stream_of(30000000, 30000000);
     snprintf(want, sizeof want, "cannot make a temporary file in \"%s\": No such file or directory",
              d.path);
-    e = (kv_err){0};
     CHECK_ERR(checkpoint_open(&c, s.path, NULL, &e), KV_E_IO, want);
     stream_end(&s);
 }

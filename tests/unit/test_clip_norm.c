@@ -33,16 +33,14 @@ static void init_all(kv *s, int n, int64_t size, double x)
 
 static float first(kv *s, int key)
 {
-    kv_err e = {0};
     kv_info info;
     const void *data = NULL;
     CHECK_OK(kv_find(s, &(kv_key){.id = key}, &info, &e));
-    kv_array *out = NULL;
+    own_array *out = NULL;
     CHECK_OK(kv_array_new(&out, KV_FLOAT32, info.ndim, info.shape, cpu0, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
     CHECK_OK(kv_array_read(out, &data, &e));
     float x = ((const float *)data)[0];
-    kv_array_unref(out);
     return x;
 }
 
@@ -96,7 +94,6 @@ TEST(clip_norm_refusals)
     e = (kv_err){0};
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     CHECK_INT(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "-1"}, 1, &e), KV_E_VALUE);
-    e = (kv_err){0};
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "2"}, 1, &e));
 }
 

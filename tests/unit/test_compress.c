@@ -23,7 +23,6 @@ static float gradient(int64_t i, int seed)
 
 static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
 {
-    kv_err e = {0};
     kv_array *f = NULL, *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&f, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
@@ -37,7 +36,6 @@ static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
 
 static kv *make_sized(int64_t n)
 {
-    kv_err e = {0};
     kv *s = make("device");
     kv_array *zeros = array_of(KV_FLOAT32, n, 0, (kv_ctx){0});
     CHECK_OK(kv_init(s, &key, 1, &zeros, NULL, &e));
@@ -47,7 +45,6 @@ static kv *make_sized(int64_t n)
 
 static void set(kv *s, const kv_opt params[2])
 {
-    kv_err e = {0};
     CHECK_OK(kv_set_gradient_compression(s, params, 2, &e));
 }
 
@@ -73,13 +70,11 @@ static int push_to(kv *s, kv_key k, int64_t n, int nvalues, int seed, kv_ctx ctx
 
 static void push(kv *s, int64_t n, int nvalues, int seed)
 {
-    kv_err e = {0};
     CHECK_OK(push_to(s, key, n, nvalues, seed, (kv_ctx){0}, &e));
 }
 
 static kv_array *pulled(kv *s, kv_key k, int64_t n)
 {
-    kv_err e = {0};
     kv_array *a = array_of(KV_FLOAT32, n, 0, (kv_ctx){0});
     CHECK_OK(kv_pull(s, &k, 1, &a, NULL, &e));
     return a;
@@ -87,7 +82,6 @@ static kv_array *pulled(kv *s, kv_key k, int64_t n)
 
 static const float *elements(kv_array *a)
 {
-    kv_err e = {0};
     const void *data = NULL;
     CHECK_OK(kv_array_read(a, &data, &e));
     return data;
@@ -96,7 +90,6 @@ static const float *elements(kv_array *a)
 /* Two stores hold the same bits, now and after more pushes. */
 static void check_same(kv *a, kv *b, int64_t n)
 {
-    kv_err e = {0};
     for (int t = 0; t < 4; t++) {
         kv_key both[] = {key, other};
         for (int k = 0; k < 2; k++) {
@@ -304,11 +297,9 @@ TEST(compress_error_tells_the_parameter)
         CHECK(kv_set_gradient_compression(s, cases[i].params, cases[i].n, &e) != KV_OK);
         CHECK_INT(e.option, cases[i].option);
     }
-    e = (kv_err){0};
     CHECK_ERR(kv_set_gradient_compression(s, cases[6].params, 3, &e), KV_E_VALUE,
               "pull is true or false, not \"yes\"");
     static const kv_opt off[] = {{"type", "none"}, {"pull", "false"}};
-    e = (kv_err){0};
     CHECK_OK(kv_set_gradient_compression(s, off, 2, &e));
 }
 
@@ -325,7 +316,6 @@ TEST(compress_setting)
     CHECK_INT(kv_set_gradient_compression(s, misspelt, 2, &e), KV_E_USAGE);
     CHECK_TEXT(e.text, "gradient compression has no parameter \"treshold\"");
     CHECK_TEXT(e.hint, "did you mean threshold?");
-    e = (kv_err){0};
     CHECK_INT(kv_set_gradient_compression(s, misspelt, 2, NULL), KV_E_USAGE);
     CHECK_INT(kv_set_gradient_compression(NULL, half, 1, NULL), KV_E_USAGE);
     CHECK_INT(kv_changes(s), before);
@@ -386,7 +376,7 @@ TEST(compress_commit)
 TEST(compress_save)
 {
     own_kv *s = make_sized(100), *back = NULL;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     set_sum(s);
     set(s, two_bits);
     push(s, 100, 3, 1);
@@ -396,7 +386,6 @@ TEST(compress_save)
     CHECK(compression_same(&s->compression, &back->compression));
     CHECK_INT(kv_num_keys(back), 2);
     check_same(s, back, 100);
-    leave_folder(path, NULL);
 }
 
 /* Text keys, one of them with a slash and one that begins like our own names. */
@@ -404,7 +393,7 @@ TEST(compress_save_names)
 {
     kv_key names[] = {{.name = "fc/0"}, {.name = "__residual__/fc/0"}};
     own_kv *s = NULL, *back = NULL;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     CHECK_OK(kv_create("device", NULL, 0, &s, &e));
     set(s, one_bit);
     for (int i = 0; i < 2; i++)
@@ -418,12 +407,10 @@ TEST(compress_save_names)
         for (int j = 0; j <= i; j++)
             CHECK(memcmp(elements(a->items[j]), elements(b->items[j]), 40) == 0);
     }
-    leave_folder(path, NULL);
 }
 
 static kv *trained(const kv_opt how[2])
 {
-    kv_err e = {0};
     kv *s = make_sized(100);
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
     if (how)
@@ -436,7 +423,6 @@ static kv *trained(const kv_opt how[2])
 /* A store with the weights of s and the same optimizer and compression, without what they keep. */
 static kv *fresh_copy(kv *s, const kv_opt how[2])
 {
-    kv_err e = {0};
     kv_key both[] = {key, other};
     kv *copy = make("device");
     for (int k = 0; k < 2; k++) {
@@ -451,7 +437,7 @@ static kv *fresh_copy(kv *s, const kv_opt how[2])
 
 TEST(compress_save_states)
 {
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
         own_kv *s = trained(two_bits), *copy = fresh_copy(s, two_bits);
         push(copy, 100, 4, 33); /* leaves residuals that the file does not have */
@@ -461,13 +447,12 @@ TEST(compress_save_states)
         CHECK_OK(kv_load_states(copy, path, &e));
         check_same(s, copy, 100);
     }
-    leave_folder(path, NULL);
 }
 
 TEST(compress_states_of_another)
 {
     own_kv *s = trained(two_bits), *plain = trained(NULL), *one = fresh_copy(s, one_bit);
-    enter_folder();
+    IN_FOLDER(path, NULL);
     CHECK_OK(kv_save_states(s, path, 0, &e));
     CHECK_ERR(kv_load_states(plain, path, &e), KV_E_VALUE,
               "c.safetensors: residuals of compression 2bit 0.5, that of this store is none");
@@ -480,13 +465,11 @@ TEST(compress_states_of_another)
     CHECK_OK(kv_load_states(s, path, &e));
     CHECK(s->slots.items[0].residuals == NULL);
     CHECK_INT(s->compression.code, QUANTISE_2BIT);
-    leave_folder(path, NULL);
 }
 
 /* A file in which one text is replaced by another of the same length. */
 static void edit(const char *from, const char *to)
 {
-    kv_err e = {0};
     char *text;
     size_t n;
     CHECK(strlen(from) == strlen(to));
@@ -526,7 +509,7 @@ TEST(compress_malformed_files)
         {"\"device\"", "\"local\" ", "it compresses gradients, which the type \"local\" does not"},
     };
     own_kv *s = make_sized(6);
-    enter_folder();
+    IN_FOLDER(path, NULL);
     set(s, two_bits);
     push(s, 6, 2, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -537,7 +520,6 @@ TEST(compress_malformed_files)
         edit(cases[i].from, cases[i].to);
         CHECK_ERR(kv_load(&back, path, &e), KV_E_FORMAT, want);
     }
-    leave_folder(path, NULL);
 }
 
 /* ---- Memory ---- */

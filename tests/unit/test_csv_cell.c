@@ -73,7 +73,6 @@ TEST(csv_cell_labels)
         data[2 * i] = (char)(7 + i);
     }
     CHECK_ERR(csv_labels_add(&l[1], "\xff", 1, &e), KV_E_FORMAT, "the text is not UTF-8");
-    e = (kv_err){0};
     CHECK_OK(csv_labels_spread(l, 2, 2, KV_INT8, 0, &data, &width, "x.csv", &e));
     CHECK_INT(width, 3);
     CHECK(memcmp(data, "\7\0\1\10\1\0", 6) == 0);
@@ -82,12 +81,10 @@ TEST(csv_cell_labels)
     l[1].fixed = true;
     CHECK_ERR(csv_labels_spread(l, 2, 2, KV_INT8, 0, &data, &width, "x.csv", &e), KV_E_FORMAT,
               "x.csv: the code 128 of a text does not fit int8");
-    e = (kv_err){0};
     char text[90], want[160];
     memset(text, 'y', sizeof text);
     snprintf(want, sizeof want, "\"%.80s\" is none of the texts given for its column", text);
     CHECK_ERR(csv_labels_add(&l[1], text, sizeof text, &e), KV_E_FORMAT, want);
-    e = (kv_err){0};
     l[1].kind = CSV_ONEHOT;
     l[1].n = INT64_MAX / 2;
     CHECK_ERR(csv_labels_spread(l, 2, 4, KV_INT8, 0, &data, &width, "x.csv", &e), KV_E_MEMORY,

@@ -7,13 +7,11 @@
 
 static void delete_one(kv *s, kv_key key)
 {
-    kv_err e = {0};
     CHECK_OK(kv_delete(s, &key, 1, &e));
 }
 
 static void rename_one(kv *s, kv_key from, kv_key to)
 {
-    kv_err e = {0};
     CHECK_OK(kv_rename(s, &from, &to, &e));
 }
 
@@ -22,7 +20,6 @@ static void check_keys(kv *s, const char *want)
 {
     char got[400] = "";
     size_t n = 0;
-    kv_err e = {0};
     for (int64_t i = 0; i < kv_num_keys(s); i++) {
         kv_info info;
         CHECK_OK(kv_info_at(s, i, &info, &e));
@@ -41,7 +38,6 @@ static void check_gone(kv *s, kv_key key)
 
 static int64_t pushes(kv *s, kv_key key)
 {
-    kv_err e = {0};
     kv_info info;
     CHECK_OK(kv_find(s, &key, &info, &e));
     return info.pushes;
@@ -162,7 +158,6 @@ static void train(kv *s, kv_key key, int n)
 
 static void set_adam(kv *s)
 {
-    kv_err e = {0};
     kv_opt params[] = {{"learning_rate", "0.1"}};
     CHECK_OK(kv_set_optimizer(s, "adam", params, 1, &e));
 }
@@ -265,7 +260,6 @@ TEST(rename_takes_names_along)
 
 static void refuses_delete(kv *s, const kv_key *keys, int64_t n, kv_code code, const char *text)
 {
-    kv_err e = {0};
     uint64_t before = kv_changes(s);
     CHECK_ERR(kv_delete(s, keys, n, &e), code, text);
     CHECK(kv_changes(s) == before);
@@ -273,7 +267,6 @@ static void refuses_delete(kv *s, const kv_key *keys, int64_t n, kv_code code, c
 
 static void refuses_rename(kv *s, kv_key from, kv_key to, kv_code code, const char *text)
 {
-    kv_err e = {0};
     uint64_t before = kv_changes(s);
     CHECK_ERR(kv_rename(s, &from, &to, &e), code, text);
     CHECK(kv_changes(s) == before);
@@ -337,13 +330,9 @@ TEST(delete_says_that_a_key_is_gone)
 static int delete_within(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                          kv_err *why)
 {
-    kv_err e = {0};
     (void)input, (void)stored, (void)why;
-    CHECK_ERR(kv_delete(arg, key, 1, &e), KV_E_USAGE,
-              "an updater or printer may ask its own store only for type and rank");
-    e = (kv_err){0};
-    CHECK_ERR(kv_rename(arg, key, &(kv_key){.id = 99}, &e), KV_E_USAGE,
-              "an updater or printer may ask its own store only for type and rank");
+    CHECK_CODE(kv_delete(arg, key, 1, &e), KV_E_USAGE);
+    CHECK_CODE(kv_rename(arg, key, &(kv_key){.id = 99}, &e), KV_E_USAGE);
     return KV_OK;
 }
 
@@ -479,7 +468,6 @@ static void compare(kv *s, const model *m, bool text)
     char name_of[16];
     CHECK_INT(kv_num_keys(s), m->n);
     for (int i = 0; i < m->n; i++) {
-        kv_err e = {0};
         kv_info info;
         kv_key key = key_of(text, m->key[i], name_of);
         check_key(s, key, m->x[i]);
@@ -523,7 +511,6 @@ static void change(kv *s, model *m, bool text, int what, int key, int other, int
 static void random_calls(bool text)
 {
     own_kv *s = make("local");
-    kv_err e = {0};
     model now = {0}, then = {0};
     bool open = false;
     uint64_t state = 88172645463325252u + text;
@@ -551,12 +538,8 @@ static void random_calls(bool text)
     CHECK(now.n > 0);
 }
 
-TEST(delete_and_rename_of_random_text_keys)
+TEST(delete_and_rename_of_random_keys)
 {
     random_calls(true);
-}
-
-TEST(delete_and_rename_of_random_integer_keys)
-{
     random_calls(false);
 }

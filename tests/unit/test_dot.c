@@ -32,10 +32,7 @@ TEST(dot_shapes)
     CHECK_INT(kv_array_shape(r)[1], 3);
     array_read_all(r, got);
     CHECK(got[0] == 9 && got[5] == 33 && got[8] == 51);
-    CHECK_ERR(
-        dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE,
-        "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
-        "first axis of the second");
+    CHECK_CODE( dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE);
     kv_array_unref(v);
 }
 
@@ -73,7 +70,6 @@ static bool same(const void *got, int64_t at, kv_dtype dtype, const void *a, con
 /* Some or all elements of a product. */
 static void check_product(kv_dtype dtype, int64_t n, int64_t depth, int64_t m)
 {
-    kv_err e = {0};
     own_array *a = array_numbers(2, (int64_t[]){n, depth}, dtype);
     own_array *b = array_numbers(2, (int64_t[]){depth, m}, dtype), *r = NULL;
     CHECK_OK(dot_arrays(&r, a, b, dtype, &e));

@@ -10,6 +10,9 @@
 #include "test.h"
 
 static arena memory;
+/* It is filled by helpers, too. */
+#undef WITH_KV_ERR
+#define WITH_KV_ERR(check) check
 static kv_err e;
 static source text;
 

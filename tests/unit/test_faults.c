@@ -38,7 +38,6 @@ static const char path[] = "w.kvs", other[] = "new.kvs";
 /* An array of 3 x 2 that holds x, row_sparse when rows are trained. */
 static kv_array *array_for(const training *how, double x)
 {
-    kv_err e = {0};
     kv_array *f = NULL, *a = NULL, *sparse = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&f, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0}, &e));
@@ -83,12 +82,10 @@ static int train(kv *s, const training *how, kv_array *gradient, int *done, kv_e
 
 static kv *trained(const training *how)
 {
-    kv_err e = {0};
     kv *s = start(how);
-    kv_array *gradient = array_for(how, 0.5);
+    own_array *gradient = array_for(how, 0.5);
     int done = 0;
     CHECK_OK(train(s, how, gradient, &done, &e));
-    kv_array_unref(gradient);
     return s;
 }
 
@@ -101,7 +98,6 @@ typedef struct bytes {
 
 static bytes read_bytes(const char *name)
 {
-    kv_err e = {0};
     bytes b;
     CHECK_OK(file_read(name, &b.data, &b.n, &e));
     return b;
@@ -109,7 +105,6 @@ static bytes read_bytes(const char *name)
 
 static void write_bytes(const char *name, bytes b)
 {
-    kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, name, &e));
     CHECK(fwrite(b.data, 1, b.n, out.f) == b.n);
@@ -127,7 +122,6 @@ static void check_bytes(const char *name, bytes want)
 /* Checks the file that the store saves. */
 static void check_saved(kv *s, bytes want)
 {
-    kv_err e = {0};
     CHECK_OK(kv_save(s, other, &e));
     check_bytes(other, want);
 }
@@ -196,7 +190,7 @@ static int64_t load_states_once(void *arg, int64_t n)
 {
     const subject *s = arg;
     kv_err e = {0};
-    kv *to = trained(s->how);
+    own_kv *to = trained(s->how);
     kv_array *gradient = s->gradient;
     CHECK_OK(kv_push(to, keys, 1, &gradient, NULL, &e)); /* so that it has other states */
     uint64_t changes = kv_changes(to);
@@ -208,7 +202,6 @@ static int64_t load_states_once(void *arg, int64_t n)
     kv_save_states(to, other, KV_DUMP_OPTIMIZER, &e);
     if (!rc)
         check_bytes(other, s->after);
-    kv_free(to);
     return made;
 }
 
@@ -216,23 +209,20 @@ static int64_t train_once(void *arg, int64_t n)
 {
     const subject *s = arg;
     kv_err e = {0};
-    kv *store = start(s->how);
+    own_kv *store = start(s->how);
     int done = 0;
     mem_fail_at(n);
     int rc = train(store, s->how, s->gradient, &done, &e);
     int64_t made = mem_fail_at(0);
     check_code(rc, &e);
-    e = (kv_err){0};
     CHECK_OK(train(store, s->how, s->gradient, &done, &e));
     check_saved(store, s->after);
-    kv_free(store);
     return made;
 }
 
 static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
 {
-    kv_err e = {0};
-    enter_folder();
+    IN_FOLDER(path, other);
     for (int i = 0; i < TRAININGS; i++) {
         subject s = {.how = &trainings[i], .store = trained(&trainings[i]), .states = states};
         s.gradient = array_for(s.how, 0.5);
@@ -244,7 +234,6 @@ static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
         kv_free(s.store);
         mem_free(s.after.data);
     }
-    leave_folder(path, other);
 }
 
 /* ---- delete and rename ---- */
@@ -273,7 +262,7 @@ static int64_t edit_once(void *arg, int64_t n)
 {
     const subject *s = arg;
     kv_err e = {0};
-    kv *store = trained(s->how);
+    own_kv *store = trained(s->how);
     uint64_t changes = kv_changes(store);
     int done = 0;
     mem_fail_at(n);
@@ -281,14 +270,12 @@ static int64_t edit_once(void *arg, int64_t n)
     int64_t made = mem_fail_at(0);
     check_code(rc, &e);
     CHECK_INT(kv_changes(store), changes + (done > 1 ? done - 1 : 0));
-    e = (kv_err){0};
     CHECK_OK(edit(store, s, &done, &e));
     check_saved(store, s->after);
     if (s->begins) {
         CHECK_OK(kv_rollback(store, &e));
         check_saved(store, s->before);
     }
-    kv_free(store);
     return made;
 }
 
@@ -296,7 +283,6 @@ static int64_t edit_once(void *arg, int64_t n)
 static void check_other_name(const subject *s)
 {
     static const kv_key z = {.name = "z"};
-    kv_err e = {0};
     own_kv *plain = trained(s->how), *edited = trained(s->how);
     bool is_named = s->how->nparams == 3; /* the rate is that of the name a */
     CHECK_OK(kv_rename(edited, &keys[0], &z, &e));
@@ -312,8 +298,7 @@ static void check_other_name(const subject *s)
 
 static void each_edit(bool begins)
 {
-    kv_err e = {0};
-    enter_folder();
+    IN_FOLDER(path, other);
     for (int i = 0; i < TRAININGS; i++) {
         int done = 0;
         subject s = {.how = &trainings[i], .store = trained(&trainings[i]), .begins = begins};
@@ -331,7 +316,6 @@ static void each_edit(bool begins)
         mem_free(s.before.data);
         mem_free(s.after.data);
     }
-    leave_folder(path, other);
 }
 
 TEST(faults_of_delete_and_rename)

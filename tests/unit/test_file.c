@@ -8,15 +8,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "store_help.h"
-#include "test.h"
 
 static void write_file(const char *path, const char *text)
 {
-    kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, path, &e));
     CHECK(fputs(text, out.f) >= 0);
@@ -25,7 +22,6 @@ static void write_file(const char *path, const char *text)
 
 static void check_file(const char *path, const char *want)
 {
-    kv_err e = {0};
     own_text *text = NULL;
     size_t n = 0;
     CHECK_OK(file_read(path, &text, &n, &e));
@@ -171,7 +167,6 @@ enum { LARGE_LINES = 300000 };
 
 static void check_large(const char *path)
 {
-    kv_err e = {0};
     char *text = NULL, line[16];
     size_t n = 0;
     CHECK_OK(file_read(path, &text, &n, &e));
@@ -387,14 +382,12 @@ TEST(file_full_disk)
     CHECK_OK(file_out_open(&out, "/dev/full", &e));
     CHECK(!out.temp);
     fputs("x", out.f);
-    CHECK_ERR(file_out_commit(&out, &e), KV_E_IO,
-              "cannot write \"/dev/full\": No space left on device");
+    CHECK_CODE(file_out_commit(&out, &e), KV_E_IO);
     /* enough that the error comes while writing, long before the end */
     CHECK_OK(file_out_open(&out, "/dev/full", &e));
     for (int i = 0; i < 100000; i++)
         fputs("0123456789", out.f);
-    CHECK_ERR(file_out_commit(&out, &e), KV_E_IO,
-              "cannot write \"/dev/full\": No space left on device");
+    CHECK_CODE(file_out_commit(&out, &e), KV_E_IO);
 }
 
 TEST(file_protected)
@@ -446,7 +439,6 @@ static char text[MOST], again[MOST + 1];
 /* Writes n bytes in pieces, and says whether the file of fd is these bytes then. fd is closed. */
 static bool writes(int fd, size_t n, size_t piece)
 {
-    kv_err e = {0};
     FILE *f;
     CHECK(fd >= 0);
     CHECK_OK(file_around_open(&f, fd, "a", &e));

@@ -62,7 +62,6 @@ static const char shorter[] = "f: the file became shorter while it was read";
 /* A file of `size` bytes is cut to `left`, before or after it is mapped, and then read. */
 static void cut(int64_t size, int64_t left, bool before)
 {
-    kv_err e = {0};
     file_window w = {0};
     const void *data;
     int fd = file_of(size);

@@ -68,7 +68,6 @@ TEST(gather_each_and_scatter)
 
 static kv_array *numbers(kv_dtype dtype, int64_t rows, int64_t row, int seed)
 {
-    kv_err e = {0};
     kv_array *wide = array_full(KV_FLOAT64, 2, (int64_t[]){rows, row}, 0, cpu0), *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_write(wide, &data, &e));
@@ -113,7 +112,6 @@ static kv_array *some_rows(kv_array *value, int step)
  * were. */
 static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
 {
-    kv_err e = {0};
     own_kv *lazy = make("local"), *whole = make("local");
     kv_key key = id(3);
     own_array *first = numbers(dtype, rows, row, 1), *out = NULL, *want = NULL;

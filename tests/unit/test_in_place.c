@@ -13,12 +13,10 @@
 /* A reader finds the file with these bytes and the journal of m: it is `want` afterwards. */
 static void check_ends(const model *m, const char *state, const char *want)
 {
-    kv_err e = {0};
     put_file(NAME, state, m->bytes);
     put_journal(m, JOURNAL);
     CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, want, m->bytes));
-    check_alone();
+    check_holds(want, m->bytes);
 }
 
 /* A file without the mark is whole, before the mark came and after it went. */
@@ -69,8 +67,7 @@ TEST(in_place_change_beside_an_old_journal)
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
     CHECK_OK(change(next, NAME, &e));
-    CHECK(holds(NAME, next->b, next->bytes));
-    check_alone();
+    check_holds(next->b, next->bytes);
     put_journal(m, JOURNAL); /* it was cut short, too: its journal took the place of the old one */
     put_file(NAME, half, next->bytes);
     put_journal(next, JOURNAL);
@@ -88,14 +85,12 @@ TEST(in_place_journal_of_a_file_that_another_program_wrote)
     put_file(NAME, other->a, other->bytes);
     put_journal(m, JOURNAL);
     CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, other->a, other->bytes));
-    check_alone();
+    check_holds(other->a, other->bytes);
     put_file(NAME, "short", 5);
     put_journal(m, JOURNAL);
     CHECK_ERR(read_it(NAME, &e), KV_E_FORMAT,
               NAME ": cut within the length of its header: 3 of 8 bytes are missing");
-    CHECK(holds(NAME, "short", 5));
-    check_alone();
+    check_holds("short", 5);
 }
 
 /* The journal of an earlier version, which had the old bytes too, of a file of 328 bytes. */
@@ -129,15 +124,13 @@ TEST(in_place_journal_of_an_earlier_version)
     put_file(NAME, whole, sizeof whole);
     put_file(JOURNAL, journal, sizeof journal);
     CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, whole, sizeof whole));
-    check_alone();
+    check_holds(whole, sizeof whole);
     put_file(NAME, half, sizeof half);
     put_file(JOURNAL, journal, sizeof journal);
     CHECK_OK(read_it(NAME, &e));
     for (int i = 0; i < 5; i++)
         memcpy(whole + places[i].at, places[i].now, (size_t)places[i].n);
-    CHECK(holds(NAME, whole, sizeof whole));
-    check_alone();
+    check_holds(whole, sizeof whole);
 }
 
 /* Only what a killed writer had not completed. */
@@ -151,8 +144,7 @@ TEST(in_place_reader_removes_a_journal_that_is_not_complete)
     check_alone();
     put_file(JOURNAL ".tmp", m->a, m->bytes); /* a writer uses its name */
     CHECK_OK(change(m, NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
 }
 
 #define DAMAGED                                                                                    \
@@ -165,7 +157,6 @@ TEST(in_place_reader_removes_a_journal_that_is_not_complete)
 static void check_damaged(const model *m, const char *half, const char *journal, int64_t n,
                           int64_t at)
 {
-    kv_err e = {0};
     char bytes[4096];
     CHECK(n <= (int64_t)sizeof bytes);
     memcpy(bytes, journal, (size_t)n);
@@ -174,8 +165,7 @@ static void check_damaged(const model *m, const char *half, const char *journal,
     put_file(NAME, m->a, m->bytes);
     put_file(JOURNAL, bytes, n);
     CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->a, m->bytes));
-    check_alone();
+    check_holds(m->a, m->bytes);
 
     put_file(NAME, half, m->bytes);
     put_file(JOURNAL, bytes, n);
@@ -292,7 +282,7 @@ TEST(in_place_names)
 {
     own_model *m = model_small();
     char *half = half_of(m), name[256], journal[64];
-    enter_folder();
+    IN_FOLDER(name, NULL);
     CHECK(mkdir("blobs", 0700) == 0 && symlink("blobs/f00d", NAME) == 0);
     put_file("blobs/f00d", half, m->bytes);
     put_journal(m, "blobs/.f00d.kv-journal");
@@ -315,7 +305,6 @@ TEST(in_place_names)
     CHECK(holds(name, m->b, m->bytes));
     check_alone();
     mem_free(half);
-    leave_folder(name, NULL);
 }
 
 /* A file that was written anew needs no journal of an old one. */
@@ -375,8 +364,7 @@ TEST(in_place_without_locks)
     CHECK_OK(read_it(NAME, &e));
     CHECK(holds(NAME, m->a, m->bytes) && access(JOURNAL, F_OK) == 0);
     CHECK_OK(change(m, NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
     check_ends(m, half, m->b);
 }
 
@@ -416,8 +404,7 @@ TEST(in_place_reader_beside_a_writer_that_prepares)
     CHECK(clock_ms() - before < IN_PLACE_WAIT_MS);
     checkpoint_close(c);
     CHECK_OK(in_place_commit(j, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
 }
 
 TEST(in_place_writer_waits_for_a_reader)
@@ -430,8 +417,7 @@ TEST(in_place_writer_waits_for_a_reader)
     CHECK_ERR(change(m, NAME, &e), KV_E_BUSY,
               "cannot change \"" NAME
               "\" in place: another process has it open; waited 3 s for it");
-    CHECK(holds(NAME, m->a, m->bytes));
-    check_alone();
+    check_holds(m->a, m->bytes);
     checkpoint_close(c);
     CHECK_OK(change(m, NAME, &e));
 }
@@ -465,8 +451,7 @@ TEST(in_place_file_of_a_session)
     CHECK_OK(read_it(NAME, &e));
     CHECK_OK(read_it(NAME, &e));
     CHECK(clock_ms() - before < IN_PLACE_WAIT_MS);
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
     CHECK_ERR(change(m, NAME, &e), KV_E_BUSY,
               "cannot change \"" NAME
               "\" in place: another process has it open; waited 3 s for it");
@@ -501,8 +486,7 @@ TEST(in_place_journal_of_another_user)
     CHECK(holds(NAME, half, m->bytes));
     CHECK(chown(NAME, 12345, 0) == 0); /* of the owner of the file */
     CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
 }
 
 /* Readers may read what they may not write, unless it is half changed. */
@@ -534,6 +518,5 @@ TEST(in_place_reader_that_may_not_write)
     CHECK(seteuid(0) == 0);
     CHECK(holds(NAME, m->b, m->bytes) && access(JOURNAL, F_OK) == 0);
     CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
 }

@@ -15,12 +15,10 @@
 
 static void check_change(model *m)
 {
-    kv_err e = {0};
     enter_folder();
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(change(m, NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
-    check_alone();
+    check_holds(m->b, m->bytes);
     CHECK_OK(read_it(NAME, &e));
     leave_folder(NAME, NULL);
     model_free(m);
@@ -79,7 +77,6 @@ int ioctl(int fd, unsigned long request, ...)
 /* Whether a change put another file in the place of the old one. */
 static bool replaces(const model *m, bool has_link)
 {
-    kv_err e = {0};
     struct stat before, after;
     enter_folder();
     put_file(NAME, m->a, m->bytes);
@@ -237,8 +234,7 @@ TEST(in_place_file_changes_meanwhile)
         put_file(i ? "new" : NAME, m->a, m->bytes);
         CHECK(i == 0 || rename("new", NAME) == 0);
         CHECK_ERR(in_place_commit(j, &e), KV_E_VALUE, CHANGED);
-        CHECK(holds(NAME, m->a, m->bytes));
-        check_alone();
+        check_holds(m->a, m->bytes);
     }
 }
 
@@ -258,8 +254,7 @@ TEST(in_place_interrupted)
     stop_ask(always);
     CHECK_ERR(in_place_commit(j, &e), KV_E_INTERRUPTED, "interrupted");
     stop_ask(NULL);
-    CHECK(holds(NAME, m->a, m->bytes));
-    check_alone();
+    check_holds(m->a, m->bytes);
 }
 
 /* Every allocation fails in turn: the file is A and the call failed, or the next reader makes it B.
@@ -297,6 +292,5 @@ TEST(in_place_disk_full)
     CHECK(setrlimit(RLIMIT_FSIZE, &no_room) == 0);
     CHECK_ERR(change(m, NAME, &e), KV_E_IO, "cannot write \"" JOURNAL ".tmp\": File too large");
     CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
-    CHECK(holds(NAME, m->a, m->bytes));
-    check_alone();
+    check_holds(m->a, m->bytes);
 }

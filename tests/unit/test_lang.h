@@ -223,6 +223,11 @@ static inline void lang_end(lang_text *t)
     buf_release(&t->out);
 }
 
+/* Begins with a text, and ends with the block. */
+#define LANG_TEXT(t, text)                                                                         \
+    OWN(lang_end) lang_text t;                                                                     \
+    lang_begin(&t, text)
+
 /* ---- Tables ---- */
 
 typedef struct lang_tree {
@@ -241,14 +246,12 @@ typedef bool (*lang_parse)(lang_text *t);
 
 static inline void lang_check_tree(const char *text, const char *tree, lang_parse parse)
 {
-    lang_text t;
-    lang_begin(&t, text);
+    LANG_TEXT(t, text);
     bool ok = parse(&t);
     if (!ok || strcmp(buf_text(&t.out), tree) != 0)
         printf("# in: %s\n# error: %d:%d: %s\n", text, t.e.line, t.e.col, t.e.text);
     CHECK_TEXT(ok ? buf_text(&t.out) : "an error", tree);
     CHECK_INT(t.e.code, KV_OK);
-    lang_end(&t);
 }
 
 static inline void lang_check_error(const lang_error *want, lang_parse parse)
@@ -296,18 +299,29 @@ static inline void lang_no_memory(const char *text, lang_parse parse, int64_t le
     lang_end(&whole);
 }
 
-#define LANG_TREES(table, parse)                                                                   \
-    for (size_t i = 0; i < sizeof(table) / sizeof *(table); i++)                                   \
-    lang_check_tree((table)[i].text, (table)[i].tree, parse)
-#define LANG_ERRORS(table, parse)                                                                  \
-    for (size_t i = 0; i < sizeof(table) / sizeof *(table); i++)                                   \
-    lang_check_error(&(table)[i], parse)
+static inline void lang_check_trees(const lang_tree *table, size_t n, lang_parse parse)
+{
+    for (size_t i = 0; i < n; i++)
+        lang_check_tree(table[i].text, table[i].tree, parse);
+}
+
+static inline void lang_check_errors(const lang_error *table, size_t n, lang_parse parse)
+{
+    for (size_t i = 0; i < n; i++)
+        lang_check_error(&table[i], parse);
+}
+
+/* The rows of a table stand behind the function. */
+#define LANG_ROWS(type, ...)                                                                       \
+    (const type[]){__VA_ARGS__}, sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
+#define LANG_TREES(parse, ...) lang_check_trees(LANG_ROWS(lang_tree, __VA_ARGS__), parse)
+#define LANG_ERRORS(parse, ...) lang_check_errors(LANG_ROWS(lang_error, __VA_ARGS__), parse)
 
 /* A text of n times `piece` between head and tail, to be released with mem_free. */
 static inline char *lang_repeated(const char *head, const char *piece, int n, const char *middle,
                                   const char *piece2, const char *tail)
 {
-    buf b = {0};
+    own_buf b = {0};
     kv_err e = {0};
     buf_add(&b, head);
     for (int i = 0; i < n; i++)
@@ -318,6 +332,5 @@ static inline char *lang_repeated(const char *head, const char *piece, int n, co
     buf_add(&b, tail);
     CHECK_OK(buf_check(&b, &e));
     char *copy = mem_text(buf_text(&b), b.len, &e);
-    buf_release(&b);
     return copy;
 }

@@ -2,7 +2,6 @@
  * meanwhile is an error, never wrong numbers. */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/xxh64.h"
@@ -20,7 +19,6 @@ enum { LARGE = 5000 }; /* elements, far more than an array read at once has */
 
 static kv *load_later(const char *path)
 {
-    kv_err e = {0};
     kv *s = NULL;
     CHECK_OK(kv_load_later(&s, path, &e));
     return s;
@@ -28,7 +26,6 @@ static kv *load_later(const char *path)
 
 static kv_info info_of(kv *s, kv_key key)
 {
-    kv_err e = {0};
     kv_info info = {0};
     CHECK_OK(kv_find(s, &key, &info, &e));
     return info;
@@ -42,7 +39,6 @@ static kv_array *numbers(int64_t n, double x)
 /* The elements of a key, in an array of its form. */
 static int pull(kv *s, kv_key key, kv_array **out, kv_err *why)
 {
-    kv_err e = {0};
     kv_info info = info_of(s, key);
     CHECK_OK(kv_array_new(out, info.dtype, info.ndim, info.shape, cpu0, &e));
     return kv_pull(s, &key, 1, out, NULL, why);
@@ -50,7 +46,6 @@ static int pull(kv *s, kv_key key, kv_array **out, kv_err *why)
 
 static void check_all(kv *s, kv_key key, double want)
 {
-    kv_err e = {0};
     own_array *out = NULL;
     CHECK_OK(pull(s, key, &out, &e));
     check_array(out, want);
@@ -60,7 +55,6 @@ static void check_all(kv *s, kv_key key, double want)
  * states, where these do not change the values. */
 static void write_store(const char *path, bool states)
 {
-    kv_err e = {0};
     own_kv *s = make("local");
     init_with(s, name("a"), numbers(LARGE, 1));
     init_with(s, name("b"), numbers(LARGE, 2));
@@ -146,7 +140,6 @@ enum { KEYS = 8 };
 static void write_random(const char *path)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT16, KV_FLOAT64, KV_BFLOAT16};
-    kv_err e = {0};
     own_kv *s = make("local");
     bool rule = draw(3) > 0;
     for (int i = 0; i < KEYS; i++) {
@@ -168,7 +161,6 @@ static void write_random(const char *path)
 /* Both files have the same bytes. */
 static void check_same_files(const char *a, const char *b)
 {
-    kv_err e = {0};
     own_text *x = NULL, *y = NULL;
     size_t n, m;
     CHECK_OK(file_read(a, &x, &n, &e));
@@ -371,7 +363,7 @@ TEST(load_later_damaged_file)
 
 TEST(load_later_bools_are_checked_when_they_are_read)
 {
-    kv_array *out = NULL;
+    own_array *out = NULL;
     int64_t n = LARGE;
     IN_FOLDER("m.safetensors", NULL);
     kv_array *a = array_full(KV_BOOL, 1, &n, 1, cpu0);
@@ -381,7 +373,7 @@ TEST(load_later_bools_are_checked_when_they_are_read)
     CHECK_OK(safetensors_write(f, "m.safetensors", &item, 1, NULL, 0, &e));
     CHECK(fclose(f) == 0);
     kv_array_unref(a);
-    kv *s = load_later("m.safetensors");
+    own_kv *s = load_later("m.safetensors");
     int64_t at = info_of(s, name("on")).unread;
     CHECK_OK(pull(s, name("on"), &out, &e));
     check_array(out, 1);
@@ -391,8 +383,6 @@ TEST(load_later_bools_are_checked_when_they_are_read)
     s = load_later("m.safetensors");
     CHECK_INT(pull(s, name("on"), &out, &e), KV_E_FORMAT);
     CHECK_TEXT(e.text, "m.safetensors: tensor \"on\": element 3000 is no bool, its byte is 3");
-    kv_array_unref(out);
-    kv_free(s);
 }
 
 /* Zeros that take no room in a file take none in the next one, and are zeros there. */
@@ -411,7 +401,7 @@ TEST(load_later_holes_stay_holes)
     CHECK(fflush(f) == 0 && ftruncate(fileno(f), 8 + n + bytes + 8) == 0 && fclose(f) == 0);
     put_byte("m.safetensors", 8 + n + (33 << 20) + 3, 0x40); /* 2, between two holes */
     CHECK(stat("m.safetensors", &before) == 0);
-    kv *s = load_later("m.safetensors");
+    own_kv *s = load_later("m.safetensors");
     push_one(s, name("k"), numbers(2, 5));
     CHECK_OK(kv_save_arrays(s, "n.safetensors", &e));
     kv_free(s);
@@ -426,7 +416,6 @@ TEST(load_later_holes_stay_holes)
             CHECK_INT(i, -1);
     kv_array_unref(a);
     check_all(s, name("k"), 5);
-    kv_free(s);
 }
 
 /* ---- Memory ---- */

@@ -7,7 +7,6 @@
 
 static lr_schedule parsed(const char *text, arena *a)
 {
-    kv_err e = {0};
     lr_schedule s;
     CHECK_OK(lr_schedule_parse(&s, text, a, &e));
     return s;

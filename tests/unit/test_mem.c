@@ -1,7 +1,6 @@
 /* mem: sizes are checked, every kind of allocation can be made to fail, arenas give all back. */
 #include "test.h"
 
-#include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
 
@@ -15,10 +14,10 @@ TEST(mem_sizes)
         CHECK_INT(z[i], 0);
     mem_free(z);
     CHECK(!mem_alloc(INT64_MAX, 2, &e));
-    CHECK_ERR(e.code, KV_E_MEMORY,
+    CHECK_FAILED(e.code, KV_E_MEMORY,
               "out of memory (9223372036854775807 items of 2 bytes asked for)");
     CHECK(!mem_zalloc(-1, 1, &e));
-    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (-1 items of 1 bytes asked for)");
+    CHECK_FAILED(e.code, KV_E_MEMORY, "out of memory (-1 items of 1 bytes asked for)");
     CHECK(!mem_alloc_data(-1, NULL));
     mem_free(NULL);
 }
@@ -33,7 +32,7 @@ TEST(mem_limit_of_a_thread)
     void *a = mem_alloc(400000, 1, &e), *b = mem_zalloc(400000, 1, &e);
     CHECK(a && b && limit.used >= 800000 && limit.used < 810000 && !limit.refused);
     CHECK(!mem_alloc_data(400000, &e));
-    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (400000 bytes asked for)");
+    CHECK_FAILED(e.code, KV_E_MEMORY, "out of memory (400000 bytes asked for)");
     CHECK(limit.refused);
     e = (kv_err){0};
     CHECK(mem_grow(&grown, &cap, 300000, 1, &e) == KV_E_MEMORY && !grown);
@@ -100,7 +99,7 @@ TEST(mem_keeps_two_large_blocks)
     mem_free_data(small);
     mem_fail_at(1);
     CHECK(!mem_alloc_data(LARGE / 2, &e));
-    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (16777216 bytes asked for)");
+    CHECK_FAILED(e.code, KV_E_MEMORY, "out of memory (16777216 bytes asked for)");
     mem_fail_at(0);
     mem_free_data(mem_alloc_data(64, NULL));
     mem_free_data(NULL);
@@ -151,7 +150,7 @@ TEST(mem_small_fails_like_other_memory)
 {
     mem_fail_at(1);
     CHECK(!mem_alloc_small(100, &e));
-    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (100 bytes asked for)");
+    CHECK_FAILED(e.code, KV_E_MEMORY, "out of memory (100 bytes asked for)");
     mem_fail_at(0);
     mem_free_small(NULL);
 }

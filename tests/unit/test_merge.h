@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "checkpoint/tensor_reader.h"
 #include "lang/parse.h"
@@ -96,7 +95,6 @@ static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
 /* The elements of a merged tensor of F32. The caller frees them. */
 static inline float *merge_floats(const checkpoint *c, const char *name)
 {
-    kv_err e = {0};
     int64_t at = checkpoint_find(c, name);
     CHECK(at >= 0);
     const tensor_info *t = checkpoint_at(c, at);

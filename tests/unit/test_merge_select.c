@@ -3,10 +3,8 @@
 
 #include <math.h>
 
-#define SHARED_KV_ERR
 #include "test.h"
 
-static kv_err e;
 
 static uint64_t state = 1;
 

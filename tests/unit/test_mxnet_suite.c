@@ -29,7 +29,6 @@
  *     cpp/kvstore/gpu_topology_test.cc     nowhere: sums need no trees here
  */
 #include <stddef.h>
-#include <unistd.h>
 
 #include "kvstore.h"
 #include "store_help.h"
@@ -52,7 +51,6 @@ static const kv_storage storages[] = {KV_DEFAULT, KV_ROW_SPARSE};
 
 static kv_array *stored_as(kv_storage storage, double x, kv_ctx ctx)
 {
-    kv_err e = {0};
     kv_array *dense = filled_as(KV_FLOAT32, x, ctx), *sparse = NULL, *a = NULL;
     if (storage == KV_DEFAULT)
         return dense;
@@ -72,7 +70,6 @@ static void release(kv_array **a, int n)
 /* A store whose four keys hold zeros. */
 static kv *start(const char *type, const kind *k, kv_storage storage)
 {
-    kv_err e = {0};
     kv *s = make(type);
     kv_array *zero = stored_as(storage, 0, (kv_ctx){0}), *zeros[] = {zero, zero, zero};
     CHECK_OK(kv_init(s, &k->one, 1, &zero, NULL, &e));
@@ -96,7 +93,6 @@ static int devices(kv_key *keys, kv_array **arrays, const kv_key *of, int nkeys,
 static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage, double x,
                           double want)
 {
-    kv_err e = {0};
     kv_key keys[MANY * CPUS];
     kv_array *values[MANY * CPUS], *outs[MANY * CPUS];
     int n = devices(keys, values, of, nkeys, storage, x);
@@ -301,31 +297,26 @@ TEST(mxnet_three_devices)
 TEST(mxnet_set_optimizer)
 {
     own_kv *s = make("teststore");
-    CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
-              "stores of type \"teststore\" have no optimizer");
-    CHECK_ERR(kv_save_states(s, "states", 0, &e), KV_E_UNSUPPORTED,
-              "stores of type \"teststore\" have no states of an optimizer");
+    CHECK_CODE(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED);
+    CHECK_CODE(kv_save_states(s, "states", 0, &e), KV_E_UNSUPPORTED);
     CHECK_ERR(kv_load_states(s, "states", &e), KV_E_UNSUPPORTED,
               "stores of type \"teststore\" have no states of an optimizer");
 }
 
 static kv *start_sgd(double weight)
 {
-    kv_err e = {0};
     kv *s = NULL;
     const kv_opt opts[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
-    kv_array *w = stored_as(KV_DEFAULT, weight, (kv_ctx){0});
+    own_array *w = stored_as(KV_DEFAULT, weight, (kv_ctx){0});
     CHECK_OK(kv_create("device", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, &(kv_key){0}, 1, &w, NULL, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", opts, 2, &e));
-    kv_array_unref(w);
     return s;
 }
 
 /* A gradient of 1 on each of two devices; both pull the weight. */
 static void train(kv *s, double want)
 {
-    kv_err e = {0};
     const kv_key keys[] = {{0}, {0}};
     kv_array *grads[2], *weights[2];
     for (int i = 0; i < 2; i++) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "../memory.h"
-#include "checkpoint/checkpoint.h"
 #include "test_io.h"
 
 #define NAME "x.npy"
@@ -14,9 +13,14 @@ typedef struct image {
     size_t n;
 } image;
 
+#define own_image OWN(image_free) image
+static void image_free(image *m)
+{
+    free(m->data);
+}
+
 static image written(kv_array *a)
 {
-    kv_err e = {0};
     image m = {0};
     FILE *f = open_memstream(&m.data, &m.n);
     CHECK_OK(npy_write(f, NAME, a, &e));
@@ -51,7 +55,6 @@ static int read_image(kv_array **out, image m, bool regular, kv_err *e)
 
 static kv_array *read_both(image m)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     CHECK_OK(read_image(&a, m, false, &e));
     CHECK_OK(read_image(&b, m, true, &e));
@@ -62,7 +65,6 @@ static kv_array *read_both(image m)
 
 static void refused(image m, kv_code code, const char *want)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(read_image(&a, m, true, &e), code, want);
     if (m.n >= 6 && memcmp(m.data, "\x93NUMPY", 6) == 0)
@@ -100,12 +102,11 @@ TEST(npy_bytes)
     const int64_t shape[] = {2, 3};
     const double numbers[] = {1, 2, 3, 4, 5, 6};
     own_array *a = io_array(KV_FLOAT32, 2, shape, numbers);
-    image m = written(a);
+    own_image m = written(a);
     CHECK_INT(m.n, sample.n);
     CHECK(memcmp(m.data, sample.data, m.n) == 0);
     own_array *b = read_both(sample);
     CHECK(io_same(a, b));
-    free(m.data);
 }
 
 TEST(npy_header)
@@ -127,11 +128,10 @@ TEST(npy_header)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, cases[i].dtype, cases[i].ndim, cases[i].shape, (kv_ctx){0}, &e));
-        image m = written(a);
+        own_image m = written(a);
         CHECK_INT(m.n, 128 + kv_array_bytes(a));
         CHECK(memcmp(m.data + 10, cases[i].want, strlen(cases[i].want)) == 0);
         CHECK_INT(m.data[127], '\n');
-        free(m.data);
     }
 }
 
@@ -148,11 +148,10 @@ TEST(npy_long_header)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_array *a = NULL;
         CHECK_OK(kv_array_new(&a, KV_INT8, cases[i].ndim, shape, (kv_ctx){0}, &e));
-        image m = written(a);
+        own_image m = written(a);
         CHECK_INT(m.n, cases[i].n + 1);
         own_array *b = read_both(m);
         CHECK(io_same(a, b));
-        free(m.data);
     }
 }
 
@@ -163,10 +162,9 @@ TEST(npy_round)
         for (int k = 0; k < NSHAPES && all_dtypes[d] != KV_BFLOAT16; k++) {
             kv_array *a =
                 io_random_array(all_dtypes[d], io_shapes[k].ndim, io_shapes[k].shape, &state);
-            image m = written(a);
+            own_image m = written(a);
             own_array *b = read_both(m);
             CHECK(io_same(a, b));
-            free(m.data);
             kv_array_unref(a);
         }
     }
@@ -180,7 +178,6 @@ TEST(npy_write_refuses)
     CHECK_INT(npy_write(stdout, NAME, a, &e), KV_E_UNSUPPORTED);
     CHECK_TEXT(e.text, NAME ": npy has no bfloat16");
     CHECK_TEXT(e.hint, "write it as float32, which holds every bfloat16, or as safetensors");
-    e = (kv_err){0};
     kv_array_unref(a);
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
@@ -197,7 +194,6 @@ TEST(npy_write_refuses)
 /* The numbers of an array as text: "int32 (2, 3): 1 2 3 4 5 6". */
 static const char *shown(char out[256], kv_array *a)
 {
-    kv_err e = {0};
     const void *data;
     char shape[64];
     CHECK_OK(kv_array_read(a, &data, &e));
@@ -253,9 +249,8 @@ TEST(npy_forms)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
         image m = made(cases[i].version, cases[i].header, strlen(cases[i].header), cases[i].ndata);
-        kv_array *a = read_both(m);
+        own_array *a = read_both(m);
         CHECK_TEXT(shown(text, a), cases[i].want);
-        kv_array_unref(a);
         free(m.data);
     }
 }
@@ -377,13 +372,11 @@ TEST(npy_headers)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[128];
         snprintf(want, sizeof want, NAME ": %s", cases[i].want);
-        image m = made(1, cases[i].header, strlen(cases[i].header), 4);
+        own_image m = made(1, cases[i].header, strlen(cases[i].header), 4);
         refused(m, KV_E_FORMAT, want);
-        free(m.data);
     }
-    image m = made(1, "{\0}", 3, 4);
+    own_image m = made(1, "{\0}", 3, 4);
     refused(m, KV_E_FORMAT, NAME ": byte 11: a NUL byte cannot stand here");
-    free(m.data);
 }
 
 TEST(npy_unsupported)
@@ -408,9 +401,8 @@ TEST(npy_unsupported)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[128];
         snprintf(want, sizeof want, NAME ": %s", cases[i].want);
-        image m = made(1, cases[i].header, strlen(cases[i].header), 4);
+        own_image m = made(1, cases[i].header, strlen(cases[i].header), 4);
         refused(m, KV_E_FORMAT, want);
-        free(m.data);
     }
 }
 
@@ -419,12 +411,11 @@ TEST(npy_deep)
 {
     OWN(test_free) char *text = malloc(10001);
     memset(text, '{', 10001);
-    image m = made(2, text, 10001, 0);
+    own_image m = made(2, text, 10001, 0);
     refused(m, KV_E_FORMAT, NAME ": a header of 10001 bytes, and at most 10000 are read");
     free(m.data);
     m = made(2, text, 10000, 0);
     refused(m, KV_E_FORMAT, NAME ": byte 13: a text is missing here");
-    free(m.data);
 }
 
 TEST(npy_mutations)

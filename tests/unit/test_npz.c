@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "checkpoint/tensor_reader.h"
-#include "checkpoint/zip.h"
 #include "npz_cases.h"
 #include "test_io.h"
 
@@ -30,7 +29,6 @@ static image file_image(const char *name)
 /* Tensor i has these numbers: read at once, in blocks of `step` elements, and as an array. */
 static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
 {
-    kv_err e = {0};
     const tensor_info *t = checkpoint_at(c, i);
     int64_t bytes;
     OWN(test_free) char *data = npz_data(want, &bytes);
@@ -65,7 +63,6 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
 
 static void same_file(const char *name, const npz_case *cases, size_t n, int64_t first)
 {
-    kv_err e = {0};
     own_checkpoint *c = NULL;
     char path[128];
     snprintf(path, sizeof path, FOLDER "%s", name);
@@ -75,7 +72,7 @@ static void same_file(const char *name, const npz_case *cases, size_t n, int64_t
     CHECK_INT(checkpoint_metadata_count(c), 0);
 }
 
-TEST(npz_stored)
+TEST(npz_files)
 {
     same_file("types.npz", npz_types, NTYPES, 0);
     same_file("shapes.npz", npz_shapes, NSHAPED, 0);
@@ -83,17 +80,9 @@ TEST(npz_stored)
     same_file("stream.npz", npz_shapes, NSHAPED, 0);
     same_file("nothing.npz", NULL, 0, 0);
     same_file("zip64.npz", &(npz_case){"a", TENSOR_F32, 2, {2, 3}}, 1, 0);
-}
-
-TEST(npz_deflated)
-{
     same_file("deflated.npz", npz_types, NTYPES, 0);
     same_file("deflated.npz", npz_shapes, NSHAPED, NTYPES);
     same_file("stream-deflated.npz", npz_shapes, NSHAPED, 0);
-}
-
-TEST(npz_forms)
-{
     same_file("swapped.npz", npz_types, NTYPES, 0);
     same_file("swapped-deflated.npz", npz_types, NTYPES, 0);
     same_file("fortran.npz", npz_fortran, NFORTRAN, 0);
@@ -116,7 +105,6 @@ TEST(npz_single)
         CHECK(strncmp(e.text, "x.npy: cut within its ", 22) == 0);
     }
     m.data = realloc(m.data, m.n + 1);
-    e = (kv_err){0};
     CHECK_ERR(checkpoint_open_memory(&c, m.data, m.n + 1, "x.npy", &e), KV_E_FORMAT,
               "x.npy: there are bytes behind the data");
     mem_free(m.data);
@@ -276,7 +264,6 @@ static void mark(char *to, int64_t i, size_t width)
 /* Elements `at` to at + some of a tensor of n marks, as far as it and a block have them. */
 static void check_marks(tensor_reader *r, int64_t n, int64_t at, int64_t some, size_t width)
 {
-    kv_err e = {0};
     const void *got;
     char want[8];
     at = at < n ? at : n - 1;
@@ -294,7 +281,6 @@ static void check_marks(tensor_reader *r, int64_t n, int64_t at, int64_t some, s
 /* Blocks of a tensor by columns, whose file is read in several pieces. */
 static void check_columns(const char *descr, size_t width, int ndim, const int64_t *shape, int form)
 {
-    kv_err e = {0};
     char dict[160], shapes[64];
     int64_t n = tensor_elements(ndim, shape);
     OWN(test_free) char *data = malloc((size_t)n * width + 8);
@@ -361,7 +347,7 @@ TEST(npz_columns_in_archives)
 /* An archive of one tensor of bytes, "a". */
 static image large_image(maker *m, bool deflated)
 {
-    char *data = malloc(LARGE);
+    OWN(test_free) char *data = malloc(LARGE);
     size_t n;
     for (int i = 0; i < LARGE; i++)
         data[i] = (char)(i * 7 / 3);
@@ -369,7 +355,6 @@ static image large_image(maker *m, bool deflated)
                      &n);
     add(m, "a.npy", file, n, deflated);
     free(file);
-    free(data);
     return made(m);
 }
 
@@ -445,7 +430,6 @@ TEST(npz_checksum_of_threads)
 /* An exact copy, so that a sanitizer sees a read behind it, is refused with this. */
 static void refused(image m, kv_code code, const char *want)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     char text[256], *copy = malloc(m.n ? m.n : 1);
     memcpy(copy, m.data, m.n);
@@ -775,9 +759,9 @@ TEST(npz_odd)
 static bool survives(const char *data, size_t n)
 {
     kv_err e = {0};
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     tensor_reader *r = NULL;
-    char *copy = malloc(n ? n : 1);
+    OWN(test_free) char *copy = malloc(n ? n : 1);
     memcpy(copy, data, n);
     int code = checkpoint_open_memory(&c, copy, n, NAME, &e);
     CHECK_INT(e.code, code);
@@ -800,8 +784,6 @@ static bool survives(const char *data, size_t n)
         CHECK(code == KV_OK || code == KV_E_FORMAT || code == KV_E_MEMORY);
     }
     tensor_reader_free(r);
-    checkpoint_close(c);
-    free(copy);
     return code == KV_OK;
 }
 

@@ -49,7 +49,6 @@ static void same_as(const char *name, const npz_case *cases, size_t ncases)
     size_t n;
     char *want = npz_file(name, &n), *got = malloc(n + 1);
     for (int64_t step = 1; step < 100; step *= 7) {
-        kv_err e = {0};
         FILE *f = tmpfile();
         int64_t size;
         CHECK_OK(write_all(fileno(f), cases, ncases, step, &size, &e));

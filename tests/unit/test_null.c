@@ -47,7 +47,6 @@ static int see_key(void *arg, const kv_info *info, kv_err *e)
 
 static kv *store_of_two(kv_array *const *a)
 {
-    kv_err e = {0};
     kv *s = make("local");
     CHECK_OK(kv_init(s, keys, 2, a, NULL, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
@@ -56,7 +55,6 @@ static kv *store_of_two(kv_array *const *a)
 
 static kv_rule *a_rule(void)
 {
-    kv_err e = {0};
     kv_rule *rule = NULL;
     CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
     return rule;
@@ -160,7 +158,6 @@ TEST(null_lists)
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_delete(s, keys, -1, e));
     REFUSED(KV_E_USAGE, NO("from"), kv_rename(s, NULL, new_keys, e));
     REFUSED(KV_E_USAGE, NO("to"), kv_rename(s, keys, NULL, e));
-    kv_err e = {0};
     CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
@@ -317,7 +314,6 @@ TEST(null_arrays)
     CHECK(!kv_array_ref(NULL));
     kv_array_unref(NULL);
     /* An array of no elements needs no memory. */
-    kv_err e = {0};
     CHECK_OK(kv_array_wrap(&out, NULL, KV_FLOAT32, 1, (int64_t[]){0}, cpu, NULL, NULL, &e));
 }
 
@@ -413,11 +409,10 @@ static const char *const wrong_rules[] = {"",
 
 static int set_text(kv *s, const char *text, kv_err *e)
 {
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     int rc = kv_rule_new(&rule, text, NULL, 1, 1, e);
     if (rc == KV_OK)
         rc = kv_set_rule(s, rule, NULL, 0, e);
-    kv_rule_free(rule);
     return rc;
 }
 
@@ -462,7 +457,7 @@ TEST(null_error_of_the_rest)
     bool yes;
     const kv_type_ops *ops;
     kv *s = store_of_two(two), *loaded = NULL;
-    enter_folder();
+    IN_FOLDER(odd, odd);
     FILE *f = fopen(odd, "w");
     CHECK(f && fputs("{\"a\": [1, x]}", f) > 0 && fclose(f) == 0);
     FAILS(kv_commit(s, e));
@@ -489,7 +484,6 @@ TEST(null_error_of_the_rest)
     FAILS(kv_array_new(&out, KV_FLOAT32, 1, (int64_t[]){1}, (kv_ctx){KV_GPU, 99}, e));
     FAILS(kv_array_view(&out, a, 1, (int64_t[]){3}, e));
     CHECK(!out && !loaded);
-    leave_folder(odd, odd);
     kv_free(s);
     kv_array_unref(a);
 }

@@ -217,13 +217,9 @@ static void check_halves(num_width width)
     }
 }
 
-TEST(num_every_binary16)
+TEST(num_every_half)
 {
     check_halves(NUM_BINARY16);
-}
-
-TEST(num_every_bfloat16)
-{
     check_halves(NUM_BFLOAT16);
 }
 

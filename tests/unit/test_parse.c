@@ -63,7 +63,7 @@ static bool literal(lang_text *t)
 
 TEST(parse_values)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"1", "1"},
         {"1.5", "1.5"},
         {".5", "0.5"},
@@ -87,14 +87,12 @@ TEST(parse_values)
         {"(1\n,\n2 # c\n)", "(, 1 2)"},
         {"\xc3\xa4 + \xe2\x82\xac", "(+ \xc3\xa4 \xe2\x82\xac)"},
         {"\xef\xbb\xbfx", "x"},
-        {"x\r", "x"},
-    };
-    LANG_TREES(rows, expression);
+        {"x\r", "x"});
 }
 
 TEST(parse_precedence)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"1 + 2 * x", "(+ 1 (* 2 x))"},
         {"(1 + 2) * x", "(* (+ 1 2) x)"},
         {"a - b - c", "(- (- a b) c)"},
@@ -119,14 +117,12 @@ TEST(parse_precedence)
         {"a+1..b-1", "(.. (+ a 1) (- b 1))"},
         {"10..0 by -2", "(.. 10 0 (- 2))"},
         {"0..n == r", "(== (.. 0 n) r)"},
-        {"by + 1", "(+ by 1)"},
-    };
-    LANG_TREES(rows, expression);
+        {"by + 1", "(+ by 1)"});
 }
 
 TEST(parse_postfixes)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"f()", "(f)"},
         {"f(1, a + 2)", "(f 1 (+ a 2))"},
         {"f(1, seed=2, dtype='x',)", "(f 1 seed=2 dtype=\"x\")"},
@@ -162,14 +158,12 @@ TEST(parse_postfixes)
         {"'%d' % x", "(% \"%d\" x)"},
         {"[1, 2][0]", "(index [1 2] 0)"},
         {"(a).T", "(.T a)"},
-        {"'a'.f", "(.f \"a\")"},
-    };
-    LANG_TREES(rows, expression);
+        {"'a'.f", "(.f \"a\")"});
 }
 
 TEST(parse_comprehensions)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"[i * 2 for i in 0..3]", "(comp (* i 2) (for i (.. 0 3)))"},
         {"[ones(2)@gpu(i) for i in [0, 1]]", "(comp (@ (ones 2) (gpu i)) (for i [0 1]))"},
         {"[ones(2) for 4 gpus]", "(gpus (ones 2) 4)"},
@@ -188,25 +182,21 @@ TEST(parse_comprehensions)
          "(comp x (for (, (, a b) c) d) (for x a) (if b) (if c))"},
         {"sum(x for x in l)", "(sum (comp x (for x l)))"},
         {"[[i + j for i in a] for j in b]", "(comp (comp (+ i j) (for i a)) (for j b))"},
-        {"[[ones(shape) for 4 gpus]]*len(keys)", "(* [(gpus (ones shape) 4)] (len keys))"},
-    };
-    LANG_TREES(rows, expression);
+        {"[[ones(shape) for 4 gpus]]*len(keys)", "(* [(gpus (ones shape) 4)] (len keys))"});
 }
 
 /* ---- The two modes ---- */
 
 TEST(parse_blanks_mean_nothing_in_expressions)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"1 -2", "(- 1 2)"},   {"1- 2", "(- 1 2)"},      {"a (1)", "(a 1)"},
-        {"a [0]", "(index a 0)"}, {"a @cpu", "(@ a cpu)"}, {"a .T", "(.T a)"},
-    };
-    LANG_TREES(rows, expression);
+        {"a [0]", "(index a 0)"}, {"a @cpu", "(@ a cpu)"}, {"a .T", "(.T a)"});
 }
 
 TEST(parse_blanks_separate_values)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(values,
         {"1 -2", "1 ; (- 2)"},
         {"1 +2", "1 ; (+ 2)"},
         {"1-2", "(- 1 2)"},
@@ -246,9 +236,7 @@ TEST(parse_blanks_separate_values)
         {"a < b c > -1 d >e", "(< a b) ; (> c (- 1)) ; (> d e)"},
         {"ones(2,3)@gpu(0..3) a.f (b)", "(@ (ones 2 3) (gpu (.. 0 3))) ; (.f a) ; b"},
         {"f(1) (2)", "(f 1) ; 2"},
-        {"a.f(1) [2]", "(.f a 1) ; [2]"},
-    };
-    LANG_TREES(rows, values);
+        {"a.f(1) [2]", "(.f a 1) ; [2]"});
 }
 
 static bool is_function(const char *name)
@@ -264,7 +252,7 @@ static bool values_with_functions(lang_text *t)
 
 TEST(parse_errors_of_values)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(values_with_functions,
         {"- 1", KV_E_SYNTAX, "1:1-2", "`-` joins two values, but none stands before it", NULL},
         {"ones (2,3)", KV_E_USAGE, "1:1-5", "`ones` is a function and stands without its arguments",
          "write no blank before the bracket: ones(…)"},
@@ -275,9 +263,7 @@ TEST(parse_errors_of_values)
         {"1 -", KV_E_SYNTAX, "1:3-4", "`-` joins two values, but none stands before it", NULL},
         {"1 - # c", KV_E_SYNTAX, "1:3-4", "`-` joins two values, but none stands before it", NULL},
         {"1-", KV_E_SYNTAX, "1:3-4", "the text ends where a value is needed", NULL},
-        {"--a", KV_E_SYNTAX, "1:1-4", "`--a` stands where a value is needed", NULL},
-    };
-    LANG_ERRORS(rows, values_with_functions);
+        {"--a", KV_E_SYNTAX, "1:1-4", "`--a` stands where a value is needed", NULL});
 }
 
 static bool is_file(const char *path)
@@ -294,7 +280,7 @@ static bool shown_with_files(lang_text *t)
 
 TEST(parse_angles_redirect)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(shown_with_files,
         {"a > f.csv", "a | > f.csv"},
         {"a >> f", "a | >> f"},
         {"a < b", "(< a b)"},
@@ -312,19 +298,16 @@ TEST(parse_angles_redirect)
         {"a > 'b'", "a | > 'b'"},
         {"a > [b]", "(> a [b])"},
         {"a > w-{key}.csv", "a | > w-{key}.csv"},
-        {"a -> b", "a | -> b"},
-    };
-    LANG_TREES(rows, shown_with_files);
-    static const lang_error errors[] = {
-        {"a - > b", KV_E_SYNTAX, "1:5-6", "`>` stands where a value is needed", NULL}};
-    LANG_ERRORS(errors, shown);
+        {"a -> b", "a | -> b"});
+    LANG_ERRORS(shown,
+        {"a - > b", KV_E_SYNTAX, "1:5-6", "`>` stands where a value is needed", NULL});
 }
 
 /* ---- Texts ---- */
 
 TEST(parse_escapes)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"'a\\nb'", "\"a\\x0ab\""},
         {"r'a\\nb\\''", "\"a\\x5cnb\\x5c'\""},
         {"\"\\a\\b\\f\\v\\101\\7\\1234\"", "\"\\x07\\x08\\x0c\\x0bA\\x07S4\""},
@@ -342,9 +325,7 @@ TEST(parse_escapes)
         {"\"\\u{7f}\\u{80}\\u{7ff}\\u{800}\\u{ffff}\\u{10000}\"",
          "\"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\""},
         {"\"{a}\"", "\"{a}\""},
-        {"''", "\"\""},
-    };
-    LANG_TREES(rows, expression);
+        {"''", "\"\""});
 }
 
 #define UNKNOWN_ESCAPE \
@@ -353,7 +334,7 @@ TEST(parse_escapes)
 
 TEST(parse_errors_of_escapes)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(expression,
         {"\"\\N{DASH}\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
         {"\"\\0\"", KV_E_SYNTAX, "1:2-4", "a text cannot hold this character", NULL},
         {"\"\\x4\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
@@ -365,14 +346,12 @@ TEST(parse_errors_of_escapes)
         {"\"\\x00\"", KV_E_SYNTAX, "1:2-6", "a text cannot hold this character", NULL},
         {"\"\\u{0}\"", KV_E_SYNTAX, "1:2-7", "a text cannot hold this character", NULL},
         {"\"\\u{d800}\"", KV_E_SYNTAX, "1:2-10", "a text cannot hold this character", NULL},
-        {"\"\\u{110000}\"", KV_E_SYNTAX, "1:2-12", "a text cannot hold this character", NULL},
-    };
-    LANG_ERRORS(rows, expression);
+        {"\"\\u{110000}\"", KV_E_SYNTAX, "1:2-12", "a text cannot hold this character", NULL});
 }
 
 TEST(parse_formatted_texts)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"f''", "(f)"},
         {"f\"a\"", "(f \"a\")"},
         {"f\"{a}\"", "(f {a})"},
@@ -399,14 +378,12 @@ TEST(parse_formatted_texts)
         {"f\"\\n{b}\\u{e9}{c}\\x7b\"", "(f \"\\x0a\" {b} \"\xc3\xa9\" {c} \"{\")"},
         {"f\"\\\"{a}\\\"\"", "(f \"\\x22\" {a} \"\\x22\")"},
         {"f\"{a < b}\"", "(f {(< a b)})"},
-        {"f\"{a}{b}\" + c", "(+ (f {a} {b}) c)"},
-    };
-    LANG_TREES(rows, expression);
+        {"f\"{a}{b}\" + c", "(+ (f {a} {b}) c)"});
 }
 
 TEST(parse_errors_of_formatted_texts)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(expression,
         {"f\"{a\"", KV_E_SYNTAX, "1:3-4", "the `{` that opens here is not closed", NULL},
         {"f\"x{a:d\"", KV_E_SYNTAX, "1:4-5", "the `{` that opens here is not closed", NULL},
         {"f\"{\"", KV_E_SYNTAX, "1:3-4", "the `{` that opens here is not closed", NULL},
@@ -421,16 +398,14 @@ TEST(parse_errors_of_formatted_texts)
         {"f\"{a!x}\"", KV_E_SYNTAX, "1:6-7",
          "`x` stands where `r` or `s`, as in {x!r}, is needed", NULL},
         {"f\"{a:{b}\"", KV_E_SYNTAX, "1:3-4", "the `{` that opens here is not closed", NULL},
-        {"f\"{a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL},
-    };
-    LANG_ERRORS(rows, expression);
+        {"f\"{a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL});
 }
 
 /* ---- Files and paths ---- */
 
 TEST(parse_files)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"@x.csv", "(file <x.csv>)"},
         {"@~/a-b_c/x+1.json", "(file <~/a-b_c/x+1.json>)"},
         {"@-", "(file <->)"},
@@ -452,14 +427,12 @@ TEST(parse_files)
         {"@\"a.csv\".T", "(.T (file \"a.csv\"))"},
         {"@a.csv@cpu", "(@ (file <a.csv>) cpu)"},
         {"(@a.csv).T", "(.T (file <a.csv>))"},
-        {"@\xc3\xa4\xff.csv", "(file <\xc3\xa4\xff.csv>)"},
-    };
-    LANG_TREES(rows, expression);
+        {"@\xc3\xa4\xff.csv", "(file <\xc3\xa4\xff.csv>)"});
 }
 
 TEST(parse_paths)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(path,
         {"x.csv", "<x.csv>"},
         {"  /tmp/x-{key}.csv y", "</tmp/x-{key}.csv> | y"},
         {"a.csv}", "<a.csv> | }"},
@@ -468,14 +441,12 @@ TEST(parse_paths)
         {"'a b'", "\"a b\""},
         {"'a b'[0]", "\"a b\" | [0]"},
         {"$a.csv", "a | .csv"},
-        {"(a).b", "a | .b"},
-    };
-    LANG_TREES(rows, path);
+        {"(a).b", "a | .b"});
 }
 
 TEST(parse_errors_of_files)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(expression,
         {"@", KV_E_SYNTAX, "1:2-3", "the text ends where a file name is needed", NULL},
         {"@*", KV_E_SYNTAX, "1:2-3", "`*` stands where a file name is needed", NULL},
         {"@\n", KV_E_SYNTAX, "1:2-3", "the statement ends where a file name is needed", NULL},
@@ -484,16 +455,14 @@ TEST(parse_errors_of_files)
          "@a.st#\"x#y\""},
         {"@\"a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL},
         {"@(a", KV_E_SYNTAX, "1:2-3", "the `(` that opens here is not closed", NULL},
-        {"@$", KV_E_SYNTAX, "1:2-3", "`$` needs the name of a variable", NULL},
-    };
-    LANG_ERRORS(rows, expression);
+        {"@$", KV_E_SYNTAX, "1:2-3", "`$` needs the name of a variable", NULL});
 }
 
 /* ---- Literals ---- */
 
 TEST(parse_literals)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(literal,
         {"1", "1"},
         {"-1", "-1"},
         {"- 1", "-1"},
@@ -508,11 +477,9 @@ TEST(parse_literals)
         {"-inf", "-inf"},
         {"nan", "nan"},
         {"pi", "3.141592653589793"},
-        {"-9223372036854775808", "-9223372036854775808"},
-    };
-    LANG_TREES(rows, literal);
+        {"-9223372036854775808", "-9223372036854775808"});
     static const char wanted[] = "`x` stands where a number, text, true, false or none is needed";
-    static const lang_error errors[] = {
+    LANG_ERRORS(literal,
         {"x", KV_E_SYNTAX, "1:1-2", wanted, NULL},
         {"-x", KV_E_SYNTAX, "1:2-3", "`x` stands where a number is needed", NULL},
         {"-", KV_E_SYNTAX, "1:2-3", "the text ends where a number is needed", NULL},
@@ -522,22 +489,18 @@ TEST(parse_literals)
         {"-9223372036854775809", KV_E_VALUE, "1:2-21",
          "9223372036854775809 is too large for a 64-bit integer", NULL},
         {"-007", KV_E_SYNTAX, "1:2-5", "`007` is not a number",
-         "a whole number begins with no 0, as in Python"},
-    };
-    LANG_ERRORS(errors, literal);
+         "a whole number begins with no 0, as in Python"});
 }
 
 TEST(parse_the_smallest_integer)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(expression,
         {"-9223372036854775808", "-9223372036854775808"},
         {"- 9223372036854775808 + 1", "(+ -9223372036854775808 1)"},
         {"9223372036854775807", "9223372036854775807"},
         {"--9223372036854775808", "(- -9223372036854775808)"},
-        {"00 + 01.5", "(+ 0 1.5)"},
-    };
-    LANG_TREES(rows, expression);
-    static const lang_error errors[] = {
+        {"00 + 01.5", "(+ 0 1.5)"});
+    LANG_ERRORS(expression,
         {"-09223372036854775808", KV_E_SYNTAX, "1:2-22", "`09223372036854775808` is not a number",
          "a whole number begins with no 0, as in Python"},
         {"9223372036854775808", KV_E_VALUE, "1:1-20",
@@ -550,16 +513,14 @@ TEST(parse_the_smallest_integer)
          "9223372036854775808 is too large for a 64-bit integer", NULL},
         {"-1e999", KV_E_VALUE, "1:2-7", "1e999 is too large for a number", NULL},
         {"[1 for 9223372036854775808 gpus]", KV_E_VALUE, "1:8-27",
-         "9223372036854775808 is too large for a 64-bit integer", NULL},
-    };
-    LANG_ERRORS(errors, expression);
+         "9223372036854775808 is too large for a 64-bit integer", NULL});
 }
 
 /* ---- Errors ---- */
 
 TEST(parse_errors_of_expressions)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(expression,
         {"", KV_E_SYNTAX, "1:1-2", "the text ends where a value is needed", NULL},
         {"a +", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
         {"a + # c", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
@@ -611,14 +572,12 @@ TEST(parse_errors_of_expressions)
          "1:3-64",
          "`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa` stands where the end is "
          "needed",
-         NULL},
-    };
-    LANG_ERRORS(rows, expression);
+         NULL});
 }
 
 TEST(parse_errors_of_brackets)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(expression,
         {"(", KV_E_SYNTAX, "1:1-2", "the `(` that opens here is not closed", NULL},
         {"a + (1", KV_E_SYNTAX, "1:5-6", "the `(` that opens here is not closed", NULL},
         {"a + (1 +\n\n", KV_E_SYNTAX, "1:5-6", "the `(` that opens here is not closed", NULL},
@@ -635,9 +594,7 @@ TEST(parse_errors_of_brackets)
         {"(1\n)]", KV_E_SYNTAX, "2:2-3", "`]` stands where the end is needed", NULL},
         {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed",
          "a comma stands between two values"},
-        {"a)", KV_E_SYNTAX, "1:2-3", "`)` stands where the end is needed", NULL},
-    };
-    LANG_ERRORS(rows, expression);
+        {"a)", KV_E_SYNTAX, "1:2-3", "`)` stands where the end is needed", NULL});
 }
 
 /* A text is incomplete when it ends in an open bracket, not because it ends early. */
@@ -651,13 +608,11 @@ TEST(parse_incomplete)
                 {"(]", false},      {"f\"{a\"", false}, {"'a", false},     {"('a", false},
                 {"\"a\\", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        lang_text t;
-        lang_begin(&t, rows[i].text);
+        LANG_TEXT(t, rows[i].text);
         CHECK(!expression(&t));
         if (t.p.lx.incomplete != rows[i].incomplete)
             printf("# in: %s\n", rows[i].text);
         CHECK_INT(t.p.lx.incomplete, rows[i].incomplete);
-        lang_end(&t);
     }
 }
 
@@ -665,15 +620,13 @@ TEST(parse_incomplete)
 
 static void check_place(const char *text, uint32_t pos, uint32_t end)
 {
-    lang_text t;
-    lang_begin(&t, text);
+    LANG_TEXT(t, text);
     const ast *node = parse_expr(&t.p, false);
     CHECK(node != NULL);
     if (node->pos != pos || node->end != end)
         printf("# in: %s\n", text);
     CHECK_INT(node->pos, pos);
     CHECK_INT(node->end, end);
-    lang_end(&t);
 }
 
 TEST(parse_places)
@@ -706,8 +659,7 @@ static void check_limit(const char *head, const char *piece, const char *middle,
 {
     for (int over = 0; over < 2; over++) {
         own_text *text = lang_repeated(head, piece, n + over, middle, piece2, "");
-        lang_text t;
-        lang_begin(&t, text);
+        LANG_TEXT(t, text);
         ast *node = parse_expr(&t.p, false);
         if (over == (node != NULL))
             printf("# %d of %s: %s\n", n + over, piece, t.e.text);
@@ -716,7 +668,6 @@ static void check_limit(const char *head, const char *piece, const char *middle,
         CHECK_INT(t.e.code, over ? KV_E_SYNTAX : KV_OK);
         CHECK_TEXT(t.e.text, over ? message : "");
         CHECK(!over || t.e.line == 1);
-        lang_end(&t);
     }
 }
 
@@ -750,11 +701,9 @@ TEST(parse_height)
 TEST(parse_wide)
 {
     own_text *text = lang_repeated("f(0", ", [1, -2] + (3)", 100000, ")", "", "");
-    lang_text t;
-    lang_begin(&t, text);
+    LANG_TEXT(t, text);
     ast *node = parse_expr(&t.p, false);
     CHECK(node && node->n == 100001);
-    lang_end(&t);
 }
 
 /* Long texts that end wrongly are refused quickly and without a deep stack. */
@@ -767,11 +716,9 @@ TEST(parse_long_lines)
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");
-        lang_text t;
-        lang_begin(&t, text);
+        LANG_TEXT(t, text);
         bool ok = expression(&t);
         CHECK(!ok && t.e.code != KV_OK && t.e.text[0] && t.e.line > 0);
-        lang_end(&t);
     }
 }
 

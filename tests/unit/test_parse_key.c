@@ -16,7 +16,7 @@ static bool keys(lang_text *t)
 
 TEST(parse_key_words)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"w", "(key w)"},
         {"fc1.weight", "(key fc1.weight)"},
         {"a/b:c-d_e", "(key a/b:c-d_e)"},
@@ -42,14 +42,12 @@ TEST(parse_key_words)
         {"w\r\nx", "(key w) | \nx"},
         {"w \\\n x", "(key w) | x"},
         {"w--priority 3", "(key w--priority) | 3"},
-        {"\"a\" x", "(key a) | x"},
-    };
-    LANG_TREES(rows, keys);
+        {"\"a\" x", "(key a) | x"});
 }
 
 TEST(parse_key_numbers)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"3", "(key 3)"},
         {"-3", "(key -3)"},
         {"00", "(key 0)"},
@@ -59,14 +57,12 @@ TEST(parse_key_numbers)
         {"-3..-1", "(keys (.. -3 -1))"},
         {"3 -1", "(key 3) | -1"},
         {"3 - 1", "(key 3) | - 1"},
-        {"3}", "(key 3) | }"},
-    };
-    LANG_TREES(rows, keys);
+        {"3}", "(key 3) | }"});
 }
 
 TEST(parse_key_lists)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"5,7,9", "(keys 5 7 9)"},
         {"5,w,\"x y\",$k,(1+2),0..3", "(keys 5 w x y $k $(+ 1 2) (.. 0 3))"},
         {"[5, 7, 9]", "(keys 5 7 9)"},
@@ -77,14 +73,12 @@ TEST(parse_key_lists)
         {"[layer{0..3}.w, conv*, -3]", "(keys ~layer{0..3}.w ~conv* -3)"},
         {"[$a, $b[0], (c)]", "(keys $a $(index b 0) $c)"},
         {"a,b -> v", "(keys a b) | -> v"},
-        {"5 ,7", "(key 5) | ,7"},
-    };
-    LANG_TREES(rows, keys);
+        {"5 ,7", "(key 5) | ,7"});
 }
 
 TEST(parse_key_patterns)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"*", "(keys ~*)"},
         {"conv*", "(keys ~conv*)"},
         {"*.weight", "(keys ~*.weight)"},
@@ -93,14 +87,12 @@ TEST(parse_key_patterns)
         {"layer{0..3}.w", "(keys ~layer{0..3}.w)"},
         {"a{-1..10}b{0..1}", "(keys ~a{-1..10}b{0..1})"},
         {"w{0..3} 1", "(keys ~w{0..3}) | 1"},
-        {"w{0..3}}", "(keys ~w{0..3}) | }"},
-    };
-    LANG_TREES(rows, keys);
+        {"w{0..3}}", "(keys ~w{0..3}) | }"});
 }
 
 TEST(parse_key_values)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"$name", "(key $name)"},
         {"$keys [a]", "(key $keys) | [a]"},
         {"$keys[0]", "(key $(index keys 0))"},
@@ -108,39 +100,31 @@ TEST(parse_key_values)
         {"$keys (b)", "(key $keys) | (b)"},
         {"$a,$b", "(keys $a $b)"},
         {"(3 - 1) 5", "(key $(- 3 1)) | 5"},
-        {"(3-1)", "(key $(- 3 1))"},
-    };
-    LANG_TREES(rows, keys);
+        {"(3-1)", "(key $(- 3 1))"});
 }
 
 /* The longest of the signs wins: `w->v` is the key w and a redirect. */
 TEST(parse_key_before_a_redirect)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"w->v", "(key w) | ->v"},       {"w -> v", "(key w) | -> v"},
         {"3->v", "(key 3) | ->v"},       {"0..3->v", "(keys (.. 0 3)) | ->v"},
         {"w>f.csv", "(key w) | >f.csv"}, {"w|cat", "(key w) | |cat"},
         {"[a]->v", "(keys a) | ->v"},    {"\"a\"->v", "(key a) | ->v"},
-        {"a-b->v", "(key a-b) | ->v"},
-    };
-    LANG_TREES(rows, keys);
+        {"a-b->v", "(key a-b) | ->v"});
 }
 
 TEST(parse_key_begins_with_a_digit)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(keys,
         {"0.bias", "(key 0.bias)"},     {"12.0.w->v", "(key 12.0.w) | ->v"},
         {"3d.w,0.w", "(keys 3d.w 0.w)"}, {"[0.w]", "(keys 0.w)"},
-        {"0..3", "(keys (.. 0 3))"},    {"3", "(key 3)"},
-    };
-    static const lang_error errors[] = {
+        {"0..3", "(keys (.. 0 3))"},    {"3", "(key 3)"});
+    LANG_ERRORS(keys,
         {"1.e5", KV_E_SYNTAX, "1:1-5", "`1.e5` is not a number",
          "\"1.e5\" for a text key, (1.e5) to compute one"},
         {"1.0_0", KV_E_SYNTAX, "1:1-6", "`1.0_0` is not a number",
-         "\"1.0_0\" for a text key, (1.0_0) to compute one"},
-    };
-    LANG_TREES(rows, keys);
-    LANG_ERRORS(errors, keys);
+         "\"1.0_0\" for a text key, (1.0_0) to compute one"});
 }
 
 #define NO_KEY_HINT                                                                                \
@@ -150,7 +134,7 @@ TEST(parse_key_begins_with_a_digit)
 
 TEST(parse_key_errors)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(keys,
         {"", KV_E_SYNTAX, "1:1-2", "the text ends where a key is needed", NULL},
         {"\n", KV_E_SYNTAX, "1:1-2", "the statement ends where a key is needed", NULL},
         {"- 1", KV_E_SYNTAX, "1:1-2", "`-` stands where a key is needed", NULL},
@@ -204,9 +188,7 @@ TEST(parse_key_errors)
         {"$", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
         {"\"a", KV_E_SYNTAX, "1:1-2", "the quote that opens here is not closed", NULL},
         {"a\xff", KV_E_SYNTAX, "1:1-3", "a key is UTF-8, this one is not", NULL},
-        {"'\xc3'", KV_E_SYNTAX, "1:1-4", "a key is UTF-8, this one is not", NULL},
-    };
-    LANG_ERRORS(rows, keys);
+        {"'\xc3'", KV_E_SYNTAX, "1:1-4", "a key is UTF-8, this one is not", NULL});
 }
 
 TEST(parse_key_lengths)
@@ -215,12 +197,10 @@ TEST(parse_key_lengths)
         for (int over = 0; over < 2; over++) {
             own_text *text = lang_repeated(quoted ? "\"" : "", "k", KV_KEY_MAX + over,
                                        quoted ? "\"" : "", "", "");
-            lang_text t;
-            lang_begin(&t, text);
+            LANG_TEXT(t, text);
             ast *node = parse_keys(&t.p);
             CHECK(over == (node == NULL));
             CHECK_TEXT(t.e.text, over ? "a key has at most 4096 bytes" : "");
-            lang_end(&t);
         }
     }
 }
@@ -229,18 +209,15 @@ TEST(parse_key_depth)
 {
     for (int over = 0; over < 2; over++) {
         own_text *text = lang_repeated("", "(", PARSE_MAX_DEPTH + over, "1", ")", "");
-        lang_text t;
-        lang_begin(&t, text);
+        LANG_TEXT(t, text);
         CHECK(over == (parse_keys(&t.p) == NULL));
         CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
-        lang_end(&t);
     }
 }
 
 TEST(parse_key_places)
 {
-    lang_text t;
-    lang_begin(&t, " [a, 0..3] # c");
+    LANG_TEXT(t, " [a, 0..3] # c");
     const ast *node = parse_keys(&t.p);
     CHECK(node != NULL);
     CHECK_INT(node->pos, 1);
@@ -249,7 +226,6 @@ TEST(parse_key_places)
     CHECK_INT(node->kid[0]->end, 3);
     CHECK_INT(node->kid[1]->pos, 5);
     CHECK_INT(node->kid[1]->end, 9);
-    lang_end(&t);
 }
 
 TEST(parse_key_no_memory)

@@ -14,7 +14,7 @@ static bool rule(lang_text *t)
 
 TEST(parse_rule_statements)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(rule,
         {"{}", "{}"},
         {"{ ; \n ; }", "{}"},
         {"# c\n\n{ stored = input }\n# d\n", "{(= stored input)}"},
@@ -42,14 +42,12 @@ TEST(parse_rule_statements)
         {"{\n if a { skip }\n\n # c\n else if b { skip }\n else\\\n { skip }\n c = 1\n}",
          "{(if a {(skip)} (if b {(skip)} {(skip)})) (= c 1)}"},
         {"{ if a { skip }\n\n c = 1 }", "{(if a {(skip)}) (= c 1)}"},
-        {"{ if a > 0 and not b { skip } }", "{(if (and (> a 0) (not b)) {(skip)})}"},
-    };
-    LANG_TREES(rows, rule);
+        {"{ if a > 0 and not b { skip } }", "{(if (and (> a 0) (not b)) {(skip)})}"});
 }
 
 TEST(parse_rule_states)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(rule,
         {"{ state m }", "{(state m)}"},
         {"{ state m, v }", "{(state m) (state v)}"},
         {"{ state m = stored, v, w = 1 + 2 }", "{(state m stored) (state v) (state w (+ 1 2))}"},
@@ -64,14 +62,12 @@ TEST(parse_rule_states)
         {"{ state = 1; state += 2 }", "{(= state 1) (= state (+ state 2))}"},
         {"{ rows = 1; skip = 2; fail = 3; print = 4 }",
          "{(= rows 1) (= skip 2) (= fail 3) (= print 4)}"},
-        {"{ key = 1; row = by; counts = after }", "{(= key 1) (= row by) (= counts after)}"},
-    };
-    LANG_TREES(rows, rule);
+        {"{ key = 1; row = by; counts = after }", "{(= key 1) (= row by) (= counts after)}"});
 }
 
 TEST(parse_rule_heads)
 {
-    static const lang_tree rows[] = {
+    LANG_TREES(rule,
         {"updater a { }", "(updater a {})"},
         {"updater a, b ,c { }", "(updater a b c {})"},
         {"updater a() { }", "(updater a {})"},
@@ -87,14 +83,12 @@ TEST(parse_rule_heads)
         {"updater a counts after { skip }", "(updater a counts-after {(skip)})"},
         {"updater a(x = -9223372036854775808) { }", "(updater a (x -9223372036854775808) {})"},
         {"updater n1,n2,n3,n4,n5,n6,n7,n8,n9,n10,n11,n12,n13,n14,n15,n16 { }",
-         "(updater n1 n2 n3 n4 n5 n6 n7 n8 n9 n10 n11 n12 n13 n14 n15 n16 {})"},
-    };
-    LANG_TREES(rows, rule);
+         "(updater n1 n2 n3 n4 n5 n6 n7 n8 n9 n10 n11 n12 n13 n14 n15 n16 {})"});
 }
 
 TEST(parse_rule_errors)
 {
-    static const lang_error rows[] = {
+    LANG_ERRORS(rule,
         {"", KV_E_SYNTAX, "1:1-2", "the text ends where `{` is needed", NULL},
         {"stored += input", KV_E_SYNTAX, "1:1-7", "`stored` stands where `{` is needed", NULL},
         {"{ a = 1", KV_E_SYNTAX, "1:1-2", "the `{` that opens here is not closed", NULL},
@@ -178,9 +172,7 @@ TEST(parse_rule_errors)
         {"updater a counts before { }", KV_E_SYNTAX, "1:18-24",
          "`before` stands where `after` is needed", NULL},
         {"updater n1,n2,n3,n4,n5,n6,n7,n8,n9,n10,n11,n12,n13,n14,n15,n16,n17 { }", KV_E_SYNTAX,
-         "1:64-67", "an updater has at most 16 names", NULL},
-    };
-    LANG_ERRORS(rows, rule);
+         "1:64-67", "an updater has at most 16 names", NULL});
 }
 
 TEST(parse_rule_without_an_error_to_fill)
@@ -219,12 +211,10 @@ TEST(parse_rule_depth)
         for (int over = 0; over < 2; over++) {
             own_text *text = lang_repeated(rows[i].head, rows[i].piece, rows[i].deepest + over,
                                        rows[i].middle, rows[i].piece2, rows[i].tail);
-            lang_text t;
-            lang_begin(&t, text);
+            LANG_TEXT(t, text);
             if (rule(&t) == over)
                 printf("# %d of %s: %s\n", rows[i].deepest + over, rows[i].piece, t.e.text);
             CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
-            lang_end(&t);
         }
     }
 }

@@ -11,7 +11,6 @@
 /* From a to b and back, into files of any name. */
 static void check_both_ways(model *a, model *b)
 {
-    kv_err e = {0};
     own_folder d = folder_new();
     model_open(a, "a");
     model_open(b, "b");
@@ -314,7 +313,6 @@ TEST(patch_same_bytes)
 
 static int64_t best(const void *data, int64_t n)
 {
-    kv_err e = {0};
     zstd_packer *z = NULL;
     CHECK_OK(zstd_packer_new(&z, &e));
     char *room = malloc((size_t)zstd_bound(n));
@@ -329,7 +327,7 @@ static int64_t best(const void *data, int64_t n)
 static int64_t plain_size(const model *a, const model *b, int i)
 {
     int64_t unit = tensor_type_run_bytes(a->tensors[i].type), bytes = model_bytes(a, i);
-    buf list = {0}, values = {0};
+    own_buf list = {0}, values = {0};
     uint32_t before = 0;
     for (int64_t k = 0; k < bytes / unit; k++) {
         const char *was = (const char *)a->data[i] + k * unit;
@@ -344,8 +342,6 @@ static int64_t plain_size(const model *a, const model *b, int i)
     buf_put(&list, buf_text(&values), values.len);
     int64_t size = list.len ? best(list.data, (int64_t)list.len) : 0;
     int64_t whole = size ? best(b->data[i], bytes) : 0;
-    buf_release(&list);
-    buf_release(&values);
     return whole < size ? whole : size;
 }
 

@@ -3,7 +3,6 @@
  *
  * PATCH_FUZZ=100000 TEST_SECONDS=3000 build/unit patch_damaged runs so many rounds. */
 #include "patch/patch_format.h"
-#include "patch/patch_pack.h"
 #include "patch_cases.h"
 #include "tensors/tensor_hash.h"
 
@@ -107,7 +106,6 @@ static const lie lies[] = {
 
 static void put_patch(test_folder *d, patch_index *x, const char *chunk, const char *more)
 {
-    kv_err e = {0};
     patch_spool s;
     int64_t bytes;
     own_buf data = chunk_of(chunk), other = chunk_of(more);
@@ -136,7 +134,6 @@ static int try_patch(test_folder *d, checkpoint *a, kv_err *e)
 /* The key w, changed, with the right hash of A. */
 static void index_of(patch_index *x, const model *a, const char *name, patch_state state)
 {
-    kv_err e = {0};
     tensor_hash hash;
     const tensor_info *t = checkpoint_at(a->c, 0);
     patch_key k = {.name = name, .state = state, .changes = 3};
@@ -188,11 +185,11 @@ static void check_index(const char *hex, int64_t hash_bytes, const char *says)
     int code = patch_index_parse(&x, buf_text(&text), (int64_t)text.len, hashes, hash_bytes, "p",
                                  &e);
     if (!says) {
-        CHECK_OK(code);
+        CHECK_INT(code, KV_OK);
     } else {
         char want[128];
         snprintf(want, sizeof want, "p: a damaged patch: in its index %s", says);
-        CHECK_ERR(code, KV_E_FORMAT, want);
+        CHECK_FAILED(code, KV_E_FORMAT, want);
     }
 }
 

@@ -12,6 +12,9 @@
 #include "test.h"
 #include "vm/rule.h"
 
+/* It is filled by helpers, too. */
+#undef WITH_KV_ERR
+#define WITH_KV_ERR(check) check
 static kv_err e;
 
 /* A float64 key with its states, and the input of its update. */

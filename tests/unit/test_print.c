@@ -8,7 +8,6 @@
 
 static void check_print(kv_array *a, const print_style *style, const char *want)
 {
-    kv_err e = {0};
     own_buf b = {0};
     CHECK_OK(print_array(&b, a, style, &e));
     CHECK_TEXT(buf_text(&b), want);
@@ -19,7 +18,6 @@ static void check_print(kv_array *a, const print_style *style, const char *want)
  * -- between them. */
 static void check_case(char *text)
 {
-    kv_err e = {0};
     char name[16], sign;
     int64_t shape[6], size = 1;
     print_style style = {PRINT_NUMPY, 0, 0, 0, 0, false};

@@ -11,7 +11,6 @@ static const int64_t large[] = {200000}, small[] = {2, 3};
 
 static kv_array *zeros(const int64_t *shape, int ndim)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, ndim, shape, cpu0, &e));
     return a;
@@ -19,7 +18,6 @@ static kv_array *zeros(const int64_t *shape, int ndim)
 
 static cJSON *read_profile(const char *path)
 {
-    kv_err e = {0};
     char *text;
     size_t n;
     CHECK_OK(file_read(path, &text, &n, &e));
@@ -166,8 +164,7 @@ static int keep(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
 static kv_array *profiled(const char *type, const char *key, kv_updater call, const char *rule,
                           const kv_opt *compression, const int64_t *shape, int ndim)
 {
-    kv_err e = {0};
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_rule *r = NULL;
     kv_key k = {.name = key};
     kv_array *a = zeros(shape, ndim);
@@ -185,14 +182,12 @@ static kv_array *profiled(const char *type, const char *key, kv_updater call, co
     CHECK_OK(kv_push(s, &k, 1, &a, NULL, &e));
     CHECK_OK(kv_pull(s, &k, 1, &a, NULL, &e));
     CHECK_OK(kv_wait(s, &e));
-    kv_free(s);
     return a;
 }
 
 static void check_kind(const char *key, kv_updater call, const char *rule,
                        const kv_opt *compression, const int64_t *shape, int ndim, const char *part)
 {
-    kv_err e = {0};
     const char *path = "profile-kind.json";
     CHECK_OK(kv_profile_start(path, &e));
     own_array *a = profiled("device", key, call, rule, compression, shape, ndim);

@@ -18,7 +18,6 @@
 static const char *text_of(prog_builder *b)
 {
     static buf out;
-    kv_err e = {0};
     prog *p = NULL;
     CHECK_OK(prog_finish(b, &p, &e));
     buf_clear(&out);

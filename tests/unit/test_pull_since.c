@@ -49,12 +49,9 @@ TEST(pull_since_refuses)
     CHECK_INT(kv_pull_since(s, keys, 2, outs, rounds, NULL, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "a round is a number from 0 on, not -7");
     e = (kv_err){0};
-    CHECK_INT(kv_pull_since(s, &(kv_key){.id = 7}, 1, outs, rounds, NULL, &e), KV_E_KEY);
-    e = (kv_err){0};
-    CHECK_INT(kv_pull_since(s, keys, 2, outs, NULL, NULL, &e), KV_E_USAGE);
-    e = (kv_err){0};
-    CHECK_INT(kv_pull_since(NULL, keys, 2, outs, rounds, NULL, &e), KV_E_USAGE);
-    e = (kv_err){0};
+    CHECK_CODE(kv_pull_since(s, &(kv_key){.id = 7}, 1, outs, rounds, NULL, &e), KV_E_KEY);
+    CHECK_CODE(kv_pull_since(s, keys, 2, outs, NULL, NULL, &e), KV_E_USAGE);
+    CHECK_CODE(kv_pull_since(NULL, keys, 2, outs, rounds, NULL, &e), KV_E_USAGE);
     CHECK_INT(kv_pull_since(s, keys, 2, outs, rounds, &(kv_call){.flags = KV_FILL_SPARSE}, &e),
               KV_E_VALUE);
     CHECK_OK(kv_pull_since(s, NULL, 0, NULL, NULL, NULL, NULL));

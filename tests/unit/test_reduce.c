@@ -7,7 +7,6 @@
 
 static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
 {
-    kv_err e = {0};
     kv_array *r = NULL;
     double x = 0;
     CHECK_OK(reduce_array(&r, a, op, NULL, 0, NULL, &e));
@@ -89,7 +88,6 @@ TEST(reduce_long)
 /* A sum along an axis is, bit by bit, the sum of each line taken out and added by itself. */
 static void check_lines(kv_dtype dtype, reduce_op op)
 {
-    kv_err e = {0};
     const int64_t rows = 9001, columns = 3, axis = 0;
     kv_array *a = array_numbers(2, (int64_t[]){rows, columns}, dtype), *r = NULL;
     double got[3], x[9001 * 3], line[9001];
@@ -180,10 +178,8 @@ TEST(reduce_nan_and_nothing)
     CHECK(reduce_all(none, REDUCE_SUM, KV_FLOAT32) == 0);
     CHECK(reduce_all(none, REDUCE_NORM, KV_FLOAT32) == 0);
     CHECK(isnan(reduce_all(none, REDUCE_MEAN, KV_FLOAT32)));
-    CHECK_ERR(reduce_array(&r, none, REDUCE_MAX, NULL, 0, NULL, &e), KV_E_VALUE,
-              "max() of no elements has no value");
-    CHECK_ERR(reduce_array(&r, wide, REDUCE_ARGMAX, (int64_t[]){0}, 1, NULL, &e), KV_E_VALUE,
-              "argmax() of no elements has no value");
+    CHECK_CODE(reduce_array(&r, none, REDUCE_MAX, NULL, 0, NULL, &e), KV_E_VALUE);
+    CHECK_CODE(reduce_array(&r, wide, REDUCE_ARGMAX, (int64_t[]){0}, 1, NULL, &e), KV_E_VALUE);
     double got[2] = {1, 1};
     CHECK_OK(reduce_array(&r, wide, REDUCE_SUM, (int64_t[]){0}, 1, NULL, &e));
     CHECK_INT(kv_array_size(r), 2);
@@ -198,7 +194,6 @@ TEST(reduce_nan_and_nothing)
 /* a[i][k] = i - k % 5 and b[k] = k % 7 - 3: all sums are whole and exact in each dtype. */
 static void check_products(kv_dtype dtype, int64_t n, int64_t depth)
 {
-    kv_err e = {0};
     OWN(test_free)
     double *x = malloc((size_t)(n * depth + 1) * sizeof *x),
            *y = malloc((size_t)(depth + 1) * 8);

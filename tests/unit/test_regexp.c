@@ -79,7 +79,6 @@ static const struct {
 /* The spans of the first match, "none", or the error. */
 static void spans_of(char *out, size_t size, regex *r, const char *text)
 {
-    kv_err e = {0};
     bool found;
     int64_t span[2 * GROUPS];
     CHECK(regex_groups(r) < GROUPS);
@@ -163,7 +162,6 @@ TEST(regexp_limits)
 /* Backtracking ends: at a limit of steps for one place of a text, and at the wish of a user. */
 static void too_slow(const char *pattern, const char *text, int code, const char *why)
 {
-    kv_err e = {0};
     regex *r;
     bool found;
     int64_t span[4];
@@ -213,7 +211,6 @@ TEST(regexp_long_texts)
 /* re.sub(pattern, to, text) */
 static void becomes(const char *pattern, const char *to, const char *text, const char *want)
 {
-    kv_err e = {0};
     regex *r;
     buf out = {0};
     CHECK_OK(regex_new(&r, pattern, &e));

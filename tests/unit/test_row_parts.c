@@ -12,7 +12,6 @@
 /* n rows of an array of shape (5, 2); element j of the k-th is x[k] + j. */
 static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, (kv_ctx){0}, &e));
@@ -24,7 +23,6 @@ static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x
 
 static void init(kv *s, kv_key key, kv_array *a)
 {
-    kv_err e = {0};
     CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
     kv_array_unref(a);
 }
@@ -32,7 +30,6 @@ static void init(kv *s, kv_key key, kv_array *a)
 /* Key holds what a holds, row by row; gives a back. */
 static void check(kv *s, kv_key key, kv_array *a)
 {
-    kv_err e = {0};
     kv_info info;
     own_array *out = NULL;
     const void *x, *y;
@@ -188,7 +185,6 @@ TEST(row_parts_nothing_is_held_afterwards)
 static void write_file(const char *ids_name, kv_array *ids, const char *data_name, kv_array *data,
                        const char *rows_name, const char *nrows)
 {
-    kv_err e = {0};
     checkpoint_text pairs[] = {
         {"kvstore.format", "1"}, {"kvstore.type", "local"}, {"kvstore.key_type", "integer"},
         {"kvstore.pushes", "0"}, {"kvstore.updates", "0"},  {"kvstore.updater", "assign"},

@@ -2,7 +2,6 @@
 #include "checkpoint/safetensors.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "test_checkpoint.h"
 #include "test_io.h"
@@ -16,10 +15,15 @@ typedef struct image {
     size_t n;
 } image;
 
+#define own_image OWN(image_free) image
+static void image_free(image *m)
+{
+    free(m->data);
+}
+
 static image written(const safetensors_item *items, int64_t n, const checkpoint_text *pairs,
                      int64_t npairs)
 {
-    kv_err e = {0};
     image m = {0};
     FILE *f = open_memstream(&m.data, &m.n);
     CHECK_OK(safetensors_write(f, NAME, items, n, pairs, npairs, &e));
@@ -39,7 +43,6 @@ static image made(const char *header, size_t nheader, size_t ndata)
 
 static checkpoint *opened(image m)
 {
-    kv_err e = {0};
     checkpoint *s = NULL;
     CHECK_OK(checkpoint_open_memory(&s, m.data, m.n, NAME, &e));
     return s;
@@ -48,7 +51,6 @@ static checkpoint *opened(image m)
 /* An exact copy on the heap, so that a sanitizer sees a read behind it, is refused with this. */
 static void refused(image m, kv_code code, const char *want)
 {
-    kv_err e = {0};
     checkpoint *s = NULL;
     OWN(test_free) char *copy = malloc(m.n ? m.n : 1);
     memcpy(copy, m.data, m.n);
@@ -108,17 +110,15 @@ TEST(safetensors_bytes)
 
 TEST(safetensors_empty)
 {
-    image m = written(NULL, 0, NULL, 0);
+    own_image m = written(NULL, 0, NULL, 0);
     CHECK_INT(m.n, 16);
     CHECK(memcmp(m.data, "\x08\0\0\0\0\0\0\0{}      ", 16) == 0);
-    checkpoint *s = opened(m);
+    own_checkpoint *s = opened(m);
     CHECK_INT(checkpoint_count(s), 0);
     CHECK_INT(checkpoint_metadata_count(s), 0);
     CHECK_INT(checkpoint_find(s, ""), -1);
     CHECK(!checkpoint_metadata(s, ""));
-    checkpoint_close(s);
     checkpoint_close(NULL);
-    free(m.data);
 }
 
 /* Every dtype and shape, names and texts with all that must be escaped. */
@@ -185,7 +185,7 @@ TEST(safetensors_write_refuses)
         {{"a", "b"}, {"x", "\xED\xA0\x80"}, "", "the name of a metadata text is not UTF-8"},
         {{"a", "b"}, {"x", "y"}, "\xC3", "the metadata text \"x\" is not UTF-8"},
     };
-    image m = {0};
+    own_image m = {0};
     FILE *f = open_memstream(&m.data, &m.n);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const safetensors_item items[] = {{cases[i].names[0], a}, {cases[i].names[1], a}};
@@ -200,7 +200,6 @@ TEST(safetensors_write_refuses)
               NAME ": sizes and offsets have at most 15 digits");
     fclose(f);
     CHECK_INT(m.n, 0);
-    free(m.data);
 }
 
 /* Two wrapped arrays of one memory, each of half the numbers that a header can say. */
@@ -526,17 +525,15 @@ TEST(safetensors_headers)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[256];
-        image m = made(cases[i].header, strlen(cases[i].header), (size_t)cases[i].ndata);
+        own_image m = made(cases[i].header, strlen(cases[i].header), (size_t)cases[i].ndata);
         snprintf(want, sizeof want, NAME ": %s", cases[i].want);
         refused(m, KV_E_FORMAT, want);
-        free(m.data);
     }
-    image m = made("{\"a\0b\":1}", 9, 0);
+    own_image m = made("{\"a\0b\":1}", 9, 0);
     refused(m, KV_E_FORMAT, NAME ": byte 11: a text with a control character that is not escaped");
     free(m.data);
     m = made("{\0}", 3, 0);
     refused(m, KV_E_FORMAT, NAME ": byte 9: a byte 0x00 cannot stand here");
-    free(m.data);
 }
 
 /* Unusual files that are right: other orders, blanks, tensors without elements anywhere. */
@@ -558,16 +555,14 @@ TEST(safetensors_unusual)
     static const size_t ndata[] = {0, 0, 8, 8, 8, 8, 0, 4, 8, 8};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         kv_array *a[4];
-        image m = made(headers[i], strlen(headers[i]), ndata[i]);
-        checkpoint *s = opened(m);
+        own_image m = made(headers[i], strlen(headers[i]), ndata[i]);
+        own_checkpoint *s = opened(m);
         CHECK_OK(load_all(a, s, &e));
         for (int64_t j = 0; j < checkpoint_count(s); j++)
             kv_array_unref(a[j]);
         if (i == 8)
             CHECK_TEXT(checkpoint_at(s, 0)->name,
                        "a/\b\f\n\r\t\\\"\xC3\xA4\xF0\x9F\x98\x80\\u0000");
-        checkpoint_close(s);
-        free(m.data);
     }
 }
 
@@ -579,12 +574,10 @@ TEST(safetensors_dtypes)
         snprintf(header, sizeof header,
                  "{\"a\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[0,%d]}}",
                  tensor_type_name((tensor_type)t), (int)n, (int)bytes);
-        image m = made(header, strlen(header), (size_t)bytes);
-        checkpoint *s = opened(m);
+        own_image m = made(header, strlen(header), (size_t)bytes);
+        own_checkpoint *s = opened(m);
         CHECK_INT(checkpoint_at(s, 0)->type, t);
         CHECK_INT(checkpoint_at(s, 0)->bytes, bytes);
-        checkpoint_close(s);
-        free(m.data);
     }
     static const char *const names[] = {"U128", "f32", "", "F32 ", "Q4_0"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -593,26 +586,23 @@ TEST(safetensors_dtypes)
                  "{\"a\":{\"dtype\":\"%s\",\"shape\":[],\"data_offsets\":[0,4]}}", names[i]);
         snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read",
                  names[i]);
-        image m = made(header, strlen(header), 4);
+        own_image m = made(header, strlen(header), 4);
         refused(m, KV_E_FORMAT, want);
-        free(m.data);
     }
 }
 
 TEST(safetensors_bools)
 {
     kv_array *a[2] = {NULL, NULL};
-    image m = {malloc(sample.n), sample.n};
+    own_image m = {malloc(sample.n), sample.n};
     memcpy(m.data, sample.data, m.n);
     m.data[m.n - 2] = 2;
-    checkpoint *s = opened(m);
+    own_checkpoint *s = opened(m);
     CHECK_ERR(checkpoint_load_name(a, s, "on", &e), KV_E_FORMAT,
               NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
     CHECK_ERR(load_all(a, s, &e), KV_E_FORMAT,
               NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
     CHECK(!a[0] && !a[1]);
-    checkpoint_close(s);
-    free(m.data);
 }
 
 /* Long names are cut between characters in messages. */
@@ -624,28 +614,26 @@ TEST(safetensors_long_names)
     name[300] = '\0';
     snprintf(header, sizeof header, "{\"%s\":1}", name);
     snprintf(want, sizeof want, NAME ": tensor \"%.78s\" is not described by an object", name);
-    image m = made(header, strlen(header), 0);
+    own_image m = made(header, strlen(header), 0);
     refused(m, KV_E_FORMAT, want);
-    free(m.data);
 }
 
 /* n times `piece` between an opening and a closing text. */
 static image repeated(const char *before, const char *piece, size_t n, const char *after)
 {
     size_t size = strlen(piece), at = strlen(before);
-    char *text = malloc(at + n * size + strlen(after) + 1);
+    OWN(test_free) char *text = malloc(at + n * size + strlen(after) + 1);
     memcpy(text, before, at);
     for (size_t i = 0; i < n; i++, at += size)
         memcpy(text + at, piece, size);
     strcpy(text + at, after);
     image m = made(text, at + strlen(after), 0);
-    free(text);
     return m;
 }
 
 TEST(safetensors_deep_and_wide)
 {
-    image m = repeated("{\"a\":", "[", 10000000, "");
+    own_image m = repeated("{\"a\":", "[", 10000000, "");
     refused(m, KV_E_FORMAT, NAME ": byte 139: brackets are nested deeper than 127");
     free(m.data);
     m = repeated("{\"a\":[0", ",0", 9000000, "]}");
@@ -660,7 +648,6 @@ TEST(safetensors_deep_and_wide)
     x[80] = '\0';
     snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read", x);
     refused(m, KV_E_FORMAT, want);
-    free(m.data);
 }
 
 /* What the format's own reader takes, although no writer of ours makes it. */
@@ -677,7 +664,7 @@ TEST(safetensors_lenient)
     };
     test_folder d = folder_new();
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        image m = made(headers[i], strlen(headers[i]), 4);
+        own_image m = made(headers[i], strlen(headers[i]), 4);
         checkpoint *s = opened(m);
         CHECK_INT(checkpoint_count(s), 1);
         CHECK_INT(checkpoint_at(s, 0)->offset, (int64_t)(8 + strlen(headers[i])));
@@ -689,18 +676,16 @@ TEST(safetensors_lenient)
         checkpoint_close(s);
         folder_put(&d, NAME, m.data, m.n);
         checkpoint_close(folder_findings(folder_file(&d, NAME), ""));
-        free(m.data);
     }
     folder_remove(&d);
     /* as much white space as a writer puts there to align data, and a page more */
-    image m = repeated("", " ", 9000, "{}");
+    own_image m = repeated("", " ", 9000, "{}");
     checkpoint *s = opened(m);
     CHECK_INT(checkpoint_count(s), 0);
     checkpoint_close(s);
     free(m.data);
     m = repeated("", " ", 9000, "x");
     refused(m, KV_E_FORMAT, NAME ": byte 9008: \"x\" cannot stand here");
-    free(m.data);
 }
 
 /* Many tensors: no step is quadratic. */
@@ -716,16 +701,14 @@ TEST(safetensors_many)
         snprintf(names[i], sizeof names[i], "layer%d", N - i);
         items[i] = (safetensors_item){names[i], a};
     }
-    image m = written(items, N, NULL, 0);
-    checkpoint *s = opened(m);
+    own_image m = written(items, N, NULL, 0);
+    own_checkpoint *s = opened(m);
     for (int i = 0; i < N; i += 97) {
         own_array *b = NULL;
         CHECK_INT(checkpoint_find(s, names[i]), i);
         CHECK_OK(checkpoint_load_name(&b, s, names[i], &e));
         CHECK(io_same(a, b));
     }
-    checkpoint_close(s);
-    free(m.data);
     free(names);
 }
 
@@ -733,7 +716,7 @@ TEST(safetensors_many)
 static int try_all(image m, const char *name)
 {
     kv_err e = {0};
-    checkpoint *s = NULL;
+    own_checkpoint *s = NULL;
     int rc = checkpoint_open_memory(&s, m.data, m.n, name, &e);
     CHECK_INT(e.code, rc);
     CHECK((rc == KV_OK) == (s != NULL));
@@ -746,7 +729,6 @@ static int try_all(image m, const char *name)
             CHECK_INT(kv_array_bytes(a), checkpoint_at(s, i)->bytes);
     }
     CHECK(rc == KV_OK || e.text[0]);
-    checkpoint_close(s);
     return rc;
 }
 
@@ -849,13 +831,13 @@ TEST(safetensors_wider)
         "\"u\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[2,10]},"
         "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[10,18]},"
         "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[18,26]}}";
-    image m = made(header, strlen(header), 26);
+    own_image m = made(header, strlen(header), 26);
     char *at = m.data + m.n - 26;
     memcpy(at, "\x38\xFE", 2); /* 1, -448 */
     memset(at + 2, 0, 24);
     at[2] = 7;
     at[25] = (char)0x80; /* 2^63 */
-    checkpoint *c = opened(m);
+    own_checkpoint *c = opened(m);
     CHECK_OK(checkpoint_load_name(&a, c, "h", &e));
     CHECK_INT(kv_array_dtype(a), KV_FLOAT32);
     CHECK_OK(kv_array_read(a, &data, &e));
@@ -870,6 +852,4 @@ TEST(safetensors_wider)
               NAME ": tensor \"c\" is C64, of which no array can be made");
     CHECK_ERR(checkpoint_load_name(&a, c, "v", &e), KV_E_VALUE,
               NAME ": tensor \"v\": element 0 is 2^63 or more, beyond int64");
-    checkpoint_close(c);
-    free(m.data);
 }

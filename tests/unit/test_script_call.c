@@ -52,7 +52,7 @@ static bool script(lang_text *t)
 
 TEST(script_call_methods)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"kv.push(3, a)", "(of kv (push (key $3) [a]))"},
         {"b.push(keys, [a, a], -1)", "(of b (push (key $keys) [[a a]] --priority (- 1)))"},
         {"kv.push(value=a, key='w')", "(of kv (push (key $\"w\") [a]))"},
@@ -85,14 +85,12 @@ TEST(script_call_methods)
         {"kv = mx.kv.create('local')", "(create \"local\" --name \"kv\")"},
         {"b = kv.create()", "(create _ --name \"b\")"},
         {"x.sum()", "(.sum x)"},
-        {"a.asnumpy()", "(.dense a)"},
-    };
-    LANG_TREES(cases, script);
+        {"a.asnumpy()", "(.dense a)"});
 }
 
 TEST(script_call_modules)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"import mxnet as mx", "{}"},
         {"from mxnet import np, npx, kv\n1", "{} 1"},
         {"npx.set_np()", "{}"},
@@ -114,14 +112,12 @@ TEST(script_call_modules)
         {"opt = optimizer.create('adam')", "(= opt (create_optimizer \"adam\"))"},
         {"mx.lr_scheduler.FactorScheduler(3)", "(FactorScheduler 3)"},
         {"optimizer.lr", "(.lr optimizer)"},
-        {"help(kv._set_updater)", "(help \"set-updater\")"},
-    };
-    LANG_TREES(cases, script);
+        {"help(kv._set_updater)", "(help \"set-updater\")"});
 }
 
 TEST(script_call_errors)
 {
-    static const lang_error errors[] = {
+    LANG_ERRORS(script,
         {"kv.push", KV_E_USAGE, "1:4-8", "`push` needs key", "kv.push(key, value, priority=0)"},
         {"kv.push(3)", KV_E_USAGE, "1:4-8", "`push` needs value",
          "kv.push(key, value, priority=0)"},
@@ -147,9 +143,7 @@ TEST(script_call_errors)
          "kv.set_gradient_compression(compression_params: type, threshold=0.5, pull=False)"},
         {"kv.set_optimizer(optimizer.SGD(0.1))", KV_E_USAGE, "1:32-35",
          "the parameters of an optimizer have names: learning_rate=0.1", ""},
-        {"kv.push(3, (", KV_E_SYNTAX, "1:12-13", "the `(` that opens here is not closed", ""},
-    };
-    LANG_ERRORS(errors, script);
+        {"kv.push(3, (", KV_E_SYNTAX, "1:12-13", "the `(` that opens here is not closed", ""});
 }
 
 /* Every method of the table is that of a command, and names as many parameters as the command has
@@ -178,7 +172,7 @@ TEST(script_call_table)
 
 TEST(script_call_indented_blocks)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"def f(a):\n    return a\nf(1)", "(def f {(return a)}) (f 1)"},
         {"def f(a): b = a; return b\nf(1)", "(def f {(= b a) (return b)}) (f 1)"},
         {"if a:\n  if b:\n    1\nelse:\n  2", "(if a {(if b {1})} {2})"},
@@ -197,14 +191,12 @@ TEST(script_call_indented_blocks)
          "    stored -= key",
          "(updater u {(if (> t 1) {(skip)} (if (> t 0) {(fail \"no\")})) "
          "(= stored (- stored input))})"},
-        {"def f(a, b, c):\n    c += a\n    return c", "(def f {(= c a) (return c)})"},
-    };
-    LANG_TREES(cases, script);
+        {"def f(a, b, c):\n    c += a\n    return c", "(def f {(= c a) (return c)})"});
 }
 
 TEST(script_call_indentation_errors)
 {
-    static const lang_error errors[] = {
+    LANG_ERRORS(script,
         {"def f(a):\nx = 1", KV_E_SYNTAX, "1:9-10",
          "lines that are indented more are needed behind this `:`", ""},
         {"if a:\n    1\n  2\n", KV_E_SYNTAX, "3:3-4",
@@ -220,9 +212,7 @@ TEST(script_call_indentation_errors)
         {"def u(k, g, w):\n    state m\n    w[0] += g", KV_E_SYNTAX, "3:7-8",
          "`0` stands where `[:]`, which is all of the array, is needed", ""},
         {"def u(k, g, w):\n    state m\n    stored = g\n    w += stored", KV_E_SYNTAX, "3:5-15",
-         "`stored` is the name of a parameter of every updater; this needs another", ""},
-    };
-    LANG_ERRORS(errors, script);
+         "`stored` is the name of a parameter of every updater; this needs another", ""});
 }
 
 /* At the prompt a block by indentation goes on until an empty line, or one indented less. */

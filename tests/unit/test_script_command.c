@@ -76,6 +76,13 @@ static session new_session(void)
     return s;
 }
 
+#define own_session OWN(end_session) session
+static void end_session(session *s)
+{
+    session_release(s);
+    language_init();
+}
+
 /* typed: run in the place of the text, or NULL. */
 static int run_as(session *s, const char *name, buf *out, const char *text, shell_words *typed,
                   kv_err *e)
@@ -102,9 +109,8 @@ static int run_in(session *s, buf *out, const char *text, kv_err *e)
 /* Checks the words that `scan TEXT` gets: "path a|glob b". */
 static void check(const char *text, const char *want)
 {
-    kv_err e = {0};
-    session s = new_session();
-    buf out = {0}, line = {0}, got = {0};
+    own_session s = new_session();
+    own_buf out = {0}, line = {0}, got = {0};
     buf_printf(&line, "x = 3; p = \"a b\"; l = [\"u\", \"v\"]; scan --brief %s", text);
     CHECK_OK(run_in(&s, &out, buf_text(&line), &e));
     for (const char *c = buf_text(&out); *c; c += strcspn(c, "\n"), c += *c == '\n') {
@@ -115,24 +121,16 @@ static void check(const char *text, const char *want)
         buf_printf(&got, "%.*s %.*s", (int)part, c, (int)rest, c + part + blanks);
     }
     CHECK_TEXT(buf_text(&got), want);
-    buf_release(&out);
-    buf_release(&line);
-    buf_release(&got);
-    session_release(&s);
-    language_init();
 }
 
 static void check_error(const char *text, kv_code code, const char *want, const char *hint)
 {
     kv_err e = {0};
-    session s = new_session();
-    buf out = {0};
+    own_session s = new_session();
+    own_buf out = {0};
     int rc = run_in(&s, &out, text, &e);
     CHECK_TEXT(e.hint, hint);
-    CHECK_ERR(rc, code, want);
-    buf_release(&out);
-    session_release(&s);
-    language_init();
+    CHECK_FAILED(rc, code, want);
 }
 
 TEST(script_command_paths)
@@ -190,20 +188,18 @@ TEST(script_command_word_mistakes)
 
 TEST(script_command_answers)
 {
-    session s = new_session();
-    buf out = {0};
+    own_session s = new_session();
+    own_buf out = {0};
     /* no: the result is where it belongs, and the statement fails behind it */
     int rc = run_in(&s, &out, "print 1\nscan a b; print 2", &e);
     CHECK_INT(e.line, 2);
     CHECK_INT(e.col, 1);
     CHECK_INT(exit_code_of_error(e.code), EXIT_NO);
-    CHECK_ERR(rc, KV_E_ASSERT, "2 words were given");
+    CHECK_FAILED(rc, KV_E_ASSERT, "2 words were given");
     CHECK_TEXT(buf_text(&out), "1\npath  a\npath  b\n");
     buf_clear(&out);
-    e = (kv_err){0};
     CHECK_ERR(run_in(&s, &out, "scan a b -> v", &e), KV_E_ASSERT, "2 words were given");
     CHECK_TEXT(buf_text(&out), "");
-    e = (kv_err){0};
     CHECK_OK(run_in(&s, &out, "print v; expect-error assert { scan c d }", &e));
     CHECK_TEXT(buf_text(&out), "path  a\npath  b\n\npath  c\npath  d\n");
     buf_clear(&out);
@@ -220,7 +216,6 @@ TEST(script_command_answers)
               "4 words were given");
     CHECK_TEXT(buf_text(&out), "path    a\npath    b\nrename  x\nrename  y\n");
     buf_clear(&out);
-    e = (kv_err){0};
     CHECK_ERR(run_in(&s, &out, "t = kv.scan('a', 'b')", &e), KV_E_ASSERT, "2 words were given");
     CHECK_TEXT(buf_text(&out), "");
     /* where it is all that was typed the error has no place, and so is one line */
@@ -233,24 +228,18 @@ TEST(script_command_answers)
     e = (kv_err){0};
     run_as(&s, "<repl>", &out, "if true { scan a b }", NULL, &e);
     CHECK(e.code == KV_E_ASSERT && e.line == 1 && e.col == 11);
-    buf_release(&out);
-    session_release(&s);
-    language_init();
 }
 
 /* The part of a record behind its times. */
 static void check_record(const char *text, const char *want)
 {
     kv_err e = {0};
-    session s = new_session();
-    buf out = {0};
+    own_session s = new_session();
+    own_buf out = {0};
     s.out.recorder.on = true;
     run_in(&s, &out, text, &e);
     const char *from = strstr(buf_text(&out), "\"out\"");
     CHECK_TEXT(from, want);
-    buf_release(&out);
-    session_release(&s);
-    language_init();
 }
 
 TEST(script_command_answers_in_records)
@@ -273,7 +262,7 @@ TEST(script_command_words_of_the_shell)
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
         "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        session s = new_session();
+        own_session s = new_session();
         shell_words w = {0};
         buf out = {0}, want = {0};
         CHECK(shell_words_begin(&w, "scan"));
@@ -309,8 +298,6 @@ TEST(script_command_words_of_the_shell)
         buf_release(&want);
         buf_release(&out);
         shell_words_release(&w);
-        session_release(&s);
-        language_init();
     }
 }
 
@@ -335,7 +322,7 @@ TEST(script_command_hints)
         {"scan a --r", "--rename --rtol "},
         {"scan a b --dt", ""},
     };
-    session s = new_session();
+    own_session s = new_session();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_buf hint = {0};
         complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
@@ -349,8 +336,6 @@ TEST(script_command_hints)
             buf_printf(&all, "%s ", got.words[k]);
         CHECK_TEXT(buf_text(&all), options[i].words);
     }
-    session_release(&s);
-    language_init();
 }
 
 /* C takes a row that fills its array to the end, and whoever walks it runs on into what follows. */

@@ -2,7 +2,6 @@
 #include "language.h"
 #include "syntax/function.h"
 
-#include "array/device.h"
 #include "cmd/help.h"
 #include "run/run.h"
 #include "session/session.h"
@@ -42,7 +41,6 @@ static session new_session(void)
 /* Checks the output of `print EXPRESSION`, without its last newline. */
 static void check(const char *expression, const char *want)
 {
-    kv_err e = {0};
     OWN(session_release) session s = new_session();
     own_buf out = {0}, text = {0};
     buf_printf(&text, "print %s", expression);
@@ -59,7 +57,7 @@ static void check_error(const char *text, kv_code code, const char *want, const 
     own_buf out = {0};
     int rc = run_in(&s, &out, text, &e);
     CHECK_TEXT(e.hint, hint);
-    CHECK_ERR(rc, code, want);
+    CHECK_FAILED(rc, code, want);
 }
 
 TEST(function_table_is_sorted)

@@ -23,7 +23,6 @@ static void note_done(void *arg, int number, int rc)
 
 static void begin(scene *s)
 {
-    kv_err e = {0};
     *s = (scene){.file = tmpfile(), .before = dup(STDERR_FILENO)};
     fflush(stderr);
     dup2(fileno(s->file), STDERR_FILENO);

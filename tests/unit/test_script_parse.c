@@ -84,17 +84,15 @@ static bool script(lang_text *t)
 /* The table of section "words and blanks" of the manual. */
 TEST(script_parse_blank_rule)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"init 3 -1", "(init (key 3) [(- 1)])"},
         {"init 3 1 - 2", "(init (key 3) [(- 1 2)])"},
         {"init 3,4 1 -2", "(init (keys 3 4) [1 (- 2)])"},
         {"init (3 - 1) 5", "(init (key $(- 3 1)) [5])"},
         {"push 3 ones(2,3)", "(push (key 3) [(ones 2 3)])"},
         {"push 3 a -b (c) [d] @e.csv", "(push (key 3) [a (- b) c [d] (file <e.csv>)])"},
-        {"push 3 (a > 0)", "(push (key 3) [(> a 0)])"},
-    };
-    LANG_TREES(cases, script);
-    static const lang_error errors[] = {
+        {"push 3 (a > 0)", "(push (key 3) [(> a 0)])"});
+    LANG_ERRORS(script,
         {"init 3 - 1", KV_E_SYNTAX, "1:8-9",
          "`-` joins two values, but the word before it is a key",
          "init 3 -1, or init (3 - 1) VALUE to compute a key"},
@@ -131,14 +129,12 @@ TEST(script_parse_blank_rule)
          "write no blank before the bracket: ones(…)"},
         {"push 3 - a", KV_E_SYNTAX, "1:8-9",
          "`-` joins two values, but the word before it is a key",
-         "push 3 -a, or push (3 - a) VALUE to compute a key"},
-    };
-    LANG_ERRORS(errors, script);
+         "push 3 -a, or push (3 - a) VALUE to compute a key"});
 }
 
 TEST(script_parse_commands)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"", ""},
         {"\n;;\n# c\n", ""},
         {"type", "(type)"},
@@ -187,14 +183,12 @@ TEST(script_parse_commands)
         {"#!/usr/bin/env kvctl\ntype", "(type)"},
         {"\xef\xbb\xbf#!/usr/bin/env kvctl\ntype", "(type)"},
         {"\xef\xbb\xbf# c\r\ntype\r\n", "(type)"},
-        {"\ttype\t\t# c", "(type)"},
-    };
-    LANG_TREES(cases, script);
+        {"\ttype\t\t# c", "(type)"});
 }
 
 TEST(script_parse_updaters)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"set-updater assign", "(set-updater \"assign\")"},
         {"set-optimizer sgd --learning-rate n/2 --wd 1/len(args) --lr-mult 0=1.7,w=2",
          "(set-optimizer \"sgd\" (--learning-rate (/ n 2) \"n/2\") (--wd (/ 1 (len args))) "
@@ -233,14 +227,12 @@ TEST(script_parse_updaters)
          "(set-updater {(print (% \"key %d\" key)) (= stored (+ stored (* input 2)))})"},
         {"set-updater {\n  stored = input # c\n}\ntype", "(set-updater {(= stored input)}) (type)"},
         {"updater a(x = 1) { stored = input }\ntype",
-         "(updater a (x 1) {(= stored input)}) (type)"},
-    };
-    LANG_TREES(cases, script);
+         "(updater a (x 1) {(= stored input)}) (type)"});
 }
 
 TEST(script_parse_print)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"print a", "(print [a])"},
         {"print a, b -1", "(print [a (- b 1)])"},
         {"print a,", "(print [a])"},
@@ -257,14 +249,12 @@ TEST(script_parse_print)
         {"print [1, 2] | cat", "(print [[1 2]] (| cat))"},
         {"assert a < b, \"no\"", "(assert [(< a b) \"no\"])"},
         {"assert(a == b)", "(assert [(== a b)])"},
-        {"assert(a > b, \"no\")", "(assert [(> a b) \"no\"])"},
-    };
-    LANG_TREES(cases, script);
+        {"assert(a > b, \"no\")", "(assert [(> a b) \"no\"])"});
 }
 
 TEST(script_parse_assignments)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"a = 1", "(= a 1)"},
         {"a=1", "(= a 1)"},
         {"a = b > 0", "(= a (> b 0))"},
@@ -278,14 +268,12 @@ TEST(script_parse_assignments)
         {"shape = (2,3)", "(= shape (, 2 3))"},
         {"x = @a.csv", "(= x (file <a.csv>))"},
         {"a[0] == 1", "(show (== (index a 0) 1))"},
-        {"a [0] == 1", "(show (== (index a 0) 1))"},
-    };
-    LANG_TREES(cases, script);
+        {"a [0] == 1", "(show (== (index a 0) 1))"});
 }
 
 TEST(script_parse_shown)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"a", "(show a)"},
         {"1 -2", "(show (- 1 2))"},
         {"a -1", "(show (- a 1))"},
@@ -310,14 +298,12 @@ TEST(script_parse_shown)
         {"a and b", "(show (and a b))"},
         {"not a", "(show (not a))"},
         {"none", "(show none)"},
-        {"repeat(a, 2)", "(show (repeat a 2))"},
-    };
-    LANG_TREES(cases, script);
+        {"repeat(a, 2)", "(show (repeat a 2))"});
 }
 
 TEST(script_parse_control)
 {
-    static const lang_tree cases[] = {
+    LANG_TREES(script,
         {"if a { type }", "(if a {(type)})"},
         {"if a > 1 { type } else { rank }", "(if (> a 1) {(type)} {(rank)})"},
         {"if a {\n type\n}\nelif b {\n rank }\n# c\nelse if c { }\nelse { }",
@@ -345,9 +331,7 @@ TEST(script_parse_control)
         {"if a { print b}", "(if a {(print [b])})"},
         {"! ls -l; # }", "(! ls -l; # })"},
         {"!ls\r\ntype", "(! ls) (type)"},
-        {"if a { !echo {}\n}", "(if a {(! echo {})})"},
-    };
-    LANG_TREES(cases, script);
+        {"if a { !echo {}\n}", "(if a {(! echo {})})"});
 }
 
 #define BLOCK "a block is { … }, or lines indented below a `:`" /* a hint */
@@ -464,13 +448,11 @@ TEST(script_parse_errors)
             continue;
         }
         /* a usage line, which the tests of the command table pin */
-        lang_text t;
-        lang_begin(&t, want.text);
+        LANG_TEXT(t, want.text);
         CHECK(!script(&t));
         CHECK_INT(t.e.code, want.code);
         CHECK_TEXT(t.e.text, want.message);
         CHECK(strncmp(t.e.hint, "usage: ", 7) == 0);
-        lang_end(&t);
     }
 }
 
@@ -553,12 +535,10 @@ TEST(script_parse_depth)
             const char *tail = cases[i].head[0] && cases[i].head[1] == '[' ? "] = 1" : "";
             own_text *text = lang_repeated(cases[i].head, cases[i].piece, cases[i].deepest + over,
                                        cases[i].middle, cases[i].piece2, tail);
-            lang_text t;
-            lang_begin(&t, text);
+            LANG_TEXT(t, text);
             if (script(&t) == over)
                 printf("# %d of %s: %s\n", cases[i].deepest + over, cases[i].piece, t.e.text);
             CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
-            lang_end(&t);
         }
     }
 }
@@ -569,14 +549,12 @@ TEST(script_parse_height)
     for (int over = 0; over < 2; over++) {
         own_text *text = lang_repeated("type\nif a { while b { x = 1", "+1", AST_MAX_HEIGHT + over,
                                    "}}", "", "");
-        lang_text t;
-        lang_begin(&t, text);
+        LANG_TEXT(t, text);
         language_init();
         CHECK(over == (statement_parse_all(&t.p) == NULL));
         CHECK_TEXT(t.e.text, over ? "more than 1000 operators one inside the other" : "");
         CHECK_INT(t.e.line, over ? 2 : 0);
         CHECK_INT(t.e.col, over ? 22 : 0);
-        lang_end(&t);
     }
 }
 
@@ -610,13 +588,11 @@ TEST(script_parse_long_lines)
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");
-        lang_text t;
-        lang_begin(&t, text);
+        LANG_TEXT(t, text);
         language_init();
         bool ok = statement_parse_all(&t.p) != NULL;
         CHECK(ok == (t.e.code == KV_OK));
         CHECK(ok || (t.e.text[0] && t.e.line > 0));
-        lang_end(&t);
     }
 }
 
@@ -625,8 +601,7 @@ TEST(script_parse_many_lines)
 {
     enum { LINES = 200000 };
     own_text *text = lang_repeated("", "push w g\n", LINES, "", "", "");
-    lang_text t;
-    lang_begin(&t, text);
+    LANG_TEXT(t, text);
     language_init();
     const ast *body = statement_parse_all(&t.p);
     CHECK(body && body->n == LINES);
@@ -634,7 +609,6 @@ TEST(script_parse_many_lines)
     if (a_line > 300)
         printf("# %lld bytes a line\n", (long long)a_line);
     CHECK(a_line <= 300);
-    lang_end(&t);
 }
 
 TEST(script_parse_no_memory)

@@ -7,7 +7,6 @@
 
 static value text(const char *t)
 {
-    kv_err e = {0};
     value v = value_none();
     CHECK_OK(value_text_new(&v, t, strlen(t), &e));
     return v;
@@ -16,7 +15,6 @@ static value text(const char *t)
 /* A list or tuple that takes its items. */
 static value items(value_kind kind, int n, const value *v)
 {
-    kv_err e = {0};
     value list = value_none();
     CHECK_OK(value_list_new(&list, kind, n, &e));
     for (int i = 0; i < n; i++)
@@ -29,7 +27,6 @@ static value items(value_kind kind, int n, const value *v)
 
 static value array(kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, dtype, ndim, shape, ctx, &e));
     value v;
@@ -136,7 +133,6 @@ TEST(value_kinds)
 /* The array of v, which is released, as float64. */
 static kv_array *to_array(value v, kv_dtype want)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *wide = NULL;
     CHECK_OK(value_to_array(&a, v, &e));
     CHECK_INT(kv_array_dtype(a), want);
@@ -172,7 +168,6 @@ TEST(value_arrays_of_numbers)
 
 static void check_no_array(value v, kv_code code, const char *want)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(value_to_array(&a, v, &e), code, want);
     value_release(&v);
@@ -210,8 +205,7 @@ TEST(value_puts_numbers)
     CHECK_INT(i8, 127);
     CHECK_ERR(value_put_number(&i8, KV_INT8, value_int(128), &e), KV_E_VALUE,
               "128 does not fit into int8: it holds -128 to 127");
-    CHECK_ERR(value_put_number(&u8, KV_UINT8, value_int(-1), &e), KV_E_VALUE,
-              "-1 does not fit into uint8: it holds 0 to 255");
+    CHECK_CODE(value_put_number(&u8, KV_UINT8, value_int(-1), &e), KV_E_VALUE);
     CHECK_OK(value_put_number(&i64, KV_INT64, value_int(INT64_MAX), &e));
     CHECK_INT(i64, INT64_MAX);
     CHECK_OK(value_put_number(&u8, KV_BOOL, value_int(300), &e));
@@ -271,10 +265,8 @@ TEST(value_without_memory)
     value v = value_none(), list = LIST(2, value_int(1), value_int(2));
     kv_array *a = NULL;
     mem_fail_at(1);
-    CHECK_INT(value_text_new(&v, "a", 1, &e), KV_E_MEMORY);
-    e = (kv_err){0};
-    CHECK_INT(value_list_new(&v, VALUE_LIST, 3, &e), KV_E_MEMORY);
-    e = (kv_err){0};
+    CHECK_CODE(value_text_new(&v, "a", 1, &e), KV_E_MEMORY);
+    CHECK_CODE(value_list_new(&v, VALUE_LIST, 3, &e), KV_E_MEMORY);
     CHECK_INT(value_to_array(&a, list, &e), KV_E_MEMORY);
     mem_fail_at(0);
     CHECK_OK(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){0}, &(kv_err){0}));

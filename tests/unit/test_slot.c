@@ -23,7 +23,6 @@ static kv_array *one(void)
 
 static void add(slot_table *t, kv_key key)
 {
-    kv_err e = {0};
     CHECK_OK(slot_add(t, &key, one(), &e));
 }
 
@@ -65,11 +64,11 @@ TEST(slot_of_the_other_kind)
     CHECK_TEXT(e.key_name, "w");
     CHECK_TEXT(e.hint, "the keys of a store are all integers or all texts: kv_create makes "
                        "another store");
-    CHECK_ERR(e.code, KV_E_KEY, "this store holds integer keys, \"w\" is a text key");
+    CHECK_FAILED(e.code, KV_E_KEY, "this store holds integer keys, \"w\" is a text key");
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK(e.has_key && !e.key_is_text);
     CHECK_INT(e.key_id, 3);
-    CHECK_ERR(e.code, KV_E_KEY, "this store holds text keys, 3 is an integer key");
+    CHECK_FAILED(e.code, KV_E_KEY, "this store holds text keys, 3 is an integer key");
     kv_key quoted = name("3");
     CHECK_INT(slot_check_kind(&numbers, &quoted, &e), KV_E_KEY);
     CHECK_TEXT(e.hint, "in quotes it is a text; the integer key is 3");
@@ -77,7 +76,6 @@ TEST(slot_of_the_other_kind)
     add(&texts, name("3"));
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK_TEXT(e.hint, "there is a text key of these digits: \"3\"");
-    e = (kv_err){0};
 }
 
 TEST(slot_reserve_makes_room)
@@ -318,12 +316,12 @@ TEST(slot_refusals_name_the_key)
     CHECK(e.has_key && !e.key_is_text);
     CHECK_INT(e.key_id, 3);
     CHECK_TEXT(e.hint, "init makes new keys; push changes this one");
-    CHECK_ERR(e.code, KV_E_KEY, "key 3 is initialised already");
+    CHECK_FAILED(e.code, KV_E_KEY, "key 3 is initialised already");
     CHECK_INT(slot_refuse_unknown(&w, &e), KV_E_KEY);
     CHECK(e.has_key && e.key_is_text);
     CHECK_TEXT(e.key_name, "w");
     CHECK_TEXT(e.hint, "init it first");
-    CHECK_ERR(e.code, KV_E_KEY, "key \"w\" was never initialised");
+    CHECK_FAILED(e.code, KV_E_KEY, "key \"w\" was never initialised");
 }
 
 TEST(slot_texts_of_keys)
@@ -353,7 +351,6 @@ TEST(slot_state_is_shared)
     CHECK_INT(slot_state_share(&copy, &state, &e), KV_E_MEMORY);
     mem_fail_at(0);
     CHECK(!copy);
-    e = (kv_err){0};
     CHECK_OK(slot_state_share(&copy, &state, &e));
     CHECK(memcmp(copy, &state, sizeof state) == 0);
     CHECK(malloc_usable_size(copy) < 2 * sizeof *copy); /* memory for one */

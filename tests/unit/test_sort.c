@@ -12,7 +12,6 @@ enum { LONG = 400003 };
 /* Numbers with many that are equal, in no order; whole ones for integers. */
 static kv_array *mixed(kv_dtype dtype, int64_t n)
 {
-    kv_err e = {0};
     kv_array *a = NULL, *b = NULL;
     void *data = NULL;
     uint32_t seed = 1;
@@ -35,7 +34,6 @@ static int by_number(const void *a, const void *b)
 
 static void check_sorted(kv_dtype dtype, int64_t n, bool down)
 {
-    kv_err e = {0};
     kv_array *a = mixed(dtype, n), *sorted = NULL, *order = NULL;
     static double x[LONG], y[LONG], want[LONG];
     array_read_all(kv_array_ref(a), x);
@@ -79,8 +77,7 @@ TEST(sort_nan)
     CHECK_OK(sort_array(&r, a, SORT_INDICES, 0, false, &e));
     CHECK(memcmp(array_elements(r), (int64_t[]){4, 2, 3, 1, 0}, sizeof(int64_t[5])) == 0);
     kv_array_unref(r);
-    CHECK_ERR(sort_array(&r, a, SORT_VALUES, 1, false, &e), KV_E_INDEX,
-              "axis 1 is out of range: the array has 1 axis");
+    CHECK_CODE(sort_array(&r, a, SORT_VALUES, 1, false, &e), KV_E_INDEX);
     kv_array_unref(a);
 }
 

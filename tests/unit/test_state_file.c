@@ -15,7 +15,6 @@ static const char path[] = "states.safetensors";
 /* An array whose numbers follow from seed alone. */
 static kv_array *array(kv_dtype dtype, int ndim, const int64_t *shape, int seed)
 {
-    kv_err e = {0};
     kv_array *f = NULL, *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&f, KV_FLOAT64, ndim, shape, (kv_ctx){0}, &e));
@@ -45,7 +44,6 @@ static kv *make_weights(kv_dtype dtype)
 
 static kv *with(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
-    kv_err e = {0};
     kv *s = make_weights(dtype);
     CHECK_OK(kv_set_optimizer(s, optimizer, params, n, &e));
     return s;
@@ -63,7 +61,6 @@ static void step(kv *s, kv_dtype dtype, int t)
 /* The bytes of a key. */
 static void look(kv *s, int which, kv_dtype dtype, void *bytes, size_t size)
 {
-    kv_err e = {0};
     const void *data = NULL;
     own_array *out = weight(which, dtype, 0);
     CHECK_OK(kv_pull(s, &keys[which], 1, &out, NULL, &e));
@@ -86,7 +83,6 @@ static void check_same(kv *a, kv *b, kv_dtype dtype)
 /* A new store with the weights of s, and the states of the file. */
 static kv *resume(kv *s, const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
-    kv_err e = {0};
     kv *next = make("local");
     for (int i = 0; i < 2; i++) {
         kv_array *w = weight(i, dtype, 0);
@@ -102,7 +98,6 @@ static kv *resume(kv *s, const char *optimizer, kv_dtype dtype, const kv_opt *pa
 static void check_run(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n,
                       uint32_t flags)
 {
-    kv_err e = {0};
     own_kv *plain = with(optimizer, dtype, params, n), *stopped = with(optimizer, dtype, params, n);
     for (int t = 0; t < STEPS; t++) {
         CHECK_OK(kv_save_states(stopped, path, flags, &e));
@@ -132,13 +127,12 @@ TEST(state_file_every_optimizer_goes_on_to_the_last_bit)
                              {"lr_scheduler", "factor(step=3, factor=0.7)"},
                              {"clip_gradient", "0.9"},
                              {"lr_mult", "2=0.5"}};
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (int i = 0; kv_optimizer_text(i, &name); i++) {
         if (strcmp(name, last) != 0)
             check_runs(name, params, 4);
         last = name;
     }
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_keeps_the_momentum_and_the_other_forms)
@@ -149,7 +143,7 @@ TEST(state_file_keeps_the_momentum_and_the_other_forms)
                 {"lars", "momentum", "0.9"},     {"dcasgd", "momentum", "0.9"},
                 {"lbsgd", "batch_scale", "4"},   {"lbsgd", "momentum", "0.5"},
                 {"rmsprop", "centered", "true"}, {"signum", "wd_lh", "0.01"}};
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const kv_opt params[] = {{runs[i].param, runs[i].value},
                                  {"lr_scheduler", "multifactor(step=[3, 5, 11], factor=0.5)"},
@@ -157,7 +151,6 @@ TEST(state_file_keeps_the_momentum_and_the_other_forms)
                                  {"begin_num_update", "2"}};
         check_runs(runs[i].optimizer, params, 4);
     }
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_keeps_every_schedule_where_it_stands)
@@ -165,12 +158,11 @@ TEST(state_file_keeps_every_schedule_where_it_stands)
     static const char *const schedules[] = {
         "factor(step=2, factor=0.5, base_lr=0.3)", "multifactor(step=[2, 9], factor=0.1)",
         "poly(max_update=12, pwr=2, warmup_steps=3)", "cosine(max_update=12, final_lr=0.01)"};
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
         const kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"momentum", "0.9"}};
         check_runs("sgd", params, 2);
     }
-    leave_folder(path, NULL);
 }
 
 /* A rule that keeps numbers of all kinds. */
@@ -193,7 +185,7 @@ TEST(state_file_keeps_numbers_exactly)
 {
     own_rule *rule = NULL;
     int a = 0, b = 1;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     CHECK_OK(kv_rule_new(&rule, counting, NULL, 0, 0, &e));
     own_kv *s = make_weights(KV_FLOAT32), *next = make_weights(KV_FLOAT32);
     CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
@@ -208,7 +200,6 @@ TEST(state_file_keeps_numbers_exactly)
     step(next, KV_FLOAT32, 3);
     CHECK_TEXT(printed[0], "3 0.003703703703703704 0.3425925925925926 True None");
     CHECK_TEXT(printed[1], printed[0]);
-    leave_folder(path, NULL);
 }
 
 /* A rule with a state of every kind, two of them that come with the third update. */
@@ -226,8 +217,7 @@ static const char every_kind[] = "updater kinds {\n"
 
 static kv *with_rule(kv *like, kv_dtype dtype)
 {
-    kv_err e = {0};
-    kv_rule *rule = NULL;
+    own_rule *rule = NULL;
     kv *s = make("local");
     for (int i = 0; i < 2; i++) {
         kv_array *w = weight(i, dtype, i);
@@ -237,14 +227,13 @@ static kv *with_rule(kv *like, kv_dtype dtype)
     }
     CHECK_OK(kv_rule_new(&rule, every_kind, NULL, 0, 0, &e));
     CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
-    kv_rule_free(rule);
     return s;
 }
 
 TEST(state_file_keeps_every_kind_of_state)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16};
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         own_kv *plain = with_rule(NULL, dtypes[d]), *stopped = with_rule(NULL, dtypes[d]);
         for (int t = 0; t < STEPS; t++) {
@@ -258,13 +247,11 @@ TEST(state_file_keeps_every_kind_of_state)
             check_same(plain, stopped, dtypes[d]);
         }
     }
-    leave_folder(path, NULL);
 }
 
 /* Pushes some rows to key 0. */
 static void sparse_step(kv *s, int t)
 {
-    kv_err e = {0};
     int64_t shape[] = {3, 4}, rows[] = {t % 2, 2};
     own_array *full = NULL, *g = NULL;
     void *data;
@@ -282,7 +269,7 @@ TEST(state_file_goes_on_with_rows)
 {
     const char *name;
     int ran = 0;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (; kv_optimizer_text(ran, &name); ran++) {
         own_kv *plain = with(name, KV_FLOAT32, NULL, 0), *stopped = with(name, KV_FLOAT32, NULL, 0);
         for (int t = 0; t < STEPS; t++) {
@@ -296,13 +283,12 @@ TEST(state_file_goes_on_with_rows)
         }
     }
     CHECK(ran >= 21);
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_says_what_it_holds)
 {
-    checkpoint *f = NULL;
-    enter_folder();
+    own_checkpoint *f = NULL;
+    IN_FOLDER(path, NULL);
     const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.1)"},
                              {"learning_rate", "none"}};
     own_kv *s = with("nadam", KV_FLOAT32, params, 2);
@@ -328,8 +314,6 @@ TEST(state_file_says_what_it_holds)
     CHECK_OK(checkpoint_open(&f, path, NULL, &e));
     CHECK(checkpoint_metadata(f, "kvstore.rule") == NULL);
     CHECK_TEXT(checkpoint_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
-    checkpoint_close(f);
-    leave_folder(path, NULL);
 }
 
 /* ---- Descriptions ---- */
@@ -357,7 +341,7 @@ static int see(void *arg, const kv_field *f, int n, kv_err *e)
 TEST(state_file_describe)
 {
     seen all = {0}, some = {.last = 2}, one = {0}, plain = {0};
-    kv *s = with_rule(NULL, KV_BFLOAT16);
+    own_kv *s = with_rule(NULL, KV_BFLOAT16);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
     step(s, KV_BFLOAT16, 0); /* only key 7 */
     CHECK_OK(kv_describe(s, "states", see, &all, &e));
@@ -393,11 +377,8 @@ TEST(state_file_describe)
     CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
                            "key=7 state= dtype= shape= value= bytes=0 t=2 \n");
     CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_ERR(kv_describe(s, "states", see, &plain, &e), KV_E_VALUE,
-              "no optimizer is in use, so there are no states");
-    CHECK_ERR(kv_describe(s, "optimizer", see, &plain, &e), KV_E_VALUE,
-              "no optimizer is in use, so there are no states");
-    kv_free(s);
+    CHECK_CODE(kv_describe(s, "states", see, &plain, &e), KV_E_VALUE);
+    CHECK_CODE(kv_describe(s, "optimizer", see, &plain, &e), KV_E_VALUE);
 }
 
 TEST(state_file_describe_without_memory)
@@ -421,30 +402,24 @@ TEST(state_file_describe_without_memory)
 
 TEST(state_file_needs_an_optimizer)
 {
-    enter_folder();
+    IN_FOLDER(path, NULL);
     own_kv *s = with("adam", KV_FLOAT32, NULL, 0);
     CHECK_OK(kv_save_states(s, path, 0, &e));
     CHECK_ERR(kv_save_states(s, path, 6, &e), KV_E_VALUE, "kv_save_states has no flags 0x6");
     CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_VALUE,
-              "no optimizer is in use, so there are no states");
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
-              "no optimizer is in use, so there are no states");
+    CHECK_CODE(kv_save_states(s, path, 0, &e), KV_E_VALUE);
+    CHECK_CODE(kv_load_states(s, path, &e), KV_E_VALUE);
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
-    CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_UNSUPPORTED,
-              "the updater is a function of the program, so there are no states");
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_UNSUPPORTED,
-              "the updater is a function of the program, so there are no states");
+    CHECK_CODE(kv_save_states(s, path, 0, &e), KV_E_UNSUPPORTED);
+    CHECK_CODE(kv_load_states(s, path, &e), KV_E_UNSUPPORTED);
     CHECK_INT(kv_load_states(s, path, NULL), KV_E_UNSUPPORTED);
     CHECK_ERR(kv_save_states(s, "/no/such/folder/x", 0, &e), KV_E_UNSUPPORTED,
               "the updater is a function of the program, so there are no states");
-    leave_folder(path, NULL);
 }
 
 /* s refuses the file with this error, and trains on like one that never saw it. */
 static void check_refused(const char *optimizer, kv_dtype dtype, kv_code code, const char *text)
 {
-    kv_err e = {0};
     own_kv *s = with(optimizer, dtype, NULL, 0), *plain = with(optimizer, dtype, NULL, 0);
     step(s, dtype, 1);
     step(plain, dtype, 1);
@@ -458,7 +433,6 @@ static void check_refused(const char *optimizer, kv_dtype dtype, kv_code code, c
 
 static void save(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
-    kv_err e = {0};
     own_kv *s = with(optimizer, dtype, params, n);
     step(s, dtype, 1);
     CHECK_OK(kv_save_states(s, path, 0, &e));
@@ -467,7 +441,7 @@ static void save(const char *optimizer, kv_dtype dtype, const kv_opt *params, in
 TEST(state_file_of_another_optimizer_or_dtype_is_refused)
 {
     const kv_opt half = {"multi_precision", "true"};
-    enter_folder();
+    IN_FOLDER(path, NULL);
     save("adam", KV_FLOAT32, NULL, 0);
     check_refused("adamw", KV_FLOAT32, KV_E_VALUE,
                   "states.safetensors: states of adam, the optimizer in use is adamw");
@@ -482,14 +456,13 @@ TEST(state_file_of_another_optimizer_or_dtype_is_refused)
     CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
               "states.safetensors: key 7 was updated without multi_precision, the optimizer in "
               "use has it on");
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_of_other_keys_is_refused)
 {
     static const kv_key other = {.id = 9}, text = {.name = "a/b"};
     own_kv *s = NULL;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     save("adam", KV_FLOAT32, NULL, 0);
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
@@ -513,22 +486,20 @@ TEST(state_file_of_other_keys_is_refused)
     CHECK_OK(kv_push(s, &text, 1, &v, NULL, &e));
     CHECK_OK(kv_save_states(s, path, 0, &e));
     CHECK_OK(kv_load_states(s, path, &e));
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_that_is_cut_or_no_such_file_is_refused)
 {
     char *text = NULL;
     size_t n;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     save("adam", KV_FLOAT32, NULL, 0);
     CHECK_OK(file_read(path, &text, &n, &e));
     own_kv *s = with("adam", KV_FLOAT32, NULL, 0);
     for (size_t cut = 0; cut < n; cut += cut < 40 || cut + 40 > n ? 1 : 17) {
         FILE *f = fopen(path, "w");
         CHECK(f && fwrite(text, 1, cut, f) == cut && fclose(f) == 0);
-        CHECK_INT(kv_load_states(s, path, &e), KV_E_FORMAT);
-        e = (kv_err){0};
+        CHECK_CODE(kv_load_states(s, path, &e), KV_E_FORMAT);
     }
     mem_free(text);
     CHECK_OK(kv_save(s, path, &e));
@@ -536,13 +507,11 @@ TEST(state_file_that_is_cut_or_no_such_file_is_refused)
               "states.safetensors: a whole store, not the states of an optimizer");
     remove(path);
     CHECK_INT(kv_load_states(s, path, &e), KV_E_IO);
-    leave_folder(path, NULL);
 }
 
 /* The file with one text replaced, or left out when other is NULL, and without checksums. */
 static void change(const char *name, const char *other)
 {
-    kv_err e = {0};
     own_checkpoint *f = NULL;
     kv_array *arrays[16];
     safetensors_item items[16];
@@ -597,12 +566,11 @@ TEST(state_file_that_contradicts_itself_is_refused)
         {"kvstore.shared.m_schedule", "float 0x1", KV_E_FORMAT,
          "states.safetensors: \"m_schedule\" is \"float 0x1\", which is not a number"},
     };
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         change(cases[i].name, cases[i].text);
         check_refused("nadam", KV_FLOAT32, cases[i].code, cases[i].error);
     }
-    leave_folder(path, NULL);
 }
 
 /* ---- Damage ---- */
@@ -642,31 +610,29 @@ TEST(state_file_with_any_bit_changed_is_refused)
 {
     own_text *data = NULL;
     size_t n;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     save("nadam", KV_FLOAT32, NULL, 0);
     CHECK_OK(file_read(path, &data, &n, &e));
     check_every_bit(data, n, "nadam");
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
 {
     own_text *data = NULL;
     size_t n;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     own_kv *s = with("adagrad", KV_BFLOAT16, NULL, 0);
     step(s, KV_BFLOAT16, 1);
     CHECK_OK(kv_save(s, path, &e));
     CHECK_OK(file_read(path, &data, &n, &e));
     check_every_bit(data, n, NULL);
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_says_what_is_damaged)
 {
     char *data = NULL, *at;
     size_t n;
-    enter_folder();
+    IN_FOLDER(path, NULL);
     save("adam", KV_FLOAT32, NULL, 0);
     CHECK_OK(file_read(path, &data, &n, &e));
     data[n - 1] ^= 1;
@@ -681,21 +647,19 @@ TEST(state_file_says_what_is_damaged)
     check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
                   "states.safetensors: the file is damaged: its metadata are not what was written");
     mem_free(data);
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_without_checksums_is_loaded)
 {
-    enter_folder();
+    IN_FOLDER(path, NULL);
     change("", NULL);
     own_kv *s = with("nadam", KV_FLOAT32, NULL, 0);
     CHECK_OK(kv_load_states(s, path, &e));
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_without_memory_changes_nothing)
 {
-    enter_folder();
+    IN_FOLDER(path, NULL);
     save("nadam", KV_FLOAT32, NULL, 0);
     own_kv *s = with("nadam", KV_FLOAT32, NULL, 0);
     int rc = KV_E_MEMORY;
@@ -713,7 +677,6 @@ TEST(state_file_without_memory_changes_nothing)
         e = (kv_err){0};
     }
     CHECK_OK(kv_load_states(s, path, &e));
-    leave_folder(path, NULL);
 }
 
 /* ---- Whole stores and transactions ---- */
@@ -723,7 +686,7 @@ TEST(state_file_a_whole_store_keeps_the_states)
     const char *name, *last = "";
     const kv_opt params[] = {{"multi_precision", "true"},
                              {"lr_scheduler", "factor(step=3, factor=0.7)"}};
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (int i = 0; kv_optimizer_text(i, &name); i++) {
         if (strcmp(name, last) == 0)
             continue;
@@ -739,12 +702,11 @@ TEST(state_file_a_whole_store_keeps_the_states)
             check_same(plain, stopped, KV_FLOAT16);
         }
     }
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_rollback_undoes_a_load)
 {
-    enter_folder();
+    IN_FOLDER(path, NULL);
     for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
         own_kv *other = with("nadam", KV_FLOAT32, NULL, 0);
         step(other, KV_FLOAT32, 5);
@@ -761,7 +723,6 @@ TEST(state_file_rollback_undoes_a_load)
         step(plain, KV_FLOAT32, 4);
         check_same(s, plain, KV_FLOAT32);
     }
-    leave_folder(path, NULL);
 }
 
 TEST(state_file_states_hold_no_texts)

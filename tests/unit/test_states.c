@@ -204,14 +204,12 @@ static worker w;
 
 static void set_optimizer(kv *store)
 {
-    kv_err e = {0};
     const kv_opt params[] = {{"multi_precision", "true"}, {"lr_scheduler", "factor(step=1)"}};
     CHECK_OK(kv_set_optimizer(store, "nadam", params, 2, &e));
 }
 
 static kv_array *filled(const int64_t *shape, kv_dtype dtype, float x)
 {
-    kv_err e = {0};
     kv_array *one = NULL, *a = NULL;
     void *data;
     CHECK_OK(kv_array_new(&one, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
@@ -226,7 +224,6 @@ static kv_array *filled(const int64_t *shape, kv_dtype dtype, float x)
 /* pushes: of every part, other values each time. */
 static void push_parts(int times)
 {
-    kv_err e = {0};
     for (int i = 0; i < PARTS; i++) {
         kv *store = servers[part_list[i].server].store;
         kv_key key = {.id = part_list[i].id};
@@ -240,7 +237,6 @@ static void push_parts(int times)
 
 static void make_all(bool is_async)
 {
-    kv_err e = {0};
     static part parts[PARTS];
     static part *tables[SERVERS][PARTS];
     static worker_key places[2];
@@ -290,7 +286,6 @@ static const slot *part_slot(int i)
 /* An image of all that a server keeps. */
 static void print_server(int i, buf *out)
 {
-    kv_err e = {0};
     image im;
     CHECK_OK(state_file_take(&im, servers[i].store, false, &e));
     CHECK_OK(image_print(out, &im, "a test", &e));
@@ -480,11 +475,9 @@ TEST(states_damaged_for_a_server)
         CHECK_OK(states_take(&servers[0], message.data, (int64_t)message.len, &e));
     }
     memcpy(message.data, wrong, sizeof wrong);
-    CHECK_ERR(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL,
-              "a record of another rank is malformed");
+    CHECK_CODE(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL);
     memcpy(message.data, twice, sizeof twice);
-    CHECK_ERR(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL,
-              "a record of another rank is malformed");
+    CHECK_CODE(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL);
     buf_release(&message);
     buf_release(&before);
     buf_release(&after);

@@ -92,7 +92,6 @@ TEST(stop_answers_of_a_thread)
 
 static kv_array *large(void)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){1000, 2000}, cpu0, &e));
     return a;

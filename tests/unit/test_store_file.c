@@ -1,6 +1,5 @@
 /* store_file: whole stores to files and back, files of other tools, and files that are wrong. */
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
@@ -13,7 +12,6 @@
 
 static void init_array(kv *s, kv_key key, kv_array *a)
 {
-    kv_err e = {0};
     CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
 }
 
@@ -30,27 +28,23 @@ static void init_number(kv *s, kv_key key, double x)
 
 static void push_number(kv *s, kv_key key, double x)
 {
-    kv_err e = {0};
     own_array *a = one_number(x);
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
 }
 
 static double number_of(kv *s, kv_key key)
 {
-    kv_err e = {0};
-    kv_array *a = one_number(-1);
+    own_array *a = one_number(-1);
     const void *data;
     CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
     CHECK_OK(kv_array_read(a, &data, &e));
     double x = (double)*(const float *)data;
-    kv_array_unref(a);
     return x;
 }
 
 /* The i-th key in the order of updates. */
 static kv_info info_at(kv *s, int64_t i)
 {
-    kv_err e = {0};
     kv_info info;
     CHECK_OK(kv_info_at(s, i, &info, &e));
     return info;
@@ -223,7 +217,6 @@ TEST(store_file_same_bytes)
 static void write_metadata(const safetensors_item *items, int64_t n, const checkpoint_text *pairs,
                            int64_t npairs)
 {
-    kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, FILE_NAME, &e));
     CHECK_OK(safetensors_write(out.f, FILE_NAME, items, n, pairs, npairs, &e));
@@ -255,7 +248,7 @@ static void write_with(const char *key_type, const char *change, const char *to)
 /* Another tool may write the tensors in another order: the counts still find their keys. */
 TEST(store_file_order_of_the_tensors_does_not_matter)
 {
-    kv *s = NULL;
+    own_kv *s = NULL;
     IN_FOLDER(FILE_NAME, NULL);
     write_with("text", "", NULL);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
@@ -268,7 +261,6 @@ TEST(store_file_order_of_the_tensors_does_not_matter)
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_INT(info_at(s, 0).key.id, -1);
     CHECK_INT(info_at(s, 0).pushes, 3);
-    kv_free(s);
 }
 
 TEST(store_file_of_another_tool)
@@ -493,7 +485,6 @@ TEST(store_file_optimizers_go_on)
 /* Replaces each `from` by `to`, which is as long, in a file. */
 static void change_file(const char *from, const char *to)
 {
-    kv_err e = {0};
     own_text *data = NULL;
     size_t n, bytes = strlen(from), found = 0;
     CHECK_OK(file_read(FILE_NAME, &data, &n, &e));
@@ -656,7 +647,7 @@ TEST(store_file_metadata_of_other_tools)
 {
     char all[100] = "";
     IN_FOLDER(FILE_NAME, NULL);
-    kv *s = make("local"), *t = NULL;
+    own_kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     CHECK(!kv_is_foreign(s));
     CHECK_OK(kv_set_metadata(s, "format", "tf", &e));
@@ -664,8 +655,7 @@ TEST(store_file_metadata_of_other_tools)
     CHECK_OK(kv_set_metadata(s, "format", "pt", &e));
     CHECK_ERR(kv_set_metadata(s, "kvstore.type", "x", &e), KV_E_VALUE,
               "the metadata \"kvstore.type\" are the store's own");
-    CHECK_ERR(kv_set_metadata(s, "\xff", "x", &e), KV_E_VALUE,
-              "the name of a metadata text is not UTF-8");
+    CHECK_CODE(kv_set_metadata(s, "\xff", "x", &e), KV_E_VALUE);
     CHECK_ERR(kv_set_metadata(s, "author", "\xff", &e), KV_E_VALUE,
               "the metadata text \"author\" is not UTF-8");
     CHECK_OK(kv_save(s, FILE_NAME, &e));
@@ -685,14 +675,11 @@ TEST(store_file_metadata_of_other_tools)
     CHECK_OK(kv_load(&t, FILE_NAME, &e));
     CHECK(kv_is_foreign(t));
     CHECK_INT(number_of(t, name("w")), 1);
-    kv_free(t);
-    kv_free(s);
 }
 
 /* A key of two rows of four. */
 static void init_rows(kv *s, kv_key key)
 {
-    kv_err e = {0};
     own_array *a = NULL;
     void *data;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){4, 1}, 2, (int64_t[]){1, 3},
@@ -716,7 +703,7 @@ TEST(store_file_of_other_tools_holds_no_rows)
 TEST(store_file_without_memory)
 {
     IN_FOLDER(FILE_NAME, NULL);
-    kv *s = make("local"), *t = NULL;
+    own_kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     init_number(s, name("v"), 1);
     init_rows(s, name("r"));
@@ -743,8 +730,6 @@ TEST(store_file_without_memory)
     CHECK_INT(number_of(t, name("w")), 9);
     CHECK_TEXT(info_at(t, 2).key.name, "r");
     CHECK_INT(info_at(t, 2).storage, KV_ROW_SPARSE);
-    kv_free(t);
-    kv_free(s);
 }
 
 TEST(store_file_without_memory_for_a_name)
@@ -776,8 +761,7 @@ TEST(store_file_registered_name)
         _exit(rc || kv_save(s, FILE_NAME, &e) ? 1 : 0);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
-    CHECK_INT(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
-    e = (kv_err){0};
+    CHECK_CODE(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_TEXT(kv_type(s), "Mine");
     s = save_and_load(s, FILE_NAME);
@@ -792,7 +776,6 @@ TEST(store_file_registered_name)
 /* A store whose file has the states of one push. */
 static kv *trained(const char *rule, const kv_opt *params, int n)
 {
-    kv_err e = {0};
     kv *s = make("local");
     CHECK_OK(kv_set_optimizer(s, rule, params, n, &e));
     init_number(s, name("w"), 0);

@@ -29,7 +29,6 @@ static int64_t resident(void)
 /* Pushes and pulls n times; the array given to the store is another one each time. */
 static void train(kv *s, int64_t size, int n)
 {
-    kv_err e = {0};
     kv_key key = {.id = 3};
     own_array *out = NULL;
     CHECK_OK(kv_array_new(&out, KV_FLOAT32, 1, &size, cpu0, &e));
@@ -45,7 +44,6 @@ static void train(kv *s, int64_t size, int n)
 
 static void check_flat(const char *optimizer, int64_t size, int first, int all)
 {
-    kv_err e = {0};
     own_kv *s = NULL;
     own_array *a = NULL;
     if (SANITIZED)
@@ -93,7 +91,6 @@ static int64_t peak(void)
 static void check_peak(const char *type, kv_dtype dtype, int n, const char *optimizer, int states)
 {
     const int64_t bytes = (int64_t)96 << 20, size = bytes / kv_dtype_bytes(dtype), before = peak();
-    kv_err e = {0};
     own_kv *s = NULL;
     kv_array *values[4] = {NULL};
     kv_key keys[4] = {{.id = 3}, {.id = 3}, {.id = 3}, {.id = 3}};

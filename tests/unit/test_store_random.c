@@ -62,7 +62,6 @@ static int draw_size(caller *w)
 /* Every element of an array is the same; returns it. */
 static int64_t only_number(kv_array *a)
 {
-    kv_err e = {0};
     const void *data = NULL;
     CHECK_OK(kv_array_read(a, &data, &e));
     const int64_t *x = data;
@@ -100,7 +99,6 @@ static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, 
 
 static void push_own(caller *w, int store, const kv_call *how)
 {
-    kv_err e = {0};
     int k = draw_size(w), n = 1 + (int)draw(w, 4);
     kv_key keys[4];
     kv_array *values[4];
@@ -117,7 +115,6 @@ static void push_own(caller *w, int store, const kv_call *how)
 
 static void push_all_own(caller *w, int store, const kv_call *how)
 {
-    kv_err e = {0};
     kv_key keys[OWN];
     kv_array *values[OWN];
     for (int k = 0; k < OWN; k++) {
@@ -130,7 +127,6 @@ static void push_all_own(caller *w, int store, const kv_call *how)
 
 static void push_shared(caller *w, const kv_call *how)
 {
-    kv_err e = {0};
     int store = 1 + (int)draw(w, STORES - 1), k = draw_size(w);
     uint64_t x = draw(w, INPUTS);
     place *p = &w->places[store];
@@ -140,7 +136,6 @@ static void push_shared(caller *w, const kv_call *how)
 
 static void pull_shared(caller *w, const kv_call *how)
 {
-    kv_err e = {0};
     int store = 1 + (int)draw(w, STORES - 1), k = draw_size(w);
     CHECK_OK(kv_pull(w->places[store].store, &(kv_key){.id = k}, 1, &w->out[k], how, &e));
     w->has[k] = only_number(w->out[k]);
@@ -149,7 +144,6 @@ static void pull_shared(caller *w, const kv_call *how)
 
 static void pull_own(caller *w, int store, const kv_call *how)
 {
-    kv_err e = {0};
     int k = draw_size(w);
     kv_key key = own_key(w, k);
     CHECK_OK(kv_pull(w->places[store].store, &key, 1, &w->out[k], how, &e));
@@ -161,7 +155,6 @@ static void pull_own(caller *w, int store, const kv_call *how)
 /* Numbers stay small enough not to wrap. */
 static void change_mine(caller *w)
 {
-    kv_err e = {0};
     void *data = NULL;
     int k = draw_size(w);
     w->is[k] = (int64_t)draw(w, 1000);
@@ -182,7 +175,6 @@ static void replace_mine(caller *w)
 /* Sums of what was pulled double: they begin anew before they are too large. */
 static void bound(caller *w)
 {
-    kv_err e = {0};
     for (int k = 0; k < OWN; k++) {
         void *data = NULL;
         if (w->has[k] < (int64_t)1 << 40 && w->has[k] > -((int64_t)1 << 40))
@@ -196,7 +188,6 @@ static void bound(caller *w)
 
 static void call_once(caller *w)
 {
-    kv_err e = {0};
     kv_info info;
     kv_call how = {.priority = (int32_t)draw(w, 5) - 2};
     int store = (int)draw(w, STORES);
@@ -240,7 +231,6 @@ static void call_once(caller *w)
 
 static void begin_caller(caller *w)
 {
-    kv_err e = {0};
     for (int k = 0; k < OWN; k++) {
         kv_key key = own_key(w, k);
         w->mine[k] = int64_full(sizes[k], 0);
@@ -252,7 +242,6 @@ static void begin_caller(caller *w)
 
 static void check_caller(caller *w)
 {
-    kv_err e = {0};
     for (int k = 0; k < OWN; k++) {
         kv_key key = own_key(w, k);
         CHECK_INT(only_number(w->mine[k]), w->is[k]);
@@ -278,7 +267,6 @@ static void *work(void *arg)
 /* A store that assigns, one with a rule on device, one with a C callback. */
 static void make_stores(place *p)
 {
-    kv_err e = {0};
     kv_rule *r = NULL;
     for (int s = 0; s < STORES; s++)
         CHECK_OK(kv_create(s == 1 ? "device" : "local", NULL, 0, &p[s].store, &e));
@@ -295,7 +283,6 @@ static void make_stores(place *p)
 
 static void check_shared(place *p)
 {
-    kv_err e = {0};
     for (int k = 0; k < SHARED; k++) {
         own_array *out = int64_full(sizes[k], -1);
         for (int s = 1; s < STORES; s++) {

@@ -22,7 +22,6 @@ static int push(kv *s, const int64_t *ids, int n, kv_array *value, kv_err *e)
 
 static void push_to(kv *s, int64_t key, int n, kv_dtype dtype, double x)
 {
-    kv_err e = {0};
     int64_t ids[] = {key, key, key, key};
     own_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
     CHECK_OK(push(s, ids, n, a, &e));
@@ -31,7 +30,6 @@ static void push_to(kv *s, int64_t key, int n, kv_dtype dtype, double x)
 /* Every element of the key is want. */
 static void check_full(kv *s, int64_t key, double want)
 {
-    kv_err e = {0};
     const void *data = NULL;
     own_array *out = array_full(KV_FLOAT64, 1, (int64_t[]){N}, -99, cpu0);
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
@@ -130,7 +128,6 @@ TEST(store_rule_parameter_errors_keep_the_updater)
 
 static void change(kv *s, const char *name, const char *value)
 {
-    kv_err e = {0};
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){name, value}, 1, &e));
 }
 
@@ -148,7 +145,6 @@ TEST(store_rule_names_from_outside)
     CHECK_TEXT(e.text, "a rule knows no name `rate` here");
     CHECK_INT(e.line, 3);
     CHECK_INT(e.col, 5 + (int)(strstr(text, "rate") - text));
-    e = (kv_err){0};
     CHECK_OK(kv_set_rule(s, r, params, 3, &e));
     kv_rule_free(r);
     push_to(s, 1, 1, KV_FLOAT32, 1);
@@ -402,7 +398,6 @@ TEST(store_rule_of_a_def)
     char text[200] = "";
     CHECK(kv_describe(s, "rule", copy_rule, text, &e) == KV_E_VALUE);
     CHECK_TEXT(e.text, "no rule is in use");
-    e = (kv_err){0};
     init_full(s, 3, KV_FLOAT32, 1);
     set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n");
     CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));

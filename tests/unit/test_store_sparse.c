@@ -8,7 +8,6 @@ static const kv_key key = {3, NULL};
 /* A 5 x 2 row_sparse array; each row held is x[k], x[k]. */
 static kv_array *rows(int n, const int64_t *ids, const float *x)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){5, 2}, n, ids, cpu0, &e));
@@ -21,7 +20,6 @@ static kv_array *rows(int n, const int64_t *ids, const float *x)
 /* A 5 x 2 default array, row k being x[k], x[k]. */
 static kv_array *dense(const float *x)
 {
-    kv_err e = {0};
     kv_array *sparse = rows(5, (int64_t[]){0, 1, 2, 3, 4}, x), *a = NULL;
     CHECK_OK(kv_array_to_dense(&a, sparse, &e));
     kv_array_unref(sparse);
@@ -39,7 +37,6 @@ static kv *open_store(kv_array *first)
 /* Pulls the key and compares its rows. */
 static void check(kv *s, const float *want)
 {
-    kv_err e = {0};
     own_array *out = NULL;
     const void *data = NULL;
     CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0, &e));
@@ -51,7 +48,6 @@ static void check(kv *s, const float *want)
 
 static void check_bytes(kv *s, int64_t bytes)
 {
-    kv_err e = {0};
     kv_info info;
     CHECK_OK(kv_find(s, &key, &info, &e));
     CHECK_INT(info.bytes, bytes);
@@ -60,7 +56,6 @@ static void check_bytes(kv *s, int64_t bytes)
 /* One push of up to three values, which are given back. */
 static void push(kv *s, kv_array *a, kv_array *b, kv_array *c)
 {
-    kv_err e = {0};
     kv_array *values[] = {a, b, c};
     kv_key keys[] = {key, key, key};
     CHECK_OK(kv_push(s, keys, c ? 3 : b ? 2 : 1, values, NULL, &e));
@@ -119,7 +114,7 @@ TEST(store_sparse_assign_copies)
 TEST(store_sparse_rules)
 {
     /* a constant rule reads zeros in absent rows */
-    kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
+    own_kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
     set_rule(s, "{ stored = 2 * stored + input }");
     push(s, rows(2, (int64_t[]){1, 4}, (float[]){10, 20}), NULL, NULL);
     check(s, (float[]){2, 14, 6, 8, 30});
@@ -143,7 +138,6 @@ TEST(store_sparse_rules)
     push(s, dense((float[]){1, 0, 0, 0, 0}), NULL, NULL);
     check(s, (float[]){3, 7, 2, 3, 2});
     check_bytes(s, FULL);
-    kv_free(s);
 }
 
 /* The rate of LBSGD by norms is sqrt(8 / 2): all of the weight counts, not its present rows alone.
@@ -347,8 +341,7 @@ static kv_array *alike(int64_t nrows, bool gaps, float scale)
 static kv_array *updated(const char *optimizer, const kv_opt *params, int nparams, int64_t nrows,
                          bool gaps)
 {
-    kv_err e = {0};
-    kv *s = open_store(alike(nrows, false, 1));
+    own_kv *s = open_store(alike(nrows, false, 1));
     kv_array *out = NULL;
     CHECK_OK(kv_set_optimizer(s, optimizer, params, nparams, &e));
     for (int i = 1; i < 3; i++) {
@@ -358,13 +351,11 @@ static kv_array *updated(const char *optimizer, const kv_opt *params, int nparam
     CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){nrows, WIDTH}, cpu0, &e));
     CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
     CHECK_OK(kv_wait(s, &e));
-    kv_free(s);
     return out;
 }
 
 static void check_lazy(const char *optimizer, const kv_opt *params, int nparams)
 {
-    kv_err e = {0};
     own_array *many = updated(optimizer, params, nparams, MANY, true);
     own_array *few = updated(optimizer, params, nparams, SOME_ROWS, false);
     const void *got, *want;

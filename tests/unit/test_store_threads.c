@@ -32,8 +32,7 @@ typedef struct worker {
 static void *work(void *arg)
 {
     worker *w = arg;
-    kv_err e = {0};
-    kv_array *out = NULL;
+    own_array *out = NULL;
     kv_key shared[] = {{.id = 1}, {.id = 0}, {.id = 1}};
     kv_array *values[] = {w->ones, w->ones, w->ones};
     CHECK_OK(kv_array_new(&out, KV_FLOAT64, 1, (int64_t[]){N}, cpu0, &e));
@@ -43,7 +42,6 @@ static void *work(void *arg)
         CHECK_OK(kv_pull(w->store, shared, 1, &out, NULL, &e));
         CHECK_OK(kv_init(w->store, &own, 1, &w->ones, NULL, &e));
     }
-    kv_array_unref(out);
     return NULL;
 }
 

@@ -75,32 +75,16 @@ static void check_dtype(kv_dtype dtype)
     }
 }
 
-TEST(sum_float32)
+TEST(sum_of_every_dtype)
 {
     check_dtype(KV_FLOAT32);
-}
-
-TEST(sum_float64)
-{
     check_dtype(KV_FLOAT64);
-}
-
-TEST(sum_halves)
-{
     check_dtype(KV_FLOAT16);
     check_dtype(KV_BFLOAT16);
-}
-
-TEST(sum_integers_wrap)
-{
     check_dtype(KV_INT8);
     check_dtype(KV_UINT8);
     check_dtype(KV_INT32);
     check_dtype(KV_INT64);
-}
-
-TEST(sum_bool_is_or)
-{
     check_dtype(KV_BOOL);
 }
 

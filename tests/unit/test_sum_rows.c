@@ -34,7 +34,7 @@ static kv_array *random_rows(kv_dtype dtype, const form *f, uint64_t *ids_state,
     kv_array *a = NULL, *data;
     void *to;
     const void *from;
-    int64_t *ids = mem_alloc(f->held, sizeof *ids, &e);
+    own_mem int64_t *ids = mem_alloc(f->held, sizeof *ids, &e);
     int64_t n = choose_ids(ids, f, ids_state), shape[] = {n, f->row};
     data = io_random_array(dtype, 2, shape, state);
     CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){f->rows, f->row}, n, ids, cpu0, &e));
@@ -42,7 +42,6 @@ static kv_array *random_rows(kv_dtype dtype, const form *f, uint64_t *ids_state,
     CHECK_OK(kv_array_read(data, &from, &e));
     memcpy(to, from, (size_t)kv_array_bytes(data));
     kv_array_unref(data);
-    mem_free(ids);
     return a;
 }
 
@@ -242,7 +241,6 @@ TEST(sum_rows_as_far_apart_as_a_table)
 /* Two arrays of two rows of -0; the ids of array i are first[i] and 2. */
 static void check_minus_zeros(const int64_t first[2], int64_t nrows)
 {
-    kv_err e = {0};
     kv_array *src[2], *sum = NULL;
     void *data;
     const void *got;

@@ -16,7 +16,6 @@ typedef struct tensor_given {
 /* The file with these tensors in this order. The caller releases it. */
 static inline buf tensor_file(const tensor_given *t, int64_t n)
 {
-    kv_err e = {0};
     buf out = {0};
     int64_t size, shapes[64][2];
     safetensors_entry entries[64];
@@ -41,8 +40,16 @@ static inline buf tensor_file(const tensor_given *t, int64_t n)
 
 static inline checkpoint *tensor_open(const buf *file, const char *name)
 {
-    kv_err e = {0};
     checkpoint *c = NULL;
     CHECK_OK(checkpoint_open_memory(&c, file->data, file->len, name, &e));
     return c;
+}
+
+/* Splitmix64. */
+static inline uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
 }

@@ -9,14 +9,11 @@
 
 static tensor_values values_of(tensor_type type, const void *data, int64_t n)
 {
-    kv_err e = {0};
     tensor_values v = {0};
     const tensor_given t = {"w", type, n, 0, data};
-    buf file = tensor_file(&t, 1);
-    checkpoint *c = tensor_open(&file, "m");
+    own_buf file = tensor_file(&t, 1);
+    own_checkpoint *c = tensor_open(&file, "m");
     CHECK_OK(tensor_check_all(&v, c, (int64_t[]){0}, 1, NULL, NULL, &e));
-    checkpoint_close(c);
-    buf_release(&file);
     return v;
 }
 

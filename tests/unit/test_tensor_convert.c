@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "store_help.h"
@@ -72,7 +71,6 @@ static void end(given *g)
 
 static checkpoint *converted(const given *g)
 {
-    kv_err e = {0};
     checkpoint *c;
     CHECK_OK(conversion_check(&g->c, &e));
     CHECK_OK(conversion_run(&g->c, OUT, NULL, &e));

@@ -11,20 +11,11 @@
 #include "tensors/walk.h"
 #include "test_tensor.h"
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 static const diff_options bits = {0};
 
 static tensor_difference diff_of(tensor_type ta, const void *a, tensor_type tb, const void *b,
                                  int64_t n, diff_options o)
 {
-    kv_err e = {0};
     const tensor_given given[] = {{"x", ta, n, 0, a}, {"x", tb, n, 0, b}};
     buf files[] = {tensor_file(&given[0], 1), tensor_file(&given[1], 1)};
     checkpoint *inputs[] = {tensor_open(&files[0], "a"), tensor_open(&files[1], "b")};
@@ -416,7 +407,6 @@ TEST(tensor_diff_pieces)
 
 static void diff_with(const char *threads, const buf files[2], tensor_difference out[2])
 {
-    kv_err e = {0};
     int ends[2], status;
     size_t bytes = 2 * sizeof *out;
     CHECK(pipe(ends) == 0);
@@ -487,7 +477,7 @@ TEST(tensor_diff_any_address)
             buf_put(&file, (char *)&length, 8);
             buf_add(&file, header);
             buf_put(&file, (char *)a, (size_t)bytes);
-            checkpoint *c = tensor_open(&file, "x"), *d = tensor_open(&file, "y");
+            own_checkpoint *c = tensor_open(&file, "x"), *d = tensor_open(&file, "y");
             tensor_difference pair = {.a = 0, .b = 0};
             CHECK_OK(tensor_stats(&got, c, &(int64_t){0}, 1, NULL, NULL, &e));
             CHECK_OK(tensor_diffs(&pair, 1, c, d, &bits, NULL, NULL, &e));
@@ -503,8 +493,6 @@ TEST(tensor_diff_any_address)
             own_checkpoint *plain = tensor_open(&other, "z");
             CHECK_OK(tensor_diffs(&pair, 1, plain, d, &bits, NULL, NULL, &e));
             CHECK(pair.state == DIFF_VALUES && close_to(pair.equal, 1 - 1.0 / (double)n, 1e-12));
-            checkpoint_close(d);
-            checkpoint_close(c);
         }
     }
 }

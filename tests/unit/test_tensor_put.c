@@ -19,7 +19,6 @@ static float *numbers(void)
 
 static checkpoint_out *open_out(const char *path, tensor_type to, int64_t n)
 {
-    kv_err e = {0};
     checkpoint_out *out = NULL;
     const checkpoint_entry entries[] = {{"a", TENSOR_F32, 1, (int64_t[]){2}}, {"x", to, 1, &n}};
     CHECK_OK(checkpoint_out_open(&out, path, entries, 2, NULL, 0, NULL, &e));

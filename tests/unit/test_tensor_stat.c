@@ -10,25 +10,13 @@
 #include "tensors/walk.h"
 #include "test_tensor.h"
 
-/* Splitmix64. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 static tensor_stat stat_of(tensor_type type, int64_t n, const void *data)
 {
-    kv_err e = {0};
     tensor_stat out;
     const tensor_given given = {"x", type, n, 0, data};
-    buf file = tensor_file(&given, 1);
-    checkpoint *c = tensor_open(&file, "x");
+    own_buf file = tensor_file(&given, 1);
+    own_checkpoint *c = tensor_open(&file, "x");
     CHECK_OK(tensor_stats(&out, c, &(int64_t){0}, 1, NULL, NULL, &e));
-    checkpoint_close(c);
-    buf_release(&file);
     return out;
 }
 
@@ -242,7 +230,6 @@ TEST(tensor_stat_no_numbers)
 
 static void stat_with(const char *threads, const buf *file, tensor_stat out[2])
 {
-    kv_err e = {0};
     int ends[2], status;
     size_t bytes = 2 * sizeof *out;
     CHECK(pipe(ends) == 0);

@@ -106,7 +106,6 @@ static walk walk_of(checkpoint **inputs, int n, const int64_t *at, seen *s)
 /* Two inputs; the second one lacks every third tensor. */
 static void all_pieces(bool in_order)
 {
-    kv_err e = {0};
     OWN(test_free) seen *s = calloc(1, sizeof *s);
     buf files[] = {counted(1), counted(1000)};
     checkpoint *inputs[] = {tensor_open(&files[0], "a"), tensor_open(&files[1], "b")};
@@ -209,7 +208,6 @@ TEST(tensor_walk_packed)
 /* Of two pieces that fail the first is told, also when it fails later. */
 static void errors(void)
 {
-    kv_err e = {0};
     OWN(test_free) seen *s = calloc(1, sizeof *s);
     own_buf file = counted(1);
     own_checkpoint *c = tensor_open(&file, "a");
@@ -238,7 +236,6 @@ static int asked_often(void)
 
 static void interrupted(void)
 {
-    kv_err e = {0};
     OWN(test_free) seen *s = calloc(1, sizeof *s);
     own_buf file = counted(1);
     own_checkpoint *c = tensor_open(&file, "a");
@@ -305,7 +302,6 @@ static int cut_it(void *arg, const walk_piece *p, int worker, kv_err *e)
 /* One tensor of so many elements. handled: the file is mapped, else it is read into a buffer. */
 static void shrinks(int64_t n, bool handled)
 {
-    kv_err e = {0};
     char path[] = "/tmp/unit-walk-XXXXXX.safetensors", want[200];
     int fd = mkstemps(path, sizeof ".safetensors" - 1);
     OWN(test_free) int32_t *data = calloc((size_t)n, sizeof *data);

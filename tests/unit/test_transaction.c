@@ -12,33 +12,28 @@ static kv_array *pair_of(double x)
 
 static void init_pair(kv *s, kv_key key, double x)
 {
-    kv_err e = {0};
     own_array *a = pair_of(x);
     CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
 }
 
 static void push_with(kv *s, kv_key key, double x)
 {
-    kv_err e = {0};
     own_array *a = pair_of(x);
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
 }
 
 static double pulled(kv *s, kv_key key)
 {
-    kv_err e = {0};
-    kv_array *a = pair_of(-1);
+    own_array *a = pair_of(-1);
     const void *data;
     CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
     CHECK_OK(kv_array_read(a, &data, &e));
     double x = (double)((const float *)data)[1];
-    kv_array_unref(a);
     return x;
 }
 
 static kv_info info_of(kv *s, kv_key key)
 {
-    kv_err e = {0};
     kv_info info;
     CHECK_OK(kv_find(s, &key, &info, &e));
     return info;
@@ -188,7 +183,6 @@ TEST(transaction_counts_of_the_updater)
     CHECK_OK(kv_set_updater(s, add_one, &c, NULL, &e));
     CHECK_OK(kv_begin(s, &e));
     CHECK_INT(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e), KV_E_VALUE);
-    e = (kv_err){0};
     c.refuse = false;
     CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
     CHECK_INT(pulled(s, id(3)), 5);

@@ -1,14 +1,12 @@
 /* Types: capabilities, names and tables of one's own, what a table leaves to the library, commands
  * to servers, the static library and plugins. */
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "kvstore.h"
 #include "store_help.h"
 
 static kv_array *number(float x)
 {
-    kv_err e = {0};
     kv_array *a = NULL;
     void *data = NULL;
     CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, (kv_ctx){0}, &e));
@@ -19,7 +17,6 @@ static kv_array *number(float x)
 
 static double value_of(kv_array *a)
 {
-    kv_err e = {0};
     const void *data = NULL;
     CHECK_OK(kv_array_read(a, &data, &e));
     return *(const float *)data;
@@ -43,7 +40,6 @@ static const struct {
 
 static void check_capability(kv *s, const char *word, bool want)
 {
-    kv_err e = {0};
     bool yes = !want;
     CHECK_OK(kv_is_capable(s, word, &yes, &e));
     CHECK_INT(yes, want);
@@ -91,8 +87,7 @@ TEST(types_register_name)
     name[0] = '?'; /* the text was copied */
     own_kv *s = make("mystore");
     CHECK_TEXT(kv_type(s), "MyStore");
-    CHECK_ERR(kv_register_name("MYSTORE", NULL, &e), KV_E_NAME,
-              "there is a store type \"MyStore\" already");
+    CHECK_CODE(kv_register_name("MYSTORE", NULL, &e), KV_E_NAME);
     CHECK_ERR(kv_register_name("Local_Update_CPU", NULL, &e), KV_E_NAME,
               "there is a store type \"local_update_cpu\" already");
     CHECK_ERR(kv_register_name("dist", NULL, &e), KV_E_NAME,
@@ -104,7 +99,6 @@ TEST(types_register_name)
     memset(longest, 'x', 65);
     longest[65] = '\0';
     CHECK_INT(kv_register_name(longest, NULL, &e), KV_E_VALUE);
-    e = (kv_err){0};
     longest[64] = '\0';
     CHECK_OK(kv_register_name(longest, "mystore", &e));
     CHECK_ERR(kv_register_name("new", "foo", &e), KV_E_UNSUPPORTED,
@@ -123,8 +117,7 @@ TEST(types_register_name_without_memory)
         CHECK_INT(rc, KV_E_MEMORY);
         e = (kv_err){0};
         const kv_type_ops *ops = NULL;
-        CHECK_INT(kv_find_type("frugal", &ops, &e), KV_E_UNSUPPORTED);
-        e = (kv_err){0};
+        CHECK_CODE(kv_find_type("frugal", &ops, &e), KV_E_UNSUPPORTED);
     }
     kv_free(make("Frugal"));
 }
@@ -236,7 +229,7 @@ TEST(types_table_without_slots)
     kv_array *a = number(1), *out = NULL;
     int64_t rounds[2] = {0};
     int status = -1;
-    enter_folder();
+    IN_FOLDER("w.kvs", NULL);
     pid_t child = fork(); /* for which the type is another one, which can be saved */
     if (child == 0) {
         int rc = kv_register_name("holds", "local", &e);
@@ -257,7 +250,6 @@ TEST(types_table_without_slots)
                   "stores of type \"holds\" keep no states here");
     CHECK_ERR(kv_save(s, "w.kvs", &e), KV_E_UNSUPPORTED,
               "stores of type \"holds\" cannot be saved");
-    leave_folder("w.kvs", NULL);
     kv_array_unref(a);
     kv_free(s);
 }
@@ -307,8 +299,7 @@ TEST(types_barrier_and_commands_of_one_process)
     CHECK_OK(kv_send_command(s, 0, NULL, &e));
     CHECK_OK(kv_barrier(s, &e));
     CHECK_ERR(kv_barrier(NULL, &e), KV_E_USAGE, "there is no store: the pointer is NULL");
-    CHECK_ERR(kv_send_command(NULL, 0, "", &e), KV_E_USAGE,
-              "there is no store: the pointer is NULL");
+    CHECK_CODE(kv_send_command(NULL, 0, "", &e), KV_E_USAGE);
     CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
 }
 

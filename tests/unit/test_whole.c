@@ -174,7 +174,6 @@ static void draw_paths(met *m, const rule_paths *p)
 static void take(met *m, const char *text)
 {
     rule_paths p;
-    kv_err e = {0};
     CHECK_OK(rule_paths_read(&p, text, &e));
     draw_paths(m, &p);
     CHECK_OK(rule_paths_walk(&p, meet, m, &e));

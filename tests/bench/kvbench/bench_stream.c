@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../measure.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/pool.h"
@@ -211,12 +212,6 @@ void stream_run(const stream_mix *m, bool streaming)
 double stream_now(void)
 {
     return 1e-9 * (double)clock_ns();
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 double stream_median(double *x, int n)

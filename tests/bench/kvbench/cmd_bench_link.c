@@ -30,11 +30,10 @@ static int add_row(rows *t, const bench_link *l, kv_err *e)
 
 static int print(session *s, const rows *t, bool csv, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     int code = csv ? rows_csv(&text, t, ',', e) : rows_print(&text, t, e);
     if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
         code = session_out(s, buf_text(&text), text.len, e);
-    buf_release(&text);
     return code;
 }
 
