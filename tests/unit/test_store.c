@@ -298,7 +298,7 @@ TEST(store_types)
 
 TEST(store_key_errors)
 {
-    own_kv *s = make("local"), *u = make("local");
+    own_kv *s = make("local"), *u = make("local"), *none = make("local");
     own_array *a = filled(1);
     kv_key three = id(3), five = id(5), text = name("a");
     init_with(s, three, filled(2));
@@ -317,6 +317,8 @@ TEST(store_key_errors)
     CHECK_ERR(kv_pull(u, &three, 1, &a, NULL, &e), KV_E_KEY,
               "this store holds text keys, 3 is an integer key");
     CHECK_ERR(kv_push(s, (kv_key[]){three, text}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
+              "one call takes keys of one kind, \"a\" is a text key and 3 an integer");
+    CHECK_ERR(kv_init(none, (kv_key[]){text, three}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
               "one call takes keys of one kind, \"a\" is a text key and 3 an integer");
     CHECK_ERR(kv_push(s, &three, 1, (kv_array *[]){NULL}, NULL, &e), KV_E_VALUE,
               "key 3 has no array (NULL)");
