@@ -269,6 +269,8 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
     printf '\nn1:\n' >bad-port
     printf 'n1:22\nn2:23\n' >two-ports
     printf -- '-oProxyCommand=x\n' >bad-host
+    printf -- '-lann\n' >option
+    printf '%0256d\n' 0 >long
     printf '# nobody\n\n' >no-hosts
     printf 'n1\nh1\0x\nh2\n' >nul
     echo 'ann@n1' >user
@@ -292,6 +294,8 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "5|-n 2 -H bad-port train.kv|bad-port:2: this is no port: \"\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H two-ports train.kv|two-ports:2: all hosts of a job have one port; others belong into the configuration of ssh"
         "5|-n 2 -H bad-host train.kv|bad-host:1: this is no host: \"-oProxyCommand=x\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H option train.kv|option:1: this is no host: \"-lann\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H long train.kv|long:1: this is no host: \"$(printf '%080d' 0)\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H nul train.kv|nul:2: there is a NUL byte; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H user train.kv|user:1: this is no name of a host: \"ann@n1\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H address train.kv|address:1: this is no name of a host: \"fe80::1\"; a line is HOST[:PORT] [slots=N]"

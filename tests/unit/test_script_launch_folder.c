@@ -11,6 +11,29 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
+/* Other users of a host neither read nor write what a job keeps there. */
+TEST(script_launch_folder_is_private)
+{
+    char folder[4096], path[FOLDER_PATH];
+    const char *const files[] = {"held", "events"};
+    struct stat s;
+    mode_t mask = umask(0);
+    CHECK_OK(folder_new(folder, NULL, &e));
+    int held = folder_hold(folder, "held");
+    CHECK(held >= 0 && folder_tell(folder, "3 exit 0\n"));
+    umask(mask);
+    CHECK(stat(folder, &s) == 0);
+    CHECK_INT(s.st_mode & 07777, 0700);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        folder_path(folder, path, files[i]);
+        CHECK(stat(path, &s) == 0);
+        CHECK_INT(s.st_mode & 07777, 0600);
+    }
+    close(held);
+    folder_remove_free(folder, true);
+    CHECK(!is_there(folder));
+}
+
 TEST(script_launch_folder)
 {
     char folder[4096];

@@ -81,6 +81,22 @@ TEST(sort_nan)
     kv_array_unref(a);
 }
 
+/* An array without axes is a line of one element, along axis 0 and -1. */
+TEST(sort_without_axes)
+{
+    own_array *a = NULL, *r = NULL, *order = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    *(float *)data = 3;
+    CHECK_OK(sort_array(&r, a, SORT_VALUES, 0, false, &e));
+    CHECK_OK(sort_array(&order, a, SORT_INDICES, -1, true, &e));
+    CHECK(kv_array_ndim(r) == 0 && *(const float *)array_elements(r) == 3);
+    CHECK(kv_array_ndim(order) == 0 && *(const int64_t *)array_elements(order) == 0);
+    CHECK_ERR(sort_array(&r, a, SORT_VALUES, 1, false, &e), KV_E_INDEX,
+              "axis 1 is out of range: the array has 0 axes");
+}
+
 TEST(scan_long)
 {
     kv_array *a = mixed(KV_INT32, LONG), *r = NULL, *wide = NULL;

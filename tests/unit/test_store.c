@@ -293,7 +293,7 @@ TEST(store_types)
 
 TEST(store_key_errors)
 {
-    own_kv *s = make("local"), *u = make("local");
+    own_kv *s = make("local"), *u = make("local"), *none = make("local");
     own_array *a = filled(1);
     kv_key three = id(3), five = id(5), text = name("a");
     init_with(s, three, filled(2));
@@ -308,6 +308,7 @@ TEST(store_key_errors)
     CHECK_CODE(kv_pull(s, &text, 1, &a, NULL, &e), KV_E_KEY);
     CHECK_CODE(kv_pull(u, &three, 1, &a, NULL, &e), KV_E_KEY);
     CHECK_CODE(kv_push(s, (kv_key[]){three, text}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY);
+    CHECK_CODE(kv_init(none, (kv_key[]){text, three}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY);
     CHECK_CODE(kv_push(s, &three, 1, (kv_array *[]){NULL}, NULL, &e), KV_E_VALUE);
     CHECK_INT(kv_pull(s, &five, 1, &a, NULL, &e), KV_E_KEY);
     CHECK_TEXT(e.text, "key 5 was never initialised");

@@ -9,7 +9,7 @@
 
 static tensor_values values_of(tensor_type type, const void *data, int64_t n)
 {
-    tensor_values v = {0};
+    tensor_values v = {1, 1, 1, 1, 1, true};
     const tensor_given t = {"w", type, n, 0, data};
     own_buf file = tensor_file(&t, 1);
     own_checkpoint *c = tensor_open(&file, "m");
@@ -41,6 +41,12 @@ static void each_pattern(tensor_type type, int bytes, int64_t nans, int64_t infs
     CHECK_INT(found_nans, bytes == 1 ? nans : 0);
     CHECK_INT(found_infs, infs);
     CHECK_INT(found_zeros, zeros);
+}
+
+TEST(tensor_check_without_elements)
+{
+    tensor_values v = values_of(TENSOR_F32, "", 0);
+    CHECK(v.nans == 0 && v.infs == 0 && v.odd_bools == 0 && !v.zero);
 }
 
 /* Counts by ml_dtypes and NumPy, over all patterns. */

@@ -170,6 +170,30 @@ TEST(tensor_walk_pieces)
     with_threads(both_orders);
 }
 
+/* Blocks that are larger than all that the windows take: one thread does all the work. */
+static int count_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
+{
+    (void)worker;
+    (void)e;
+    *(int64_t *)arg += p->n;
+    return KV_OK;
+}
+
+TEST(tensor_walk_blocks)
+{
+    int64_t all[NLENGTHS], n = 0, want = 0;
+    own_buf file = counted(1);
+    own_checkpoint *c = tensor_open(&file, "a");
+    for (int i = 0; i < NLENGTHS; i++) {
+        all[i] = i;
+        want += lengths[i];
+    }
+    walk w = {.inputs = &c, .ninputs = 1, .at = all, .ntensors = NLENGTHS, .piece = count_piece,
+              .arg = &n, .block_bytes = INT64_MAX};
+    CHECK_OK(walk_run(&w, &e));
+    CHECK_INT(n, want);
+}
+
 /* Types with several elements a byte, and without any. */
 static int nibbles(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
