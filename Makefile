@@ -139,8 +139,8 @@ $(BUILD)/lib/merge/%.o $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(loops) -fno-tr
 # when one was removed.
 rules := $(wildcard src/optimizers/*.kvu)
 merges := $(wildcard src/merges/*.kvu)
-# The merges whose programs have loops of their own: of the longest programs, those that most people use.
-looped := $(rules) $(addprefix src/merges/,dare_ties.kvu slerp.kvu ties.kvu)
+# The merges whose programs have loops of their own: those that most people use.
+looped := $(rules) $(addprefix src/merges/,dare_ties.kvu linear.kvu slerp.kvu ties.kvu)
 $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@

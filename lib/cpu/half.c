@@ -158,6 +158,38 @@ __attribute__((target("avx512f"))) static int64_t narrow_bf16_512(uint16_t *dst,
     return i;
 }
 
+__attribute__((target("avx2"))) static int64_t widen_bf16_256(float *dst, const uint16_t *src,
+                                                              int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(src + i)));
+        _mm256_storeu_si256((void *)(dst + i), _mm256_slli_epi32(a, 16));
+    }
+    return i;
+}
+
+__attribute__((target("avx2"))) static inline __m256i round_bf16_256(const float *src)
+{
+    __m256 x = _mm256_loadu_ps(src);
+    __m256i u = _mm256_castps_si256(x), last = _mm256_srli_epi32(u, 16) & _mm256_set1_epi32(1);
+    __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), last);
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    rounded = _mm256_blendv_epi8(rounded, u | _mm256_set1_epi32(0x00400000), nan);
+    return _mm256_srli_epi32(rounded, 16);
+}
+
+__attribute__((target("avx2"))) static int64_t narrow_bf16_256(uint16_t *dst, const float *src,
+                                                               int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m256i both = _mm256_packus_epi32(round_bf16_256(src + i), round_bf16_256(src + i + 8));
+        _mm256_storeu_si256((void *)(dst + i), _mm256_permute4x64_epi64(both, 0xd8));
+    }
+    return i;
+}
+
 static bool has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f");
@@ -165,6 +197,8 @@ static bool has_avx512(void)
 #else
 #define widen_bf16_512(dst, src, n)  0
 #define narrow_bf16_512(dst, src, n) 0
+#define widen_bf16_256(dst, src, n)  0
+#define narrow_bf16_256(dst, src, n) 0
 
 static bool has_avx512(void)
 {
@@ -174,13 +208,17 @@ static bool has_avx512(void)
 
 void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n)
 {
-    int64_t done = has_avx512() ? widen_bf16_512(dst, src, n) : 0;
+    int64_t done = has_avx512() ? widen_bf16_512(dst, src, n)
+                   : has_f16c() ? widen_bf16_256(dst, src, n)
+                                : 0;
     widen_bf16(dst + done, src + done, n - done);
 }
 
 void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
 {
-    int64_t done = has_avx512() ? narrow_bf16_512(dst, src, n) : 0;
+    int64_t done = has_avx512() ? narrow_bf16_512(dst, src, n)
+                   : has_f16c() ? narrow_bf16_256(dst, src, n)
+                                : 0;
     narrow_bf16(dst + done, src + done, n - done);
 }
 
@@ -214,7 +252,7 @@ CPU_CLONES static void multiply(float *x, float factor, int64_t n)
 
 /* The sign and the rest of a code, moved to those of a float16. Moving the exponent to another bias
  * is a multiplication of the float32, where subnormal numbers have become normal ones. */
-#define HALF_SIGN(c, bit)           (((c) >> (bit) & 1) << 15)
+#define HALF_SIGN(c, bit)           (((c) >> (bit)&1) << 15)
 #define HALF_REST(c, bit, fraction) (((c) & ((1 << (bit)) - 1)) << (10 - (fraction)))
 #define HALF(c, bit, fraction)      (HALF_SIGN(c, bit) | HALF_REST(c, bit, fraction))
 #define HALF_NAN(c)                 (HALF_SIGN(c, 7) | 0x7e00)

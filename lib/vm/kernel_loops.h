@@ -186,16 +186,19 @@ PROG_OPS(LOOP_I) KERNEL_MAP(LOOP_I)
 
 #ifdef HAVE_SHUFFLES
 typedef float lanes __attribute__((vector_size(4 * KERNEL_LANES)));
+typedef lanes lanes_anywhere __attribute__((aligned(4), may_alias));
 
 /* KERNEL_LANES terms of each lane are turned, so that one addition serves all lanes. */
 static inline void add_turned(lanes *total, const kernel_terms *t, int64_t i)
 {
-    const float *from = t->x;
+    const float *from = (const float *)t->x + i;
     lanes x[8], y[8];
+    /* GCC 12 copies vectors through memory where it does not unroll */
+#pragma GCC unroll 8
     for (int l = 0; l < 8; l++)
-        memcpy(&x[l], from + l * t->stride + i, sizeof x[l]);
+        x[l] = *(const lanes_anywhere *)(from + l * t->stride);
     for (int l = 0; l < 8 && t->ahead && i % 16 == 0; l++)
-        __builtin_prefetch(from + l * t->stride + i + t->ahead, 0, 2);
+        __builtin_prefetch(from + l * t->stride + t->ahead, 0, 2);
     for (int l = 0; l < 8 && t->squares; l++)
         x[l] *= x[l];
     for (int l = 0; l < 8; l += 2) {
@@ -219,8 +222,9 @@ static inline __attribute__((always_inline)) void sum_some(const kernel_terms *t
                                                            int64_t n)
 {
     lanes total[KERNEL_SUMS];
+#pragma GCC unroll 4
     for (int s = 0; s < count; s++)
-        memcpy(&total[s], terms[s].sums, sizeof total[s]);
+        total[s] = *(const lanes_anywhere *)terms[s].sums;
     /* Both halves of a cache line one behind the other: lanes that begin at multiples of a page
      * share their places in the first cache, which has no more than for one of the terms. */
     for (int64_t i = 0; i < n; i += 2 * KERNEL_LANES) {
@@ -231,8 +235,9 @@ static inline __attribute__((always_inline)) void sum_some(const kernel_terms *t
                 add_turned(&total[s], &terms[s], i + KERNEL_LANES);
         }
     }
+#pragma GCC unroll 4
     for (int s = 0; s < count; s++)
-        memcpy(terms[s].sums, &total[s], sizeof total[s]);
+        *(lanes_anywhere *)terms[s].sums = total[s];
 }
 
 static void sum_lanes(const kernel_terms *terms, int count, int64_t n)

@@ -1,6 +1,6 @@
-/* Writes the loops of all programs that the optimizers have, and of the longest of some merges, as
- * C: loops FILE.kvu … OUT.c. A program of one instruction has a kernel, and needs no other loop.
- * On x86-64 they are for AVX2 and wider: elsewhere room counts for more, and blocks do. */
+/* Writes the loops of all programs that the optimizers and some merges have, as C: loops FILE.kvu …
+ * OUT.c. A program of one instruction has a kernel, and needs no other loop. On x86-64 they are for
+ * AVX2 and wider: elsewhere room counts for more, and blocks do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

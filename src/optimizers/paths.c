@@ -9,12 +9,10 @@
 #include "vm/plan_pass.h"
 #include "vm/prog.h"
 
-/* Choices behind those of parameters; and those of merges, whose parameters keep their defaults. */
+/* Choices behind those of parameters; and those of merges, whose first parameter may have another
+ * value than its default. */
 enum { OF_NAME, OF_WD, OF_NUMBERS, OF_HAVE, OF_INPUT, OF_STORED, OF_KEY };
-enum { OF_MODELS, OF_WEIGHTS, OF_BF16, OF_MERGE };
-
-/* Programs of merges with fewer instructions take no longer block by block than memory does. */
-enum { MERGE_INSTRUCTIONS = 5 };
+enum { OF_MODELS, OF_WEIGHTS, OF_BF16, OF_PARAM, OF_MERGE };
 
 /* Programs depend on numbers that are 0, 1 or a power of 2, and the others are alike. */
 static const char *const common[] = {"0", "1", "3", "4", "0.3", "true", "false", "none"};
@@ -57,13 +55,13 @@ void rule_paths_release(rule_paths *p)
 
 int rule_paths_count(const rule_paths *p, int i)
 {
-    if (p->merge)
-        return 2;
+    if (p->merge) /* programs of merges without parameters are short: those of four models, too */
+        return i == OF_MODELS && p->rule->nparams == 0 ? 3 : 2;
     int which = i - rule_nvalues(p->rule);
     return which < 0 || which == OF_NAME ? p->ntexts + 1 : which == OF_NUMBERS ? 3 : 2;
 }
 
-/* The plan of a large key, of two models or more. */
+/* The plan of a large key, of two to four models. */
 static bool merge_path(rule_update *u, const rule_paths *p, const uint8_t *choice)
 {
     double weights[MERGE_MODELS], scales[MERGE_MODELS] = {0};
@@ -72,10 +70,12 @@ static bool merge_path(rule_update *u, const rule_paths *p, const uint8_t *choic
         .key = "weight", .weights = weights, .lora_scales = scales, .size = 5000, .row = 5};
     merge_plan x = {0};
     merge_rule *rule = NULL;
+    const char *name = p->rule->nparams > 0 ? p->rule->params[0].name : NULL, *text = "0.3";
+    int given_params = name && choice[OF_PARAM];
     for (int i = 0; i < MERGE_MODELS; i++)
         weights[i] = choice[OF_WEIGHTS] ? 0.3 + 0.01 * i : 1;
     memset(given.bf16, choice[OF_BF16], sizeof given.bf16);
-    bool made = !merge_rule_make(&rule, p->rule, &p->src, form, NULL, NULL, 0, NULL) &&
+    bool made = !merge_rule_make(&rule, p->rule, &p->src, form, &name, &text, given_params, NULL) &&
                 !merge_plan_make(&x, rule, &given, NULL);
     *u = (rule_update){.plan = x.plan};
     x.plan = NULL;
@@ -122,13 +122,11 @@ bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice
     return made;
 }
 
-void rule_path_programs(const rule_update *u, const rule_paths *p, rule_path_visit *visit,
-                        void *arg)
+void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg)
 {
-    int least = p->merge ? MERGE_INSTRUCTIONS : 1;
     for (int i = 0; u->plan && !u->plan->by_rows && i < u->plan->npasses; i++)
         for (const plan_pass *pass = &u->plan->pass[i]; pass; pass = pass->lean)
-            if (pass->elements && pass->elements->ninsts >= least)
+            if (pass->elements)
                 visit(arg, pass->elements,
                       plan_splits(u->plan, NULL) && pass->nslots > 1 &&
                           pass->slot[1] == PLAN_INPUT);
@@ -172,7 +170,7 @@ static void take(walk *w, const rule_paths *p, const path *x)
     if (w->rc || !rule_path_update(&u, p, x->choice))
         return;
     w->fresh = false;
-    rule_path_programs(&u, p, meet, w);
+    rule_path_programs(&u, meet, w);
     rule_update_release(&u);
     if (!w->fresh || w->rc)
         return;

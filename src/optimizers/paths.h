@@ -31,8 +31,7 @@ bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice
  * block: that asks the memory ahead. adds: it may run with two arrays for the input. */
 typedef void rule_path_visit(void *arg, const struct prog *p, bool adds);
 
-void rule_path_programs(const rule_update *u, const rule_paths *p, rule_path_visit *visit,
-                        void *arg);
+void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg);
 
 /* Goes from each path to those with one choice changed, as long as they have programs that the rule
  * had not before, and visits each of them once. Error: memory. */

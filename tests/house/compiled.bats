@@ -40,6 +40,10 @@ setup_file()
             }' >>"$BATS_TEST_TMPDIR/apart"
     done
     [ ! -s "$BATS_TEST_TMPDIR/apart" ] || fail "$(cat "$BATS_TEST_TMPDIR/apart")"
+    # nor do sums copy their terms through the stack in halves
+    objdump -d "$build/lib/vm/kernel_avx2.o" --disassemble=sum_lanes >"$BATS_TEST_TMPDIR/sums"
+    grep -q 'vaddps.*%ymm' "$BATS_TEST_TMPDIR/sums" || fail "sums have no vectors"
+    [ "$(grep -cE 'vmovdq[au] +%xmm[0-9]+,' "$BATS_TEST_TMPDIR/sums")" -eq 0 ] || fail "sums copy"
 }
 
 # What costs a third to a half of the time where it is not so: lib/tensors/number_loops.c, lib/checkpoint/digest.c.

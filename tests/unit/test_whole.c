@@ -167,7 +167,7 @@ static void draw_paths(met *m, const rule_paths *p)
             choice[j] = draw(p, j, philox_at(9, PHILOX_FUNCTIONS, k, (uint64_t)j));
         if (!rule_path_update(&u, p, choice))
             continue;
-        rule_path_programs(&u, p, meet, m);
+        rule_path_programs(&u, meet, m);
     }
 }
 
@@ -195,6 +195,7 @@ TEST(whole_on_every_path)
     for (int i = 0; (text = kv_optimizer_text(i, &name)); i++)
         take(&m, text);
     take(&m, merge_text_find("ties")->text);
+    take(&m, merge_text_find("linear")->text);
     take(&m, merge_text_find("dare_ties")->text);
     take(&m, merge_text_find("slerp")->text);
     CHECK_INT(m.n, rule_nloops);
