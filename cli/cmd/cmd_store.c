@@ -375,7 +375,7 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
     const ast *list = call->kid[1];
     const source *src = &s->unit->src;
     kv_info info;
-    if (e->code != KV_E_SHAPE || p->n != 1 || list->n != 1 || e->hint[0] ||
+    if (e->code != KV_E_SHAPE || e->line || p->n != 1 || list->n != 1 || e->hint[0] ||
         kv_find(store, &p->keys[0], &info, &(kv_err){0}) != KV_OK || info.ndim != 2 ||
         kv_array_ndim(p->arrays[0]) != 2)
         return;

@@ -608,6 +608,8 @@ ast *parse_too_many(parser *p, const command *c)
         kv_err_hint(p->e, "`==` compares");
     if ((equals || assigned_name(word) > 0) && strcmp(c->name, "print") == 0)
         kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
+    if (!equals)
+        parse_hint_sign(p);
     return command_hint_usage(c, p->e), NULL;
 }
 
