@@ -94,7 +94,7 @@ teardown()
     fi
     run kvctl attach -c 'plot loss > none/live.txt'
     assert_failure 5
-    assert_output 'kvctl: cannot write "none/live.txt": No such file or directory'
+    assert_output 'kvctl: error[io]: cannot write "none/live.txt": No such file or directory'
     run kvctl attach -c 'profile none/p.json' -c 'profile off'
     assert_failure 5
     kvctl attach -c 'plot --hist loss >> live.txt'
@@ -214,7 +214,7 @@ END
     refute_output --partial hint
     run bash -c 'timeout 20 kvctl attach <.'
     assert_failure 5
-    assert_output 'kvctl: cannot read the standard input: Is a directory'
+    assert_output 'kvctl: error[io]: cannot read the standard input: Is a directory'
     run kvctl attach -c 'pull 3 > evil.csv'
     assert_line --partial 'attach reads only: what it shows goes into no file, command or variable'
     [ ! -e evil ] && [ ! -e evil.csv ]
@@ -312,7 +312,7 @@ while len(glob("end")) == 0 { !sleep 0.02
     done
     run kvctl attach --rank 1 -c list
     assert_failure 6
-    assert_output 'kvctl: job spare: worker 1 does not listen yet: it does when its script begins'
+    assert_output 'kvctl: error[peer]: job spare: worker 1 does not listen yet: it does when its script begins'
     end_job
 }
 
@@ -368,14 +368,14 @@ END
         while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1 || code=$?
     assert_equal "$code" 6
     run cat out
-    assert_output --partial 'kvctl: job short has ended, or this worker has'
+    assert_output --partial 'kvctl: error[peer]: job short has ended, or this worker has'
     wait "$job"
     run kvctl jobs
     assert_success
     assert_output 'kvctl: no job of yours runs here'
     run kvctl attach
     [ "$status" -eq 3 ]
-    assert_line 'kvctl: no job of yours runs here'
+    assert_line 'kvctl: error[name]: no job of yours runs here'
     run ls -A jobs
     assert_output ''
 }
@@ -428,31 +428,31 @@ END
     done
     run kvctl attach -c list
     [ "$status" -eq 3 ]
-    assert_line 'kvctl: which job? 2 run here'
+    assert_line 'kvctl: error[name]: which job? 2 run here'
     assert_line ' hint: jobs that run here: one, two'
     run kvctl attach two -c list
     assert_success
     run kvctl attach three -c list
-    assert_line 'kvctl: no job of yours is called three here'
+    assert_line 'kvctl: error[name]: no job of yours is called three here'
     run kvctl attach rounds
     assert_line ' hint: kvctl attach -c rounds runs it beside the job'
     run kvctl attach two --rank 4 -c list
-    assert_line 'kvctl: job two: there is no worker 4: they are 0 to 0'
+    assert_line 'kvctl: error[peer]: job two: there is no worker 4: they are 0 to 0'
     run kvctl launch -n 1 --name one train.kv
-    assert_line 'kvctl: a job called one runs already'
+    assert_line 'kvctl: error[busy]: a job called one runs already'
     run kvctl launch -n 1 --name ../x train.kv
-    assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
+    assert_line 'kvctl: error[usage]: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
     run kvctl attach --frob
     [ "$status" -eq 2 ]
-    assert_output $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help'
+    assert_output $'kvctl: error[usage]: attach: there is no option --frob\n hint: kvctl attach --help'
     run kvctl attach one two
     [ "$status" -eq 2 ]
-    assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
+    assert_output $'kvctl: error[usage]: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
     run kvctl jobs x
     [ "$status" -eq 3 ]
-    assert_output $'kvctl: no job of yours is called x here\n hint: jobs that run here: one, two'
+    assert_output $'kvctl: error[name]: no job of yours is called x here\n hint: jobs that run here: one, two'
     run kvctl jobs one two
-    assert_line 'kvctl: jobs takes one job, and here is "two"'
+    assert_line 'kvctl: error[usage]: jobs takes one job, and here is "two"'
     kvctl jobs two --json | jq -e '.jobs | map(.name) == ["two"] and (.[0].ranks | length) == 1'
     kvctl --json jobs | jq -e --arg host "$(hostname)" '.jobs | map(.name) == ["one", "two"] and
         all(.began | test("^20[0-9-]+T[0-9:]+Z$")) and all(.workers == 1 and .servers == 0) and
@@ -480,13 +480,13 @@ END
     ln -s real jobs
     run kvctl jobs
     [ "$status" -eq 5 ]
-    assert_line "kvctl: \"$PWD/jobs\" is no folder but a link or a file"
+    assert_line "kvctl: error[io]: \"$PWD/jobs\" is no folder but a link or a file"
     rm jobs
     if [ "$(id -u)" -eq 0 ]; then
         mkdir -m 700 jobs
         chown nobody jobs
         run kvctl jobs
-        assert_line "kvctl: \"$PWD/jobs\" belongs to another user"
+        assert_line "kvctl: error[io]: \"$PWD/jobs\" belongs to another user"
     fi
 }
 
@@ -505,7 +505,7 @@ END
     [ -p jobs/pipe ]
     [ -L jobs/link ]
     run kvctl attach link
-    assert_line 'kvctl: no job of yours is called link here'
+    assert_line 'kvctl: error[name]: no job of yours is called link here'
     run kvctl launch -n 1 --name link -c 'print 1'
     assert_line 'kvctl: the job runs, and nobody can attach to it: "link" in the folder of jobs is not a socket'
     [ -L jobs/link ]
@@ -654,10 +654,10 @@ begin_entry()
     for word in "" train; do
         run kvctl attach $word -c rounds
         assert_failure 6
-        assert_output 'kvctl: job train does not answer'
+        assert_output 'kvctl: error[peer]: job train does not answer'
     done
     run kvctl launch --grow train
-    assert_output 'kvctl: job train does not answer'
+    assert_output 'kvctl: error[peer]: job train does not answer'
     kill -CONT "$launcher"
 
     # 60 clients that say nothing: those that ask come in all the same

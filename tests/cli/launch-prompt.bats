@@ -98,11 +98,12 @@ create dist_sync; init 1 zeros(2); push 1 ones(2); pull 1'
 }
 
 @test "launch -i: what is wrong" {
+    local names=([2]=usage [3]=value [4]=unsupported [5]=io)
     while IFS='|' read -r words code said; do
         # shellcheck disable=SC2086
         run kvctl launch $words <<<''
         assert_failure "$code"
-        assert_line --index 0 "kvctl: launch: $said"
+        assert_line --index 0 "kvctl: error[${names[code]}]: launch: $said"
     done <<'END'
 -n 2 --launcher mpi -i|4|-i and - are for ranks of this machine, --launcher local
 -n 2 --checkpoint c.kvs --checkpoint-every 2 --max-restarts 1 -i|2|--max-restarts runs a FILE again, and cannot type again
@@ -116,7 +117,7 @@ END
     for word in -i -; do
         run bash -c "timeout 20 kvctl launch -n 2 $word <."
         assert_failure 5
-        assert_output 'kvctl: cannot read the standard input: Is a directory'
+        assert_output 'kvctl: error[io]: cannot read the standard input: Is a directory'
     done
 }
 

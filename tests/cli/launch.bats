@@ -46,7 +46,7 @@ END
     done
     run kvctl launch -n 2 nosuch 3
     assert_failure 2
-    assert_line --index 0 'kvctl: there is no file "nosuch", and no command of that name'
+    assert_line --index 0 'kvctl: error[usage]: there is no file "nosuch", and no command of that name'
     run kvctl launch -n 2 -c 'push'
     assert_line --index 0 "<cmd>:1:1: error[usage]: push needs KEYS"
     run kvctl launch -n 3 -c 'print rank()' -c 'print y' # found when it runs
@@ -91,7 +91,7 @@ kvctl-other"
     needs_mpi
     run sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"
     assert_failure 5
-    assert_line 'kvctl: cannot write "stdout": No space left on device'
+    assert_line 'kvctl: error[io]: cannot write "stdout": No space left on device'
     run sh -c "kvctl launch -n 2 -c 'print 7' | true"
     assert_output '[0] note: 2 ranks ran alone: create dist_sync joins them'
 }
@@ -104,18 +104,18 @@ kvctl-other"
     assert_output "[0] ['-H', 'hosts']"
     run kvctl launch -n 1 --chekpoint=c.kvs job.kv
     assert_failure 2
-    assert_output "kvctl: there is no option --chekpoint
+    assert_output "kvctl: error[usage]: there is no option --chekpoint
  hint: did you mean --checkpoint?"
     for words in "-n 2 --server 1" "--server 1 -n 2"; do
         # shellcheck disable=SC2086
         run kvctl launch $words job.kv
         assert_failure 2
-        assert_output "kvctl: there is no option --server
+        assert_output "kvctl: error[usage]: there is no option --server
  hint: did you mean --num-servers?"
     done
     run kvctl launch -n 2 -c 'print 1' -H hosts
     assert_failure 2
-    assert_output "kvctl: there is no option -H
+    assert_output "kvctl: error[usage]: there is no option -H
  hint: options of launch stand before FILE; kvctl launch --help lists them"
 }
 
@@ -133,13 +133,13 @@ kvctl-other"
     [ "$(kvctl --seed 7 -qv -s w.kvs launch -n 2 -s 1 --dry-run x.kv a)" = "$(kvctl launch -n 2 -s 1 --dry-run --seed 7 -qv -s w.kvs x.kv a)" ]
     [ "$(kvctl --color=never --json launch -n 2 --dry-run -c 'print 1')" = "$(kvctl launch -n 2 --dry-run --color=never --json -c 'print 1')" ]
     run kvctl --seed 7 launch -n 2
-    assert_output --partial 'kvctl: launch: which script? kvctl launch -n WORKERS FILE'
+    assert_output --partial 'kvctl: error[usage]: launch: which script? kvctl launch -n WORKERS FILE'
     run kvctl --seed x launch -n 2 x.kv
     [ "$status" -eq 2 ]
     run kvctl -q launch --grow
-    assert_output 'kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]'
+    assert_output 'kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]'
     run kvctl -q attach
-    assert_output --partial 'kvctl: no job of yours runs here'
+    assert_output --partial 'kvctl: error[name]: no job of yours runs here'
     run kvctl jobs
     assert_output 'kvctl: no job of yours runs here'
     for words in '-q jobs' 'jobs -q' 'jobs --quiet'; do
@@ -149,7 +149,7 @@ kvctl-other"
     [ "$(kvctl --json jobs)$(kvctl jobs --json)" = '{"jobs":[]}{"jobs":[]}' ]
     run kvctl --seed 7 jobs
     [ "$status" -eq 2 ]
-    assert_output $'kvctl: jobs: there is no option --seed\n hint: kvctl jobs --help'
+    assert_output $'kvctl: error[usage]: jobs: there is no option --seed\n hint: kvctl jobs --help'
     run kvctl -c 'print args' jobs # a word of the script
     assert_output "['jobs']"
 }
@@ -162,6 +162,7 @@ kvctl-other"
 }
 
 @test "launch: what is wrong is said before anything starts" {
+    local names=([2]=usage [3]=value [4]=unsupported [5]=io)
     needs_mpi
     echo 'print 1' | tee job.kv >serve
     cases=("2|job.kv|launch: how many workers? kvctl launch -n WORKERS FILE"
@@ -191,7 +192,7 @@ kvctl-other"
         IFS='|' read -r code words text <<<"$one"
         # shellcheck disable=SC2086
         run kvctl launch $words
-        assert_equal "$status ${lines[0]}" "$code kvctl: $text"
+        assert_equal "$status ${lines[0]}" "$code kvctl: error[${names[code]}]: $text"
     done
     run kvctl launch -n 2 venv/bin/python job.py
     assert_line " hint: KVCTL_PYTHON=venv/bin/python kvctl launch -n WORKERS --python FILE"
@@ -201,7 +202,7 @@ kvctl-other"
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
     run env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
     assert_failure 4
-    assert_line --index 0 "kvctl: launch: there is no mpirun in \$PATH"
+    assert_line --index 0 "kvctl: error[unsupported]: launch: there is no mpirun in \$PATH"
 }
 
 @test "launch: a build without MPI" {
@@ -239,7 +240,7 @@ kvctl-other"
 @test "launch: serve is for ranks" {
     run kvctl serve now
     assert_failure 2
-    assert_output 'kvctl: serve takes no words, and here is "now"'
+    assert_output 'kvctl: error[usage]: serve takes no words, and here is "now"'
     needs_mpi
     run kvctl serve
     assert_failure 4
@@ -306,5 +307,5 @@ END
     assert_output "[0] 31536000.000"
     KVSTORE_DEADLINE=soon run kvctl launch -n 1 -c 'create dist_sync'
     assert_failure 2
-    assert_output 'kvctl: launch: KVSTORE_DEADLINE needs seconds, more than 0, not "soon"'
+    assert_output 'kvctl: error[usage]: launch: KVSTORE_DEADLINE needs seconds, more than 0, not "soon"'
 }

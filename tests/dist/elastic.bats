@@ -75,11 +75,11 @@ END
     echo 'print 1' >job.kv
     run kvctl launch --elastic -n 2 job.kv
     assert_failure 2
-    assert_output "kvctl: launch: --elastic needs servers that are no workers: -s SERVERS"
+    assert_output "kvctl: error[usage]: launch: --elastic needs servers that are no workers: -s SERVERS"
     ! has_ulfm || skip "Open MPI has ULFM here"
     run kvctl launch --elastic -n 2 -s 1 job.kv
     assert_failure 4
-    assert_output "kvctl: launch: --elastic needs an Open MPI with ULFM, and this one has none
+    assert_output "kvctl: error[unsupported]: launch: --elastic needs an Open MPI with ULFM, and this one has none
  hint: Open MPI has it from 5.0 on; with --checkpoint and --max-restarts a job begins again instead"
 }
 

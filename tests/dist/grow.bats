@@ -60,19 +60,19 @@ END
     echo 'create dist_sync' >job.kv
     run kvctl launch --spares 1 -n 2 job.kv
     assert_failure 2
-    assert_output "kvctl: launch: --spares needs servers that are no workers: -s SERVERS"
+    assert_output "kvctl: error[usage]: launch: --spares needs servers that are no workers: -s SERVERS"
     run kvctl launch --launcher ssh -H hosts --spares 1 -n 2 -s 1 job.kv
     assert_failure 2
-    assert_output "kvctl: launch: --spares is for the launcher local, and this is ssh"
+    assert_output "kvctl: error[usage]: launch: --spares is for the launcher local, and this is ssh"
     run kvctl launch --spares 1 -n 2 -s 1 -i
     assert_failure 2
-    assert_output "kvctl: launch: --spares needs a FILE, which a new worker runs from its first line"
+    assert_output "kvctl: error[usage]: launch: --spares needs a FILE, which a new worker runs from its first line"
     run kvctl launch -n 2 --grow job.kv
     assert_failure 2
-    assert_output "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]"
+    assert_output "kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]"
     run kvctl launch --grow a b
     assert_failure 2
-    assert_output "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]"
+    assert_output "kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]"
     for type in dist_async horovod; do
         job --spares 1 -n 1 -s 1 -c "create $type"
         assert_failure 4
@@ -87,22 +87,22 @@ END
     export KVCTL_JOBS=$PWD/jobs
     run kvctl launch --grow night
     assert_failure 3
-    assert_line "kvctl: no job of yours is called night here"
+    assert_line "kvctl: error[name]: no job of yours is called night here"
     run kvctl launch --grow
     assert_failure 3
-    assert_line "kvctl: no job of yours runs here"
+    assert_line "kvctl: error[name]: no job of yours runs here"
     echo '!kvctl launch --grow; echo $?
     create dist_sync
     init a zeros(2); push a ones(2)' >job.kv
     job --name day -n 1 -s 1 job.kv
     assert_success
-    assert_line "[0] kvctl: job day: it has no spare: launch --spares starts some"
+    assert_line "[0] kvctl: error[peer]: job day: it has no spare: launch --spares starts some"
     assert_line "[0] 6"
     sums "" 6 "$(grows 3 2)" >job.kv
     job --name day --spares 1 -n 1 -s 1 job.kv
     assert_success
     assert_line "[0] job day: rank 1 becomes a worker at the next round"
-    assert_line "[0] kvctl: job day: no spare is left of the 1 that it began with"
+    assert_line "[0] kvctl: error[peer]: job day: no spare is left of the 1 that it began with"
 }
 
 @test "grow: a worker joins at a round, and a second one" {

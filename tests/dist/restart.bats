@@ -369,7 +369,7 @@ END
     ln -s /dev/zero zero
     job -n 2 --checkpoint zero --checkpoint-every 3 job.kv
     assert_failure 5
-    assert_output 'kvctl: cannot read "zero": it is not a regular file'
+    assert_output 'kvctl: error[io]: cannot read "zero": it is not a regular file'
     KVSTORE_CHECKPOINT=zero KVSTORE_CHECKPOINT_EVERY=3 job -n 2 job.kv
     assert_failure 5
     assert_line --partial '[0] job.kv:1:8: error[io]: cannot read "zero": it is not a regular file'
