@@ -217,14 +217,15 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
 typedef enum call_outs { NO_OUTS, NEW_OUTS, IN_PLACE } call_outs;
 
 /* The value of one key: an array, a list of one, or where several are allowed a list of more. */
-static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
+static int add_values(pairs *p, const ast *node, kv_key key, value v, bool several, kv_err *e)
 {
     kv_array *a;
+    p->node = node;
     if (value_is_several(v) && v.u.list->n == 0)
         return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
     if (value_is_several(v) && (several || v.u.list->n == 1)) {
         for (int64_t i = 0; i < v.u.list->n; i++)
-            TRY(add_values(p, key, v.u.list->items[i], false, e));
+            TRY(add_values(p, pairs_item(node, v, i), key, v.u.list->items[i], false, e));
         return KV_OK;
     }
     if (value_is_several(v)) {
@@ -272,7 +273,11 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
     if (!for_all && count != keys->n)
         return wrong_count(s, node, keys->n, count, v, e);
     for (int64_t i = 0; i < keys->n; i++)
-        TRY(add_values(p, keys->keys[i], items[for_all ? 0 : i], !single, e));
+        TRY(add_values(p,
+                       one_list  ? pairs_item(node->kid[0], v[0], i)
+                       : for_all ? node->kid[0]
+                                 : node->kid[i],
+                       keys->keys[i], items[for_all ? 0 : i], !single, e));
     return KV_OK;
 }
 
@@ -281,12 +286,12 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
 static int pair_drawn(session *s, const ast *expr, const key_list *keys, value first, pairs *p,
                       kv_err *e)
 {
-    int rc = add_values(p, keys->keys[0], first, false, e);
+    int rc = add_values(p, expr, keys->keys[0], first, false, e);
     for (int64_t i = 1; i < keys->n && rc == KV_OK; i++) {
         value v;
         if ((rc = eval(s, expr, &v, e)))
             break;
-        rc = add_values(p, keys->keys[i], v, false, e);
+        rc = add_values(p, expr, keys->keys[i], v, false, e);
         value_release(&v);
     }
     return rc;
@@ -336,10 +341,10 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
                       command_name(call), (int)n);
     } else {
         for (uint32_t i = 0; i < n && rc == KV_OK; i++)
-            rc = add_values(p, keys->keys[0], v[i], !single, e);
+            rc = add_values(p, list->kid[i], keys->keys[0], v[i], !single, e);
     }
     if (rc)
-        unit_at(s, list, e);
+        unit_at(s, p->node ? p->node : list, e);
     for (uint32_t i = 0; v && i < list->n; i++)
         value_release(&v[i]);
     if (v != small)
@@ -349,10 +354,12 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
 
 /* The place of an error that came from the store: the keys, or the values. An error in a rule has
  * a place there already, and gets that of the call as its caller. */
-static int place_error(session *s, const ast *call, kv *store, kv_err *e)
+static int place_error(session *s, const ast *call, const pairs *p, kv *store, kv_err *e)
 {
     bool of_value = e->code == KV_E_SHAPE || e->code == KV_E_DTYPE;
     session_caller_of_rule(s, call, e);
+    if (e->code == KV_E_SHAPE)
+        unit_at(s, pairs_misfit(p, store), e);
     if (e->code == KV_E_KEY)
         pairs_suggest(store, e);
     return unit_at(s, of_value && call->n > 1 && call->kid[1] ? call->kid[1] : call->kid[0], e);
@@ -364,7 +371,7 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
     const ast *list = call->kid[1];
     const source *src = &s->unit->src;
     kv_info info;
-    if (e->code != KV_E_SHAPE || p->n != 1 || list->n != 1 || e->hint[0] ||
+    if (e->code != KV_E_SHAPE || e->line || p->n != 1 || list->n != 1 || e->hint[0] ||
         kv_find(store, &p->keys[0], &info, &(kv_err){0}) != KV_OK || info.ndim != 2 ||
         kv_array_ndim(p->arrays[0]) != 2)
         return;
@@ -438,8 +445,7 @@ static int read_rounds(value v, const key_list *keys, const pairs *p, int64_t *r
     if (several && v.u.list->n != keys->n)
         return kv_err_set(e, KV_E_VALUE, "%lld round%s stand%s for %lld key%s",
                           (long long)v.u.list->n, v.u.list->n == 1 ? "" : "s",
-                          v.u.list->n == 1 ? "s" : "", (long long)keys->n,
-                          keys->n == 1 ? "" : "s");
+                          v.u.list->n == 1 ? "s" : "", (long long)keys->n, keys->n == 1 ? "" : "s");
     for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
         k = key_at(keys, p, i, k);
         rc = read_round(several ? v.u.list->items[k] : v, &rounds[i], e);
@@ -472,7 +478,7 @@ static int give_rounds(const key_list *keys, const pairs *p, const int64_t *roun
  * hold then: a number, of a list of keys one a key. Errors: usage (without --out, or with
  * --ignore-sparse), dtype, value, those of kv_pull_since. */
 static int since_pull(session *s, const ast *call, kv *store, const key_list *keys, const pairs *p,
-               const kv_call *how, result *out, kv_err *e)
+                      const kv_call *how, result *out, kv_err *e)
 {
     const ast *since = command_option_of(call, "since");
     own_value v = value_none();
@@ -596,7 +602,7 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
                    : kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     rc = explain_end(&x, e);
     if (rc)
-        place_error(s, call, store, e);
+        place_error(s, call, &p, store, e);
     else if (into)
         warn_ignored(s, into, ignored);
     pairs_release(&p);
@@ -633,20 +639,6 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
                       kv_array *const *, const kv_call *, kv_err *);
 
-/* Returns true if an array to be filled has another shape than its key. */
-static bool outs_differ(kv *store, const pairs *outs)
-{
-    for (int64_t i = 0; i < outs->n; i++) {
-        kv_info info;
-        const kv_array *a = outs->arrays[i];
-        if (kv_find(store, &outs->keys[i], &info, &(kv_err){0}) == KV_OK &&
-            (info.ndim != kv_array_ndim(a) ||
-             memcmp(info.shape, kv_array_shape(a), (size_t)info.ndim * sizeof *info.shape) != 0))
-            return true;
-    }
-    return false;
-}
-
 /* single: one array a key. */
 static int call_with_pairs(session *s, const ast *call, bool single, call_outs to, both_call *run,
                            result *out, kv_err *e)
@@ -673,14 +665,14 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     }
     if (rc == KV_OK) {
         explainer x;
-        rc = explain_begin(&x, s, command_name(call), store, &keys, &p,
-                           to == IN_PLACE ? &p : &outs, e);
+        rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs,
+                           e);
         if (rc == KV_OK && x.makes_call &&
             (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
             hint_transpose(s, call, &p, store, e);
-            if (into && rc == KV_E_SHAPE && outs_differ(store, &outs))
-                unit_at(s, into, e);
-            place_error(s, call, store, e);
+            if (into && rc == KV_E_SHAPE)
+                unit_at(s, pairs_misfit(&outs, store), e);
+            place_error(s, call, &p, store, e);
         }
         rc = explain_end(&x, e);
     }
@@ -720,7 +712,7 @@ static int run_files(session *s, const ast *call, const value_files *f, kv *stor
     if (rc)
         unit_at(s, call->kid[1], e);
     else if ((rc = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e)))
-        place_error(s, call, store, e);
+        place_error(s, call, &p, store, e);
     pairs_release(&p);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/suggest.h"
 #include "cmd/explain.h"
 #include "cmd/help.h"
 #include "eval/eval.h"
@@ -95,7 +96,12 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
         if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
             strcmp(kid->u.text, "fresh") == 0)
             continue;
-        kv_opt one = {kid->u.text, "none"};
+        const char *typed = src->text + kid->pos + strspn(src->text + kid->pos, "-");
+        size_t n = strcspn(typed, " \t\n=,)");
+        char name[64]; /* as it stands: learning_rat, not learning-rat */
+        bool same = n < sizeof name && name_is_word(kid->u.text, typed, n);
+        snprintf(name, sizeof name, "%.*s", (int)n, typed);
+        kv_opt one = {same ? name : kid->u.text, "none"};
         if (kv_set_optimizer(store, word, &one, 1, &why) != KV_E_USAGE)
             continue;
         *e = why;

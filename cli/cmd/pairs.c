@@ -68,6 +68,27 @@ void pairs_warn_twice(const pairs *p, session *s, const ast *node)
                  unit_text(text, s->unit, node), buf_text(&keys), buf_text(&made));
 }
 
+const ast *pairs_item(const ast *node, value v, int64_t i)
+{
+    bool written = (node->kind == AST_LIST || node->kind == AST_TUPLE) && node->n == v.u.list->n;
+    return written ? node->kid[i] : node;
+}
+
+const ast *pairs_misfit(const pairs *p, kv *store)
+{
+    for (int64_t i = 0, first = 0; i < p->n; i++) {
+        kv_info info;
+        first = map_same_key(&p->keys[first], &p->keys[i]) ? first : i;
+        const kv_array *a = p->arrays[i], *like = p->arrays[first];
+        if (kv_find(store, &p->keys[i], &info, &(kv_err){0}))
+            info = (kv_info){.ndim = kv_array_ndim(like), .shape = kv_array_shape(like)};
+        if (info.ndim != kv_array_ndim(a) ||
+            memcmp(info.shape, kv_array_shape(a), (size_t)info.ndim * sizeof *info.shape) != 0)
+            return p->nodes[i];
+    }
+    return NULL;
+}
+
 bool pairs_are_held(value v, bool held)
 {
     if (v.kind == VALUE_ARRAY)
@@ -103,9 +124,10 @@ static int for_nothing(const filling *f, kv_err *e)
 }
 
 /* held: something refers to v, or to what holds it. */
-static int fill_one(const filling *f, kv_key key, value v, bool held, kv_err *e)
+static int fill_one(const filling *f, const ast *node, kv_key key, value v, bool held, kv_err *e)
 {
     TRY(value_descend(e));
+    f->to->node = node;
     if (v.kind == VALUE_ARRAY)
         return held || v.u.box->refs > 1 ? pairs_fill(f->to, key, v, e) : for_nothing(f, e);
     if (!value_is_sequence(v) || v.u.list->n == 0)
@@ -113,7 +135,7 @@ static int fill_one(const filling *f, kv_key key, value v, bool held, kv_err *e)
                           value_is_sequence(v) ? "an empty list" : value_kind_name(v));
     held |= v.u.list->refs > 1;
     for (int64_t i = 0; i < v.u.list->n; i++)
-        TRY(fill_one(f, key, v.u.list->items[i], held, e));
+        TRY(fill_one(f, pairs_item(node, v, i), key, v.u.list->items[i], held, e));
     return KV_OK;
 }
 
@@ -127,7 +149,8 @@ static int fill_several(const filling *f, const key_list *keys, value v, kv_err 
                         (long long)keys->n, unit_text(text, f->s->unit, f->node),
                         value_kind_name(v));
     for (int64_t i = 0; i < keys->n; i++)
-        TRY(fill_one(f, keys->keys[i], v.u.list->items[i], v.u.list->refs > 1, e));
+        TRY(fill_one(f, pairs_item(f->node, v, i), keys->keys[i], v.u.list->items[i],
+                     v.u.list->refs > 1, e));
     return KV_OK;
 }
 
@@ -143,13 +166,13 @@ int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_e
     }
     if (rc)
         return rc;
-    rc = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);
+    rc = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, node, keys->keys[0], v, false, e);
     if (rc == KV_OK) {
         eval_warn_parts(s, node, v);
         pairs_warn_twice(p, s, node);
     }
     value_release(&v);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, p->node ? p->node : node, e) : KV_OK;
 }
 
 /* ---- New arrays ---- */
@@ -395,8 +418,8 @@ int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys
         bool there = kv_find(store, &keys->keys[i], &info, &(kv_err){0}) == KV_OK, good = true;
         for (int64_t j = 0; j < f->n; j++) {
             const tensor_info *t = tensor_of(f->files[j], &keys->keys[i]);
-            good &= t && (!there || (!init && tensor_same_shape(t->ndim, t->shape, info.ndim,
-                                                                info.shape)));
+            good &= t && (!there ||
+                          (!init && tensor_same_shape(t->ndim, t->shape, info.ndim, info.shape)));
         }
         if (!good)
             return i;
@@ -413,6 +436,7 @@ void pairs_release(pairs *p)
     if (p->keys != p->small_keys) {
         mem_free(p->keys);
         mem_free(p->arrays);
+        mem_free(p->nodes);
     }
 }
 
@@ -421,29 +445,36 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
     if (p->n == 0 && !p->keys) {
         p->keys = p->small_keys;
         p->arrays = p->small_arrays;
+        p->nodes = p->small_nodes;
         p->cap = 8;
     }
     if (p->n == p->cap) {
         int64_t cap = 4 * p->cap;
         kv_key *keys = mem_alloc(cap, sizeof *keys, e);
         kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
-        if (!keys || !arrays) {
+        const ast **nodes = mem_alloc(cap, sizeof *nodes, e);
+        if (!keys || !arrays || !nodes) {
             mem_free(keys);
             mem_free(arrays);
+            mem_free(nodes);
             kv_array_unref(a);
             return KV_E_MEMORY;
         }
         memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
         memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
+        memcpy(nodes, p->nodes, (size_t)p->n * sizeof *nodes);
         if (p->keys != p->small_keys) {
             mem_free(p->keys);
             mem_free(p->arrays);
+            mem_free(p->nodes);
         }
         p->keys = keys;
         p->arrays = arrays;
+        p->nodes = nodes;
         p->cap = cap;
     }
     p->keys[p->n] = key;
+    p->nodes[p->n] = p->node;
     p->arrays[p->n++] = a;
     return KV_OK;
 }

@@ -12,12 +12,15 @@
 typedef struct pairs {
     kv_key *keys;
     kv_array **arrays;
+    const ast **nodes; /* where each stands: the item of a list that is written out */
+    const ast *node;   /* of the pairs that are added next */
     int64_t n, cap;
     bool in_place;        /* they are filled, too */
     bool since;           /* only with elements that changed: for explain */
     int64_t first, twice; /* two that are one array for different keys; twice 0: none */
     kv_key small_keys[8];
     kv_array *small_arrays[8];
+    const ast *small_nodes[8];
 } pairs;
 
 void pairs_release(pairs *p);
@@ -27,6 +30,14 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e);
 
 /* Adds an array that is filled, with elements of its own. Errors: memory, those of value_own. */
 int pairs_fill(pairs *p, kv_key key, value array, kv_err *e);
+
+/* The node of item i of the sequence v that node gives: the item where it is written out. */
+const ast *pairs_item(const ast *node, value v, int64_t i);
+
+/* The node of the first array whose shape is not its key's, or where a key is new that of its first
+ * array; NULL: all fit. */
+const ast *pairs_misfit(const pairs *p, kv *store);
+
 /* Warns of two keys that fill one array of node. */
 void pairs_warn_twice(const pairs *p, session *s, const ast *node);
 /* Returns true if something else refers to an array of v: filling it is seen. held: something

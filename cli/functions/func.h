@@ -12,7 +12,8 @@ enum { LETTERS_UPPER, LETTERS_LOWER, LETTERS_TITLE };
 /* func_make.c: arrays from shapes and numbers, also drawn ones; row_sparse arrays and storage */
 function_fn func_ones, func_full_like, func_ones_like, func_full, func_arange, func_linspace,
     func_eye, func_array, func_astype, func_copy, func_uniform, func_normal, func_permutation,
-    func_randint, func_zeros, func_row_sparse, func_tostype, func_dense, func_stype, func_rows_part;
+    func_randint, func_seed, func_zeros, func_row_sparse, func_tostype, func_dense, func_stype,
+    func_rows_part;
 
 /* func_shape.c: facts of arrays, axes, joins, elements by their indices */
 function_fn func_shape, func_len, func_dtype, func_ctx, func_in_shape, func_transpose,

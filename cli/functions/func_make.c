@@ -373,6 +373,18 @@ static void make_randint(void *block, const draw *d, uint64_t element, int64_t n
     }
 }
 
+/* As kvctl --seed, but the same numbers on every rank. */
+int func_seed(function_args *args, value *out, kv_err *e)
+{
+    int64_t seed;
+    if (function_int(args->v[0], "seed", &seed, e))
+        return e->code;
+    args->session->seed = (uint64_t)seed;
+    args->session->draws = 0;
+    *out = value_none();
+    return KV_OK;
+}
+
 /* Takes seed= or the next draw of the session. */
 static int name_draw(function_args *args, int seed_at, draw *d, kv_err *e)
 {
@@ -737,9 +749,18 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     int ndim;
     int64_t shape[KV_MAX_NDIM], n;
     given_row *rows;
-    kv_array *made = NULL;
+    kv_array *made = NULL, *a = args->array;
+    own_value as = value_none();
+    kv_ctx ctx = kv_array_ctx(a);
+    kv_dtype dtype;
+    if ((args->given[3] && (function_ctx(args->v[3], &ctx, e) ||
+                            session_ctx(args->session, ctx, e))) ||
+        function_dtype(args->v[4], kv_array_dtype(a), &dtype, e) ||
+        ((args->given[3] || args->given[4]) && converted(args->session, &as, a, dtype, ctx, e)))
+        return e->code;
+    a = as.kind == VALUE_ARRAY ? as.u.box->array : a;
     if (!args->given[1] && !args->given[2])
-        return stored_as(out, args->array, KV_ROW_SPARSE, e);
+        return stored_as(out, a, KV_ROW_SPARSE, e);
     if (!args->given[1] || !args->given[2]) {
         kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
         return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five"),
@@ -747,9 +768,9 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     }
     TRY(function_shape(args->v[2], &ndim, shape, e));
     TRY(read_ids(&rows, &n, args->v[1], e));
-    int rc = check_data(args->array, n, ndim, shape, e);
+    int rc = check_data(a, n, ndim, shape, e);
     if (!rc)
-        rc = make_rows(&made, args->array, rows, n, ndim, shape, e);
+        rc = make_rows(&made, a, rows, n, ndim, shape, e);
     mem_free(rows);
     return function_give(out, &made, rc, e);
 }

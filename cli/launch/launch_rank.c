@@ -61,7 +61,8 @@ static void become_rank(const watch *w, char **words, int (*pipes)[2])
     if (w->python) {
         setenv("PYTHONUNBUFFERED", "1", 0); /* its lines go into a pipe */
         execvp(words[0], words);
-        fprintf(stderr, "kvctl: %s cannot be started: %s\n", words[0], strerror(errno));
+        fprintf(stderr, "kvctl: error[unsupported]: %s cannot be started: %s\n", words[0],
+                strerror(errno));
         _exit(EXIT_UNSUPPORTED);
     }
     execv("/proc/self/exe", words);

@@ -316,7 +316,6 @@ static const word_hint functions[] = {
     {"save", "a > x.npy writes an array; `save FILE`, a command, the store"},
     {"savetxt", "a > x.csv"},
     {"scatter", "plot y draws values in their order; there are no plots of x and y"},
-    {"seed", "kvctl --seed 1 repeats all that a session draws; normal(3, seed=1) is one draw"},
     {"setdefault", "if 'k' not in d { d['k'] = 0 }"}, {"shuffle", "x = x[permutation(len(x))]"},
     {"sigmoid", "1 / (1 + exp(-x))"}, {"softmax", "exp(x - max(x)) / sum(exp(x - max(x)))"},
     {"square", "x ** 2"}, {"subtract", "x - y"},

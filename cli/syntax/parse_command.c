@@ -356,6 +356,8 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     suggest_hint(p->e, word, names, n);
     if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
         kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");
+    if (strcmp(name, "out") == 0 || strcmp(name, "output") == 0)
+        kv_err_hint(p->e, "%s … > FILE writes what it gives", c->name);
     command_hint_usage(c, p->e);
     return NULL;
 }
@@ -607,6 +609,8 @@ ast *parse_too_many(parser *p, const command *c)
         kv_err_hint(p->e, "`==` compares");
     if ((equals || assigned_name(word) > 0) && strcmp(c->name, "print") == 0)
         kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
+    if (!equals)
+        parse_hint_sign(p);
     return command_hint_usage(c, p->e), NULL;
 }
 

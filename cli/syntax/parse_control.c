@@ -203,6 +203,17 @@ static ast *repeat_statement(parser *p, uint32_t pos)
 
 /* ---- Functions ---- */
 
+/* Returns true after an error: a type stands behind a parameter or a function, as Python allows. */
+static bool refuse_type(parser *p, uint32_t sign)
+{
+    const token *t = parse_peek(p);
+    if (!parse_is_sign(p, sign))
+        return false;
+    parse_fail(p, t->pos, t->end, KV_E_UNSUPPORTED, "parameters and functions have no types");
+    kv_err_hint(p->e, "def f(x, y=1): …");
+    return true;
+}
+
 /* (a, b=1) of a def, appended to list as AST_NAME, or AST_ARG with a default value. */
 static bool parameters(parser *p, ast_list *list)
 {
@@ -225,6 +236,8 @@ static bool parameters(parser *p, ast_list *list)
             if (strcmp(list->items[i]->u.text, name) == 0)
                 return parse_fail(p, t.pos, t.end, KV_E_USAGE, "there are two parameters `%s`",
                                   name);
+        if (name && refuse_type(p, SIGN1(':')))
+            return false;
         bool given = name && parse_accept(p, SIGN1('='));
         ast *otherwise = given ? parse_expr(p, false) : NULL;
         if (defaults && !given && name)
@@ -332,7 +345,8 @@ static ast *def_statement(parser *p, uint32_t pos)
         return NULL;
     parser before = *p;
     /* the first place is the body's */
-    if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
+    if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts) ||
+        refuse_type(p, SIGN2('-', '>')))
         goto out;
     if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
         parse_seek(p, pos);

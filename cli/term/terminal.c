@@ -191,7 +191,7 @@ exit_code exit_code_of_error(int rc)
 
 int terminal_fail(const kv_err *e)
 {
-    terminal_say("kvctl: %s", e->text);
+    terminal_say("kvctl: error[%s]: %s", kv_code_name(e->code), e->text);
     if (e->hint[0])
         terminal_say(" hint: %s", e->hint);
     return (int)exit_code_of_error(e->code);

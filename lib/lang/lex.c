@@ -560,9 +560,10 @@ static token lex_sign(const lexer *lx, token t, kv_err *e)
                     ? "the control character \\x%02x does not belong here"
                     : "`%c` does not belong here",
                 (unsigned char)*text);
-        if (strchr("&^~", *text))
+        if (strchr("&^~`", *text))
             kv_err_hint(e, *text == '&'   ? "`and` joins conditions; a * b joins masks"
                            : *text == '^' ? "`**` is the power"
+                           : *text == '`' ? "str(x) is the text of x"
                                           : "`not a` of a condition, 1 - a of a mask");
         return t;
     }

@@ -248,17 +248,31 @@ ast *parse_unexpected(parser *p, const char *wanted)
                           "the statement ends where %s is needed", wanted);
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "`%.*s` stands where %s is needed",
                parse_shown(p, t->pos, t->end), text, wanted);
-    /* what a sign of Python was probably meant to do, which has no meaning here */
+    parse_hint_sign(p);
+    return NULL;
+}
+
+void parse_hint_sign(parser *p)
+{
+    const token *t = parse_peek(p);
     uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;
+    char next = parse_char(p, t->end), before = t->pos ? parse_char(p, t->pos - 1) : '\0';
     if (sign == SIGN1('='))
         kv_err_hint(p->e, "`==` compares");
-    else if (sign == SIGN1(':') && parse_char(p, t->end) == '=')
+    else if (sign == SIGN1(':') && next == '=')
         kv_err_hint(p->e, "an assignment has a line of its own: n = 3");
     else if (sign == SIGN1('|'))
         kv_err_hint(p->e, "`or` joins conditions; maximum(a, b) joins masks");
     else if (sign == SIGN2('<', '<') || sign == SIGN2('>', '>'))
         kv_err_hint(p->e, "x * 2**n and x // 2**n shift integers");
-    return NULL;
+    else if (sign == SIGN1('@') && next == '=')
+        kv_err_hint(p->e, "x = x @ y; in a rule x = matmul(x, y)");
+    else if (sign == SIGN1('?'))
+        kv_err_hint(p->e, "a if c else b chooses; where(c, a, b) does for each element");
+    else if (sign == SIGN1('!'))
+        kv_err_hint(p->e, "`not a` of a condition, 1 - a of a mask");
+    else if (sign == SIGN1('>') && before == '<')
+        kv_err_hint(p->e, "`!=` compares");
 }
 
 bool parse_met(parser *p, parse_expected what, uint32_t end)

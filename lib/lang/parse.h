@@ -234,6 +234,8 @@ ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char 
 /* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
  * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);
+/* Says of a next token that is a sign of Python or C without a meaning here what does the same. */
+void parse_hint_sign(parser *p);
 /* Returns true if zeros stand before the whole number pos..end, as in 007, which is an error as in
  * Python. 0 and 00 are numbers. */
 bool parse_has_zeros(const parser *p, uint32_t pos, uint32_t end);

@@ -50,11 +50,12 @@ static ast *unary(parser *p)
     ast *node = minus ? parse_smallest_integer(p, pos) : NULL;
     if (node || p->e->code || !parse_deeper(p, pos))
         return node;
-    bool doubled = !minus && pos > 0 && parse_char(p, pos - 1) == '+' && parse_at_end(p);
+    char sign = minus ? '-' : '+';
+    bool doubled = pos > 0 && parse_char(p, pos - 1) == sign && parse_at_end(p);
     node = unary_node(p, minus ? OP_NEG : OP_POS, pos, unary(p));
     p->depth--;
     if (!node && doubled)
-        kv_err_hint(p->e, "i += 1 adds one");
+        kv_err_hint(p->e, minus ? "i -= 1 takes one away" : "i += 1 adds one");
     return node;
 }
 
@@ -93,7 +94,8 @@ static ast *term(parser *p)
 {
     ast *node = unary(p);
     while (node) {
-        bool at = parse_is_sign(p, SIGN1('@')) && !begins_argument(p, parse_peek(p));
+        bool at = parse_is_sign(p, SIGN1('@')) && !begins_argument(p, parse_peek(p)) &&
+                  parse_char(p, parse_peek(p)->end) != '=';
         if (parse_accept(p, SIGN1('*')))
             node = binary(p, OP_MUL, node, unary(p));
         else if (parse_accept(p, SIGN1('/')))
@@ -252,8 +254,9 @@ ast *parse_disjunction(parser *p)
 static ast *choice(parser *p, ast *chosen)
 {
     ast *part[3] = {parse_disjunction(p), chosen, NULL};
-    if (!part[0] || !parse_expect_word(p, "else") || !parse_deeper(p, chosen->pos) ||
-        !(part[2] = parse_expression(p)))
+    if (part[0] && !parse_expect_word(p, "else"))
+        kv_err_hint(p->e, "a if c else b; `if c: …` is a statement");
+    if (p->e->code || !parse_deeper(p, chosen->pos) || !(part[2] = parse_expression(p)))
         return NULL;
     p->depth--;
     return parse_node_of(p, AST_CHOICE, chosen->pos, part, 3);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "lang/parse.h"
 
 static ast *block(parser *p, uint32_t header);
@@ -133,13 +134,31 @@ static bool in_place(parser *p, const token *name)
     return false;
 }
 
+/* What a rule says instead of statements that Python has. */
+static ast *hint_statement(parser *p, const token *t)
+{
+    static const char each[] = "a rule goes over all elements by itself: stored -= 0.1 * input",
+                      fails[] = "if t > 9 { fail \"why\" } refuses an update";
+    static const char *const hints[][2] = {
+        {"for", each},     {"while", each},
+        {"assert", fails}, {"raise", fails},
+        {"return", "stored += input changes what the key holds"},
+        {"import", "functions stand alone: sqrt(input)"},
+        {"pass", "a rule writes `stored`: stored += input"},
+        {"del", "a name ends with the rule, a state stays"}};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints && p->e && !p->merge; i++)
+        if (name_is_word(hints[i][0], p->lx.src->text + t->pos, t->end - t->pos))
+            kv_err_hint(p->e, "%s", hints[i][1]);
+    return NULL;
+}
+
 static ast *assignment(parser *p, uint32_t pos)
 {
     token t = *parse_peek(p);
     const char *name = free_name(p, "a statement of a rule");
     bool target = name && p->target && strcmp(name, p->target) == 0;
     if (!name || (target && !in_place(p, &t)))
-        return NULL;
+        return hint_statement(p, &t);
     int op = parse_assign_op(p);
     if (op == PARSE_NO_ASSIGN) {
         /* `m[key] = …` of Python keeps an array for each key; a state does that here */
@@ -150,7 +169,7 @@ static ast *assignment(parser *p, uint32_t pos)
             kv_err_hint(p->e, "%s = …", name);
         else if (indexed && lex_is_letter(first))
             kv_err_hint(p->e, RULE_STATE_HINT, name, name, name);
-        return NULL;
+        return hint_statement(p, &t);
     }
     parse_take(p);
     ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};

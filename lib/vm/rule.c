@@ -42,6 +42,8 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
     else if (!r->rc)
         REFUSE(r, node, KV_E_USAGE, "state %s is one number a %s, and this is %s", n->text,
                want.rows ? "row" : "column", both.rows && both.columns ? "an array" : "not");
+    if (r->rc == KV_E_SHAPE)
+        kv_err_hint(r->e, "for example: matmul(matmul(x, T(y)), x)");
     if (r->rc == KV_E_USAGE)
         kv_err_hint(r->e, want.rows ? "for example: rowmean(x)" : "for example: colmean(x)");
 }

@@ -45,8 +45,10 @@ static int has_no_value(checker *c, const ast *node)
 }
 
 /* Functions that other languages have, and how a rule says them. */
-static const char *const said_otherwise[][2] = {
-    {"dot", "matmul(x, y)"}, {"transpose", "T(x)"}, {"any", "max(x > 0)"}, {"all", "min(x > 0)"}};
+static const char *const said_otherwise[][2] = {{"dot", "matmul(x, T(y))"},
+                                                {"transpose", "T(x)"},
+                                                {"any", "max(x > 0)"},
+                                                {"all", "min(x > 0)"}};
 
 /* Merges go over files, where whole rows and columns are not at hand. */
 static bool is_there(const checker *c, const element_function *f)
@@ -133,6 +135,8 @@ static int check_call(checker *c, const ast *node)
     int rc = element_check_count(f, (int)node->n, c->e);
     if (rc) {
         source_at(c->src, node->pos, node->end, c->e);
+        if (node->flags & AST_METHOD) /* math.sqrt(x) */
+            kv_err_hint(c->e, "functions stand alone: %s(x)", f->name);
         return rc;
     }
     if (f->traits & FN_ASKS && !is_array_name(c, node->kid[0]))
@@ -208,7 +212,9 @@ static int check_expr(checker *c, const ast *node, bool element)
                           "a text holds what is known before the arrays are read, and this is %s",
                           rule_env_is_one(&c->env, node)
                               ? "a number that is known only after the arrays are read"
-                              : "an array");
+                              : "an array"),
+                   kv_err_hint(c->e, "print(input, sum(input)) prints values as they are"),
+                   KV_E_USAGE;
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
@@ -221,9 +227,18 @@ static int check_expr(checker *c, const ast *node, bool element)
         if (node->kid[0]->kind == AST_NAME && node->kid[1]->kind == AST_NAME)
             kv_err_hint(c->e, RULE_STATE_HINT, node->kid[0]->u.text, node->kid[0]->u.text,
                         node->kid[0]->u.text);
-        return KV_E_USAGE;
+        return kv_err_hint(c->e, "where(c, a, b) chooses between a and b for each element"),
+               KV_E_USAGE;
     default: /* the other kinds of expressions */
-        return REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
+        REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
+        kv_err_hint(
+            c->e,
+            node->kind == AST_AT && node->op
+                ? "matmul(x, T(y)) multiplies matrices; matmul(matmul(x, T(y)), x) fits into stored"
+            : node->kind == AST_AT   ? "a rule runs where the arrays of its key are"
+            : node->kind == AST_TEST ? "== and != compare, `or` joins: key == 1 or key == 2"
+                                     : "operators go over all elements: stored -= 0.1 * input");
+        return KV_E_USAGE;
     }
 }
 

@@ -81,7 +81,7 @@ teardown()
         [ "$(head -c 4 live.png | tail -c 3)" = PNG ]
     fi
     run -5 kvctl attach -c 'plot loss > none/live.txt'
-    assert_output 'kvctl: cannot write "none/live.txt": No such file or directory'
+    assert_output 'kvctl: error[io]: cannot write "none/live.txt": No such file or directory'
     run -5 kvctl attach -c 'profile none/p.json' -c 'profile off'
     kvctl attach -c 'plot --hist loss >> live.txt'
     grep -q loss live.txt
@@ -194,7 +194,7 @@ END
     run kvctl attach -c top
     assert_line --partial 'error[name]: there is no variable `top`'
     refute_output --partial hint
-    gives -5 'kvctl: cannot read the standard input: Is a directory' bash -c 'timeout 20 kvctl attach <.'
+    gives -5 'kvctl: error[io]: cannot read the standard input: Is a directory' bash -c 'timeout 20 kvctl attach <.'
     run kvctl attach -c 'pull 3 > evil.csv'
     assert_line --partial 'attach reads only: what it shows goes into no file, command or variable'
     [ ! -e evil ] && [ ! -e evil.csv ]
@@ -289,7 +289,7 @@ while len(glob("end")) == 0 { !sleep 0.02
         sleep 0.1
     done
     run -6 kvctl attach --rank 1 -c list
-    assert_output 'kvctl: job spare: worker 1 does not listen yet: it does when its script begins'
+    assert_output 'kvctl: error[peer]: job spare: worker 1 does not listen yet: it does when its script begins'
     end_job
 }
 
@@ -343,10 +343,10 @@ END
         while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1 || code=$?
     assert_equal "$code" 6
     run cat out
-    assert_output --partial 'kvctl: job short has ended, or this worker has'
+    assert_output --partial 'kvctl: error[peer]: job short has ended, or this worker has'
     wait "$job"
-    gives 'kvctl: no job of yours runs here' kvctl jobs
-    says -3 'kvctl: no job of yours runs here' kvctl attach
+    gives 'kvctl: error[name]: no job of yours runs here' kvctl jobs
+    says -3 'kvctl: error[name]: no job of yours runs here' kvctl attach
     run ls -A jobs
     assert_output ''
 }
@@ -396,25 +396,25 @@ END
         [ "$(kvctl jobs | grep -c ' runs  *[1-9]')" -eq 2 ] && break
         sleep 0.1
     done
-    says -3 'kvctl: which job? 2 run here' kvctl attach -c list
+    says -3 'kvctl: error[name]: which job? 2 run here' kvctl attach -c list
     assert_line ' hint: jobs that run here: one, two'
     run -0 kvctl attach two -c list
     run kvctl attach three -c list
-    assert_line 'kvctl: no job of yours is called three here'
+    assert_line 'kvctl: error[name]: no job of yours is called three here'
     run kvctl attach rounds
     assert_line ' hint: kvctl attach -c rounds runs it beside the job'
     run kvctl attach two --rank 4 -c list
-    assert_line 'kvctl: job two: there is no worker 4: they are 0 to 0'
+    assert_line 'kvctl: error[peer]: job two: there is no worker 4: they are 0 to 0'
     run kvctl launch -n 1 --name one train.kv
-    assert_line 'kvctl: a job called one runs already'
+    assert_line 'kvctl: error[busy]: a job called one runs already'
     run kvctl launch -n 1 --name ../x train.kv
-    assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
-    gives -2 $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help' kvctl attach --frob
+    assert_line 'kvctl: error[usage]: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
+    gives -2 $'kvctl: error[usage]: attach: there is no option --frob\n hint: kvctl attach --help' kvctl attach --frob
     run -2 kvctl attach one two
-    assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
-    gives -3 $'kvctl: no job of yours is called x here\n hint: jobs that run here: one, two' kvctl jobs x
+    assert_output $'kvctl: error[usage]: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
+    gives -3 $'kvctl: error[name]: no job of yours is called x here\n hint: jobs that run here: one, two' kvctl jobs x
     run kvctl jobs one two
-    assert_line 'kvctl: jobs takes one job, and here is "two"'
+    assert_line 'kvctl: error[usage]: jobs takes one job, and here is "two"'
     kvctl jobs two --json | jq -e '.jobs | map(.name) == ["two"] and (.[0].ranks | length) == 1'
     kvctl --json jobs | jq -e --arg host "$(hostname)" '.jobs | map(.name) == ["one", "two"] and
         all(.began | test("^20[0-9-]+T[0-9:]+Z$")) and all(.workers == 1 and .servers == 0) and
@@ -437,13 +437,13 @@ END
     rmdir jobs
     mkdir -m 700 real
     ln -s real jobs
-    says -5 "kvctl: \"$PWD/jobs\" is no folder but a link or a file" kvctl jobs
+    says -5 "kvctl: error[io]: \"$PWD/jobs\" is no folder but a link or a file" kvctl jobs
     rm jobs
     if [ "$(id -u)" -eq 0 ]; then
         mkdir -m 700 jobs
         chown nobody jobs
         run kvctl jobs
-        assert_line "kvctl: \"$PWD/jobs\" belongs to another user"
+        assert_line "kvctl: error[io]: \"$PWD/jobs\" belongs to another user"
     fi
 }
 
@@ -461,7 +461,7 @@ END
     [ -p jobs/pipe ]
     [ -L jobs/link ]
     run kvctl attach link
-    assert_line 'kvctl: no job of yours is called link here'
+    assert_line 'kvctl: error[name]: no job of yours is called link here'
     run kvctl launch -n 1 --name link -c 'print 1'
     assert_line 'kvctl: the job runs, and nobody can attach to it: "link" in the folder of jobs is not a socket'
     [ -L jobs/link ]
@@ -600,9 +600,9 @@ begin_entry()
     run kvctl jobs --json
     assert_output --partial '"name":"train","pid":null'
     for word in "" train; do
-        gives -6 'kvctl: job train does not answer' kvctl attach $word -c rounds
+        gives -6 'kvctl: error[peer]: job train does not answer' kvctl attach $word -c rounds
     done
-    gives -6 'kvctl: job train does not answer' kvctl launch --grow train
+    gives -6 'kvctl: error[peer]: job train does not answer' kvctl launch --grow train
     kill -CONT "$launcher"
 
     # 60 clients that say nothing: those that ask come in all the same

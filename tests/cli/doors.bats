@@ -205,7 +205,7 @@ none_made()
     tail -c "$(stat -c %s wanted)" words/mpirun | cmp - wanted
     # : begins another program of the job
     run -2 kvctl launch -n 1 a.kv : -n 1 touch made
-    assert_output 'kvctl: launch: no rank can get the word ":": mpirun would run what stands behind it as a program'
+    assert_output 'kvctl: error[usage]: launch: no rank can get the word ":": mpirun would run what stands behind it as a program'
     rm -r bin
     printf '%s\n' 'print args' >a.kv
     kvctl launch -n 1 a.kv "${words[@]:0:22}" >out

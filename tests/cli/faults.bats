@@ -120,7 +120,7 @@ nobody_may()
     cp -P "$build"/libkvstore.so* "$open"
     chmod a+rwx .
     nobody_may launch -n 1 -c 'print 1'
-    assert_output 'kvctl: launch: no process can be started'
+    assert_output 'kvctl: error[unsupported]: launch: no process can be started'
     nobody_may -c 'create dist_sync'
     rm -r "$open"
     assert_line --index 0 '<cmd>:1:8: error[memory]: no thread for the net'

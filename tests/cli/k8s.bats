@@ -89,7 +89,7 @@ END
         run k8s -n 2 --name "${long:0:n}" -c 'print 1'
         assert_equal "$status" "$((n == 54 ? 0 : 2))"
     done
-    assert_output "kvctl: launch: --name needs a small letter and up to 53 more, digits or -, not \"${long:0:55}\""
+    assert_output "kvctl: error[usage]: launch: --name needs a small letter and up to 53 more, digits or -, not \"${long:0:55}\""
 }
 
 # Texts that mean something to YAML, to Kubernetes or to a shell.
@@ -153,13 +153,14 @@ END
 }
 
 @test "k8s: what is wrong is said before anything is printed" {
+    local names=([2]=usage [3]=value [4]=unsupported [5]=io)
     echo 'print 1' >train.kv
     echo 'print 1' >../up.kv
     mkdir folder
     head -c 1048576 /dev/zero | tr '\0' x >big
     while IFS='|' read -r code words text; do
         run k8s -n 2 $words
-        assert_equal "$status ${lines[0]}" "$code kvctl: launch: $text"
+        assert_equal "$status ${lines[0]}" "$code kvctl: error[${names[code]}]: launch: $text"
         refute_output --partial apiVersion
     done <<END
 2|--image  train.kv|which script? kvctl launch -n WORKERS FILE
@@ -183,14 +184,14 @@ END
 4|-i|-i and - are for ranks of this machine, --launcher local
 END
     run kvctl launch --launcher k8s -n 2 train.kv
-    assert_equal "$status $output" "2 kvctl: launch: --launcher k8s needs what the pods run: --image IMAGE"
+    assert_equal "$status $output" "2 kvctl: error[usage]: launch: --launcher k8s needs what the pods run: --image IMAGE"
     run kvctl launch --image i -n 2 train.kv
-    assert_equal "$status $output" "2 kvctl: launch: --image is for the launcher k8s, and this is local"
+    assert_equal "$status $output" "2 kvctl: error[usage]: launch: --image is for the launcher k8s, and this is local"
     run k8s -n 2 --file missing train.kv
-    assert_equal "$status $output" '5 kvctl: cannot read "missing": No such file or directory'
+    assert_equal "$status $output" '5 kvctl: error[io]: cannot read "missing": No such file or directory'
     run -5 k8s -n 2 --file folder train.kv
     run -3 k8s -n 2 --file big train.kv
-    assert_line --index 0 --regexp '^kvctl: launch: the files of the job have 104[0-9]* bytes, and a ConfigMap holds 1048576$'
+    assert_line --index 0 --regexp '^kvctl: error\[value\]: launch: the files of the job have 104[0-9]* bytes, and a ConfigMap holds 1048576$'
     assert_line --index 1 ' hint: data belongs on a volume: --volume CLAIM:PATH'
     head -c 1040000 big >fits
     k8s -n 2 --file fits train.kv | checker check
@@ -207,9 +208,9 @@ END
         refute_output --partial apiVersion
     done
     run k8s -n 2 train.kv "$bad"
-    assert_equal "$status $output" '3 kvctl: launch: the word "x\xff" is no UTF-8, which YAML needs'
+    assert_equal "$status $output" '3 kvctl: error[value]: launch: the word "x\xff" is no UTF-8, which YAML needs'
     run k8s -n 2 --env "A=$bad" train.kv
-    assert_equal "$status $output" '3 kvctl: launch: the value of A is no UTF-8, which Kubernetes needs'
+    assert_equal "$status $output" '3 kvctl: error[value]: launch: the value of A is no UTF-8, which Kubernetes needs'
 }
 
 # What may be secret stands only in the Secret, which the launcher gets as its environment.
@@ -228,12 +229,12 @@ export KVCTL_ENV_w_A=hunter-3'
     k8s -n 2 train.kv >objects
     run ! grep -i secret objects
     for _ in {1..9}; do set -- "$@" --env "A$#=$(printf '%120000s')"; done
-    gives -3 'kvctl: launch: the values of --env have 1080000 bytes, and a Secret holds 1048576' k8s -n 2 "$@" train.kv
+    gives -3 'kvctl: error[value]: launch: the values of --env have 1080000 bytes, and a Secret holds 1048576' k8s -n 2 "$@" train.kv
 }
 
 @test "k8s: the objects say how they are used, and there is no other way" {
     echo 'print 1' >train.kv
     run k8s -n 2 train.kv
     assert_line --index 1 "# \`| kubectl create -f -\` starts it; the launcher's log has the lines"
-    begins -2 'kvctl: there is no option --submit' k8s -n 2 --submit train.kv
+    begins -2 'kvctl: error[usage]: there is no option --submit' k8s -n 2 --submit train.kv
 }

@@ -91,10 +91,11 @@ create dist_sync; init 1 zeros(2); push 1 ones(2); pull 1'
 }
 
 @test "launch -i: what is wrong" {
+    local names=([2]=usage [3]=value [4]=unsupported [5]=io)
     while IFS='|' read -r words code said; do
         run kvctl launch $words <<<''
         assert_failure "$code"
-        assert_line --index 0 "kvctl: launch: $said"
+        assert_line --index 0 "kvctl: error[${names[code]}]: launch: $said"
     done <<'END'
 -n 2 --launcher mpi -i|4|-i and - are for ranks of this machine, --launcher local
 -n 2 --checkpoint c.kvs --checkpoint-every 2 --max-restarts 1 -i|2|--max-restarts runs a FILE again, and cannot type again
@@ -106,7 +107,7 @@ END
 @test "launch -i, launch -: input that cannot be read" {
     local word
     for word in -i -; do
-        gives -5 'kvctl: cannot read the standard input: Is a directory' bash -c "timeout 20 kvctl launch -n 2 $word <."
+        gives -5 'kvctl: error[io]: cannot read the standard input: Is a directory' bash -c "timeout 20 kvctl launch -n 2 $word <."
     done
 }
 

@@ -33,7 +33,7 @@ END
         run kvctl launch $words --dry-run -c 'print 1'
         assert_output --regexp ' -np? 2 '
     done
-    begins -2 'kvctl: there is no file "nosuch", and no command of that name' kvctl launch -n 2 nosuch 3
+    begins -2 'kvctl: error[usage]: there is no file "nosuch", and no command of that name' kvctl launch -n 2 nosuch 3
     begins -2 "<cmd>:1:1: error[usage]: push needs KEYS" kvctl launch -n 2 -c 'push'
     run -3 kvctl launch -n 3 -c 'print rank()' -c 'print y' # found when it runs
     assert_line --partial "] <cmd>:1:7: error[name]: there is no variable \`y\`"
@@ -69,7 +69,7 @@ kvctl-other"
 
 @test "launch: output that cannot be written" {
     needs_mpi
-    says -5 'kvctl: cannot write "stdout": No space left on device' sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"
+    says -5 'kvctl: error[io]: cannot write "stdout": No space left on device' sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"
     run sh -c "kvctl launch -n 2 -c 'print 7' | true"
     assert_output '[0] note: 2 ranks ran alone: create dist_sync joins them'
 }
@@ -79,15 +79,15 @@ kvctl-other"
     echo 'print args' >job.kv
     gives "[0] ['-H', 'hosts']" kvctl launch -n 1 job.kv -H hosts
     run -2 kvctl launch -n 1 --chekpoint=c.kvs job.kv
-    assert_output "kvctl: there is no option --chekpoint
+    assert_output "kvctl: error[usage]: there is no option --chekpoint
  hint: did you mean --checkpoint?"
     for words in "-n 2 --server 1" "--server 1 -n 2"; do
         run -2 kvctl launch $words job.kv
-        assert_output "kvctl: there is no option --server
+        assert_output "kvctl: error[usage]: there is no option --server
  hint: did you mean --num-servers?"
     done
     run -2 kvctl launch -n 2 -c 'print 1' -H hosts
-    assert_output "kvctl: there is no option -H
+    assert_output "kvctl: error[usage]: there is no option -H
  hint: options of launch stand before FILE; kvctl launch --help lists them"
 }
 
@@ -104,17 +104,17 @@ kvctl-other"
     [ "$(kvctl --seed 7 -qv -s w.kvs launch -n 2 -s 1 --dry-run x.kv a)" = "$(kvctl launch -n 2 -s 1 --dry-run --seed 7 -qv -s w.kvs x.kv a)" ]
     [ "$(kvctl --color=never --json launch -n 2 --dry-run -c 'print 1')" = "$(kvctl launch -n 2 --dry-run --color=never --json -c 'print 1')" ]
     run kvctl --seed 7 launch -n 2
-    assert_output --partial 'kvctl: launch: which script? kvctl launch -n WORKERS FILE'
+    assert_output --partial 'kvctl: error[usage]: launch: which script? kvctl launch -n WORKERS FILE'
     run -2 kvctl --seed x launch -n 2 x.kv
-    gives -2 'kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]' kvctl -q launch --grow
+    gives -2 'kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]' kvctl -q launch --grow
     run kvctl -q attach
-    assert_output --partial 'kvctl: no job of yours runs here'
-    gives 'kvctl: no job of yours runs here' kvctl jobs
+    assert_output --partial 'kvctl: error[name]: no job of yours runs here'
+    gives 'kvctl: error[name]: no job of yours runs here' kvctl jobs
     for words in '-q jobs' 'jobs -q' 'jobs --quiet'; do
         gives '' kvctl $words
     done
     [ "$(kvctl --json jobs)$(kvctl jobs --json)" = '{"jobs":[]}{"jobs":[]}' ]
-    gives -2 $'kvctl: jobs: there is no option --seed\n hint: kvctl jobs --help' kvctl --seed 7 jobs
+    gives -2 $'kvctl: error[usage]: jobs: there is no option --seed\n hint: kvctl jobs --help' kvctl --seed 7 jobs
     gives "['jobs']" kvctl -c 'print args' jobs # a word of the script
 }
 
@@ -125,6 +125,7 @@ kvctl-other"
 }
 
 @test "launch: what is wrong is said before anything starts" {
+    local names=([2]=usage [3]=value [4]=unsupported [5]=io)
     needs_mpi
     echo 'print 1' | tee job.kv >serve
     cases=("2|job.kv|launch: how many workers? kvctl launch -n WORKERS FILE"
@@ -153,7 +154,7 @@ kvctl-other"
     for one in "${cases[@]}"; do
         IFS='|' read -r code words text <<<"$one"
         run kvctl launch $words
-        assert_equal "$status ${lines[0]}" "$code kvctl: $text"
+        assert_equal "$status ${lines[0]}" "$code kvctl: error[${names[code]}]: $text"
     done
     run kvctl launch -n 2 venv/bin/python job.py
     assert_line " hint: KVCTL_PYTHON=venv/bin/python kvctl launch -n WORKERS --python FILE"
@@ -161,7 +162,7 @@ kvctl-other"
 
 @test "launch: without mpirun" {
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    begins -4 "kvctl: launch: there is no mpirun in \$PATH" env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
+    begins -4 "kvctl: error[unsupported]: launch: there is no mpirun in \$PATH" env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
 }
 
 @test "launch: a build without MPI" {
@@ -190,7 +191,7 @@ kvctl-other"
 }
 
 @test "launch: serve is for ranks" {
-    gives -2 'kvctl: serve takes no words, and here is "now"' kvctl serve now
+    gives -2 'kvctl: error[usage]: serve takes no words, and here is "now"' kvctl serve now
     needs_mpi
     run -4 kvctl serve
     assert_line --index 0 --partial "was not started as a rank"
@@ -248,5 +249,5 @@ END
     assert_output "[0] 20.000"
     KVSTORE_DEADLINE=0 gives "[0] 31536000.000" kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
     KVSTORE_DEADLINE=soon run -2 kvctl launch -n 1 -c 'create dist_sync'
-    assert_output 'kvctl: launch: KVSTORE_DEADLINE needs seconds, more than 0, not "soon"'
+    assert_output 'kvctl: error[usage]: launch: KVSTORE_DEADLINE needs seconds, more than 0, not "soon"'
 }

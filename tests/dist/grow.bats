@@ -54,13 +54,13 @@ END
 
 @test "grow: without spares, or with what has no rounds of all, it is refused" {
     echo 'create dist_sync' >job.kv
-    gives -2 "kvctl: launch: --spares needs servers that are no workers: -s SERVERS" kvctl launch --spares 1 -n 2 job.kv
+    gives -2 "kvctl: error[usage]: launch: --spares needs servers that are no workers: -s SERVERS" kvctl launch --spares 1 -n 2 job.kv
     run -2 kvctl launch --launcher ssh -H hosts --spares 1 -n 2 -s 1 job.kv
-    assert_output "kvctl: launch: --spares is for the launcher local, and this is ssh"
+    assert_output "kvctl: error[usage]: launch: --spares is for the launcher local, and this is ssh"
     run -2 kvctl launch --spares 1 -n 2 -s 1 -i
-    assert_output "kvctl: launch: --spares needs a FILE, which a new worker runs from its first line"
-    gives -2 "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]" kvctl launch -n 2 --grow job.kv
-    gives -2 "kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]" kvctl launch --grow a b
+    assert_output "kvctl: error[usage]: launch: --spares needs a FILE, which a new worker runs from its first line"
+    gives -2 "kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]" kvctl launch -n 2 --grow job.kv
+    gives -2 "kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]" kvctl launch --grow a b
     for type in dist_async horovod; do
         job -4 --spares 1 -n 1 -s 1 -c "create $type"
         assert_line --partial "a job with spares needs the rounds of dist_sync or dist_device_sync; a store of type \"$type\" has none at which a worker could join"
@@ -71,18 +71,18 @@ END
 
 @test "grow: no such job, one without spares, and one whose spares are all used" {
     export KVCTL_JOBS=$PWD/jobs
-    says -3 "kvctl: no job of yours is called night here" kvctl launch --grow night
-    says -3 "kvctl: no job of yours runs here" kvctl launch --grow
+    says -3 "kvctl: error[name]: no job of yours is called night here" kvctl launch --grow night
+    says -3 "kvctl: error[name]: no job of yours runs here" kvctl launch --grow
     echo '!kvctl launch --grow; echo $?
     create dist_sync
     init a zeros(2); push a ones(2)' >job.kv
     job -0 --name day -n 1 -s 1 job.kv
-    assert_line "[0] kvctl: job day: it has no spare: launch --spares starts some"
+    assert_line "[0] kvctl: error[peer]: job day: it has no spare: launch --spares starts some"
     assert_line "[0] 6"
     sums "" 6 "$(grows 3 2)" >job.kv
     job -0 --name day --spares 1 -n 1 -s 1 job.kv
     assert_line "[0] job day: rank 1 becomes a worker at the next round"
-    assert_line "[0] kvctl: job day: no spare is left of the 1 that it began with"
+    assert_line "[0] kvctl: error[peer]: job day: no spare is left of the 1 that it began with"
 }
 
 @test "grow: a worker joins at a round, and a second one" {

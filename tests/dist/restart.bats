@@ -327,7 +327,7 @@ END
     # a device, which may have no end, is not read; only root may write into its folder
     ln -s /dev/zero zero
     job -5 -n 2 --checkpoint zero --checkpoint-every 3 job.kv
-    assert_output 'kvctl: cannot read "zero": it is not a regular file'
+    assert_output 'kvctl: error[io]: cannot read "zero": it is not a regular file'
     KVSTORE_CHECKPOINT=zero KVSTORE_CHECKPOINT_EVERY=3 job -5 -n 2 job.kv
     assert_line --partial '[0] job.kv:1:8: error[io]: cannot read "zero": it is not a regular file'
 }

@@ -140,7 +140,7 @@ END
 @test "k8s: pods whose names never appear are named" {
     objects --queue-timeout 2 --name train -c 'print 1'
     run -6 launcher
-    assert_line --partial 'kvctl: launch: after 2 s hosts "train-worker-0.train.default.svc" and "train-worker-1.train.default.svc" cannot be reached: '
+    assert_line --partial 'kvctl: error[peer]: launch: after 2 s hosts "train-worker-0.train.default.svc" and "train-worker-1.train.default.svc" cannot be reached: '
 }
 
 @test "k8s: a host that has another key than that of the job gets nothing" {

@@ -26,7 +26,7 @@ teardown_file() { cluster_down; }
 
 @test "sge: a job that is larger than the queue, which never starts" {
     run -6 on n0 timeout 100 kvctl launch --launcher sge -n 8 -s 1 --queue-timeout 2 -c 'print 1'
-    assert_line "kvctl: launch: sge did not start the job within 2 s"
+    assert_line "kvctl: error[timeout]: launch: sge did not start the job within 2 s"
     assert_nothing_left
 }
 

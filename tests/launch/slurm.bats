@@ -29,7 +29,7 @@ teardown_file() { cluster_down; }
     run on n0 timeout 100 kvctl launch --launcher slurm -n 4 --queue-timeout 2 -c 'print 1'
     on n0 scancel -u root
     assert_failure 6
-    assert_line "kvctl: launch: slurm did not start the job within 2 s"
+    assert_line "kvctl: error[timeout]: launch: slurm did not start the job within 2 s"
     assert_nothing_left
 }
 

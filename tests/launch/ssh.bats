@@ -225,7 +225,7 @@ END
     link_n2_back
     assert_failure 6
     assert_line "kvctl: host n2 is lost, with ranks 1, 3 and 5"
-    assert_line --partial 'kvctl: launch: host "n2" cannot be reached: '
+    assert_line --partial 'kvctl: error[peer]: launch: host "n2" cannot be reached: '
     refute_output --partial "restart 1 of 2"
     assert_nothing_left
 }
@@ -305,7 +305,7 @@ END
     on n0 cp "$work/train.kv" /tmp/train/train.kv
     cp hosts "$work/hosts.list"
     run -5 on n0 sh -c "cd /tmp/train && timeout 100 kvctl launch -n 2 -H $work/hosts.list train.kv"
-    assert_line 'kvctl: launch: host "n1" has no folder "/tmp/train"'
+    assert_line 'kvctl: error[io]: launch: host "n1" has no folder "/tmp/train"'
     run -0 on n0 sh -c "cd /tmp/train &&
         timeout 100 kvctl launch -n 2 -H $work/hosts.list --sync-dst-dir /tmp/there train.kv"
     assert_line "[0] /tmp/there"
@@ -318,12 +318,12 @@ END
     job -H hosts -c 'print 1'
     assert_failure 6
     local why='ssh: connect to host n0 port 22: Connection refused'
-    assert_output "kvctl: launch: host \"n0\" cannot be reached: $why"
+    assert_output "kvctl: error[peer]: launch: host \"n0\" cannot be reached: $why"
     printf 'n1\nnobody.invalid\n' >hosts
     job -H hosts -c 'print 1'
     assert_failure 6
     assert_output --partial \
-        'kvctl: launch: host "nobody.invalid" cannot be reached: ssh: Could not resolve hostname'
+        'kvctl: error[peer]: launch: host "nobody.invalid" cannot be reached: ssh: Could not resolve hostname'
 }
 
 @test "ssh: hosts whose names become known late" {
@@ -342,7 +342,7 @@ END
     wait
     cat "$work/hosts.before" >"$work/hosts" # the file is mounted: it stays the same one
     assert_equal "$status $(grep -cx '\[[0-3]\] \[4. 4.\]' out)" "0 4"
-    assert_equal "$(cut -d : -f 1-3 err)" 'kvctl: launch: host "late1" cannot be reached'
+    assert_equal "$(cut -d : -f 1-4 err)" 'kvctl: error[peer]: launch: host "late1" cannot be reached'
     assert_nothing_left
 }
 
@@ -350,7 +350,7 @@ END
     printf 'n1\nnobody.invalid\nn0\n' >hosts
     run -6 on n0 timeout 100 kvctl launch -n 3 -H hosts --queue-timeout 1 -c 'print 1'
     assert_line --partial \
-        'kvctl: launch: after 1 s hosts "nobody.invalid" and "n0" cannot be reached: ssh: Could not resolve'
+        'kvctl: error[peer]: launch: after 1 s hosts "nobody.invalid" and "n0" cannot be reached: ssh: Could not resolve'
     on n0 kvctl launch -n 3 -H hosts --queue-timeout 1000 -c 'print 1' >out 2>&1 3>&- &
     local launch=$! status=0
     for _ in {1..300}; do [ ! -s out ] || break; sleep 0.1; done

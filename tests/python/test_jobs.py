@@ -340,9 +340,9 @@ print(kv["w"].asnumpy())
         self.assertEqual(self.job("-n", "2", "--python", path).count("[2. 2. 2. 2.]"), 2)
 
     def test_what_launch_refuses(self):
-        self.assertIn("kvctl: /no/python cannot be started: No such file or directory",
+        self.assertIn("kvctl: error[unsupported]: /no/python cannot be started: No such file or directory",
                       self.job("-n", "1", "--python", self.program(""), code=4, KVCTL_PYTHON="/no/python"))
-        self.assertEqual(self.job("-n", "2", "--python", "none.py", code=5), 'kvctl: cannot read "none.py": No such file or directory\n')
+        self.assertEqual(self.job("-n", "2", "--python", "none.py", code=5), 'kvctl: error[io]: cannot read "none.py": No such file or directory\n')
         self.assertIn("launch: --python needs a FILE, not \"-c\"\n", self.job("-n", "2", "--python", "-c", "x", code=2))
         self.assertIn("--python is for the launchers local, mpi and ssh, and this is slurm\n",
                       self.job("-n", "2", "--launcher", "slurm", "--python", "x.py", code=2))

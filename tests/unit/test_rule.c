@@ -111,14 +111,16 @@ TEST(rule_check_kinds)
     CHECK_TEXT(refusal("{ print key, input, input + 1; stored += input }"), "");
     CHECK_TEXT(refusal("{ print f\"{input}\"; stored += input }"),
                "1:9-19 usage: a text holds what is known before the arrays are read, and this is "
-               "an array");
+               "an array (print(input, sum(input)) prints values as they are)");
     CHECK_TEXT(refusal("{ print f\"{sum(input)}\"; stored += input }"),
                "1:9-24 usage: a text holds what is known before the arrays are read, and this is "
-               "a number that is known only after the arrays are read");
+               "a number that is known only after the arrays are read (print(input, sum(input)) "
+               "prints values as they are)");
     CHECK_TEXT(refusal("{ stored += input * \"a\" }"),
                "1:21-24 usage: a text cannot be computed with arrays");
     CHECK_TEXT(refusal("{ stored += [1, 2] }"),
-               "1:13-19 usage: a rule holds numbers, texts and arrays, but not this");
+               "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (operators go "
+               "over all elements: stored -= 0.1 * input)");
     CHECK_TEXT(refusal("{ stored += m[key] }"),
                "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (state m is an "
                "array for each key, 0 at first: state m; m = …)");
@@ -191,7 +193,8 @@ TEST(rule_check_functions)
                "1:25-31 usage: functions of rules take no named arguments (colmean(x) is mean(x, "
                "axis=0), and rowmean(x) is mean(x, axis=1))");
     CHECK_TEXT(refusal("{ stored += dot(input, stored) }"),
-               "1:13-31 usage: a rule knows no function `dot` (for example: matmul(x, y))");
+               "1:13-31 usage: a rule knows no function `dot` (for example: matmul(x, "
+               "T(y)))");
     CHECK_TEXT(refusal("{ stored += max(t) }"),
                "1:13-19 usage: max takes an array, and this holds none");
     CHECK_TEXT(refusal("{ stored += endswith(input, \"a\") }"),
