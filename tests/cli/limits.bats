@@ -61,6 +61,13 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     done
 }
 
+@test "limits: a check of files that source each other more than once ends" {
+    printf 'source s.kv\nsource s.kv\n' >s.kv
+    run sh -c 'ulimit -v 1000000; timeout 60 kvctl --check s.kv'
+    assert_failure 3
+    assert_equal "$(grep -c 'deeper than 50' <<<"$output")" 1
+}
+
 @test "limits: a script without an end" {
     run -3 timeout 60 kvctl -c 'x = "/dev/zero"; source (x)'
     assert_line --index 0 --partial 'error[value]: "/dev/zero" is larger than 256 MB, which is the most for a text'

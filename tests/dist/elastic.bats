@@ -76,7 +76,7 @@ END
     gives -2 "kvctl: error[usage]: launch: --elastic needs servers that are no workers: -s SERVERS" kvctl launch --elastic -n 2 job.kv
     ! has_ulfm || skip "Open MPI has ULFM here"
     run -4 kvctl launch --elastic -n 2 -s 1 job.kv
-    assert_output "kvctl: error[usage]: launch: --elastic needs an Open MPI with ULFM, and this one has none
+    assert_output "kvctl: error[unsupported]: launch: --elastic needs an Open MPI with ULFM, and this one has none
  hint: Open MPI has it from 5.0 on; with --checkpoint and --max-restarts a job begins again instead"
 }
 
