@@ -625,9 +625,9 @@ TEST(script_parse_no_memory)
     static const char print[] = "print(", rate[] = "set-updater s --lr_x f(",
                       def[] = "def u(key, input, stored) { v = [";
     own_text *call = lang_repeated(print, "ab < 3, ", 200, "1", "", ")");
-    own_text *value = lang_repeated(rate, "ab < 3, ", 200, "1", "", ")");
+    own_text *option = lang_repeated(rate, "ab < 3, ", 200, "1", "", ")");
     own_text *body = lang_repeated(def, "ab < 3, ", 200, "1", "", "] }");
     lang_no_memory(call, script, 3);
-    lang_no_memory(value, script, 3);
+    lang_no_memory(option, script, 3);
     lang_no_memory(body, script, 3);
 }
