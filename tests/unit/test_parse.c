@@ -543,7 +543,7 @@ TEST(parse_errors_of_expressions)
         {"a * ** b", KV_E_SYNTAX, "1:5-7", "`**` stands where a value is needed", NULL},
         {"f(*a)", KV_E_UNSUPPORTED, "1:3-4", "`*` unpacks nothing here",
          "name each item, or take a slice: first = l[0]; rest = l[1:]"},
-        {"a if b", KV_E_SYNTAX, "1:7-8", "the text ends where `else` is needed", 
+        {"a if b", KV_E_SYNTAX, "1:7-8", "the text ends where `else` is needed",
          "a if c else b; `if c: …` is a statement"},
         {"0..1..2", KV_E_SYNTAX, "1:5-7", "`..` stands where the end is needed", NULL},
         {"a == not b", KV_E_SYNTAX, "1:6-9", "`not` stands where a value is needed", NULL},
