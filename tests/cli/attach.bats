@@ -345,7 +345,7 @@ END
     run cat out
     assert_output --partial 'kvctl: error[peer]: job short has ended, or this worker has'
     wait "$job"
-    gives 'kvctl: error[name]: no job of yours runs here' kvctl jobs
+    gives 'kvctl: no job of yours runs here' kvctl jobs
     says -3 'kvctl: error[name]: no job of yours runs here' kvctl attach
     run ls -A jobs
     assert_output ''

@@ -109,7 +109,7 @@ kvctl-other"
     gives -2 'kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]' kvctl -q launch --grow
     run kvctl -q attach
     assert_output --partial 'kvctl: error[name]: no job of yours runs here'
-    gives 'kvctl: error[name]: no job of yours runs here' kvctl jobs
+    gives 'kvctl: no job of yours runs here' kvctl jobs
     for words in '-q jobs' 'jobs -q' 'jobs --quiet'; do
         gives '' kvctl $words
     done
