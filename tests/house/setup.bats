@@ -150,7 +150,7 @@ lacks()
         make -s -C "$folder" -o build/rule_loops.c MPI=0 CUDA=0 PYTHON=0 PARTS=lib/io build/libkvstore.a
     done
     cmp one/build/libkvstore.a two/deeper/build/libkvstore.a
-    (cd two/deeper && "$build/loops" src/optimizers/*.kvu src/merges/{dare_ties,slerp,ties}.kvu loops.c)
+    (cd two/deeper && "$build/loops" src/optimizers/*.kvu src/merges/{dare_ties,linear,slerp,ties}.kvu loops.c)
     cmp two/deeper/loops.c "$build/rule_loops.c"
 }
 
