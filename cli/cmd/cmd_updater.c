@@ -501,15 +501,14 @@ static int set_optimizer(session *s, kv *store, const char *name, const rule_par
 /* An optimizer that a variable holds; the command may add parameters. */
 static int set_object(session *s, kv *store, value object, const rule_params *p, kv_err *e)
 {
-    rule_params all = {0};
-    int rc = optimizer_params_add(&all, object, e);
-    for (int i = 0; i < p->n && rc == KV_OK; i++)
-        rc = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
-    if (rc == KV_OK && (rc = set_optimizer(s, store, object_name(object), &all, e))) {
-        int own = all.n - p->n; /* of the object, which stand before those of the command */
+    OWN(rule_params_release) rule_params all = {0};
+    TRY(optimizer_params_add(&all, object, e));
+    for (int i = 0; i < p->n; i++)
+        TRY(rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e));
+    int rc = set_optimizer(s, store, object_name(object), &all, e);
+    int own = all.n - p->n; /* of the object, which stand before those of the command */
+    if (rc)
         e->option = e->option > own ? (uint8_t)(e->option - own) : 0;
-    }
-    rule_params_release(&all);
     return rc;
 }
 

@@ -431,7 +431,7 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
 int cmd_set(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *name = call->kid[0], *node = call->kid[1];
-    value v;
+    own_value v = value_none();
     buf text = {0};
     const char *word = name ? eval_word(s, name, "the name of a setting", out, e) : NULL;
     if (name && !word)
@@ -446,10 +446,7 @@ int cmd_set(session *s, const ast *call, result *out, kv_err *e)
     TRY(node->kind == AST_NAME && !session_find(s, node->u.text) ? value_text(&v, node->u.text, e)
                                                                  : eval(s, node, &v, e));
     int rc = setting_set(s, word, v, e);
-    if (rc)
-        unit_at(s, e->code == KV_E_USAGE ? name : node, e);
-    value_release(&v);
-    return rc;
+    return rc ? unit_at(s, rc == KV_E_USAGE ? name : node, e) : KV_OK;
 }
 
 /* A file whose name was computed; one with a literal name was read while parsing. */
