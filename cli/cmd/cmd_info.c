@@ -252,14 +252,12 @@ static int add_info(rows *table, const kv_info *info, kv_err *e)
 static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     rows *summary = arg;
-    int rc = KV_OK;
-    for (int i = 0; i < n && rc == KV_OK; i++) {
-        rc = rows_add_text(summary, fields[i].name, e);
-        if (rc == KV_OK)
-            rc = fields[i].text ? rows_add_text(summary, fields[i].text, e)
-                                : rows_add(summary, value_int(fields[i].number), e);
+    for (int i = 0; i < n; i++) {
+        TRY(rows_add_text(summary, fields[i].name, e));
+        TRY(fields[i].text ? rows_add_text(summary, fields[i].text, e)
+                           : rows_add(summary, value_int(fields[i].number), e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The rows of some keys, or of all. */
@@ -269,15 +267,13 @@ static int add_infos(kv *store, rows *table, const key_list *keys, kv_err *e)
         {"key", "key"},       {"dtype", "dtype"}, {"shape", "shape"},   {"ctx", "context"},
         {"stype", "storage"}, {"bytes", "bytes"}, {"pushes", "pushes"}, {"pending", "pending"}};
     int64_t n = keys ? keys->n : kv_num_keys(store);
-    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < n; i++) {
         kv_info info;
-        rc = keys ? kv_find(store, &keys->keys[i], &info, e) : kv_info_at(store, i, &info, e);
-        if (rc == KV_OK)
-            rc = add_info(table, &info, e);
+        TRY(keys ? kv_find(store, &keys->keys[i], &info, e) : kv_info_at(store, i, &info, e));
+        TRY(add_info(table, &info, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Receives a row of the topic "cluster". */
@@ -293,8 +289,8 @@ static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
 /* Receives a row of the topic "rounds". */
 static int add_rounds(void *arg, const kv_field *f, int n, kv_err *e)
 {
-    int rc = rows_add_key(arg, (kv_key){f[0].number, f[0].text}, e);
-    return rc ? rc : add_rank(arg, f + 1, n - 1, e);
+    TRY(rows_add_key(arg, (kv_key){f[0].number, f[0].text}, e));
+    return add_rank(arg, f + 1, n - 1, e);
 }
 
 static int info_cluster(kv *store, result *out, kv_err *e)
@@ -331,11 +327,9 @@ int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
                                           {"pushed", "pushed"}, {"missing", "missing"}};
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     kv *store;
-    int rc = session_store(s, &store, e);
     (void)call;
-    if (rc)
-        return rc;
-    rc = kv_describe(store, "rounds", add_rounds, &table, e);
+    TRY(session_store(s, &store, e));
+    int rc = kv_describe(store, "rounds", add_rounds, &table, e);
     return result_table(out, &(buf){0}, &table, rc, e);
 }
 
@@ -385,17 +379,13 @@ static value number_of(const char *kind, const char *text)
 static int add_optimizer_field(void *arg, const kv_field *f, int n, kv_err *e)
 {
     rows *summary = arg;
-    int rc = KV_OK;
-    for (int i = 0; i < n && rc == KV_OK; i++) {
+    for (int i = 0; i < n; i++) {
         value v = value_int(f[i].number);
-        if ((rc = rows_add_text(summary, f[i].name, e)))
-            break;
-        if (f[i].text && !scan_number(f[i].text, &v))
-            rc = rows_add_text(summary, f[i].text, e);
-        else
-            rc = rows_add(summary, v, e);
+        TRY(rows_add_text(summary, f[i].name, e));
+        TRY(f[i].text && !scan_number(f[i].text, &v) ? rows_add_text(summary, f[i].text, e)
+                                                     : rows_add(summary, v, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 typedef struct visit {
@@ -431,16 +421,13 @@ static int states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
         {"key", "key"},     {"state", "state"}, {"dtype", "dtype"}, {"shape", "shape"},
         {"value", "value"}, {"bytes", "bytes"}, {"t", "t"}};
     own_map wanted = {0};
-    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (int64_t i = 0; keys && i < keys->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; keys && i < keys->n; i++) {
         kv_info info;
-        if ((rc = kv_find(store, &keys->keys[i], &info, e)) == KV_OK)
-            rc = map_put(&wanted, keys->keys[i], i, e);
+        TRY(kv_find(store, &keys->keys[i], &info, e));
+        TRY(map_put(&wanted, keys->keys[i], i, e));
     }
-    if (rc == KV_OK)
-        rc = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
-    return rc;
+    return kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
 }
 
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
@@ -545,15 +532,13 @@ static int add_lists(value_stack *l, value v, kv_err *e)
             TRY(add_lists(l, v.u.list->items[i], e));
         return KV_OK;
     }
-    int rc = KV_OK;
     if (v.kind == VALUE_ARRAY)
         a = kv_array_ref(v.u.box->array);
     else if (value_is_number(v) || value_is_sequence(v))
-        rc = value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e);
+        TRY(value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e));
     else
-        rc = kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
-    if (rc || (rc = value_array(&ids, a, e)))
-        return rc;
+        return kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
+    TRY(value_array(&ids, a, e));
     return value_stack_add(l, ids, e);
 }
 
@@ -600,9 +585,9 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
 {
     const ast *ids_node = command_option_of(call, "row-ids");
     own_value ids = value_none();
-    value_stack lists = {0};
-    kv_array **each = NULL;
-    pairs p = {0};
+    own_stack lists = {0};
+    own_pairs p = {0};
+    own_mem kv_array **each = NULL;
     kv_call how;
     int rc = command_priority(s, call, &how, e);
     if (rc == KV_OK && (rc = eval(s, ids_node, &ids, e)) == KV_OK &&
@@ -615,28 +600,19 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
         else
             rc = kv_row_sparse_pull(store, p.keys, p.n, each, p.arrays, &how, e);
     }
-    if (rc)
-        place_error(s, call, store, e);
-    mem_free(each);
-    pairs_release(&p);
-    value_stack_release(&lists);
-    return rc;
+    return rc ? place_error(s, call, store, e) : KV_OK;
 }
 
 int cmd_row_sparse_pull(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    key_list keys;
-    int rc;
-    if ((rc = session_store(s, &store, e)) ||
-        /* a store that has no rows says so */
-        (rc = kv_row_sparse_pull(store, NULL, 0, NULL, NULL, NULL, e)) ||
-        (rc = eval_keys(s, call->kid[0], &keys, e)))
-        return rc;
+    own_key_list keys = {0};
+    TRY(session_store(s, &store, e));
+    /* a store that has no rows says so */
+    TRY(kv_row_sparse_pull(store, NULL, 0, NULL, NULL, NULL, e));
+    TRY(eval_keys(s, call->kid[0], &keys, e));
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if ((rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
-        rc = pull_rows(s, store, call, &keys, out, e);
-    key_list_release(&keys);
-    return rc;
+    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    return pull_rows(s, store, call, &keys, out, e);
 }

@@ -89,10 +89,9 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
 {
     own_buf script = {0};
     plot_script(&script, p, target, c.columns, c.rows);
-    int rc = buf_check(&script, e);
-    if (rc == KV_OK && (rc = stop_check(e)) == KV_OK)
-        rc = shell_filter(s, "exec gnuplot -d", buf_text(&script), script.len, out, e);
-    return rc;
+    TRY(buf_check(&script, e));
+    TRY(stop_check(e));
+    return shell_filter(s, "exec gnuplot -d", buf_text(&script), script.len, out, e);
 }
 
 static int draw(session *s, const plot *p, plot_target target, canvas c, buf *out, kv_err *e)
@@ -128,12 +127,10 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
 static int draw_file(session *s, const plot *p, kv_err *e)
 {
     own_buf picture = {0};
-    int rc = safe_write(s, p->file, e);
-    if (rc == KV_OK &&
-        (rc = draw(s, p, plot_target_of(p->file), canvas_of(s, p, true), &picture, e)) == KV_OK &&
-        (rc = buf_check(&picture, e)) == KV_OK)
-        rc = save_text(s, p->file, &picture, p->append, e);
-    return rc;
+    TRY(safe_write(s, p->file, e));
+    TRY(draw(s, p, plot_target_of(p->file), canvas_of(s, p, true), &picture, e));
+    TRY(buf_check(&picture, e));
+    return save_text(s, p->file, &picture, p->append, e);
 }
 
 /* What a picture on stdout is: of `kvctl plot x > x.png` in a shell what the file's name says, if
@@ -156,13 +153,12 @@ static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
     own_buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped);
     bool twice = sink_hears(s) && c.colour;
-    int rc = draw(s, p, target_of_stdout(s, piped), c, &text, e);
+    TRY(draw(s, p, target_of_stdout(s, piped), c, &text, e));
     if (twice)
         plot_sparkline(&plain, p, c.columns, c.rows);
-    if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK &&
-        (rc = buf_check(&plain, e)) == KV_OK)
-        rc = session_out_twice(s, &text, twice ? &plain : &text, e);
-    return rc;
+    TRY(buf_check(&text, e));
+    TRY(buf_check(&plain, e));
+    return session_out_twice(s, &text, twice ? &plain : &text, e);
 }
 
 int cmd_plot_show(session *s, const plot *p, kv_err *e)
@@ -173,15 +169,13 @@ int cmd_plot_show(session *s, const plot *p, kv_err *e)
 /* A series is named by the text of its expression. */
 static int add_value(session *s, plot *p, const ast *node, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     char name[256];
     const char *text = s->unit->src.text + node->pos;
     uint32_t n = node->end - node->pos;
     TRY(eval(s, node, &v, e));
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
-    int rc = plot_add(p, name, v, e);
-    value_release(&v);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    return plot_add(p, name, v, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* --log, --bins, the texts, and the file of a redirect. */
@@ -224,28 +218,25 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     const ast *values = call->kid[0], *to = command_redirect_of(call, false);
     bool heat = command_option_of(call, "heat");
     bool hist = command_option_of(call, "hist") || command_option_of(call, "histogram");
-    plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
+    own_plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
-    int rc = take_options(s, call, to, &p, out, e);
-    for (uint32_t i = 0; i < values->n && rc == KV_OK; i++)
-        rc = add_value(s, &p, values->kid[i], e);
-    if (rc == KV_OK && p.n > 1 && heat)
-        rc = kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
-    if (rc == KV_OK && (rc = plot_prepare(&p, e)) == KV_OK) {
-        if (s->guest && (*p.file || !s->out.recorder.on))
-            rc = s->guest->draw(s->guest->arg, &p, e);
-        else
-            rc = *p.file ? draw_file(s, &p, e) : draw_screen(s, &p, to != NULL, e);
-        if (rc && *p.file)
-            unit_at(s, to, e);
-        /* Numbers that leave gaps are easily taken for ones that were never there. */
-        long long odd = p.odd, below = p.below, all = p.all;
-        if (odd > 0)
-            session_note(s, "%lld of %lld values are not finite", odd, all);
-        if (below > 0)
-            session_note(s, "%lld of %lld values are not above 0", below, all);
-    }
-    plot_release(&p);
+    TRY(take_options(s, call, to, &p, out, e));
+    for (uint32_t i = 0; i < values->n; i++)
+        TRY(add_value(s, &p, values->kid[i], e));
+    if (p.n > 1 && heat)
+        return kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
+    TRY(plot_prepare(&p, e));
+    int rc = s->guest && (*p.file || !s->out.recorder.on) ? s->guest->draw(s->guest->arg, &p, e)
+             : *p.file                                    ? draw_file(s, &p, e)
+                                                          : draw_screen(s, &p, to != NULL, e);
+    if (rc && *p.file)
+        unit_at(s, to, e);
+    /* Numbers that leave gaps are easily taken for ones that were never there. */
+    long long odd = p.odd, below = p.below, all = p.all;
+    if (odd > 0)
+        session_note(s, "%lld of %lld values are not finite", odd, all);
+    if (below > 0)
+        session_note(s, "%lld of %lld values are not above 0", below, all);
     return rc;
 }

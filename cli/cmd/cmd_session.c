@@ -200,7 +200,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     if (runs < 1 || runs > RUNS_MAX)
         return unit_err(s, option, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not", RUNS_MAX,
                         runs);
-    int64_t *ns = mem_alloc(runs, sizeof *ns, e);
+    own_mem int64_t *ns = mem_alloc(runs, sizeof *ns, e);
     if (!ns)
         return KV_E_MEMORY;
     progress_begin("time", runs, PROGRESS_TIMES);
@@ -233,7 +233,6 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         progress_hide(STDERR_FILENO);
         fprintf(stderr, "time: %s\n", buf_text(&text));
     }
-    mem_free(ns);
     return rc;
 }
 

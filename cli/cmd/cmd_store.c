@@ -91,75 +91,64 @@ static void add_line(buf *out, kv *store, const char *what, const kv_key *key, c
 int cmd_delete(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    key_list keys;
+    own_key_list keys = {0};
     own_buf lines = {0};
-    int rc;
-    if ((rc = session_store(s, &store, e)) ||
-        (rc = kv_delete(store, NULL, 0, e)) || /* a store that cannot delete says so */
-        (rc = eval_keys(s, call->kid[0], &keys, e)))
+    if (session_store(s, &store, e) ||
+        kv_delete(store, NULL, 0, e) || /* a store that cannot delete says so */
+        eval_keys(s, call->kid[0], &keys, e))
         return unit_at(s, call, e);
-    rc = record_keys(s, out, keys.keys, keys.n, e);
+    TRY(record_keys(s, out, keys.keys, keys.n, e));
     for (int64_t i = 0; s->out.verbose && i < keys.n; i++)
         add_line(&lines, store, "delete", &keys.keys[i], NULL);
-    if (rc == KV_OK && (rc = kv_delete(store, keys.keys, keys.n, e))) {
+    if (kv_delete(store, keys.keys, keys.n, e)) {
         pairs_suggest(store, e);
-        unit_at(s, call->kid[0], e);
+        return unit_at(s, call->kid[0], e);
     }
-    if (rc == KV_OK && lines.len > 0)
+    if (lines.len > 0)
         session_change(s, buf_text(&lines));
-    key_list_release(&keys);
-    return rc;
+    return KV_OK;
 }
 
-/* The one key of an argument. */
+/* The one key of an argument. The caller releases it, also after an error. */
 static int one_key(session *s, const ast *node, key_list *key, kv_err *e)
 {
     TRY(eval_keys(s, node, key, e));
-    if (key->n == 1)
-        return KV_OK;
-    int rc = unit_err(s, node, e, KV_E_VALUE,
-                      "rename takes one key and its new name, here are %lld", (long long)key->n);
-    key_list_release(key);
-    return rc;
+    return key->n == 1 ? KV_OK
+                       : unit_err(s, node, e, KV_E_VALUE,
+                                  "rename takes one key and its new name, here are %lld",
+                                  (long long)key->n);
 }
 
 static int rename_key(session *s, const ast *call, kv *store, const kv_key *from, const kv_key *to,
                       kv_err *e)
 {
     kv_info info;
-    buf line = {0};
+    own_buf line = {0};
     if (s->out.verbose)
         add_line(&line, store, "rename", from, to);
-    int rc = kv_rename(store, from, to, e);
-    if (rc == KV_OK && line.len > 0)
+    if (kv_rename(store, from, to, e)) {
+        /* if it is there its new name is wrong */
+        bool is_there = kv_find(store, from, &info, &(kv_err){0}) == KV_OK;
+        if (!is_there)
+            pairs_suggest(store, e);
+        return unit_at(s, call->kid[is_there], e);
+    }
+    if (line.len > 0)
         session_change(s, buf_text(&line));
-    buf_release(&line);
-    if (rc == KV_OK)
-        return KV_OK;
-    /* if it is there its new name is wrong */
-    bool is_there = kv_find(store, from, &info, &(kv_err){0}) == KV_OK;
-    if (!is_there)
-        pairs_suggest(store, e);
-    return unit_at(s, call->kid[is_there], e);
+    return KV_OK;
 }
 
 int cmd_rename(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    key_list from, to;
-    int rc;
-    if ((rc = session_store(s, &store, e)) ||
-        (rc = kv_delete(store, NULL, 0, e))) /* a store that cannot rename says so */
+    own_key_list from = {0}, to = {0};
+    if (session_store(s, &store, e) ||
+        kv_delete(store, NULL, 0, e)) /* a store that cannot rename says so */
         return unit_at(s, call, e);
     TRY(one_key(s, call->kid[0], &from, e));
-    if ((rc = one_key(s, call->kid[1], &to, e)) == KV_OK) {
-        rc = record_keys(s, out, (kv_key[]){from.keys[0], to.keys[0]}, 2, e);
-        if (rc == KV_OK)
-            rc = rename_key(s, call, store, &from.keys[0], &to.keys[0], e);
-        key_list_release(&to);
-    }
-    key_list_release(&from);
-    return rc;
+    TRY(one_key(s, call->kid[1], &to, e));
+    TRY(record_keys(s, out, (kv_key[]){from.keys[0], to.keys[0]}, 2, e));
+    return rename_key(s, call, store, &from.keys[0], &to.keys[0], e);
 }
 
 /* ---- The store ---- */
@@ -286,15 +275,13 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
 static int pair_drawn(session *s, const ast *expr, const key_list *keys, value first, pairs *p,
                       kv_err *e)
 {
-    int rc = add_values(p, expr, keys->keys[0], first, false, e);
-    for (int64_t i = 1; i < keys->n && rc == KV_OK; i++) {
-        value v;
-        if ((rc = eval(s, expr, &v, e)))
-            break;
-        rc = add_values(p, expr, keys->keys[i], v, false, e);
-        value_release(&v);
+    TRY(add_values(p, expr, keys->keys[0], first, false, e));
+    for (int64_t i = 1; i < keys->n; i++) {
+        own_value v = value_none();
+        TRY(eval(s, expr, &v, e));
+        TRY(add_values(p, expr, keys->keys[i], v, false, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static const char *command_name(const ast *call)
@@ -439,18 +426,17 @@ static int64_t key_at(const key_list *keys, const pairs *p, int64_t i, int64_t k
 static int read_rounds(value v, const key_list *keys, const pairs *p, int64_t *rounds, kv_err *e)
 {
     bool several = value_is_sequence(v);
-    int rc = KV_OK;
     if (several && !keys->list)
         return kv_err_set(e, KV_E_VALUE, "one key has one round, not a list of them");
     if (several && v.u.list->n != keys->n)
         return kv_err_set(e, KV_E_VALUE, "%lld round%s stand%s for %lld key%s",
                           (long long)v.u.list->n, v.u.list->n == 1 ? "" : "s",
                           v.u.list->n == 1 ? "s" : "", (long long)keys->n, keys->n == 1 ? "" : "s");
-    for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
+    for (int64_t i = 0, k = 0; i < p->n; i++) {
         k = key_at(keys, p, i, k);
-        rc = read_round(several ? v.u.list->items[k] : v, &rounds[i], e);
+        TRY(read_round(several ? v.u.list->items[k] : v, &rounds[i], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int give_rounds(const key_list *keys, const pairs *p, const int64_t *rounds, result *out,
@@ -460,17 +446,17 @@ static int give_rounds(const key_list *keys, const pairs *p, const int64_t *roun
         out->v = value_int(rounds[0]);
         return KV_OK;
     }
-    int rc = result_for_keys(out, keys->n, e);
-    for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
+    TRY(result_for_keys(out, keys->n, e));
+    for (int64_t i = 0, k = 0; i < p->n; i++) {
         k = key_at(keys, p, i, k);
         out->v.u.list->items[k] = value_int(rounds[i]);
     }
-    for (int64_t k = 0; k < keys->n && rc == KV_OK; k++) {
+    for (int64_t k = 0; k < keys->n; k++) {
         out->keys[k] = keys->keys[k];
         if (out->v.u.list->items[k].kind == VALUE_NONE && k > 0) /* a key that stands twice */
             out->v.u.list->items[k] = value_int(out->v.u.list->items[k - 1].u.integer);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Pulls into the arrays of --out what changed behind the rounds of --since: a number or none for
@@ -482,7 +468,7 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
 {
     const ast *since = command_option_of(call, "since");
     own_value v = value_none();
-    int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
+    own_mem int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
     int rc = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
     if (rc == KV_OK)
         rc = read_rounds(v, keys, p, rounds, e);
@@ -490,10 +476,7 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
         rc = kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
     if (rc == KV_E_VALUE || rc == KV_E_DTYPE)
         unit_at(s, since, e);
-    if (rc == KV_OK && p->n > 0)
-        rc = give_rounds(keys, p, rounds, out, e);
-    mem_free(rounds);
-    return rc;
+    return rc || p->n == 0 ? rc : give_rounds(keys, p, rounds, out, e);
 }
 
 /* ---- pull ---- */
@@ -502,18 +485,15 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
 static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
 {
     const ast *node = command_option_of(call, "ignore-sparse");
-    value v;
-    TRY(node ? eval(s, node, &v, e) : KV_OK);
+    own_value v = value_none();
     if (!node)
         return KV_OK;
-    int rc = KV_OK;
+    TRY(eval(s, node, &v, e));
     if (v.kind != VALUE_BOOL)
-        rc = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
-                      value_kind_name(v));
-    else if (!v.u.integer)
-        how->flags |= KV_FILL_SPARSE;
-    value_release(&v);
-    return rc;
+        return unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
+                        value_kind_name(v));
+    how->flags |= v.u.integer ? 0 : KV_FILL_SPARSE;
+    return KV_OK;
 }
 
 static void warn_ignored(session *s, const ast *into, int64_t ignored)
@@ -575,25 +555,22 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     kv_call how;
     int64_t ignored = 0;
-    key_list keys;
-    pairs p = {0};
+    own_key_list keys = {0};
+    own_pairs p = {0};
     const ast *into = command_option_of(call, "out");
     bool since = command_option_of(call, "since");
-    int rc;
-    if ((rc = session_store(s, &store, e)) || (rc = command_priority(s, call, &how, e)) ||
-        (rc = sparse_flag(s, call, &how, e)) || (rc = since_check(s, call, e)) ||
-        (rc = kv_pull(store, NULL, 0, NULL, NULL, e)) || /* a store that has no pull says so */
-        (rc = eval_keys(s, call->kid[0], &keys, e)))
-        return rc;
+    TRY(session_store(s, &store, e));
+    TRY(command_priority(s, call, &how, e));
+    TRY(sparse_flag(s, call, &how, e));
+    TRY(since_check(s, call, e));
+    TRY(kv_pull(store, NULL, 0, NULL, NULL, e)); /* a store that has no pull says so */
+    TRY(eval_keys(s, call->kid[0], &keys, e));
     how.ignored = &ignored;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if ((rc = record_keys(s, out, keys.keys, keys.n, e))) {
-        key_list_release(&keys);
-        return rc;
-    }
+    TRY(record_keys(s, out, keys.keys, keys.n, e));
     p.since = since;
-    rc = pairs_outs(&p, s, store, call, &keys, false, out, e);
+    int rc = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
     if (rc == KV_OK)
         rc = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
@@ -605,8 +582,6 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         place_error(s, call, &p, store, e);
     else if (into)
         warn_ignored(s, into, ignored);
-    pairs_release(&p);
-    key_list_release(&keys);
     return rc;
 }
 
@@ -618,8 +593,8 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
                        kv_err *e)
 {
     int64_t at = 0, own = 0; /* the pairs not looked at yet; the first of the last key */
-    int rc = keys->list ? result_for_keys(out, keys->n, e) : KV_OK;
-    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++) {
+    TRY(keys->list ? result_for_keys(out, keys->n, e) : KV_OK);
+    for (int64_t i = 0; i < keys->n; i++) {
         kv_info info;
         for (bool first = true; at < in->n && map_same_key(&in->keys[at], &keys->keys[i]); at++) {
             own = first ? at : own;
@@ -631,9 +606,9 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
                 .dtype = kv_array_dtype(a), .ndim = kv_array_ndim(a), .shape = kv_array_shape(a)};
         }
         info.key = keys->keys[i];
-        rc = pairs_new(outs, &info, value_ctx((kv_ctx){0}), false, out, i, e);
+        TRY(pairs_new(outs, &info, value_ctx((kv_ctx){0}), false, out, i, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
@@ -646,44 +621,35 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     kv *store;
     kv_call how;
     int64_t ignored = 0;
-    key_list keys = {0};
-    pairs p = {0}, outs = {0};
+    own_key_list keys = {0};
+    own_pairs p = {0}, outs = {0};
     const ast *into = command_option_of(call, "out");
-    int rc;
     TRY(session_store(s, &store, e));
     TRY(command_priority(s, call, &how, e));
     how.ignored = &ignored;
-    rc = make_pairs(s, call, store, &keys, single, &to, &p, e);
+    int rc = make_pairs(s, call, store, &keys, single, &to, &p, e);
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if (rc == KV_OK && (rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
-        pairs_warn_twice(&p, s, call->kid[1]);
-        if (into)
-            rc = pairs_into(&outs, s, into, &keys, e);
-        else if (to == NEW_OUTS)
-            rc = result_outs(store, &keys, &p, &outs, out, e);
+    TRY(rc);
+    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    pairs_warn_twice(&p, s, call->kid[1]);
+    TRY(into            ? pairs_into(&outs, s, into, &keys, e)
+        : to == NEW_OUTS ? result_outs(store, &keys, &p, &outs, out, e)
+                         : KV_OK);
+    explainer x;
+    rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
+    if (rc == KV_OK && x.makes_call &&
+        (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+        hint_transpose(s, call, &p, store, e);
+        if (into && rc == KV_E_SHAPE)
+            unit_at(s, pairs_misfit(&outs, store), e);
+        place_error(s, call, &p, store, e);
     }
-    if (rc == KV_OK) {
-        explainer x;
-        rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs,
-                           e);
-        if (rc == KV_OK && x.makes_call &&
-            (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
-            hint_transpose(s, call, &p, store, e);
-            if (into && rc == KV_E_SHAPE)
-                unit_at(s, pairs_misfit(&outs, store), e);
-            place_error(s, call, &p, store, e);
-        }
-        rc = explain_end(&x, e);
-    }
-    if (rc == KV_OK)
-        tell_change(s, command_name(call), &keys, store);
-    if (rc == KV_OK && (into || to == IN_PLACE))
+    TRY(explain_end(&x, e));
+    tell_change(s, command_name(call), &keys, store);
+    if (into || to == IN_PLACE)
         warn_ignored(s, into ? into : call->kid[1], ignored);
-    pairs_release(&outs);
-    pairs_release(&p);
-    key_list_release(&keys);
-    return rc;
+    return KV_OK;
 }
 
 static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
@@ -707,14 +673,11 @@ static int run_files(session *s, const ast *call, const value_files *f, kv *stor
                      const key_list *keys, int64_t from, int64_t to, both_call *run,
                      const kv_call *how, kv_err *e)
 {
-    pairs p = {0};
-    int rc = value_files_pairs(f, keys, from, to, &p, e);
-    if (rc)
-        unit_at(s, call->kid[1], e);
-    else if ((rc = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e)))
-        place_error(s, call, &p, store, e);
-    pairs_release(&p);
-    return rc;
+    own_pairs p = {0};
+    if (value_files_pairs(f, keys, from, to, &p, e))
+        return unit_at(s, call->kid[1], e);
+    int rc = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e);
+    return rc ? place_error(s, call, &p, store, e) : KV_OK;
 }
 
 /* A call whose values stand in files that memory need not hold: batch by batch, after all that the
@@ -799,10 +762,10 @@ int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
 int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    int rc = session_store(s, &store, e);
-    (void)out;
     const command *c = call->u.other;
-    return rc ? rc : c->on_store(store, e);
+    (void)out;
+    TRY(session_store(s, &store, e));
+    return c->on_store(store, e);
 }
 
 /* The function without arguments that has the name of the command. */
@@ -810,6 +773,6 @@ int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
 {
     own_buf name = {0};
     name_put(&name, command_name(call), strlen(command_name(call)), '_');
-    int rc = buf_check(&name, e);
-    return rc ? rc : function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
+    TRY(buf_check(&name, e));
+    return function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
 }

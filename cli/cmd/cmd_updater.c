@@ -190,45 +190,38 @@ typedef struct compression {
 static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
 {
     const value_list *l = dict.u.list;
-    int rc = KV_OK;
     dict_settle(dict);
-    for (int64_t i = 0; i < l->n && rc == KV_OK; i += 2) {
+    for (int64_t i = 0; i < l->n; i += 2) {
         const char *key = l->items[i].kind == VALUE_TEXT ? l->items[i].u.text : "";
         if (strcmp(key, "type") == 0)
             out->type = value_ref(l->items[i + 1]);
         else if (strcmp(key, "threshold") == 0)
             out->threshold = value_ref(l->items[i + 1]);
         else if (strcmp(key, "pull") == 0)
-            rc = eval_truth(l->items[i + 1], &out->pull, e);
+            TRY(eval_truth(l->items[i + 1], &out->pull, e));
         else
-            rc = unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
+            return unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
     }
-    return rc;
+    return KV_OK;
 }
 
 static int read_compression(session *s, const ast *call, compression *out, kv_err *e)
 {
     const ast *node = call->kid[0], *threshold = command_option_of(call, "threshold");
-    value v;
+    own_value v = value_none();
     out->pull = command_option_of(call, "pull") != NULL;
     TRY(eval(s, node, &v, e));
-    int rc = KV_OK;
-    if (v.kind == VALUE_DICT) {
-        rc = take_dict(s, node, v, out, e);
-        value_release(&v);
-    } else {
-        out->type = v;
+    TRY(v.kind == VALUE_DICT ? take_dict(s, node, v, out, e) : value_give(&out->type, &v));
+    if (out->type.kind != VALUE_TEXT) {
+        unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
+                 value_kind_name(out->type));
+        return kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}"),
+               KV_E_DTYPE;
     }
-    if (rc == KV_OK && out->type.kind != VALUE_TEXT) {
-        rc = unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
-                      value_kind_name(out->type));
-        kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
-    }
-    if (rc == KV_OK && threshold) {
-        value_release(&out->threshold);
-        rc = eval(s, threshold, &out->threshold, e);
-    }
-    return rc;
+    if (!threshold)
+        return KV_OK;
+    value_release(&out->threshold);
+    return eval(s, threshold, &out->threshold, e);
 }
 
 /* The threshold as the library takes it, a text. */
@@ -338,10 +331,9 @@ int cmd_register(session *s, const ast *call, result *out, kv_err *e)
 int cmd_barrier(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    int rc = session_store(s, &store, e);
-    (void)call;
-    (void)out;
-    return rc || !explain_barrier(s, store) ? rc : kv_barrier(store, e);
+    (void)call, (void)out;
+    TRY(session_store(s, &store, e));
+    return explain_barrier(s, store) ? kv_barrier(store, e) : KV_OK;
 }
 
 int cmd_send_command(session *s, const ast *call, result *out, kv_err *e)
@@ -369,20 +361,16 @@ static bool takes_text(void *arg, const char *param)
 {
     session *s = ((const setting_rule *)arg)->s;
     const ast *what = ((const setting_rule *)arg)->call->kid[0];
-    value name;
+    own_value name = value_none();
     if (!what || what->kind == STMT_RULE)
         return optimizer_takes_text(param, what ? what->u.other : NULL);
     if (eval_text(s, what, "", &name, &(kv_err){0}))
         return false;
     int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
-    if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0) {
-        value_release(&name);
+    if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0)
         return optimizer_takes_text(param, NULL);
-    }
-    bool text = at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
-                        : optimizer_named_takes_text(param, name.u.text);
-    value_release(&name);
-    return text;
+    return at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
+                   : optimizer_named_takes_text(param, name.u.text);
 }
 
 /* The rates that a command gives, for note_unused. NULL: it gives none. */
@@ -519,15 +507,14 @@ static int set_optimizer(session *s, kv *store, const char *name, const rule_par
 /* An optimizer that a variable holds; the command may add parameters. */
 static int set_object(session *s, kv *store, value object, const rule_params *p, kv_err *e)
 {
-    rule_params all = {0};
-    int rc = optimizer_params_add(&all, object, e);
-    for (int i = 0; i < p->n && rc == KV_OK; i++)
-        rc = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
-    if (rc == KV_OK && (rc = set_optimizer(s, store, object_name(object), &all, e))) {
-        int own = all.n - p->n; /* of the object, which stand before those of the command */
+    OWN(rule_params_release) rule_params all = {0};
+    TRY(optimizer_params_add(&all, object, e));
+    for (int i = 0; i < p->n; i++)
+        TRY(rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e));
+    int rc = set_optimizer(s, store, object_name(object), &all, e);
+    int own = all.n - p->n; /* of the object, which stand before those of the command */
+    if (rc)
         e->option = e->option > own ? (uint8_t)(e->option - own) : 0;
-    }
-    rule_params_release(&all);
     return rc;
 }
 
@@ -555,19 +542,15 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
 
 static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     TRY(eval(s, what, &v, e));
-    int rc = KV_OK;
     if (v.kind == VALUE_TEXT)
-        rc = set_word(s, store, v.u.text, p, e);
-    else if (object_is_optimizer(v))
-        rc = set_object(s, store, v, p, e);
-    else
-        rc = kv_err_set(e, KV_E_DTYPE,
-                        "an updater is a rule, an optimizer or the name of one, not %s",
-                        value_kind_name(v));
-    value_release(&v);
-    return rc;
+        return set_word(s, store, v.u.text, p, e);
+    if (object_is_optimizer(v))
+        return set_object(s, store, v, p, e);
+    return kv_err_set(e, KV_E_DTYPE,
+                      "an updater is a rule, an optimizer or the name of one, not %s",
+                      value_kind_name(v));
 }
 
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)

@@ -36,7 +36,7 @@ static void add_indented(buf *out, const buf *lines, int most)
 int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
 {
     own_buf expected = {0};
-    buf difference = {0};
+    own_buf difference = {0};
     (void)out;
     if (!s->out.previous.present) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
@@ -56,7 +56,6 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
         buf_add(&s->detail, "  - expected, + got\n");
         diff_lines(&difference, buf_text(&expected), buf_text(&s->out.previous.text));
         add_indented(&s->detail, &difference, INT_MAX);
-        buf_release(&difference);
         rc = kv_err_set(e, KV_E_EXPECT, "the statement before puts out something else");
     }
     buf_release(&s->out.previous.text);
@@ -86,63 +85,55 @@ int cmd_expect_error(session *s, const ast *call, result *out, kv_err *e)
         s->create_failed = false; /* it was to fail */
         return KV_OK;
     }
-    buf report = {0};
+    own_buf report = {0};
     report_text(s, &got, &report);
     add_indented(&s->detail, &report, REPORT_MAX);
-    buf_release(&report);
     return unit_err(s, wanted, e, KV_E_EXPECT, "the block fails with `%s`, not with `%s`",
                     kv_code_name(rc), wanted->u.text);
 }
 
 /* ---- Values ---- */
 
-/* The texts between the values that print shows, and behind the last one. */
-typedef struct print_ends {
-    value sep, end;
-} print_ends;
-
-/* sep= and end= of print(…). */
-static int print_option(session *s, const ast *arg, print_ends *ends, kv_err *e)
+/* sep= and end= of print(…): the texts between the values, and behind the last one. */
+static int print_option(session *s, const ast *arg, value *sep, value *end, kv_err *e)
 {
-    bool sep = strcmp(arg->u.text, "sep") == 0;
-    if (!sep && strcmp(arg->u.text, "end") != 0) {
+    value *given = strcmp(arg->u.text, "sep") == 0 ? sep : end;
+    if (given == end && strcmp(arg->u.text, "end") != 0) {
         unit_err(s, arg, e, KV_E_USAGE, "print has no argument %s", arg->u.text);
         return kv_err_hint(e, strcmp(arg->u.text, "file") == 0
                                   ? "print a > log.txt writes into a file"
                                   : "print(a, b, sep=\", \", end=\"\")"),
                KV_E_USAGE;
     }
-    value_release(sep ? &ends->sep : &ends->end);
-    return eval_text(s, arg->kid[0], arg->u.text, sep ? &ends->sep : &ends->end, e);
+    value_release(given);
+    return eval_text(s, arg->kid[0], arg->u.text, given, e);
 }
 
 int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 {
     own_buf text = {0};
-    value_stack values = {0};
-    print_ends ends = {{0}, {0}};
+    own_stack values = {0};
+    own_value sep = value_none(), end = value_none();
     (void)out;
     /* The values are shown when all of them are known: a call among them may change a list. */
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < call->kid[0]->n && rc == KV_OK; i++) {
+    for (uint32_t i = 0; i < call->kid[0]->n; i++) {
+        const ast *arg = call->kid[0]->kid[i];
         value v;
-        if (call->kid[0]->kid[i]->kind == AST_ARG)
-            rc = print_option(s, call->kid[0]->kid[i], &ends, e);
-        else if ((rc = eval(s, call->kid[0]->kid[i], &v, e)) == KV_OK)
-            rc = value_stack_add(&values, v, e);
+        if (arg->kind == AST_ARG) {
+            TRY(print_option(s, arg, &sep, &end, e));
+            continue;
+        }
+        TRY(eval(s, arg, &v, e));
+        TRY(value_stack_add(&values, v, e));
     }
-    for (int64_t i = 0; i < values.n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < values.n; i++) {
         if (i > 0)
-            buf_add(&text, ends.sep.kind == VALUE_TEXT ? ends.sep.u.text : " ");
-        rc = show_value(s, &text, values.items[i], false, e);
+            buf_add(&text, sep.kind == VALUE_TEXT ? sep.u.text : " ");
+        TRY(show_value(s, &text, values.items[i], false, e));
     }
-    buf_add(&text, ends.end.kind == VALUE_TEXT ? ends.end.u.text : "\n");
-    if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK)
-        rc = session_out(s, buf_text(&text), text.len, e);
-    value_stack_release(&values);
-    value_release(&ends.sep);
-    value_release(&ends.end);
-    return rc;
+    buf_add(&text, end.kind == VALUE_TEXT ? end.u.text : "\n");
+    TRY(buf_check(&text, e));
+    return session_out(s, buf_text(&text), text.len, e);
 }
 
 int cmd_write(session *s, const ast *call, result *out, kv_err *e)
@@ -274,12 +265,13 @@ static difference find_difference(buf *out, int op, const side *l, const side *r
 /* The indices of element i as a tuple. */
 static int index_value(value *out, const kv_array *a, int64_t i, kv_err *e)
 {
-    int ndim = kv_array_ndim(a), rc = value_list_new(out, VALUE_TUPLE, ndim, e);
-    for (int k = ndim - 1; k >= 0 && rc == KV_OK; k--) {
+    int ndim = kv_array_ndim(a);
+    TRY(value_list_new(out, VALUE_TUPLE, ndim, e));
+    for (int k = ndim - 1; k >= 0; k--) {
         out->u.list->items[k] = value_int(i % kv_array_shape(a)[k]);
         i /= kv_array_shape(a)[k];
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Element i of a side. */
@@ -293,17 +285,16 @@ static int give_differences(value *out, const side *l, const side *r, const diff
                             kv_err *e)
 {
     int64_t n = d->wrong < SHOWN_DIFFERENCES ? d->wrong : SHOWN_DIFFERENCES;
-    int rc = value_list_new(out, VALUE_TUPLE, n, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    TRY(value_list_new(out, VALUE_TUPLE, n, e));
+    for (int64_t i = 0; i < n; i++) {
         value *one = &out->u.list->items[i];
-        if ((rc = value_list_new(one, VALUE_TUPLE, 3, e)))
-            break;
+        TRY(value_list_new(one, VALUE_TUPLE, 3, e));
         value *parts = one->u.list->items;
-        rc = index_value(&parts[0], d->shaped, d->shown[i], e);
         parts[1] = element_value(l, d->shown[i]);
         parts[2] = element_value(r, d->shown[i]);
+        TRY(index_value(&parts[0], d->shaped, d->shown[i], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Both sides and where they differ, for the record, which does without what there is no memory for.
@@ -381,13 +372,13 @@ static void describe_failure(session *s, const ast *node, const value given[2], 
  * texts are values, and a list of values is true when there are some. */
 static int assert_holds(value v, bool *truth, kv_err *e)
 {
-    int rc = eval_truth_of_all(v, truth, e);
-    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && *truth && !rc; i++) {
+    TRY(eval_truth_of_all(v, truth, e));
+    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && *truth; i++) {
         value item = v.u.list->items[i];
         if (item.kind == VALUE_BOOL || item.kind == VALUE_ARRAY || value_is_sequence(item))
-            rc = assert_holds(item, truth, e);
+            TRY(assert_holds(item, truth, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The value of what is asserted; of a comparison also its sides. */
@@ -395,10 +386,9 @@ static int eval_asserted(session *s, const ast *expr, value sides[2], value *out
 {
     if (!is_comparison(expr))
         return eval(s, expr, out, e);
-    int rc = eval(s, expr->kid[0], &sides[0], e);
-    if (rc == KV_OK)
-        rc = eval(s, expr->kid[1], &sides[1], e);
-    return rc ? rc : eval_operate(s, expr, sides, out, e);
+    TRY(eval(s, expr->kid[0], &sides[0], e));
+    TRY(eval(s, expr->kid[1], &sides[1], e));
+    return eval_operate(s, expr, sides, out, e);
 }
 
 static int assert_sides(session *s, const ast *call, value sides[2], result *out, kv_err *e)
@@ -407,17 +397,13 @@ static int assert_sides(session *s, const ast *call, value sides[2], result *out
     const source *src = &s->unit->src;
     uint64_t draws = s->draws;
     const char *text = NULL;
-    value v = value_none();
+    own_value v = value_none();
     bool truth;
     if (list->n > 2)
         return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
-    int rc = eval_asserted(s, expr, sides, &v, e);
-    if (rc)
+    if (eval_asserted(s, expr, sides, &v, e) || assert_holds(v, &truth, e))
         return unit_at(s, expr, e);
-    rc = assert_holds(v, &truth, e);
     value_release(&v);
-    if (rc)
-        return unit_at(s, expr, e);
     out->sides.answered = true;
     out->sides.holds = truth;
     if (truth)
@@ -445,7 +431,7 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
 int cmd_set(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *name = call->kid[0], *node = call->kid[1];
-    value v;
+    own_value v = value_none();
     buf text = {0};
     const char *word = name ? eval_word(s, name, "the name of a setting", out, e) : NULL;
     if (name && !word)
@@ -460,10 +446,7 @@ int cmd_set(session *s, const ast *call, result *out, kv_err *e)
     TRY(node->kind == AST_NAME && !session_find(s, node->u.text) ? value_text(&v, node->u.text, e)
                                                                  : eval(s, node, &v, e));
     int rc = setting_set(s, word, v, e);
-    if (rc)
-        unit_at(s, e->code == KV_E_USAGE ? name : node, e);
-    value_release(&v);
-    return rc;
+    return rc ? unit_at(s, rc == KV_E_USAGE ? name : node, e) : KV_OK;
 }
 
 /* A file whose name was computed; one with a literal name was read while parsing. */

@@ -157,22 +157,19 @@ static int fill_several(const filling *f, const key_list *keys, value v, kv_err 
 int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_err *e)
 {
     const filling f = {s, node, p};
-    value v;
+    own_value v = value_none();
     int rc = eval(s, node, &v, e);
     if (rc == KV_E_NAME && node->kind == AST_NAME) {
         *e = (kv_err){0};
         return unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
                         node->u.text);
     }
-    if (rc)
-        return rc;
-    rc = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, node, keys->keys[0], v, false, e);
-    if (rc == KV_OK) {
-        eval_warn_parts(s, node, v);
-        pairs_warn_twice(p, s, node);
-    }
-    value_release(&v);
-    return rc ? unit_at(s, p->node ? p->node : node, e) : KV_OK;
+    TRY(rc);
+    if (keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, node, keys->keys[0], v, false, e))
+        return unit_at(s, p->node ? p->node : node, e);
+    eval_warn_parts(s, node, v);
+    pairs_warn_twice(p, s, node);
+    return KV_OK;
 }
 
 /* ---- New arrays ---- */
@@ -184,27 +181,25 @@ int pairs_new(pairs *p, const kv_info *info, value where, bool sparse, result *o
     bool list = value_is_sequence(where);
     int64_t n;
     const value *places = value_items(&where, &n);
-    int rc = list ? value_list_new(v, VALUE_LIST, n, e) : KV_OK;
+    TRY(list ? value_list_new(v, VALUE_LIST, n, e) : KV_OK);
     if (out->keys)
         out->keys[i] = info->key;
     out->has_key = !out->keys;
     out->key = info->key;
-    for (int64_t k = 0; k < n && rc == KV_OK; k++) {
+    for (int64_t k = 0; k < n; k++) {
         kv_array *a;
         kv_ctx ctx = places[k].u.ctx;
         /* a key of another storage is for the store to refuse, also one without an axis */
-        if (sparse && info->ndim > 0)
-            rc = kv_array_new_sparse(&a, info->dtype, info->ndim, info->shape, 0, NULL, ctx, e);
-        else
-            rc = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e);
-        if (rc)
-            break;
-        if ((rc = value_array(list ? &v->u.list->items[k] : v, kv_array_ref(a), e)))
+        TRY(sparse && info->ndim > 0
+                ? kv_array_new_sparse(&a, info->dtype, info->ndim, info->shape, 0, NULL, ctx, e)
+                : kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e));
+        if (value_array(list ? &v->u.list->items[k] : v, kv_array_ref(a), e)) {
             kv_array_unref(a);
-        else
-            rc = pairs_add(p, info->key, a, e);
+            return KV_E_MEMORY;
+        }
+        TRY(pairs_add(p, info->key, a, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list *keys, bool sparse,
@@ -216,17 +211,15 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
         return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
     if (into)
         return pairs_into(p, s, into, keys, e);
-    int rc = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
-    if (rc == KV_OK && keys->list)
-        rc = result_for_keys(out, keys->n, e);
-    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++) {
+    TRY(ctx ? eval_contexts(s, ctx, &where, e) : KV_OK);
+    TRY(keys->list ? result_for_keys(out, keys->n, e) : KV_OK);
+    for (int64_t i = 0; i < keys->n; i++) {
         kv_info info;
-        if ((rc = kv_await_key(store, &keys->keys[i], &info, e)))
-            break;
+        TRY(kv_await_key(store, &keys->keys[i], &info, e));
         info.key = keys->keys[i];
-        rc = pairs_new(p, &info, where, sparse, out, i, e);
+        TRY(pairs_new(p, &info, where, sparse, out, i, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Files as values of keys ---- */
@@ -292,7 +285,6 @@ static int list_end(buf *names, int64_t n, kv_err *e)
     if (n > 3)
         buf_printf(names, " and %lld more", (long long)(n - 3));
     kv_err_hint(e, "%s", buf_text(names));
-    buf_release(names);
     return e->code;
 }
 
@@ -310,7 +302,7 @@ static void add_lacking(buf *names, int64_t *n, const checkpoint *a, const check
 static int check_same_names(const value_files *f, const char *pattern, kv_err *e)
 {
     for (int64_t i = 1; i < f->n; i++) {
-        buf names = {0};
+        own_buf names = {0};
         int64_t lacks = 0, more = 0;
         add_lacking(&names, &lacks, f->files[0], f->files[i], pattern);
         const char *of = lacks ? checkpoint_name(f->files[0]) : checkpoint_name(f->files[i]);
@@ -323,7 +315,6 @@ static int check_same_names(const value_files *f, const char *pattern, kv_err *e
                        lacks + more == 1 ? "is missing in the other" : "are missing in the other");
             return list_end(&names, lacks + more, e);
         }
-        buf_release(&names);
     }
     return KV_OK;
 }
@@ -331,7 +322,7 @@ static int check_same_names(const value_files *f, const char *pattern, kv_err *e
 /* A push of what no key is there for would make keys, or be lost. */
 static int check_known(kv *store, const value_files *f, const key_list *keys, kv_err *e)
 {
-    buf names = {0};
+    own_buf names = {0};
     int64_t n = 0;
     char number[NUM_TEXT_MAX];
     for (int64_t i = 0; i < keys->n; i++) {
@@ -379,16 +370,13 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
 int value_files_pairs(const value_files *f, const key_list *keys, int64_t from, int64_t to,
                       pairs *p, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = from; i < to; i++) {
-        for (int64_t j = 0; j < f->n && !rc; j++) {
+    for (int64_t i = from; i < to; i++)
+        for (int64_t j = 0; j < f->n; j++) {
             kv_array *a;
-            rc = named_array(&a, f->files[j], keys->keys[i], e);
-            if (!rc)
-                rc = pairs_add(p, keys->keys[i], a, e);
+            TRY(named_array(&a, f->files[j], keys->keys[i], e));
+            TRY(pairs_add(p, keys->keys[i], a, e));
         }
-    }
-    return rc;
+    return KV_OK;
 }
 
 static const tensor_info *tensor_of(const checkpoint *c, const kv_key *key)

@@ -24,6 +24,7 @@ typedef struct pairs {
 } pairs;
 
 void pairs_release(pairs *p);
+#define own_pairs OWN(pairs_release) pairs
 
 /* Adds a pair; takes a, also on failure. Error: memory. */
 int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e);

@@ -43,34 +43,28 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
 /* The format is plain text, or one with fields of its own. */
 static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
 {
-    value format = value_none();
-    TRY(field->n > 1 ? eval(s, field->kid[1], &format, e) : KV_OK);
-    int rc =
-        text_put_field(s, out, v, (char)field->op, field->n > 1 ? format.u.text : field->u.text, e);
-    value_release(&format);
-    return rc;
+    own_value format = value_none();
+    bool made = field->n > 1;
+    TRY(made ? eval(s, field->kid[1], &format, e) : KV_OK);
+    return text_put_field(s, out, v, (char)field->op, made ? format.u.text : field->u.text, e);
 }
 
 /* The value of an AST_FTEXT. */
 static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
 {
-    buf text = {0};
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
+    own_buf text = {0};
+    for (uint32_t i = 0; i < node->n; i++) {
         const ast *piece = node->kid[i];
+        own_value v = value_none();
         if (piece->kind == AST_TEXT) {
             buf_add(&text, piece->u.text);
             continue;
         }
-        value v;
-        if ((rc = eval(s, piece->kid[0], &v, e)))
-            break;
-        rc = put_field(s, &text, piece, v, e);
-        value_release(&v);
-        if (rc)
-            unit_at(s, piece, e);
+        TRY(eval(s, piece->kid[0], &v, e));
+        if (put_field(s, &text, piece, v, e))
+            return unit_at(s, piece, e);
     }
-    return value_text_take(out, &text, rc, e);
+    return value_text_take(out, &text, KV_OK, e);
 }
 
 /* ---- Names and calls ---- */
@@ -184,37 +178,39 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
 static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
     const function *f = function_find(node->u.text);
-    bool method = function_method(node) != NULL;
+    bool method = function_method(node) != NULL, few = node->n <= 16;
     if (s->guest && method && (f->flags & FUNCTION_CHANGES) && s->guest->check(s, node, e))
         return e->code;
-    const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
-    value_stack l = {0};
+    const char *small[16];
+    own_mem const char **more = few ? NULL : mem_alloc(node->n, sizeof *more, e);
+    const char **names = few ? small : more;
+    own_stack l = {0};
     int64_t d = method ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
-    int rc = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
+    if (!names)
+        return KV_E_MEMORY;
+    TRY(eval_args(s, node, &l, names, e));
+    if (d >= 0) {
+        const call_values given = {l.items, names, l.n};
+        return eval_call_definition(s, &s->defs[d], node, &given, out, e);
+    }
     if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)
         f = NULL; /* the object has methods of its own */
-    if (rc == KV_OK && d >= 0) {
-        const call_values given = {l.items, names, l.n};
-        rc = eval_call_definition(s, &s->defs[d], node, &given, out, e);
-    } else if (rc == KV_OK && f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
+    if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
-        rc = function_sort(f, l.items, names, l.n, sorted, e);
-        rc = rc ? unit_at(s, node, e) : eval_operate(s, node, sorted, out, e);
-    } else if (rc == KV_OK && f) {
-        rc = function_call(s, f, l.items, names, l.n, out, e);
-        if (rc == KV_OK && (f->flags & FUNCTION_VIEW))
-            eval_mark_parts(s, node, l.items, l.n, *out);
-        unit_at(s, node, e);
-    } else if (rc == KV_OK && optimizer_value_takes(node, l.items, l.n)) {
-        rc = optimizer_value_call(node, l.items, names, l.n, out, e);
-        unit_at(s, node, e);
-    } else if (rc == KV_OK) {
-        rc = not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
+        if (function_sort(f, l.items, names, l.n, sorted, e))
+            return unit_at(s, node, e);
+        return eval_operate(s, node, sorted, out, e);
     }
-    value_stack_release(&l);
-    if (names != small)
-        mem_free(names);
-    return rc;
+    if (f) {
+        if (function_call(s, f, l.items, names, l.n, out, e))
+            return unit_at(s, node, e);
+        if (f->flags & FUNCTION_VIEW)
+            eval_mark_parts(s, node, l.items, l.n, *out);
+        return KV_OK;
+    }
+    if (!optimizer_value_takes(node, l.items, l.n))
+        return not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
+    return optimizer_value_call(node, l.items, names, l.n, out, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- Lists, ranges, devices, indices ---- */
@@ -251,55 +247,51 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
 
 static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
 {
-    int rc = dict_new(out, e);
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i += 2) {
-        value part[2] = {{0}};
-        if ((rc = eval(s, node->kid[i], &part[0], e)) == KV_OK &&
-            (rc = eval(s, node->kid[i + 1], &part[1], e)) == KV_OK &&
-            (rc = dict_set(*out, part[0], part[1], e)))
-            unit_at(s, node->kid[i], e);
-        value_release(&part[0]);
-        value_release(&part[1]);
+    own_value dict = value_none();
+    TRY(dict_new(&dict, e));
+    for (uint32_t i = 0; i < node->n; i += 2) {
+        own_value key = value_none(), v = value_none();
+        TRY(eval(s, node->kid[i], &key, e));
+        TRY(eval(s, node->kid[i + 1], &v, e));
+        if (dict_set(dict, key, v, e))
+            return unit_at(s, node->kid[i], e);
     }
-    return value_finish(out, rc);
+    return value_give(out, &dict);
 }
 
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
 {
-    kv_array *a, *moved;
+    own_array *a = NULL;
+    kv_array *moved;
     if (v.kind == VALUE_ARRAY && kv_ctx_same(kv_array_ctx(v.u.box->array), ctx)) {
         *out = value_ref(v); /* the same object, as as_in_context gives it */
         return KV_OK;
     }
-    int rc = value_to_array(&a, v, e);
-    if (rc || (rc = session_ctx(s, ctx, e)))
+    if (value_to_array(&a, v, e) || session_ctx(s, ctx, e))
         return unit_at(s, node, e);
     if (kv_ctx_same(kv_array_ctx(a), ctx))
-        return value_array(out, a, e);
-    rc = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
-    kv_array_unref(a);
-    if (rc == KV_OK)
-        rc = value_array(out, moved, e);
-    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
+        return value_array(out, kv_array_ref(a), e);
+    bool fails = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e) || value_array(out, moved, e);
+    return fails ? unit_at(s, node, e) : KV_OK;
 }
 
 /* A value on a context or on a list of contexts; a list goes item by item. */
 static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e)
 {
     bool list = value_is_several(v), places = value_is_sequence(where);
+    own_value made = value_none();
     if (!list && !places)
         return move_array(s, node, v, where.u.ctx, out, e);
     int64_t n = list ? v.u.list->n : where.u.list->n;
     if (list && places && n != where.u.list->n)
         return unit_err(s, node, e, KV_E_VALUE, "%lld arrays do not fit %lld devices", (long long)n,
                         (long long)where.u.list->n);
-    int rc = value_descend(e);
-    if (rc || (rc = value_list_new(out, VALUE_LIST, n, e)))
+    if (value_descend(e) || value_list_new(&made, VALUE_LIST, n, e))
         return unit_at(s, node, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
-                  &out->u.list->items[i], e);
-    return value_finish(out, rc);
+    for (int64_t i = 0; i < n; i++)
+        TRY(move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
+                 &made.u.list->items[i], e));
+    return value_give(out, &made);
 }
 
 /* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
@@ -363,14 +355,14 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
 static int check_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t n;
-    int rc = check_devices(s, node, out, e);
-    const value *items = rc ? NULL : value_items(out, &n);
-    for (int64_t i = 0; !rc && i < n; i++)
-        if ((rc = session_ctx(s, items[i].u.ctx, e))) {
+    TRY(check_devices(s, node, out, e));
+    const value *items = value_items(out, &n);
+    for (int64_t i = 0; i < n; i++)
+        if (session_ctx(s, items[i].u.ctx, e)) {
             value_release(out);
-            unit_at(s, node, e);
+            return unit_at(s, node, e);
         }
-    return rc;
+    return KV_OK;
 }
 
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
@@ -382,20 +374,16 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
 /* A value on a device, or the product with a matrix. */
 static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 {
-    value part[2];
-    TRY(eval(s, node->kid[0], &part[0], e));
-    int rc = eval_place(s, node->kid[1], &part[1], e);
-    if (rc == KV_OK) {
-        if (node->op && part[1].kind == VALUE_ARRAY) {
-            rc = function_call(s, function_find("dot"), part, (const char *[2]){0}, 2, out, e);
-            rc = rc ? unit_at(s, node, e) : KV_OK;
-        } else if ((rc = check_contexts(s, node->kid[1], &part[1], e)) == KV_OK) {
-            rc = move(s, node, part[0], part[1], out, e);
-        }
-        value_release(&part[1]);
+    own_value v = value_none(), where = value_none();
+    TRY(eval(s, node->kid[0], &v, e));
+    TRY(eval_place(s, node->kid[1], &where, e));
+    if (node->op && where.kind == VALUE_ARRAY) {
+        const value both[2] = {v, where};
+        int rc = function_call(s, function_find("dot"), both, (const char *[2]){0}, 2, out, e);
+        return rc ? unit_at(s, node, e) : KV_OK;
     }
-    value_release(&part[0]);
-    return rc;
+    TRY(check_contexts(s, node->kid[1], &where, e));
+    return move(s, node, v, where, out, e);
 }
 
 /* ---- Texts ---- */
@@ -412,12 +400,10 @@ int eval_text(session *s, const ast *node, const char *what, value *out, kv_err 
 
 const char *eval_word(session *s, const ast *node, const char *what, result *out, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     if (eval_text(s, node, what, &v, e))
         return NULL;
-    const char *word = arena_text(&out->names, v.u.text, strlen(v.u.text), e);
-    value_release(&v);
-    return word;
+    return arena_text(&out->names, v.u.text, strlen(v.u.text), e);
 }
 
 const char *eval_file(session *s, const ast *node, const char *what, result *out, kv_err *e)
@@ -432,11 +418,9 @@ const char *eval_file(session *s, const ast *node, const char *what, result *out
 
 int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     TRY(eval(s, node, &v, e));
-    int rc = function_int(v, what, out, e);
-    value_release(&v);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    return function_int(v, what, out, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)

@@ -15,14 +15,13 @@
 /* Adds the names that the statements below node set, but not those of other functions. */
 static int find_assigned(map *names, const ast *node, kv_err *e)
 {
-    int rc = KV_OK;
     if (!node || node->kind == STMT_DEF)
         return KV_OK;
     if (node->kind >= AST_SCRIPT) /* a comprehension has a scope of its own */
-        rc = effect_sets(node, effect_put_name, names, e);
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = find_assigned(names, node->kid[i], e);
-    return rc;
+        TRY(effect_sets(node, effect_put_name, names, e));
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(find_assigned(names, node->kid[i], e));
+    return KV_OK;
 }
 
 static bool is_parameter(const ast *def, const char *name)

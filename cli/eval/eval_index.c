@@ -203,14 +203,14 @@ static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
 /* The only index of a bracket is a tuple: x[(1, 2)] is x[1, 2]. */
 static int tuple_ranges(const value_list *l, array_range *r, int *n, kv_err *e)
 {
-    int rc = KV_OK;
     if (l->n > KV_MAX_NDIM)
         return kv_err_set(e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
-    for (; *n < l->n && rc == KV_OK; (*n)++) {
-        r[*n] = (array_range){0};
-        rc = array_index(&r[*n], l->items[*n], e);
+    while (*n < l->n) {
+        int i = (*n)++;
+        r[i] = (array_range){0};
+        TRY(array_index(&r[i], l->items[i], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The ranges of an AST_INDEX. Those of a list are numbers and slices. The caller releases them,
@@ -218,15 +218,14 @@ static int tuple_ranges(const value_list *l, array_range *r, int *n, kv_err *e)
 static int eval_ranges(session *s, const ast *node, bool list, array_range *r, int *n, kv_err *e)
 {
     bool rest = false;
-    int rc = KV_OK;
     *n = 0;
-    for (uint32_t i = 1; i < node->n && rc == KV_OK; i++) {
+    for (uint32_t i = 1; i < node->n; i++) {
         const ast *part = node->kid[i];
+        own_value v = value_none();
         if (*n >= KV_MAX_NDIM)
             return unit_err(s, node, e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
         array_range *at = &r[(*n)++];
         *at = (array_range){0};
-        value v = value_none();
         if (part->kind == AST_ELLIPSIS) {
             if (rest || list)
                 return unit_err(s, part, e, KV_E_INDEX, "%s",
@@ -235,25 +234,20 @@ static int eval_ranges(session *s, const ast *node, bool list, array_range *r, i
             continue;
         }
         if (part->kind == AST_SLICE) {
-            rc = slice_range(s, part, at, e);
+            TRY(slice_range(s, part, at, e));
             continue;
         }
-        if ((rc = eval(s, part, &v, e)))
-            return rc;
-        if (list) {
-            at->is_index = true;
-            rc = function_int(v, "an index", &at->index, e);
-        } else if (v.kind == VALUE_TUPLE && node->n == 2) {
-            *n = 0;
-            rc = tuple_ranges(v.u.list, r, n, e);
-        } else {
-            rc = array_index(at, v, e);
-        }
-        value_release(&v);
+        TRY(eval(s, part, &v, e));
+        bool tuple = !list && v.kind == VALUE_TUPLE && node->n == 2;
+        at->is_index = list;
+        *n = tuple ? 0 : *n;
+        int rc = list    ? function_int(v, "an index", &at->index, e)
+                 : tuple ? tuple_ranges(v.u.list, r, n, e)
+                         : array_index(at, v, e);
         if (rc)
-            unit_at(s, part, e);
+            return unit_at(s, part, e);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Reading ---- */
@@ -327,19 +321,19 @@ static int index_read(session *s, const ast *node, const index_place *p, value *
 {
     kv_array *part;
     const value *found;
-    int rc;
     *out = value_none();
-    if (p->whole.kind != VALUE_DICT && p->whole.kind != VALUE_ARRAY)
-        return index_items(s, node, p, out, e);
     if (p->whole.kind == VALUE_DICT) {
-        if ((rc = dict_find(p->whole, p->key, &found, e)) == KV_OK && !found)
-            rc = dict_no_key(p->whole, p->key, e);
-        if (rc == KV_OK)
-            *out = value_ref(*found);
-    } else if ((rc = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e)) == KV_OK) {
-        rc = value_result(out, part, e);
+        if (dict_find(p->whole, p->key, &found, e) ||
+            (!found && dict_no_key(p->whole, p->key, e)))
+            return unit_at(s, node, e);
+        *out = value_ref(*found);
+        return KV_OK;
     }
-    return rc ? unit_at(s, node, e) : KV_OK;
+    if (p->whole.kind != VALUE_ARRAY)
+        return index_items(s, node, p, out, e);
+    bool fails = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e) ||
+                 value_result(out, part, e);
+    return fails ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
@@ -400,17 +394,16 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
         return dict_set(p->whole, p->key, v, e) ? unit_at(s, node, e) : KV_OK;
     /* the source comes first: where it has the array's elements, these are written elsewhere;
      * numbers go straight into the array's dtype, so that large integers stay exact */
-    kv_array *a = p->whole.u.box->array, *src;
-    int rc = v.kind == VALUE_ARRAY
-                 ? value_to_array(&src, v, e)
-                 : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
-    if (rc)
+    kv_array *a = p->whole.u.box->array;
+    own_array *src = NULL;
+    if (v.kind == VALUE_ARRAY
+            ? value_to_array(&src, v, e)
+            : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e))
         return unit_at(s, node, e);
     eval_warn_parts(s, node->kid[0], p->whole);
-    if ((rc = value_own(p->whole, e)) == KV_OK)
-        rc = array_assign_slice(p->whole.u.box->array, p->ranges, p->n, src, e);
-    kv_array_unref(src);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    bool fails = value_own(p->whole, e) ||
+                 array_assign_slice(p->whole.u.box->array, p->ranges, p->n, src, e);
+    return fails ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
@@ -454,23 +447,19 @@ static int hint_new(const session *s, const ast *node, kv_err *e)
 /* Changes *a to the storage and dtype of another array. */
 static int convert(value a, kv_array *like, kv_err *e)
 {
-    kv_array *as = NULL;
-    kv_storage storage = kv_array_storage(like);
+    kv_array *as;
+    bool sparse = kv_array_storage(like) == KV_ROW_SPARSE;
     kv_dtype dtype = kv_array_dtype(like);
-    int rc = KV_OK;
-    if (kv_array_storage(a.u.box->array) != storage) {
-        rc = storage == KV_ROW_SPARSE ? kv_array_to_sparse(&as, a.u.box->array, e)
-                                      : kv_array_to_dense(&as, a.u.box->array, e);
-        if (rc)
-            return rc;
+    if (kv_array_storage(a.u.box->array) != kv_array_storage(like)) {
+        TRY((sparse ? kv_array_to_sparse : kv_array_to_dense)(&as, a.u.box->array, e));
         value_replace(a, as);
     }
     kv_array *from = a.u.box->array;
     if (kv_array_dtype(from) == dtype)
         return KV_OK;
-    if ((rc = kv_array_dup(&as, from, dtype, kv_array_ctx(from), e)) == KV_OK)
-        value_replace(a, as);
-    return rc;
+    TRY(kv_array_dup(&as, from, dtype, kv_array_ctx(from), e));
+    value_replace(a, as);
+    return KV_OK;
 }
 
 /* Brings the result of op= into the form of the array that takes it, as NumPy does: its shape must
@@ -497,27 +486,23 @@ static int fit(const session *s, const ast *node, kv_array *to, value made, kv_e
 
 static int extend_list(session *s, const ast *node, value list, kv_err *e)
 {
-    value more;
+    own_value more = value_none();
     TRY(eval(s, node->kid[1], &more, e));
-    int rc = KV_OK;
-    if (value_is_sequence(more)) {
-        rc = list_splice(list, list.u.list->n, 0, more, e);
-    } else {
-        rc = unit_err(s, node, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
-                      value_kind_name(more));
-        kv_err_hint(e, more.kind == VALUE_ARRAY
-                           ? "l += [a] adds the array as one item; array(l) + a calculates"
-                           : "l += [x] or l.append(x) adds one item");
-    }
-    value_release(&more);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    if (value_is_sequence(more))
+        return list_splice(list, list.u.list->n, 0, more, e) ? unit_at(s, node, e) : KV_OK;
+    unit_err(s, node, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s", value_kind_name(more));
+    kv_err_hint(e, more.kind == VALUE_ARRAY
+                       ? "l += [a] adds the array as one item; array(l) + a calculates"
+                       : "l += [x] or l.append(x) adds one item");
+    return unit_at(s, node, e);
 }
 
 /* name += text, for a name that alone refers to its text: that grows in place, or a loop that puts
  * a long text together would copy it in each round. */
 static int extend_text(session *s, const ast *node, value *old, kv_err *e)
 {
-    value more, made;
+    own_value more = value_none();
+    value made;
     bool done = false;
     const char *name = node->kid[0]->u.text;
     TRY(eval(s, node->kid[1], &more, e));
@@ -530,12 +515,8 @@ static int extend_text(session *s, const ast *node, value *old, kv_err *e)
         done = text_append(&now->v, more, &rc, e);
         *old = value_ref(now->v);
     }
-    if (!done) {
-        value args[2] = {*old, more};
-        if ((rc = eval_operate(s, node, args, &made, e)) == KV_OK)
-            rc = session_set(s, name, made, e);
-    }
-    value_release(&more);
+    if (!done && !(rc = eval_operate(s, node, (value[]){*old, more}, &made, e)))
+        rc = session_set(s, name, made, e);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 
@@ -547,30 +528,30 @@ static int put_back(session *s, const ast *node, const index_place *place, value
     if (!place)
         return session_set(s, target->u.text, value_ref(made), e);
     bool part = old.kind == VALUE_ARRAY && old.u.box->refs == 1;
-    int rc = part ? fit(s, node, old.u.box->array, made, e) : KV_OK;
-    return rc ? rc : index_write(s, target, place, made, e);
+    TRY(part ? fit(s, node, old.u.box->array, made, e) : KV_OK);
+    return index_write(s, target, place, made, e);
 }
 
 static int update(session *s, const ast *node, const index_place *place, value old, kv_err *e)
 {
-    value made;
+    own_value made = value_none();
     /* the caller refers to the object as well, so it was not copied out of another one */
     bool list = old.kind == VALUE_LIST && old.u.list->refs > 1;
     bool array = old.kind == VALUE_ARRAY && old.u.box->refs > 1 && !old.u.box->is_number;
     if (list && node->op == OP_ADD)
         return extend_list(s, node, old, e);
     TRY(eval_combine(s, node, old, &made, e));
-    int rc = KV_OK;
-    if (list && made.kind == VALUE_LIST) {
-        rc = list_splice(old, 0, old.u.list->n, made, e);
-    } else if (!array) {
-        rc = put_back(s, node, place, old, made, e);
-    } else if ((rc = fit(s, node, old.u.box->array, made, e)) == KV_OK) {
-        eval_warn_parts(s, node->kid[0], old);
-        value_replace(old, kv_array_ref(made.u.box->array));
+    if (!array) {
+        int rc = list && made.kind == VALUE_LIST
+                     ? list_splice(old, 0, old.u.list->n, made, e)
+                     : put_back(s, node, place, old, made, e);
+        return rc ? unit_at(s, node, e) : KV_OK;
     }
-    value_release(&made);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    if (fit(s, node, old.u.box->array, made, e))
+        return unit_at(s, node, e);
+    eval_warn_parts(s, node->kid[0], old);
+    value_replace(old, kv_array_ref(made.u.box->array));
+    return KV_OK;
 }
 
 static int update_index(session *s, const ast *node, kv_err *e)
@@ -590,8 +571,8 @@ static int update_index(session *s, const ast *node, kv_err *e)
 
 int eval_update(session *s, const ast *node, kv_err *e)
 {
-    arena nodes = {0};
-    value old;
+    own_arena nodes = {0};
+    own_value old = value_none();
     ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
     if (!both)
         return KV_E_MEMORY;
@@ -599,14 +580,9 @@ int eval_update(session *s, const ast *node, kv_err *e)
     both->kind = AST_BINARY;
     both->kid[0] = node->kid[0];
     both->kid[1] = node->kid[1];
-    int rc;
-    if (node->kid[0]->kind == AST_INDEX) {
-        rc = update_index(s, both, e);
-    } else if ((rc = eval(s, node->kid[0], &old, e)) == KV_OK) {
-        rc = old.kind == VALUE_TEXT && node->op == OP_ADD ? extend_text(s, both, &old, e)
-                                                          : update(s, both, NULL, old, e);
-        value_release(&old);
-    }
-    arena_release(&nodes);
-    return rc;
+    if (node->kid[0]->kind == AST_INDEX)
+        return update_index(s, both, e);
+    TRY(eval(s, node->kid[0], &old, e));
+    return old.kind == VALUE_TEXT && node->op == OP_ADD ? extend_text(s, both, &old, e)
+                                                        : update(s, both, NULL, old, e);
 }

@@ -35,17 +35,13 @@ static int add_word(words *to, value v, const ast *at, const char *what, session
 static int add_one(session *s, const ast *node, const char *what, result *out, words *to,
                    kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     TRY(eval(s, node, &v, e));
-    int rc = KV_OK;
-    if (value_is_sequence(v)) {
-        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
-            rc = add_word(to, v.u.list->items[i], node, what, s, out, e);
-    } else {
-        rc = add_word(to, v, node, what, s, out, e);
-    }
-    value_release(&v);
-    return rc;
+    if (!value_is_sequence(v))
+        return add_word(to, v, node, what, s, out, e);
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        TRY(add_word(to, v.u.list->items[i], node, what, s, out, e));
+    return KV_OK;
 }
 
 int eval_words(session *s, const ast *node, const char *what, result *out, words *to, kv_err *e)
@@ -61,11 +57,9 @@ int eval_option_words(session *s, const ast *call, const char *option, const cha
                       result *out, words *to, kv_err *e)
 {
     uint32_t from = 0;
-    const ast *given;
-    int rc = KV_OK;
-    while (rc == KV_OK && (given = command_option_next(call, option, &from)))
-        rc = add_one(s, given, what, out, to, e);
-    return rc;
+    for (const ast *given; (given = command_option_next(call, option, &from));)
+        TRY(add_one(s, given, what, out, to, e));
+    return KV_OK;
 }
 
 const char *eval_option_word(session *s, const ast *call, const char *option, const char *what,
@@ -139,14 +133,14 @@ static int check_count(session *s, const ast *node, int64_t from, int64_t to, in
 static int add_range(session *s, const ast *node, key_list *l, kv_err *e)
 {
     int64_t from = node->kid[0]->u.integer, to = node->kid[1]->u.integer, left = KEYS_MAX;
-    int rc = check_count(s, node, from, to, &left, e);
-    for (int64_t i = from; from <= to && rc == KV_OK; i++) {
-        if ((rc = stop_check_at(i, e)) == KV_OK)
-            rc = add(l, (kv_key){i, NULL}, e);
+    TRY(check_count(s, node, from, to, &left, e));
+    for (int64_t i = from; from <= to; i++) {
+        TRY(stop_check_at(i, e));
+        TRY(add(l, (kv_key){i, NULL}, e));
         if (i == to)
             break;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The numbers of the {a..b} at text; returns what stands behind it. */
@@ -164,26 +158,25 @@ static int expand(key_list *l, buf *so_far, const char *text, kv_err *e)
     size_t keep = so_far->len;
     int64_t from, to;
     bool over = false;
-    int rc = KV_OK;
+    buf_put(so_far, text, open ? (size_t)(open - text) : strlen(text));
     if (!open) {
-        buf_add(so_far, text);
-        if ((rc = buf_check(so_far, e)) == KV_OK && (rc = stop_check_at(l->n, e)) == KV_OK)
-            rc = add_text(l, buf_text(so_far), so_far->len, e);
+        TRY(buf_check(so_far, e));
+        TRY(stop_check_at(l->n, e));
+        TRY(add_text(l, buf_text(so_far), so_far->len, e));
         so_far->len = keep;
-        return rc;
+        return KV_OK;
     }
     const char *behind = read_numbers(open, &from, &to, &over);
-    buf_put(so_far, text, (size_t)(open - text));
     size_t before = so_far->len;
-    for (int64_t i = from; from <= to && rc == KV_OK; i++) {
+    for (int64_t i = from; from <= to; i++) {
         buf_printf(so_far, "%lld", (long long)i);
-        rc = expand(l, so_far, behind, e);
+        TRY(expand(l, so_far, behind, e));
         so_far->len = before;
         if (i == to)
             break;
     }
     so_far->len = keep;
-    return rc;
+    return KV_OK;
 }
 
 /* A word with {a..b}: every combination, the last one's numbers first. */
@@ -191,30 +184,27 @@ static int add_pattern(session *s, const ast *node, const char *pattern, key_lis
 {
     own_buf so_far = {0};
     int64_t from, to, left = KEYS_MAX;
-    int rc = KV_OK;
-    for (const char *at = pattern; rc == KV_OK && (at = strchr(at, '{'));) {
+    for (const char *at = pattern; (at = strchr(at, '{'));) {
         bool over = false;
         at = read_numbers(at, &from, &to, &over);
-        rc = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
+        TRY(check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e));
     }
-    return rc ? rc : expand(l, &so_far, pattern, e);
+    return expand(l, &so_far, pattern, e);
 }
 
 int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; rc == KV_OK && i < kv_num_keys(store); i++) {
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
         kv_info info;
         char number[NUM_TEXT_MAX];
-        if ((rc = kv_info_at(store, i, &info, e)))
-            break;
+        TRY(kv_info_at(store, i, &info, e));
         num_int(number, info.key.id);
         if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
             continue;
-        rc = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
-                           : add(l, info.key, e);
+        TRY(info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
+                          : add(l, info.key, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
@@ -264,16 +254,13 @@ static int check_quoted(session *s, const ast *node, kv_err *e)
 
 static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     kv *store;
-    int rc;
     if (node->kind == AST_KEY_RANGE)
         return add_range(s, node, l, e);
     if (node->kind == AST_KEY_VALUE) {
         TRY(eval(s, node->kid[0], &v, e));
-        rc = add_value(s, node, v, l, e);
-        value_release(&v);
-        return rc ? unit_at(s, node, e) : KV_OK;
+        return add_value(s, node, v, l, e) ? unit_at(s, node, e) : KV_OK;
     }
     if (node->op == 0)
         return add(l, (kv_key){node->u.integer, NULL}, e);
@@ -282,22 +269,20 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
     if (!strpbrk(node->u.text, "*?"))
         return add_pattern(s, node, node->u.text, l, e);
     int64_t before = l->n;
-    if ((rc = session_store(s, &store, e)) || (rc = eval_matching(store, node->u.text, l, e)) ||
-        l->n > before)
-        return rc;
-    return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", node->u.text);
+    TRY(session_store(s, &store, e));
+    TRY(eval_matching(store, node->u.text, l, e));
+    return l->n > before ? KV_OK
+                         : unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", node->u.text);
 }
 
 int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
 {
-    int rc = KV_OK;
     *out = (key_list){.list = !(node->flags & AST_SINGLE)};
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = add_key(s, node->kid[i], out, e);
-    if (rc) {
-        key_list_release(out);
-        return unit_at(s, node, e);
-    }
+    for (uint32_t i = 0; i < node->n; i++)
+        if (add_key(s, node->kid[i], out, e)) {
+            key_list_release(out);
+            return unit_at(s, node, e);
+        }
     return KV_OK;
 }
 

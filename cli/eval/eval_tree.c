@@ -33,15 +33,13 @@ static int apply(kv_array **out, const ast *node, const expr_leaf *leaves, const
     own_arena nodes = {0};
     ast *tree = arena_alloc(&nodes, sizeof *tree + node->n * sizeof tree->kid[0], e);
     ast *leaf = arena_alloc(&nodes, sizeof *leaf, e);
-    int rc = tree && leaf ? KV_OK : KV_E_MEMORY;
-    if (!rc) {
-        leaf->kind = AST_NONE;
-        *tree = *node;
-        for (uint32_t i = 0; i < node->n; i++)
-            tree->kid[i] = leaf;
-        rc = expr_eval(out, tree, leaves, (int)node->n, src, e);
-    }
-    return rc;
+    if (!tree || !leaf)
+        return KV_E_MEMORY;
+    leaf->kind = AST_NONE;
+    *tree = *node;
+    for (uint32_t i = 0; i < node->n; i++)
+        tree->kid[i] = leaf;
+    return expr_eval(out, tree, leaves, (int)node->n, src, e);
 }
 
 static const source nowhere = {.text = ""};
@@ -75,17 +73,16 @@ static int find_element(kv_array *a, bool wanted, bool *found, kv_err *e)
 {
     const void *data;
     int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
-    int rc = kv_array_read(a, &data, e);
     unsigned char block[1024];
     *found = false;
-    for (int64_t i = 0; i < n && rc == KV_OK && !*found; i += 1024) {
+    TRY(kv_array_read(a, &data, e));
+    for (int64_t i = 0; i < n && !*found; i += 1024) {
         int64_t m = n - i < 1024 ? n - i : 1024;
-        if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
-            break;
+        TRY(i % STOP_EVERY == 0 ? stop_check(e) : KV_OK);
         convert_elements(block, KV_BOOL, (const char *)data + i * bytes, kv_array_dtype(a), m);
         *found = memchr(block, wanted ? 1 : 0, (size_t)m) != NULL;
     }
-    return rc;
+    return KV_OK;
 }
 
 int eval_truth_of_all(value v, bool *out, kv_err *e)
@@ -118,11 +115,9 @@ int eval_truth(value v, bool *out, kv_err *e)
 
 int eval_condition(session *s, const ast *node, bool *truth, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     TRY(eval(s, node, &v, e));
-    int rc = eval_truth(v, truth, e);
-    value_release(&v);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    return eval_truth(v, truth, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- and, or, not, if ---- */
@@ -149,8 +144,8 @@ int eval_logic(session *s, const ast *node, value *out, kv_err *e)
 int eval_choice(session *s, const ast *node, value *out, kv_err *e)
 {
     bool truth;
-    int rc = eval_condition(s, node->kid[0], &truth, e);
-    return rc ? rc : eval(s, node->kid[truth ? 1 : 2], out, e);
+    TRY(eval_condition(s, node->kid[0], &truth, e));
+    return eval(s, node->kid[truth ? 1 : 2], out, e);
 }
 
 /* ---- Comparisons ---- */
@@ -158,8 +153,9 @@ int eval_choice(session *s, const ast *node, value *out, kv_err *e)
 /* An array holds x when an element is equal to it: any(a == x). */
 static int array_holds(session *s, const ast *node, const value *args, bool *holds, kv_err *e)
 {
-    value equal, pair[2] = {args[1], args[0]};
-    ast *compare = mem_zalloc((int64_t)(sizeof *compare + 2 * sizeof compare->kid[0]), 1, e);
+    own_value equal = value_none();
+    int64_t bytes = (int64_t)(sizeof *node + 2 * sizeof node->kid[0]);
+    own_mem ast *compare = mem_zalloc(bytes, 1, e);
     if (!compare)
         return KV_E_MEMORY;
     *compare = *node;
@@ -167,28 +163,22 @@ static int array_holds(session *s, const ast *node, const value *args, bool *hol
     compare->op = OP_EQ;
     compare->kid[0] = node->kid[1];
     compare->kid[1] = node->kid[0];
-    int rc = eval_operate(s, compare, pair, &equal, e);
-    if (rc == KV_OK && equal.kind == VALUE_ARRAY)
-        rc = find_element(equal.u.box->array, true, holds, e);
-    if (rc == KV_OK)
-        value_release(&equal);
-    mem_free(compare);
-    return rc;
+    TRY(eval_operate(s, compare, (value[]){args[1], args[0]}, &equal, e));
+    return equal.kind == VALUE_ARRAY ? find_element(equal.u.box->array, true, holds, e) : KV_OK;
 }
 
 /* args[0] in args[1] */
 static int holds(session *s, const ast *node, const value *args, bool *out, kv_err *e)
 {
     const value *found;
-    int rc = KV_OK;
     if (value_is_sequence(args[1]))
         return list_holds(args[1], args[0], out, e);
     if (args[1].kind == VALUE_ARRAY)
         return array_holds(s, node, args, out, e);
     if (args[1].kind == VALUE_DICT) {
-        if ((rc = dict_find(args[1], args[0], &found, e)) == KV_OK)
-            *out = found != NULL;
-        return rc;
+        TRY(dict_find(args[1], args[0], &found, e));
+        *out = found != NULL;
+        return KV_OK;
     }
     if (args[1].kind == VALUE_TEXT && args[0].kind == VALUE_TEXT) {
         *out = strstr(args[1].u.text, args[0].u.text) != NULL;
@@ -235,35 +225,28 @@ static int compare(session *s, const ast *node, const value *args, value *out, k
 
 int eval_test(session *s, const ast *node, value *out, kv_err *e)
 {
-    value args[2] = {{0}};
-    int rc = eval(s, node->kid[0], &args[0], e);
-    if (rc == KV_OK && (rc = eval(s, node->kid[1], &args[1], e)) == KV_OK)
-        rc = compare(s, node, args, out, e);
-    value_release(&args[0]);
-    value_release(&args[1]);
-    return rc;
+    own_value left = value_none(), right = value_none();
+    TRY(eval(s, node->kid[0], &left, e));
+    TRY(eval(s, node->kid[1], &right, e));
+    return compare(s, node, (value[]){left, right}, out, e);
 }
 
 int eval_chain(session *s, const ast *node, value *out, kv_err *e)
 {
-    value args[2] = {{0}};
+    own_value left = value_none(), right = value_none(), truth = value_none();
     bool on = true;
-    int rc = eval(s, node->kid[0]->kid[0], &args[0], e);
-    for (uint32_t i = 0; i < node->n && on && rc == KV_OK; i++) {
+    TRY(eval(s, node->kid[0]->kid[0], &left, e));
+    for (uint32_t i = 0; i < node->n && on; i++) {
         const ast *one = node->kid[i];
-        value_release(out);
-        if ((rc = eval(s, one->kid[1], &args[1], e)) ||
-            (rc = compare(s, one, args, out, e)))
-            break;
-        if (i + 1 < node->n && (rc = eval_truth(*out, &on, e)))
-            unit_at(s, one, e);
-        value_release(&args[0]);
-        args[0] = args[1];
-        args[1] = value_none();
+        value_release(&truth);
+        TRY(eval(s, one->kid[1], &right, e));
+        TRY(compare(s, one, (value[]){left, right}, &truth, e));
+        if (i + 1 < node->n && eval_truth(truth, &on, e))
+            return unit_at(s, one, e);
+        value_release(&left);
+        value_give(&left, &right);
     }
-    value_release(&args[0]);
-    value_release(&args[1]);
-    return value_finish(out, rc);
+    return value_give(out, &truth);
 }
 
 /* ---- Operators over row_sparse arrays ---- */
@@ -278,61 +261,52 @@ static int with_rows(value *out, kv_array *like, kv_array *data, kv_err *e)
 {
     const void *from;
     void *to;
-    kv_array *a;
+    own_array *a = NULL;
     TRY(kv_array_new_sparse(&a, kv_array_dtype(data), kv_array_ndim(like), kv_array_shape(like),
                             kv_array_nrows(like), kv_array_row_ids(like), kv_array_ctx(like), e));
-    int rc = kv_array_read(data, &from, e);
-    if (rc || (rc = kv_array_write_rows(a, &to, e))) {
-        kv_array_unref(a);
-        return rc;
-    }
+    TRY(kv_array_read(data, &from, e));
+    TRY(kv_array_write_rows(a, &to, e));
     if (kv_array_bytes(data) > 0)
         memcpy(to, from, (size_t)kv_array_bytes(data));
-    return value_array(out, a, e);
+    return value_array(out, kv_array_ref(a), e);
 }
 
 /* The operator over the rows of operand i, the only one that is not a number. */
 static int over_rows(session *s, const ast *node, const value *args, int i, value *out, kv_err *e)
 {
-    value operands[OPERANDS], made;
+    value operands[OPERANDS];
+    own_value of_rows = value_none(), made = value_none();
     kv_array *ids, *data, *r = args[i].u.box->array;
     TRY(sparse_parts(&ids, &data, r, e));
     kv_array_unref(ids);
+    TRY(value_array(&of_rows, data, e));
     memcpy(operands, args, node->n * sizeof *args);
-    int rc = value_array(&operands[i], data, e);
-    if (rc == KV_OK) {
-        rc = eval_operate(s, node, operands, &made, e);
-        value_release(&operands[i]);
-    }
-    if (rc == KV_OK) {
-        rc = with_rows(out, r, made.u.box->array, e);
-        value_release(&made);
-    }
-    return rc;
+    operands[i] = of_rows;
+    TRY(eval_operate(s, node, operands, &made, e));
+    return with_rows(out, r, made.u.box->array, e);
 }
 
 /* a + b, or a - b, which is a + b * -1. */
 static int over_both(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    kv_array *both[2] = {args[0].u.box->array, args[1].u.box->array}, *sum, *there;
+    kv_array *both[2] = {args[0].u.box->array, args[1].u.box->array}, *there;
+    own_array *sum = NULL;
+    own_value negative = value_none();
     kv_ctx ctx = kv_array_ctx(both[0]);
     kv_dtype dtype = promote_dtypes(kv_array_dtype(both[0]), kv_array_dtype(both[1]));
     ast times = *node;
-    value factors[2] = {args[1], value_int(-1)}, negative = value_none();
-    int rc = KV_OK;
     times.op = OP_MUL;
-    if (node->op == OP_SUB && (rc = over_rows(s, &times, factors, 0, &negative, e)) == KV_OK)
+    if (node->op == OP_SUB) {
+        TRY(over_rows(s, &times, (value[]){args[1], value_int(-1)}, 0, &negative, e));
         both[1] = negative.u.box->array;
+    }
     kv_array_nrows(both[0]); /* waits for what a store still writes */
     kv_array_nrows(both[1]);
-    if (rc == KV_OK)
-        rc = sparse_sum(&sum, both, 2, dtype, (kv_ctx){KV_CPU, 0}, e);
-    value_release(&negative);
-    if (rc || kv_ctx_same(kv_array_ctx(sum), ctx))
-        return rc ? rc : value_array(out, sum, e);
-    rc = kv_array_dup(&there, sum, kv_array_dtype(sum), ctx, e);
-    kv_array_unref(sum);
-    return rc ? rc : value_array(out, there, e);
+    TRY(sparse_sum(&sum, both, 2, dtype, (kv_ctx){KV_CPU, 0}, e));
+    if (kv_ctx_same(kv_array_ctx(sum), ctx))
+        return value_array(out, kv_array_ref(sum), e);
+    TRY(kv_array_dup(&there, sum, kv_array_dtype(sum), ctx, e));
+    return value_array(out, there, e);
 }
 
 /* Over the dense arrays of all operands. */
@@ -520,9 +494,7 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
         rc = host_unary(node->op, in[0], &h, e);
     else
         rc = host_binary(node->op, in[0], in[1], &h, &texts, e);
-    if (rc == KV_OK)
-        rc = value_from_host(out, h, e);
-    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
+    return rc || value_from_host(out, h, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* A number, or none, which clip takes for "no bound". */
@@ -547,9 +519,7 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
         rc = apply(&whole, node, leaf, &s->unit->src, e);
     for (uint32_t i = 0; i < OPERANDS; i++)
         kv_array_unref(made[i]);
-    if (rc == KV_OK)
-        rc = value_result(out, whole, e);
-    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
+    return rc || value_result(out, whole, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* An operator with a list or tuple on one side at least, as in Python. */
@@ -642,31 +612,27 @@ static void name_leaves(const session *s, const ast *node, expr_leaf **leaf)
 /* The whole tree as one program. */
 static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_err *e)
 {
-    expr_leaf small[8], *leaf = l->n <= 8 ? small : mem_alloc(l->n, sizeof *leaf, e);
-    kv_array *whole = NULL;
-    int rc = leaf ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
+    expr_leaf small[8];
+    own_mem expr_leaf *more = l->n <= 8 ? NULL : mem_alloc(l->n, sizeof *more, e);
+    expr_leaf *leaf = l->n <= 8 ? small : more, *next = leaf;
+    kv_array *whole;
+    if (!leaf)
+        return unit_at(s, node, e);
+    for (int64_t i = 0; i < l->n; i++) {
         leaf[i] = (expr_leaf){0};
-        if (is_leaf_number(l->items[i])) {
+        if (is_leaf_number(l->items[i]))
             leaf[i].number = value_host(l->items[i]);
-        } else {
+        else
             leaf[i].array = l->items[i].u.box->array;
-        }
     }
-    if (rc == KV_OK) {
-        expr_leaf *next = leaf;
-        name_leaves(s, node, &next);
-        rc = expr_eval(&whole, node, leaf, (int)l->n, &s->unit->src, e);
-    }
-    if (rc == KV_OK)
-        rc = value_result(out, whole, e);
-    if (leaf != small)
-        mem_free(leaf);
-    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
+    name_leaves(s, node, &next);
+    bool fails = expr_eval(&whole, node, leaf, (int)l->n, &s->unit->src, e) ||
+                 value_result(out, whole, e);
+    return fails ? unit_at(s, node, e) : KV_OK;
 }
 
-/* The value of a tree from its leaves, which are released. */
-static int from_leaves(session *s, const ast *node, value_stack *l, value *out, int rc, kv_err *e)
+/* The value of a tree from its leaves. */
+static int from_leaves(session *s, const ast *node, value_stack *l, value *out, kv_err *e)
 {
     bool arrays = false, others = false;
     const value *leaf = l->items;
@@ -675,25 +641,21 @@ static int from_leaves(session *s, const ast *node, value_stack *l, value *out, 
         others |= (l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i])) ||
                   value_is_sparse(l->items[i]);
     }
-    if (rc == KV_OK)
-        rc = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);
-    value_stack_release(l);
-    return rc;
+    return arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);
 }
 
 int eval_tree(session *s, const ast *node, value *out, kv_err *e)
 {
-    value_stack l = {0};
-    int rc = collect(s, node, &l, e);
-    return from_leaves(s, node, &l, out, rc, e);
+    own_stack l = {0};
+    TRY(collect(s, node, &l, e));
+    return from_leaves(s, node, &l, out, e);
 }
 
 int eval_combine(session *s, const ast *node, value left, value *out, kv_err *e)
 {
-    value_stack l = {0};
-    int rc = value_stack_add(&l, value_ref(left), e);
+    own_stack l = {0};
     *out = value_none();
-    if (rc == KV_OK)
-        rc = collect(s, node->kid[1], &l, e);
-    return from_leaves(s, node, &l, out, rc, e);
+    TRY(value_stack_add(&l, value_ref(left), e));
+    TRY(collect(s, node->kid[1], &l, e));
+    return from_leaves(s, node, &l, out, e);
 }

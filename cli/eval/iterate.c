@@ -46,7 +46,6 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
 {
     value v = w->of;
     int64_t i = w->i++;
-    int rc = KV_OK;
     if (v.kind == VALUE_DICT && dict_count(v) != w->keys) {
         kv_err_set(e, KV_E_VALUE, "the dict got or lost keys while `for` goes through it");
         return kv_err_hint(e, "for k in list(d): …"), KV_E_VALUE;
@@ -57,18 +56,16 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
         while (size && utf8_is_later(text[size]))
             size++;
         *more = size > 0;
-        if (*more)
-            rc = value_text_new(out, text, size, e);
         w->byte += (int64_t)size;
-        return rc;
+        return *more ? value_text_new(out, text, size, e) : KV_OK;
     }
     *more = i < (v.kind == VALUE_ARRAY ? kv_array_shape(v.u.box->array)[0]
                  : v.kind == VALUE_DICT ? w->keys
                                         : v.u.list->n);
     if (*more && v.kind == VALUE_ARRAY) {
         kv_array *row;
-        rc = array_slice(&row, v.u.box->array, &(array_range){.is_index = true, .index = i}, 1, e);
-        return rc ? rc : value_result(out, row, e);
+        TRY(array_slice(&row, v.u.box->array, &(array_range){.is_index = true, .index = i}, 1, e));
+        return value_result(out, row, e);
     }
     if (*more && v.kind == VALUE_DICT) {
         dict_settle(v); /* the body may have taken a key out and put another in */
@@ -111,13 +108,13 @@ static int begin_walk(session *s, const ast *node, walk *w, kv_err *e)
               : strcmp(node->u.text, "items") == 0  ? VIEW_ITEMS
               : strcmp(node->u.text, "values") == 0 ? VIEW_VALUES
                                                     : VIEW_KEYS;
-    int rc = eval(s, w->view ? node->kid[0] : node, &w->of, e);
-    if (rc == KV_OK && w->view && w->of.kind != VALUE_DICT) {
+    TRY(eval(s, w->view ? node->kid[0] : node, &w->of, e));
+    if (w->view && w->of.kind != VALUE_DICT) {
         w->view = VIEW_KEYS; /* r.values of something else */
         value_release(&w->of);
-        rc = eval(s, node, &w->of, e);
+        TRY(eval(s, node, &w->of, e));
     }
-    return rc ? rc : count_items(w->of, &w->keys, e);
+    return count_items(w->of, &w->keys, e);
 }
 
 /* rounds: as many as there are items now. */
@@ -147,8 +144,7 @@ static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds
 
 static int next_of(session *s, const ast *node, walk *w, bool *more, value *out, kv_err *e)
 {
-    int rc = next_item(w, more, out, e);
-    if (rc)
+    if (next_item(w, more, out, e))
         return unit_at(s, node, e);
     if (*more)
         eval_mark_row(s, node, w->of, *out);
@@ -200,36 +196,33 @@ int eval_each(session *s, const ast *node, const ast *target, scope *own, eval_b
 int eval_items_of(value v, value *out, kv_err *e)
 {
     walk w = {.of = v};
-    value_stack items = {0};
+    own_stack items = {0};
+    value item;
     bool more = true;
-    int rc = count_items(v, &w.keys, e);
-    while (rc == KV_OK && more) {
-        value item;
-        if ((rc = next_item(&w, &more, &item, e)) == KV_OK && more)
-            rc = value_stack_add(&items, item, e);
+    TRY(count_items(v, &w.keys, e));
+    while (more) {
+        TRY(next_item(&w, &more, &item, e));
+        TRY(more ? value_stack_add(&items, item, e) : KV_OK);
     }
-    return value_stack_take(out, &items, rc, e);
+    return value_stack_take(out, &items, KV_OK, e);
 }
 
 int eval_rows(session *s, const ast *node, value *array, kv_err *e)
 {
-    value items, whole = *array;
-    int rc = eval_items_of(whole, &items, e);
-    *array = value_none();
-    for (int64_t i = 0; rc == KV_OK && i < items.u.list->n; i++)
-        eval_mark_row(s, node, whole, items.u.list->items[i]);
-    value_release(&whole);
-    if (rc)
+    own_value items = value_none(), whole = value_none();
+    value_give(&whole, array);
+    if (eval_items_of(whole, &items, e))
         return unit_at(s, node, e);
-    *array = items;
-    return KV_OK;
+    for (int64_t i = 0; i < items.u.list->n; i++)
+        eval_mark_row(s, node, whole, items.u.list->items[i]);
+    return value_give(array, &items);
 }
 
 /* ---- Targets ---- */
 
 static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
 {
-    value items;
+    own_value items = value_none();
     int rc = eval_items_of(v, &items, e);
     if (rc == KV_E_DTYPE) { /* its words are about loops */
         *e = (kv_err){0};
@@ -239,26 +232,25 @@ static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
     if (rc)
         return unit_at(s, target, e);
     int64_t n = items.u.list->n;
-    if (n != target->n)
-        rc = unit_err(s, target, e, KV_E_VALUE, "%d name%s cannot take %lld value%s",
-                      (int)target->n, target->n == 1 ? "" : "s", (long long)n,
-                      n == 1 ? "" : "s");
-    if (rc && v.kind == VALUE_TEXT && target->n == 2) /* perhaps a key of a dict */
-        kv_err_hint(e, "for k, v in d.items() gives the keys of a dict with their values");
-    for (uint32_t i = 0; i < target->n && rc == KV_OK; i++)
-        rc = eval_give(s, target->kid[i], value_ref(items.u.list->items[i]), own, e);
-    value_release(&items);
-    return rc;
+    if (n != target->n) {
+        unit_err(s, target, e, KV_E_VALUE, "%d name%s cannot take %lld value%s", (int)target->n,
+                 target->n == 1 ? "" : "s", (long long)n, n == 1 ? "" : "s");
+        if (v.kind == VALUE_TEXT && target->n == 2) /* perhaps a key of a dict */
+            kv_err_hint(e, "for k, v in d.items() gives the keys of a dict with their values");
+        return e->code;
+    }
+    for (uint32_t i = 0; i < target->n; i++)
+        TRY(eval_give(s, target->kid[i], value_ref(items.u.list->items[i]), own, e));
+    return KV_OK;
 }
 
 int eval_give(session *s, const ast *target, value v, scope *own, kv_err *e)
 {
     if (target->kind == AST_NAME)
         return own ? scope_set(own, target->u.text, v, e) : session_set(s, target->u.text, v, e);
-    int rc = target->kind == AST_TUPLE ? unpack(s, target, v, own, e)
-                                       : eval_assign_index(s, target, v, e);
-    value_release(&v);
-    return rc;
+    own_value given = v;
+    return target->kind == AST_TUPLE ? unpack(s, target, given, own, e)
+                                     : eval_assign_index(s, target, given, e);
 }
 
 /* ---- Comprehensions ---- */
@@ -284,17 +276,15 @@ static int clause_item(session *s, void *arg, bool *on, kv_err *e)
 static int make_item(session *s, comprehension *c, kv_err *e)
 {
     const ast *body = c->node->kid[0];
-    value part[2] = {{0}};
+    own_value key = value_none(), v = value_none();
     if (c->dict.kind == VALUE_NONE) {
-        int failed = eval(s, body, &part[0], e);
-        return failed ? failed : value_stack_add(&c->items, part[0], e);
+        value item;
+        TRY(eval(s, body, &item, e));
+        return value_stack_add(&c->items, item, e);
     }
-    int rc = eval(s, body->kid[0], &part[0], e);
-    if (rc == KV_OK && (rc = eval(s, body->kid[1], &part[1], e)) == KV_OK)
-        rc = dict_set(c->dict, part[0], part[1], e);
-    value_release(&part[0]);
-    value_release(&part[1]);
-    return rc ? unit_at(s, body, e) : KV_OK;
+    bool fails = eval(s, body->kid[0], &key, e) || eval(s, body->kid[1], &v, e) ||
+                 dict_set(c->dict, key, v, e);
+    return fails ? unit_at(s, body, e) : KV_OK;
 }
 
 static int run_clauses(session *s, comprehension *c, kv_err *e)

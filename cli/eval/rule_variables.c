@@ -86,20 +86,18 @@ static int take_variable(session *s, const rule_text *r, const rule_param *p, ru
                                    : refuse_missing(s, r, p, e);
     if (!value_is_scalar(found->v))
         return refuse_variable(r, p, found->v, e);
-    int rc = follow_text(&text, found->v, true, e);
-    if (rc == KV_OK && (rc = rule_params_add(to, p->name, text, e)) == KV_OK)
-        rc = follow_add(s, f, p->name, found, e);
-    return rc;
+    TRY(follow_text(&text, found->v, true, e));
+    TRY(rule_params_add(to, p->name, text, e));
+    return follow_add(s, f, p->name, found, e);
 }
 
 int rule_variables_take(session *s, const rule_text *r, rule_params *to, followed_names *f,
                         kv_err *e)
 {
-    int rc = KV_OK;
-    for (int i = 0; i < r->rule->nparams && rc == KV_OK; i++)
+    for (int i = 0; i < r->rule->nparams; i++)
         if (!r->rule->params[i].value && !rule_params_has(to, r->rule->params[i].name))
-            rc = take_variable(s, r, &r->rule->params[i], to, f, e);
-    return rc;
+            TRY(take_variable(s, r, &r->rule->params[i], to, f, e));
+    return KV_OK;
 }
 
 typedef struct set_by {
@@ -142,43 +140,40 @@ static int put_pairs(buf *out, value dict, kv_err *e)
 
 int optimizer_param_text(value *out, value v, kv_err *e)
 {
-    buf text = {0}, whole = {0};
+    own_buf text = {0}, whole = {0};
     TRY(v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK);
     if (value_is_scalar(v))
         return follow_text(out, v, false, e);
-    int rc = KV_OK;
     if (object_is_schedule(v)) { /* factor(step=10, factor=0.9) */
         value_print(&whole, v, true);
         buf_add(&text, optimizer_schedule_of(object_name(v)));
         buf_add(&text, buf_text(&whole) + strlen(object_name(v)));
         text.failed |= whole.failed;
-        buf_release(&whole);
     } else if (v.kind == VALUE_DICT) {
-        rc = put_pairs(&text, v, e);
+        TRY(put_pairs(&text, v, e));
     } else {
-        rc = kv_err_set(e, KV_E_DTYPE,
-                        "a parameter is a number, true, false, none or a text, not %s",
-                        value_kind_name(v));
+        return kv_err_set(e, KV_E_DTYPE,
+                          "a parameter is a number, true, false, none or a text, not %s",
+                          value_kind_name(v));
     }
-    return value_text_take(out, &text, rc, e);
+    return value_text_take(out, &text, KV_OK, e);
 }
 
 static int add_param(rule_params *p, const char *name, value v, kv_err *e)
 {
     value text;
-    int rc = optimizer_param_text(&text, v, e);
-    return rc ? rc : rule_params_add(p, optimizer_own_name(name), text, e);
+    TRY(optimizer_param_text(&text, v, e));
+    return rule_params_add(p, optimizer_own_name(name), text, e);
 }
 
 int optimizer_params_add(rule_params *p, value object, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < object_count(object) && !rc; i++) {
+    for (int64_t i = 0; i < object_count(object); i++) {
         const char *name;
         value part = object_part(object, i, &name);
-        rc = add_param(p, name, part, e);
+        TRY(add_param(p, name, part, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Making one ---- */

@@ -240,8 +240,8 @@ typedef struct load_options {
 static int add_text(void *list, const char *text, kv_err *e)
 {
     value v;
-    int rc = value_text(&v, text, e);
-    return rc ? rc : value_stack_add(list, v, e);
+    TRY(value_text(&v, text, e));
+    return value_stack_add(list, v, e);
 }
 
 static int read_csv(datafile *d, const load_options *o, char separator, value *out, kv_err *e)
@@ -275,42 +275,36 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
 static int add_array(void *list, kv_array *a, kv_err *e)
 {
     value v;
-    int rc = value_array(&v, a, e);
-    return rc ? rc : value_stack_add(list, v, e);
+    TRY(value_array(&v, a, e));
+    return value_stack_add(list, v, e);
 }
 
 /* An array, or with `lines` a list of one a line. */
 static int read_json(datafile *d, const load_options *o, bool lines, value *out, kv_err *e)
 {
-    char *text;
+    own_mem char *text = NULL;
     size_t n;
     kv_array *a;
-    value_stack l = {0};
+    own_stack l = {0};
     const csv_options *c = &o->csv;
     TRY(datafile_text(d, &text, &n, e));
-    int rc = KV_OK;
-    if (!lines && (rc = json_read(&a, text, n, d->name, c->has_dtype, c->dtype, e)) == KV_OK)
-        rc = value_array(out, a, e);
     if (lines) {
-        rc = json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e);
-        rc = value_stack_take(out, &l, rc, e);
+        TRY(json_read_lines(text, n, d->name, c->has_dtype, c->dtype, add_array, &l, e));
+        return value_stack_take(out, &l, KV_OK, e);
     }
-    mem_free(text);
-    return rc;
+    TRY(json_read(&a, text, n, d->name, c->has_dtype, c->dtype, e));
+    return value_array(out, a, e);
 }
 
 /* The file is opened once more, by the reader of checkpoints. */
 static int read_npy(const datafile *d, value *out, kv_err *e)
 {
     static const checkpoint_options npy = {.npy = true};
-    checkpoint *f;
+    own_checkpoint *f = NULL;
     kv_array *a;
     TRY(checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e));
-    int rc = checkpoint_load(&a, f, 0, e);
-    if (rc == KV_OK)
-        rc = value_array(out, a, e);
-    checkpoint_close(f);
-    return rc;
+    TRY(checkpoint_load(&a, f, 0, e));
+    return value_array(out, a, e);
 }
 
 /* ---- Any file -------------------------------------------------------------------------------- */
@@ -321,14 +315,10 @@ static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
     kv_array *a;
     if (kv_array_dtype(v->u.box->array) == dtype)
         return KV_OK;
-    int rc = tensor_check_fits(v->u.box->array, dtype, name, e);
-    if (rc == KV_OK)
-        rc = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
-    if (rc == KV_OK) {
-        value_release(v);
-        rc = value_array(v, a, e);
-    }
-    return rc;
+    TRY(tensor_check_fits(v->u.box->array, dtype, name, e));
+    TRY(kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e));
+    value_release(v);
+    return value_array(v, a, e);
 }
 
 /* Checks that a file of this kind has the given options. */
@@ -436,7 +426,6 @@ static int load(session *s, const char *path, const load_options *o, value *out,
                      : o->name && has_part(path) ? FILE_SAFETENSORS
                                                  : kind_of(path);
     bool is_stdin = strcmp(path, "-") == 0;
-    int rc;
     *out = value_none();
     if (o->csv.separator && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         kind = FILE_CSV;
@@ -452,25 +441,20 @@ static int load(session *s, const char *path, const load_options *o, value *out,
         kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
         return KV_E_USAGE;
     }
-    if (kind != FILE_SAFETENSORS)
-        rc = read_stream(s, path, kind, o, out, e);
-    else if ((rc = check_options(path, kind, o, e)) == KV_OK)
-        rc = named_read(s, path, o->name, out, e);
-    bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
-    if (rc == KV_OK && typed && o->csv.has_dtype &&
-        (rc = convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)))
-        value_release(out);
-    return rc;
+    bool named = kind == FILE_SAFETENSORS, typed = named || kind == FILE_NPY;
+    TRY(named ? check_options(path, kind, o, e) : read_stream(s, path, kind, o, out, e));
+    TRY(named ? named_read(s, path, o->name, out, e) : KV_OK);
+    int rc = typed && o->csv.has_dtype ? convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)
+                                       : KV_OK;
+    return value_finish(out, rc);
 }
 
 int load_eval(session *s, const ast *node, value *out, kv_err *e)
 {
-    value path;
+    own_value path = value_none();
     load_options o = {.name = node->n == 2 ? node->kid[1]->u.text : NULL};
     TRY(eval_text(s, node->kid[0], "a file name", &path, e));
-    int rc = load(s, path.u.text, &o, out, e);
-    value_release(&path);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    return load(s, path.u.text, &o, out, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- load() ---------------------------------------------------------------------------------- */
@@ -520,7 +504,6 @@ static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, 
     int64_t n;
     const value *items = value_items(&v, &n);
     bool is_dict = v.kind == VALUE_DICT;
-    int rc = KV_OK;
     if (v.kind == VALUE_BOOL && v.u.integer && onehot && (o->ntexts || o->every)) {
         kv_err_set(e, KV_E_VALUE, "onehot=true is for all columns of texts, and cats= is given");
         return kv_err_hint(e, "onehot=[\"city\"] makes columns of 0 and 1 of that one"), KV_E_VALUE;
@@ -539,15 +522,15 @@ static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, 
         return KV_E_MEMORY;
     if (o->ntexts)
         memcpy(all, o->texts, (size_t)o->ntexts * sizeof *all);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    o->texts = all;
+    for (int64_t i = 0; i < n; i++) {
         csv_text_column *t = &all[o->ntexts++];
         *t = (csv_text_column){.onehot = onehot};
-        rc = column_of(items[is_dict ? 2 * i : i], &t->column, e);
-        if (is_dict && rc == KV_OK)
-            rc = texts_of(items[2 * i + 1], "a text of a column", memory, &t->texts, &t->ntexts, e);
+        TRY(column_of(items[is_dict ? 2 * i : i], &t->column, e));
+        if (is_dict)
+            TRY(texts_of(items[2 * i + 1], "a text of a column", memory, &t->texts, &t->ntexts, e));
     }
-    o->texts = all;
-    return rc;
+    return KV_OK;
 }
 
 /* true or false, of an option. */

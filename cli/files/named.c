@@ -19,12 +19,14 @@
 
 static int named_open(const char *path, checkpoint **out, kv_err *e)
 {
+    own_checkpoint *c = NULL;
     if (strcmp(path, "-") == 0)
         line_lend_terminal();
-    int rc = checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
-    if (rc == KV_OK && (rc = tensor_values_decode(out, 1, NULL, NULL, e)))
-        checkpoint_close(*out);
-    return rc;
+    TRY(checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, e));
+    TRY(tensor_values_decode(&c, 1, NULL, NULL, e));
+    *out = c;
+    c = NULL;
+    return KV_OK;
 }
 
 /* Returns true if a tensor of this name is all that a path of dicts leads to. */
@@ -51,7 +53,7 @@ static int named_open_part(const char *path, const char *part, checkpoint **out,
     static const char *const endings[] = {".pt", ".pth", ".bin", ".ckpt"};
     const char *dot = strrchr(path, '.');
     bool torch = false;
-    buf both = {0};
+    own_buf both = {0};
     kv_err why = {0};
     *out = NULL;
     *one = false;
@@ -63,7 +65,6 @@ static int named_open_part(const char *path, const char *part, checkpoint **out,
     int rc = buf_check(&both, &why);
     if (!rc)
         rc = named_open(buf_text(&both), out, &why);
-    buf_release(&both);
     if (!rc) {
         *one = is_tensor(*out, part);
         return KV_OK;
@@ -196,18 +197,15 @@ static int look_for_text(void *arg, const kv_field *fields, int n, kv_err *e)
 
 int named_metadata(kv *store, const checkpoint *f, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f) && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < checkpoint_metadata_count(f); i++) {
         const checkpoint_text *text = checkpoint_metadata_at(f, i);
         wanted_text w = {.name = text->name};
-        if (strncmp(text->name, "kvstore.", 8) != 0)
-            rc = kv_describe(store, "metadata", look_for_text, &w, e);
-        else
-            w.there = true; /* a store of the same library wrote these about itself */
-        if (rc == KV_OK && !w.there)
-            rc = kv_set_metadata(store, text->name, text->text, e);
+        if (strncmp(text->name, "kvstore.", 8) == 0)
+            continue; /* a store of the same library wrote these about itself */
+        TRY(kv_describe(store, "metadata", look_for_text, &w, e));
+        TRY(w.there ? KV_OK : kv_set_metadata(store, text->name, text->text, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- One array of a file ---- */
@@ -283,10 +281,12 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
 
 int named_read(session *s, const char *path, const char *name, value *out, kv_err *e)
 {
-    checkpoint *f, *part;
+    own_checkpoint *f = NULL;
+    checkpoint *part;
     int64_t at;
     kv_array *a;
     bool one = false;
+    bare_codes bare = {0};
     int rc = named_open(path, &f, e);
     /* Of a file with an object that only Python can make the other parts are read. */
     if (rc == KV_E_FORMAT && name && !named_open_part(path, name, &part, &one, &(kv_err){0})) {
@@ -294,20 +294,15 @@ int named_read(session *s, const char *path, const char *name, value *out, kv_er
         name = one ? NULL : name;
         rc = f ? KV_OK : rc;
     }
-    if (rc)
-        return rc;
+    TRY(rc);
     if (one)
         *e = (kv_err){0};
-    if ((rc = choose_tensor(f, path, name, &at, e)) == KV_OK &&
-        (rc = named_load(&a, f, at, e)) == KV_OK)
-        rc = value_array(out, a, e);
-    if (!rc) {
-        bare_codes bare = {0};
-        bare_codes_count(&bare, f, at);
-        bare_codes_tell(s, &bare);
-    }
-    checkpoint_close(f);
-    return rc;
+    TRY(choose_tensor(f, path, name, &at, e));
+    TRY(named_load(&a, f, at, e));
+    TRY(value_array(out, a, e));
+    bare_codes_count(&bare, f, at);
+    bare_codes_tell(s, &bare);
+    return KV_OK;
 }
 
 bool named_is_checkpoint(const char *path)
@@ -321,7 +316,7 @@ bool named_is_checkpoint(const char *path)
 
 int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
 {
-    value path;
+    own_value path = value_none();
     *out = NULL;
     bool one = false;
     if (node->kind != AST_FILE)
@@ -331,7 +326,6 @@ int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
     if (named_is_checkpoint(path.u.text))
         rc = node->n == 2 ? named_open_part(path.u.text, node->kid[1]->u.text, out, &one, e)
                           : named_open(path.u.text, out, e);
-    value_release(&path);
     if (one) { /* an array, as @FILE#KEY is of every file */
         checkpoint_close(*out);
         *out = NULL;

@@ -159,16 +159,12 @@ static void old_file_close(old_file *o)
 
 /* Opens path if it is there. lock: keeps others who add to files of its folder waiting until
  * old_file_close; whoever opens several at a time locks for the first one only, since it would wait
- * for itself. Errors: io, interrupted; then there is nothing to close. */
+ * for itself. Errors: io, interrupted; the caller closes all the same. */
 static int old_file_open(old_file *o, session *s, const char *path, bool lock, kv_err *e)
 {
     *o = (old_file){.path = path, .folder = -1};
-    int rc = lock ? lock_folder(&o->folder, s, path, e) : KV_OK;
-    if (rc == KV_OK)
-        rc = open_file(o, e);
-    if (rc)
-        old_file_close(o);
-    return rc;
+    TRY(lock ? lock_folder(&o->folder, s, path, e) : KV_OK);
+    return open_file(o, e);
 }
 
 /* ---- Copying --------------------------------------------------------------------------------- */
@@ -176,23 +172,20 @@ static int old_file_open(old_file *o, session *s, const char *path, bool lock, k
 /* Writes all of it to `to`, ending in a newline. Error: io. */
 static int old_file_copy(old_file *o, FILE *to, kv_err *e)
 {
-    char *piece;
     size_t n;
-    int rc = KV_OK;
     if (!o->f)
         return KV_OK;
-    if (!(piece = mem_alloc(PIECE, 1, e)))
+    own_mem char *piece = mem_alloc(PIECE, 1, e);
+    if (!piece)
         return KV_E_MEMORY;
     rewind(o->f);
-    while (rc == KV_OK && (n = fread(piece, 1, PIECE, o->f)) > 0)
+    while ((n = fread(piece, 1, PIECE, o->f)) > 0)
         if (fwrite(piece, 1, n, to) != n)
-            rc = file_error(e, "write", o->path, errno);
-    if (rc == KV_OK && ferror(o->f))
-        rc = file_error(e, "read", o->path, errno);
-    if (rc == KV_OK && o->last != '\n' && fputc('\n', to) == EOF)
-        rc = file_error(e, "write", o->path, errno);
-    mem_free(piece);
-    return rc;
+            return file_error(e, "write", o->path, errno);
+    if (ferror(o->f))
+        return file_error(e, "read", o->path, errno);
+    return o->last != '\n' && fputc('\n', to) == EOF ? file_error(e, "write", o->path, errno)
+                                                     : KV_OK;
 }
 
 /* ---- Files ---- */
@@ -215,6 +208,7 @@ static void parts_release(parts *p)
     mem_free(p->arrays);
     buf_release(&p->text);
 }
+#define own_parts OWN(parts_release) parts
 
 /* ---- Making the parts ------------------------------------------------------------------------ */
 
@@ -224,9 +218,9 @@ static int add_array(parts *p, const char *path, value v, kv_err *e)
     if (v.kind == VALUE_TEXT)
         return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
                           path);
-    int rc = value_to_array(&p->arrays[p->n], v, e);
-    p->n += rc == KV_OK;
-    return rc;
+    TRY(value_to_array(&p->arrays[p->n], v, e));
+    p->n++;
+    return KV_OK;
 }
 
 /* Adds the text that would be shown, without a limit of length. */
@@ -282,14 +276,12 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
                    path);
         return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
     }
-    int rc = KV_OK;
-    if (kind != FILE_NDJSON && kind != FILE_SAFETENSORS)
-        rc = check_one(path, r, n, e);
-    if (rc == KV_OK && !(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
-        rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = add_array(p, path, items[i], e);
-    return rc;
+    TRY(kind == FILE_NDJSON || kind == FILE_SAFETENSORS ? KV_OK : check_one(path, r, n, e));
+    if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        TRY(add_array(p, path, items[i], e));
+    return KV_OK;
 }
 
 /* ---- Writing one file ------------------------------------------------------------------------ */
@@ -321,26 +313,25 @@ static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
 
 static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *e)
 {
-    arena names = {0};
-    texts metadata = {.names = &names};
-    safetensors_item *items = mem_zalloc(p->n, sizeof *items, e);
-    int rc = items ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < p->n && rc == KV_OK; i++) {
+    own_arena names = {0};
+    own_mem safetensors_item *items = mem_zalloc(p->n, sizeof *items, e);
+    if (!items)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < p->n; i++) {
         char number[32];
         snprintf(number, sizeof number, "%lld", p->keys ? (long long)p->keys[i].id : 0);
         const char *name = !p->keys          ? NAME_OF_ONE
                            : p->keys[i].name ? p->keys[i].name
                                              : arena_text(&names, number, strlen(number), e);
+        if (!name)
+            return KV_E_MEMORY;
         items[i] = (safetensors_item){name, p->arrays[i]};
-        rc = name ? KV_OK : KV_E_MEMORY;
     }
-    if (rc == KV_OK && p->store)
-        rc = kv_describe(p->store, "metadata", add_metadata, &metadata, e);
+    texts metadata = {.names = &names};
+    int rc = p->store ? kv_describe(p->store, "metadata", add_metadata, &metadata, e) : KV_OK;
     if (rc == KV_OK)
         rc = safetensors_write(f, path, items, p->n, metadata.items, metadata.n, e);
     mem_free(metadata.items);
-    arena_release(&names);
-    mem_free(items);
     return rc;
 }
 
@@ -431,22 +422,19 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
         return e->code;
     if (session_would(s, "write", path))
         return KV_OK;
-    w->path = mem_text(path, strlen(path), e);
-    int rc = w->path ? KV_OK : KV_E_MEMORY;
-    if (rc == KV_OK && p->append)
-        rc = old_file_open(&w->old, s, w->path, lock, e);
+    if (!(w->path = mem_text(path, strlen(path), e)))
+        return KV_E_MEMORY;
+    TRY(p->append ? old_file_open(&w->old, s, w->path, lock, e) : KV_OK);
     file_kind kind = file_kind_of(path);
-    if (rc == KV_OK && p->append && (kind == FILE_CSV || kind == FILE_TSV))
-        rc = csv_rows_fit(w->old.f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
-    if (rc == KV_OK)
-        rc = file_out_open(&w->out, path, e);
+    if (p->append && (kind == FILE_CSV || kind == FILE_TSV))
+        TRY(csv_rows_fit(w->old.f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e));
+    TRY(file_out_open(&w->out, path, e));
     w->out.unsynced = s->writes_unsynced;
     watch through;
-    if (rc || (rc = old_file_copy(&w->old, w->out.f, e)) ||
-        (rc = watch_open(&through, s, w->out.f, path, e)))
-        return rc;
-    rc = watch_close(&through, path, write_parts(through.f, path, p, !w->old.f, e), e);
-    return rc ? rc : file_out_sync(&w->out, e);
+    TRY(old_file_copy(&w->old, w->out.f, e));
+    TRY(watch_open(&through, s, w->out.f, path, e));
+    TRY(watch_close(&through, path, write_parts(through.f, path, p, !w->old.f, e), e));
+    return file_out_sync(&w->out, e);
 }
 
 /* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
@@ -487,16 +475,13 @@ static int check_keys(const char *path, const parts *p, kv_err *e)
 
 static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
 {
-    parts p = {.append = o.append};
-    int rc = file_kind_check(path, o.append, e);
-    if (rc == KV_OK && (rc = make_parts(s, &p, path, r, e)) == KV_OK) {
-        p.keys = r->keys ? r->keys : o.key;
-        p.store = s->current < 0 ? NULL : s->stores[s->current].store;
-        rc = check_keys(path, &p, e);
-        rc = rc ? rc : write_file(s, w, path, &p, o.lock, e);
-    }
-    parts_release(&p);
-    return rc;
+    own_parts p = {.append = o.append};
+    TRY(file_kind_check(path, o.append, e));
+    TRY(make_parts(s, &p, path, r, e));
+    p.keys = r->keys ? r->keys : o.key;
+    p.store = s->current < 0 ? NULL : s->stores[s->current].store;
+    TRY(check_keys(path, &p, e));
+    return write_file(s, w, path, &p, o.lock, e);
 }
 
 /* ---- A file for each key --------------------------------------------------------------------- */
@@ -552,11 +537,9 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     bool marked = strstr(path, KEY_MARK) != NULL;
     int rc = KV_OK;
     if (strcmp(path, "-") == 0) {
-        parts p = {0};
-        if ((rc = add_text(s, &p, r, e)) == KV_OK)
-            rc = session_out(s, buf_text(&p.text), p.text.len, e);
-        parts_release(&p);
-        return rc;
+        own_parts p = {0};
+        TRY(add_text(s, &p, r, e));
+        return session_out(s, buf_text(&p.text), p.text.len, e);
     }
     if (marked && r->keys)
         return save_keyed(s, path, r, append, e);
@@ -595,7 +578,7 @@ static ssize_t to_session(void *cookie, const char *text, size_t n)
 
 int save_stdout(session *s, value v, kv_err *e)
 {
-    kv_array *a;
+    own_array *a = NULL;
     TRY(value_to_array(&a, v, e));
     FILE *f = fopencookie(s, "wb", (cookie_io_functions_t){.write = to_session});
     int rc = KV_OK;
@@ -607,6 +590,5 @@ int save_stdout(session *s, value v, kv_err *e)
         rc = csv_write_stream(f, a, "stdout", NULL, e);
     if (f && fclose(f) != 0 && rc == KV_OK)
         rc = file_error(e, "write", "stdout", errno);
-    kv_array_unref(a);
     return rc;
 }

@@ -34,34 +34,28 @@ static int need(function_args *args, value_kind kind, kv_err *e)
 /* Replaces n items of the list from i on by one, or by none when it is NULL. */
 static int splice(value list, int64_t i, int64_t n, const value *one, kv_err *e)
 {
-    value items;
+    own_value items = value_none();
     TRY(value_list_new(&items, VALUE_LIST, one != NULL, e));
     if (one)
         items.u.list->items[0] = value_ref(*one);
-    int rc = list_splice(list, i, n, items, e);
-    value_release(&items);
-    return rc;
+    return list_splice(list, i, n, items, e);
 }
 
 int func_extend(function_args *args, value *out, kv_err *e)
 {
-    value items;
-    int rc = need(args, VALUE_LIST, e);
+    own_value items = value_none();
     *out = value_none();
-    if (rc || (rc = eval_items_of(args->v[1], &items, e)))
-        return rc;
-    rc = list_splice(args->v[0], args->v[0].u.list->n, 0, items, e);
-    value_release(&items);
-    return rc;
+    TRY(need(args, VALUE_LIST, e));
+    TRY(eval_items_of(args->v[1], &items, e));
+    return list_splice(args->v[0], args->v[0].u.list->n, 0, items, e);
 }
 
 int func_insert(function_args *args, value *out, kv_err *e)
 {
     int64_t i = 0, n;
-    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
-    if (rc || (rc = function_int(args->v[1], "an index", &i, e)))
-        return rc;
+    TRY(need(args, VALUE_LIST, e));
+    TRY(function_int(args->v[1], "an index", &i, e));
     n = args->v[0].u.list->n;
     i = i < 0 ? i + n : i;
     return splice(args->v[0], i < 0 ? 0 : i > n ? n : i, 0, &args->v[2], e);
@@ -77,13 +71,9 @@ static int pop_item(function_args *args, value *out, kv_err *e)
     if (i < 0 || i >= n)
         return kv_err_set(e, KV_E_INDEX, "pop() finds no such item: the list has %lld",
                           (long long)n);
-    value item = value_ref(list.u.list->items[i]);
-    int rc = splice(list, i, 1, NULL, e);
-    if (rc)
-        value_release(&item);
-    else
-        *out = item;
-    return rc;
+    own_value item = value_ref(list.u.list->items[i]);
+    TRY(splice(list, i, 1, NULL, e));
+    return value_give(out, &item);
 }
 
 int func_pop(function_args *args, value *out, kv_err *e)
@@ -109,21 +99,19 @@ int func_pop(function_args *args, value *out, kv_err *e)
 static int search(function_args *args, int64_t *at, int64_t *count, kv_err *e)
 {
     value list = args->v[0];
-    int rc = KV_OK;
     if (!value_is_sequence(list))
         return kv_err_set(e, KV_E_DTYPE, "%s() looks into a list, not into %s",
                           args->function->name, value_kind_name(list));
     *at = -1;
-    for (int64_t i = 0; i < list.u.list->n && (count || *at < 0) && !rc; i++) {
+    for (int64_t i = 0; i < list.u.list->n && (count || *at < 0); i++) {
         bool equal;
-        if ((rc = stop_check_at(i, e)) ||
-            (rc = list_same_item(list.u.list->items[i], args->v[1], &equal, e)) || !equal)
-            continue;
-        *at = *at < 0 ? i : *at;
+        TRY(stop_check_at(i, e));
+        TRY(list_same_item(list.u.list->items[i], args->v[1], &equal, e));
+        *at = equal && *at < 0 ? i : *at;
         if (count)
-            ++*count;
+            *count += equal;
     }
-    return rc;
+    return KV_OK;
 }
 
 static int no_item(function_args *args, kv_err *e)
@@ -140,11 +128,9 @@ int func_index(function_args *args, value *out, kv_err *e)
     int64_t at;
     if (args->v[0].kind == VALUE_TEXT)
         return text_index(args, out, e);
-    int rc = search(args, &at, NULL, e);
-    if (rc || at < 0)
-        return rc ? rc : no_item(args, e);
+    TRY(search(args, &at, NULL, e));
     *out = value_int(at);
-    return KV_OK;
+    return at < 0 ? no_item(args, e) : KV_OK;
 }
 
 int func_count(function_args *args, value *out, kv_err *e)
@@ -152,18 +138,17 @@ int func_count(function_args *args, value *out, kv_err *e)
     int64_t at, count = 0;
     if (args->v[0].kind == VALUE_TEXT)
         return text_count(args, out, e);
-    int rc = search(args, &at, &count, e);
+    TRY(search(args, &at, &count, e));
     *out = value_int(count);
-    return rc;
+    return KV_OK;
 }
 
 int func_remove(function_args *args, value *out, kv_err *e)
 {
     int64_t at;
-    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
-    if (rc || (rc = search(args, &at, NULL, e)))
-        return rc;
+    TRY(need(args, VALUE_LIST, e));
+    TRY(search(args, &at, NULL, e));
     return at < 0 ? no_item(args, e) : splice(args->v[0], at, 1, NULL, e);
 }
 
@@ -173,17 +158,15 @@ int func_clear(function_args *args, value *out, kv_err *e)
     *out = value_none();
     if (v.kind == VALUE_DICT)
         return dict_clear(v), KV_OK;
-    int rc = need(args, VALUE_LIST, e);
-    return rc ? rc : splice(v, 0, v.u.list->n, NULL, e);
+    TRY(need(args, VALUE_LIST, e));
+    return splice(v, 0, v.u.list->n, NULL, e);
 }
 
 int func_reverse(function_args *args, value *out, kv_err *e)
 {
-    int rc = need(args, VALUE_LIST, e);
     *out = value_none();
-    if (!rc)
-        list_reverse(args->v[0]);
-    return rc;
+    TRY(need(args, VALUE_LIST, e));
+    return list_reverse(args->v[0]), KV_OK;
 }
 
 /* ---- Lists of items ---- */
@@ -196,18 +179,15 @@ int func_list(function_args *args, value *out, kv_err *e)
 
 int func_tuple(function_args *args, value *out, kv_err *e)
 {
-    int rc = func_list(args, out, e);
-    if (!rc)
-        out->kind = VALUE_TUPLE;
-    return rc;
+    TRY(func_list(args, out, e));
+    out->kind = VALUE_TUPLE;
+    return KV_OK;
 }
 
 int func_reversed(function_args *args, value *out, kv_err *e)
 {
-    int rc = eval_items_of(args->v[0], out, e);
-    if (!rc)
-        list_reverse(*out);
-    return rc;
+    TRY(eval_items_of(args->v[0], out, e));
+    return list_reverse(*out), KV_OK;
 }
 
 int func_sorted(function_args *args, value *out, kv_err *e)
@@ -220,54 +200,49 @@ int func_sorted(function_args *args, value *out, kv_err *e)
 
 int func_enumerate(function_args *args, value *out, kv_err *e)
 {
-    value items;
+    own_value items = value_none();
+    value pair;
     int64_t from = 0;
     TRY(function_int_at(args, 1, "the start of enumerate()", &from, e));
     TRY(eval_items_of(args->v[0], &items, e));
     value_list *l = items.u.list;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < l->n && !rc && !(rc = stop_check_at(i, e)); i++) {
-        value pair;
-        if ((rc = value_list_new(&pair, VALUE_TUPLE, 2, e)))
-            break;
+    for (int64_t i = 0; i < l->n; i++) {
+        TRY(stop_check_at(i, e));
+        TRY(value_list_new(&pair, VALUE_TUPLE, 2, e));
         pair.u.list->items[0] = value_int((int64_t)((uint64_t)from + (uint64_t)i));
         pair.u.list->items[1] = l->items[i];
         l->items[i] = pair;
     }
-    *out = items;
-    return value_finish(out, rc);
+    return value_give(out, &items);
 }
 
 int func_zip(function_args *args, value *out, kv_err *e)
 {
-    value columns;
-    int64_t n = args->nrest, shortest = 0;
-    *out = value_none();
-    int rc = value_list_new(&columns, VALUE_LIST, n, e);
-    for (int64_t k = 0; k < n && !rc; k++) {
+    own_value columns = value_none(), pairs = value_none();
+    int64_t n = args->nrest, shortest = n ? INT64_MAX : 0;
+    TRY(value_list_new(&columns, VALUE_LIST, n, e));
+    for (int64_t k = 0; k < n; k++) {
         value *column = &columns.u.list->items[k];
-        if ((rc = eval_items_of(args->rest[k], column, e)) == KV_OK)
-            shortest = k && shortest < column->u.list->n ? shortest : column->u.list->n;
+        TRY(eval_items_of(args->rest[k], column, e));
+        shortest = at_most(shortest, column->u.list->n);
     }
-    rc = rc ? rc : value_list_new(out, VALUE_LIST, shortest, e);
-    for (int64_t i = 0; i < shortest && !rc && !(rc = stop_check_at(i, e)); i++) {
-        value *row = &out->u.list->items[i];
-        rc = value_list_new(row, VALUE_TUPLE, n, e);
-        for (int64_t k = 0; k < n && !rc; k++)
+    TRY(value_list_new(&pairs, VALUE_LIST, shortest, e));
+    for (int64_t i = 0; i < shortest; i++) {
+        value *row = &pairs.u.list->items[i];
+        TRY(stop_check_at(i, e));
+        TRY(value_list_new(row, VALUE_TUPLE, n, e));
+        for (int64_t k = 0; k < n; k++)
             row->u.list->items[k] = value_ref(columns.u.list->items[k].u.list->items[i]);
     }
-    value_release(&columns);
-    return value_finish(out, rc);
+    return value_give(out, &pairs);
 }
 
 int func_range(function_args *args, value *out, kv_err *e)
 {
     int64_t from = 0, to, step = 1;
-    int rc = function_int(args->v[0], "a bound of range()", args->given[1] ? &from : &to, e);
-    rc = rc ? rc : function_int_at(args, 1, "a bound of range()", &to, e);
-    rc = rc ? rc : function_int_at(args, 2, "the step of range()", &step, e);
-    if (rc)
-        return rc;
+    TRY(function_int(args->v[0], "a bound of range()", args->given[1] ? &from : &to, e));
+    TRY(function_int_at(args, 1, "a bound of range()", &to, e));
+    TRY(function_int_at(args, 2, "the step of range()", &step, e));
     if (step == 0)
         return kv_err_set(e, KV_E_VALUE, "range() cannot step by 0");
     uint64_t n = 0, size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
@@ -297,15 +272,15 @@ static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 {
     kv *store;
     own_key_list l = {0};
-    value_stack keys = {0};
-    int rc = session_store(s, &store, e);
-    rc = rc ? rc : eval_matching(store, pattern, &l, e);
-    for (int64_t i = 0; i < l.n && !rc; i++) {
+    own_stack keys = {0};
+    TRY(session_store(s, &store, e));
+    TRY(eval_matching(store, pattern, &l, e));
+    for (int64_t i = 0; i < l.n; i++) {
         value key = value_int(l.keys[i].id);
-        if (!l.keys[i].name || !(rc = value_text(&key, l.keys[i].name, e)))
-            rc = value_stack_add(&keys, key, e);
+        TRY(l.keys[i].name ? value_text(&key, l.keys[i].name, e) : KV_OK);
+        TRY(value_stack_add(&keys, key, e));
     }
-    return value_stack_take(out, &keys, rc, e);
+    return value_stack_take(out, &keys, KV_OK, e);
 }
 
 int func_keys(function_args *args, value *out, kv_err *e)
@@ -325,22 +300,22 @@ int func_keys(function_args *args, value *out, kv_err *e)
 /* values, and items. */
 int func_items(function_args *args, value *out, kv_err *e)
 {
-    int rc = need(args, VALUE_DICT, e);
-    return rc ? rc : dict_list(args->v[0], (dict_view)FUNCTION_VARIANT(args), out, e);
+    TRY(need(args, VALUE_DICT, e));
+    return dict_list(args->v[0], (dict_view)FUNCTION_VARIANT(args), out, e);
 }
 
 int func_get(function_args *args, value *out, kv_err *e)
 {
     const value *found = NULL;
-    int rc = need(args, VALUE_DICT, e);
-    if (!rc && !(rc = dict_find(args->v[0], args->v[1], &found, e)))
-        *out = value_ref(found ? *found : args->v[2]);
-    return rc;
+    TRY(need(args, VALUE_DICT, e));
+    TRY(dict_find(args->v[0], args->v[1], &found, e));
+    *out = value_ref(found ? *found : args->v[2]);
+    return KV_OK;
 }
 
 int func_update(function_args *args, value *out, kv_err *e)
 {
-    int rc = need(args, VALUE_DICT, e);
     *out = value_none();
-    return rc ? rc : dict_update(args->v[0], args->v[1], e);
+    TRY(need(args, VALUE_DICT, e));
+    return dict_update(args->v[0], args->v[1], e);
 }

@@ -24,10 +24,10 @@ static int fill(kv_array *a, value number, kv_err *e)
     uint64_t one;
     void *to;
     int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
-    int rc = value_put_number(&one, kv_array_dtype(a), number, e);
-    if (rc || (rc = kv_array_write(a, &to, e)) || n == 0)
-        return rc;
-    memcpy(to, &one, (size_t)bytes);
+    TRY(value_put_number(&one, kv_array_dtype(a), number, e));
+    TRY(kv_array_write(a, &to, e));
+    if (n > 0)
+        memcpy(to, &one, (size_t)bytes);
     for (int64_t have = 1; have < n;) {
         int64_t more = have < n - have ? have : n - have;
         more = more < STOP_EVERY ? more : STOP_EVERY;
@@ -60,20 +60,19 @@ int func_ones(function_args *args, value *out, kv_err *e)
 int func_full(function_args *args, value *out, kv_err *e)
 {
     value number;
-    int rc = value_item(&number, args->v[1], e);
-    return rc ? rc : filled(args, number, 2, out, e);
+    TRY(value_item(&number, args->v[1], e));
+    return filled(args, number, 2, out, e);
 }
 
 /* An array of the shape of another, and of its dtype and context unless said. */
 static int filled_like(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
     kv_dtype dtype;
-    kv_array *a = NULL, *like = args->array;
-    int rc = function_dtype(args->v[dtype_at], kv_array_dtype(like), &dtype, e);
-    if (!rc && !(rc = kv_array_new_raw(&a, dtype, kv_array_ndim(like), kv_array_shape(like),
-                                       kv_array_ctx(like), e)))
-        rc = fill(a, number, e);
-    return function_give(out, &a, rc, e);
+    kv_array *a, *like = args->array;
+    TRY(function_dtype(args->v[dtype_at], kv_array_dtype(like), &dtype, e));
+    TRY(kv_array_new_raw(&a, dtype, kv_array_ndim(like), kv_array_shape(like), kv_array_ctx(like),
+                         e));
+    return function_give(out, &a, fill(a, number, e), e);
 }
 
 /* Also zeros_like. */
@@ -85,8 +84,8 @@ int func_ones_like(function_args *args, value *out, kv_err *e)
 int func_full_like(function_args *args, value *out, kv_err *e)
 {
     value number;
-    int rc = value_item(&number, args->v[1], e);
-    return rc ? rc : filled_like(args, number, 2, out, e);
+    TRY(value_item(&number, args->v[1], e));
+    return filled_like(args, number, 2, out, e);
 }
 
 /* ---- Sequences ---- */
@@ -106,11 +105,10 @@ static int write_sequence(kv_array *a, const sequence *q, kv_err *e)
         int64_t i[512];
         double f[512];
     } block;
-    int rc = kv_array_write(a, &data, e);
-    for (int64_t at = 0, k; at < n && !rc; at += k) {
+    TRY(kv_array_write(a, &data, e));
+    for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < 512 ? n - at : 512;
-        if (at % STOP_EVERY == 0 && (rc = stop_check(e)))
-            break;
+        TRY(at % STOP_EVERY == 0 ? stop_check(e) : KV_OK);
         for (int64_t i = 0; i < k && q->whole; i++)
             block.i[i] = (int64_t)((uint64_t)q->start + (uint64_t)q->step * (uint64_t)(at + i));
         for (int64_t i = 0; i < k && !q->whole; i++)
@@ -118,20 +116,20 @@ static int write_sequence(kv_array *a, const sequence *q, kv_err *e)
         convert_elements((char *)data + at * bytes, kv_array_dtype(a), &block,
                          q->whole ? KV_INT64 : KV_FLOAT64, k);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Error: value, for a sequence of n whole numbers that float32 does not hold. */
 static int check_whole(const sequence *q, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
     bool small = fabs(q->fstart) <= 0x1p24 && fabs(q->fstart + q->fstep * (double)n) <= 0x1p24;
-    for (int64_t i = 0; i < n && !small && !rc && !(rc = stop_check_at(i, e)); i++) {
+    for (int64_t i = 0; i < n && !small; i++) {
         int64_t x = (int64_t)((uint64_t)q->start + (uint64_t)q->step * (uint64_t)i);
+        TRY(stop_check_at(i, e));
         if (x < -(1 << 24) || x > 1 << 24)
-            rc = value_check_whole(value_int(x), e);
+            TRY(value_check_whole(value_int(x), e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Error: value, for an end of a sequence that the dtype does not hold; what lies between fits. */
@@ -174,13 +172,9 @@ int func_arange(function_args *args, value *out, kv_err *e)
 {
     value start = value_int(0), stop, step = value_int(1);
     int64_t n;
-    int rc = value_item(args->given[1] ? &start : &stop, args->v[0], e);
-    if (!rc && args->given[1])
-        rc = value_item(&stop, args->v[1], e);
-    if (!rc && args->given[2])
-        rc = value_item(&step, args->v[2], e);
-    if (rc)
-        return rc;
+    TRY(value_item(args->given[1] ? &start : &stop, args->v[0], e));
+    TRY(args->given[1] ? value_item(&stop, args->v[1], e) : KV_OK);
+    TRY(args->given[2] ? value_item(&step, args->v[2], e) : KV_OK);
     sequence q = {.fstart = value_number(start), .fstep = value_number(step)};
     q.whole = start.kind != VALUE_FLOAT && stop.kind != VALUE_FLOAT && step.kind != VALUE_FLOAT;
     if (q.whole) {
@@ -191,13 +185,12 @@ int func_arange(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "arange() cannot step by 0");
     kv_array *a;
     kv_dtype dtype;
-    if ((rc = count_steps(&q, stop, &n, e)) ||
-        (q.whole && !has_dtype(args, 3) && (rc = check_whole(&q, n, e))) ||
-        (rc = function_dtype(args->v[3], KV_FLOAT32, &dtype, e)) ||
-        (n > 0 && (rc = check_end(q.fstart, dtype, e))) ||
-        (n > 0 && (rc = check_end(q.fstart + q.fstep * (double)(n - 1), dtype, e))) ||
-        (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
-        return rc;
+    TRY(count_steps(&q, stop, &n, e));
+    TRY(q.whole && !has_dtype(args, 3) ? check_whole(&q, n, e) : KV_OK);
+    TRY(function_dtype(args->v[3], KV_FLOAT32, &dtype, e));
+    TRY(n > 0 ? check_end(q.fstart, dtype, e) : KV_OK);
+    TRY(n > 0 ? check_end(q.fstart + q.fstep * (double)(n - 1), dtype, e) : KV_OK);
+    TRY(function_new(&a, args, value_int(n), 3, KV_FLOAT32, e));
     return function_give(out, &a, write_sequence(a, &q, e), e);
 }
 
@@ -205,45 +198,45 @@ int func_linspace(function_args *args, value *out, kv_err *e)
 {
     double start, stop;
     int64_t n = 50;
-    kv_array *a;
+    own_array *a = NULL;
     void *data;
     kv_dtype dtype;
-    int rc = function_number(args->v[0], "the start of linspace()", &start, e);
-    if (rc || (rc = function_number(args->v[1], "the end of linspace()", &stop, e)) ||
-        (rc = function_int_at(args, 2, "the number of elements", &n, e)) ||
-        (rc = function_dtype(args->v[3], KV_FLOAT32, &dtype, e)) ||
-        (n > 0 && (rc = check_end(start, dtype, e))) ||
-        (n > 1 && (rc = check_end(stop, dtype, e))) ||
-        (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
-        return rc;
+    TRY(function_number(args->v[0], "the start of linspace()", &start, e));
+    TRY(function_number(args->v[1], "the end of linspace()", &stop, e));
+    TRY(function_int_at(args, 2, "the number of elements", &n, e));
+    TRY(function_dtype(args->v[3], KV_FLOAT32, &dtype, e));
+    TRY(n > 0 ? check_end(start, dtype, e) : KV_OK);
+    TRY(n > 1 ? check_end(stop, dtype, e) : KV_OK);
+    TRY(function_new(&a, args, value_int(n), 3, KV_FLOAT32, e));
     sequence q = {.fstart = start, .fstep = n > 1 ? (stop - start) / (double)(n - 1) : 0};
-    rc = write_sequence(a, &q, e);
-    /* the last one is the end itself, not a rounded sum */
-    if (!rc && n > 1 && !(rc = kv_array_write(a, &data, e)))
+    TRY(write_sequence(a, &q, e));
+    if (n > 1) { /* the last one is the end itself, not a rounded sum */
+        TRY(kv_array_write(a, &data, e));
         convert_elements((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
                          kv_array_dtype(a), &stop, KV_FLOAT64, 1);
-    return function_give(out, &a, rc, e);
+    }
+    return value_array(out, kv_array_ref(a), e);
 }
 
 int func_eye(function_args *args, value *out, kv_err *e)
 {
     int64_t shape[2], one = 1;
-    kv_array *a;
+    own_array *a = NULL;
     void *data;
     kv_dtype dtype;
     kv_ctx ctx;
-    int rc = function_int(args->v[0], "the number of rows of eye()", &shape[0], e);
+    TRY(function_int(args->v[0], "the number of rows of eye()", &shape[0], e));
     shape[1] = shape[0];
-    rc = rc ? rc : function_int_at(args, 1, "the number of columns of eye()", &shape[1], e);
-    if (rc || (rc = function_dtype(args->v[2], KV_FLOAT32, &dtype, e)) ||
-        (rc = function_ctx(args->v[3], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)) ||
-        (rc = arrange_zeros(&a, dtype, 2, shape, ctx, e)))
-        return rc;
-    rc = kv_array_write(a, &data, e);
+    TRY(function_int_at(args, 1, "the number of columns of eye()", &shape[1], e));
+    TRY(function_dtype(args->v[2], KV_FLOAT32, &dtype, e));
+    TRY(function_ctx(args->v[3], &ctx, e));
+    TRY(session_ctx(args->session, ctx, e));
+    TRY(arrange_zeros(&a, dtype, 2, shape, ctx, e));
+    TRY(kv_array_write(a, &data, e));
     int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
-    for (int64_t i = 0; i < n && !rc; i++)
+    for (int64_t i = 0; i < n; i++)
         convert_elements((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
-    return function_give(out, &a, rc, e);
+    return value_array(out, kv_array_ref(a), e);
 }
 
 /* ---- From arrays ---- */
@@ -255,10 +248,9 @@ static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx
     kv_array *made;
     if (kv_array_dtype(a) == dtype && kv_ctx_same(kv_array_ctx(a), ctx))
         return value_array(out, kv_array_ref(a), e);
-    int rc = session_ctx(s, ctx, e);
-    if (!rc && !(rc = arrange_copy(&made, a, dtype, ctx, e)))
-        rc = value_array(out, made, e);
-    return rc;
+    TRY(session_ctx(s, ctx, e));
+    TRY(arrange_copy(&made, a, dtype, ctx, e));
+    return value_array(out, made, e);
 }
 
 /* Returns true if v is a bool or nested lists of bools, which are a mask, as in NumPy. */
@@ -289,9 +281,9 @@ int func_array(function_args *args, value *out, kv_err *e)
     if (is_array)
         return converted(args->session, out, v.u.box->array, dtype, ctx, e);
     TRY(session_ctx(args->session, ctx, e));
-    int rc = !has_dtype(args, 1) && dtype == KV_FLOAT32 ? value_float32_array(&a, v, ctx, e)
-                                                        : value_numbers_array(&a, v, dtype, ctx, e);
-    return rc ? rc : value_array(out, a, e);
+    TRY(!has_dtype(args, 1) && dtype == KV_FLOAT32 ? value_float32_array(&a, v, ctx, e)
+                                                   : value_numbers_array(&a, v, dtype, ctx, e));
+    return value_array(out, a, e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)
@@ -301,8 +293,8 @@ int func_astype(function_args *args, value *out, kv_err *e)
     TRY(function_dtype(args->v[1], KV_FLOAT32, &dtype, e));
     if (args->v[0].kind != VALUE_ARRAY) {
         /* numbers go to their dtype at once, so that integers stay exact */
-        int rc = value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e);
-        return rc ? rc : value_array(out, a, e);
+        TRY(value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e));
+        return value_array(out, a, e);
     }
     a = args->v[0].u.box->array;
     return converted(args->session, out, a, dtype, kv_array_ctx(a), e);
@@ -395,10 +387,10 @@ static int name_draw(function_args *args, int seed_at, draw *d, kv_err *e)
         args->session->draws++;
         return KV_OK;
     }
-    int rc = function_int(args->v[seed_at], "seed", &seed, e);
+    TRY(function_int(args->v[seed_at], "seed", &seed, e));
     d->seed = (uint64_t)seed;
     d->number = 0;
-    return rc;
+    return KV_OK;
 }
 
 /* An array to fill_random: make writes numbers of the dtype `made`. */
@@ -430,13 +422,10 @@ static int fill_random(value *out, kv_array *a, make_fn *make, kv_dtype made, co
                        kv_err *e)
 {
     void *data;
-    int rc = kv_array_write(a, &data, e);
-    if (!rc) {
-        job j = {d, make, made, data, kv_array_size(a), false};
-        pool_run((j.n + PART - 1) / PART, fill_part, &j);
-        rc = j.stopped ? stop_error(e) : KV_OK;
-    }
-    return function_give(out, &a, rc, e);
+    TRY(kv_array_write(a, &data, e));
+    job j = {d, make, made, data, kv_array_size(a), false};
+    pool_run((j.n + PART - 1) / PART, fill_part, &j);
+    return j.stopped ? stop_error(e) : value_array(out, kv_array_ref(a), e);
 }
 
 /* x as an element of the dtype, then the largest one below it. Error: value (it does not fit). */
@@ -458,17 +447,16 @@ static int number_below(double x, kv_dtype dtype, double *below, kv_err *e)
 static int floats(function_args *args, make_fn *make, draw *d, double second, value *out,
                   kv_err *e)
 {
-    kv_array *a;
+    own_array *a = NULL;
     double below = 0;
     TRY(function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_FLOAT32, e));
     d->dtype = kv_array_dtype(a);
-    int rc = KV_OK;
     if (!kv_dtype_is_float(d->dtype))
-        rc = kv_err_set(e, KV_E_DTYPE, "%s() makes floats, not %s", args->function->name,
-                        kv_dtype_name(d->dtype));
-    if (rc || (rc = number_below(d->low, d->dtype, &below, e)) ||
-        (rc = number_below(second, d->dtype, &below, e)) || (rc = name_draw(args, 3, d, e)))
-        return function_give(out, &a, rc, e);
+        return kv_err_set(e, KV_E_DTYPE, "%s() makes floats, not %s", args->function->name,
+                          kv_dtype_name(d->dtype));
+    TRY(number_below(d->low, d->dtype, &below, e));
+    TRY(number_below(second, d->dtype, &below, e));
+    TRY(name_draw(args, 3, d, e));
     d->last = make == make_uniform && below > d->low ? below : d->low;
     return fill_random(out, a, make, KV_FLOAT64, d, e);
 }
@@ -477,26 +465,26 @@ int func_uniform(function_args *args, value *out, kv_err *e)
 {
     draw d = {.low = 0};
     double high = 1;
-    int rc = function_number_at(args, 1, "low", &d.low, e);
-    rc = rc ? rc : function_number_at(args, 2, "high", &high, e);
-    if (!rc && !(d.low <= high))
-        rc = kv_err_set(e, KV_E_VALUE, "uniform() takes a low that is not above high");
+    TRY(function_number_at(args, 1, "low", &d.low, e));
+    TRY(function_number_at(args, 2, "high", &high, e));
+    if (!(d.low <= high))
+        return kv_err_set(e, KV_E_VALUE, "uniform() takes a low that is not above high");
     d.width = high - d.low;
-    if (!rc && !isfinite(d.width))
-        rc = kv_err_set(e, KV_E_VALUE, "uniform() takes finite bounds, at most 1.8e308 apart");
-    return rc ? rc : floats(args, make_uniform, &d, high, out, e);
+    if (!isfinite(d.width))
+        return kv_err_set(e, KV_E_VALUE, "uniform() takes finite bounds, at most 1.8e308 apart");
+    return floats(args, make_uniform, &d, high, out, e);
 }
 
 int func_normal(function_args *args, value *out, kv_err *e)
 {
     draw d = {.low = 0, .width = 1};
-    int rc = function_number_at(args, 1, "loc", &d.low, e);
-    rc = rc ? rc : function_number_at(args, 2, "scale", &d.width, e);
-    if (!rc && !(d.width >= 0))
-        rc = kv_err_set(e, KV_E_VALUE, "normal() takes a scale that is not negative");
-    if (!rc && !(isfinite(d.low) && isfinite(d.width)))
-        rc = kv_err_set(e, KV_E_VALUE, "normal() takes a finite mean and a finite scale");
-    return rc ? rc : floats(args, make_normal, &d, d.width, out, e);
+    TRY(function_number_at(args, 1, "loc", &d.low, e));
+    TRY(function_number_at(args, 2, "scale", &d.width, e));
+    if (!(d.width >= 0))
+        return kv_err_set(e, KV_E_VALUE, "normal() takes a scale that is not negative");
+    if (!(isfinite(d.low) && isfinite(d.width)))
+        return kv_err_set(e, KV_E_VALUE, "normal() takes a finite mean and a finite scale");
+    return floats(args, make_normal, &d, d.width, out, e);
 }
 
 int func_randint(function_args *args, value *out, kv_err *e)
@@ -504,27 +492,24 @@ int func_randint(function_args *args, value *out, kv_err *e)
     draw d = {0};
     int64_t high;
     uint64_t one;
-    kv_array *a;
+    own_array *a = NULL;
     if (!args->given[2])
         return kv_err_set(e, KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)");
-    int rc = function_int(args->v[2], "high", &high, e);
-    rc = rc ? rc : function_int_at(args, 1, "low", &d.from, e);
-    if (rc)
-        return rc;
+    TRY(function_int(args->v[2], "high", &high, e));
+    TRY(function_int_at(args, 1, "low", &d.from, e));
     if (d.from >= high)
         return kv_err_set(e, KV_E_VALUE, "randint() has no number from %lld up to but without %lld",
                           (long long)d.from, (long long)high);
     d.count = (uint64_t)high - (uint64_t)d.from;
-    if ((rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_INT32, e)))
-        return rc;
+    TRY(function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_INT32, e));
     d.dtype = kv_array_dtype(a);
     if (kv_dtype_is_float(d.dtype) || d.dtype == KV_BOOL)
-        rc = kv_err_set(e, KV_E_DTYPE, "randint() makes integers, not %s", kv_dtype_name(d.dtype));
+        return kv_err_set(e, KV_E_DTYPE, "randint() makes integers, not %s",
+                          kv_dtype_name(d.dtype));
     /* both ends must fit the dtype */
-    if (rc || (rc = value_put_number(&one, d.dtype, value_int(d.from), e)) ||
-        (rc = value_put_number(&one, d.dtype, value_int(high - 1), e)) ||
-        (rc = name_draw(args, 3, &d, e)))
-        return function_give(out, &a, rc, e);
+    TRY(value_put_number(&one, d.dtype, value_int(d.from), e));
+    TRY(value_put_number(&one, d.dtype, value_int(high - 1), e));
+    TRY(name_draw(args, 3, &d, e));
     return fill_random(out, a, make_randint, KV_INT64, &d, e);
 }
 
@@ -535,38 +520,36 @@ int func_permutation(function_args *args, value *out, kv_err *e)
 {
     value x = args->v[0];
     draw d = {0};
-    kv_array *a = NULL, *order = NULL, *made = NULL;
+    own_array *a = NULL, *order = NULL;
+    kv_array *made;
     void *data;
     int64_t n;
     bool rows = value_is_sequence(x) ||
                 (x.kind == VALUE_ARRAY && kv_array_ndim(x.u.box->array) > 0);
-    int rc = rows ? value_to_array(&a, x, e) : function_int(x, "the number of indices", &n, e);
-    if (!rc && rows)
-        n = kv_array_shape(a)[0];
-    if (!rc && n < 0)
-        rc = kv_err_set(e, KV_E_VALUE, "there is no order of %lld indices", (long long)n);
-    if (rc || (rc = name_draw(args, 1, &d, e)) ||
-        (rc = kv_array_new_raw(&order, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e)) ||
-        (rc = kv_array_write(order, &data, e)))
-        goto out;
+    TRY(rows ? value_to_array(&a, x, e) : function_int(x, "the number of indices", &n, e));
+    n = rows ? kv_array_shape(a)[0] : n;
+    if (n < 0)
+        return kv_err_set(e, KV_E_VALUE, "there is no order of %lld indices", (long long)n);
+    TRY(name_draw(args, 1, &d, e));
+    TRY(kv_array_new_raw(&order, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e));
+    TRY(kv_array_write(order, &data, e));
     int64_t *ids = data;
-    for (int64_t i = 0; i < n && !(rc = stop_check_at(i, e)); i++)
+    for (int64_t i = 0; i < n; i++) {
+        TRY(stop_check_at(i, e));
         ids[i] = i;
+    }
     /* each place from the last on swaps with one of those up to it (Fisher and Yates) */
-    for (int64_t i = n - 1; i > 0 && !rc && !(rc = stop_check_at(i, e)); i--) {
+    for (int64_t i = n - 1; i > 0; i--) {
+        TRY(stop_check_at(i, e));
         philox p = philox_at(d.seed, PHILOX_FUNCTIONS, d.number, (uint64_t)i);
         int64_t k = (int64_t)philox_below(p, (uint64_t)i + 1), one = ids[k];
         ids[k] = ids[i];
         ids[i] = one;
     }
-    if (!rc && rows)
-        rc = array_slice(&made, a, &(array_range){.ids = order}, 1, e);
-out:
-    kv_array_unref(a);
     if (!rows)
-        return function_give(out, &order, rc, e);
-    kv_array_unref(order);
-    return function_give(out, &made, rc, e);
+        return value_array(out, kv_array_ref(order), e);
+    TRY(array_slice(&made, a, &(array_range){.ids = order}, 1, e));
+    return value_array(out, made, e);
 }
 
 /* ---- Storage ---- */
@@ -588,11 +571,11 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
 /* An array in another storage, as itself when it has it. */
 static int stored_as(value *out, kv_array *a, kv_storage storage, kv_err *e)
 {
-    kv_array *made = NULL;
+    kv_array *made;
     if (kv_array_storage(a) == storage)
         return value_array(out, kv_array_ref(a), e);
-    int rc = (storage == KV_ROW_SPARSE ? kv_array_to_sparse : kv_array_to_dense)(&made, a, e);
-    return function_give(out, &made, rc, e);
+    TRY((storage == KV_ROW_SPARSE ? kv_array_to_sparse : kv_array_to_dense)(&made, a, e));
+    return value_array(out, made, e);
 }
 
 int func_dense(function_args *args, value *out, kv_err *e)
@@ -603,8 +586,8 @@ int func_dense(function_args *args, value *out, kv_err *e)
 int func_tostype(function_args *args, value *out, kv_err *e)
 {
     kv_storage storage;
-    int rc = parse_storage(args->v[1], &storage, e);
-    return rc ? rc : stored_as(out, args->array, storage, e);
+    TRY(parse_storage(args->v[1], &storage, e));
+    return stored_as(out, args->array, storage, e);
 }
 
 /* ---- What a row_sparse array holds ---- */
@@ -612,7 +595,8 @@ int func_tostype(function_args *args, value *out, kv_err *e)
 /* data, and indices: a copy of one of the two parts, which share the memory of the array. */
 int func_rows_part(function_args *args, value *out, kv_err *e)
 {
-    kv_array *ids, *data, *copy = NULL;
+    own_array *ids = NULL, *data = NULL;
+    kv_array *copy;
     if (kv_array_storage(args->array) != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
                    args->function->name);
@@ -620,10 +604,8 @@ int func_rows_part(function_args *args, value *out, kv_err *e)
     }
     TRY(sparse_parts(&ids, &data, args->array, e));
     kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
-    int rc = kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e);
-    kv_array_unref(ids);
-    kv_array_unref(data);
-    return function_give(out, &copy, rc, e);
+    TRY(kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e));
+    return value_array(out, copy, e);
 }
 
 int func_stype(function_args *args, value *out, kv_err *e)
@@ -635,20 +617,19 @@ int func_stype(function_args *args, value *out, kv_err *e)
 int func_zeros(function_args *args, value *out, kv_err *e)
 {
     kv_storage storage = KV_DEFAULT;
-    int ndim = 0, rc = KV_OK;
+    int ndim = 0;
     int64_t shape[KV_MAX_NDIM];
     kv_array *a;
     kv_dtype dtype;
     kv_ctx ctx;
-    if (args->given[3])
-        rc = parse_storage(args->v[3], &storage, e);
-    if (rc || (rc = function_shape(args->v[0], &ndim, shape, e)) ||
-        (rc = function_dtype(args->v[1], KV_FLOAT32, &dtype, e)) ||
-        (rc = function_ctx(args->v[2], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)))
-        return rc;
-    rc = storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
-                                  : arrange_zeros(&a, dtype, ndim, shape, ctx, e);
-    return rc ? rc : value_array(out, a, e);
+    TRY(args->given[3] ? parse_storage(args->v[3], &storage, e) : KV_OK);
+    TRY(function_shape(args->v[0], &ndim, shape, e));
+    TRY(function_dtype(args->v[1], KV_FLOAT32, &dtype, e));
+    TRY(function_ctx(args->v[2], &ctx, e));
+    TRY(session_ctx(args->session, ctx, e));
+    TRY(storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
+                                 : arrange_zeros(&a, dtype, ndim, shape, ctx, e));
+    return value_array(out, a, e);
 }
 
 /* ---- row_sparse(data, row_ids, shape) ---- */
@@ -664,25 +645,20 @@ static int by_id(const void *a, const void *b)
     return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Row ids: whole numbers in a list, a tuple or an array of any dtype. */
+/* Row ids: whole numbers in a list, a tuple or an array of any dtype. The caller frees. */
 static int read_ids(given_row **out, int64_t *n, value v, kv_err *e)
 {
-    kv_array *given;
-    int64_t *ids = NULL;
+    own_array *given = NULL;
+    own_mem int64_t *ids = NULL;
     TRY(v.kind == VALUE_ARRAY ? value_to_array(&given, v, e)
                               : value_numbers_array(&given, v, KV_FLOAT64, (kv_ctx){0}, e));
-    int rc = row_ids_read(&ids, given, e);
+    TRY(row_ids_read(&ids, given, e));
     *n = kv_array_size(given);
-    kv_array_unref(given);
-    given_row *rows = rc ? NULL : mem_alloc(*n, sizeof *rows, e);
-    if (!rc && !rows)
-        rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < *n && !rc; i++)
-        rows[i] = (given_row){ids[i], i};
-    mem_free(ids);
-    if (!rc)
-        *out = rows;
-    return rc;
+    if (!(*out = mem_alloc(*n, sizeof **out, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < *n; i++)
+        (*out)[i] = (given_row){ids[i], i};
+    return KV_OK;
 }
 
 /* data has one row for each id, and rows as the shape says. */
@@ -710,46 +686,43 @@ static int check_data(const kv_array *data, int64_t nrows, int ndim, const int64
 
 /* The rows of data as an array of that shape. Ids may come in any order, and more than once: what
  * has one id is added, in the order given. */
-static int make_rows(kv_array **out, kv_array *data, given_row *rows, int64_t n, int ndim,
+static int make_rows(value *out, kv_array *data, given_row *rows, int64_t n, int ndim,
                      const int64_t *shape, kv_err *e)
 {
-    kv_array *a = NULL;
-    int64_t *ids = mem_alloc(n, sizeof *ids, e), nrows = 0;
-    const void **src = mem_alloc(n, sizeof *src, e), *from;
+    own_array *a = NULL;
+    own_mem int64_t *ids = mem_alloc(n, sizeof *ids, e);
+    own_mem const void **src = mem_alloc(n, sizeof *src, e);
+    const void *from;
     void *to;
-    int rc = ids && src ? KV_OK : KV_E_MEMORY;
+    int64_t nrows = 0;
+    if (!ids || !src)
+        return KV_E_MEMORY;
     qsort(rows, (size_t)n, sizeof *rows, by_id);
-    for (int64_t i = 0; i < n && !rc; i++)
+    for (int64_t i = 0; i < n; i++)
         if (nrows == 0 || ids[nrows - 1] != rows[i].id)
             ids[nrows++] = rows[i].id;
-    if (!rc)
-        rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, nrows, ids,
-                                 kv_array_ctx(data), e);
-    if (!rc && !(rc = kv_array_read(data, &from, e)))
-        rc = kv_array_write_rows(a, &to, e);
+    TRY(kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, nrows, ids, kv_array_ctx(data),
+                            e));
+    TRY(kv_array_read(data, &from, e));
+    TRY(kv_array_write_rows(a, &to, e));
     int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
     int64_t elements = n > 0 ? kv_array_size(data) / n : 0;
-    for (int64_t i = 0, k; !rc && i < n && !(rc = stop_check_at(i, e)); i += k) {
+    for (int64_t i = 0, k; i < n; i += k) {
+        TRY(stop_check_at(i, e));
         for (k = 0; i + k < n && rows[i + k].id == rows[i].id; k++)
             src[k] = (const char *)from + rows[i + k].at * bytes;
         sum_elements(to, src, k, kv_array_dtype(data), elements);
         to = (char *)to + bytes;
     }
-    mem_free(src);
-    mem_free(ids);
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    return value_array(out, kv_array_ref(a), e);
 }
 
 int func_row_sparse(function_args *args, value *out, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM], n;
-    given_row *rows;
-    kv_array *made = NULL, *a = args->array;
+    own_mem given_row *rows = NULL;
+    kv_array *a = args->array;
     own_value as = value_none();
     kv_ctx ctx = kv_array_ctx(a);
     kv_dtype dtype;
@@ -768,9 +741,6 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     }
     TRY(function_shape(args->v[2], &ndim, shape, e));
     TRY(read_ids(&rows, &n, args->v[1], e));
-    int rc = check_data(a, n, ndim, shape, e);
-    if (!rc)
-        rc = make_rows(&made, a, rows, n, ndim, shape, e);
-    mem_free(rows);
-    return function_give(out, &made, rc, e);
+    TRY(check_data(a, n, ndim, shape, e));
+    return make_rows(out, a, rows, n, ndim, shape, e);
 }

@@ -62,58 +62,54 @@ static int unclear(const function_args *args, kv_err *e)
 
 static int list_sum(function_args *args, value *out, kv_err *e)
 {
-    value items, start = args->v[1];
+    value start = args->v[1];
+    own_value items = value_none();
     host sum = host_int(0), h;
     if (args->given[1] && (start.kind != VALUE_INT || start.u.integer != 0)) {
         kv_err_set(e, KV_E_USAGE, "sum() of a list has no axis and no start");
         return kv_err_hint(e, "sum(array(l), axis=-1); sum(l) + start"), KV_E_USAGE;
     }
     TRY(eval_items_of(args->v[0], &items, e));
-    int rc = KV_OK;
-    for (int64_t i = 0; i < items.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++) {
+    for (int64_t i = 0; i < items.u.list->n; i++) {
         value item = items.u.list->items[i];
+        TRY(stop_check_at(i, e));
         if (!value_is_number(item))
-            rc = kv_err_set(e, KV_E_DTYPE, "sum() adds numbers, not %s", value_kind_name(item));
-        else if ((rc = host_binary(OP_ADD, sum, value_host(item), &h, NULL, e)) == KV_OK)
-            sum = h;
+            return kv_err_set(e, KV_E_DTYPE, "sum() adds numbers, not %s", value_kind_name(item));
+        TRY(host_binary(OP_ADD, sum, value_host(item), &h, NULL, e));
+        sum = h;
     }
-    value_release(&items);
-    return rc ? rc : value_from_host(out, sum, e);
+    return value_from_host(out, sum, e);
 }
 
 /* The first of the smallest or largest items. */
 static int find_extreme(const value *items, int64_t n, bool largest, value *out, kv_err *e)
 {
     int64_t best = 0;
-    int rc = KV_OK;
-    for (int64_t i = 1; i < n && !rc && !(rc = stop_check_at(i, e)); i++) {
+    for (int64_t i = 1; i < n; i++) {
         bool better = false;
-        rc = list_order_items(OP_LT, items[largest ? best : i], items[largest ? i : best], &better,
-                              e);
+        const value *one = &items[largest ? best : i], *other = &items[largest ? i : best];
+        TRY(stop_check_at(i, e));
+        TRY(list_order_items(OP_LT, *one, *other, &better, e));
         best = better ? i : best;
     }
-    *out = rc ? value_none() : value_ref(items[best]);
-    return rc;
+    *out = value_ref(items[best]);
+    return KV_OK;
 }
 
 static int list_extreme(function_args *args, bool largest, value *out, kv_err *e)
 {
     int64_t n;
     const value *v = given(args, &n);
-    value items;
+    own_value items = value_none();
     if (n > 1)
         return find_extreme(v, n, largest, out, e);
     TRY(eval_items_of(v[0], &items, e));
     n = items.u.list->n;
-    int rc = KV_OK;
     if (n == 0)
-        rc = kv_err_set(e, KV_E_VALUE, "%s() of nothing", args->function->name);
-    else if (value_is_sequence(v[0]) && value_is_sequence(items.u.list->items[0]))
-        rc = unclear(args, e);
-    else
-        rc = find_extreme(items.u.list->items, n, largest, out, e);
-    value_release(&items);
-    return rc;
+        return kv_err_set(e, KV_E_VALUE, "%s() of nothing", args->function->name);
+    if (value_is_sequence(v[0]) && value_is_sequence(items.u.list->items[0]))
+        return unclear(args, e);
+    return find_extreme(items.u.list->items, n, largest, out, e);
 }
 
 /* ---- Arrays ---- */
@@ -130,37 +126,30 @@ static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out,
 {
     value axis = args->v[function_param(args->function, "axis")];
     value ddof = argument(args, "ddof");
-    int n = 1, rc = KV_OK;
+    int n = 1;
     int64_t axes[KV_MAX_NDIM];
     reduce_how how = {0};
     bool all = axis.kind == VALUE_NONE;
-    kv_array *made = NULL;
-    if (!all)
-        rc = function_integers(&axis, 1, "axis", &n, axes, e);
-    if (!rc && n > 1 && (op == REDUCE_ARGMAX || op == REDUCE_ARGMIN))
-        rc = kv_err_set(e, KV_E_USAGE, "%s() takes one axis", reduce_name(op));
-    if (!rc && !(rc = function_flag(args, "keepdims", &how.keepdims, e)) &&
-        ddof.kind != VALUE_NONE)
-        rc = function_number(ddof, "ddof", &how.ddof, e);
-    if (!rc)
-        rc = reduce_array(&made, a, op, all ? NULL : axes, n, &how, e);
-    return function_give(out, &made, rc, e);
+    kv_array *made;
+    TRY(all ? KV_OK : function_integers(&axis, 1, "axis", &n, axes, e));
+    if (n > 1 && (op == REDUCE_ARGMAX || op == REDUCE_ARGMIN))
+        return kv_err_set(e, KV_E_USAGE, "%s() takes one axis", reduce_name(op));
+    TRY(function_flag(args, "keepdims", &how.keepdims, e));
+    TRY(ddof.kind == VALUE_NONE ? KV_OK : function_number(ddof, "ddof", &how.ddof, e));
+    TRY(reduce_array(&made, a, op, all ? NULL : axes, n, &how, e));
+    return value_array(out, made, e);
 }
 
 /* The same for the first argument, which dtype= converts first. */
 static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
 {
-    value dtype = argument(args, "dtype");
     kv_dtype to;
+    own_array *as = NULL;
     TRY(args->array ? KV_OK : function_take_array(args, e));
     kv_array *a = args->array;
-    int rc = function_dtype(dtype, kv_array_dtype(a), &to, e);
-    if (rc || to == kv_array_dtype(a))
-        return rc ? rc : reduce_as(args, a, op, out, e);
-    TRY(arrange_copy(&a, a, to, kv_array_ctx(a), e));
-    rc = reduce_as(args, a, op, out, e);
-    kv_array_unref(a);
-    return rc;
+    TRY(function_dtype(argument(args, "dtype"), kv_array_dtype(a), &to, e));
+    TRY(to == kv_array_dtype(a) ? KV_OK : arrange_copy(&as, a, to, kv_array_ctx(a), e));
+    return reduce_as(args, as ? as : a, op, out, e);
 }
 
 int func_reduce(function_args *args, value *out, kv_err *e)
@@ -182,20 +171,20 @@ int func_sum(function_args *args, value *out, kv_err *e)
 int func_any_all(function_args *args, value *out, kv_err *e)
 {
     bool all = FUNCTION_VARIANT(args) == REDUCE_ALL, found = false; /* an item that decides */
-    value items = value_none();
+    own_value items = value_none();
     if (!list_is_plain(args))
         return func_reduce(args, out, e);
-    int rc = eval_items_of(args->v[0], &items, e);
-    for (int64_t i = 0; !rc && i < items.u.list->n && !found && !(rc = stop_check_at(i, e)); i++) {
+    TRY(eval_items_of(args->v[0], &items, e));
+    for (int64_t i = 0; i < items.u.list->n && !found; i++) {
         bool truth;
+        TRY(stop_check_at(i, e));
         if (value_is_sequence(items.u.list->items[i]))
-            rc = unclear(args, e);
-        else if ((rc = eval_truth(items.u.list->items[i], &truth, e)) == KV_OK)
-            found = truth != all;
+            return unclear(args, e);
+        TRY(eval_truth(items.u.list->items[i], &truth, e));
+        found = truth != all;
     }
-    value_release(&items);
     *out = value_bool(found != all);
-    return rc;
+    return KV_OK;
 }
 
 /* norm(x, ord): the root of the sum of squares, or of the sizes of the elements their sum (1) or
@@ -204,40 +193,33 @@ int func_norm(function_args *args, value *out, kv_err *e)
 {
     value ord = args->v[1];
     double order = 2;
-    own_array *sizes = NULL;
-    kv_array *real = NULL;
+    own_array *sizes = NULL, *real = NULL;
     if (ord.kind == VALUE_NONE || (ord.kind == VALUE_TEXT && strcmp(ord.u.text, "fro") == 0))
         return reduce(args, REDUCE_NORM, out, e);
-    int rc = function_number(ord, "ord", &order, e);
+    TRY(function_number(ord, "ord", &order, e));
     bool matrix = kv_array_ndim(args->array) > 1 && args->v[2].kind == VALUE_NONE;
-    if (!rc && (matrix || !(order == 0 || order == 1 || order == 2 || isinf(order)))) {
-        rc = kv_err_set(e, KV_E_UNSUPPORTED,
-                        matrix ? "norm() of a matrix has no ord"
-                               : "norm() has ord=0, 1, 2, inf and -inf");
-        kv_err_hint(e, matrix ? "of its rows: norm(x, 1, axis=1)"
-                              : "sum(abs(x)**p)**(1/p) is the norm of order p");
+    if (matrix || !(order == 0 || order == 1 || order == 2 || isinf(order))) {
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   matrix ? "norm() of a matrix has no ord"
+                          : "norm() has ord=0, 1, 2, inf and -inf");
+        return kv_err_hint(e, matrix ? "of its rows: norm(x, 1, axis=1)"
+                                     : "sum(abs(x)**p)**(1/p) is the norm of order p"),
+               KV_E_UNSUPPORTED;
     }
-    if (rc || order == 2)
-        return rc ? rc : reduce(args, REDUCE_NORM, out, e);
-    kv_dtype dtype = kv_array_dtype(args->array);
-    if (!(rc = arrange_copy(&real, args->array, order == 0                 ? KV_BOOL
-                                                : kv_dtype_is_float(dtype) ? dtype
-                                                                           : KV_FLOAT32,
-                            kv_array_ctx(args->array), e)) &&
-        !(rc = arrange_copy(&sizes, real, kv_dtype_is_float(dtype) ? dtype : KV_FLOAT32,
-                            kv_array_ctx(real), e))) {
-        kv_array_unref(real);
-        rc = eval_op_call(&real, "abs", sizes, NULL, e);
-        real = rc ? NULL : real;
-    }
-    if (!rc)
-        rc = reduce_as(args, real,
-                       order <= 1 && order >= 0 ? REDUCE_SUM
-                       : order > 0              ? REDUCE_MAX
-                                                : REDUCE_MIN,
-                       out, e);
+    if (order == 2)
+        return reduce(args, REDUCE_NORM, out, e);
+    kv_dtype own = kv_array_dtype(args->array), dtype = kv_dtype_is_float(own) ? own : KV_FLOAT32;
+    TRY(arrange_copy(&real, args->array, order == 0 ? KV_BOOL : dtype, kv_array_ctx(args->array),
+                     e));
+    TRY(arrange_copy(&sizes, real, dtype, kv_array_ctx(real), e));
     kv_array_unref(real);
-    return rc;
+    real = NULL;
+    TRY(eval_op_call(&real, "abs", sizes, NULL, e));
+    return reduce_as(args, real,
+                     order <= 1 && order >= 0 ? REDUCE_SUM
+                     : order > 0              ? REDUCE_MAX
+                                              : REDUCE_MIN,
+                     out, e);
 }
 
 /* One array: a reduction. Lists and numbers: as in Python. Several arrays are compared element
@@ -248,8 +230,8 @@ int func_extreme(function_args *args, value *out, kv_err *e)
     if (list_is_plain(args))
         return list_extreme(args, op == REDUCE_MAX, out, e);
     if (args->nrest == 1) {
-        int rc = value_to_array(&args->array, args->rest[0], e);
-        return rc ? rc : reduce_as(args, args->array, op, out, e);
+        TRY(value_to_array(&args->array, args->rest[0], e));
+        return reduce_as(args, args->array, op, out, e);
     }
     if (args->given[1] || args->given[2])
         return kv_err_set(e, KV_E_USAGE, "%s() with %s takes one array", args->function->name,
@@ -266,8 +248,8 @@ int func_extreme(function_args *args, value *out, kv_err *e)
 static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *axes, int naxes,
                  const reduce_how *how, kv_err *e)
 {
-    kv_array *w = NULL, *part = NULL, *top = NULL, *below = NULL, *zero = NULL;
-    int ndim = kv_array_ndim(a), rc;
+    own_array *w = NULL, *along = NULL, *part = NULL, *top = NULL, *below = NULL, *zero = NULL;
+    int ndim = kv_array_ndim(a);
     int64_t shape[KV_MAX_NDIM], axis = naxes == 1 ? axes[0] : 0;
     const void *some;
     if (kv_array_same_shape(a, weights)) {
@@ -279,33 +261,23 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
         TRY(arrange_axis(&axis, ndim, e));
         for (int i = 0; i < ndim; i++)
             shape[i] = i == axis ? kv_array_size(weights) : 1;
-        if ((rc = arrange_reshape(&part, weights, ndim, shape, e)) ||
-            (rc = arrange_broadcast(&w, part, ndim, kv_array_shape(a), e)))
-            goto out;
-        kv_array_unref(part);
-        part = NULL;
+        TRY(arrange_reshape(&along, weights, ndim, shape, e));
+        TRY(arrange_broadcast(&w, along, ndim, kv_array_shape(a), e));
     }
-    if ((rc = reduce_array(&below, w, REDUCE_SUM, axes, naxes, how, e)) ||
-        (rc = reduce_array(&zero, below, REDUCE_ALL, NULL, 0, NULL, e)) ||
-        (rc = kv_array_read(zero, &some, e)))
-        goto out;
+    TRY(reduce_array(&below, w, REDUCE_SUM, axes, naxes, how, e));
+    TRY(reduce_array(&zero, below, REDUCE_ALL, NULL, 0, NULL, e));
+    TRY(kv_array_read(zero, &some, e));
     if (!*(const bool *)some)
-        rc = kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
-    if (!rc && !(rc = eval_op_binary(&part, OP_MUL, a, w, e)) &&
-        !(rc = reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e)))
-        rc = eval_op_binary(out, OP_DIV, top, below, e);
-out:
-    kv_array_unref(zero);
-    kv_array_unref(below);
-    kv_array_unref(top);
-    kv_array_unref(part);
-    kv_array_unref(w);
-    return rc;
+        return kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
+    TRY(eval_op_binary(&part, OP_MUL, a, w, e));
+    TRY(reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e));
+    return eval_op_binary(out, OP_DIV, top, below, e);
 }
 
 int func_average(function_args *args, value *out, kv_err *e)
 {
-    kv_array *weights, *made = NULL;
+    own_array *weights = NULL;
+    kv_array *made;
     int n = 0;
     int64_t axes[KV_MAX_NDIM];
     reduce_how how = {0};
@@ -313,28 +285,24 @@ int func_average(function_args *args, value *out, kv_err *e)
     if (args->v[2].kind == VALUE_NONE)
         return reduce_as(args, args->array, REDUCE_MEAN, out, e);
     TRY(value_to_array(&weights, args->v[2], e));
-    int rc = KV_OK;
-    if (!all)
-        rc = function_integers(&args->v[1], 1, "axis", &n, axes, e);
-    if (!rc && !(rc = function_flag(args, "keepdims", &how.keepdims, e)))
-        rc = weigh(&made, args->array, weights, all ? NULL : axes, n, &how, e);
-    kv_array_unref(weights);
-    return function_give(out, &made, rc, e);
+    TRY(all ? KV_OK : function_integers(&args->v[1], 1, "axis", &n, axes, e));
+    TRY(function_flag(args, "keepdims", &how.keepdims, e));
+    TRY(weigh(&made, args->array, weights, all ? NULL : axes, n, &how, e));
+    return value_array(out, made, e);
 }
 
 /* The elements that are inf or -inf. */
 int func_isinf(function_args *args, value *out, kv_err *e)
 {
     own_array *size = NULL;
-    kv_array *made = NULL;
-    kv_dtype dtype = kv_array_dtype(args->array);
-    int rc = KV_OK;
-    if (!kv_dtype_is_float(dtype))
-        rc = arrange_zeros(&made, KV_BOOL, kv_array_ndim(args->array), kv_array_shape(args->array),
-                           kv_array_ctx(args->array), e);
-    else if (!(rc = eval_op_call(&size, "abs", args->array, NULL, e)))
-        rc = eval_op_number(&made, OP_EQ, size, host_float((double)INFINITY), e);
-    return function_give(out, &made, rc, e);
+    kv_array *made, *a = args->array;
+    if (!kv_dtype_is_float(kv_array_dtype(a))) {
+        TRY(arrange_zeros(&made, KV_BOOL, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a), e));
+    } else {
+        TRY(eval_op_call(&size, "abs", a, NULL, e));
+        TRY(eval_op_number(&made, OP_EQ, size, host_float((double)INFINITY), e));
+    }
+    return value_array(out, made, e);
 }
 
 /* ---- Two arrays ---- */
@@ -349,24 +317,17 @@ static int read_beside(kv_array **out, value v, value other, kv_err *e)
 
 static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
 {
-    kv_array *left;
-    TRY(read_beside(&left, args->v[0], args->v[1], e));
-    int rc = read_beside(b, args->v[1], args->v[0], e);
-    if (rc)
-        kv_array_unref(left);
-    else
-        *a = left;
-    return rc;
+    TRY(read_beside(a, args->v[0], args->v[1], e));
+    return read_beside(b, args->v[1], args->v[0], e);
 }
 
 int func_dot(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a, *b, *made = NULL;
+    own_array *a = NULL, *b = NULL;
+    kv_array *made;
     TRY(read_pair(args, &a, &b, e));
-    int rc = dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    return function_give(out, &made, rc, e);
+    TRY(dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e));
+    return value_array(out, made, e);
 }
 
 /* Two arrays of one shape, in binary64, a block at a time. Infinities of one sign are close, a nan
@@ -380,11 +341,9 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
     TRY(kv_array_read(a, &left, e));
     TRY(kv_array_read(b, &right, e));
     *close = true;
-    int rc = KV_OK;
     for (int64_t i = 0; i < n && *close; i += 512) {
         int64_t k = n - i < 512 ? n - i : 512;
-        if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
-            return rc;
+        TRY(i % STOP_EVERY == 0 ? stop_check(e) : KV_OK);
         convert_elements(x, KV_FLOAT64, (const char *)left + i * kv_dtype_bytes(ta), ta, k);
         convert_elements(y, KV_FLOAT64, (const char *)right + i * kv_dtype_bytes(tb), tb, k);
         for (int64_t s = 0; s < k; s++)
@@ -397,44 +356,34 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
 int func_allclose(function_args *args, value *out, kv_err *e)
 {
     double rtol = 1e-5, atol = 1e-8;
-    kv_array *a = NULL, *b = NULL, *wide_a = NULL, *wide_b = NULL;
+    own_array *a = NULL, *b = NULL, *wide_a = NULL, *wide_b = NULL;
     int ndim;
     int64_t shape[KV_MAX_NDIM];
     bool close = false;
-    int rc = function_number_at(args, 2, "rtol", &rtol, e);
-    rc = rc ? rc : function_number_at(args, 3, "atol", &atol, e);
-    if (!rc)
-        rc = read_pair(args, &a, &b, e);
-    if (!rc && kv_array_same_shape(a, b))
-        rc = all_close(a, b, rtol, atol, &close, e);
-    else if (!rc && !(rc = arrange_common(&ndim, shape, a, b, e)) &&
-             !(rc = arrange_broadcast(&wide_a, a, ndim, shape, e)) &&
-             !(rc = arrange_broadcast(&wide_b, b, ndim, shape, e)))
-        rc = all_close(wide_a, wide_b, rtol, atol, &close, e);
-    kv_array_unref(wide_a);
-    kv_array_unref(wide_b);
-    kv_array_unref(a);
-    kv_array_unref(b);
-    if (!rc)
-        *out = value_bool(close);
-    return rc;
+    TRY(function_number_at(args, 2, "rtol", &rtol, e));
+    TRY(function_number_at(args, 3, "atol", &atol, e));
+    TRY(read_pair(args, &a, &b, e));
+    if (!kv_array_same_shape(a, b)) {
+        TRY(arrange_common(&ndim, shape, a, b, e));
+        TRY(arrange_broadcast(&wide_a, a, ndim, shape, e));
+        TRY(arrange_broadcast(&wide_b, b, ndim, shape, e));
+    }
+    TRY(all_close(wide_a ? wide_a : a, wide_b ? wide_b : b, rtol, atol, &close, e));
+    *out = value_bool(close);
+    return KV_OK;
 }
 
 int func_array_equal(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a, *b, *same = NULL, *all = NULL;
+    own_array *a = NULL, *b = NULL, *same = NULL, *all = NULL;
     const void *data;
-    bool equal = false;
     TRY(read_pair(args, &a, &b, e));
-    int rc = KV_OK;
-    if (kv_array_same_shape(a, b) && !(rc = eval_op_binary(&same, OP_EQ, a, b, e)) &&
-        !(rc = reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e)) &&
-        !(rc = kv_array_read(all, &data, e)))
-        equal = *(const bool *)data;
-    kv_array_unref(all);
-    kv_array_unref(same);
-    kv_array_unref(b);
-    kv_array_unref(a);
-    *out = value_bool(equal);
-    return rc;
+    *out = value_bool(false);
+    if (!kv_array_same_shape(a, b))
+        return KV_OK;
+    TRY(eval_op_binary(&same, OP_EQ, a, b, e));
+    TRY(reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e));
+    TRY(kv_array_read(all, &data, e));
+    *out = value_bool(*(const bool *)data);
+    return KV_OK;
 }

@@ -16,10 +16,10 @@
 int func_shape(function_args *args, value *out, kv_err *e)
 {
     const kv_array *a = args->array;
-    int rc = value_list_new(out, VALUE_TUPLE, kv_array_ndim(a), e);
-    for (int i = 0; i < kv_array_ndim(a) && !rc; i++)
+    TRY(value_list_new(out, VALUE_TUPLE, kv_array_ndim(a), e));
+    for (int i = 0; i < kv_array_ndim(a); i++)
         out->u.list->items[i] = value_int(kv_array_shape(a)[i]);
-    return rc;
+    return KV_OK;
 }
 
 /* The number of characters in a text of UTF-8. */
@@ -58,15 +58,13 @@ int func_ctx(function_args *args, value *out, kv_err *e)
 /* In the shape that the arguments say: reshape, and broadcast_to. */
 int func_in_shape(function_args *args, value *out, kv_err *e)
 {
-    int ndim;
+    int n;
     int64_t shape[KV_MAX_NDIM];
-    kv_array *made = NULL;
-    int rc = function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape,
-                               e);
-    if (!rc)
-        rc = (FUNCTION_VARIANT(args) ? arrange_broadcast : arrange_reshape)(&made, args->array,
-                                                                            ndim, shape, e);
-    return function_give(out, &made, rc, e);
+    kv_array *made;
+    TRY(function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &n, shape, e));
+    TRY((FUNCTION_VARIANT(args) ? arrange_broadcast : arrange_reshape)(&made, args->array, n, shape,
+                                                                       e));
+    return value_array(out, made, e);
 }
 
 int func_transpose(function_args *args, value *out, kv_err *e)
@@ -74,39 +72,35 @@ int func_transpose(function_args *args, value *out, kv_err *e)
     int n = 0;
     int64_t order[KV_MAX_NDIM];
     bool several = args->nrest > 1, given = several || args->v[1].kind != VALUE_NONE;
-    kv_array *made = NULL;
-    int rc = several ? function_integers(args->rest + 1, args->nrest - 1, "an axis", &n, order, e)
-             : given ? function_integers(&args->v[1], 1, "an axis", &n, order, e)
-                     : KV_OK;
-    if (!rc)
-        rc = arrange_transpose(&made, args->array, given ? order : NULL, n, e);
-    return function_give(out, &made, rc, e);
+    kv_array *made;
+    const value *axes = several ? args->rest + 1 : &args->v[1];
+    TRY(given ? function_integers(axes, several ? args->nrest - 1 : 1, "an axis", &n, order, e)
+              : KV_OK);
+    TRY(arrange_transpose(&made, args->array, given ? order : NULL, n, e));
+    return value_array(out, made, e);
 }
 
 int func_repeat(function_args *args, value *out, kv_err *e)
 {
     int64_t times, axis = 0, all = kv_array_size(args->array);
     own_array *flat = NULL;
-    kv_array *made = NULL;
-    int rc = function_int(args->v[1], "the number of times", &times, e);
-    if (!rc && args->given[2] && args->v[2].kind != VALUE_NONE)
-        rc = function_int(args->v[2], "axis", &axis, e);
-    else if (!rc)
-        rc = arrange_reshape(&flat, args->array, 1, &all, e);
-    if (!rc)
-        rc = arrange_repeat(&made, flat ? flat : args->array, times, axis, e);
-    return function_give(out, &made, rc, e);
+    kv_array *made;
+    TRY(function_int(args->v[1], "the number of times", &times, e));
+    TRY(args->given[2] && args->v[2].kind != VALUE_NONE
+            ? function_int(args->v[2], "axis", &axis, e)
+            : arrange_reshape(&flat, args->array, 1, &all, e));
+    TRY(arrange_repeat(&made, flat ? flat : args->array, times, axis, e));
+    return value_array(out, made, e);
 }
 
 int func_tile(function_args *args, value *out, kv_err *e)
 {
     int n;
     int64_t times[KV_MAX_NDIM];
-    kv_array *made = NULL;
-    int rc = function_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e);
-    if (!rc)
-        rc = arrange_tile(&made, args->array, times, n, e);
-    return function_give(out, &made, rc, e);
+    kv_array *made;
+    TRY(function_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e));
+    TRY(arrange_tile(&made, args->array, times, n, e));
+    return value_array(out, made, e);
 }
 
 /* ---- Several arrays ---- */
@@ -166,7 +160,7 @@ int func_join_arrays(function_args *args, value *out, kv_err *e)
 }
 
 /* The begin of each part of a split, and the end of the last one: bounds[0 … n]. The caller
- * frees. */
+ * frees, also after an error. */
 static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_err *e)
 {
     bool at_places = value_is_sequence(how);
@@ -179,43 +173,34 @@ static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_er
     if (!at_places && (*n < 1 || len % *n))
         return kv_err_set(e, KV_E_VALUE, "an axis of %lld cannot be split into %lld equal parts",
                           (long long)len, (long long)*n);
-    int64_t *bounds = mem_alloc(*n + 1, sizeof *bounds, e);
+    int64_t *bounds = *out = mem_alloc(*n + 1, sizeof *bounds, e);
     if (!bounds)
         return KV_E_MEMORY;
-    bounds[0] = 0;
-    bounds[*n] = len;
-    int rc = KV_OK;
-    for (int64_t i = 1; i < *n && !rc; i++) {
-        if (at_places)
-            rc = function_int(how.u.list->items[i - 1], "a place to split at", &bounds[i], e);
-        else
-            bounds[i] = len / *n * i;
-    }
-    if (rc)
-        mem_free(bounds);
-    else
-        *out = bounds;
-    return rc;
+    for (int64_t i = 0; i <= *n; i++)
+        bounds[i] = i < *n ? len / *n * i : len;
+    for (int64_t i = 1; i < *n && at_places; i++)
+        TRY(function_int(how.u.list->items[i - 1], "a place to split at", &bounds[i], e));
+    return KV_OK;
 }
 
 int func_split_array(function_args *args, value *out, kv_err *e)
 {
-    int64_t axis = 0, n, *bounds = NULL;
+    int64_t axis = 0, n;
+    own_mem int64_t *bounds = NULL;
+    own_value parts = value_none();
     array_range ranges[KV_MAX_NDIM] = {{0}};
-    kv_array *a = args->array;
+    kv_array *part, *a = args->array;
     TRY(function_int_at(args, 2, "axis", &axis, e));
     TRY(arrange_axis(&axis, kv_array_ndim(a), e));
     TRY(split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e));
-    int rc = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && !rc; i++) {
-        kv_array *part;
+    TRY(value_list_new(&parts, VALUE_LIST, n, e));
+    for (int64_t i = 0; i < n; i++) {
         ranges[axis] =
             (array_range){.has_from = true, .has_to = true, .from = bounds[i], .to = bounds[i + 1]};
-        if (!(rc = array_slice(&part, a, ranges, (int)axis + 1, e)))
-            rc = value_array(&out->u.list->items[i], part, e);
+        TRY(array_slice(&part, a, ranges, (int)axis + 1, e));
+        TRY(value_array(&parts.u.list->items[i], part, e));
     }
-    mem_free(bounds);
-    return value_finish(out, rc);
+    return value_give(out, &parts);
 }
 
 /* ---- Axes, and joins under the other names of NumPy ---- */
@@ -243,8 +228,9 @@ int func_size(function_args *args, value *out, kv_err *e)
 
 static int reshaped(function_args *args, int ndim, const int64_t *shape, value *out, kv_err *e)
 {
-    kv_array *made = NULL;
-    return function_give(out, &made, arrange_reshape(&made, args->array, ndim, shape, e), e);
+    kv_array *made;
+    TRY(arrange_reshape(&made, args->array, ndim, shape, e));
+    return value_array(out, made, e);
 }
 
 int func_ravel(function_args *args, value *out, kv_err *e)
@@ -257,15 +243,14 @@ static int named_axes(value v, int ndim, bool *named, kv_err *e)
 {
     int n;
     int64_t axes[KV_MAX_NDIM];
-    int rc = function_integers(&v, 1, "axis", &n, axes, e);
-    for (int i = 0; i < n && !rc; i++) {
-        rc = arrange_axis(&axes[i], ndim, e);
-        if (!rc && named[axes[i]])
-            rc = kv_err_set(e, KV_E_VALUE, "axis %lld is named twice", (long long)axes[i]);
-        if (!rc)
-            named[axes[i]] = true;
+    TRY(function_integers(&v, 1, "axis", &n, axes, e));
+    for (int i = 0; i < n; i++) {
+        TRY(arrange_axis(&axes[i], ndim, e));
+        if (named[axes[i]])
+            return kv_err_set(e, KV_E_VALUE, "axis %lld is named twice", (long long)axes[i]);
+        named[axes[i]] = true;
     }
-    return rc;
+    return KV_OK;
 }
 
 int func_squeeze(function_args *args, value *out, kv_err *e)
@@ -274,15 +259,15 @@ int func_squeeze(function_args *args, value *out, kv_err *e)
     const int64_t *sizes = kv_array_shape(args->array);
     int64_t shape[KV_MAX_NDIM];
     bool named[KV_MAX_NDIM] = {false}, all = args->v[1].kind == VALUE_NONE;
-    int rc = all ? KV_OK : named_axes(args->v[1], ndim, named, e);
-    for (int i = 0; i < ndim && !rc; i++) {
+    TRY(all ? KV_OK : named_axes(args->v[1], ndim, named, e));
+    for (int i = 0; i < ndim; i++) {
         if (named[i] && sizes[i] != 1)
-            rc = kv_err_set(e, KV_E_VALUE, "axis %d has %lld indices and stays", i,
-                            (long long)sizes[i]);
+            return kv_err_set(e, KV_E_VALUE, "axis %d has %lld indices and stays", i,
+                              (long long)sizes[i]);
         if (all ? sizes[i] != 1 : !named[i])
             shape[kept++] = sizes[i];
     }
-    return rc ? rc : reshaped(args, kept, shape, out, e);
+    return reshaped(args, kept, shape, out, e);
 }
 
 int func_expand_dims(function_args *args, value *out, kv_err *e)
@@ -302,18 +287,18 @@ int func_expand_dims(function_args *args, value *out, kv_err *e)
 /* The axes in another order. */
 static int ordered(function_args *args, const int64_t *order, value *out, kv_err *e)
 {
-    kv_array *made = NULL;
-    int ndim = kv_array_ndim(args->array);
-    return function_give(out, &made, arrange_transpose(&made, args->array, order, ndim, e), e);
+    kv_array *made;
+    TRY(arrange_transpose(&made, args->array, order, kv_array_ndim(args->array), e));
+    return value_array(out, made, e);
 }
 
 /* Arguments 1 and 2 as axes. */
 static int two_axes(function_args *args, int64_t *one, int64_t *two, kv_err *e)
 {
-    int ndim = kv_array_ndim(args->array), rc = function_int(args->v[1], "axis", one, e);
-    if (rc || (rc = function_int(args->v[2], "axis", two, e)) ||
-        (rc = arrange_axis(one, ndim, e)))
-        return rc;
+    int ndim = kv_array_ndim(args->array);
+    TRY(function_int(args->v[1], "axis", one, e));
+    TRY(function_int(args->v[2], "axis", two, e));
+    TRY(arrange_axis(one, ndim, e));
     return arrange_axis(two, ndim, e);
 }
 
@@ -344,80 +329,71 @@ int func_flip(function_args *args, value *out, kv_err *e)
     int ndim = kv_array_ndim(args->array);
     bool named[KV_MAX_NDIM] = {false}, all = args->v[1].kind == VALUE_NONE;
     array_range r[KV_MAX_NDIM] = {{0}};
-    kv_array *made = NULL;
-    int rc = all ? KV_OK : named_axes(args->v[1], ndim, named, e);
+    kv_array *made;
+    TRY(all ? KV_OK : named_axes(args->v[1], ndim, named, e));
     for (int i = 0; i < ndim; i++)
         r[i].step = all || named[i] ? -1 : 1;
-    if (!rc)
-        rc = array_slice(&made, args->array, r, ndim, e);
-    return function_give(out, &made, rc, e);
+    TRY(array_slice(&made, args->array, r, ndim, e));
+    return value_array(out, made, e);
 }
 
 /* The last `by` indices of an axis, and then the others. */
 static int roll_axis(kv_array **out, kv_array *a, int64_t axis, int64_t by, kv_err *e)
 {
     array_range r[KV_MAX_NDIM] = {{0}};
-    kv_array *part[2] = {NULL};
+    own_array *last = NULL, *others = NULL;
     int64_t n = kv_array_shape(a)[axis], cut = n ? n - (by % n + n) % n : 0;
     r[axis] = (array_range){.has_from = true, .from = cut};
-    int rc = array_slice(&part[0], a, r, (int)axis + 1, e);
+    TRY(array_slice(&last, a, r, (int)axis + 1, e));
     r[axis] = (array_range){.has_to = true, .to = cut};
-    if (!rc && !(rc = array_slice(&part[1], a, r, (int)axis + 1, e)))
-        rc = arrange_concat(out, part, 2, axis, kv_array_dtype(a), e);
-    kv_array_unref(part[0]);
-    kv_array_unref(part[1]);
-    return rc;
+    TRY(array_slice(&others, a, r, (int)axis + 1, e));
+    return arrange_concat(out, (kv_array *[]){last, others}, 2, axis, kv_array_dtype(a), e);
 }
 
 /* roll(a, shift), of the elements in a line, or roll(a, shift, axis), each one or several. */
 int func_roll(function_args *args, value *out, kv_err *e)
 {
-    int n, naxes, own = kv_array_ndim(args->array);
-    int64_t by[KV_MAX_NDIM], axes[KV_MAX_NDIM], size = kv_array_size(args->array);
-    kv_array *a = kv_array_ref(args->array), *made;
+    int n, naxes = 1;
+    int64_t by[KV_MAX_NDIM], axes[KV_MAX_NDIM] = {0}, size = kv_array_size(args->array);
+    own_array *a = kv_array_ref(args->array);
+    kv_array *made;
     bool flat = args->v[2].kind == VALUE_NONE;
-    int rc = function_integers(&args->v[1], 1, "shift", &n, by, e);
-    if (!rc && !flat)
-        rc = function_integers(&args->v[2], 1, "axis", &naxes, axes, e);
-    if (!rc && !flat && (n == 0 || naxes == 0)) /* rolled along no axis */
-        return function_give(out, &a, rc, e);
-    if (!rc && (flat ? n != 1 : n != naxes && n != 1 && naxes != 1))
-        rc = kv_err_set(e, KV_E_VALUE, "roll() takes a shift for each axis");
-    if (!rc && flat) {
+    TRY(function_integers(&args->v[1], 1, "shift", &n, by, e));
+    TRY(flat ? KV_OK : function_integers(&args->v[2], 1, "axis", &naxes, axes, e));
+    if (!flat && (n == 0 || naxes == 0)) /* rolled along no axis */
+        return value_array(out, kv_array_ref(a), e);
+    if (n != naxes && (flat || (n != 1 && naxes != 1)))
+        return kv_err_set(e, KV_E_VALUE, "roll() takes a shift for each axis");
+    if (flat) {
+        TRY(arrange_reshape(&made, args->array, 1, &size, e));
         kv_array_unref(a);
-        a = NULL;
-        rc = arrange_reshape(&a, args->array, 1, &size, e);
-        axes[0] = 0;
-        naxes = 1;
+        a = made;
     }
-    for (int i = 0; !rc && i < (n > naxes ? n : naxes); i++) {
+    for (int i = 0; i < (n > naxes ? n : naxes); i++) {
         int64_t axis = axes[naxes == 1 ? 0 : i];
-        if ((rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
-            (rc = roll_axis(&made, a, axis, by[n == 1 ? 0 : i], e)))
-            break;
+        TRY(arrange_axis(&axis, kv_array_ndim(a), e));
+        TRY(roll_axis(&made, a, axis, by[n == 1 ? 0 : i], e));
         kv_array_unref(a);
         a = made;
     }
-    if (!rc && flat && !(rc = arrange_reshape(&made, a, own, kv_array_shape(args->array), e))) {
-        kv_array_unref(a);
-        a = made;
-    }
-    return function_give(out, &a, rc, e);
+    if (!flat)
+        return value_array(out, kv_array_ref(a), e);
+    TRY(arrange_reshape(&made, a, kv_array_ndim(args->array), kv_array_shape(args->array), e));
+    return value_array(out, made, e);
 }
 
 /* ---- Two arrays ---- */
 
 int func_outer(function_args *args, value *out, kv_err *e)
 {
-    own_array *a = NULL;
-    kv_array *made = NULL;
-    own_array *b = NULL, *column = NULL, *row = NULL;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (!rc && !(rc = value_to_array(&b, args->v[1], e)) &&
-        !(rc = arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e)) &&
-        !(rc = arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e)))
-        rc = eval_op_binary(&made, OP_MUL, column, row, e);
-    return function_give(out, &made, rc, e);
+    own_array *a = NULL, *b = NULL, *column = NULL, *row = NULL;
+    kv_array *made;
+    TRY(value_to_array(&a, args->v[0], e));
+    TRY(value_to_array(&b, args->v[1], e));
+    TRY(arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e));
+    TRY(arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e));
+    TRY(eval_op_binary(&made, OP_MUL, column, row, e));
+    return value_array(out, made, e);
 }
 
 /* ---- Joins ---- */
@@ -466,7 +442,6 @@ int func_join_along(function_args *args, value *out, kv_err *e)
 static int bring_inside(kv_array **ids, const char *mode, int64_t len, kv_err *e)
 {
     kv_array *inside, *wide;
-    int rc;
     if (strcmp(mode, "raise") == 0)
         return KV_OK;
     if (!kv_dtype_is_float(kv_array_dtype(*ids))) { /* len may not fit their own */
@@ -477,13 +452,11 @@ static int bring_inside(kv_array **ids, const char *mode, int64_t len, kv_err *e
     if (len == 0)
         return kv_err_set(e, KV_E_INDEX, "an axis of 0 has no element to take");
     if (strcmp(mode, "clip") == 0)
-        rc = eval_op_call(&inside, "clip", *ids, (int64_t[]){0, len - 1}, e);
+        TRY(eval_op_call(&inside, "clip", *ids, (int64_t[]){0, len - 1}, e));
     else if (strcmp(mode, "wrap") == 0)
-        rc = eval_op_number(&inside, OP_MOD, *ids, host_int(len), e);
+        TRY(eval_op_number(&inside, OP_MOD, *ids, host_int(len), e));
     else
         return kv_err_set(e, KV_E_VALUE, "mode is raise, clip or wrap, not %s", mode);
-    if (rc)
-        return rc;
     kv_array_unref(*ids);
     *ids = inside;
     return KV_OK;
@@ -495,32 +468,28 @@ int func_take(function_args *args, value *out, kv_err *e)
     int64_t axis = 0, size = kv_array_size(args->array);
     const char *mode = "raise";
     array_range r[KV_MAX_NDIM] = {{0}};
-    kv_array *a = NULL, *ids = NULL, *made = NULL;
-    int rc = args->given[3] ? function_text(args->v[3], "mode", &mode, e) : KV_OK;
-    if (!rc && !flat)
-        rc = function_int(args->v[2], "axis", &axis, e);
-    if (rc || (rc = flat ? arrange_reshape(&a, args->array, 1, &size, e)
-                         : arrange_axis(&axis, kv_array_ndim(args->array), e)) ||
-        (rc = eval_ids(args->v[1], &ids, e)))
-        goto out;
+    own_array *a = NULL, *ids = NULL;
+    kv_array *made;
+    TRY(args->given[3] ? function_text(args->v[3], "mode", &mode, e) : KV_OK);
+    TRY(flat ? KV_OK : function_int(args->v[2], "axis", &axis, e));
+    TRY(flat ? arrange_reshape(&a, args->array, 1, &size, e)
+             : arrange_axis(&axis, kv_array_ndim(args->array), e));
+    TRY(eval_ids(args->v[1], &ids, e));
     kv_array *from = flat ? a : args->array;
     if (kv_array_dtype(ids) == KV_BOOL) {
-        rc = kv_err_set(e, KV_E_DTYPE, "take() takes indices, not bools");
-        kv_err_hint(e, "a mask selects elements: x[mask]");
+        kv_err_set(e, KV_E_DTYPE, "take() takes indices, not bools");
+        return kv_err_hint(e, "a mask selects elements: x[mask]"), KV_E_DTYPE;
     }
-    if (!rc && !(rc = bring_inside(&ids, mode, kv_array_shape(from)[axis], e))) {
-        r[axis].ids = ids;
-        rc = array_slice(&made, from, r, (int)axis + 1, e);
-    }
-out:
-    kv_array_unref(ids);
-    kv_array_unref(a);
-    return function_give(out, &made, rc, e);
+    TRY(bring_inside(&ids, mode, kv_array_shape(from)[axis], e));
+    r[axis].ids = ids;
+    TRY(array_slice(&made, from, r, (int)axis + 1, e));
+    return value_array(out, made, e);
 }
 
 int func_nonzero(function_args *args, value *out, kv_err *e)
 {
-    kv_array *places, *index[KV_MAX_NDIM] = {NULL};
+    own_array *places = NULL;
+    kv_array *index[KV_MAX_NDIM] = {NULL};
     int ndim = kv_array_ndim(args->array), made = 0;
     int64_t strides[KV_MAX_NDIM];
     if (ndim == 0) {
@@ -532,96 +501,86 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
     int rc = KV_OK;
     for (; made < ndim && !rc; made += !rc)
         rc = pick_index(&index[made], places, kv_array_shape(args->array)[made], strides[made], e);
-    kv_array_unref(places);
     return function_give_several(out, VALUE_TUPLE, index, made, rc, e);
 }
 
 int func_argwhere(function_args *args, value *out, kv_err *e)
 {
-    value parts;
-    kv_array *axes[KV_MAX_NDIM], *made = NULL;
-    int rc = func_nonzero(args, &parts, e), n = 0;
-    if (rc)
-        return rc;
-    for (; n < parts.u.list->n && !rc; n += !rc)
-        rc = value_to_array(&axes[n], parts.u.list->items[n], e);
-    if (!rc)
-        rc = arrange_stack(&made, axes, n, 1, KV_INT64, e);
+    own_value parts = value_none();
+    kv_array *axes[KV_MAX_NDIM], *made;
+    TRY(func_nonzero(args, &parts, e));
+    int n = (int)parts.u.list->n;
     for (int i = 0; i < n; i++)
-        kv_array_unref(axes[i]);
-    value_release(&parts);
-    return function_give(out, &made, rc, e);
+        axes[i] = parts.u.list->items[i].u.box->array;
+    TRY(arrange_stack(&made, axes, n, 1, KV_INT64, e));
+    return value_array(out, made, e);
 }
 
 /* ---- Counting ---- */
 
-/* x as whole numbers that are not negative: a vector of int64, and the largest, -1 of none. */
+/* x as whole numbers that are not negative: a vector of int64, which the caller lets go, also after
+ * an error, and the largest, -1 of none. */
 static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e)
 {
+    own_array *bound = NULL;
     const void *data;
     if (kv_array_ndim(x) != 1)
         return kv_err_set(e, KV_E_SHAPE, "bincount() counts a vector, not %d axes",
                           kv_array_ndim(x));
-    if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0) {
-        kv_array *bound;
-        int rc = pick_ids(&bound, x, 0, INT64_MAX, 1, e); /* whole ones only */
-        if (rc)
-            return rc;
-        kv_array_unref(bound);
-    }
+    if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0)
+        TRY(pick_ids(&bound, x, 0, INT64_MAX, 1, e)); /* whole ones only */
     TRY(arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
-    *largest = -1;
-    int rc = kv_array_read(*out, &data, e);
+    TRY(kv_array_read(*out, &data, e));
     const int64_t *at = data;
-    for (int64_t i = 0; i < kv_array_size(x) && !rc && !(rc = stop_check_at(i, e)); i++) {
+    *largest = -1;
+    for (int64_t i = 0; i < kv_array_size(x); i++) {
+        TRY(stop_check_at(i, e));
         *largest = at[i] > *largest ? at[i] : *largest;
         if (at[i] < 0)
-            rc = kv_err_set(e, KV_E_VALUE, "bincount() counts numbers from 0 on, not %lld",
-                            (long long)at[i]);
+            return kv_err_set(e, KV_E_VALUE, "bincount() counts numbers from 0 on, not %lld",
+                              (long long)at[i]);
     }
-    if (rc)
-        kv_array_unref(*out);
-    return rc;
+    return KV_OK;
 }
 
 int func_bincount(function_args *args, value *out, kv_err *e)
 {
-    kv_array *x, *counts = NULL;
-    own_array *given = NULL, *weights = NULL;
+    own_array *x = NULL, *given = NULL, *weights = NULL, *counts = NULL;
     const void *ids, *weight = NULL;
     void *to;
     int64_t n, least = 0;
     kv_ctx cpu = {KV_CPU, 0};
     TRY(whole_vector(&x, args->array, &n, e));
-    int rc = function_int_at(args, 2, "minlength", &least, e);
-    if (!rc && args->v[1].kind != VALUE_NONE &&
-        !(rc = value_to_array(&given, args->v[1], e)) && !kv_array_same_shape(given, x))
-        rc = kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
-    if (!rc && given)
-        rc = arrange_copy(&weights, given, KV_FLOAT64, cpu, e);
-    if (!rc && __builtin_add_overflow(n, 1, &n))
-        rc = kv_err_set(e, KV_E_MEMORY, "no memory for a count of each number");
+    TRY(function_int_at(args, 2, "minlength", &least, e));
+    if (args->v[1].kind != VALUE_NONE) {
+        TRY(value_to_array(&given, args->v[1], e));
+        if (!kv_array_same_shape(given, x))
+            return kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
+        TRY(arrange_copy(&weights, given, KV_FLOAT64, cpu, e));
+    }
+    if (__builtin_add_overflow(n, 1, &n))
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a count of each number");
     n = n > least ? n : least;
-    if (!rc)
-        rc = arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, cpu, e);
-    if (!rc && !(rc = kv_array_read(x, &ids, e)) && !(rc = kv_array_write(counts, &to, e)) &&
-        weights)
-        rc = kv_array_read(weights, &weight, e);
-    for (int64_t i = 0; !rc && i < kv_array_size(x) && !(rc = stop_check_at(i, e)); i++) {
+    TRY(arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, cpu, e));
+    TRY(kv_array_read(x, &ids, e));
+    TRY(kv_array_write(counts, &to, e));
+    TRY(weights ? kv_array_read(weights, &weight, e) : KV_OK);
+    for (int64_t i = 0; i < kv_array_size(x); i++) {
         int64_t at = ((const int64_t *)ids)[i];
+        TRY(stop_check_at(i, e));
         if (weight)
             ((double *)to)[at] += ((const double *)weight)[i];
         else
             ((int64_t *)to)[at]++;
     }
-    kv_array_unref(x);
-    return function_give(out, &counts, rc, e);
+    return value_array(out, kv_array_ref(counts), e);
 }
 
 /* one_hot(ids, depth): as MXNet, an id that is out of range has no hot one. */
 int func_one_hot(function_args *args, value *out, kv_err *e)
 {
-    kv_array *ids = NULL, *range = NULL, *column = NULL, *same = NULL, *hot = NULL;
+    own_array *ids = NULL, *range = NULL, *column = NULL, *same = NULL;
+    kv_array *hot;
     int64_t depth, shape[KV_MAX_NDIM];
     kv_dtype dtype;
     int ndim = kv_array_ndim(args->array);
@@ -632,19 +591,15 @@ int func_one_hot(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
     memcpy(shape, kv_array_shape(args->array), (size_t)ndim * sizeof *shape);
     shape[ndim] = 1;
-    int rc = arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e);
-    if (rc || (rc = arrange_reshape(&column, ids, ndim + 1, shape, e)) ||
-        (rc = kv_array_new_raw(&range, KV_INT64, 1, &depth, (kv_ctx){KV_CPU, 0}, e)) ||
-        (rc = kv_array_write(range, &to, e)))
-        goto out;
-    for (int64_t i = 0; i < depth && !(rc = stop_check_at(i, e)); i++)
+    TRY(arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
+    TRY(arrange_reshape(&column, ids, ndim + 1, shape, e));
+    TRY(kv_array_new_raw(&range, KV_INT64, 1, &depth, (kv_ctx){KV_CPU, 0}, e));
+    TRY(kv_array_write(range, &to, e));
+    for (int64_t i = 0; i < depth; i++) {
+        TRY(stop_check_at(i, e));
         ((int64_t *)to)[i] = i;
-    if (!rc && !(rc = eval_op_binary(&same, OP_EQ, column, range, e)))
-        rc = arrange_copy(&hot, same, dtype, kv_array_ctx(args->array), e);
-out:
-    kv_array_unref(same);
-    kv_array_unref(range);
-    kv_array_unref(column);
-    kv_array_unref(ids);
-    return function_give(out, &hot, rc, e);
+    }
+    TRY(eval_op_binary(&same, OP_EQ, column, range, e));
+    TRY(arrange_copy(&hot, same, dtype, kv_array_ctx(args->array), e));
+    return value_array(out, hot, e);
 }

@@ -24,24 +24,23 @@ static int take_axis(function_args *args, kv_array **a, int64_t *axis, int64_t a
     *axis = none ? 0 : absent;
     if (none)
         return arrange_reshape(a, args->array, 1, &size, e);
-    int rc = args->given[p] ? function_int(args->v[p], "axis", axis, e) : KV_OK;
-    if (!rc && kv_array_ndim(args->array) == 0)
-        rc = kv_err_set(e, KV_E_INDEX, "axis %lld is out of range: the array has 0 axes",
-                        (long long)*axis);
-    if (!rc)
-        *a = kv_array_ref(args->array);
-    return rc;
+    TRY(args->given[p] ? function_int(args->v[p], "axis", axis, e) : KV_OK);
+    if (kv_array_ndim(args->array) == 0)
+        return kv_err_set(e, KV_E_INDEX, "axis %lld is out of range: the array has 0 axes",
+                          (long long)*axis);
+    *a = kv_array_ref(args->array);
+    return KV_OK;
 }
 
 /* sort, and argsort. */
 int func_sort(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a, *made = NULL;
+    own_array *a = NULL;
+    kv_array *made;
     int64_t axis;
     TRY(take_axis(args, &a, &axis, -1, e));
-    int rc = sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
-    kv_array_unref(a);
-    return function_give(out, &made, rc, e);
+    TRY(sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e));
+    return value_array(out, made, e);
 }
 
 /* ---- topk ---- */
@@ -50,12 +49,10 @@ int func_sort(function_args *args, value *out, kv_err *e)
 static int first_of(kv_array **out, kv_array *a, int64_t axis, int64_t k, kv_dtype dtype, kv_err *e)
 {
     array_range r[KV_MAX_NDIM] = {{0}};
-    kv_array *part;
+    own_array *part = NULL;
     r[axis] = (array_range){.has_to = true, .to = k};
     TRY(array_slice(&part, a, r, (int)axis + 1, e));
-    int rc = arrange_copy(out, part, dtype, kv_array_ctx(part), e);
-    kv_array_unref(part);
-    return rc;
+    return arrange_copy(out, part, dtype, kv_array_ctx(part), e);
 }
 
 /* 1 where an element is one of the first k, else 0. */
@@ -63,10 +60,9 @@ static int mask_of(kv_array **out, kv_array *order, int64_t axis, int64_t k, kv_
                    kv_err *e)
 {
     own_array *rank = NULL, *first = NULL;
-    int rc = sort_array(&rank, order, SORT_INDICES, axis, false, e);
-    if (!rc && !(rc = eval_op_number(&first, OP_LT, rank, host_int(k), e)))
-        rc = arrange_copy(out, first, dtype, kv_array_ctx(first), e);
-    return rc;
+    TRY(sort_array(&rank, order, SORT_INDICES, axis, false, e));
+    TRY(eval_op_number(&first, OP_LT, rank, host_int(k), e));
+    return arrange_copy(out, first, dtype, kv_array_ctx(first), e);
 }
 
 /* The number of indices, from 0 on, that a dtype holds exactly. */
@@ -83,47 +79,42 @@ int func_topk(function_args *args, value *out, kv_err *e)
 {
     const char *what = "indices";
     bool up;
-    int64_t axis, k = 1, n = 0;
+    int64_t axis, k = 1;
     kv_dtype of_indices;
-    kv_array *a = NULL, *values = NULL, *indices = NULL, *sorted = NULL, *order = NULL;
-    int rc = take_axis(args, &a, &axis, -1, e);
-    if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
-        (rc = function_int_at(args, 1, "k", &k, e)) ||
-        (args->given[3] && (rc = function_text(args->v[3], "ret_typ", &what, e))) ||
-        (rc = function_flag(args, "is_ascend", &up, e)) ||
-        (rc = function_dtype(args->v[5], KV_FLOAT32, &of_indices, e)))
-        goto out;
-    n = kv_array_shape(a)[axis];
+    own_array *a = NULL, *values = NULL, *indices = NULL, *sorted = NULL, *order = NULL;
+    TRY(take_axis(args, &a, &axis, -1, e));
+    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
+    TRY(function_int_at(args, 1, "k", &k, e));
+    TRY(args->given[3] ? function_text(args->v[3], "ret_typ", &what, e) : KV_OK);
+    TRY(function_flag(args, "is_ascend", &up, e));
+    TRY(function_dtype(args->v[5], KV_FLOAT32, &of_indices, e));
+    int64_t n = kv_array_shape(a)[axis];
     kv_dtype dtype = kv_array_dtype(a);
     bool both = strcmp(what, "both") == 0, mask = strcmp(what, "mask") == 0;
     bool gives_values = both || strcmp(what, "value") == 0;
     bool gives_indices = both || strcmp(what, "indices") == 0;
-    if (!gives_values && !gives_indices && !mask) {
-        rc = kv_err_set(e, KV_E_VALUE, "ret_typ is indices, value, both or mask, not %s", what);
-    } else if (k > n) {
-        rc = kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
-                        (long long)k);
-    } else if (gives_indices && n > index_most(of_indices)) {
-        rc = kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
-                        kv_dtype_name(of_indices), (long long)n);
-        kv_err_hint(e, "say dtype=\"int64\"");
+    if (!gives_values && !gives_indices && !mask)
+        return kv_err_set(e, KV_E_VALUE, "ret_typ is indices, value, both or mask, not %s", what);
+    if (k > n)
+        return kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
+                          (long long)k);
+    if (gives_indices && n > index_most(of_indices)) {
+        kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
+                   kv_dtype_name(of_indices), (long long)n);
+        return kv_err_hint(e, "say dtype=\"int64\""), KV_E_VALUE;
     }
     k = k < 1 ? n : k; /* as MXNet: all of them */
-    if (!rc && gives_values && !(rc = sort_array(&sorted, a, SORT_VALUES, axis, !up, e)))
-        rc = first_of(&values, sorted, axis, k, dtype, e);
-    if (!rc && (gives_indices || mask))
-        rc = sort_array(&order, a, SORT_INDICES, axis, !up, e);
-    if (!rc && gives_indices)
-        rc = first_of(&indices, order, axis, k, of_indices, e);
-    if (!rc && mask)
-        rc = mask_of(&indices, order, axis, k, dtype, e);
-out:
-    kv_array_unref(sorted);
-    kv_array_unref(order);
-    kv_array_unref(a);
-    return values && indices
-               ? function_give_several(out, VALUE_LIST, (kv_array *[]){values, indices}, 2, rc, e)
-               : function_give(out, values ? &values : &indices, rc, e);
+    if (gives_values) {
+        TRY(sort_array(&sorted, a, SORT_VALUES, axis, !up, e));
+        TRY(first_of(&values, sorted, axis, k, dtype, e));
+    }
+    TRY(gives_indices || mask ? sort_array(&order, a, SORT_INDICES, axis, !up, e) : KV_OK);
+    TRY(gives_indices ? first_of(&indices, order, axis, k, of_indices, e) : KV_OK);
+    TRY(mask ? mask_of(&indices, order, axis, k, dtype, e) : KV_OK);
+    if (!both)
+        return value_array(out, kv_array_ref(values ? values : indices), e);
+    kv_array *made[2] = {kv_array_ref(values), kv_array_ref(indices)};
+    return function_give_several(out, VALUE_LIST, made, 2, KV_OK, e);
 }
 
 /* ---- unique, quantiles, running sums ---- */
@@ -149,26 +140,23 @@ int func_unique(function_args *args, value *out, kv_err *e)
 static int quantiles(function_args *args, const double *q, int64_t nq, const kv_array *like,
                      value *out, kv_err *e)
 {
-    kv_array *a, *shaped = NULL;
-    own_array *made = NULL;
+    own_array *a = NULL, *made = NULL;
+    kv_array *shaped;
     bool keepdims;
     int64_t axis, shape[KV_MAX_NDIM];
     int ndim = 0, own = kv_array_ndim(args->array);
-    int rc = function_flag(args, "keepdims", &keepdims, e);
+    TRY(function_flag(args, "keepdims", &keepdims, e));
     bool all = args->v[function_param(args->function, "axis")].kind == VALUE_NONE;
-    if (rc || (rc = take_axis(args, &a, &axis, FLAT, e)))
-        return rc;
-    if (!(rc = arrange_axis(&axis, kv_array_ndim(a), e)))
-        rc = sort_quantiles(&made, a, q, nq, axis, e);
-    kv_array_unref(a);
+    TRY(take_axis(args, &a, &axis, FLAT, e));
+    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
+    TRY(sort_quantiles(&made, a, q, nq, axis, e));
     for (int i = 0; like && i < kv_array_ndim(like); i++)
         shape[ndim++] = kv_array_shape(like)[i];
     for (int i = 0; i < own && ndim < KV_MAX_NDIM; i++)
         if (keepdims || (!all && i != axis))
             shape[ndim++] = all || i == axis ? 1 : kv_array_shape(args->array)[i];
-    if (!rc)
-        rc = arrange_reshape(&shaped, made, ndim, shape, e);
-    return function_give(out, &shaped, rc, e);
+    TRY(arrange_reshape(&shaped, made, ndim, shape, e));
+    return value_array(out, shaped, e);
 }
 
 int func_median(function_args *args, value *out, kv_err *e)
@@ -181,74 +169,63 @@ int func_median(function_args *args, value *out, kv_err *e)
 int func_quantile(function_args *args, value *out, kv_err *e)
 {
     const double whole = FUNCTION_VARIANT(args);
-    kv_array *q;
+    own_array *q = NULL;
     const void *data;
     TRY(args->v[1].kind == VALUE_ARRAY
             ? value_to_array(&q, args->v[1], e)
             : value_numbers_array(&q, args->v[1], KV_FLOAT64, (kv_ctx){KV_CPU, 0}, e));
     int64_t n = kv_array_size(q);
-    double *parts = mem_alloc(n, sizeof *parts, e);
-    int rc = KV_OK;
-    if (!parts || (rc = kv_array_read(q, &data, e)))
-        goto out;
+    own_mem double *parts = mem_alloc(n, sizeof *parts, e);
+    if (!parts)
+        return KV_E_MEMORY;
+    TRY(kv_array_read(q, &data, e));
     convert_elements(parts, KV_FLOAT64, data, kv_array_dtype(q), n);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    for (int64_t i = 0; i < n; i++) {
         parts[i] /= whole;
         if (!(parts[i] >= 0 && parts[i] <= 1))
-            rc = kv_err_set(e, KV_E_VALUE, "%s() takes numbers from 0 to %g", args->function->name,
-                            whole);
+            return kv_err_set(e, KV_E_VALUE, "%s() takes numbers from 0 to %g",
+                              args->function->name, whole);
     }
-    if (!rc)
-        rc = quantiles(args, parts, n, q, out, e);
-out:
-    rc = parts ? rc : KV_E_MEMORY;
-    mem_free(parts);
-    kv_array_unref(q);
-    return rc;
+    return quantiles(args, parts, n, q, out, e);
 }
 
 int func_cumsum(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a, *made = NULL;
+    own_array *a = NULL;
+    kv_array *made;
     kv_dtype dtype = kv_array_dtype(args->array);
     int64_t axis;
     TRY(function_dtype(args->v[2], kv_dtype_is_float(dtype) ? dtype : KV_INT64, &dtype, e));
     TRY(take_axis(args, &a, &axis, FLAT, e));
-    int rc = KV_OK;
     if (!kv_dtype_is_float(dtype) && dtype != KV_INT64)
-        rc = kv_err_set(e, KV_E_DTYPE, "sums are floats or int64, not %s", kv_dtype_name(dtype));
-    if (!rc)
-        rc = scan_sum(&made, a, axis, dtype, e);
-    kv_array_unref(a);
-    return function_give(out, &made, rc, e);
+        return kv_err_set(e, KV_E_DTYPE, "sums are floats or int64, not %s", kv_dtype_name(dtype));
+    TRY(scan_sum(&made, a, axis, dtype, e));
+    return value_array(out, made, e);
 }
 
 /* a[1:] - a[:-1] along an axis, n times. */
 int func_diff(function_args *args, value *out, kv_err *e)
 {
     int64_t times = 1, axis = -1;
-    kv_array *a = kv_array_ref(args->array);
-    int rc = function_int_at(args, 1, "n", &times, e);
-    rc = rc ? rc : function_int_at(args, 2, "axis", &axis, e);
-    if (!rc && times < 0)
-        rc = kv_err_set(e, KV_E_VALUE, "diff() is taken 0 times or more, not %lld",
-                        (long long)times);
-    if (!rc)
-        rc = arrange_axis(&axis, kv_array_ndim(a), e);
-    for (int64_t i = 0; i < times && !rc && kv_array_shape(a)[axis] > 0; i++) {
-        if ((rc = stop_check(e)))
-            break;
+    own_array *a = kv_array_ref(args->array);
+    TRY(function_int_at(args, 1, "n", &times, e));
+    TRY(function_int_at(args, 2, "axis", &axis, e));
+    if (times < 0)
+        return kv_err_set(e, KV_E_VALUE, "diff() is taken 0 times or more, not %lld",
+                          (long long)times);
+    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
+    for (int64_t i = 0; i < times && kv_array_shape(a)[axis] > 0; i++) {
         array_range later[KV_MAX_NDIM] = {{0}}, sooner[KV_MAX_NDIM] = {{0}};
-        kv_array *x = NULL, *y = NULL, *less = NULL;
+        own_array *x = NULL, *y = NULL;
+        kv_array *less;
         later[axis] = (array_range){.has_from = true, .from = 1};
         sooner[axis] = (array_range){.has_to = true, .to = -1};
-        if (!(rc = array_slice(&x, a, later, (int)axis + 1, e)) &&
-            !(rc = array_slice(&y, a, sooner, (int)axis + 1, e)))
-            rc = eval_op_binary(&less, kv_array_dtype(a) == KV_BOOL ? OP_NE : OP_SUB, x, y, e);
-        kv_array_unref(x);
-        kv_array_unref(y);
+        TRY(stop_check(e));
+        TRY(array_slice(&x, a, later, (int)axis + 1, e));
+        TRY(array_slice(&y, a, sooner, (int)axis + 1, e));
+        TRY(eval_op_binary(&less, kv_array_dtype(a) == KV_BOOL ? OP_NE : OP_SUB, x, y, e));
         kv_array_unref(a);
         a = less;
     }
-    return function_give(out, &a, rc, e);
+    return value_array(out, kv_array_ref(a), e);
 }

@@ -76,10 +76,10 @@ static int put_field(function_args *args, buf *out, const char *at, const char *
 int func_format(function_args *args, value *out, kv_err *e)
 {
     const char *at;
-    buf all = {0};
+    own_buf all = {0};
     int64_t next = 0;
-    int rc = function_text(args->rest[0], "what format() fills", &at, e);
-    while (!rc && *at) {
+    TRY(function_text(args->rest[0], "what format() fills", &at, e));
+    while (*at) {
         size_t plain = strcspn(at, "{}");
         buf_put(&all, at, plain);
         at += plain;
@@ -92,12 +92,12 @@ int func_format(function_args *args, value *out, kv_err *e)
         }
         const char *end = *at == '{' ? strchr(at, '}') : NULL;
         if (!end)
-            rc = kv_err_set(e, KV_E_VALUE, "a single `%c` in a text of format(); write `%c%c`", *at,
-                            *at, *at);
-        else if (!(rc = put_field(args, &all, at + 1, end, &next, e)))
-            at = end + 1;
+            return kv_err_set(e, KV_E_VALUE, "a single `%c` in a text of format(); write `%c%c`",
+                              *at, *at, *at);
+        TRY(put_field(args, &all, at + 1, end, &next, e));
+        at = end + 1;
     }
-    return value_text_take(out, &all, rc, e);
+    return value_text_take(out, &all, KV_OK, e);
 }
 
 /* ---- Pieces of texts ---- */
@@ -111,10 +111,9 @@ typedef struct piece {
 /* The text that v is. Error: dtype. */
 static int piece_of(value v, const char *what, piece *out, kv_err *e)
 {
-    int rc = function_text(v, what, &out->text, e);
-    if (!rc)
-        out->n = text_bytes(v);
-    return rc;
+    TRY(function_text(v, what, &out->text, e));
+    out->n = text_bytes(v);
+    return KV_OK;
 }
 
 /* The text that a function is of: its first argument. Error: dtype. */
@@ -130,8 +129,8 @@ static int text_of(function_args *args, piece *out, kv_err *e)
 /* The text that a function is of, and its first argument. */
 static int two_texts(function_args *args, const char *what, piece *text, piece *other, kv_err *e)
 {
-    int rc = text_of(args, text, e);
-    return rc ? rc : piece_of(args->v[1], what, other, e);
+    TRY(text_of(args, text, e));
+    return piece_of(args->v[1], what, other, e);
 }
 
 /* The character at a byte and how many bytes it has; U+FFFD for a byte that is not UTF-8. */
@@ -181,11 +180,9 @@ int func_find(function_args *args, value *out, kv_err *e)
 {
     piece text, what;
     int64_t start = 0, end = INT64_MAX, at = -1, from = 0;
-    int rc = two_texts(args, "what find() looks for", &text, &what, e);
-    rc = rc ? rc : function_int_at(args, 2, "start", &start, e);
-    rc = rc ? rc : function_int_at(args, 3, "end", &end, e);
-    if (rc)
-        return rc;
+    TRY(two_texts(args, "what find() looks for", &text, &what, e));
+    TRY(function_int_at(args, 2, "start", &start, e));
+    TRY(function_int_at(args, 3, "end", &end, e));
     int64_t n = text_length(args->v[0]);
     start = start < 0 ? start + n : start;
     end = end < 0 ? end + n : end > n ? n : end;
@@ -215,11 +212,10 @@ int text_count(function_args *args, value *out, kv_err *e)
     piece text, what;
     TRY(two_texts(args, "what count() looks for", &text, &what, e));
     int64_t n = what.n ? 0 : text_length(args->v[0]) + 1;
-    int rc = KV_OK;
-    for (int64_t at = 0; what.n && !rc && (at = piece_find(text, what, at)) >= 0; at += what.n)
-        rc = stop_check_at(n++, e);
+    for (int64_t at = 0; what.n && (at = piece_find(text, what, at)) >= 0; at += what.n)
+        TRY(stop_check_at(n++, e));
     *out = value_int(n);
-    return rc;
+    return KV_OK;
 }
 
 /* True if a text begins or ends with one of several texts, which may stand in a tuple. */
@@ -228,19 +224,18 @@ int func_has_end(function_args *args, value *out, kv_err *e)
     bool last = FUNCTION_VARIANT(args);
     piece text, end;
     bool found = false;
-    int rc = text_of(args, &text, e);
-    for (int64_t i = 1; i < args->nrest && !rc; i++) {
+    TRY(text_of(args, &text, e));
+    for (int64_t i = 1; i < args->nrest; i++) {
         int64_t n;
         const value *ends = value_items(&args->rest[i], &n);
-        for (int64_t k = 0; k < n && !rc; k++) {
-            if ((rc = piece_of(ends[k], last ? "an end" : "a start", &end, e)))
-                break;
+        for (int64_t k = 0; k < n; k++) {
+            TRY(piece_of(ends[k], last ? "an end" : "a start", &end, e));
             const char *at = text.text + (last ? text.n - end.n : 0);
             found |= end.n <= text.n && memcmp(at, end.text, (size_t)end.n) == 0;
         }
     }
     *out = value_bool(found);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Changing ---- */
@@ -267,22 +262,22 @@ int func_replace(function_args *args, value *out, kv_err *e)
 {
     piece text, old, new;
     int64_t most = -1, at = 0, next;
-    buf made = {0};
+    own_buf made = {0};
     TRY(two_texts(args, "what replace() looks for", &text, &old, e));
     TRY(piece_of(args->v[2], "what replace() puts there", &new, e));
     TRY(function_int_at(args, 3, "count", &most, e));
-    int rc = KV_OK;
-    if (old.n == 0)
-        rc = replace_empty(&made, text, new, most, e);
-    for (int64_t i = 0; old.n && most != 0 && !(rc = stop_check_at(i, e)) &&
-                        (next = piece_find(text, old, at)) >= 0; i++, most -= most > 0) {
+    TRY(old.n ? KV_OK : replace_empty(&made, text, new, most, e));
+    for (int64_t i = 0; old.n && most != 0; i++, most -= most > 0) {
+        TRY(stop_check_at(i, e));
+        if ((next = piece_find(text, old, at)) < 0)
+            break;
         buf_put(&made, text.text + at, (size_t)(next - at));
         buf_put(&made, new.text, (size_t)new.n);
         at = next + old.n;
     }
     if (old.n)
         buf_put(&made, text.text + at, (size_t)(text.n - at));
-    return value_text_take(out, &made, rc, e);
+    return value_text_take(out, &made, KV_OK, e);
 }
 
 /* Returns true if the character at `at` is to be stripped: a blank, or one of chars. */
@@ -305,18 +300,14 @@ int func_strip(function_args *args, value *out, kv_err *e)
     bool left = FUNCTION_VARIANT(args) & STRIP_LEFT, right = FUNCTION_VARIANT(args) & STRIP_RIGHT;
     piece text, chars;
     int64_t from = 0, bytes;
-    int rc = text_of(args, &text, e);
-    bool given = args->v[1].kind != VALUE_NONE;
-    if (!rc && given)
-        rc = piece_of(args->v[1], "the characters of strip()", &chars, e);
-    if (rc)
-        return rc;
-    while (left && from < text.n && is_stripped(text, from, given ? &chars : NULL)) {
+    const piece *given = args->v[1].kind == VALUE_NONE ? NULL : &chars;
+    TRY(text_of(args, &text, e));
+    TRY(given ? piece_of(args->v[1], "the characters of strip()", &chars, e) : KV_OK);
+    while (left && from < text.n && is_stripped(text, from, given)) {
         piece_character(text, from, &bytes);
         from += bytes;
     }
-    while (right && text.n > from &&
-           is_stripped(text, piece_last(text, text.n), given ? &chars : NULL))
+    while (right && text.n > from && is_stripped(text, piece_last(text, text.n), given))
         text.n = piece_last(text, text.n);
     return value_text_new(out, text.text + from, (size_t)(text.n - from), e);
 }
@@ -430,8 +421,8 @@ int func_chr(function_args *args, value *out, kv_err *e)
 static int add_part(value_stack *parts, piece text, int64_t from, int64_t to, kv_err *e)
 {
     value part;
-    int rc = value_text_new(&part, text.text + from, (size_t)(to - from), e);
-    return rc ? rc : value_stack_add(parts, part, e);
+    TRY(value_text_new(&part, text.text + from, (size_t)(to - from), e));
+    return value_stack_add(parts, part, e);
 }
 
 /* The byte behind the blanks at `at`, or behind the characters that are none. */
@@ -459,52 +450,47 @@ static int64_t before(piece text, int64_t end, bool blanks)
 /* Words between blanks, from the begin on or from the end. */
 static int split_words(value_stack *parts, piece text, int64_t most, bool last, kv_err *e)
 {
-    int rc = KV_OK;
     int64_t from = last ? 0 : past(text, 0, true), to = last ? before(text, text.n, true) : text.n;
-    for (; from < to && most != 0 && !rc; most -= most > 0) {
+    for (; from < to && most != 0; most -= most > 0) {
         int64_t at = last ? before(text, to, false) : from;
         int64_t end = last ? to : past(text, from, false);
-        rc = add_part(parts, text, at, end, e);
+        TRY(add_part(parts, text, at, end, e));
         from = last ? 0 : past(text, end, true);
         to = last ? before(text, at, true) : text.n;
     }
-    return from < to && !rc ? add_part(parts, text, from, to, e) : rc;
+    return from < to ? add_part(parts, text, from, to, e) : KV_OK;
 }
 
 static int split_at(value_stack *parts, piece text, piece sep, int64_t most, bool last, kv_err *e)
 {
-    int rc = KV_OK;
     int64_t from = 0, to = text.n, at;
-    for (; most != 0 && !rc; most -= most > 0) {
+    for (; most != 0; most -= most > 0) {
         if ((at = last ? piece_find_last(text, sep, to) : piece_find(text, sep, from)) < 0)
             break;
-        rc = last ? add_part(parts, text, at + sep.n, to, e) : add_part(parts, text, from, at, e);
+        TRY(add_part(parts, text, last ? at + sep.n : from, last ? to : at, e));
         from = last ? 0 : at + sep.n;
         to = last ? at : text.n;
     }
-    return rc ? rc : add_part(parts, text, from, to, e);
+    return add_part(parts, text, from, to, e);
 }
 
 static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
 {
     piece text, sep = {0};
     int64_t most = -1;
-    value_stack parts = {0};
-    int rc = text_of(args, &text, e);
-    if (!rc && by.kind != VALUE_NONE)
-        rc = piece_of(by, "what split() splits at", &sep, e);
-    if (!rc && max.kind != VALUE_NONE)
-        rc = function_int(max, "maxsplit", &most, e);
-    if (!rc && by.kind != VALUE_NONE && sep.n == 0)
-        rc = kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
-    if (rc)
-        return rc;
-    rc = by.kind == VALUE_NONE ? split_words(&parts, text, most, last, e)
-                               : split_at(&parts, text, sep, most, last, e);
-    rc = value_stack_take(out, &parts, rc, e);
-    if (!rc && last)
+    own_stack parts = {0};
+    bool words = by.kind == VALUE_NONE;
+    TRY(text_of(args, &text, e));
+    TRY(words ? KV_OK : piece_of(by, "what split() splits at", &sep, e));
+    TRY(max.kind == VALUE_NONE ? KV_OK : function_int(max, "maxsplit", &most, e));
+    if (!words && sep.n == 0)
+        return kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
+    TRY(words ? split_words(&parts, text, most, last, e)
+              : split_at(&parts, text, sep, most, last, e));
+    TRY(value_stack_take(out, &parts, KV_OK, e));
+    if (last)
         list_reverse(*out);
-    return rc;
+    return KV_OK;
 }
 
 /* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
@@ -534,19 +520,18 @@ int func_rsplit(function_args *args, value *out, kv_err *e)
 int func_splitlines(function_args *args, value *out, kv_err *e)
 {
     piece text;
-    value_stack lines = {0};
+    own_stack lines = {0};
     int64_t begin = 0, bytes;
-    int rc = text_of(args, &text, e);
-    for (int64_t at = 0; !rc && at < text.n; at += bytes) {
+    TRY(text_of(args, &text, e));
+    for (int64_t at = 0; at < text.n; at += bytes) {
         if (!letter_ends_line(piece_character(text, at, &bytes)))
             continue;
-        rc = add_part(&lines, text, begin, at, e);
+        TRY(add_part(&lines, text, begin, at, e));
         bytes += text.text[at] == '\r' && at + 1 < text.n && text.text[at + 1] == '\n';
         begin = at + bytes;
     }
-    if (!rc && begin < text.n)
-        rc = add_part(&lines, text, begin, text.n, e);
-    return value_stack_take(out, &lines, rc, e);
+    TRY(begin < text.n ? add_part(&lines, text, begin, text.n, e) : KV_OK);
+    return value_stack_take(out, &lines, KV_OK, e);
 }
 
 /* ---- From a list to a text ---- */
@@ -554,26 +539,25 @@ int func_splitlines(function_args *args, value *out, kv_err *e)
 int func_join(function_args *args, value *out, kv_err *e)
 {
     piece sep, item;
-    buf all = {0};
+    own_buf all = {0};
     value list = args->v[1];
-    int rc = piece_of(args->v[0], "what join() puts between", &sep, e);
-    if (!rc && !value_is_sequence(list)) {
-        rc = kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s",
-                        value_kind_name(list));
-        kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
+    TRY(piece_of(args->v[0], "what join() puts between", &sep, e));
+    if (!value_is_sequence(list)) {
+        kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s", value_kind_name(list));
+        return kv_err_hint(e, "\", \".join([\"a\", \"b\"])"), KV_E_DTYPE;
     }
-    for (int64_t i = 0; !rc && i < list.u.list->n && !(rc = stop_check_at(i, e)); i++) {
+    for (int64_t i = 0; i < list.u.list->n; i++) {
+        TRY(stop_check_at(i, e));
         if (list.u.list->items[i].kind != VALUE_TEXT) {
-            rc = kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
-                            value_kind_name(list.u.list->items[i]));
-            kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
-            break;
+            kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
+                       value_kind_name(list.u.list->items[i]));
+            return kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]"), KV_E_DTYPE;
         }
-        rc = piece_of(list.u.list->items[i], "an item", &item, e);
+        TRY(piece_of(list.u.list->items[i], "an item", &item, e));
         buf_put(&all, i ? sep.text : "", i ? (size_t)sep.n : 0);
         buf_put(&all, item.text, (size_t)item.n);
     }
-    return value_text_take(out, &all, rc, e);
+    return value_text_take(out, &all, KV_OK, e);
 }
 
 /* ---- Regular expressions ---- */
@@ -597,43 +581,42 @@ static void search_end(search *s)
     mem_free(s->span);
     regex_free(s->r);
 }
+#define own_search OWN(search_end) search
 
 int func_re_match(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
-    search s = {0};
+    own_search s = {0};
+    own_value groups = value_none();
     bool found = false;
-    int rc = function_text(args->v[0], "a regular expression", &pattern, e);
     *out = value_none();
-    if (rc || (rc = piece_of(args->v[1], "the text of re_match()", &s.text, e)))
-        return rc;
-    if (!(rc = search_begin(&s, pattern, e)))
-        rc = regex_search(s.r, s.text.text, s.text.n, 0, true, false, s.span, &found, e);
-    if (!rc && found)
-        rc = value_list_new(out, VALUE_LIST, regex_groups(s.r) + 1, e);
-    for (int i = 0; !rc && found && i <= regex_groups(s.r); i++) {
+    TRY(function_text(args->v[0], "a regular expression", &pattern, e));
+    TRY(piece_of(args->v[1], "the text of re_match()", &s.text, e));
+    TRY(search_begin(&s, pattern, e));
+    TRY(regex_search(s.r, s.text.text, s.text.n, 0, true, false, s.span, &found, e));
+    TRY(found ? value_list_new(&groups, VALUE_LIST, regex_groups(s.r) + 1, e) : KV_OK);
+    for (int i = 0; found && i <= regex_groups(s.r); i++) {
         int64_t from = s.span[2 * i], to = s.span[2 * i + 1];
+        value *group = &groups.u.list->items[i];
         if (from >= 0 && to >= 0) /* else the group has no part in the match: none */
-            rc = value_text_new(&out->u.list->items[i], s.text.text + from, (size_t)(to - from), e);
+            TRY(value_text_new(group, s.text.text + from, (size_t)(to - from), e));
     }
-    search_end(&s);
-    return value_finish(out, rc);
+    return value_give(out, &groups);
 }
 
 int func_re_sub(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
     piece to;
-    search s = {0};
-    buf made = {0};
+    own_search s = {0};
+    own_buf made = {0};
     int64_t most = 0;
     TRY(function_text(args->v[0], "a regular expression", &pattern, e));
     TRY(piece_of(args->v[1], "what re_sub() puts there", &to, e));
     TRY(piece_of(args->v[2], "the text of re_sub()", &s.text, e));
     TRY(function_int_at(args, 3, "count", &most, e));
-    int rc = search_begin(&s, pattern, e);
-    if (!rc && !(rc = regex_check_replacement(s.r, to.text, e)))
-        rc = regex_replace(s.r, s.text.text, s.text.n, to.text, most, &made, NULL, e);
-    search_end(&s);
-    return value_text_take(out, &made, rc, e);
+    TRY(search_begin(&s, pattern, e));
+    TRY(regex_check_replacement(s.r, to.text, e));
+    TRY(regex_replace(s.r, s.text.text, s.text.n, to.text, most, &made, NULL, e));
+    return value_text_take(out, &made, KV_OK, e);
 }

@@ -44,47 +44,43 @@ static int ends_glob(const char *path, int why)
 int func_glob(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
-    glob_t found = {0};
-    value_stack files = {0};
+    OWN(globfree) glob_t found = {0};
+    own_stack files = {0};
     TRY(function_text(args->v[0], "a pattern of files", &pattern, e));
     int why = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, ends_glob, &found);
-    int rc = KV_OK;
     if (why == GLOB_NOSPACE || (why && errno == ENOMEM))
-        rc = kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
-    else if (why && why != GLOB_NOMATCH)
-        rc = file_error(e, "read", pattern, errno);
-    else if (found.gl_pathc) /* else the list is NULL */
+        return kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
+    if (why && why != GLOB_NOMATCH)
+        return file_error(e, "read", pattern, errno);
+    if (found.gl_pathc) /* else the list is NULL */
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
-    for (size_t i = 0; i < found.gl_pathc && !rc; i++) {
+    for (size_t i = 0; i < found.gl_pathc; i++) {
         value file;
-        if (!(rc = value_text(&file, found.gl_pathv[i], e)))
-            rc = value_stack_add(&files, file, e);
+        TRY(value_text(&file, found.gl_pathv[i], e));
+        TRY(value_stack_add(&files, file, e));
     }
-    globfree(&found);
-    return value_stack_take(out, &files, rc, e);
+    return value_stack_take(out, &files, KV_OK, e);
 }
 
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e)
 {
-    checkpoint *c;
-    value_stack names = {0};
+    own_checkpoint *c = NULL;
+    own_stack names = {0};
     const char *path = args->v[0].u.text;
     int rc = checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, e);
     if (rc && strpbrk(path, "*?[") && access(path, F_OK) != 0)
         kv_err_hint(e, "keys of the store by a pattern: keys(pattern=\"%.80s\")", path);
-    if (rc)
-        return rc;
-    rc = tensor_values_decode(&c, 1, NULL, NULL, e);
-    for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
+    TRY(rc);
+    TRY(tensor_values_decode(&c, 1, NULL, NULL, e));
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const char *name = checkpoint_at(c, i)->name;
         value text;
         if (pattern && fnmatch(pattern, name, 0) != 0)
             continue;
-        if (!(rc = value_text(&text, name, e)))
-            rc = value_stack_add(&names, text, e);
+        TRY(value_text(&text, name, e));
+        TRY(value_stack_add(&names, text, e));
     }
-    checkpoint_close(c);
-    return value_stack_take(out, &names, rc, e);
+    return value_stack_take(out, &names, KV_OK, e);
 }
 
 /* "." where the script has no file: behind -c, from stdin and at the prompt. */
@@ -101,15 +97,15 @@ int func_script_dir(function_args *args, value *out, kv_err *e)
 static int copy_to(value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *copy;
-    int rc = arrange_copy(&copy, a, dtype, ctx, e);
-    return rc ? rc : value_array(out, copy, e);
+    TRY(arrange_copy(&copy, a, dtype, ctx, e));
+    return value_array(out, copy, e);
 }
 
 /* The context of the second argument, which is there from now on. */
 static int wanted_context(function_args *args, kv_ctx *ctx, kv_err *e)
 {
-    int rc = function_ctx(args->v[1], ctx, e);
-    return rc ? rc : session_ctx(args->session, *ctx, e);
+    TRY(function_ctx(args->v[1], ctx, e));
+    return session_ctx(args->session, *ctx, e);
 }
 
 int func_as_in_context(function_args *args, value *out, kv_err *e)
@@ -182,14 +178,13 @@ int func_sleep(function_args *args, value *out, kv_err *e)
     if (!(seconds >= 0 && seconds <= 1e6))
         return kv_err_set(e, KV_E_VALUE, "the seconds of a sleep lie in 0 .. 1000000");
     int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
-    int rc = KV_OK;
-    for (int64_t left; (left = end - clock_ns()) > 0 && !rc;) {
+    *out = value_none();
+    for (int64_t left; (left = end - clock_ns()) > 0;) {
         poll(NULL, 0, left > 20000000 ? 20 : (int)(left / 1000000) + 1);
         visit_look(args->session);
-        rc = stop_check(e);
+        TRY(stop_check(e));
     }
-    *out = value_none();
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Contexts ---- */
@@ -210,13 +205,13 @@ int func_contexts(function_args *args, value *out, kv_err *e)
 {
     kv_device device = (kv_device)FUNCTION_VARIANT(args);
     value v = args->given[0] ? args->v[0] : value_int(0);
+    own_value list = value_none();
     if (!value_is_sequence(v))
         return one_context(device, v, out, e);
-    TRY(value_list_new(out, VALUE_LIST, v.u.list->n, e));
-    int rc = KV_OK;
-    for (int64_t i = 0; i < v.u.list->n && !rc; i++)
-        rc = one_context(device, v.u.list->items[i], &out->u.list->items[i], e);
-    return value_finish(out, rc);
+    TRY(value_list_new(&list, VALUE_LIST, v.u.list->n, e));
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        TRY(one_context(device, v.u.list->items[i], &list.u.list->items[i], e));
+    return value_give(out, &list);
 }
 
 /* ---- The store in use ---- */
@@ -241,8 +236,8 @@ int func_type(function_args *args, value *out, kv_err *e)
     kv *store;
     if (args->given[0])
         return object_class(out, args->v[0], e);
-    int rc = session_store(args->session, &store, e);
-    return rc ? rc : value_text(out, kv_type(store), e);
+    TRY(session_store(args->session, &store, e));
+    return value_text(out, kv_type(store), e);
 }
 
 /* rank, and num_workers: of the store in use; before `create`, where that is one that the session
@@ -305,11 +300,10 @@ int func_is_capable(function_args *args, value *out, kv_err *e)
 {
     const char *word;
     bool yes = false;
-    int rc = function_text(args->v[0], "a capability", &word, e);
-    if (!rc)
-        rc = kv_is_capable(args->store, word, &yes, e);
+    TRY(function_text(args->v[0], "a capability", &word, e));
+    TRY(kv_is_capable(args->store, word, &yes, e));
     *out = value_bool(yes);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- The environment ---- */
@@ -338,16 +332,17 @@ int func_args(function_args *args, value *out, kv_err *e)
 int func_divmod(function_args *args, value *out, kv_err *e)
 {
     static const ast_op ops[2] = {OP_FLOORDIV, OP_MOD};
-    int rc = value_list_new(out, VALUE_TUPLE, 2, e);
-    for (int i = 0; i < 2 && !rc; i++) {
-        host h;
-        if (!value_is_number(args->v[0]) || !value_is_number(args->v[1]))
-            rc = kv_err_set(e, KV_E_DTYPE, "divmod() takes two numbers");
-        else if (!(rc = host_binary(ops[i], value_host(args->v[0]), value_host(args->v[1]), &h,
-                                    NULL, e)))
-            rc = value_from_host(&out->u.list->items[i], h, e);
+    value x = args->v[0], y = args->v[1];
+    own_value both = value_none();
+    host h;
+    TRY(value_list_new(&both, VALUE_TUPLE, 2, e));
+    if (!value_is_number(x) || !value_is_number(y))
+        return kv_err_set(e, KV_E_DTYPE, "divmod() takes two numbers");
+    for (int i = 0; i < 2; i++) {
+        TRY(host_binary(ops[i], value_host(x), value_host(y), &h, NULL, e));
+        TRY(value_from_host(&both.u.list->items[i], h, e));
     }
-    return value_finish(out, rc);
+    return value_give(out, &both);
 }
 
 static double read_number(const char *text)
@@ -434,17 +429,17 @@ int func_round(function_args *args, value *out, kv_err *e)
 int func_bool(function_args *args, value *out, kv_err *e)
 {
     bool truth = false;
-    int rc = args->given[0] ? eval_truth(args->v[0], &truth, e) : KV_OK;
+    TRY(args->given[0] ? eval_truth(args->v[0], &truth, e) : KV_OK);
     *out = value_bool(truth);
-    return rc;
+    return KV_OK;
 }
 
 /* str, and repr. */
 int func_str(function_args *args, value *out, kv_err *e)
 {
-    buf text = {0};
-    int rc = show_value(args->session, &text, args->v[0], FUNCTION_VARIANT(args), e);
-    return value_text_take(out, &text, rc, e);
+    own_buf text = {0};
+    TRY(show_value(args->session, &text, args->v[0], FUNCTION_VARIANT(args), e));
+    return value_text_take(out, &text, KV_OK, e);
 }
 
 /* Texts are read as they are written in a script, blanks around them left out. */
@@ -473,19 +468,16 @@ static int parse_text(const char *text, bool whole, value *out, kv_err *e)
 int func_int(function_args *args, value *out, kv_err *e)
 {
     value v;
+    int64_t x = 0;
     if (args->v[0].kind == VALUE_TEXT)
         return parse_text(args->v[0].u.text, true, out, e);
-    int rc = value_item(&v, args->v[0], e);
-    if (!rc && v.kind == VALUE_FLOAT) {
-        int64_t x = 0;
-        if (!isfinite(v.u.number))
-            return kv_err_set(e, KV_E_VALUE, "int() takes a finite number");
-        rc = function_int(value_float(trunc(v.u.number)), "an integer", &x, e);
-        v = value_int(x);
-    }
-    if (!rc)
-        *out = value_int(v.u.integer);
-    return rc;
+    TRY(value_item(&v, args->v[0], e));
+    if (v.kind == VALUE_FLOAT && !isfinite(v.u.number))
+        return kv_err_set(e, KV_E_VALUE, "int() takes a finite number");
+    TRY(v.kind == VALUE_FLOAT ? function_int(value_float(trunc(v.u.number)), "an integer", &x, e)
+                              : KV_OK);
+    *out = value_int(v.kind == VALUE_FLOAT ? x : v.u.integer);
+    return KV_OK;
 }
 
 int func_float(function_args *args, value *out, kv_err *e)
@@ -493,8 +485,7 @@ int func_float(function_args *args, value *out, kv_err *e)
     value v;
     if (args->v[0].kind == VALUE_TEXT)
         return parse_text(args->v[0].u.text, false, out, e);
-    int rc = value_item(&v, args->v[0], e);
-    if (!rc)
-        *out = value_float(value_number(v));
-    return rc;
+    TRY(value_item(&v, args->v[0], e));
+    *out = value_float(value_number(v));
+    return KV_OK;
 }

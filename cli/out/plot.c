@@ -43,27 +43,24 @@ static range range_of(const plot *p)
     return r;
 }
 
-/* An array of any dtype and storage as doubles; *out is in a new block. */
+/* An array of any dtype and storage as doubles; *out is a new block, the caller's also after an
+ * error. */
 static int doubles(kv_array *a, double **out, kv_err *e)
 {
     own_array *dense = NULL;
     const void *data;
     int64_t n = kv_array_size(a);
     int64_t bytes = kv_dtype_bytes(kv_array_dtype(a));
-    int rc = kv_array_to_dense(&dense, a, e);
-    if (rc == KV_OK && (rc = kv_array_read(dense, &data, e)) == KV_OK &&
-        !(*out = mem_alloc(n, sizeof **out, e)))
-        rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i += STOP_EVERY) {
+    TRY(kv_array_to_dense(&dense, a, e));
+    TRY(kv_array_read(dense, &data, e));
+    if (!(*out = mem_alloc(n, sizeof **out, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i += STOP_EVERY) {
         convert_elements(*out + i, KV_FLOAT64, (const char *)data + i * bytes, kv_array_dtype(a),
                          n - i < STOP_EVERY ? n - i : STOP_EVERY);
-        rc = stop_check(e);
+        TRY(stop_check(e));
     }
-    if (rc) {
-        mem_free(*out);
-        *out = NULL;
-    }
-    return rc;
+    return KV_OK;
 }
 
 /* name and what tells its parts apart; a long name is cut at a character. It is a text of one line
@@ -71,7 +68,7 @@ static int doubles(kv_array *a, double **out, kv_err *e)
 static int set_text(char *out, size_t room, const char *name, const char *part, kv_err *e)
 {
     char line[256];
-    buf shown = {0};
+    own_buf shown = {0};
     size_t size = strnlen(name, sizeof line), most = room - 3 - strlen(part);
     for (size_t i = 0; i < size; i++)
         line[i] = name[i] && strchr("\t\n\r", name[i]) ? ' ' : name[i];
@@ -79,9 +76,7 @@ static int set_text(char *out, size_t room, const char *name, const char *part, 
     bool cut = shown.len > most;
     snprintf(out, room, "%.*s%s%s", (int)utf8_cut(buf_text(&shown), shown.len, most),
              buf_text(&shown), cut ? ".." : "", part);
-    int rc = buf_check(&shown, e);
-    buf_release(&shown);
-    return rc;
+    return buf_check(&shown, e);
 }
 
 int plot_set_text(plot *p, plot_text which, const char *text, kv_err *e)
@@ -89,15 +84,14 @@ int plot_set_text(plot *p, plot_text which, const char *text, kv_err *e)
     return set_text(p->texts[which], PLOT_TEXT_SIZE, text, "", e);
 }
 
-/* A new series; takes y, also on failure. */
-static int add_series(plot *p, const char *name, double *y, int64_t n, int64_t columns, kv_err *e)
+/* A new series; takes *y, but not after an error. */
+static int add_series(plot *p, const char *name, double **y, int64_t n, int64_t columns, kv_err *e)
 {
-    if (p->n == PLOT_MAX_LINES) {
-        mem_free(y);
+    if (p->n == PLOT_MAX_LINES)
         return kv_err_set(e, KV_E_VALUE, "plot draws at most %d lines", PLOT_MAX_LINES);
-    }
     plot_series *s = &p->series[p->n++];
-    s->y = y;
+    s->y = *y;
+    *y = NULL;
     s->n = n;
     s->columns = columns;
     s->step = 1;
@@ -109,55 +103,51 @@ static int add_column(plot *p, const char *name, const double *y, const int64_t 
 {
     char own[PLOT_NAME], part[24];
     snprintf(part, sizeof part, "[:, %d]", (int)column);
-    int rc = set_text(own, PLOT_NAME, name, part, e);
-    double *copy = rc ? NULL : mem_alloc(shape[0], sizeof *copy, e);
+    TRY(set_text(own, PLOT_NAME, name, part, e));
+    own_mem double *copy = mem_alloc(shape[0], sizeof *copy, e);
     if (!copy)
-        return e->code;
+        return KV_E_MEMORY;
     for (int64_t i = 0; i < shape[0]; i++)
         copy[i] = y[i * shape[1] + column];
-    return add_series(p, own, copy, shape[0], 0, e);
+    return add_series(p, own, &copy, shape[0], 0, e);
 }
 
 static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
 {
     char text[128];
-    double *y = NULL;
-    int ndim = kv_array_ndim(a), rc;
+    own_mem double *y = NULL;
+    int ndim = kv_array_ndim(a);
     const int64_t *shape = kv_array_shape(a);
     if (ndim > 2 && p->style != PLOT_HIST)
         return kv_err_set(e, KV_E_SHAPE, "%s has shape %s, and a picture has at most two axes",
                           name, kv_shape_text(text, sizeof text, ndim, shape));
-    if ((rc = doubles(a, &y, e)))
-        return rc;
+    TRY(doubles(a, &y, e));
     if (p->style == PLOT_LINES && ndim == 2) {
         if (shape[1] > PLOT_MAX_LINES) {
-            rc = kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines",
-                            name, (long long)shape[1], PLOT_MAX_LINES);
-            kv_err_hint(e, "--heat draws them all");
+            kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines", name,
+                       (long long)shape[1], PLOT_MAX_LINES);
+            return kv_err_hint(e, "--heat draws them all"), KV_E_VALUE;
         }
-        for (int64_t i = 0; i < shape[1] && rc == KV_OK; i++)
-            rc = add_column(p, name, y, shape, i, e);
-        mem_free(y);
-        return rc;
+        for (int64_t i = 0; i < shape[1]; i++)
+            TRY(add_column(p, name, y, shape, i, e));
+        return KV_OK;
     }
     int64_t columns = p->style != PLOT_HEAT ? 0 : ndim > 0 ? shape[ndim - 1] : 1;
-    return add_series(p, name, y, kv_array_size(a), columns, e);
+    return add_series(p, name, &y, kv_array_size(a), columns, e);
 }
 
 /* A list of losses: arrays of one element among numbers. */
 static int add_items(plot *p, const char *name, const value_list *list, kv_err *e)
 {
-    double *y = mem_alloc(list->n, sizeof *y, e);
-    int rc = y ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < list->n && rc == KV_OK; i++) {
+    own_mem double *y = mem_alloc(list->n, sizeof *y, e);
+    if (!y)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < list->n; i++) {
         value number;
-        if ((rc = value_item(&number, list->items[i], e)) == KV_OK)
-            y[i] = value_number(number);
+        TRY(value_item(&number, list->items[i], e));
+        y[i] = value_number(number);
     }
-    if (rc == KV_OK)
-        return add_series(p, name, y, list->n, 0, e);
-    mem_free(y);
-    return rc;
+    return add_series(p, name, &y, list->n, 0, e);
 }
 
 static bool is_single(value v)
@@ -167,30 +157,26 @@ static bool is_single(value v)
 
 int plot_add(plot *p, const char *name, value v, kv_err *e)
 {
-    kv_array *a;
+    own_array *a = NULL;
     const value_list *list = v.u.list;
     int64_t singles = 0;
-    int rc;
     if (!value_is_several(v)) {
         TRY(value_to_array(&a, v, e));
-        rc = add_array(p, name, a, e);
-        kv_array_unref(a);
-        return rc;
+        return add_array(p, name, a, e);
     }
     /* arrays each by itself, unless each holds one number */
-    if ((rc = value_descend(e)))
-        return rc;
+    TRY(value_descend(e));
     for (int64_t i = 0; i < list->n; i++)
         singles += is_single(list->items[i]);
     if (singles == list->n && p->style != PLOT_HEAT)
         return add_items(p, name, list, e);
-    for (int64_t i = 0; i < list->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < list->n; i++) {
         char own[PLOT_NAME], part[24];
         snprintf(part, sizeof part, "[%lld]", (long long)i);
-        if ((rc = set_text(own, PLOT_NAME, name, part, e)) == KV_OK)
-            rc = plot_add(p, own, list->items[i], e);
+        TRY(set_text(own, PLOT_NAME, name, part, e));
+        TRY(plot_add(p, own, list->items[i], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 void plot_release(plot *p)

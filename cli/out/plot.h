@@ -61,6 +61,7 @@ int plot_set_text(plot *p, plot_text which, const char *text, kv_err *e);
 int plot_prepare(plot *p, kv_err *e);
 
 void plot_release(plot *p);
+#define own_plot OWN(plot_release) plot
 
 /* Drawing ends early where base/stop.h says so; the text drawn until then is worth nothing. */
 

@@ -27,12 +27,11 @@
 /* Copies items, those of one period again and again. It can be interrupted. */
 static int fill_items(value *to, const value *from, int64_t n, int64_t period, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < n; i++) {
         to[i] = value_ref(from[i % period]);
-        rc = stop_check_at(i, e);
+        TRY(stop_check_at(i, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
@@ -48,14 +47,12 @@ int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
 
 int list_join(value *out, value a, value b, kv_err *e)
 {
-    int64_t n = a.u.list->n;
-    TRY(value_list_new(out, a.kind, n + b.u.list->n, e));
-    value *items = out->u.list->items;
-    int64_t m = b.u.list->n;
-    int rc = fill_items(items, a.u.list->items, n, n, e);
-    if (rc == KV_OK)
-        rc = fill_items(items + n, b.u.list->items, m, m, e);
-    return value_finish(out, rc);
+    own_value made = value_none();
+    int64_t n = a.u.list->n, m = b.u.list->n;
+    TRY(value_list_new(&made, a.kind, n + m, e));
+    TRY(fill_items(made.u.list->items, a.u.list->items, n, n, e));
+    TRY(fill_items(made.u.list->items + n, b.u.list->items, m, m, e));
+    return value_give(out, &made);
 }
 
 int list_repeat(value *out, value v, int64_t times, kv_err *e)
@@ -95,26 +92,22 @@ int list_set(value list, int64_t i, value item, kv_err *e)
 int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
 {
     value_list *l = list.u.list;
-    value added, gone;
+    own_value gone = value_none(), added = value_none();
     int64_t m = from.u.list->n, behind = l->n - i - n;
-    int rc = KV_OK;
     if (!kv_assert(i >= 0 && n >= 0 && behind >= 0, "%lld items from %lld on are replaced, of %lld",
                    (long long)n, (long long)i, (long long)l->n))
         return kv_assert_report(e);
     /* the items are copied first: they may be those of the list itself */
-    for (int64_t k = 0; k < m && l != from.u.list && rc == KV_OK; k++)
-        if ((rc = stop_check_at(k, e)) == KV_OK)
-            rc = value_check_cycle(from.u.list->items[k], l, e);
-    bool from_front = i < behind; /* fewer items move: the first one goes in and out at once */
-    if (rc || (rc = from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
-                               : value_list_reserve(l, l->n - n + m, e)) ||
-        (rc = value_list_new(&added, VALUE_LIST, m, e)))
-        return rc;
-    if ((rc = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
-        (rc = value_list_new(&gone, VALUE_LIST, n, e))) {
-        value_release(&added);
-        return rc;
+    for (int64_t k = 0; k < m && l != from.u.list; k++) {
+        TRY(stop_check_at(k, e));
+        TRY(value_check_cycle(from.u.list->items[k], l, e));
     }
+    bool from_front = i < behind; /* fewer items move: the first one goes in and out at once */
+    TRY(from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
+                   : value_list_reserve(l, l->n - n + m, e));
+    TRY(value_list_new(&added, VALUE_LIST, m, e));
+    TRY(fill_items(added.u.list->items, from.u.list->items, m, m, e));
+    TRY(value_list_new(&gone, VALUE_LIST, n, e));
     memcpy(gone.u.list->items, l->items + i, (size_t)n * sizeof *l->items);
     if (from_front) {
         memmove(l->items + n - m, l->items, (size_t)i * sizeof *l->items);
@@ -127,8 +120,6 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
     memcpy(l->items + i, added.u.list->items, (size_t)m * sizeof *l->items);
     l->n += m - n;
     added.u.list->n = 0; /* its items went to the list */
-    value_release(&added);
-    value_release(&gone);
     return KV_OK;
 }
 
@@ -150,15 +141,16 @@ static int same(value a, value b, int depth, bool *out, kv_err *e);
 static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
 {
     const value_list *l = a.u.list;
-    int rc = KV_OK;
     dict_settle(a);
     *out = dict_count(a) == dict_count(b);
-    for (int64_t i = 0; i < l->n && *out && (rc = stop_check_at(i, e)) == KV_OK; i += 2) {
+    for (int64_t i = 0; i < l->n && *out; i += 2) {
         const value *other;
-        if ((rc = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))
-            rc = same(l->items[i + 1], *other, depth + 1, out, e);
+        TRY(stop_check_at(i, e));
+        TRY(dict_find(b, l->items[i], &other, e));
+        *out = other != NULL;
+        TRY(other ? same(l->items[i + 1], *other, depth + 1, out, e) : KV_OK);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* An array counts as the number that it holds. */
@@ -176,7 +168,6 @@ static int scalar_of(value *v, kv_err *e)
 static int same(value a, value b, int depth, bool *out, kv_err *e)
 {
     host h;
-    int rc = KV_OK;
     bool lists = value_is_sequence(a) && a.kind == b.kind;
     bool dicts = a.kind == VALUE_DICT && b.kind == VALUE_DICT;
     *out = true;
@@ -191,10 +182,11 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
     if (lists) {
         const value_list *l = a.u.list, *m = b.u.list;
         *out = l->n == m->n;
-        for (int64_t i = 0; i < l->n && *out && rc == KV_OK; i++)
-            if ((rc = stop_check_at(i, e)) == KV_OK)
-                rc = same(l->items[i], m->items[i], depth + 1, out, e);
-        return rc;
+        for (int64_t i = 0; i < l->n && *out; i++) {
+            TRY(stop_check_at(i, e));
+            TRY(same(l->items[i], m->items[i], depth + 1, out, e));
+        }
+        return KV_OK;
     }
     if (a.kind == VALUE_OBJECT && b.kind == VALUE_OBJECT) { /* classes and stores: by their names */
         *out = a.u.list == b.u.list ||
@@ -208,8 +200,9 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
         return KV_OK;
     }
     *out = value_is_scalar(a) && value_is_scalar(b);
-    if (!*out || (rc = host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, e)))
-        return rc;
+    if (!*out)
+        return KV_OK;
+    TRY(host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, e));
     *out = host_truth(h);
     return KV_OK;
 }
@@ -217,7 +210,6 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
 int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     host h;
-    int rc;
     if (value_is_sequence(a) && a.kind == b.kind)
         return list_compare(op, a, b, holds, e);
     TRY(scalar_of(&a, e));
@@ -226,9 +218,9 @@ int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
     if (none || !value_is_scalar(a) || !value_is_scalar(b))
         return kv_err_set(e, KV_E_DTYPE, "`%s` does not compare %s with %s", ast_op_text(op),
                           value_kind_name(a), value_kind_name(b));
-    if ((rc = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
-        *holds = host_truth(h);
-    return rc;
+    TRY(host_binary(op, value_host(a), value_host(b), &h, NULL, e));
+    *holds = host_truth(h);
+    return KV_OK;
 }
 
 int list_same_item(value a, value b, bool *out, kv_err *e)
@@ -238,22 +230,21 @@ int list_same_item(value a, value b, bool *out, kv_err *e)
 
 int list_holds(value list, value x, bool *holds, kv_err *e)
 {
-    int rc = KV_OK;
     *holds = false;
-    for (int64_t i = 0; i < list.u.list->n && !*holds && rc == KV_OK; i++)
-        if ((rc = stop_check_at(i, e)) == KV_OK)
-            rc = same(list.u.list->items[i], x, 1, holds, e);
-    return rc;
+    for (int64_t i = 0; i < list.u.list->n && !*holds; i++) {
+        TRY(stop_check_at(i, e));
+        TRY(same(list.u.list->items[i], x, 1, holds, e));
+    }
+    return KV_OK;
 }
 
 int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     bool equal;
-    int rc;
     if (op == OP_EQ || op == OP_NE) {
-        if ((rc = same(a, b, 1, &equal, e)) == KV_OK)
-            *holds = equal == (op == OP_EQ);
-        return rc;
+        TRY(same(a, b, 1, &equal, e));
+        *holds = equal == (op == OP_EQ);
+        return KV_OK;
     }
     int64_t n = a.u.list->n, m = b.u.list->n;
     for (int64_t i = 0; i < n && i < m; i++) {
@@ -274,33 +265,31 @@ static int merge(value *out, const value *items, int64_t from, int64_t middle, i
                  bool reverse, kv_err *e)
 {
     int64_t i = from, k = middle;
-    int rc = KV_OK;
-    for (int64_t at = from; at < to && rc == KV_OK; at++) {
+    for (int64_t at = from; at < to; at++) {
         bool right = i == middle;
-        if ((rc = stop_check_at(at, e)) == KV_OK && !right && k < to)
-            rc = reverse ? list_order_items(OP_LT, items[i], items[k], &right, e)
-                         : list_order_items(OP_LT, items[k], items[i], &right, e);
+        TRY(stop_check_at(at, e));
+        if (!right && k < to)
+            TRY(list_order_items(OP_LT, items[reverse ? i : k], items[reverse ? k : i], &right, e));
         out[at] = right ? items[k++] : items[i++];
     }
-    return rc;
+    return KV_OK;
 }
 
 int list_sort(value list, bool reverse, kv_err *e)
 {
     value_list *l = list.u.list;
-    value *other = mem_alloc(l->n ? l->n : 1, sizeof *other, e);
-    int rc = other ? KV_OK : KV_E_MEMORY;
-    for (int64_t run = 1; run < l->n && rc == KV_OK; run *= 2) {
-        for (int64_t from = 0; from < l->n && rc == KV_OK; from += 2 * run) {
+    own_mem value *other = mem_alloc(l->n ? l->n : 1, sizeof *other, e);
+    if (!other)
+        return KV_E_MEMORY;
+    for (int64_t run = 1; run < l->n; run *= 2) {
+        for (int64_t from = 0; from < l->n; from += 2 * run) {
             int64_t middle = from + run < l->n ? from + run : l->n;
             int64_t to = middle + run < l->n ? middle + run : l->n;
-            rc = merge(other, l->items, from, middle, to, reverse, e);
+            TRY(merge(other, l->items, from, middle, to, reverse, e));
         }
-        if (rc == KV_OK)
-            memcpy(l->items, other, (size_t)l->n * sizeof *other);
+        memcpy(l->items, other, (size_t)l->n * sizeof *other);
     }
-    mem_free(other);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Stacks of values ---- */
@@ -446,16 +435,16 @@ int dict_update(value dict, value from, kv_err *e)
 {
     const value_list *l = from.u.list;
     bool pairs = from.kind != VALUE_DICT;
-    int rc = KV_OK;
     if (!value_has_items(from))
         return set_pair(dict, from, e);
     if (!pairs)
         dict_settle(from);
-    for (int64_t i = 0; i < l->n && rc == KV_OK; i += pairs ? 1 : 2)
-        if ((rc = stop_check_at(i, e)) == KV_OK)
-            rc = pairs ? set_pair(dict, l->items[i], e)
-                       : dict_set(dict, l->items[i], l->items[i + 1], e);
-    return rc;
+    for (int64_t i = 0; i < l->n; i += pairs ? 1 : 2) {
+        TRY(stop_check_at(i, e));
+        TRY(pairs ? set_pair(dict, l->items[i], e)
+                  : dict_set(dict, l->items[i], l->items[i + 1], e));
+    }
+    return KV_OK;
 }
 
 int dict_take(value dict, value key, value *out, bool *found, kv_err *e)

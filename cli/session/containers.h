@@ -57,6 +57,7 @@ typedef struct value_stack {
 int value_stack_add(value_stack *s, value v, kv_err *e);
 
 void value_stack_release(value_stack *s);
+#define own_stack OWN(value_stack_release) value_stack
 
 /* The end of what fills a stack: its values become a list, unless rc is an error, and nothing is
  * left to release. Returns rc, or KV_E_MEMORY. */

@@ -90,18 +90,19 @@ static void put_cell(buf *out, const char *text, size_t n, int64_t width, bool l
 
 int rows_print(buf *out, const rows *r, kv_err *e)
 {
-    int64_t *width = mem_zalloc(r->ncolumns, sizeof *width, e);
-    size_t *ends = mem_alloc(r->n, sizeof *ends, e);
+    own_mem int64_t *width = mem_zalloc(r->ncolumns, sizeof *width, e);
+    own_mem size_t *ends = mem_alloc(r->n, sizeof *ends, e);
     bool heads = r->columns[0].head && r->n > 0;
     own_buf text = {0};
-    int rc = width && ends ? KV_OK : KV_E_MEMORY;
     kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
               (int)r->ncolumns);
-    for (int c = 0; heads && !rc && c < r->ncolumns; c++)
+    if (!width || !ends)
+        return KV_E_MEMORY;
+    for (int c = 0; heads && c < r->ncolumns; c++)
         if (r->columns[c].head)
             width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
     /* the texts of all cells, one behind the other: cell i ends at ends[i] */
-    for (int64_t i = 0; i < r->n && !rc; i++) {
+    for (int64_t i = 0; i < r->n; i++) {
         size_t from = text.len;
         int64_t *own = &width[i % r->ncolumns];
         cell_text(&text, r, i);
@@ -109,21 +110,19 @@ int rows_print(buf *out, const rows *r, kv_err *e)
         int64_t n = utf8_count(buf_text(&text) + from, text.len - from);
         *own = n > *own ? n : *own;
     }
-    rc = rc ? rc : buf_check(&text, e);
-    for (int c = 0; heads && !rc && c < r->ncolumns; c++)
+    TRY(buf_check(&text, e));
+    for (int c = 0; heads && c < r->ncolumns; c++)
         if (r->columns[c].head)
             put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],
                      c + 1 == r->ncolumns);
-    for (int64_t i = 0; i < r->n && !rc; i++) {
+    for (int64_t i = 0; i < r->n; i++) {
         size_t from = i ? ends[i - 1] : 0;
         if (heads && !r->columns[i % r->ncolumns].head)
             continue;
         put_cell(out, buf_text(&text) + from, ends[i] - from, width[i % r->ncolumns],
                  (i + 1) % r->ncolumns == 0);
     }
-    mem_free(width);
-    mem_free(ends);
-    return rc ? rc : buf_check(out, e);
+    return buf_check(out, e);
 }
 
 void rows_release(rows *r)
@@ -191,7 +190,7 @@ int result_table(result *r, buf *text, rows *table, int rc, kv_err *e)
 
 int result_answer(result *r, bool yes, kv_err *e, const char *why, ...)
 {
-    buf text = {0};
+    own_buf text = {0};
     va_list args;
     r->sides.answered = true;
     r->sides.holds = yes;
@@ -200,9 +199,8 @@ int result_answer(result *r, bool yes, kv_err *e, const char *why, ...)
     va_start(args, why);
     buf_vprintf(&text, why, args);
     va_end(args);
-    if (buf_check(&text, e) == KV_OK)
-        r->refusal = arena_text(&r->names, buf_text(&text), text.len, e);
-    buf_release(&text);
+    TRY(buf_check(&text, e));
+    r->refusal = arena_text(&r->names, buf_text(&text), text.len, e);
     return r->refusal ? KV_OK : KV_E_MEMORY;
 }
 
@@ -303,12 +301,10 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     style.may_stop = true;
     size_t from = out->len;
     enum { SLICE_MS = 50 }; /* at a prompt Ctrl-C ends the wait for the array */
-    int rc = KV_OK;
-    for (bool there = !s->prompted; !there && !rc;)
-        if (!(rc = kv_array_await(a, SLICE_MS, &there, e)) && !there)
-            rc = stop_check(e);
-    if (rc)
-        return rc;
+    for (bool there = !s->prompted; !there;) {
+        TRY(kv_array_await(a, SLICE_MS, &there, e));
+        TRY(there ? KV_OK : stop_check(e));
+    }
     /* people see its summary; formats for programs have no form for it */
     if (kv_array_storage(a) == KV_ROW_SPARSE && s->out.format <= SHOW_MXNET) {
         array_box box;
@@ -322,7 +318,7 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     }
     if (s->out.format == SHOW_JSON)
         return json_write(out, a, e);
-    rc = s->out.format == SHOW_CSV ? csv_write_array(out, a, e) : show_raw(out, a, e);
+    int rc = s->out.format == SHOW_CSV ? csv_write_array(out, a, e) : show_raw(out, a, e);
     while (out->len > from && out->data[out->len - 1] == '\n')
         out->data[--out->len] = '\0';
     return rc;
@@ -507,28 +503,21 @@ static int to_dense(session *s, value *out, value v, kv_err *e)
     if (s->out.format < SHOW_CSV && kv_array_nrows(v.u.box->array) > 0 &&
         kv_array_size(v.u.box->array) > s->out.style.threshold)
         return rows_text(s, out, v.u.box->array, e);
-    int rc = kv_array_to_dense(&a, v.u.box->array, e);
-    return rc ? rc : value_array(out, a, e);
+    TRY(kv_array_to_dense(&a, v.u.box->array, e));
+    return value_array(out, a, e);
 }
 
 /* r with the zeros of its arrays. */
 static int show_dense(session *s, buf *out, const result *r, kv_err *e)
 {
     result all = *r;
-    int rc;
+    own_value dense = value_none();
+    TRY(r->keys ? value_list_new(&dense, VALUE_LIST, r->nkeys, e) : to_dense(s, &dense, r->v, e));
+    for (int64_t i = 0; r->keys && i < r->nkeys; i++)
+        TRY(to_dense(s, &dense.u.list->items[i], r->v.u.list->items[i], e));
+    all.v = dense;
     all.dense = false;
-    if (!r->keys) {
-        rc = to_dense(s, &all.v, r->v, e);
-    } else if ((rc = value_list_new(&all.v, VALUE_LIST, r->nkeys, e)) == KV_OK) {
-        for (int64_t i = 0; i < r->nkeys && rc == KV_OK; i++)
-            rc = to_dense(s, &all.v.u.list->items[i], r->v.u.list->items[i], e);
-    } else {
-        return rc;
-    }
-    if (rc == KV_OK)
-        rc = show_result(s, out, &all, e);
-    value_release(&all.v);
-    return rc;
+    return show_result(s, out, &all, e);
 }
 
 int show_result(session *s, buf *out, const result *r, kv_err *e)

@@ -147,7 +147,7 @@ void follow_use(session *s, followed_names *f, const char *rule)
 
 static int change(const store_entry *entry, const char *name, value v, kv_err *e)
 {
-    value text;
+    own_value text = value_none();
     if (!value_is_scalar(v)) {
         const char *rule = entry->follows.rule;
         kv_err_set(e, KV_E_DTYPE,
@@ -158,23 +158,20 @@ static int change(const store_entry *entry, const char *name, value v, kv_err *e
     }
     TRY(follow_text(&text, v, true, e));
     kv_opt param = {name, text.u.text};
-    int rc = kv_update_optimizer(entry->store, &param, 1, e);
-    value_release(&text);
-    return rc;
+    return kv_update_optimizer(entry->store, &param, 1, e);
 }
 
 /* Before a variable is assigned: changes the rules that follow it. Error: dtype (a rule holds no
  * such value), those of kv_update_optimizer; the variable is not assigned then. */
 static int follow_assign(session *s, uint32_t number, value v, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < s->nstores && rc == KV_OK && !s->explanation; i++) {
+    for (int64_t i = 0; i < s->nstores && !s->explanation; i++) {
         const followed_names *f = &s->stores[i].follows;
-        for (int64_t j = 0; j < f->n && rc == KV_OK; j++)
+        for (int64_t j = 0; j < f->n; j++)
             if (f->items[j].number == number)
-                rc = change(&s->stores[i], f->items[j].name, v, e);
+                TRY(change(&s->stores[i], f->items[j].name, v, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The same for a new global: its number if a rule has awaited it, else 0. */
@@ -199,12 +196,11 @@ static int follow_new(session *s, const char *name, value v, uint32_t *number, k
 
 static int restore(const store_entry *entry, const scope *of, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; of && i < of->n && rc == KV_OK; i++)
-        for (int64_t j = 0; j < entry->follows.n && rc == KV_OK; j++)
+    for (int64_t i = 0; of && i < of->n; i++)
+        for (int64_t j = 0; j < entry->follows.n; j++)
             if (of->items[i].follow && of->items[i].follow == entry->follows.items[j].number)
-                rc = change(entry, entry->follows.items[j].name, of->items[i].v, e);
-    return rc;
+                TRY(change(entry, entry->follows.items[j].name, of->items[i].v, e));
+    return KV_OK;
 }
 
 int follow_rollback(session *s, kv_err *e)
@@ -217,8 +213,8 @@ int follow_rollback(session *s, kv_err *e)
         entry->replaced = false;
         settle_awaited(s);
     }
-    int rc = restore(entry, &s->globals, e);
-    return rc ? rc : restore(entry, s->locals, e);
+    TRY(restore(entry, &s->globals, e));
+    return restore(entry, s->locals, e);
 }
 
 void follow_commit(session *s)
@@ -384,10 +380,8 @@ static int print_array_text(void *arg, kv_array *a,
 {
     own_buf text = {0};
     array_box box;
-    int rc = show_value(arg, &text, value_borrowed(&box, a), false, e);
-    if (!rc)
-        add(to, buf_text(&text), text.len);
-    return rc;
+    TRY(show_value(arg, &text, value_borrowed(&box, a), false, e));
+    return add(to, buf_text(&text), text.len), KV_OK;
 }
 
 /* The place of the store called name, made if need be. */

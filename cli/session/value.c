@@ -415,13 +415,11 @@ static int fill(char **at, kv_dtype dtype, bool asked, value v, int axis, int nd
         bool item = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0;
         if (!value_is_number(v) && !item)
             return no_number(v, e);
-        int rc = item ? value_item(&v, v, e) : KV_OK;
-        if (!rc && !asked)
-            rc = value_check_whole(v, e);
-        if (!rc)
-            rc = value_put_number(*at, dtype, v, e);
+        TRY(item ? value_item(&v, v, e) : KV_OK);
+        TRY(asked ? KV_OK : value_check_whole(v, e));
+        TRY(value_put_number(*at, dtype, v, e));
         *at += kv_dtype_bytes(dtype);
-        return rc;
+        return KV_OK;
     }
     if (v.kind == VALUE_ARRAY)
         return no_number(v, e);
@@ -432,17 +430,18 @@ static int fill(char **at, kv_dtype dtype, bool asked, value v, int axis, int nd
         return kv_err_set(e, KV_E_SHAPE,
                           "the lists have unequal lengths: %lld and %lld along axis %d",
                           (long long)shape[axis], (long long)v.u.list->n, axis);
-    int rc = KV_OK;
-    for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
-        rc = fill(at, dtype, asked, v.u.list->items[i], axis + 1, ndim, shape, e);
-    return rc;
+    for (int64_t i = 0; i < v.u.list->n; i++) {
+        TRY(stop_check_at(i, e));
+        TRY(fill(at, dtype, asked, v.u.list->items[i], axis + 1, ndim, shape, e));
+    }
+    return KV_OK;
 }
 
 static int numbers_array(kv_array **out, value v, kv_dtype dtype, bool asked, kv_ctx ctx, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
-    kv_array *a = NULL;
+    own_array *a = NULL;
     void *data;
     if (!value_is_number(v) && !value_is_sequence(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s is no array and no list of numbers", value_kind_name(v));
@@ -453,14 +452,10 @@ static int numbers_array(kv_array **out, value v, kv_dtype dtype, bool asked, kv
     }
     TRY(nested_shape(v, &ndim, shape, e));
     TRY(kv_array_new_raw(&a, dtype, ndim, shape, ctx, e));
-    int rc = kv_array_write(a, &data, e);
-    if (!rc)
-        rc = fill(&(char *){data}, dtype, asked, v, 0, ndim, shape, e);
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+    TRY(kv_array_write(a, &data, e));
+    TRY(fill(&(char *){data}, dtype, asked, v, 0, ndim, shape, e));
+    *out = kv_array_ref(a);
+    return KV_OK;
 }
 
 int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)

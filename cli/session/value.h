@@ -129,6 +129,14 @@ static inline void value_release(value *v)
 }
 #define own_value OWN(value_release) value
 
+/* The last step of what made a value: *out gets it, and *made holds none. Returns KV_OK. */
+static inline int value_give(value *out, value *made)
+{
+    *out = *made;
+    *made = value_none();
+    return KV_OK;
+}
+
 /* "an array", "a list", "an integer": for messages. */
 const char *value_kind_name(value v);
 
