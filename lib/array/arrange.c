@@ -337,23 +337,20 @@ int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_er
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
     for (int i = 0; i < ndim; i++)
         shape[i] = i < ndim - own ? 1 : kv_array_shape(a)[i - (ndim - own)];
-    int rc = KV_OK;
-    for (int i = 0; i < n && !rc; i++)
-        rc = check_times(times[i], e);
-    kv_array *whole = NULL;
-    if (!rc)
-        rc = arrange_reshape(&whole, a, ndim, shape, e);
+    for (int i = 0; i < n; i++)
+        TRY(check_times(times[i], e));
+    own_array *whole = NULL;
+    TRY(arrange_reshape(&whole, a, ndim, shape, e));
     /* from the last axis on, so that the larger arrays move in longer pieces */
-    for (int i = n - 1; i >= 0 && !rc; i--) {
+    for (int i = n - 1; i >= 0; i--) {
         kv_array *more;
         if (times[i] == 1)
             continue;
-        if (!(rc = spread(&more, whole, i + ndim - n, times[i], true, e))) {
-            kv_array_unref(whole);
-            whole = more;
-        }
+        TRY(spread(&more, whole, i + ndim - n, times[i], true, e));
+        kv_array_unref(whole);
+        whole = more;
     }
-    return array_give(rc, out, whole);
+    return array_hand_out(out, &whole);
 }
 
 /* The dtype of the result of two arrays: dtypes have ranks, and the higher one holds the

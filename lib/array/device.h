@@ -22,6 +22,14 @@ static inline void array_release(kv_array **a)
 }
 #define own_array OWN(array_release) kv_array
 
+/* Ends a function that makes an array with own_array: gives *made away as *out. Returns KV_OK. */
+static inline int array_hand_out(kv_array **out, kv_array **made)
+{
+    *out = *made;
+    *made = NULL;
+    return KV_OK;
+}
+
 /* Checks that there is such a context. gpu(i) is the host's memory while virtual GPUs are on and i
  * is one of them; else a GPU of this machine, whose arrays have their elements in host memory too,
  * as far as they are needed there (array/mirror.h). Errors: value, unsupported. */

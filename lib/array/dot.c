@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
+#include "array/device.h"
 #include "array/reduce.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -277,33 +278,23 @@ static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, k
 
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e)
 {
-    kv_array *left = NULL, *right = NULL, *made = NULL;
+    own_array *left = NULL, *right = NULL, *made = NULL;
     kv_dtype wide = dtype == KV_FLOAT64        ? KV_FLOAT64
                     : kv_dtype_is_float(dtype) ? KV_FLOAT32
                                                : KV_INT64;
     kv_ctx ctx = kv_array_ctx(a);
     int64_t shape[2];
-    int ndim = 0, rc = check(a, b, e);
-    if (rc)
-        return rc;
+    int ndim = 0;
+    TRY(check(a, b, e));
     if (kv_array_ndim(a) == 2)
         shape[ndim++] = kv_array_shape(a)[0];
     if (kv_array_ndim(b) == 2)
         shape[ndim++] = kv_array_shape(b)[1];
-    if ((rc = convert(&left, a, dtype, wide, ctx, e)) ||
-        (rc = convert(&right, b, dtype, wide, ctx, e)) ||
-        (rc = kv_array_new_raw(&made, wide, ndim, shape, ctx, e)) ||
-        (rc = multiply(made, left, right, e)))
-        goto out;
-    if (wide != dtype)
-        rc = arrange_copy(out, made, dtype, ctx, e);
-    else
-        *out = kv_array_ref(made);
-out:
-    kv_array_unref(made);
-    kv_array_unref(right);
-    kv_array_unref(left);
-    return rc;
+    TRY(convert(&left, a, dtype, wide, ctx, e));
+    TRY(convert(&right, b, dtype, wide, ctx, e));
+    TRY(kv_array_new_raw(&made, wide, ndim, shape, ctx, e));
+    TRY(multiply(made, left, right, e));
+    return wide != dtype ? arrange_copy(out, made, dtype, ctx, e) : array_hand_out(out, &made);
 }
 
 /* One loop, compiled for vectors of 16, 32 and 64 bytes. A line of DOT_LINE bytes is one to four of

@@ -94,10 +94,9 @@ int gpu_list_convert(gpu_list *l, int stage, int id, void *dst, kv_dtype to, con
 int gpu_list_copy(gpu_list *l, int to, void *dst, int from, const void *src, int64_t bytes,
                   kv_err *e)
 {
-    int rc = mem_grow(&l->copies, &l->copies_cap, l->ncopies + 1, sizeof *l->copies, e);
-    if (!rc)
-        l->copies[l->ncopies++] = (list_copy){to, from, dst, src, bytes};
-    return rc;
+    TRY(mem_grow(&l->copies, &l->copies_cap, l->ncopies + 1, sizeof *l->copies, e));
+    l->copies[l->ncopies++] = (list_copy){to, from, dst, src, bytes};
+    return KV_OK;
 }
 
 uint64_t gpu_list_devices(const gpu_list *l)
@@ -161,20 +160,18 @@ static int place_value(gpu_list *l, const kv_array *a, int id, kv_dtype dtype, c
     void *block, *made;
     int64_t n = sparse_held(a);
     kv_dtype own = (kv_dtype)a->dtype;
-    int rc;
     if (mirror_gpu(a) == id) {
-        rc = mirror_device(a, MIRROR_READ, &block, e);
+        TRY(mirror_device(a, MIRROR_READ, &block, e));
     } else {
-        rc = gpu_list_block_new(l, id, n * kv_dtype_bytes(own), &block, e);
-        if (!rc)
-            rc = mirror_send(a, l->gpu, id, block, e);
+        TRY(gpu_list_block_new(l, id, n * kv_dtype_bytes(own), &block, e));
+        TRY(mirror_send(a, l->gpu, id, block, e));
     }
     *out = block;
-    if (rc || own == dtype)
-        return rc;
-    rc = gpu_list_block_new(l, id, n * kv_dtype_bytes(dtype), &made, e);
+    if (own == dtype)
+        return KV_OK;
+    TRY(gpu_list_block_new(l, id, n * kv_dtype_bytes(dtype), &made, e));
     *out = made;
-    return rc ? rc : gpu_list_convert(l, FIRST, id, made, dtype, block, own, n, e);
+    return gpu_list_convert(l, FIRST, id, made, dtype, block, own, n, e);
 }
 
 static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n,
@@ -222,11 +219,9 @@ static int add_copy(gpu_list *l, kv_array **out, const kv_array *value, kv_dtype
     void *block;
     TRY(sparse_new_rows(out, value, dtype, ctx, value->nrows, NULL, e));
     memcpy((*out)->rows, value->rows, (size_t)value->nrows * sizeof *value->rows);
-    int rc = mirror_device(*out, MIRROR_WRITE, &block, e);
-    if (!rc)
-        rc = place_value(l, value, ctx.id, own, &src, e);
-    return rc ? rc
-              : gpu_list_convert(l, FIRST, ctx.id, block, dtype, src, own, sparse_held(value), e);
+    TRY(mirror_device(*out, MIRROR_WRITE, &block, e));
+    TRY(place_value(l, value, ctx.id, own, &src, e));
+    return gpu_list_convert(l, FIRST, ctx.id, block, dtype, src, own, sparse_held(value), e);
 }
 
 int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype,
@@ -320,17 +315,15 @@ int sparse_gpu_retain(gpu_list *l, kv_array *const *a, int64_t n, const kv_array
         a[i]->nrows = 0;
     if (array_nrows(src) == 0)
         return KV_OK;
-    int rc = make_gather(l, &job, a[0], src, e);
-    if (!rc && (elsewhere || converts)) {
-        rc = gpu_list_block_new(l, id, job.n * kv_dtype_bytes(job.to), &job.dst, e);
-        if (!rc)
-            rc = gpu_list_add(l, &gather, &job, e);
+    TRY(make_gather(l, &job, a[0], src, e));
+    if (elsewhere || converts) {
+        TRY(gpu_list_block_new(l, id, job.n * kv_dtype_bytes(job.to), &job.dst, e));
+        TRY(gpu_list_add(l, &gather, &job, e));
     }
     void *block = job.dst;
-    if (!rc && elsewhere && converts)
-        rc = convert_rows(l, &job, id, dtype, &block, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = mirror_gpu(a[i]) == id ? fill_here(l, &gather, job, a[i], e)
-                                    : fill_there(l, a[i], id, block, e);
-    return rc;
+    TRY(elsewhere && converts ? convert_rows(l, &job, id, dtype, &block, e) : KV_OK);
+    for (int64_t i = 0; i < n; i++)
+        TRY(mirror_gpu(a[i]) == id ? fill_here(l, &gather, job, a[i], e)
+                                   : fill_there(l, a[i], id, block, e));
+    return KV_OK;
 }

@@ -133,10 +133,9 @@ int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t byt
 int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e)
 {
     array_mirror *m = mirror_of(a);
-    int rc = is_ready(m, DEVICE, use) ? KV_OK : bring(m, DEVICE, use, e);
-    if (!rc)
-        *block = m->block;
-    return rc;
+    TRY(is_ready(m, DEVICE, use) ? KV_OK : bring(m, DEVICE, use, e));
+    *block = m->block;
+    return KV_OK;
 }
 
 void mirror_wait(const kv_array *a)
@@ -196,11 +195,10 @@ int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
               (long long)sparse_held(src), (long long)sparse_held(dst));
     int64_t bytes = sparse_held(src) * kv_dtype_bytes((kv_dtype)src->dtype);
     bool near = to && from && to->id == from->id, away = from && (near || is_away(from));
-    int rc = away ? mirror_device(src, MIRROR_READ, &here, e) : KV_OK;
-    if (!rc && to)
-        rc = mirror_device(dst, MIRROR_WRITE, &there, e);
-    if (rc || bytes == 0)
-        return rc;
+    TRY(away ? mirror_device(src, MIRROR_READ, &here, e) : KV_OK);
+    TRY(to ? mirror_device(dst, MIRROR_WRITE, &there, e) : KV_OK);
+    if (bytes == 0)
+        return KV_OK;
     if (near) {
         const void *data = here;
         gpu_job job = {.dst = there,

@@ -620,15 +620,15 @@ static int make_means(void **means, pass p, kv_err *e)
 static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l, double ddof,
                       kv_err *e)
 {
-    kv_array *made;
+    own_array *made = NULL;
+    own_mem void *sums = NULL, *means = NULL;
     const void *src;
-    void *dst, *sums = NULL, *means = NULL;
+    void *dst;
     kv_dtype to = result_dtype(op, kv_array_dtype(a));
     TRY(kv_array_new_raw(&made, to, l->ndim, l->shape, kv_array_ctx(a), e));
     int64_t results = kv_array_size(made);
-    int rc = KV_OK;
     if (results && l->n == 0 && op >= REDUCE_MAX)
-        rc = kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
+        return kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
     pass p = {.loop = loop_for(op, kv_array_dtype(a)),
               .from = kv_array_dtype(a),
               .bytes = kv_dtype_bytes(kv_array_dtype(a)),
@@ -636,22 +636,22 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
               .n = l->n,
               .inner = l->inner};
     p.converts = p.from != p.loop->read;
-    if (rc || (rc = kv_array_read(a, &src, e)) || (rc = kv_array_write(made, &dst, e)) || !results)
-        goto out;
+    TRY(kv_array_read(a, &src, e));
+    TRY(kv_array_write(made, &dst, e));
+    if (!results)
+        return array_hand_out(out, &made);
     p.src = src;
-    if ((op == REDUCE_VAR || op == REDUCE_STD) && (rc = make_means(&means, p, e)))
-        goto out;
+    if (op == REDUCE_VAR || op == REDUCE_STD)
+        TRY(make_means(&means, p, e));
     p.means = means;
-    rc = make_sums(&sums, p, op, e);
-    for (int64_t i = 0, n; i < results && !rc && !(rc = stop_check(e)); i += n) {
+    TRY(make_sums(&sums, p, op, e));
+    for (int64_t i = 0, n; i < results; i += n) {
         n = at_most(results - i, STOP_EVERY);
+        TRY(stop_check(e));
         finish(op, (char *)dst + i * kv_dtype_bytes(to), to, p.loop,
                (char *)sums + i * p.loop->bytes, n, p.n, ddof);
     }
-out:
-    mem_free(means);
-    mem_free(sums);
-    return array_give(rc, out, made);
+    return array_hand_out(out, &made);
 }
 
 static int64_t product(const int64_t *shape, int from, int to)
@@ -733,29 +733,27 @@ static int far_by(reduce_op op, double x)
 static int reduce_scaled(kv_array *made, kv_array *a, int by, reduce_op op, const int64_t *axes,
                          int naxes, const reduce_how *how, kv_err *e)
 {
-    kv_array *scaled, *again = NULL;
+    own_array *scaled = NULL, *again = NULL;
     const void *from;
     void *to;
     int64_t n = kv_array_size(a);
     TRY(kv_array_new_raw(&scaled, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a),
                          e));
-    int rc = kv_array_read(a, &from, e);
-    if (rc || (rc = kv_array_write(scaled, &to, e)))
-        goto out;
-    for (int64_t i = 0; i < n && !(rc = stop_check_at(i, e)); i++)
+    TRY(kv_array_read(a, &from, e));
+    TRY(kv_array_write(scaled, &to, e));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(stop_check_at(i, e));
         ((double *)to)[i] = ((const double *)from)[i] * ldexp(1, by);
-    if (rc || (rc = reduce_axes(&again, scaled, op, axes, naxes, how, e)) ||
-        (rc = kv_array_read(again, &from, e)) || (rc = kv_array_write(made, &to, e)))
-        goto out;
+    }
+    TRY(reduce_axes(&again, scaled, op, axes, naxes, how, e));
+    TRY(kv_array_read(again, &from, e));
+    TRY(kv_array_write(made, &to, e));
     for (int64_t i = 0; i < kv_array_size(made); i++) {
         double *x = (double *)to + i, y = ((const double *)from)[i];
         if (far_by(op, *x) == by && isfinite(y))
             *x = ldexp(y, op == REDUCE_VAR ? -2 * by : -by);
     }
-out:
-    kv_array_unref(scaled);
-    kv_array_unref(again);
-    return rc;
+    return KV_OK;
 }
 
 /* Makes results again whose sums, or sums of squares, left the range of float64 in between. */
@@ -764,23 +762,20 @@ static int mend_far(kv_array *made, kv_array *a, reduce_op op, const int64_t *ax
 {
     const void *data;
     bool over = false, under = false;
-    int rc = kv_array_read(made, &data, e);
-    for (int64_t i = 0; i < kv_array_size(made) && !rc; i++) {
+    TRY(kv_array_read(made, &data, e));
+    for (int64_t i = 0; i < kv_array_size(made); i++) {
         int by = far_by(op, ((const double *)data)[i]);
         over |= by < 0;
         under |= by > 0;
     }
-    if (!rc && over)
-        rc = reduce_scaled(made, a, -FAR, op, axes, naxes, how, e);
-    if (!rc && under)
-        rc = reduce_scaled(made, a, FAR, op, axes, naxes, how, e);
-    return rc;
+    TRY(over ? reduce_scaled(made, a, -FAR, op, axes, naxes, how, e) : KV_OK);
+    return under ? reduce_scaled(made, a, FAR, op, axes, naxes, how, e) : KV_OK;
 }
 
 int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
                  const reduce_how *how, kv_err *e)
 {
-    kv_array *truth;
+    own_array *truth = NULL;
     if (!asks_truth(op) || kv_array_dtype(a) == KV_BOOL) {
         int rc = reduce_axes(out, a, op, axes, naxes, how, e);
         if (rc || kv_array_dtype(a) != KV_FLOAT64 || op < REDUCE_MEAN || op > REDUCE_NORM ||
@@ -790,7 +785,5 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
         return rc;
     }
     TRY(arrange_copy(&truth, a, KV_BOOL, kv_array_ctx(a), e));
-    int rc = reduce_axes(out, truth, op, axes, naxes, how, e);
-    kv_array_unref(truth);
-    return rc;
+    return reduce_axes(out, truth, op, axes, naxes, how, e);
 }

@@ -157,17 +157,19 @@ static int scan_lines(scan_job *j, kv_err *e)
 
 int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
 {
-    int ndim = kv_array_ndim(a), rc = ndim ? arrange_axis(&axis, ndim, e) : KV_OK;
+    int ndim = kv_array_ndim(a);
     int64_t outer = 1;
     const void *src;
     void *dst;
-    kv_array *made = NULL;
+    own_array *made = NULL;
     scan_job j = {.dtype = kv_array_dtype(a), .out = to, .n = 1, .inner = 1};
     j.wide = kv_dtype_is_float(to) ? KV_FLOAT64 : KV_INT64;
-    if (rc || (rc = kv_array_read(a, &src, e)) ||
-        (rc = kv_array_new_raw(&made, to, ndim, kv_array_shape(a), kv_array_ctx(a), e)) ||
-        (rc = kv_array_write(made, &dst, e)) || kv_array_size(a) == 0)
-        goto out;
+    TRY(ndim ? arrange_axis(&axis, ndim, e) : KV_OK);
+    TRY(kv_array_read(a, &src, e));
+    TRY(kv_array_new_raw(&made, to, ndim, kv_array_shape(a), kv_array_ctx(a), e));
+    TRY(kv_array_write(made, &dst, e));
+    if (kv_array_size(a) == 0)
+        return array_hand_out(out, &made);
     j.from = src;
     j.to = dst;
     for (int i = 0; i < ndim; i++)
@@ -177,9 +179,6 @@ int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
     if (j.inner > 1)
         pool_run(outer * j.columns, run_columns, &j);
     else
-        rc = scan_lines(&j, e);
-    if (!rc && j.stopped)
-        rc = stop_error(e);
-out:
-    return array_give(rc, out, made);
+        TRY(scan_lines(&j, e));
+    return j.stopped ? stop_error(e) : array_hand_out(out, &made);
 }

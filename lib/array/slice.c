@@ -287,27 +287,29 @@ static int move_picked(const part *p, void *whole, void *packed, int64_t bytes, 
 
 /* ---- Reading ---- */
 
+static void part_release(part *p)
+{
+    kv_array_unref(p->places);
+}
+
 int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, kv_err *e)
 {
-    part p;
-    kv_array *made = NULL;
+    OWN(part_release) part p = {0};
+    own_array *made = NULL;
     const void *src;
     void *dst;
     int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(kv_array_dtype(a));
-    int rc = find_part(&p, a, ranges, n, e);
-    if (rc || (rc = kv_array_read(a, &src, e)) ||
-        (rc = kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e)) ||
-        (rc = kv_array_write(made, &dst, e)))
-        goto out;
+    TRY(find_part(&p, a, ranges, n, e));
+    TRY(kv_array_read(a, &src, e));
+    TRY(kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e));
+    TRY(kv_array_write(made, &dst, e));
     strided_rows(rows, p.ndim, p.shape);
     if (p.places)
-        rc = move_picked(&p, (void *)(uintptr_t)src, dst, bytes, false, false, e);
+        TRY(move_picked(&p, (void *)(uintptr_t)src, dst, bytes, false, false, e));
     else if (!strided_copy(dst, rows, (const char *)src + p.offset * bytes, p.strides, p.ndim,
                            p.shape, bytes, true))
-        rc = stop_error(e);
-out:
-    kv_array_unref(p.places);
-    return array_give(rc, out, made);
+        return stop_error(e);
+    return array_hand_out(out, &made);
 }
 
 /* ---- Assigning ---- */
@@ -342,47 +344,36 @@ static int broadcast(int64_t *strides, const part *p, const kv_array *src, kv_er
 static int put_picked(const part *p, void *to, kv_array *own, int64_t bytes, kv_err *e)
 {
     const void *from;
-    kv_array *wide;
+    own_array *wide = NULL, *flat = NULL; /* flat: without axes of size 1 that the part lacks */
     int inner = p->first + kv_array_ndim(p->places);
     bool one = kv_array_size(own) == 1; /* then a single block does for all places */
     int extra = kv_array_ndim(own) - (one ? 0 : p->ndim);
-    kv_array *flat = NULL; /* without axes of size 1 that the part lacks */
-    int rc = extra > 0 ? arrange_reshape(&flat, own, kv_array_ndim(own) - extra,
-                                         kv_array_shape(own) + extra, e)
-                       : KV_OK;
-    if (!rc)
-        rc = arrange_broadcast(&wide, flat ? flat : own, one ? p->ndim - inner : p->ndim,
-                               one ? p->shape + inner : p->shape, e);
-    kv_array_unref(flat);
-    if (rc)
-        return rc;
-    if (!(rc = kv_array_read(wide, &from, e)))
-        rc = move_picked(p, to, (void *)(uintptr_t)from, bytes, true, one, e);
-    kv_array_unref(wide);
-    return rc;
+    if (extra > 0)
+        TRY(arrange_reshape(&flat, own, kv_array_ndim(own) - extra, kv_array_shape(own) + extra,
+                            e));
+    TRY(arrange_broadcast(&wide, flat ? flat : own, one ? p->ndim - inner : p->ndim,
+                          one ? p->shape + inner : p->shape, e));
+    TRY(kv_array_read(wide, &from, e));
+    return move_picked(p, to, (void *)(uintptr_t)from, bytes, true, one, e);
 }
 
 int array_assign_slice(kv_array *a, const array_range *ranges, int n, kv_array *src, kv_err *e)
 {
-    part p;
-    kv_array *own = NULL;
+    OWN(part_release) part p = {0};
+    own_array *own = NULL;
     int64_t strides[KV_MAX_NDIM], bytes = kv_dtype_bytes(kv_array_dtype(a));
     const void *from;
     void *to;
-    int rc = find_part(&p, a, ranges, n, e);
-    if (rc || (rc = broadcast(strides, &p, src, e)) ||
-        (rc = kv_array_dup(&own, src, kv_array_dtype(a), kv_array_ctx(a), e)) ||
-        (rc = kv_array_read(own, &from, e)) || (rc = kv_array_write(a, &to, e)))
-        goto out;
+    TRY(find_part(&p, a, ranges, n, e));
+    TRY(broadcast(strides, &p, src, e));
+    TRY(kv_array_dup(&own, src, kv_array_dtype(a), kv_array_ctx(a), e));
+    TRY(kv_array_read(own, &from, e));
+    TRY(kv_array_write(a, &to, e));
     if (p.places)
-        rc = put_picked(&p, to, own, bytes, e);
-    else
-        strided_copy((char *)to + p.offset * bytes, p.strides, from, strides, p.ndim, p.shape,
-                     bytes, false);
-out:
-    kv_array_unref(own);
-    kv_array_unref(p.places);
-    return rc;
+        return put_picked(&p, to, own, bytes, e);
+    strided_copy((char *)to + p.offset * bytes, p.strides, from, strides, p.ndim, p.shape, bytes,
+                 false);
+    return KV_OK;
 }
 
 /* ---- Picking --------------------------------------------------------------------------------- */
@@ -483,14 +474,13 @@ static int bad_id(const id_job *j, int axis, kv_err *e)
 
 int pick_ids(kv_array **places, kv_array *ids, int axis, int64_t len, int64_t stride, kv_err *e)
 {
-    kv_array *made;
+    own_array *made = NULL;
     const void *from;
     void *to;
-    int rc = kv_array_read(ids, &from, e);
-    if (rc || (rc = kv_array_new_raw(&made, KV_INT64, kv_array_ndim(ids), kv_array_shape(ids),
-                                     (kv_ctx){KV_CPU, 0}, e)))
-        return rc;
-    rc = kv_array_write(made, &to, e);
+    TRY(kv_array_read(ids, &from, e));
+    TRY(kv_array_new_raw(&made, KV_INT64, kv_array_ndim(ids), kv_array_shape(ids),
+                         (kv_ctx){KV_CPU, 0}, e));
+    TRY(kv_array_write(made, &to, e));
     id_job j = {.ids = from,
                 .dtype = kv_array_dtype(ids),
                 .n = kv_array_size(ids),
@@ -498,11 +488,10 @@ int pick_ids(kv_array **places, kv_array *ids, int axis, int64_t len, int64_t st
                 .stride = stride,
                 .to = to,
                 .bad = kv_array_size(ids)};
-    if (!rc) {
-        pool_run(count_parts(j.n), place_part, &j);
-        rc = j.stopped ? stop_error(e) : j.bad < j.n ? bad_id(&j, axis, e) : KV_OK;
-    }
-    return array_give(rc, places, made);
+    pool_run(count_parts(j.n), place_part, &j);
+    if (j.stopped)
+        return stop_error(e);
+    return j.bad < j.n ? bad_id(&j, axis, e) : array_hand_out(places, &made);
 }
 
 /* ---- Masks ---- */
@@ -557,34 +546,28 @@ int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e)
 {
     const void *from;
     void *to;
-    kv_array *made = NULL, *truth = kv_array_ref(mask);
+    own_array *made = NULL, *truth = NULL;
     kv_ctx ctx = {KV_CPU, 0};
-    int rc = KV_OK;
-    if (kv_array_dtype(mask) != KV_BOOL) {
-        kv_array_unref(truth);
+    if (kv_array_dtype(mask) == KV_BOOL)
+        truth = kv_array_ref(mask);
+    else
         TRY(arrange_copy(&truth, mask, KV_BOOL, ctx, e));
-    }
     int64_t n = kv_array_size(truth), parts = count_parts(n);
-    mask_job j = {.n = n, .stride = stride, .begin = mem_zalloc(parts + 1, sizeof *j.begin, e)};
-    if (!j.begin || (rc = kv_array_read(truth, &from, e)))
-        goto out;
-    j.mask = from;
+    own_mem int64_t *begin = mem_zalloc(parts + 1, sizeof *begin, e);
+    if (!begin)
+        return KV_E_MEMORY;
+    TRY(kv_array_read(truth, &from, e));
+    mask_job j = {.n = n, .stride = stride, .begin = begin, .mask = from};
     pool_run(parts, mask_part, &j);
     for (int64_t i = 0; i < parts; i++)
-        j.begin[i + 1] += j.begin[i];
-    if (j.stopped) {
-        rc = stop_error(e);
-    } else if (!(rc = kv_array_new_raw(&made, KV_INT64, 1, &j.begin[parts], ctx, e)) &&
-               !(rc = kv_array_write(made, &to, e))) {
-        j.to = to;
-        pool_run(parts, mask_part, &j);
-        rc = j.stopped ? stop_error(e) : KV_OK;
-    }
-out:
-    rc = j.begin ? rc : KV_E_MEMORY;
-    mem_free(j.begin);
-    kv_array_unref(truth);
-    return array_give(rc, places, made);
+        begin[i + 1] += begin[i];
+    if (j.stopped)
+        return stop_error(e);
+    TRY(kv_array_new_raw(&made, KV_INT64, 1, &begin[parts], ctx, e));
+    TRY(kv_array_write(made, &to, e));
+    j.to = to;
+    pool_run(parts, mask_part, &j);
+    return j.stopped ? stop_error(e) : array_hand_out(places, &made);
 }
 
 /* ---- Several together ---- */

@@ -470,25 +470,20 @@ static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_
 int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool down, kv_err *e)
 {
     int ndim = kv_array_ndim(a);
-    kv_array *lines, *made;
+    own_array *lines = NULL, *made = NULL;
     if (ndim == 0 && (axis == 0 || axis == -1))
         return sort_last(out, a, what, down, e);
     TRY(arrange_axis(&axis, ndim, e));
     TRY(axis_last(&lines, a, (int)axis, e));
-    int rc = sort_last(&made, lines, what, down, e);
-    kv_array_unref(lines);
-    if (rc)
-        return rc;
-    if (axis == ndim - 1) {
-        *out = made;
-        return KV_OK;
-    }
+    TRY(sort_last(&made, lines, what, down, e));
+    if (axis == ndim - 1)
+        return array_hand_out(out, &made);
+    array_release(&lines); /* its memory is wanted for what is turned back */
+    lines = NULL;
     int64_t order[KV_MAX_NDIM]; /* the last axis goes to where it was */
     for (int i = 0; i < ndim; i++)
         order[i] = i < axis ? i : i == axis ? ndim - 1 : i - 1;
-    rc = arrange_transpose(out, made, order, ndim, e);
-    kv_array_unref(made);
-    return rc;
+    return arrange_transpose(out, made, order, ndim, e);
 }
 
 /* ---- Quantiles ---- */
@@ -512,32 +507,30 @@ static double quantile(const char *x, kv_dtype dtype, int64_t n, double q)
 int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int64_t axis,
                    kv_err *e)
 {
-    kv_array *lines = NULL, *sorted = NULL, *made = NULL;
+    own_array *lines = NULL, *sorted = NULL, *made = NULL;
     int64_t shape[KV_MAX_NDIM + 1] = {nq};
     const void *from;
     void *to;
-    int ndim = kv_array_ndim(a), rc = ndim ? arrange_axis(&axis, ndim, e) : KV_OK;
+    int ndim = kv_array_ndim(a);
     kv_dtype dtype = kv_array_dtype(a), real = kv_dtype_is_float(dtype) ? dtype : KV_FLOAT32;
-    if (rc || (rc = ndim ? axis_last(&lines, a, (int)axis, e) : KV_OK) ||
-        (rc = sort_last(&sorted, lines ? lines : a, SORT_VALUES, false, e)))
-        goto out;
+    TRY(ndim ? arrange_axis(&axis, ndim, e) : KV_OK);
+    TRY(ndim ? axis_last(&lines, a, (int)axis, e) : KV_OK);
+    TRY(sort_last(&sorted, lines ? lines : a, SORT_VALUES, false, e));
     int64_t n = ndim ? kv_array_shape(sorted)[ndim - 1] : 1, bytes = kv_dtype_bytes(dtype);
     for (int i = 0; i + 1 < ndim; i++)
         shape[i + 1] = kv_array_shape(sorted)[i];
-    if ((rc = kv_array_new_raw(&made, real, ndim ? ndim : 1, shape, kv_array_ctx(a), e)) ||
-        (rc = kv_array_read(sorted, &from, e)) || (rc = kv_array_write(made, &to, e)))
-        goto out;
+    TRY(kv_array_new_raw(&made, real, ndim ? ndim : 1, shape, kv_array_ctx(a), e));
+    TRY(kv_array_read(sorted, &from, e));
+    TRY(kv_array_write(made, &to, e));
     int64_t each = nq ? kv_array_size(made) / nq : 0;
     if (n == 0 && kv_array_size(made) > 0)
-        rc = kv_err_set(e, KV_E_VALUE, "no elements have no quantile");
-    for (int64_t i = 0; i < kv_array_size(made) && !rc && !(rc = stop_check_at(i, e)); i++) {
+        return kv_err_set(e, KV_E_VALUE, "no elements have no quantile");
+    for (int64_t i = 0; i < kv_array_size(made); i++) {
+        TRY(stop_check_at(i, e));
         double x = quantile((const char *)from + i % each * n * bytes, dtype, n, q[i / each]);
         convert_elements((char *)to + i * kv_dtype_bytes(real), real, &x, KV_FLOAT64, 1);
     }
-out:
-    kv_array_unref(sorted);
-    kv_array_unref(lines);
-    return array_give(rc, out, made);
+    return array_hand_out(out, &made);
 }
 
 /* ---- Different elements ---- */
@@ -616,25 +609,22 @@ static int find_unique(unique *u, kv_array *a, bool first, bool inverse, bool co
 {
     int64_t n = kv_array_size(a);
     TRY(arrange_reshape(&u->flat, a, 1, &n, e));
-    int rc = KV_OK;
     if (first || inverse) {
         TRY(sort_last(&u->order, u->flat, SORT_INDICES, false, e));
         array_range by_order = {.ids = u->order};
-        rc = array_slice(&u->sorted, u->flat, &by_order, 1, e);
+        TRY(array_slice(&u->sorted, u->flat, &by_order, 1, e));
     } else {
-        rc = sort_last(&u->sorted, u->flat, SORT_VALUES, false, e);
+        TRY(sort_last(&u->sorted, u->flat, SORT_VALUES, false, e));
     }
-    if (rc || (rc = mark_first(&u->marks, u->sorted, e)))
-        return rc;
+    TRY(mark_first(&u->marks, u->sorted, e));
     array_range marked = {.ids = u->marks};
-    rc = array_slice(&u->values, u->sorted, &marked, 1, e);
-    if (!rc && first)
-        rc = array_slice(&u->first, u->order, &marked, 1, e);
-    if (!rc && inverse)
-        rc = number_runs(&u->inverse, u->order, u->marks, a, e);
-    if (!rc && counts && !(rc = pick_mask(&u->places, u->marks, 1, e)))
-        rc = count_between(&u->counts, u->places, n, e);
-    return rc;
+    TRY(array_slice(&u->values, u->sorted, &marked, 1, e));
+    TRY(first ? array_slice(&u->first, u->order, &marked, 1, e) : KV_OK);
+    TRY(inverse ? number_runs(&u->inverse, u->order, u->marks, a, e) : KV_OK);
+    if (!counts)
+        return KV_OK;
+    TRY(pick_mask(&u->places, u->marks, 1, e));
+    return count_between(&u->counts, u->places, n, e);
 }
 
 int sort_unique(kv_array **out, kv_array **first, kv_array **inverse, kv_array **counts,

@@ -69,7 +69,7 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
 {
     kv_dtype dtype = ids->dtype;
     bool floats = kv_dtype_is_float(dtype);
-    kv_array *wide = NULL;
+    own_array *wide = NULL;
     const void *data;
     if (ids->storage != KV_DEFAULT) {
         kv_err_set(e, KV_E_VALUE, "row ids stand in a default array, not in a row_sparse one");
@@ -82,20 +82,17 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
     TRY(as_it_is
             ? KV_OK
             : kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64, (kv_ctx){KV_CPU, 0}, e));
-    int64_t *made = NULL;
-    int rc = kv_array_read(as_it_is ? ids : wide, &data, e);
-    if (rc == KV_OK && !(made = mem_alloc_data(ids->size * (int64_t)sizeof *made, e)))
-        rc = KV_E_MEMORY;
-    if (rc == KV_OK && floats)
-        rc = from_floats(made, data, ids->size, dtype, e);
-    else if (rc == KV_OK && ids->size > 0)
+    own_mem int64_t *made = NULL;
+    TRY(kv_array_read(as_it_is ? ids : wide, &data, e));
+    if (!(made = mem_alloc_data(ids->size * (int64_t)sizeof *made, e)))
+        return KV_E_MEMORY;
+    if (floats)
+        TRY(from_floats(made, data, ids->size, dtype, e));
+    else if (ids->size > 0)
         memcpy(made, data, (size_t)ids->size * sizeof *made);
-    kv_array_unref(wide);
-    if (rc)
-        mem_free(made);
-    else
-        *out = made;
-    return rc;
+    *out = made;
+    made = NULL;
+    return KV_OK;
 }
 
 /* ---- Checking and sorting -------------------------------------------------------------------- */
@@ -619,14 +616,13 @@ static int to_sparse(kv_array **out, const kv_array *src, kv_dtype dtype, kv_ctx
 {
     if (src->storage == KV_ROW_SPARSE)
         return gather(out, src, src->rows, src->nrows, dtype, ctx, e);
-    int64_t *ids =
+    own_mem int64_t *ids =
         mem_alloc(src->size > 0 && src->ndim > 0 ? array_shape(src)[0] : 1, sizeof *ids, e);
-    int rc = ids ? mirror_host(src, MIRROR_READ, e) : KV_E_MEMORY;
-    int64_t n = !rc && src->size > 0 && src->ndim > 0 ? find_rows(ids, src) : 0;
-    if (!rc)
-        rc = gather(out, src, ids, n, dtype, ctx, e);
-    mem_free(ids);
-    return rc;
+    if (!ids)
+        return KV_E_MEMORY;
+    TRY(mirror_host(src, MIRROR_READ, e));
+    int64_t n = src->size > 0 && src->ndim > 0 ? find_rows(ids, src) : 0;
+    return gather(out, src, ids, n, dtype, ctx, e);
 }
 
 int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)

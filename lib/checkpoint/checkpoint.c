@@ -249,9 +249,9 @@ int checkpoint_read_file(checkpoint *c, const char *path, const char *what, chec
     /* opening a pipe would wait for its writer */
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return file_bad(e, KV_E_IO, path, "%s has to be a regular file", what);
-    int rc = input_open(&in, path, e);
-    if (rc || (rc = checkpoint_add_file(c, &in, e)) || (!read && (rc = c->choose(c, &read, e))))
-        return rc;
+    TRY(input_open(&in, path, e));
+    TRY(checkpoint_add_file(c, &in, e));
+    TRY(read ? KV_OK : c->choose(c, &read, e));
     return checkpoint_read(c, read, whole, e);
 }
 
@@ -388,31 +388,30 @@ static int check_data(const layout *r, tensor_info **order, int64_t n, kv_err *e
 {
     const checkpoint *c = r->c;
     int64_t end = r->data, size = c->files[r->file].size;
-    int rc = KV_OK;
     qsort(order, (size_t)n, sizeof *order, by_offset);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = order[i];
         if (t->offset < end)
-            rc = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                  "tensors \"%.*s\" and \"%.*s\" overlap",
-                                  SHOWN(order[i - 1]->name), SHOWN(t->name));
+            TRY(checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                 "tensors \"%.*s\" and \"%.*s\" overlap",
+                                 SHOWN(order[i - 1]->name), SHOWN(t->name)));
         else if (t->offset > next_place(r, end))
-            rc = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                  "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
-                                  (long long)(t->offset - next_place(r, end)), SHOWN(t->name));
+            TRY(checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                 "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
+                                 (long long)(t->offset - next_place(r, end)), SHOWN(t->name)));
         if (t->offset + t->bytes > end)
             end = t->offset + t->bytes;
     }
-    if (!rc && end > size)
-        rc = file_bad(e, KV_E_FORMAT, c->files[r->file].name,
-                      "cut within its data: %lld of %lld bytes are missing",
-                      (long long)(end - (size > r->data ? size : r->data)),
-                      (long long)(end - r->data));
-    else if (!rc && next_place(r, end) < size)
-        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
-                              "%lld bytes behind the data belong to no tensor",
-                              (long long)(size - next_place(r, end)));
-    return rc;
+    if (end > size)
+        return file_bad(e, KV_E_FORMAT, c->files[r->file].name,
+                        "cut within its data: %lld of %lld bytes are missing",
+                        (long long)(end - (size > r->data ? size : r->data)),
+                        (long long)(end - r->data));
+    if (next_place(r, end) < size)
+        return checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
+                                "%lld bytes behind the data belong to no tensor",
+                                (long long)(size - next_place(r, end)));
+    return KV_OK;
 }
 
 int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,

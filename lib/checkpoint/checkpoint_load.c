@@ -35,23 +35,17 @@ static int load_blocks(char *to, kv_dtype dtype, const checkpoint *c, int64_t i,
 {
     const tensor_info *t = &c->tensors[i];
     int64_t block = TENSOR_BLOCK / tensor_type_run_bytes(t->type) * tensor_type_run(t->type);
-    tensor_reader *r;
+    own_tensor_reader *r = NULL;
     TRY(tensor_reader_new(&r, c, TENSOR_BLOCK, e));
-    int rc = KV_OK;
-    for (int64_t first = 0, n; first < t->elements && !rc; first += n) {
+    for (int64_t first = 0, n; first < t->elements; first += n) {
         const void *data;
         n = t->elements - first < block ? t->elements - first : block;
-        rc = tensor_read(r, &data, i, tensor_type_bytes(t->type, first),
-                         tensor_type_bytes(t->type, n), e);
-        if (rc)
-            break;
+        TRY(tensor_read(r, &data, i, tensor_type_bytes(t->type, first),
+                        tensor_type_bytes(t->type, n), e));
         int64_t bad = tensor_to_array(to + first * kv_dtype_bytes(dtype), t->type, data, n);
-        rc = bad >= 0 ? refuse(c, t, data, bad, first, e) : stop_check(e);
+        TRY(bad >= 0 ? refuse(c, t, data, bad, first, e) : stop_check(e));
     }
-    if (!rc)
-        rc = tensor_reader_check(r, e);
-    tensor_reader_free(r);
-    return rc;
+    return tensor_reader_check(r, e);
 }
 
 int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
@@ -59,7 +53,7 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     const tensor_info *t = &c->tensors[i];
     void *data;
     kv_dtype dtype;
-    kv_array *a;
+    own_array *a = NULL;
     int rc = checkpoint_has_numbers(c, i, e);
     if (rc)
         return kv_err_hint(e, "%s", npz_type_hint(t->odd)), rc;
@@ -68,17 +62,14 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
                         "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),
                         tensor_type_name(t->type));
     TRY(kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e));
-    rc = kv_array_write(a, &data, e);
-    if (!rc && t->form == 0 && !t->member && t->type == tensor_type_of(dtype) &&
-        t->type != TENSOR_BOOL)
-        rc = input_read(&c->files[t->file], data, t->offset, t->bytes, e);
-    else if (!rc)
-        rc = load_blocks(data, dtype, c, i, e);
-    if (rc)
-        kv_array_unref(a);
+    TRY(kv_array_write(a, &data, e));
+    if (t->form == 0 && !t->member && t->type == tensor_type_of(dtype) && t->type != TENSOR_BOOL)
+        TRY(input_read(&c->files[t->file], data, t->offset, t->bytes, e));
     else
-        *out = a;
-    return rc;
+        TRY(load_blocks(data, dtype, c, i, e));
+    *out = a;
+    a = NULL;
+    return KV_OK;
 }
 
 /* ---- Arrays that are read later -------------------------------------------------------------- */
@@ -114,15 +105,13 @@ static int read_later(const array_source *source, void *to, int64_t at, int64_t 
     const tensor_source *s = (const tensor_source *)source;
     const tensor_info *t = &s->file->tensors[s->i];
     const input *in = &s->file->files[t->file];
-    int rc = KV_OK;
-    for (int64_t done = 0, some; done < n && !rc; done += some) {
+    for (int64_t done = 0, some; done < n; done += some) {
         some = n - done < LATER_BLOCK ? n - done : LATER_BLOCK;
-        if (!(rc = input_read(in, (char *)to + done, t->offset + at + done, some, e)))
-            rc = n > LATER_BLOCK ? stop_check(e) : KV_OK;
+        TRY(input_read(in, (char *)to + done, t->offset + at + done, some, e));
+        TRY(n > LATER_BLOCK ? stop_check(e) : KV_OK);
     }
-    if (!rc && !(rc = input_check_same(in, e)) && n == t->bytes)
-        rc = check_elements(s, to, e);
-    return rc;
+    TRY(input_check_same(in, e));
+    return n == t->bytes ? check_elements(s, to, e) : KV_OK;
 }
 
 static int64_t find_hole(const array_source *source, int64_t at, int64_t n)

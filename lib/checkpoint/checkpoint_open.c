@@ -37,7 +37,6 @@ static int twice(const checkpoint *c, const tensor_info *a, const tensor_info *b
 /* Sorts the names; a name that stands twice is a fault of the files, and then the first counts. */
 static int index_names(checkpoint *c, kv_err *e)
 {
-    int rc = KV_OK;
     c->tensor_names = mem_alloc(c->ntensors, sizeof *c->tensor_names, e);
     if (!c->tensor_names)
         return KV_E_MEMORY;
@@ -46,11 +45,10 @@ static int index_names(checkpoint *c, kv_err *e)
     const named *names = c->tensor_names;
     if (!named_sort(c->tensor_names, c->ntensors))
         return KV_OK;
-    for (int64_t i = 1; i < c->ntensors && !rc; i++) {
+    for (int64_t i = 1; i < c->ntensors; i++)
         if (strcmp(names[i - 1].name, names[i].name) == 0)
-            rc = twice(c, &c->tensors[names[i - 1].i], &c->tensors[names[i].i], e);
-    }
-    return rc;
+            TRY(twice(c, &c->tensors[names[i - 1].i], &c->tensors[names[i].i], e));
+    return KV_OK;
 }
 
 /* Several files may have texts of the same name: the first one stays. */
@@ -281,10 +279,9 @@ static int add_memory(checkpoint *c, const tensor_info *t, const void *data, kv_
     if (info.bytes < 0)
         return file_bad(e, KV_E_VALUE, c->name, "tensor \"%.*s\" has no whole number of bytes",
                         SHOWN(t->name));
-    int rc = input_open_memory(&in, data, info.bytes, c->name, e);
-    if (!rc && !(rc = checkpoint_add_file(c, &in, e)))
-        rc = checkpoint_add(c, &info, e);
-    return rc;
+    TRY(input_open_memory(&in, data, info.bytes, c->name, e));
+    TRY(checkpoint_add_file(c, &in, e));
+    return checkpoint_add(c, &info, e);
 }
 
 int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const void *const *data,

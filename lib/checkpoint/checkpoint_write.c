@@ -224,23 +224,20 @@ static void align_data(buf *header, int64_t *size, safetensors_entry *items, int
 static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, const layout *l,
                         kv_err *e)
 {
-    buf header = {0};
+    own_buf header = {0};
     int64_t size, first = g->first[f], n = g->first[f + 1] - first;
     out_file *to = &out->files[f];
     safetensors_entry *items = g->items + first;
-    int rc = safetensors_header(&header, &size, items, n, l->metadata, l->nmetadata, to->name, e);
-    if (!rc) {
-        align_data(&header, &size, items, n);
-        rc = buf_check(&header, e);
-    }
+    TRY(safetensors_header(&header, &size, items, n, l->metadata, l->nmetadata, to->name, e));
+    align_data(&header, &size, items, n);
+    TRY(buf_check(&header, e));
     int64_t data = (int64_t)header.len;
-    if (!rc && !(rc = reserve(fd, to->name, size, e)))
-        rc = file_write_at(fd, to->name, 0, header.data, data, e);
-    buf_release(&header);
-    for (int64_t i = 0; i < n && !rc; i++)
+    TRY(reserve(fd, to->name, size, e));
+    TRY(file_write_at(fd, to->name, 0, header.data, data, e));
+    for (int64_t i = 0; i < n; i++)
         out->tensors[g->numbers[first + i]] = (out_tensor){f, items[i].begin, items[i].bytes};
-    atomic_store(&to->left, rc ? 0 : size - data);
-    return rc;
+    atomic_store(&to->left, size - data);
+    return KV_OK;
 }
 
 static int new_files(checkpoint_out *out, int64_t n, kv_err *e)
@@ -259,11 +256,10 @@ static int open_beside(checkpoint_out *out, const checkpoint_out_options *o, kv_
     struct stat about;
     if (stat(out->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
         return kv_err_set(e, KV_E_IO, "cannot write \"%s\": it is not a regular file", out->path);
-    int rc = new_files(out, 1, e);
-    if (!rc && !(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
-        rc = KV_E_MEMORY;
-    if (rc || (rc = file_out_open(&out->file, out->path, e)))
-        return rc;
+    TRY(new_files(out, 1, e));
+    if (!(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
+        return KV_E_MEMORY;
+    TRY(file_out_open(&out->file, out->path, e));
     file_out_clean(&out->file);
     out->file.unsynced = o->unsynced;
     atomic_store(&out->files[0].fd, fileno(out->file.f));
@@ -273,12 +269,10 @@ static int open_beside(checkpoint_out *out, const checkpoint_out_options *o, kv_
 static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
                      kv_err *e)
 {
-    grouping g = {0};
-    int rc = open_beside(out, o, e);
-    if (!rc && !(rc = group(&g, out, l, e)))
-        rc = lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
-    grouping_release(&g);
-    return rc;
+    OWN(grouping_release) grouping g = {0};
+    TRY(open_beside(out, o, e));
+    TRY(group(&g, out, l, e));
+    return lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
 }
 
 static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
@@ -303,52 +297,51 @@ static int open_params(checkpoint_out *out, const layout *l, const checkpoint_ou
 {
     own_buf text = {0};
     int64_t left = 0;
-    int rc = check_names(out->path, l, e);
+    TRY(check_names(out->path, l, e));
     params_put_begin(&text, l->n);
-    for (int64_t i = 0; i < l->n && !rc; i++) {
+    for (int64_t i = 0; i < l->n; i++) {
         const checkpoint_entry *t = &l->entries[i];
         int64_t bytes = tensor_bytes(t->type, t->ndim, t->shape);
-        rc = params_put_head(&text, t->name, t->type, t->ndim, t->shape, -1, out->path, e);
-        if (!rc && (bytes < 0 || bytes > INT64_MAX / 2 - left - (int64_t)text.len))
-            rc = file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
+        TRY(params_put_head(&text, t->name, t->type, t->ndim, t->shape, -1, out->path, e));
+        if (bytes < 0 || bytes > INT64_MAX / 2 - left - (int64_t)text.len)
+            return file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
         out->tensors[i] = (out_tensor){0, left + (int64_t)text.len, bytes};
-        left += rc ? 0 : bytes;
+        left += bytes;
     }
     params_put_names(&text, l->n ? &l->entries->name : NULL, sizeof *l->entries, l->n);
-    if (!rc && !(rc = buf_check(&text, e)) && !(rc = open_beside(out, o, e))) {
-        atomic_store(&out->files[0].left, left);
-        rc = reserve(fileno(out->file.f), out->path, left + (int64_t)text.len, e);
-    }
+    TRY(buf_check(&text, e));
+    TRY(open_beside(out, o, e));
+    atomic_store(&out->files[0].left, left);
+    int fd = fileno(out->file.f);
+    TRY(reserve(fd, out->path, left + (int64_t)text.len, e));
     /* The pieces of text stand before, between and behind the data. */
-    for (int64_t i = 0, from = 0, data = 0; i <= l->n && !rc; i++) {
+    for (int64_t i = 0, from = 0, data = 0; i <= l->n; i++) {
         const out_tensor *t = i < l->n ? &out->tensors[i] : NULL;
         int64_t at = t ? t->begin - data : (int64_t)text.len;
-        rc = file_write_at(fileno(out->file.f), out->path, from + data, text.data + from, at - from,
-                           e);
+        TRY(file_write_at(fd, out->path, from + data, text.data + from, at - from, e));
         from = at;
         data += t ? t->bytes : 0;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Folders --------------------------------------------------------------------------------- */
 
 static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
 {
-    int64_t *bytes = mem_alloc(l->n, sizeof *bytes, e), *shard = mem_alloc(l->n, sizeof *shard, e);
-    int rc = bytes && shard ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && !rc; i++) {
+    own_mem int64_t *bytes = mem_alloc(l->n, sizeof *bytes, e);
+    own_mem int64_t *shard = mem_alloc(l->n, sizeof *shard, e);
+    if (!bytes || !shard)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n; i++) {
         const checkpoint_entry *t = &l->entries[i];
         bytes[i] = tensor_bytes(t->type, t->ndim, t->shape);
         bytes[i] = bytes[i] < 0 ? 0 : bytes[i]; /* safetensors_header says what is wrong */
     }
-    if (!rc)
-        rc = new_files(out, shards_split(shard, bytes, l->n, limit), e);
-    for (int64_t i = 0; i < l->n && !rc; i++)
+    TRY(new_files(out, shards_split(shard, bytes, l->n, limit), e));
+    for (int64_t i = 0; i < l->n; i++)
         out->tensors[i].file = shard[i];
-    mem_free(shard);
-    mem_free(bytes);
-    return rc;
+    return KV_OK;
 }
 
 /* path/name, for messages. */
@@ -386,51 +379,45 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
 {
     own_buf text = {0};
     int64_t total = 0;
-    named *entries = mem_alloc(l->n, sizeof *entries, e);
-    out_file index = {.name = path_of(out, SHARD_INDEX, e)};
-    int rc = entries && index.name ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && !rc; i++) {
+    own_mem named *entries = mem_alloc(l->n, sizeof *entries, e);
+    own_mem char *name = path_of(out, SHARD_INDEX, e);
+    out_file index = {.name = name};
+    if (!entries || !name)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n; i++) {
         entries[i] = (named){l->entries[i].name, out->tensors[i].file};
         total += out->tensors[i].bytes;
     }
-    if (!rc)
-        shards_index(&text, entries, l->n, out->nfiles, total);
-    if (!rc && !(rc = buf_check(&text, e))) {
-        int fd = openat(out->folder.fd, SHARD_INDEX, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        atomic_store(&index.fd, fd);
-        if (fd < 0)
-            rc = file_error(e, "write", index.name, errno);
-        else if ((rc = file_write_at(fd, index.name, 0, text.data, (int64_t)text.len, e)))
-            close(fd);
-        else
-            rc = finish_file(out, &index, e);
-    }
-    mem_free(index.name);
-    mem_free(entries);
-    return rc;
+    shards_index(&text, entries, l->n, out->nfiles, total);
+    TRY(buf_check(&text, e));
+    int fd = openat(out->folder.fd, SHARD_INDEX, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    atomic_store(&index.fd, fd);
+    if (fd < 0)
+        return file_error(e, "write", name, errno);
+    int rc = file_write_at(fd, name, 0, text.data, (int64_t)text.len, e);
+    if (rc)
+        return close(fd), rc;
+    return finish_file(out, &index, e);
 }
 
 static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
                        kv_err *e)
 {
-    grouping g = {0};
-    int rc = check_names(out->path, l, e);
-    if (!rc)
-        rc = split(out, l, o->shard_bytes ? o->shard_bytes : SHARD_BYTES, e);
-    if (!rc)
-        rc = group(&g, out, l, e);
-    if (!rc && !(rc = folder_out_open(&out->folder, out->path, o->force, e))) {
-        out->folder.unsynced = o->unsynced;
-        file_clean_beside(out->folder.path);
-        for (int64_t f = 0; f < out->nfiles && !rc && !(rc = stop_check(e)); f++)
-            rc = make_shard(out, f, &g, l, e);
-        if (!rc && out->nfiles > 1)
-            rc = write_index(out, l, e);
-        if (!rc && o->files)
-            rc = folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e);
+    OWN(grouping_release) grouping g = {0};
+    TRY(check_names(out->path, l, e));
+    TRY(split(out, l, o->shard_bytes ? o->shard_bytes : SHARD_BYTES, e));
+    TRY(group(&g, out, l, e));
+    TRY(folder_out_open(&out->folder, out->path, o->force, e));
+    out->folder.unsynced = o->unsynced;
+    file_clean_beside(out->folder.path);
+    for (int64_t f = 0; f < out->nfiles; f++) {
+        TRY(stop_check(e));
+        TRY(make_shard(out, f, &g, l, e));
     }
-    grouping_release(&g);
-    return rc;
+    TRY(out->nfiles > 1 ? write_index(out, l, e) : KV_OK);
+    return o->files
+               ? folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e)
+               : KV_OK;
 }
 
 /* Gives the new folder those files of the old one that hold no tensors. */
@@ -550,11 +537,8 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
         return KV_OK;
     const out_tensor *t = &out->tensors[i];
     out_file *f = &out->files[t->file];
-    int rc = open_again(out, t->file, &fd, e);
-    if (!rc)
-        rc = file_write_at(fd, f->name, t->begin + at, data, n, e);
-    if (rc)
-        return rc;
+    TRY(open_again(out, t->file, &fd, e));
+    TRY(file_write_at(fd, f->name, t->begin + at, data, n, e));
     if (out->kind == OUT_NPZ)
         npz_add(&out->npz.entries[i], data, at, n);
     if (!out->unsynced) {

@@ -182,9 +182,8 @@ static int edit_items(config *c, char open, char close, bool is_model)
     int64_t end = c->scan.at, kept = 0;
     while (json_scan_item(&c->scan, close, &rc)) {
         bool dtype = false, codes = false, model = false;
-        if (open == '{' && (rc = json_scan_name(&c->scan, &c->name)))
-            break;
         if (open == '{') {
+            TRY(json_scan_name(&c->scan, &c->name));
             const char *name = buf_text(&c->name);
             dtype = strcmp(name, "dtype") == 0 || strcmp(name, "torch_dtype") == 0;
             codes = strcmp(name, "quantization_config") == 0;
@@ -272,21 +271,20 @@ static int copy_bytes(const copying *c, kv_err *e)
 static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
 {
     own_buf text = {0};
-    char *all = mem_alloc(size, 1, e);
+    own_mem char *all = mem_alloc(size, 1, e);
     int64_t n = 0;
-    int rc = all ? KV_OK : KV_E_MEMORY;
-    if (!rc)
-        rc = file_read_at(c->from, c->source, 0, all, size, &n, e);
-    if (!rc && (rc = edit_config(all, n, c->source, f, &text, e)) == KV_E_FORMAT) {
+    if (!all)
+        return KV_E_MEMORY;
+    TRY(file_read_at(c->from, c->source, 0, all, size, &n, e));
+    int rc = edit_config(all, n, c->source, f, &text, e);
+    if (rc == KV_E_FORMAT) {
         f->odd_config = true;
         buf_clear(&text);
         buf_put(&text, all, (size_t)n);
-        rc = KV_OK;
     }
-    if (!rc && !(rc = buf_check(&text, e)))
-        rc = file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
-    mem_free(all);
-    return rc;
+    TRY(rc == KV_E_FORMAT ? KV_OK : rc);
+    TRY(buf_check(&text, e));
+    return file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
 }
 
 /* folder/name, for messages. */
@@ -303,7 +301,6 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
                      kv_err *e)
 {
     struct stat about;
-    int rc = KV_OK;
     c->from = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (c->from < 0 || fstat(c->from, &about) != 0)
         return file_error(e, "read", c->source, errno);
@@ -312,7 +309,7 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
         return file_error(e, "write", c->target, errno);
     bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
                   about.st_size <= CONFIG_MAX;
-    rc = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
+    int rc = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
     if (!rc && !unsynced && file_sync(c->to) != 0)
         rc = file_error(e, "write", c->target, errno);
     int fd = c->to;
@@ -341,12 +338,11 @@ static int copy_named(folder_files *f, int from, int to, const char *name, const
 int folder_files_copy(folder_files *f, int to, const char *name, bool unsynced, kv_err *e)
 {
     int from = -1;
-    char *piece = mem_alloc(PIECE, 1, e);
+    own_mem char *piece = mem_alloc(PIECE, 1, e);
     int rc = piece ? list_files(f, &from, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < f->ncopied && !rc; i++)
         rc = copy_named(f, from, to, f->copied[i], name, piece, unsynced, e);
     if (from >= 0)
         close(from);
-    mem_free(piece);
     return rc;
 }

@@ -103,10 +103,9 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
     char *to = buf_room(out, (size_t)n);
     if (!to)
         return buf_check(out, e);
-    int rc = byte_reader_take(&r->from, to, (int64_t)n, e);
-    if (rc == KV_OK)
-        buf_grew(out, (size_t)n);
-    return rc ? rc : buf_check(out, e);
+    TRY(byte_reader_take(&r->from, to, (int64_t)n, e));
+    buf_grew(out, (size_t)n);
+    return buf_check(out, e);
 }
 
 static int skip_bytes(reading *r, kv_err *e)
@@ -240,13 +239,12 @@ static int read_list(reading *r, int depth, bool *keep, kv_err *e)
         r->from.at += (int64_t)n * value_bytes[type];
         return KV_OK;
     }
-    int rc = KV_OK;
-    for (uint64_t i = 0; i < n && !rc; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         bool inner;
-        if ((rc = stop_check_at((int64_t)i, e)) == KV_OK)
-            rc = type == TEXT ? skip_bytes(r, e) : read_list(r, depth + 1, &inner, e);
+        TRY(stop_check_at((int64_t)i, e));
+        TRY(type == TEXT ? skip_bytes(r, e) : read_list(r, depth + 1, &inner, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The alignment, whose text has been read. */
@@ -293,18 +291,15 @@ static bool is_split(reading *r, uint32_t type)
 static int read_value(reading *r, uint32_t type, kv_err *e)
 {
     bool keep = true;
-    int rc;
     buf_clear(&r->text);
-    if (type == TEXT)
-        rc = take_bytes(r, &r->text, e);
-    else if (type == LIST)
-        rc = read_list(r, 0, &keep, e);
-    else
-        rc = put_scalar(r, type, &r->text, e);
-    if (rc || (rc = buf_check(&r->text, e)) || !keep || is_split(r, type))
-        return rc;
-    if (strcmp(buf_text(&r->name), "general.alignment") == 0 && (rc = set_alignment(r, type, e)))
-        return rc;
+    TRY(type == TEXT   ? take_bytes(r, &r->text, e)
+        : type == LIST ? read_list(r, 0, &keep, e)
+                       : put_scalar(r, type, &r->text, e));
+    TRY(buf_check(&r->text, e));
+    if (!keep || is_split(r, type))
+        return KV_OK;
+    if (strcmp(buf_text(&r->name), "general.alignment") == 0)
+        TRY(set_alignment(r, type, e));
     if (!is_text(&r->text))
         return checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
                                 "metadata \"%.*s\" is not UTF-8", NAME(r));
@@ -313,21 +308,21 @@ static int read_value(reading *r, uint32_t type, kv_err *e)
 
 static int read_metadata(reading *r, uint64_t n, kv_err *e)
 {
-    int rc = KV_OK;
     r->kind = "metadata";
-    for (uint64_t i = 0; i < n && !rc; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         uint32_t type;
         r->number = (int64_t)i;
         r->named = false;
-        if ((rc = stop_check_at((int64_t)i, e)) || (rc = take_name(r, e)) ||
-            (rc = add_name(r, e)) || (rc = take_type(r, &type, e)))
-            break;
-        rc = read_value(r, type, e);
+        TRY(stop_check_at((int64_t)i, e));
+        TRY(take_name(r, e));
+        TRY(add_name(r, e));
+        TRY(take_type(r, &type, e));
+        TRY(read_value(r, type, e));
     }
-    const char *twice = rc ? NULL : named_sort(r->names, r->nnames);
+    const char *twice = named_sort(r->names, r->nnames);
     return twice ? checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
                                     "metadata \"%.*s\" stands there twice", SHOWN(twice))
-                 : rc;
+                 : KV_OK;
 }
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -360,16 +355,14 @@ typedef struct described {
 
 static int take_described(reading *r, described *d, kv_err *e)
 {
-    int rc = take(r, &d->ndim, sizeof d->ndim, e);
-    if (!rc && d->ndim > AXES_MAX)
+    TRY(take(r, &d->ndim, sizeof d->ndim, e));
+    if (d->ndim > AXES_MAX)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "tensor \"%.*s\" has %u axes, and at most %d are allowed", NAME(r), d->ndim,
                         AXES_MAX);
-    if (!rc)
-        rc = take(r, d->sizes, (int64_t)(d->ndim * sizeof *d->sizes), e);
-    if (!rc)
-        rc = take(r, &d->type, sizeof d->type, e);
-    return rc ? rc : take(r, &d->offset, sizeof d->offset, e);
+    TRY(take(r, d->sizes, (int64_t)(d->ndim * sizeof *d->sizes), e));
+    TRY(take(r, &d->type, sizeof d->type, e));
+    return take(r, &d->offset, sizeof d->offset, e);
 }
 
 /* The bytes of the tensor, whose elements may not end within a block of its first axis. */
@@ -567,13 +560,10 @@ static int read_part(parts *p, int no, kv_err *e)
                                    "part %d of %d of the split model is not there", no,
                                    p->named.count);
     }
-    int rc = checkpoint_read_file(c, path, "a part", gguf_read, &whole, e);
-    if (rc)
-        return rc;
+    TRY(checkpoint_read_file(c, path, "a part", gguf_read, &whole, e));
     p->file[no - 1] = (int)c->nfiles - 1;
     p->whole &= whole;
-    if (whole)
-        rc = check_part(p, no, e);
+    int rc = whole ? check_part(p, no, e) : KV_OK;
     if (no > 1)
         c->ntexts = texts;
     return rc;

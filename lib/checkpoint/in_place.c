@@ -79,9 +79,8 @@ static int end_change(const in_place_names *n, in_place_target *t, journal_reade
                  (long long)r->about.target_bytes);
         return in_place_hint_lost(n, e), KV_E_FORMAT;
     }
-    int rc = in_place_target_begin(t, e);
-    if (!rc)
-        rc = in_place_end(n, t, r, true, fate, e);
+    TRY(in_place_target_begin(t, e));
+    int rc = in_place_end(n, t, r, true, fate, e);
     in_place_target_release(t);
     return rc;
 }
@@ -103,24 +102,20 @@ static int settle(const in_place_names *n, int journal, int file, bool locked, j
                   kv_err *e)
 {
     struct stat about;
-    journal_reader r;
+    own_journal_reader r = {0};
     bool marked, whole;
-    int rc = fstat(file, &about) == 0 ? KV_OK : file_error(e, "read", n->given, errno);
+    if (fstat(file, &about) != 0)
+        return file_error(e, "read", n->given, errno);
     in_place_target t = {.fd = file, .name = n->given, .bytes = about.st_size};
-    if (rc || (rc = is_marked(file, n->given, &marked, e)))
-        return rc;
+    TRY(is_marked(file, n->given, &marked, e));
     if (!marked) {
-        rc = locked ? in_place_sync(&t, e) : KV_OK;
         *fate = JOURNAL_LEFT;
-        return rc || !locked ? rc : in_place_drop_journal(n, file, fate, e);
+        TRY(locked ? in_place_sync(&t, e) : KV_OK);
+        return locked ? in_place_drop_journal(n, file, fate, e) : KV_OK;
     }
-    rc = journal_open(&r, journal, in_place_base(n, n->journal), &whole, e);
-    if (!rc && whole)
-        rc = journal_check(&r, &whole, e);
-    if (!rc)
-        rc = whole ? end_change(n, &t, &r, fate, e) : in_place_damaged(n, e);
-    journal_close(&r);
-    return rc;
+    TRY(journal_open(&r, journal, in_place_base(n, n->journal), &whole, e));
+    TRY(whole ? journal_check(&r, &whole, e) : KV_OK);
+    return whole ? end_change(n, &t, &r, fate, e) : in_place_damaged(n, e);
 }
 
 /* Opens for writing where that is allowed: some file systems lock only such files. */
@@ -339,8 +334,7 @@ static int open_temp(in_place *j, kv_err *e)
 {
     const in_place_names *n = &j->names;
     in_place_patience p = {0};
-    int rc = KV_OK;
-    for (bool over = false; !rc && !over;) {
+    for (bool over = false; !over;) {
         j->temp = open(n->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (j->temp < 0)
             return file_error(e, "write", n->temp, errno);
@@ -353,35 +347,31 @@ static int open_temp(in_place *j, kv_err *e)
                               j->names.given, n->temp);
         lock_result got = in_place_lock_whole(j->temp);
         bool named = false;
-        if (got != LOCK_HELD && (rc = in_place_look(j->temp, n->temp, &named, e)))
-            return rc;
+        TRY(got != LOCK_HELD ? in_place_look(j->temp, n->temp, &named, e) : KV_OK);
         if (named) {
             j->has_temp = true;
             return ftruncate(j->temp, 0) == 0 ? KV_OK : file_error(e, "write", n->temp, errno);
         }
         close(j->temp);
         j->temp = -1;
-        if (got == LOCK_HELD)
-            rc = in_place_wait(&p, &over, e);
+        TRY(got == LOCK_HELD ? in_place_wait(&p, &over, e) : KV_OK);
     }
-    return rc ? rc : in_place_changing(n, e);
+    return in_place_changing(n, e);
 }
 
 static int end_earlier_change(const in_place_names *n, kv_err *e)
 {
     in_place_patience p = {0};
-    int rc = KV_OK;
-    for (bool over = false; !rc && !over;) {
+    for (bool over = false; !over;) {
         journal_fate fate = JOURNAL_GONE;
         if (!in_place_exists(n->journal))
             return KV_OK;
-        rc = in_place_recover(n, &fate, e);
-        if (!rc && fate == JOURNAL_LEFT) /* the one of this change takes its place */
+        TRY(in_place_recover(n, &fate, e));
+        if (fate == JOURNAL_LEFT) /* the one of this change takes its place */
             return KV_OK;
-        if (!rc && fate == JOURNAL_HELD)
-            rc = in_place_wait(&p, &over, e);
+        TRY(fate == JOURNAL_HELD ? in_place_wait(&p, &over, e) : KV_OK);
     }
-    return rc ? rc : in_place_changing(n, e);
+    return in_place_changing(n, e);
 }
 
 /* Notes the file as it is before the change; an earlier change was ended, by one who may have put a
@@ -453,7 +443,6 @@ int in_place_open(in_place **out, const char *path, kv_err *e)
 int in_place_put(in_place *j, int64_t offset, const void *bytes_now, int64_t n, kv_err *e)
 {
     const char *now = bytes_now;
-    int rc = KV_OK;
     if (!kv_assert(offset >= 8 && n >= 0 && n <= j->about.st_size - offset,
                    "%lld bytes at %lld of a file of %lld are put", (long long)n, (long long)offset,
                    (long long)j->about.st_size))
@@ -462,13 +451,13 @@ int in_place_put(in_place *j, int64_t offset, const void *bytes_now, int64_t n, 
         j->begin = offset;
     if (n > 0 && offset + n > j->end)
         j->end = offset + n;
-    for (int64_t at = 0, bytes; at < n && !rc; at += bytes) {
+    for (int64_t at = 0, bytes; at < n; at += bytes) {
         bytes = n - at < JOURNAL_RECORD ? n - at : JOURNAL_RECORD;
         journal_record r = {.offset = offset + at, .n = bytes, .now = now + at};
-        rc = j->cloned ? in_place_target_put(&j->target, r.offset, r.now, bytes, e)
-                       : journal_add(&j->journal, &r, e);
+        TRY(j->cloned ? in_place_target_put(&j->target, r.offset, r.now, bytes, e)
+                      : journal_add(&j->journal, &r, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int in_place_expect(in_place *j, const char *key, int64_t offset, int64_t n, uint64_t sum,
@@ -490,16 +479,13 @@ static int take_file(in_place *j, kv_err *e)
     const in_place_names *n = &j->names;
     struct stat now;
     in_place_patience p = {0};
-    int rc = KV_OK;
     for (bool over = false;
-         !rc && (in_place_lock_whole(j->file) == LOCK_HELD ||
-                 (!j->cloned && in_place_lock_file(j->file, F_WRLCK) == LOCK_HELD));) {
-        rc = in_place_wait(&p, &over, e);
-        if (!rc && over)
+         in_place_lock_whole(j->file) == LOCK_HELD ||
+         (!j->cloned && in_place_lock_file(j->file, F_WRLCK) == LOCK_HELD);) {
+        TRY(in_place_wait(&p, &over, e));
+        if (over)
             return in_place_in_use(n, e);
     }
-    if (rc)
-        return rc;
     if (fstat(j->file, &now) != 0)
         return file_error(e, "read", n->given, errno);
     if (!in_place_is_named(j->file, n->file) || now.st_size != j->about.st_size ||
@@ -554,25 +540,23 @@ static int put_journal(in_place *j, kv_err *e)
 static int change(in_place *j, kv_err *e)
 {
     const in_place_names *n = &j->names;
-    journal_reader r;
+    own_journal_reader r = {0};
     journal_fate fate;
     bool whole;
-    int rc = journal_open(&r, j->temp, in_place_base(n, n->journal), &whole, e);
-    if (!rc && !whole)
-        rc = file_bad(e, KV_E_IO, n->temp, "the journal changed while it was written");
-    if (rc || (rc = stop_check(e)) || (rc = put_journal(j, e))) {
-        journal_close(&r);
-        return rc;
-    }
-    if (!(rc = in_place_put_first(&j->target, IN_PLACE_MARK, e))) {
-        rc = in_place_end(n, &j->target, &r, false, &fate, e);
-    } else if (in_place_put_first(&j->target, r.about.first, NULL) == KV_OK) {
+    TRY(journal_open(&r, j->temp, in_place_base(n, n->journal), &whole, e));
+    if (!whole)
+        return file_bad(e, KV_E_IO, n->temp, "the journal changed while it was written");
+    TRY(stop_check(e));
+    TRY(put_journal(j, e));
+    int rc = in_place_put_first(&j->target, IN_PLACE_MARK, e);
+    if (!rc)
+        return in_place_end(n, &j->target, &r, false, &fate, e);
+    if (in_place_put_first(&j->target, r.about.first, NULL) == KV_OK) {
         (void)in_place_drop_journal(n, j->file, &fate, NULL);
         kv_err_hint(e, "the file is as it was");
     } else {
         in_place_hint_kept(n, e);
     }
-    journal_close(&r);
     return rc;
 }
 

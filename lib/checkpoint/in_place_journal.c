@@ -281,11 +281,10 @@ int journal_check(journal_reader *r, bool *whole, kv_err *e)
 {
     journal_record record;
     bool more = true;
-    int rc = KV_OK;
     journal_rewind(r);
-    while (!rc && more)
-        rc = journal_next(r, &record, &more, whole, e);
-    return rc;
+    while (more)
+        TRY(journal_next(r, &record, &more, whole, e));
+    return KV_OK;
 }
 
 void journal_close(journal_reader *r)
@@ -359,23 +358,19 @@ static void empty(in_place_target *t)
 
 int in_place_target_put(in_place_target *t, int64_t at, const char *data, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
     if (at < t->begin || at + n > t->begin + WINDOW) {
-        if ((rc = in_place_target_flush(t, e)))
-            return rc;
+        TRY(in_place_target_flush(t, e));
         empty(t);
         t->begin = at - at % PART;
     }
     int64_t in = at - t->begin;
-    for (int64_t i = in / PART; !rc && i * PART < in + n; i++) {
+    for (int64_t i = in / PART; i * PART < in + n; i++) {
         int64_t from = t->begin + i * PART;
         if (!t->is_read[i])
-            rc = file_read_at(t->fd, t->name, from, t->data + i * PART,
-                              least(PART, t->bytes - from), NULL, e);
-        t->is_read[i] = !rc;
+            TRY(file_read_at(t->fd, t->name, from, t->data + i * PART,
+                             least(PART, t->bytes - from), NULL, e));
+        t->is_read[i] = true;
     }
-    if (rc)
-        return rc;
     memcpy(t->data + in, data, (size_t)n);
     for (int64_t i = in / PAGE; i * PAGE < in + n; i++)
         t->is_changed[i] = true;
@@ -438,26 +433,24 @@ static int check_keys(in_place_target *t, journal_reader *r, kv_err *e)
 
 int in_place_redo(in_place_target *t, journal_reader *r, bool check, kv_err *e)
 {
-    int rc = write_places(t, r, e);
-    if (!rc && !(rc = in_place_sync(t, e)) && check)
-        rc = check_keys(t, r, e);
-    return rc ? rc : in_place_put_first(t, r->about.first, e);
+    TRY(write_places(t, r, e));
+    TRY(in_place_sync(t, e));
+    TRY(check ? check_keys(t, r, e) : KV_OK);
+    return in_place_put_first(t, r->about.first, e);
 }
 
 /* The file as it is, with its first bytes. */
 static int copy_all(const in_place_target *from, in_place_target *to, const char first[8],
                     kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t at = 0, n; !rc && at < from->bytes; at += n) {
+    for (int64_t at = 0, n; at < from->bytes; at += n) {
         n = least(WINDOW, from->bytes - at);
-        rc = file_read_at(from->fd, from->name, at, to->data, n, NULL, e);
+        TRY(file_read_at(from->fd, from->name, at, to->data, n, NULL, e));
         if (at == 0)
             memcpy(to->data, first, 8);
-        if (!rc)
-            rc = file_write_at(to->fd, to->name, at, to->data, n, e);
+        TRY(file_write_at(to->fd, to->name, at, to->data, n, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int in_place_copy(const in_place_target *t, const char *path, journal_reader *r, kv_err *e)

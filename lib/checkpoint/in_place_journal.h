@@ -116,6 +116,7 @@ int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_er
 int journal_check(journal_reader *r, bool *whole, kv_err *e);
 
 void journal_close(journal_reader *r);
+#define own_journal_reader OWN(journal_close) journal_reader
 
 /* ---- Writing what a journal says ------------------------------------------------------------- */
 

@@ -237,10 +237,9 @@ static int fill(byte_reader *r, kv_err *e)
         return KV_E_MEMORY;
     r->begin = r->at;
     r->bytes = 0;
-    int rc = input_read(r->in, r->buffer, r->at, n, e);
-    if (!rc)
-        r->bytes = n;
-    return rc;
+    TRY(input_read(r->in, r->buffer, r->at, n, e));
+    r->bytes = n;
+    return KV_OK;
 }
 
 int byte_reader_take(byte_reader *r, void *to, int64_t n, kv_err *e)

@@ -231,10 +231,8 @@ static int skip_list(json_scan *s, char open, char close)
     own_buf name = {0};
     int rc = json_scan_open(s, open);
     while (json_scan_item(s, close, &rc)) {
-        if (open == '{')
-            rc = json_scan_name(s, &name);
-        if (!rc)
-            rc = json_scan_skip(s);
+        TRY(open == '{' ? json_scan_name(s, &name) : KV_OK);
+        TRY(json_scan_skip(s));
     }
     return rc;
 }

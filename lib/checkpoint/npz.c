@@ -275,11 +275,10 @@ static int add_array(reading *r, kv_err *e)
         return npy_cut(in->name, "data", r->t.bytes - rest, r->t.bytes, e);
     r->t.offset = r->h.bytes;
     r->t.stored_bytes = r->t.bytes;
-    int rc = checkpoint_add(r->c, &r->t, e);
-    if (!rc && rest > r->t.bytes)
-        rc = checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                              "there are bytes behind the data");
-    return rc;
+    TRY(checkpoint_add(r->c, &r->t, e));
+    return rest <= r->t.bytes ? KV_OK
+                              : checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
+                                                 "there are bytes behind the data");
 }
 
 int npy_read_tensor(checkpoint *c, int file, kv_err *e)
@@ -287,7 +286,7 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
     const input *in = &c->files[file];
     const char *base = checkpoint_base(in->name);
     size_t n = strlen(base) - (utf8_ends_in(base, ENDING) ? strlen(ENDING) : 0);
-    char *key = mem_text(base, n, e);
+    own_mem char *key = mem_text(base, n, e);
     bool right;
     if (!key)
         return KV_E_MEMORY;
@@ -297,7 +296,6 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
     if (!rc)
         rc = add_array(&r, e);
     buf_release(&s.bytes);
-    mem_free(key);
     return rc;
 }
 
@@ -362,28 +360,24 @@ static void put_name(buf *out, const checkpoint_entry *t)
 /* Appends all that stands before the data of a member, but for the checksum of the whole. */
 static int put_local(buf *out, npz_entry *t, const checkpoint_entry *of, kv_err *e)
 {
-    buf npy = {0};
+    own_buf npy = {0};
     /* The npy header of a tensor. */
     char kind = 0;
     int width = 0;
     npz_type_descr(of->type, &kind, &width);
-    int rc = npy_header_print(&npy, kind, width, of->ndim, of->shape, e);
+    TRY(npy_header_print(&npy, kind, width, of->ndim, of->shape, e));
     uint64_t bytes = npy.len + (uint64_t)t->bytes;
-    if (!rc) {
-        t->npy = (int64_t)npy.len;
-        t->before = inflate_crc_shift(inflate_crc(0, npy.data, t->npy), t->bytes);
-        put_number(out, ZIP_LOCAL, 4);
-        put_about(out, of, -1, LOCAL_EXTRA);
-        put_name(out, of);
-        put_number(out, 1, 2);
-        put_number(out, LOCAL_EXTRA - 4, 2);
-        put_number(out, bytes, 8);
-        put_number(out, bytes, 8);
-        buf_put(out, npy.data, npy.len);
-        rc = buf_check(out, e);
-    }
-    buf_release(&npy);
-    return rc;
+    t->npy = (int64_t)npy.len;
+    t->before = inflate_crc_shift(inflate_crc(0, npy.data, t->npy), t->bytes);
+    put_number(out, ZIP_LOCAL, 4);
+    put_about(out, of, -1, LOCAL_EXTRA);
+    put_name(out, of);
+    put_number(out, 1, 2);
+    put_number(out, LOCAL_EXTRA - 4, 2);
+    put_number(out, bytes, 8);
+    put_number(out, bytes, 8);
+    buf_put(out, npy.data, npy.len);
+    return buf_check(out, e);
 }
 
 /* The line of a member in the directory. */
@@ -476,21 +470,19 @@ int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_
 {
     own_buf lines = {0};
     int64_t at = 0;
-    int rc = KV_OK;
     *out = (npz_out){.n = n};
     if (!(out->entries = mem_zalloc(n, sizeof *out->entries, e)))
-        rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++) {
-        rc = place(out, &out->entries[i], &tensors[i], &at, path, e);
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        TRY(place(out, &out->entries[i], &tensors[i], &at, path, e));
         put_entry(&lines, &out->entries[i], &tensors[i]);
     }
     out->directory = (int64_t)out->text.len;
     put_end(&lines, n, at, (int64_t)lines.len);
     buf_put(&out->text, buf_text(&lines), lines.len);
-    if (!rc && !(rc = buf_check(&lines, e)))
-        rc = buf_check(&out->text, e);
     *size = at + (int64_t)lines.len;
-    return rc;
+    TRY(buf_check(&lines, e));
+    return buf_check(&out->text, e);
 }
 
 void npz_release(npz_out *out)
@@ -516,19 +508,17 @@ int npz_finish(npz_out *out, int fd, const char *path, kv_err *e)
 {
     char *local = out->text.data, *directory = local + out->directory, *line = directory;
     int64_t end = 0;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < out->n && !rc; i++) {
+    for (int64_t i = 0; i < out->n; i++) {
         const npz_entry *t = &out->entries[i];
         uint32_t crc = t->before ^ atomic_load(&t->crc);
         uint16_t behind[2]; /* the bytes of a line's name and of its extra fields */
         memcpy(local + LOCAL_CRC, &crc, sizeof crc);
         memcpy(line + ENTRY_CRC, &crc, sizeof crc);
         memcpy(behind, line + 28, sizeof behind);
-        rc = file_write_at(fd, path, t->header, local, t->begin - t->header, e);
+        TRY(file_write_at(fd, path, t->header, local, t->begin - t->header, e));
         local += t->begin - t->header;
         line += ZIP_ENTRY_BYTES + behind[0] + behind[1];
         end = t->begin + t->bytes;
     }
-    return rc ? rc : file_write_at(fd, path, end, directory,
-                                   (int64_t)out->text.len - out->directory, e);
+    return file_write_at(fd, path, end, directory, (int64_t)out->text.len - out->directory, e);
 }

@@ -107,16 +107,14 @@ static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues,
     int64_t shape[KV_MAX_NDIM] = {0}, counts[2] = {0};
     bool is_csr = storage == CSR;
     bool right = is_csr ? t->ndim == 2 && nvalues == 1 : nvalues == t->ndim;
-    int rc = KV_OK, n = 0;
-    for (int i = 0; i < storage && !rc; i++) {
+    int n = 0;
+    for (int i = 0; i < storage; i++) {
         tensor_type index;
-        if ((rc = take_type(r, &index, e)) || (rc = take_shape(r, -1, 8, shape, &n, e)))
-            break;
+        TRY(take_type(r, &index, e));
+        TRY(take_shape(r, -1, 8, shape, &n, e));
         right &= index == TENSOR_I64 && n == 1;
         counts[i] = shape[0];
     }
-    if (rc)
-        return rc;
     /* There are as many values as indices. Their shape may say more, the room that they had: MXNet
      * writes it before the array is computed. */
     t->first = values[0] = counts[is_csr];
@@ -130,11 +128,11 @@ static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues,
                         (long long)r->number);
     t->form = is_csr ? TENSOR_CSR : TENSOR_ROWS;
     t->offset = r->from.at;
-    rc = skip(r, tensor_bytes(t->type, nvalues, values), e);
-    for (int i = 0; i < storage && !rc; i++)
-        rc = skip(r, counts[i] > INT64_MAX / 8 ? -1 : 8 * counts[i], e);
+    TRY(skip(r, tensor_bytes(t->type, nvalues, values), e));
+    for (int i = 0; i < storage; i++)
+        TRY(skip(r, counts[i] > INT64_MAX / 8 ? -1 : 8 * counts[i], e));
     t->stored_bytes = r->from.at - t->offset;
-    return rc;
+    return KV_OK;
 }
 
 /* Reads a record, and adds its array under its number. */
@@ -147,18 +145,14 @@ static int read_record(reading *r, kv_err *e)
     int nvalues = 0;
     tensor_info t = {.name = name, .shape = shape, .file = r->file};
     num_int(name, r->number);
-    int rc = take(r, &magic, sizeof magic, e);
-    if (!rc && (magic == V2 || magic == V3))
-        rc = take(r, &storage, sizeof storage, e);
-    if (!rc && (storage < DENSE || storage > (magic == V2 ? CSR : DENSE)))
+    TRY(take(r, &magic, sizeof magic, e));
+    if (magic == V2 || magic == V3)
+        TRY(take(r, &storage, sizeof storage, e));
+    if (storage < DENSE || storage > (magic == V2 ? CSR : DENSE))
         return bad(r, "as its storage type", storage, e);
-    if (!rc && storage != DENSE)
-        rc = take_shape(r, -1, 8, values, &nvalues, e);
+    TRY(storage != DENSE ? take_shape(r, -1, 8, values, &nvalues, e) : KV_OK);
     bool versioned = magic >= V1 && magic <= V3;
-    if (!rc)
-        rc = take_shape(r, versioned ? -1 : (int64_t)magic, versioned ? 8 : 4, shape, &t.ndim, e);
-    if (rc)
-        return rc;
+    TRY(take_shape(r, versioned ? -1 : (int64_t)magic, versioned ? 8 : 4, shape, &t.ndim, e));
     if (t.ndim < 0 || (t.ndim == 0 && magic != V3)) { /* there is no array */
         t.ndim = 0;
         t.type = TENSOR_NONE;
@@ -167,8 +161,8 @@ static int read_record(reading *r, kv_err *e)
         t.value = "";
         return checkpoint_add(r->c, &t, e);
     }
-    if ((rc = take(r, device, sizeof device, e)) || (rc = take_type(r, &t.type, e)))
-        return rc;
+    TRY(take(r, device, sizeof device, e));
+    TRY(take_type(r, &t.type, e));
     t.elements = tensor_elements(t.ndim, shape);
     t.bytes = tensor_type_bytes(t.type, t.elements);
     t.offset = r->from.at;
@@ -176,13 +170,9 @@ static int read_record(reading *r, kv_err *e)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "sparse array %lld would have more than 64 GiB, which is not read",
                         (long long)r->number);
-    if (storage == DENSE) {
-        t.stored_bytes = t.bytes;
-        rc = skip(r, t.bytes, e);
-    } else {
-        rc = read_sparse(r, storage, &t, nvalues, values, e);
-    }
-    return rc ? rc : checkpoint_add(r->c, &t, e);
+    t.stored_bytes = t.bytes;
+    TRY(storage == DENSE ? skip(r, t.bytes, e) : read_sparse(r, storage, &t, nvalues, values, e));
+    return checkpoint_add(r->c, &t, e);
 }
 
 /* Gives the arrays their names. */
@@ -239,18 +229,17 @@ static int read_all(reading *r, kv_err *e)
     if (head[2] > (uint64_t)byte_reader_left(&r->from) / 4)
         return file_bad(e, KV_E_FORMAT, path_of(r), "cut: it says that it holds %llu arrays",
                         (unsigned long long)head[2]);
-    int rc = KV_OK;
     if (head[1] && c->options.found)
-        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0");
-    for (r->number = 0; r->number < (int64_t)head[2] && !rc; r->number++)
-        if ((rc = stop_check_at(r->number, e)) == KV_OK)
-            rc = read_record(r, e);
-    if (!rc)
-        rc = read_names(r, first, (int64_t)head[2], e);
-    if (!rc && byte_reader_left(&r->from) && c->options.found)
-        rc = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "%lld bytes behind the names",
-                              (long long)byte_reader_left(&r->from));
-    return rc ? rc : leave_out_none(r, first, e);
+        TRY(checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0"));
+    for (r->number = 0; r->number < (int64_t)head[2]; r->number++) {
+        TRY(stop_check_at(r->number, e));
+        TRY(read_record(r, e));
+    }
+    TRY(read_names(r, first, (int64_t)head[2], e));
+    if (byte_reader_left(&r->from) && c->options.found)
+        TRY(checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "%lld bytes behind the names",
+                             (long long)byte_reader_left(&r->from)));
+    return leave_out_none(r, first, e);
 }
 
 int params_read(checkpoint *c, int file, kv_err *e)
@@ -330,12 +319,11 @@ static int save_array(const file_out *out, const char *name, kv_array *a, kv_err
     bool is_sparse = kv_array_storage(a) == KV_ROW_SPARSE;
     TRY(is_sparse ? kv_array_read_rows(a, &data, e) : kv_array_read(a, &data, e));
     int64_t nrows = kv_array_nrows(a), ids = nrows * (int64_t)sizeof(int64_t);
-    int rc = params_put_head(&head, name, tensor_type_of(kv_array_dtype(a)), kv_array_ndim(a),
-                             kv_array_shape(a), is_sparse ? nrows : -1, out->name, e);
-    if (!rc && !(rc = file_put(out->f, out->name, head.data, head.len, e)) &&
-        !(rc = file_put(out->f, out->name, data, (size_t)(kv_array_bytes(a) - ids), e)))
-        rc = file_put(out->f, out->name, kv_array_row_ids(a), (size_t)ids, e);
-    return rc;
+    TRY(params_put_head(&head, name, tensor_type_of(kv_array_dtype(a)), kv_array_ndim(a),
+                        kv_array_shape(a), is_sparse ? nrows : -1, out->name, e));
+    TRY(file_put(out->f, out->name, head.data, head.len, e));
+    TRY(file_put(out->f, out->name, data, (size_t)(kv_array_bytes(a) - ids), e));
+    return file_put(out->f, out->name, kv_array_row_ids(a), (size_t)ids, e);
 }
 
 int params_save(const char *path, const char *const *names, bool has_names, int64_t n,
@@ -385,22 +373,20 @@ int params_load(const checkpoint *c,
                 int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
                 kv_err *e)
 {
-    int rc = KV_OK;
     if (!c->params) {
-        rc = file_bad(e, KV_E_FORMAT, c->name, "MXNet's nd.save did not write it");
-        kv_err_hint(e, "kvstore.open(path) reads other checkpoints");
+        file_bad(e, KV_E_FORMAT, c->name, "MXNet's nd.save did not write it");
+        return kv_err_hint(e, "kvstore.open(path) reads other checkpoints"), KV_E_FORMAT;
     }
-    for (int64_t i = 0; i < c->ntensors && !rc; i++) {
+    for (int64_t i = 0; i < c->ntensors; i++) {
         const tensor_info *t = &c->tensors[i];
         own_array *a = NULL;
         kv_dtype dtype;
         if ((t->form & TENSOR_ROWS) && t->type != TENSOR_BOOL &&
             tensor_type_dtype(t->type, &dtype) && t->type == tensor_type_of(dtype))
-            rc = load_rows(&a, c, t, dtype, e);
+            TRY(load_rows(&a, c, t, dtype, e));
         else if (!t->value)
-            rc = checkpoint_load(&a, c, i, e);
-        if (!rc)
-            rc = visit(arg, c->unnamed ? NULL : t->name, a, e);
+            TRY(checkpoint_load(&a, c, i, e));
+        TRY(visit(arg, c->unnamed ? NULL : t->name, a, e));
     }
-    return rc;
+    return KV_OK;
 }

@@ -58,10 +58,9 @@ static int take_number(machine *m, int bytes, uint64_t *x)
 
 static int push(machine *m, pickle_ref r)
 {
-    int rc = mem_grow(&m->stack, &m->stack_cap, m->nstack + 1, sizeof *m->stack, m->e);
-    if (!rc)
-        m->stack[m->nstack++] = r;
-    return rc;
+    TRY(mem_grow(&m->stack, &m->stack_cap, m->nstack + 1, sizeof *m->stack, m->e));
+    m->stack[m->nstack++] = r;
+    return KV_OK;
 }
 
 static int push_new(machine *m, pickle_node node)
@@ -129,16 +128,15 @@ static int add_item(machine *m, pickle_ref to, pickle_ref item)
 static int add_items(machine *m, pickle_kind kind, int64_t first, int64_t keep)
 {
     int64_t n = m->nstack - first;
-    int rc = KV_OK;
     pickle_ref to = keep > 0 ? m->stack[keep - 1] : MARK;
     if (to == MARK || (m->p->nodes[to].kind != kind && m->p->nodes[to].kind != PICKLE_CALL))
         return wrong(m, "items for what holds none");
     if (kind == PICKLE_DICT && n % 2)
         return wrong(m, "a key without a value");
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = add_item(m, to, m->stack[first + i]);
+    for (int64_t i = 0; i < n; i++)
+        TRY(add_item(m, to, m->stack[first + i]));
     m->nstack = keep;
-    return rc;
+    return KV_OK;
 }
 
 /* Puts a container of the values from stack[first] on in their place; keep: the stack before it. */
@@ -147,14 +145,13 @@ static int collect(machine *m, pickle_kind kind, int64_t first, int64_t keep)
     int64_t n = m->nstack;
     TRY(push_new(m, (pickle_node){.kind = kind}));
     pickle_ref made = m->stack[n];
-    int rc = KV_OK;
-    for (int64_t i = first; i < n && !rc; i++)
-        rc = add_item(m, made, m->stack[i]);
-    if (!rc && kind == PICKLE_DICT && (n - first) % 2)
+    for (int64_t i = first; i < n; i++)
+        TRY(add_item(m, made, m->stack[i]));
+    if (kind == PICKLE_DICT && (n - first) % 2)
         return wrong(m, "a key without a value");
     m->stack[keep] = made;
     m->nstack = keep + 1;
-    return rc;
+    return KV_OK;
 }
 
 static int collect_marked(machine *m, pickle_kind kind)
@@ -198,10 +195,9 @@ static int push_line(machine *m)
 
 static int push_global_lines(machine *m)
 {
-    int rc = push_line(m);
-    if (!rc && !(rc = push_line(m)))
-        rc = collect_last(m, PICKLE_GLOBAL, 2);
-    return rc;
+    TRY(push_line(m));
+    TRY(push_line(m));
+    return collect_last(m, PICKLE_GLOBAL, 2);
 }
 
 static int push_global_texts(machine *m)
@@ -436,43 +432,36 @@ static const unsigned char numbers[256] = {
 
 static int run(machine *m)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; !rc; i++) {
+    for (int64_t i = 0;; i++) {
         const unsigned char *op;
         uint64_t x;
         m->opcode = m->at;
-        if ((rc = stop_check_at(i, m->e)))
-            return rc;
+        TRY(stop_check_at(i, m->e));
         if (!(op = take(m, 1)))
             return KV_E_FORMAT;
         if (i == 0 && *op != 0x80)
             return wrong(m, "no protocol");
         if (*op == '.')
             break;
-        if (numbers[*op])
-            rc = (rc = take_number(m, numbers[*op], &x)) ? rc : run_numbered(m, *op, x);
-        else
-            rc = run_plain(m, *op);
+        TRY(numbers[*op] ? take_number(m, numbers[*op], &x) : KV_OK);
+        TRY(numbers[*op] ? run_numbered(m, *op, x) : run_plain(m, *op));
     }
-    if (!rc && !(rc = pop(m, &m->p->root)) && m->nstack)
-        rc = wrong(m, "values that nothing takes");
-    return rc;
+    TRY(pop(m, &m->p->root));
+    return m->nstack ? wrong(m, "values that nothing takes") : KV_OK;
 }
 
 int pickle_read(pickle *p, const char *bytes, int64_t n, const char *name, kv_err *e)
 {
     machine m = {.p = p, .bytes = (const unsigned char *)bytes, .n = n, .name = name, .e = e};
-    int rc = mem_grow(&p->nodes, &p->nodes_cap, 64, sizeof *p->nodes, e);
-    if (!rc && !(rc = mem_grow(&p->links, &p->links_cap, 64, sizeof *p->links, e)))
-        rc = mem_grow(&p->calls, &p->calls_cap, 16, sizeof *p->calls, e);
-    if (rc)
-        return rc;
+    TRY(mem_grow(&p->nodes, &p->nodes_cap, 64, sizeof *p->nodes, e));
+    TRY(mem_grow(&p->links, &p->links_cap, 64, sizeof *p->links, e));
+    TRY(mem_grow(&p->calls, &p->calls_cap, 16, sizeof *p->calls, e));
     p->nodes[NODE_NONE] = (pickle_node){.kind = PICKLE_NONE};
     p->nodes[NODE_FALSE] = (pickle_node){.kind = PICKLE_BOOL};
     p->nodes[NODE_TRUE] = (pickle_node){.kind = PICKLE_BOOL, .u.i = 1};
     p->nnodes = NSINGLE;
     p->nlinks = p->ncalls = 1;
-    rc = run(&m);
+    int rc = run(&m);
     mem_free(m.stack);
     mem_free(m.memo);
     return rc;

@@ -100,8 +100,7 @@ static int read_parts(reading *r, described *d, kv_err *e)
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
         int part = 0;
-        if ((rc = json_scan_name(&r->scan, &r->word)))
-            break;
+        TRY(json_scan_name(&r->scan, &r->word));
         while (part < NPARTS && strcmp(buf_text(&r->word), part_names[part]) != 0)
             part++;
         if (part == NPARTS) { /* other tools may say more */
@@ -204,15 +203,15 @@ static int read_metadata(reading *r, kv_err *e)
                         "\"" SAFETENSORS_METADATA "\" is not an object");
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
-        if ((rc = json_scan_name(&r->scan, &r->name)))
-            break;
-        if (json_scan_peek(&r->scan) != '"')
-            rc = (rc = json_scan_skip(&r->scan))
-                       ? rc
-                       : checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                                          "metadata \"%.*s\" is not a text", NAME(r));
-        else if (!(rc = json_scan_text(&r->scan, &r->word)))
-            rc = checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e);
+        TRY(json_scan_name(&r->scan, &r->name));
+        if (json_scan_peek(&r->scan) != '"') {
+            TRY(json_scan_skip(&r->scan));
+            TRY(checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
+                                 "metadata \"%.*s\" is not a text", NAME(r)));
+        } else {
+            TRY(json_scan_text(&r->scan, &r->word));
+            TRY(checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e));
+        }
     }
     /* Of texts of one name in a file the last counts, as for the format's own reader. */
     return rc ? rc : checkpoint_drop_texts(r->c, first, true, e);
@@ -222,8 +221,7 @@ static int read_members(reading *r, kv_err *e)
 {
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
-        if ((rc = json_scan_name(&r->scan, &r->name)))
-            break;
+        TRY(json_scan_name(&r->scan, &r->name));
         rc = strcmp(buf_text(&r->name), SAFETENSORS_METADATA) == 0 ? read_metadata(r, e)
                                                                    : read_tensor(r, e);
     }
@@ -259,24 +257,20 @@ static int read_length(reading *r, kv_err *e)
     const input *in = &r->c->files[r->file];
     uint64_t n;
     bool begins;
-    int rc;
-    if (in->size < LENGTH_BYTES && (rc = not_ours(r, e)))
-        return rc;
+    TRY(in->size < LENGTH_BYTES ? not_ours(r, e) : KV_OK);
     if (in->size == 0)
         return file_bad(e, KV_E_FORMAT, in->name, "the file is empty");
     if (in->size < LENGTH_BYTES)
         return file_bad(e, KV_E_FORMAT, in->name,
                         "cut within the length of its header: %lld of 8 bytes are missing",
                         (long long)(LENGTH_BYTES - in->size));
-    if ((rc = input_read(in, &n, 0, LENGTH_BYTES, e)))
-        return rc;
+    TRY(input_read(in, &n, 0, LENGTH_BYTES, e));
     if (n > SAFETENSORS_HEADER_MAX) {
-        rc = not_ours(r, e);
-        return rc ? rc
-                  : file_bad(e, KV_E_FORMAT, in->name,
-                               "no safetensors file: it begins with a header of %llu bytes, and at "
-                               "most %d are allowed",
-                               (unsigned long long)n, SAFETENSORS_HEADER_MAX);
+        TRY(not_ours(r, e));
+        return file_bad(e, KV_E_FORMAT, in->name,
+                        "no safetensors file: it begins with a header of %llu bytes, and at "
+                        "most %d are allowed",
+                        (unsigned long long)n, SAFETENSORS_HEADER_MAX);
     }
     r->scan.n = (int64_t)n;
     r->data = LENGTH_BYTES + (int64_t)n;
@@ -293,15 +287,12 @@ static int read_length(reading *r, kv_err *e)
 static int read_header(reading *r, kv_err *e)
 {
     const input *in = &r->c->files[r->file];
-    char *text = mem_alloc(r->scan.n, 1, e);
+    own_mem char *text = mem_alloc(r->scan.n, 1, e);
     if (!text)
         return KV_E_MEMORY;
-    int rc = input_read(in, text, LENGTH_BYTES, r->scan.n, e);
+    TRY(input_read(in, text, LENGTH_BYTES, r->scan.n, e));
     r->scan.text = text;
-    if (!rc)
-        rc = read_members(r, e);
-    mem_free(text);
-    return rc;
+    return read_members(r, e);
 }
 
 int safetensors_read(checkpoint *c, int file, kv_err *e)
@@ -360,14 +351,11 @@ static int check_pairs(const char *path, const checkpoint_text *pairs, int64_t n
 static int check_names(const char *path, const safetensors_entry *entries, int64_t n,
                        const checkpoint_text *metadata, int64_t nmetadata, kv_err *e)
 {
-    named *names = mem_alloc(n > nmetadata ? n : nmetadata, sizeof *names, e);
+    own_mem named *names = mem_alloc(n > nmetadata ? n : nmetadata, sizeof *names, e);
     if (!names)
         return KV_E_MEMORY;
-    int rc = check_entries(path, entries, n, names, e);
-    if (!rc)
-        rc = check_pairs(path, metadata, nmetadata, names, e);
-    mem_free(names);
-    return rc;
+    TRY(check_entries(path, entries, n, names, e));
+    return check_pairs(path, metadata, nmetadata, names, e);
 }
 
 /* ---- The header ------------------------------------------------------------------------------ */
@@ -455,17 +443,14 @@ int safetensors_header(buf *out, int64_t *size, safetensors_entry *entries, int6
                        kv_err *e)
 {
     size_t before = out->len;
-    int rc = check_names(path, entries, n, metadata, nmetadata, e);
-    if (!rc)
-        rc = lay_out(path, entries, n, size, e);
-    if (!rc)
-        rc = put_header(out, path, entries, n, metadata, nmetadata, e);
+    TRY(check_names(path, entries, n, metadata, nmetadata, e));
+    TRY(lay_out(path, entries, n, size, e));
+    TRY(put_header(out, path, entries, n, metadata, nmetadata, e));
     int64_t data = (int64_t)(out->len - before);
-    for (int64_t i = 0; i < n && !rc; i++)
+    for (int64_t i = 0; i < n; i++)
         entries[i].begin += data;
-    if (!rc)
-        *size += data;
-    return rc;
+    *size += data;
+    return KV_OK;
 }
 
 /* ---- Whole files of arrays ------------------------------------------------------------------- */
@@ -500,20 +485,18 @@ static bool skip(FILE *f, int64_t n)
 /* Copies elements that nobody has read, in blocks. A hole of their file becomes one of this. */
 static int put_later(const sink *to, const array_source *s, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
-    char *block = mem_alloc(COPY_BLOCK, 1, e);
+    own_mem char *block = mem_alloc(COPY_BLOCK, 1, e);
     if (!block)
         return KV_E_MEMORY;
-    for (int64_t at = 0, some; at < n && !rc; at += some) {
+    for (int64_t at = 0, some; at < n; at += some) {
         some = s->hole(s, at, n - at);
         if (some >= COPY_BLOCK && skip(to->f, some))
             continue;
         some = n - at < COPY_BLOCK ? n - at : COPY_BLOCK;
-        if (!(rc = s->read(s, block, at, some, e)))
-            rc = put(to, block, (size_t)some, e);
+        TRY(s->read(s, block, at, some, e));
+        TRY(put(to, block, (size_t)some, e));
     }
-    mem_free(block);
-    return rc;
+    return KV_OK;
 }
 
 /* The data of elements of one width. *at: bytes of the file so far. */
@@ -525,14 +508,11 @@ static int put_data(const sink *to, const safetensors_item *items, const safeten
         const array_source *source = array_source_of(items[i].array);
         if (width_of(entries[i].type) != width)
             continue;
-        int rc = source ? KV_OK : kv_array_read(items[i].array, &data, e);
-        kv_assert(rc || *at == entries[i].begin, "data stand at byte %lld, in the header at %lld",
+        TRY(source ? KV_OK : kv_array_read(items[i].array, &data, e));
+        kv_assert(*at == entries[i].begin, "data stand at byte %lld, in the header at %lld",
                   (long long)*at, (long long)entries[i].begin);
-        if (!rc)
-            rc = source ? put_later(to, source, entries[i].bytes, e)
-                        : put(to, data, (size_t)entries[i].bytes, e);
-        if (rc)
-            return rc;
+        TRY(source ? put_later(to, source, entries[i].bytes, e)
+                   : put(to, data, (size_t)entries[i].bytes, e));
         *at += entries[i].bytes;
     }
     return KV_OK;
@@ -541,9 +521,9 @@ static int put_data(const sink *to, const safetensors_item *items, const safeten
 static int put_all(const sink *to, const safetensors_item *items, int64_t n,
                    const checkpoint_text *metadata, int64_t nmetadata, kv_err *e)
 {
-    buf header = {0};
+    own_buf header = {0};
     int64_t at, size;
-    safetensors_entry *entries = mem_alloc(n, sizeof *entries, e);
+    own_mem safetensors_entry *entries = mem_alloc(n, sizeof *entries, e);
     if (!entries)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
@@ -551,15 +531,12 @@ static int put_all(const sink *to, const safetensors_item *items, int64_t n,
         entries[i] = (safetensors_entry){items[i].name, tensor_type_of(kv_array_dtype(a)),
                                          kv_array_ndim(a), kv_array_shape(a), 0, 0};
     }
-    int rc = safetensors_header(&header, &size, entries, n, metadata, nmetadata, to->path, e);
-    if (!rc)
-        rc = put(to, header.data, header.len, e);
+    TRY(safetensors_header(&header, &size, entries, n, metadata, nmetadata, to->path, e));
+    TRY(put(to, header.data, header.len, e));
     at = (int64_t)header.len;
-    buf_release(&header);
-    for (size_t w = 0; w < NWIDTHS && !rc; w++)
-        rc = put_data(to, items, entries, n, w, &at, e);
-    mem_free(entries);
-    return rc;
+    for (size_t w = 0; w < NWIDTHS; w++)
+        TRY(put_data(to, items, entries, n, w, &at, e));
+    return KV_OK;
 }
 
 int safetensors_write(FILE *f, const char *path, const safetensors_item *items, int64_t n,

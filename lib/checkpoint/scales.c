@@ -169,8 +169,7 @@ static int take_object(json_scan *s, bool inside, int64_t block[2], bool *found)
     own_buf name = {0};
     int rc = json_scan_open(s, '{');
     while (json_scan_item(s, '}', &rc)) {
-        if ((rc = json_scan_name(s, &name)))
-            break;
+        TRY(json_scan_name(s, &name));
         const char *text = buf_text(&name);
         bool is_size = strcmp(text, "weight_block_size") == 0 ||
                        strcmp(text, "block_structure") == 0;
@@ -458,14 +457,12 @@ static int64_t hide_others(decoding *d, const char *name, size_t stem)
 /* A scale of all scales: a tensor of one F32. */
 static int read_global(float *out, const checkpoint *c, int64_t i, kv_err *e)
 {
-    tensor_reader *r;
+    own_tensor_reader *r = NULL;
     const void *data;
     TRY(tensor_reader_new(&r, c, 0, e));
-    int rc = tensor_read(r, &data, i, 0, sizeof *out, e);
-    if (!rc)
-        memcpy(out, data, sizeof *out);
-    tensor_reader_free(r);
-    return rc;
+    TRY(tensor_read(r, &data, i, 0, sizeof *out, e));
+    memcpy(out, data, sizeof *out);
+    return KV_OK;
 }
 
 static int add_pair(decoding *d, int file, int64_t at, const scales *s, const scales_fit *fit,
@@ -475,15 +472,14 @@ static int add_pair(decoding *d, int file, int64_t at, const scales *s, const sc
     pair *p = &d->pairs[d->n++];
     *p = (pair){.codes = {file, at}, .scale = {-1, 0}, .fit = *fit};
     d->fates[file][at].pair = d->n;
-    int rc = KV_OK;
-    for (int i = 0; i < s->n && !rc; i++) {
+    for (int i = 0; i < s->n; i++) {
         const checkpoint *c = d->m.files[s->home[i]];
         int64_t number = number_of(c, s->scale[i]);
         d->fates[s->home[i]][number].hidden = true;
         if (i == fit->scale)
             p->scale = (place){s->home[i], number};
         else
-            rc = read_global(&p->fit.how.global, c, number, e);
+            TRY(read_global(&p->fit.how.global, c, number, e));
     }
     if (s->n == 0)
         return KV_OK;
@@ -491,23 +487,22 @@ static int add_pair(decoding *d, int file, int64_t at, const scales *s, const sc
     p->fit.how.has_global = fit->global >= 0;
     p->fit.how.named = dot ? dot + 1 : name;
     p->fit.how.nhidden = s->n + hide_others(d, s->codes->name, fit->stem);
-    return rc;
+    return KV_OK;
 }
 
 static int find_pairs(decoding *d, int file, tensor_values_choice *choose, void *arg, kv_err *e)
 {
     const checkpoint *c = d->m.files[file];
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ntensors && !rc; i++) {
+    for (int64_t i = 0; i < c->ntensors; i++) {
         const tensor_info *t = &c->tensors[i];
         scales s = {0};
         scales_fit fit = {.how.type = t->type, .packed = 1, .stem = strlen(t->name)};
         if (gguf_blocks_can(t->type) ||
             (scales_find_codes(&s, d->m, file, t) && (!choose || choose(arg, t)) &&
              scales_find_fit(&fit, &s, d->block)))
-            rc = add_pair(d, file, i, &s, &fit, e);
+            TRY(add_pair(d, file, i, &s, &fit, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Tensors of numbers ---------------------------------------------------------------------- */
@@ -625,21 +620,20 @@ static void hide_marker(decoding *d)
 
 static int decode_all(decoding *d, tensor_values_choice *choose, void *arg, kv_err *e)
 {
-    int rc = KV_OK;
     scales_block_size(d->block, d->m.files[0]->name);
-    for (int k = 0; k < d->m.n && !rc; k++)
+    for (int k = 0; k < d->m.n; k++)
         if (!(d->fates[k] = mem_zalloc(d->m.files[k]->ntensors, sizeof **d->fates, e)))
-            rc = KV_E_MEMORY;
-    for (int k = 0; k < d->m.n && !rc; k++)
-        rc = find_pairs(d, k, choose, arg, e);
-    if (rc || d->n == 0)
-        return rc;
+            return KV_E_MEMORY;
+    for (int k = 0; k < d->m.n; k++)
+        TRY(find_pairs(d, k, choose, arg, e));
+    if (d->n == 0)
+        return KV_OK;
     hide_marker(d);
-    for (int k = 0; k < d->m.n && !rc; k++)
-        rc = rebuild(d, k, e);
-    for (int k = 0; k < d->m.n && !rc; k++)
-        rc = connect(d, k, e);
-    return rc;
+    for (int k = 0; k < d->m.n; k++)
+        TRY(rebuild(d, k, e));
+    for (int k = 0; k < d->m.n; k++)
+        TRY(connect(d, k, e));
+    return KV_OK;
 }
 
 int tensor_values_decode(checkpoint *const *files, int n, tensor_values_choice *choose, void *arg,

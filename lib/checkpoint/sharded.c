@@ -80,23 +80,21 @@ static int read_map(reading *r, kv_err *e)
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
         const char *wrong = "not a text";
-        if ((rc = json_scan_name(&r->scan, &r->name)))
-            break;
-        if (json_scan_peek(&r->scan) != '"')
-            rc = json_scan_skip(&r->scan);
-        else if (!(rc = json_scan_text(&r->scan, &r->word))) {
+        TRY(json_scan_name(&r->scan, &r->name));
+        if (json_scan_peek(&r->scan) != '"') {
+            TRY(json_scan_skip(&r->scan));
+        } else {
+            TRY(json_scan_text(&r->scan, &r->word));
             const char *file = buf_text(&r->word);
             wrong = !*file ? "an empty text"
                     : strchr(file, '/') || strcmp(file, ".") == 0 || strcmp(file, "..") == 0
                         ? "a name that leaves the folder"
                         : NULL;
         }
-        if (!rc && wrong)
-            rc = checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
-                                     "the file of tensor \"%.*s\" is %s",
-                                     SHOWN(buf_text(&r->name)), wrong);
-        else if (!rc)
-            rc = add(r, e);
+        TRY(wrong ? checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
+                                        "the file of tensor \"%.*s\" is %s",
+                                        SHOWN(buf_text(&r->name)), wrong)
+                  : add(r, e));
     }
     return rc;
 }
@@ -107,8 +105,7 @@ static int read_metadata(reading *r)
         return json_scan_skip(&r->scan);
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
-        if ((rc = json_scan_name(&r->scan, &r->name)))
-            break;
+        TRY(json_scan_name(&r->scan, &r->name));
         char first = json_scan_peek(&r->scan);
         int64_t begin = r->scan.at;
         bool total = strcmp(buf_text(&r->name), "total_size") == 0 && first >= '0' && first <= '9';
@@ -125,8 +122,7 @@ static int read_members(reading *r, kv_err *e)
 {
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
-        if ((rc = json_scan_name(&r->scan, &r->name)))
-            break;
+        TRY(json_scan_name(&r->scan, &r->name));
         const char *name = buf_text(&r->name);
         rc = strcmp(name, "weight_map") == 0 ? read_map(r, e)
                : strcmp(name, "metadata") == 0 ? read_metadata(r)
@@ -161,7 +157,7 @@ static int read_text(reading *r, const input *in, kv_err *e)
     if (in->size > INDEX_MAX)
         return file_bad(e, KV_E_FORMAT, r->path, "an index of %lld bytes, at most %d are allowed",
                         (long long)in->size, INDEX_MAX);
-    char *text = mem_alloc(in->size, 1, e);
+    own_mem char *text = mem_alloc(in->size, 1, e);
     if (!text)
         return KV_E_MEMORY;
     r->scan = (json_scan){.path = r->path,
@@ -170,11 +166,8 @@ static int read_text(reading *r, const input *in, kv_err *e)
                           .what = "index",
                           .max_depth = DEPTH_MAX,
                           .e = e};
-    int rc = input_read(in, text, 0, in->size, e);
-    if (!rc)
-        rc = read_members(r, e);
-    mem_free(text);
-    return rc;
+    TRY(input_read(in, text, 0, in->size, e));
+    return read_members(r, e);
 }
 
 /* Reads the index at path. Names of files that would leave its folder, and names of tensors that
@@ -503,20 +496,19 @@ static int find_shards(indexed *d, kv_err *e)
 
 static int read_shards(indexed *d, kv_err *e)
 {
-    int rc = KV_OK;
     d->whole = true;
-    for (int64_t k = 0; k < d->x.nshards && !rc; k++) {
+    for (int64_t k = 0; k < d->x.nshards; k++) {
         if (!d->shards[k].there) {
             d->whole = false;
             continue;
         }
         d->shards[k].file = (int)d->s.c->nfiles;
-        rc = read_shard(&d->s, d->x.shards[k],
-                        utf8_ends_in(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
-                        &d->shards[k].whole, e);
+        TRY(read_shard(&d->s, d->x.shards[k],
+                       utf8_ends_in(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
+                       &d->shards[k].whole, e));
         d->whole &= d->shards[k].whole;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Tells of a tensor on which index and shards disagree: at once as a finding, or with the others
@@ -526,19 +518,17 @@ static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, 
 
 static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
 {
-    buf text = {0};
+    own_buf text = {0};
     va_list ap;
     buf_printf(&text, "tensor \"%.*s\" ", SHOWN(tensor));
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    int rc = buf_check(&text, e);
-    if (!rc && d->s.c->options.found)
-        rc = checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
-    else if (!rc)
-        list_add(&d->wrong, "; ", &text);
-    buf_release(&text);
-    return rc;
+    TRY(buf_check(&text, e));
+    if (d->s.c->options.found)
+        return checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
+    list_add(&d->wrong, "; ", &text);
+    return KV_OK;
 }
 
 static const named *find_told(const indexed *d, const char *name)
@@ -655,21 +645,18 @@ static int find_oddities(indexed *d, kv_err *e)
 
 static int compare(indexed *d, kv_err *e)
 {
-    int rc = compare_tensors(d, e);
+    TRY(compare_tensors(d, e));
     /* Tensors of the index that no shard has, of shards that could be read. */
-    for (int64_t i = 0; i < d->x.ntensors && !rc; i++) {
+    for (int64_t i = 0; i < d->x.ntensors; i++) {
         const named *told = &d->x.tensors[i];
         if (!d->found[i] && d->shards[told->i].whole)
-            rc = disagree(d, told->name, e, "is not in %.*s, which the index says",
-                          SHOWN(d->x.shards[told->i]));
+            TRY(disagree(d, told->name, e, "is not in %.*s, which the index says",
+                         SHOWN(d->x.shards[told->i])));
     }
-    if (!rc) {
-        drop_seconds(d);
-        if (d->s.c->options.found)
-            rc = find_oddities(d, e);
-    }
-    if (rc || d->wrong.n == 0)
-        return rc;
+    drop_seconds(d);
+    TRY(d->s.c->options.found ? find_oddities(d, e) : KV_OK);
+    if (d->wrong.n == 0)
+        return KV_OK;
     return file_bad(e, KV_E_FORMAT, d->path, "index and shards disagree on %lld tensor%s: %s",
                     (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
 }
@@ -744,16 +731,13 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
     if (l->indexes.n > 1)
         return several_indexes(s, l, e);
     if (l->indexes.n == 1) {
-        buf path = {0};
+        own_buf path = {0};
         buf_add(&path, path_of(s, l->indexes.list[0]));
-        int rc = buf_check(&s->path, e);
-        if (!rc)
-            rc = buf_check(&path, e);
-        if (!rc)
-            rc = read_index(s->c, buf_text(&path), &readable, e);
-        buf_release(&path);
-        if (rc || readable)
-            return rc;
+        TRY(buf_check(&s->path, e));
+        TRY(buf_check(&path, e));
+        TRY(read_index(s->c, buf_text(&path), &readable, e));
+        if (readable)
+            return KV_OK;
     } else if (l->files.n == 0) {
         gguf_part part;
         if (l->torch_index || l->torch)

@@ -75,18 +75,17 @@ static int check_indices(const sparse_reading *g, const char *what, int64_t begi
                          int64_t end, int64_t rise, kv_err *e)
 {
     int64_t *x = g->room->indices, first = 0;
-    int rc = KV_OK;
-    for (int64_t i = 0, some; i < n && !rc; i += some) {
+    for (int64_t i = 0, some; i < n; i += some) {
         some = n - i < SOME ? n - i : SOME;
-        if ((rc = stop_check(e)) || (rc = read_numbers(g, x, begin, i, some, e)))
-            break;
+        TRY(stop_check(e));
+        TRY(read_numbers(g, x, begin, i, some, e));
         for (int64_t k = 0; k < some; k++) {
             if (x[k] < first || x[k] >= end)
                 return wrong(g, what, i + k, x[k], e);
             first = rise < 0 ? first : x[k] + rise;
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 static int check_all(const sparse_reading *g, kv_err *e)
@@ -97,31 +96,29 @@ static int check_all(const sparse_reading *g, kv_err *e)
         return KV_OK;
     if (!is_csr(t))
         return check_indices(g, "row", g->at, t->first, t->shape[0], 1, e);
-    int rc = check_indices(g, "the start of row", g->starts, n, t->first + 1, 0, e);
-    if (!rc && !(rc = read_numbers(g, ends, g->starts, 0, 1, e)) &&
-        !(rc = read_numbers(g, ends + 1, g->starts, n - 1, 1, e)) &&
-        (ends[0] != 0 || ends[1] != t->first))
+    TRY(check_indices(g, "the start of row", g->starts, n, t->first + 1, 0, e));
+    TRY(read_numbers(g, ends, g->starts, 0, 1, e));
+    TRY(read_numbers(g, ends + 1, g->starts, n - 1, 1, e));
+    if (ends[0] != 0 || ends[1] != t->first)
         return ends[0] ? wrong(g, "the start of row", 0, ends[0], e)
                        : wrong(g, "the end of row", n - 2, ends[1], e);
-    return rc ? rc : check_indices(g, "column", g->at, t->first, t->shape[1], -1, e);
+    return check_indices(g, "column", g->at, t->first, t->shape[1], -1, e);
 }
 
 /* The number of the first stored row that is not before `row`. */
 static int find_row(const sparse_reading *g, int64_t row, int64_t *out, kv_err *e)
 {
     int64_t low = 0, high = g->t->first, x;
-    int rc = KV_OK;
-    while (low < high && !rc) {
+    while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if ((rc = read_numbers(g, &x, g->at, middle, 1, e)))
-            break;
+        TRY(read_numbers(g, &x, g->at, middle, 1, e));
         if (x < row)
             low = middle + 1;
         else
             high = middle;
     }
     *out = low;
-    return rc;
+    return KV_OK;
 }
 
 /* Bytes at to at + n of a tensor of rows. */
@@ -129,15 +126,15 @@ static int fill_rows(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
 {
     sparse_room *room = g->room;
     int64_t most = SOME_BYTES / g->width, k;
-    int rc = find_row(g, at / g->width, &k, e);
+    TRY(find_row(g, at / g->width, &k, e));
     most = most < 1 ? 1 : most > SOME ? SOME : most;
-    for (int64_t some; k < g->t->first && !rc; k += some) {
+    for (int64_t some; k < g->t->first; k += some) {
         some = g->t->first - k < most ? g->t->first - k : most;
-        if ((rc = stop_check(e)) || (rc = read_numbers(g, room->indices, g->at, k, some, e)) ||
-            (some > 1 && (rc = input_read(g->in, room->values, g->t->offset + k * g->width,
-                                          some * g->width, e))))
-            break;
-        for (int64_t j = 0; j < some && !rc; j++) {
+        TRY(stop_check(e));
+        TRY(read_numbers(g, room->indices, g->at, k, some, e));
+        if (some > 1)
+            TRY(input_read(g->in, room->values, g->t->offset + k * g->width, some * g->width, e));
+        for (int64_t j = 0; j < some; j++) {
             if (room->indices[j] < 0 || room->indices[j] >= g->t->shape[0])
                 return input_changed(g->in, e);
             int64_t begin = room->indices[j] * g->width, end = begin + g->width;
@@ -148,11 +145,11 @@ static int fill_rows(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
                 memcpy(room->block + (from - at), room->values + j * g->width + (from - begin),
                        (size_t)(to - from));
             else if (from < to)
-                rc = input_read(g->in, room->block + (from - at),
-                                g->t->offset + k * g->width + (from - begin), to - from, e);
+                TRY(input_read(g->in, room->block + (from - at),
+                               g->t->offset + k * g->width + (from - begin), to - from, e));
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Puts values first to last - 1 of csr, which stand in `rows` rows from `row` on, into the block of
@@ -162,13 +159,11 @@ static int put_values(const sparse_reading *g, int64_t row, int64_t rows, int64_
 {
     sparse_room *room = g->room;
     int64_t k = room->starts[0], last = room->starts[rows], r = 0, some;
-    int rc = KV_OK;
-    for (; k < last && !rc; k += some) {
+    for (; k < last; k += some) {
         some = last - k < SOME ? last - k : SOME;
-        if ((rc = stop_check(e)) || (rc = read_numbers(g, room->indices, g->at, k, some, e)) ||
-            (rc =
-                 input_read(g->in, room->values, g->t->offset + k * g->width, some * g->width, e)))
-            break;
+        TRY(stop_check(e));
+        TRY(read_numbers(g, room->indices, g->at, k, some, e));
+        TRY(input_read(g->in, room->values, g->t->offset + k * g->width, some * g->width, e));
         for (int64_t j = 0; j < some; j++) {
             while (r < rows - 1 && k + j >= room->starts[r + 1])
                 r++;
@@ -178,20 +173,19 @@ static int put_values(const sparse_reading *g, int64_t row, int64_t rows, int64_
                        (size_t)g->width);
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Elements at to at + n of csr. */
 static int fill_csr(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
 {
     int64_t columns = g->t->shape[1], end = (at + n - 1) / columns + 1, some;
-    int rc = KV_OK;
-    for (int64_t row = at / columns; row < end && g->t->first > 0 && !rc; row += some) {
+    for (int64_t row = at / columns; row < end && g->t->first > 0; row += some) {
         some = end - row < SOME ? end - row : SOME;
-        rc = read_numbers(g, g->room->starts, g->starts, row, some + 1, e);
-        rc = rc ? rc : put_values(g, row, some, at, n, e);
+        TRY(read_numbers(g, g->room->starts, g->starts, row, some + 1, e));
+        TRY(put_values(g, row, some, at, n, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Makes *data point to n bytes (TENSOR_BLOCK at most) of tensor i from its byte `at` on, until the
@@ -275,12 +269,11 @@ struct tensor_reader {
 static int inflate_next(tensor_deflated *d, int64_t n, kv_err *e)
 {
     int64_t got;
-    int rc = inflate_read(d->from, d->block, n, &got, e);
-    if (!rc && got < n)
-        rc = file_bad(e, KV_E_FORMAT, buf_text(&d->name),
-                      "its compressed data end too early: %lld bytes are missing",
-                      (long long)(n - got));
-    return rc;
+    TRY(inflate_read(d->from, d->block, n, &got, e));
+    return got >= n ? KV_OK
+                    : file_bad(e, KV_E_FORMAT, buf_text(&d->name),
+                               "its compressed data end too early: %lld bytes are missing",
+                               (long long)(n - got));
 }
 
 /* Goes to the begin of tensor i, behind its header. */
@@ -289,24 +282,21 @@ static int restart(tensor_deflated *d, const checkpoint *c, int64_t i, kv_err *e
     const tensor_info *t = &c->tensors[i];
     const input *in = &c->files[t->file];
     int64_t header = c->sums[t->member - 1].header_bytes;
+    d->tensor = d->begin = d->end = 0;
+    d->crc = 0;
     buf_clear(&d->name);
     buf_printf(&d->name, "%s: tensor \"%.*s\"", in->name, SHOWN(t->name));
-    int rc = buf_check(&d->name, e);
-    if (!rc && !d->block && !(d->block = mem_alloc(TENSOR_BLOCK, 1, e)))
-        rc = KV_E_MEMORY;
-    if (!rc && !d->from)
-        rc = inflate_new(&d->from, e);
-    if (!rc)
-        inflate_begin(d->from, in, t->offset, t->stored_bytes, buf_text(&d->name));
-    while (!rc && header > 0) {
-        int64_t n = header < TENSOR_BLOCK ? header : TENSOR_BLOCK;
-        rc = inflate_next(d, n, e);
-        header -= n;
+    TRY(buf_check(&d->name, e));
+    if (!d->block && !(d->block = mem_alloc(TENSOR_BLOCK, 1, e)))
+        return KV_E_MEMORY;
+    TRY(d->from ? KV_OK : inflate_new(&d->from, e));
+    inflate_begin(d->from, in, t->offset, t->stored_bytes, buf_text(&d->name));
+    for (int64_t n; header > 0; header -= n) {
+        n = at_most(header, TENSOR_BLOCK);
+        TRY(inflate_next(d, n, e));
     }
-    d->tensor = rc ? 0 : i + 1;
-    d->begin = d->end = 0;
-    d->crc = 0;
-    return rc;
+    d->tensor = i + 1;
+    return KV_OK;
 }
 
 /* Checks that nothing follows the last byte, and the checksum. */
@@ -314,13 +304,13 @@ static int check_end(const tensor_deflated *d, const npz_sum *sum, kv_err *e)
 {
     char extra;
     int64_t got;
-    int rc = inflate_read(d->from, &extra, 1, &got, e);
-    if (!rc && got)
-        rc = file_bad(e, KV_E_FORMAT, buf_text(&d->name),
-                      "its compressed data are more than its header asks for");
-    if (!rc && !npz_sum_right(sum, d->crc))
-        rc = file_bad(e, KV_E_FORMAT, buf_text(&d->name), NPZ_SUM_WRONG);
-    return rc;
+    TRY(inflate_read(d->from, &extra, 1, &got, e));
+    if (got)
+        return file_bad(e, KV_E_FORMAT, buf_text(&d->name),
+                        "its compressed data are more than its header asks for");
+    return npz_sum_right(sum, d->crc)
+               ? KV_OK
+               : file_bad(e, KV_E_FORMAT, buf_text(&d->name), NPZ_SUM_WRONG);
 }
 
 /* The next n bytes of data. */
@@ -345,19 +335,19 @@ static int go_on(tensor_deflated *d, const checkpoint *c, int64_t n, kv_err *e)
 static int read_deflated(tensor_deflated *d, const checkpoint *c, const void **data, int64_t i,
                          int64_t at, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
     if (d->tensor == i + 1 && at >= d->begin && at + n <= d->end) {
         *data = d->block + (at - d->begin);
         return KV_OK;
     }
     if (d->tensor != i + 1 || at < d->end)
-        rc = restart(d, c, i, e);
-    while (!rc && d->end < at && !(rc = stop_check(e)))
-        rc = go_on(d, c, at - d->end < TENSOR_BLOCK ? at - d->end : TENSOR_BLOCK, e);
-    if (!rc)
-        rc = go_on(d, c, n, e);
+        TRY(restart(d, c, i, e));
+    while (d->end < at) {
+        TRY(stop_check(e));
+        TRY(go_on(d, c, at_most(at - d->end, TENSOR_BLOCK), e));
+    }
+    TRY(go_on(d, c, n, e));
     *data = d->block;
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Codes ----------------------------------------------------------------------------------- */
@@ -368,14 +358,13 @@ static int read_deflated(tensor_deflated *d, const checkpoint *c, const void **d
 static int fetch(tensor_reader *r, const checkpoint *scaled, const void **data, int64_t i,
                  int64_t at, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
     if (scaled && r->scales && r->scales->c != scaled) {
         tensor_reader_free(r->scales);
         r->scales = NULL;
     }
     if (scaled && !r->scales)
-        rc = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
-    return rc ? rc : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
+        TRY(tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e));
+    return tensor_read(scaled ? r->scales : r, data, i, at, n, e);
 }
 
 /* A tensor that is read. */
@@ -444,21 +433,20 @@ static int read_matrix(const reading *g, int64_t matrix, kv_err *e)
                         "\"%.*s\" has %lld bytes of codes in a matrix, and %lld can be read",
                         SHOWN(g->r->c->tensors[g->i].name), (long long)codes,
                         (long long)MATRIX_MOST);
-    int rc = mem_grow(&room->matrix, &room->matrix_cap, codes + exponents, 1, e);
-    for (int64_t at = 0; at < codes + exponents && !rc; at += n) {
+    TRY(mem_grow(&room->matrix, &room->matrix_cap, codes + exponents, 1, e));
+    for (int64_t at = 0; at < codes + exponents; at += n) {
         bool is_codes = at < codes;
         int64_t from = is_codes ? at : at - codes, all = is_codes ? codes : exponents;
         const void *data;
         n = all - from < TENSOR_BLOCK ? all - from : TENSOR_BLOCK;
-        rc = fetch(g->r, is_codes ? NULL : v->scaled, &data, is_codes ? v->codes : v->scale,
-                   matrix * all + from, n, e);
-        if (!rc)
-            memcpy(room->matrix + at, data, (size_t)n);
-        rc = rc ? rc : stop_check(e);
+        TRY(fetch(g->r, is_codes ? NULL : v->scaled, &data, is_codes ? v->codes : v->scale,
+                  matrix * all + from, n, e));
+        memcpy(room->matrix + at, data, (size_t)n);
+        TRY(stop_check(e));
     }
-    room->matrix_tensor = rc ? 0 : g->i + 1;
+    room->matrix_tensor = g->i + 1;
     room->matrix_of = matrix;
-    return rc;
+    return KV_OK;
 }
 
 /* Numbers first to last - 1 of a tensor whose rows are columns of the codes. */
@@ -470,11 +458,8 @@ static int read_swapped(const reading *g, float *out, int64_t first, int64_t las
     for (; first < last;) {
         int64_t matrix = first / numbers, k = first % numbers / v->height, row = first % v->height;
         int64_t end = v->height - row < last - first ? v->height : row + last - first;
-        int rc = KV_OK;
         if (room->matrix_tensor != g->i + 1 || room->matrix_of != matrix)
-            rc = read_matrix(g, matrix, e);
-        if (rc)
-            return rc;
+            TRY(read_matrix(g, matrix, e));
         const uint8_t *codes = (const uint8_t *)room->matrix + k / 2;
         const uint8_t *exponents =
             (const uint8_t *)room->matrix + v->height * pitch + k / v->columns;
@@ -608,25 +593,24 @@ static int spread(tensor_reader *r, int64_t i, kv_err *e)
     const tensor_info *t = &r->c->tensors[i];
     bool deflated = t->form & TENSOR_DEFLATED;
     npz_sum *sum = t->member ? &r->c->sums[t->member - 1] : NULL;
-    int rc = KV_OK;
     if (r->spread == i + 1)
         return KV_OK;
     r->spread = 0;
     if (deflated) {
         input_close(&r->inflated);
-        rc = input_new(&r->inflated, r->c->files[t->file].name, e);
+        TRY(input_new(&r->inflated, r->c->files[t->file].name, e));
     }
-    for (int64_t at = 0, n; sum && at < sum->bytes && !rc; at += n) {
+    for (int64_t at = 0, n; sum && at < sum->bytes; at += n) {
         const void *data;
         n = sum->bytes - at < TENSOR_BLOCK ? sum->bytes - at : TENSOR_BLOCK;
         if (!deflated && npz_sum_known(sum) && at == 0)
             at = sum->bytes - n; /* the last block tells whether it was right */
-        if ((rc = read_bytes(r, &data, i, at, n, e)) == KV_OK && deflated)
-            rc = input_append(&r->inflated, data, n, e);
-        rc = rc ? rc : stop_check(e);
+        TRY(read_bytes(r, &data, i, at, n, e));
+        TRY(deflated ? input_append(&r->inflated, data, n, e) : KV_OK);
+        TRY(stop_check(e));
     }
-    r->spread = rc ? 0 : i + 1;
-    return rc;
+    r->spread = i + 1;
+    return KV_OK;
 }
 
 /* Reads n elements, `step` elements from one to the next in the file; they then have no gaps. */
@@ -639,16 +623,15 @@ static int read_line(tensor_reader *r, char *to, const tensor_info *t, int64_t a
     const input *in = t->form & TENSOR_DEFLATED ? &r->inflated : &r->c->files[t->file];
     int64_t begin = t->form & TENSOR_DEFLATED ? t->first : t->offset;
     int64_t most = step == 0 ? n : step * width > FAR_BYTES ? 1 : LINE_BYTES / (step * width);
-    int rc = KV_OK;
     if (step == 1)
         return input_read(in, to, begin + at * width, n * width, e);
-    for (int64_t i = 0, some; i < n && !rc; i += some) {
+    for (int64_t i = 0, some; i < n; i += some) {
         some = n - i < most ? n - i : most;
         int64_t bytes = ((some - 1) * step + 1) * width, from = begin + (at + i * step) * width;
-        if ((rc = input_read(in, line, from, bytes, e)) == KV_OK)
-            strided_copy(to + i * width, &one, line, &step, 1, &some, width, false);
+        TRY(input_read(in, line, from, bytes, e));
+        strided_copy(to + i * width, &one, line, &step, 1, &some, width, false);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Reads a box of elements in the order of the axes `near`, those of the file: by lines, which run
@@ -719,8 +702,7 @@ static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, 
                   kv_err *e)
 {
     const int64_t width = tensor_type_run_bytes(t->type);
-    int rc = KV_OK;
-    while (n > 0 && !rc) {
+    while (n > 0) {
         int64_t from[KV_MAX_NDIM] = {0}, shape[KV_MAX_NDIM], rest = at, step = 1;
         int k = t->ndim - 1;
         for (int i = k; i >= 0; rest /= t->shape[i--]) {
@@ -733,12 +715,12 @@ static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, 
         }
         int64_t left = t->shape[k] - from[k];
         shape[k] = n / step < left ? n / step : left;
-        rc = read_box(r, to, t, from, shape, e);
+        TRY(read_box(r, to, t, from, shape, e));
         to += step * shape[k] * width;
         at += step * shape[k];
         n -= step * shape[k];
     }
-    return rc;
+    return KV_OK;
 }
 
 /* n bytes of a tensor in the order of rows. Of what is not in this order in the file more than that

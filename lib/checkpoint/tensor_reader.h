@@ -14,6 +14,11 @@ typedef struct tensor_reader tensor_reader;
  * blocks are read into a buffer of their size. Error: memory. */
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e);
 void tensor_reader_free(tensor_reader *r); /* NULL is allowed */
+static inline void tensor_reader_release(tensor_reader **r)
+{
+    tensor_reader_free(*r);
+}
+#define own_tensor_reader OWN(tensor_reader_release) tensor_reader
 const checkpoint *tensor_reader_of(const tensor_reader *r); /* what it reads from */
 
 /* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call; n is at most

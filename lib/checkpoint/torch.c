@@ -144,14 +144,13 @@ static int add_entry(reading *r, const char *type, const char *value, kv_err *e)
 {
     checkpoint *c = r->c;
     TRY(count_name(r, e));
-    int rc = KV_OK;
     if (c->nothers++ < 2) {
         buf_add(&c->others, c->others.len ? ", " : "");
         buf_put(&c->others, buf_text(&r->path), utf8_cut(buf_text(&r->path), r->path.len, 80));
-        rc = buf_check(&c->others, e);
+        TRY(buf_check(&c->others, e));
     }
-    if (rc || !c->options.entries)
-        return rc;
+    if (!c->options.entries)
+        return KV_OK;
     const tensor_info t = {.name = buf_text(&r->path),
                            .type = TENSOR_NONE,
                            .odd = type,
@@ -216,7 +215,7 @@ static int find_storage(reading *r, pickle_ref ref, storage *out, bool *right, k
     pickle_ref id, class, key, numel;
     char name[GLOBAL_MAX];
     int64_t n, bytes;
-    buf file = {0};
+    own_buf file = {0};
     *right = false;
     if (pickle_at(p, ref)->kind != PICKLE_PERSISTENT ||
         !torch_argument(&r->p, id = pickle_item(p, ref, 0), 4, &numel) ||
@@ -232,12 +231,9 @@ static int find_storage(reading *r, pickle_ref ref, storage *out, bool *right, k
     buf_add(&file, "data/");
     buf_put(&file, text->u.text, text->n);
     out->member = NULL;
-    int rc = buf_check(&file, e);
-    if (!rc && !memchr(text->u.text, '/', text->n) && !memchr(text->u.text, 0, text->n))
-        rc = find_member(r, buf_text(&file), file.len, &out->member, e);
-    buf_release(&file);
-    if (rc)
-        return rc;
+    TRY(buf_check(&file, e));
+    if (!memchr(text->u.text, '/', text->n) && !memchr(text->u.text, 0, text->n))
+        TRY(find_member(r, buf_text(&file), file.len, &out->member, e));
     if (!out->member)
         return bad_tensor(r, "has a storage that is not in the archive", e);
     if (__builtin_mul_overflow(n, (int64_t)out->of->bytes, &bytes) || bytes != out->member->bytes)
@@ -276,7 +272,6 @@ static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t 
     t->offset = m->begin;
     if (t->elements == 0)
         return checkpoint_add(r->c, t, e);
-    int rc = KV_OK;
     if (m->deflated) {
         t->stored_bytes = m->stored;
         t->first = first * width;
@@ -287,10 +282,10 @@ static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t 
         t->form |= packed ? 0u : TENSOR_STRIDED;
     }
     if (m->deflated || (all && t->bytes == m->bytes))
-        rc = add_sum(r->c, m, t, e);
+        TRY(add_sum(r->c, m, t, e));
     t->strides = t->form & TENSOR_STRIDED ? strides : NULL;
     t->form |= r->swapped && width > 1 ? TENSOR_SWAPPED : 0u;
-    return rc ? rc : checkpoint_add(r->c, t, e);
+    return checkpoint_add(r->c, t, e);
 }
 
 /* What metadata say of a view whose numbers are others than those that are stored; NULL: nothing.
@@ -506,12 +501,11 @@ static int visit_items(reading *r, pickle_ref ref, int depth, int64_t *index, kv
     const pickle *p = &r->p;
     size_t path = r->path.len;
     uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
-    int rc = KV_OK;
-    for (; link && !rc; link = p->links[link].next) {
+    for (; link; link = p->links[link].next) {
         buf_printf(&r->path, "%s%lld", path ? "." : "", (long long)(*index)++);
-        rc = visit_below(r, p->links[link].node, path, depth, e);
+        TRY(visit_below(r, p->links[link].node, path, depth, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* A part of the root was visited: is it one that can be read without the others? */
@@ -533,8 +527,7 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
     const pickle *p = &r->p;
     size_t path = r->path.len;
     uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
-    int rc = KV_OK;
-    while (link && !rc) {
+    while (link) {
         pickle_ref key = p->links[link].node;
         int64_t tensors = r->c->ntensors, objects = r->nobjects;
         link = p->links[link].next;
@@ -543,12 +536,11 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
             r->path.len = path;
             return wrong(r, "a key that is neither a text nor a whole number", e);
         }
-        rc = visit_below(r, p->links[link].node, path, depth, e);
-        if (!rc && depth == 0)
-            rc = look_at_part(r, key, tensors, objects, e);
+        TRY(visit_below(r, p->links[link].node, path, depth, e));
+        TRY(depth == 0 ? look_at_part(r, key, tensors, objects, e) : KV_OK);
         link = p->links[link].next;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Calls of a tensor's class, or of a parameter's, lead to others. */
@@ -558,7 +550,6 @@ static int visit_made(reading *r, pickle_ref ref, pickle_ref function, pickle_re
     char name[GLOBAL_MAX];
     pickle_ref inner, type, rest;
     bool known = false;
-    int rc = KV_OK;
     const torch_meaning *m = torch_meaning_of_name(torch_name_of(&r->p, function, name));
     switch (m->is) {
     case TENSOR:
@@ -578,8 +569,8 @@ static int visit_made(reading *r, pickle_ref ref, pickle_ref function, pickle_re
         return known && depth < DEPTH_MAX ? visit_made(r, ref, inner, rest, depth + 1, e)
                                           : add_object(r, type, e);
     case ARRAY:
-        rc = add_array(r, ref, &known, e);
-        return rc || known ? rc : add_object(r, function, e);
+        TRY(add_array(r, ref, &known, e));
+        return known ? KV_OK : add_object(r, function, e);
     case OBJECT:
     case DICT:
     case ATTRIBUTES:
@@ -637,9 +628,8 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
     pickle_node *node = pickle_at(&r->p, ref);
     char name[GLOBAL_MAX];
     int64_t index = 0;
-    int rc = stop_check_at(r->visits, e);
-    if (rc)
-        return rc;
+    int rc = KV_OK;
+    TRY(stop_check_at(r->visits, e));
     if (depth > DEPTH_MAX)
         return wrong(r, "values in more than 1000 others", e);
     if (node->busy)

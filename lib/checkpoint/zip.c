@@ -142,21 +142,18 @@ static int find_directory(archive *a, const unsigned char *raw, int64_t end, kv_
 static int read_end(archive *a, kv_err *e)
 {
     int64_t n = a->in->size < TAIL_MAX ? a->in->size : TAIL_MAX, first = a->in->size - n;
-    unsigned char *tail = mem_alloc(n, 1, e);
+    own_mem unsigned char *tail = mem_alloc(n, 1, e);
     if (!tail)
         return KV_E_MEMORY;
-    int rc = input_read(a->in, tail, first, n, e);
-    int64_t at = rc ? -1 : find_end(tail, n);
-    if (!rc && at < 0)
-        rc = refuse_end(a, "cut, or no zip archive: it does not end with a directory", e);
-    if (!rc)
-        rc = find_directory(a, tail + at, first + at, e);
-    int64_t behind = rc ? 0 : n - at - ZIP_END_BYTES - place(tail + at + 20, 2);
-    if (behind)
-        rc = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                              "%lld bytes behind the zip archive", (long long)behind);
-    mem_free(tail);
-    return rc;
+    TRY(input_read(a->in, tail, first, n, e));
+    int64_t at = find_end(tail, n);
+    if (at < 0)
+        return refuse_end(a, "cut, or no zip archive: it does not end with a directory", e);
+    TRY(find_directory(a, tail + at, first + at, e));
+    int64_t behind = n - at - ZIP_END_BYTES - place(tail + at + 20, 2);
+    return behind ? checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
+                                     "%lld bytes behind the zip archive", (long long)behind)
+                  : KV_OK;
 }
 
 /* ---- A member -------------------------------------------------------------------------------- */
@@ -287,10 +284,9 @@ static int check_line(archive *a, const zip_member *m, const unsigned char *line
 
 static int add_range(archive *a, const zip_member *m, kv_err *e)
 {
-    int rc = mem_grow(&a->ranges, &a->cap, a->nranges + 1, sizeof *a->ranges, e);
-    if (!rc)
-        a->ranges[a->nranges++] = (range){m->offset, m->begin + m->stored};
-    return rc;
+    TRY(mem_grow(&a->ranges, &a->cap, a->nranges + 1, sizeof *a->ranges, e));
+    a->ranges[a->nranges++] = (range){m->offset, m->begin + m->stored};
+    return KV_OK;
 }
 
 /* ---- The directory --------------------------------------------------------------------------- */

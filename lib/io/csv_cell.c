@@ -21,9 +21,8 @@ static int number_of(csv_labels *l, const char *text, size_t n, int64_t *out, kv
     if (l->fixed)
         return kv_err_set(e, KV_E_FORMAT, "\"%.*s\" is none of the texts given for its column",
                           (int)utf8_cut(text, n, 80), text);
-    int rc = mem_grow(&l->texts, &l->cap, l->n + 1, sizeof *l->texts, e);
-    if (rc || (rc = map_put(&l->numbers, (kv_key){.name = own}, l->n, e)))
-        return rc;
+    TRY(mem_grow(&l->texts, &l->cap, l->n + 1, sizeof *l->texts, e));
+    TRY(map_put(&l->numbers, (kv_key){.name = own}, l->n, e));
     l->texts[l->n] = own;
     *out = l->n++;
     return KV_OK;
@@ -32,14 +31,12 @@ static int number_of(csv_labels *l, const char *text, size_t n, int64_t *out, kv
 int csv_labels_add(csv_labels *l, const char *text, size_t n, kv_err *e)
 {
     int64_t number = -1;
-    int rc = mem_grow(&l->rows, &l->rows_cap, l->nrows + 1, sizeof *l->rows, e);
-    if (!rc && text && !utf8_valid(text, n))
-        rc = kv_err_set(e, KV_E_FORMAT, "the text is not UTF-8");
-    if (!rc && text)
-        rc = number_of(l, text, n, &number, e);
-    if (!rc)
-        l->rows[l->nrows++] = number;
-    return rc;
+    TRY(mem_grow(&l->rows, &l->rows_cap, l->nrows + 1, sizeof *l->rows, e));
+    if (text && !utf8_valid(text, n))
+        return kv_err_set(e, KV_E_FORMAT, "the text is not UTF-8");
+    TRY(text ? number_of(l, text, n, &number, e) : KV_OK);
+    l->rows[l->nrows++] = number;
+    return KV_OK;
 }
 
 int csv_labels_give(csv_labels *l, const char *const *texts, int64_t n, kv_err *e)
@@ -68,22 +65,20 @@ static int sort_texts(csv_labels *l, kv_err *e)
 {
     if (l->fixed || l->n == 0)
         return KV_OK;
-    label *all = mem_alloc(l->n, sizeof *all, e);
-    int64_t *to = mem_alloc(l->n, sizeof *to, e);
-    int rc = all && to ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < l->n && !rc; i++)
+    own_mem label *all = mem_alloc(l->n, sizeof *all, e);
+    own_mem int64_t *to = mem_alloc(l->n, sizeof *to, e);
+    if (!all || !to)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n; i++)
         all[i] = (label){l->texts[i], i};
-    if (!rc)
-        qsort(all, (size_t)l->n, sizeof *all, compare);
-    for (int64_t i = 0; i < l->n && !rc; i++) {
+    qsort(all, (size_t)l->n, sizeof *all, compare);
+    for (int64_t i = 0; i < l->n; i++) {
         l->texts[i] = all[i].text;
         to[all[i].number] = i;
     }
-    for (int64_t i = 0; i < l->nrows && !rc; i++)
+    for (int64_t i = 0; i < l->nrows; i++)
         l->rows[i] = l->rows[i] < 0 ? -1 : to[l->rows[i]];
-    mem_free(all);
-    mem_free(to);
-    return rc;
+    return KV_OK;
 }
 
 /* Element `at` of a row whose text has this number; the first of several of a onehot column. */

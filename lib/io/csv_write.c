@@ -65,10 +65,9 @@ int csv_write_array(buf *out, kv_array *a, kv_err *e)
 {
     const void *data;
     writer w = {out, NULL};
-    int rc = kv_array_read(a, &data, e);
-    if (!rc && !write_rows(&w, a, data, NULL))
-        rc = stop_check(e);
-    return rc ? rc : buf_check(out, e);
+    TRY(kv_array_read(a, &data, e));
+    TRY(write_rows(&w, a, data, NULL) ? KV_OK : stop_check(e));
+    return buf_check(out, e);
 }
 
 int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e)
@@ -145,16 +144,14 @@ int csv_rows_fit(FILE *f, const char *path, kv_array *a, char separator, kv_err 
     if (!f)
         return KV_OK;
     rewind(f);
-    int rc = next_line(f, path, &line, &more, e);
-    if (rc == KV_OK && more)
-        rc = check_first_line(path, &line, kv_array_dtype(a), &said, e);
-    if (rc == KV_OK && said)
-        rc = next_line(f, path, &line, &more, e);
-    if (rc == KV_OK && !said && kv_array_dtype(a) != KV_FLOAT32)
-        rc = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds float32, this value is %s", path,
-                        kv_dtype_name(kv_array_dtype(a)));
-    if (rc == KV_OK && more && count_cells(&line, separator) != cells)
-        rc = kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
-                        path, (long long)count_cells(&line, separator), (long long)cells);
-    return rc;
+    TRY(next_line(f, path, &line, &more, e));
+    TRY(more ? check_first_line(path, &line, kv_array_dtype(a), &said, e) : KV_OK);
+    TRY(said ? next_line(f, path, &line, &more, e) : KV_OK);
+    if (!said && kv_array_dtype(a) != KV_FLOAT32)
+        return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds float32, this value is %s", path,
+                          kv_dtype_name(kv_array_dtype(a)));
+    if (more && count_cells(&line, separator) != cells)
+        return kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
+                          path, (long long)count_cells(&line, separator), (long long)cells);
+    return KV_OK;
 }

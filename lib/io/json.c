@@ -636,34 +636,25 @@ static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool ha
     walk w = {.s = s, .dtype = has_dtype ? dtype : KV_FLOAT32, .default_dtype = !has_dtype};
     parts p = {.data = tree};
     bool sparse = false;
-    int64_t first = 0, nrows = -1, *ids = NULL;
-    int rc = cJSON_IsObject(tree) ? find_parts(&p, s, tree) : KV_OK;
-    if (!rc)
-        rc = read_stype(s, &p, &sparse);
-    if (!rc && sparse)
-        rc = read_ids(s, &p, &ids, &nrows);
-    if (!rc)
-        rc = read_dtype(&w, &p, has_dtype);
-    if (!rc)
-        rc = find_shape(&w, p.data, p.data_at);
+    own_mem int64_t *ids = NULL;
+    int64_t first = 0, nrows = -1;
+    TRY(cJSON_IsObject(tree) ? find_parts(&p, s, tree) : KV_OK);
+    TRY(read_stype(s, &p, &sparse));
+    TRY(sparse ? read_ids(s, &p, &ids, &nrows) : KV_OK);
+    TRY(read_dtype(&w, &p, has_dtype));
+    TRY(find_shape(&w, p.data, p.data_at));
     int axes = w.ndim;
-    if (!rc)
-        rc = read_shape(&w, &p, nrows, &first);
-    kv_array *a = NULL;
+    TRY(read_shape(&w, &p, nrows, &first));
+    own_array *a = NULL;
     void *data;
-    if (!rc)
-        rc = sparse ? new_sparse(&a, &w, &p, first, ids, nrows)
-                    : kv_array_new_raw(&a, w.dtype, w.ndim, w.shape, (kv_ctx){0}, s->e);
-    mem_free(ids);
-    if (!rc)
-        rc = sparse ? kv_array_write_rows(a, &data, s->e) : kv_array_write(a, &data, s->e);
-    if (!rc) {
-        w.data = data;
-        w.seen = p.data_at - 1;
-        w.ndim = axes;
-        rc = fill(&w, p.data, 0);
-    }
-    return array_give(rc, out, a);
+    TRY(sparse ? new_sparse(&a, &w, &p, first, ids, nrows)
+               : kv_array_new_raw(&a, w.dtype, w.ndim, w.shape, (kv_ctx){0}, s->e));
+    TRY(sparse ? kv_array_write_rows(a, &data, s->e) : kv_array_write(a, &data, s->e));
+    w.data = data;
+    w.seen = p.data_at - 1;
+    w.ndim = axes;
+    TRY(fill(&w, p.data, 0));
+    return array_hand_out(out, &a);
 }
 
 /* The escape \u0000, behind which cJSON loses the rest of a text; NULL when there is none. */

@@ -27,13 +27,11 @@ int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
                     kv_dtype_name(dtype));
         return KV_E_UNSUPPORTED;
     }
-    int rc = kv_array_read(a, &data, e);
-    if (!rc)
-        rc = npy_header_print(&header, kind, (int)kv_dtype_bytes(dtype), kv_array_ndim(a),
-                              kv_array_shape(a), e);
-    if (!rc)
-        rc = file_put(f, name, header.data, header.len, e);
-    return rc ? rc : file_put(f, name, data, (size_t)kv_array_bytes(a), e);
+    TRY(kv_array_read(a, &data, e));
+    TRY(npy_header_print(&header, kind, (int)kv_dtype_bytes(dtype), kv_array_ndim(a),
+                         kv_array_shape(a), e));
+    TRY(file_put(f, name, header.data, header.len, e));
+    return file_put(f, name, data, (size_t)kv_array_bytes(a), e);
 }
 
 /* A header is a dict of Python; npy_header_read knows just the three members that it has, with a
@@ -299,23 +297,22 @@ static int read_header(reader *r, npy_header *h)
     r->text = mem_alloc(r->n, 1, r->e);
     if (!r->text)
         return KV_E_MEMORY;
-    int rc = take(r, r->text, r->n, &got);
-    if (!rc && got < r->n)
-        rc = npy_cut(r->name, "header", r->n - got, r->n, r->e);
-    if (!rc && !(rc = check_ascii(r)))
-        rc = expect(r, '{');
-    while (!rc && !accept(r, '}')) {
-        rc = read_member(r, h, seen);
-        if (!rc && !accept(r, ',') && look(r) != '}')
-            rc = expect(r, ',');
+    TRY(take(r, r->text, r->n, &got));
+    if (got < r->n)
+        return npy_cut(r->name, "header", r->n - got, r->n, r->e);
+    TRY(check_ascii(r));
+    TRY(expect(r, '{'));
+    while (!accept(r, '}')) {
+        TRY(read_member(r, h, seen));
+        if (!accept(r, ',') && look(r) != '}')
+            TRY(expect(r, ','));
     }
-    if (!rc && look(r))
-        rc = refuse(r, "only blanks may follow the header's }");
-    for (size_t k = 0; k < NMEMBERS && !rc; k++) {
+    if (look(r))
+        return refuse(r, "only blanks may follow the header's }");
+    for (size_t k = 0; k < NMEMBERS; k++)
         if (!seen[k])
-            rc = file_bad(r->e, KV_E_FORMAT, r->name, "the header has no '%s'", members[k].name);
-    }
-    return rc;
+            return file_bad(r->e, KV_E_FORMAT, r->name, "the header has no '%s'", members[k].name);
+    return KV_OK;
 }
 
 int npy_header_read(npy_header *h, const npy_source *s, kv_err *e)

@@ -26,26 +26,23 @@ static const char *const endings[] = {".lora_A.weight", ".lora_B.weight"};
 int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_err *e)
 {
     own_buf key = {0};
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(adapter) && !rc; i++) {
+    for (int64_t i = 0; i < checkpoint_count(adapter); i++) {
         const char *name = checkpoint_at(adapter, i)->name, *plain = name;
         if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
             plain += strlen(PREFIX);
-        if (!utf8_ends_in(plain, endings[0]) && !utf8_ends_in(plain, endings[1])) {
-            rc = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
-                          "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key", name);
-            continue;
-        }
+        if (!utf8_ends_in(plain, endings[0]) && !utf8_ends_in(plain, endings[1]))
+            return file_bad(e, KV_E_KEY, checkpoint_name(adapter),
+                            "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key", name);
         buf_clear(&key);
         buf_put(&key, plain, strlen(plain) - strlen(endings[0]));
         buf_add(&key, ".weight");
-        rc = buf_check(&key, e);
-        if (!rc && checkpoint_find(base, buf_text(&key)) < 0)
-            rc = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
-                          "\"%.80s\" belongs to \"%.80s\", which %.200s does not have", name,
-                          buf_text(&key), checkpoint_name(base));
+        TRY(buf_check(&key, e));
+        if (checkpoint_find(base, buf_text(&key)) < 0)
+            return file_bad(e, KV_E_KEY, checkpoint_name(adapter),
+                            "\"%.80s\" belongs to \"%.80s\", which %.200s does not have", name,
+                            buf_text(&key), checkpoint_name(base));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* *out becomes the index of a key's tensor with this ending, or -1. */
@@ -108,11 +105,10 @@ int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tens
     *out = (merge_factors){-1, -1};
     if (!utf8_ends_in(key->name, ".weight"))
         return KV_OK;
-    int rc = find(&out->a, adapter, key->name, endings[0], e);
-    if (!rc)
-        rc = find(&out->b, adapter, key->name, endings[1], e);
-    if (rc || (out->a < 0 && out->b < 0))
-        return rc;
+    TRY(find(&out->a, adapter, key->name, endings[0], e));
+    TRY(find(&out->b, adapter, key->name, endings[1], e));
+    if (out->a < 0 && out->b < 0)
+        return KV_OK;
     if (out->a < 0 || out->b < 0)
         return file_bad(e, KV_E_KEY, checkpoint_name(adapter), "\"%.80s\" has no %s", key->name,
                         out->a < 0 ? "lora_A" : "lora_B");
@@ -135,20 +131,17 @@ static int read_all(char *out, tensor_reader *r, const checkpoint *c, int64_t i,
                     kv_err *e)
 {
     const tensor_info *t = checkpoint_at(c, i);
-    int rc = KV_OK;
-    for (int64_t at = 0; at < t->elements && !rc; at += TOGETHER) {
+    for (int64_t at = 0; at < t->elements; at += TOGETHER) {
         const void *data;
         int64_t n = t->elements - at < TOGETHER ? t->elements - at : TOGETHER;
-        rc = tensor_read(r, &data, i, tensor_type_bytes(t->type, at),
-                         tensor_type_bytes(t->type, n), e);
-        if (rc)
-            break;
+        TRY(tensor_read(r, &data, i, tensor_type_bytes(t->type, at), tensor_type_bytes(t->type, n),
+                        e));
         if (wide)
             tensor_decode_f64((double *)(void *)out + at, t->type, data, n);
         else
             tensor_decode_f32((float *)(void *)out + at, t->type, data, n);
     }
-    return rc;
+    return KV_OK;
 }
 
 int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapter, merge_factors f,
@@ -156,17 +149,12 @@ int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapt
 {
     const tensor_info *a = checkpoint_at(adapter, f.a);
     char *b_at = (char *)memory + mem_aligned(a->elements * (wide ? 8 : 4));
-    tensor_reader *r = NULL;
-    int rc = tensor_reader_new(&r, adapter, 0, e);
-    if (!rc)
-        rc = read_all(memory, r, adapter, f.a, wide, e);
-    if (!rc)
-        rc = read_all(b_at, r, adapter, f.b, wide, e);
-    if (!rc)
-        rc = tensor_reader_check(r, e);
-    tensor_reader_free(r);
+    own_tensor_reader *r = NULL;
+    TRY(tensor_reader_new(&r, adapter, 0, e));
+    TRY(read_all(memory, r, adapter, f.a, wide, e));
+    TRY(read_all(b_at, r, adapter, f.b, wide, e));
     *out = (merge_product){memory, b_at, a->shape[0], a->shape[1], wide};
-    return rc;
+    return tensor_reader_check(r, e);
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
@@ -325,7 +313,7 @@ static int scale_of(const config *c, const char *path, double *scale, double *ra
 
 static int read_config(const char *path, double *scale, double *rank, kv_err *e)
 {
-    char *text;
+    own_mem char *text = NULL;
     size_t n;
     config c = {.r = -1, .alpha = -1};
     TRY(file_read_text(path, &text, &n, e));
@@ -335,17 +323,15 @@ static int read_config(const char *path, double *scale, double *rank, kv_err *e)
                    .what = "text",
                    .max_depth = DEPTH_MAX,
                    .e = e};
-    buf name = {0};
+    own_buf name = {0};
     int rc = json_scan_open(&s, '{');
-    while (json_scan_item(&s, '}', &rc))
-        if (!(rc = json_scan_name(&s, &name)))
-            rc = take_member(&s, buf_text(&name), &c);
-    buf_release(&name);
-    rc = rc ? rc : json_scan_end(&s);
-    if (rc == KV_OK)
-        rc = scale_of(&c, path, scale, rank, e);
-    mem_free(text);
-    return rc;
+    while (json_scan_item(&s, '}', &rc)) {
+        TRY(json_scan_name(&s, &name));
+        rc = take_member(&s, buf_text(&name), &c);
+    }
+    TRY(rc);
+    TRY(json_scan_end(&s));
+    return scale_of(&c, path, scale, rank, e);
 }
 
 int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e)
@@ -363,8 +349,7 @@ int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e
                    CONFIG_NAME);
     else
         buf_printf(&config_path, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, CONFIG_NAME);
-    int rc = buf_check(&config_path, e);
-    if (rc == KV_OK && (rc = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
-        rc = read_config(buf_text(&config_path), scale, rank, e);
-    return rc;
+    TRY(buf_check(&config_path, e));
+    TRY(file_look(buf_text(&config_path), &there, e));
+    return there ? read_config(buf_text(&config_path), scale, rank, e) : KV_OK;
 }

@@ -80,7 +80,6 @@ int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, 
     given.bf16[MERGE_MODELS] = m->base && merge_reads_bf16(j, m->base, m->nmodels);
     merge_rule *r;
     TRY(rule_for(p, n, &r, e));
-    int rc = KV_OK;
     if (merge_rule_is_of_shape(r)) {
         shape_plan *s = p->shapes;
         while (s && (s->given.size != given.size || s->given.row != given.row ||
@@ -91,10 +90,9 @@ int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, 
             s = mem_zalloc(1, sizeof *s, e);
             if (!s)
                 return KV_E_MEMORY;
-            if ((rc = merge_plan_make(&s->plan, r, &given, e))) {
-                mem_free(s);
-                return rc;
-            }
+            int rc = merge_plan_make(&s->plan, r, &given, e);
+            if (rc)
+                return mem_free(s), rc;
             s->given = given;
             s->next = p->shapes;
             p->shapes = s;
@@ -213,20 +211,19 @@ static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoin
 
 static int find_adapters(merge_job *j, merge_factors *factors, const merge *m, kv_err *e)
 {
-    int rc = KV_OK;
     bool any = false;
-    for (int i = 0; i < m->nmodels && !rc; i++) {
-        rc = merge_adapter_find(&factors[i], m->models[i], j->like,
-                                m->lora_ranks ? m->lora_ranks[i] : 0, e);
-        any |= !rc && factors[i].a >= 0;
+    for (int i = 0; i < m->nmodels; i++) {
+        TRY(merge_adapter_find(&factors[i], m->models[i], j->like,
+                               m->lora_ranks ? m->lora_ranks[i] : 0, e));
+        any |= factors[i].a >= 0;
     }
     if (!any)
         j->kind = MERGE_JOB_COPY;
-    if (!rc && any && !is_float(j->like->type))
-        rc = file_bad(e, KV_E_DTYPE, checkpoint_name(m->base),
-                      "\"%.80s\" is %s, to which no adapter can be added", j->like->name,
-                      tensor_type_name(j->like->type));
-    return rc;
+    if (any && !is_float(j->like->type))
+        return file_bad(e, KV_E_DTYPE, checkpoint_name(m->base),
+                        "\"%.80s\" is %s, to which no adapter can be added", j->like->name,
+                        tensor_type_name(j->like->type));
+    return KV_OK;
 }
 
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e)
@@ -245,12 +242,11 @@ int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t
                                       : MERGE_JOB_EQUAL;
     j->wide = j->type == TENSOR_F64;
     j->width = j->wide ? 8 : 4;
-    int rc = check_goal(j, first, e);
-    for (int i = 0; i < m->nmodels && !m->adapters && !rc; i++)
-        rc = find_in(j, i, m->models[i], first, e);
-    if (!rc && m->base)
-        rc = find_in(j, m->nmodels, m->base, first, e);
-    return !rc && m->adapters ? find_adapters(j, factors, m, e) : rc;
+    TRY(check_goal(j, first, e));
+    for (int i = 0; i < m->nmodels && !m->adapters; i++)
+        TRY(find_in(j, i, m->models[i], first, e));
+    TRY(m->base ? find_in(j, m->nmodels, m->base, first, e) : KV_OK);
+    return m->adapters ? find_adapters(j, factors, m, e) : KV_OK;
 }
 
 /* ---- Cutting --------------------------------------------------------------------------------- */

@@ -269,10 +269,9 @@ int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
     const prog *elements = p->elements;
     void *at[PLAN_MAX_SLOTS];
     int64_t cut[PLAN_MAX_SLOTS];
-    int rc = KV_OK;
-    for (int s = 0; s < p->nslots && !rc; s++)
-        rc = bind_slot(w, s, pass, merged, &at[s], &cut[s], e);
-    for (int64_t from = 0, to; from < w->n && !rc; from = to) {
+    for (int s = 0; s < p->nslots; s++)
+        TRY(bind_slot(w, s, pass, merged, &at[s], &cut[s], e));
+    for (int64_t from = 0, to; from < w->n; from = to) {
         to = w->n;
         for (int s = 0; s < p->nslots; s++)
             to = cut[s] > from && cut[s] < to ? cut[s] : to;
@@ -284,7 +283,7 @@ int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
                 at[s] = copies_of(w, plan_slot_index(p->slot[s]), true);
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Overflow -------------------------------------------------------------------------------- */

@@ -95,7 +95,6 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
 {
     const merge *m = r->m;
     int64_t bytes = 0;
-    int rc = KV_OK;
     for (int i = 0; i < m->nmodels; i++)
         bytes += factors[i].a < 0 ? 0 : merge_adapter_bytes(m->models[i], factors[i], j->wide);
     if (bytes > MERGE_FACTORS_BYTES)
@@ -108,14 +107,14 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
     if (!j->product || !memory)
         return KV_E_MEMORY;
     memory += -(uintptr_t)memory % MEM_ALIGN;
-    for (int i = 0; i < m->nmodels && !rc; i++) {
+    for (int i = 0; i < m->nmodels; i++) {
         if (factors[i].a < 0)
             continue;
         merge_product *to = &j->product[j->nproducts++];
-        rc = merge_adapter_read(to, memory, m->models[i], factors[i], j->wide, e);
+        TRY(merge_adapter_read(to, memory, m->models[i], factors[i], j->wide, e));
         memory += merge_adapter_bytes(m->models[i], factors[i], j->wide);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The selections of a job, by number. */
@@ -194,34 +193,25 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
     j->wide |= as->wide;
     j->width = j->wide ? 8 : 4;
     bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
-    int rc = KV_OK;
-    if (rule)
-        rc = merge_plans_get(r->plans, j, factors, e);
-    if (!rc && !rule && j->kind == MERGE_JOB_RULE)
+    TRY(rule ? merge_plans_get(r->plans, j, factors, e) : KV_OK);
+    if (!rule && j->kind == MERGE_JOB_RULE)
         j->kind = MERGE_JOB_COPY; /* of no elements */
-    if (!rc)
-        rc = merge_job_cut(j, e);
-    if (!rc && rule)
-        rc = make_rule_job(r, j, e);
-    if (!rc && rule && r->m->adapters)
-        rc = read_factors(r, j, factors, e);
-    if (!rc)
-        merge_room_add(&r->room, j, r->ninputs);
-    return rc;
+    TRY(merge_job_cut(j, e));
+    TRY(rule ? make_rule_job(r, j, e) : KV_OK);
+    TRY(rule && r->m->adapters ? read_factors(r, j, factors, e) : KV_OK);
+    merge_room_add(&r->room, j, r->ninputs);
+    return KV_OK;
 }
 
 /* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 static int fill_batch(merging *r, kv_err *e)
 {
     int64_t bytes = 0, weighed = 0;
-    int rc = KV_OK;
     r->room = (merge_room){0};
     r->batch_left = 0;
-    while (!rc && r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
+    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
            r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
-        rc = add_job(r, &(merge_repeat){.key = r->next++}, e);
-        if (rc)
-            break;
+        TRY(add_job(r, &(merge_repeat){.key = r->next++}, e));
         const merge_job *j = &r->jobs[r->njobs - 1];
         int64_t n = input_bytes(r, j), passes = j->plan ? j->plan->plan->npasses : 1;
         bytes += n;
@@ -230,22 +220,21 @@ static int fill_batch(merging *r, kv_err *e)
     }
     r->left -= bytes;
     r->passes = bytes > 0 ? (r->batch_left + bytes - 1) / bytes : 1;
-    return rc;
+    return KV_OK;
 }
 
 static int repeat_batch(merging *r, const merge_repeat *keys, int64_t n, int64_t *taken, kv_err *e)
 {
-    int rc = KV_OK;
     r->room = (merge_room){0};
     *taken = 0;
-    while (!rc && *taken < n && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+    while (*taken < n && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
         const merge_repeat *k = &keys[(*taken)++];
-        rc = add_job(r, k, e);
+        TRY(add_job(r, k, e));
         checkpoint_out_again(r->out, k->key);
         for (int i = 0; r->m->lost && i < LOSSES_KINDS; i++)
             atomic_store(&r->m->lost->keys[k->key].count[i], 0);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Workers for the jobs of the batch, fewer than threads where their memory would be too much. It is
@@ -366,10 +355,10 @@ static int copy_block(const merging *r, const merge_job *j, int like, const walk
     const void *data;
     losses *lost = r->m->lost;
     tensor_loss loss = {.first = -1};
-    int rc = read_block(j, like, p, first, n, &data, e);
-    int64_t bad =
-        rc ? -1 : tensor_convert_counting(to, j->type, data, j->like->type, n, lost ? &loss : NULL);
-    return rc ? rc : end_losses(r, j, first, bad, &loss, j->like->type, data, e);
+    TRY(read_block(j, like, p, first, n, &data, e));
+    int64_t bad = tensor_convert_counting(to, j->type, data, j->like->type, n,
+                                          lost ? &loss : NULL);
+    return end_losses(r, j, first, bad, &loss, j->like->type, data, e);
 }
 
 /* A piece of a key that no rule is for. */
@@ -447,22 +436,20 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
                        bool stores, double *sums, kv_err *e)
 {
     bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
-    int rc = merge_worker_piece(w, j, p, e);
+    TRY(merge_worker_piece(w, j, p, e));
     int64_t chunk = p->number * j->chunks;
-    for (int64_t at = 0; at < p->n && !rc; at += MERGE_CHUNK, chunk++) {
+    for (int64_t at = 0; at < p->n; at += MERGE_CHUNK, chunk++) {
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
         void *to = stores && direct ? w->out + at * j->width : NULL;
-        rc = merge_worker_run(w, j->pass, to, e);
+        TRY(merge_worker_run(w, j->pass, to, e));
         bool again = false;
-        if (!rc && stores)
-            rc = check_chunk(r, w, j, to ? to : w->merged, &again, e);
-        if (!rc && stores && !direct && !again)
-            rc = encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e);
-        if (!rc)
-            reduce_chunk(w, j, sums);
+        TRY(stores ? check_chunk(r, w, j, to ? to : w->merged, &again, e) : KV_OK);
+        if (stores && !direct && !again)
+            TRY(encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e));
+        reduce_chunk(w, j, sums);
     }
-    return rc;
+    return KV_OK;
 }
 
 static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
@@ -473,12 +460,11 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
     bool stores = merge_job_stores(j, j->pass) && !j->again;
     for (int i = 0; i < pass->nsums; i++)
         sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
-    int rc = rule_chunks(r, w, j, p, stores, sums, e);
-    if (!rc && stores)
-        rc = put_piece(r, j, p, w->out, e);
-    if (!rc && !j->again && pass->nsums > 0)
+    TRY(rule_chunks(r, w, j, p, stores, sums, e));
+    TRY(stores ? put_piece(r, j, p, w->out, e) : KV_OK);
+    if (!j->again && pass->nsums > 0)
         memcpy(j->results + p->number * pass->nsums, sums, (size_t)pass->nsums * sizeof *sums);
-    return rc;
+    return KV_OK;
 }
 
 static int handle_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
@@ -503,11 +489,10 @@ static void put_number(merge_job *j, int i, double x)
 static int begin_selections(merge_job *j, kv_err *e)
 {
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
-    int rc = KV_OK;
-    for (int i = 0; i < pass->nsums && !rc; i++)
+    for (int i = 0; i < pass->nsums; i++)
         if (pass->sum[i].fold >= PLAN_FOLDS && !j->selected[pass->sum[i].number])
-            rc = merge_select_begin(j->select[pass->sum[i].number], e);
-    return rc;
+            TRY(merge_select_begin(j->select[pass->sum[i].number], e));
+    return KV_OK;
 }
 
 /* Goes on to the next pass that has a program over elements, and computes the numbers on the way;
@@ -562,9 +547,8 @@ static void end_selections(void *arg, int64_t part, int worker)
 static int end_walk(merging *r, kv_err *e)
 {
     int64_t left = 0;
-    int rc = KV_OK;
     pool_run(r->nactive, end_selections, r);
-    for (int64_t i = 0; i < r->nactive && !rc; i++) {
+    for (int64_t i = 0; i < r->nactive; i++) {
         merge_job *j = r->active[i];
         bool ended = true;
         if (j->kind != MERGE_JOB_RULE)
@@ -574,13 +558,12 @@ static int end_walk(merging *r, kv_err *e)
             end_sums(j);
             next_pass(r, j, &ended);
         }
-        if (again)
-            rc = begin_selections(j, e);
+        TRY(again ? begin_selections(j, e) : KV_OK);
         if (again || !ended)
             r->active[left++] = j;
     }
     r->nactive = left;
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Samples of terms, from which selections guess the range of their number ----------------- */
@@ -604,20 +587,19 @@ static int sample_runs(sampling *s, kv_err *e)
     const merge_job *j = s->j;
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     int64_t runs = s->n / RUN, stride = j->like->elements / RUN / runs;
-    int rc = KV_OK;
-    for (int64_t k = 0; k < runs && !rc; k++) {
+    for (int64_t k = 0; k < runs; k++) {
         int64_t at = (int64_t)(((uint64_t)k * 0x9E3779B97F4A7C15u) >> 40) % stride;
         s->w->block_n = 0;
         merge_worker_chunk(s->w, (k * stride + at) * RUN, RUN, 0);
-        rc = merge_worker_run(s->w, j->pass, NULL, e);
-        for (int i = 0; i < s->nselects && !rc; i++) {
+        TRY(merge_worker_run(s->w, j->pass, NULL, e));
+        for (int i = 0; i < s->nselects; i++) {
             int number = pass->sum[s->sum[i]].number;
             int64_t width = j->plan->plan->number_type[number] == PROG_F32 ? 4 : 8;
             memcpy(s->terms[i] + k * RUN * width, merge_worker_terms(s->w, j->pass, s->sum[i]),
                    (size_t)(RUN * width));
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Samples for all selections of the job's pass. */
@@ -637,18 +619,17 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
         return KV_OK;
     s.n = s.n < SAMPLE_BYTES / 8 / s.nselects ? s.n : SAMPLE_BYTES / 8 / s.nselects;
     s.n -= s.n % RUN;
-    char *terms = mem_alloc(s.n * s.nselects, 8, e);
+    own_mem char *terms = mem_alloc(s.n * s.nselects, 8, e);
     if (!terms)
         return KV_E_MEMORY;
     for (int i = 0; i < s.nselects; i++)
         s.terms[i] = terms + i * s.n * 8;
     merge_worker_job(w, j, readers);
     w->block_most = RUN;
-    int rc = sample_runs(&s, e);
-    for (int i = 0; i < s.nselects && !rc; i++)
+    TRY(sample_runs(&s, e));
+    for (int i = 0; i < s.nselects; i++)
         merge_select_sample(j->select[pass->sum[s.sum[i]].number], s.terms[i], s.n);
-    mem_free(terms);
-    return rc;
+    return KV_OK;
 }
 
 /* All jobs of a batch: threads take the next one until none is left. */
@@ -743,9 +724,9 @@ static int walk_active(merging *r, kv_err *e)
 /* The passes of the jobs of the batch. */
 static int run_jobs(merging *r, kv_err *e)
 {
-    int rc = make_workers(r, e);
+    TRY(make_workers(r, e));
     r->nactive = 0;
-    for (int64_t i = 0; i < r->njobs && !rc; i++) {
+    for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
         bool ended = j->like->elements == 0;
         if (j->kind == MERGE_JOB_RULE) {
@@ -757,18 +738,16 @@ static int run_jobs(merging *r, kv_err *e)
         if (!ended)
             r->active[r->nactive++] = j;
     }
-    while (!rc && r->nactive > 0) {
+    while (r->nactive > 0) {
         /* samples and begins the selections of passes that have not begun */
-        rc = r->nselects > 0 ? sample_terms(r, e) : KV_OK;
-        for (int64_t i = 0; i < r->nactive && r->nselects > 0 && !rc; i++)
+        TRY(r->nselects > 0 ? sample_terms(r, e) : KV_OK);
+        for (int64_t i = 0; i < r->nactive && r->nselects > 0; i++)
             if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-                rc = begin_selections(r->active[i], e);
-        if (!rc)
-            rc = walk_active(r, e);
-        if (!rc)
-            rc = end_walk(r, e);
+                TRY(begin_selections(r->active[i], e));
+        TRY(walk_active(r, e));
+        TRY(end_walk(r, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The keys of the batch that are merged again; returns how many. */
@@ -815,21 +794,16 @@ static int open_out(merging *r, const char *path, const checkpoint_out_options *
 {
     const merge *m = r->m;
     merge_factors factors[MERGE_MODELS];
-    checkpoint_entry *entries = mem_alloc(m->nkeys, sizeof *entries, e);
-    int rc = entries ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < m->nkeys && !rc; i++) {
+    own_mem checkpoint_entry *entries = mem_alloc(m->nkeys, sizeof *entries, e);
+    if (!entries)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < m->nkeys; i++) {
         merge_job j;
-        rc = merge_job_find(&j, factors, m, i, e);
-        if (rc)
-            break;
+        TRY(merge_job_find(&j, factors, m, i, e));
         entries[i] = (checkpoint_entry){m->keys[i].name, j.type, j.like->ndim, j.like->shape};
         r->left += input_bytes(r, &j);
     }
-    if (!rc)
-        rc =
-            checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o, e);
-    mem_free(entries);
-    return rc;
+    return checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o, e);
 }
 
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e)

@@ -60,15 +60,13 @@ static int refuse_patch(const checkpoint *a, kv_err *e)
 static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *wrong, kv_err *e)
 {
     patch *const *patches = r->chain.patches;
-    patch_misfits other = {0};
-    int n = r->chain.n, rc = patch_compare(wrong, patches[0], false, r->a, hashes, e);
-    if (rc || wrong->n == 0)
-        return rc;
-    rc = patch_compare(&other, patches[n - 1], true, r->a, hashes, e);
+    OWN(patch_misfits_release) patch_misfits other = {0};
+    int n = r->chain.n;
+    TRY(patch_compare(wrong, patches[0], false, r->a, hashes, e));
+    if (wrong->n == 0)
+        return KV_OK;
+    TRY(patch_compare(&other, patches[n - 1], true, r->a, hashes, e));
     wrong->is_result = other.n == 0;
-    patch_misfits_release(&other);
-    if (rc)
-        return rc;
     if (wrong->is_result)
         return kv_err_set(e, KV_E_ASSERT,
                           "%.120s is what %.120s makes already, and not what %.120s was made from",
@@ -81,20 +79,16 @@ static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *
 static int check_base(applying *r, patch_misfits *wrong, kv_err *e)
 {
     int64_t n = checkpoint_count(r->a);
-    tensor_hash *hashes = mem_alloc(n, sizeof *hashes, e);
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = hashes && numbers ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++) {
+    own_mem tensor_hash *hashes = mem_alloc(n, sizeof *hashes, e);
+    own_mem int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    if (!hashes || !numbers)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
         numbers[i] = i;
         r->all += checkpoint_at(r->a, i)->bytes;
     }
-    if (!rc)
-        rc = tensor_hash_all(hashes, r->a, numbers, n, DIGEST_XXH3, tell, r, e);
-    if (!rc)
-        rc = compare(r, hashes, wrong, e);
-    mem_free(hashes);
-    mem_free(numbers);
-    return rc;
+    TRY(tensor_hash_all(hashes, r->a, numbers, n, DIGEST_XXH3, tell, r, e));
+    return compare(r, hashes, wrong, e);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -164,15 +158,12 @@ static int put_block(applying *r, patch_maker *m, int64_t number, const void *a,
     int64_t at = tensor_type_bytes(type, first), bytes = tensor_type_bytes(type, n);
     int unit = patch_unit(type);
     const void *made = a;
-    int rc = KV_OK;
     if (is_made(k))
-        rc = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
-    if (rc || r->out)
-        return rc ? rc : checkpoint_out_put(r->out, number, at, made, bytes, e);
-    if (made != a)
-        rc = put_changes(r, k, a, made, at, bytes, e);
-    return rc || !is_made(k) ? rc
-                             : put_sum(r, &r->sums[m - r->workers], k, made, at, bytes, e);
+        TRY(patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e));
+    if (r->out)
+        return checkpoint_out_put(r->out, number, at, made, bytes, e);
+    TRY(made != a ? put_changes(r, k, a, made, at, bytes, e) : KV_OK);
+    return is_made(k) ? put_sum(r, &r->sums[m - r->workers], k, made, at, bytes, e) : KV_OK;
 }
 
 static int begin_walked(applying *r, int worker, const tensor_info *t, const patch_chain_key *k,
@@ -209,14 +200,11 @@ static int apply_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     int64_t at = r->walked[p->tensor], number = r->into[p->tensor];
     const tensor_info *t = checkpoint_at(r->a, at);
     const patch_chain_key *k = number < 0 ? NULL : &r->chain.keys[number];
-    int rc = p->first == 0 ? begin_walked(r, worker, t, k, e) : KV_OK;
-    if (!rc)
-        digest_add(r->was[worker], p->data[0], tensor_type_bytes(t->type, p->n));
-    if (!rc && k)
-        rc = put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e);
-    if (!rc && p->first + p->n == t->elements)
-        rc = end_walked(r, worker, at, k, e);
-    return rc;
+    TRY(p->first == 0 ? begin_walked(r, worker, t, k, e) : KV_OK);
+    digest_add(r->was[worker], p->data[0], tensor_type_bytes(t->type, p->n));
+    if (k)
+        TRY(put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e));
+    return p->first + p->n == t->elements ? end_walked(r, worker, at, k, e) : KV_OK;
 }
 
 /* A key that the patches hold whole, or one without elements. */
@@ -288,14 +276,11 @@ static int sort_keys(applying *r, kv_err *e)
 
 static int new_workers(applying *r, kv_err *e)
 {
-    int rc = KV_OK;
     r->nworkers = pool_workers();
     if (!(r->workers = mem_zalloc(r->nworkers, sizeof *r->workers, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < r->nworkers && !rc; i++)
-        rc = patch_maker_init(&r->workers[i], &r->chain, e);
-    if (rc)
-        return rc;
+    for (int i = 0; i < r->nworkers; i++)
+        TRY(patch_maker_init(&r->workers[i], &r->chain, e));
     r->was = mem_zalloc(r->nworkers, sizeof *r->was, e);
     r->hashes = mem_zalloc(checkpoint_count(r->a), sizeof *r->hashes, e);
     r->sums = mem_alloc(r->nworkers, sizeof *r->sums, e);
@@ -432,13 +417,12 @@ static bool header_stays(const checkpoint *a, const patch_index *last)
 static int check_store(const char *path, const checkpoint *a, kv_err *e)
 {
     own_checkpoint *all = NULL;
-    int rc = checkpoint_open(&all, path, NULL, e);
-    if (!rc && (checkpoint_count(all) != checkpoint_count(a) ||
-                checkpoint_metadata_count(all) != checkpoint_metadata_count(a))) {
-        rc = file_bad(e, KV_E_VALUE, path, "the file of a store, whose states do not change");
-        kv_err_hint(e, "apply --out FILE.safetensors writes its keys alone");
-    }
-    return rc;
+    TRY(checkpoint_open(&all, path, NULL, e));
+    if (checkpoint_count(all) == checkpoint_count(a) &&
+        checkpoint_metadata_count(all) == checkpoint_metadata_count(a))
+        return KV_OK;
+    file_bad(e, KV_E_VALUE, path, "the file of a store, whose states do not change");
+    return kv_err_hint(e, "apply --out FILE.safetensors writes its keys alone"), KV_E_VALUE;
 }
 
 static int open_weights(checkpoint **a, const char *path, kv_err *e)

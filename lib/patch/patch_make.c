@@ -180,16 +180,15 @@ static const tensor_info *any_info(const making *m, const visit *v)
 
 static int begin_key(making *m, maker *w, const visit *v, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int i = 0; i < 2 && !rc; i++) {
+    for (int i = 0; i < 2; i++) {
         if (v->at[i] < 0)
             continue;
         const tensor_info *t = checkpoint_at(m->side[i], v->at[i]);
-        rc = tensor_hash_begin(w->d[i], &w->line, t->type, t->ndim, t->shape, e);
+        TRY(tensor_hash_begin(w->d[i], &w->line, t->type, t->ndim, t->shape, e));
     }
     w->visit = v - m->visits;
     patch_pack_begin(w->pack, patch_unit(any_info(m, v)->type));
-    return rc;
+    return KV_OK;
 }
 
 static int end_key(making *m, maker *w, const visit *v, kv_err *e)
@@ -253,13 +252,12 @@ static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
     maker *w = &m->workers[worker];
     const visit *v = &m->visits[at->tensor];
     const tensor_info *t = any_info(m, v);
-    int rc = at->first == 0 ? begin_key(m, w, v, e) : KV_OK;
-    kv_assert(rc || w->visit == at->tensor, "a tensor went to two workers");
-    if (!rc)
-        rc = make_block(w, &m->pairs[v->key], at, t->type, e);
-    if (!rc && patch_spool_wants(patch_pack_out(w->pack)))
-        rc = patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
-    return !rc && at->first + at->n == t->elements ? end_key(m, w, v, e) : rc;
+    TRY(at->first == 0 ? begin_key(m, w, v, e) : KV_OK);
+    kv_assert(w->visit == at->tensor, "a tensor went to two workers");
+    TRY(make_block(w, &m->pairs[v->key], at, t->type, e));
+    if (patch_spool_wants(patch_pack_out(w->pack)))
+        TRY(patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e));
+    return at->first + at->n == t->elements ? end_key(m, w, v, e) : KV_OK;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -299,17 +297,16 @@ static int make_data(making *m, const patch_options *o, kv_err *e)
 
 static int new_workers(making *m, kv_err *e)
 {
-    int rc = KV_OK;
     m->nworkers = pool_workers();
     if (!(m->workers = mem_zalloc(m->nworkers, sizeof *m->workers, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < m->nworkers && !rc; i++) {
+    for (int i = 0; i < m->nworkers; i++) {
         maker *w = &m->workers[i];
-        if (!(rc = digest_new(&w->d[0], DIGEST_XXH3, e)) &&
-            !(rc = digest_new(&w->d[1], DIGEST_XXH3, e)))
-            rc = patch_pack_new(&w->pack, e);
+        TRY(digest_new(&w->d[0], DIGEST_XXH3, e));
+        TRY(digest_new(&w->d[1], DIGEST_XXH3, e));
+        TRY(patch_pack_new(&w->pack, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static patch_state state_of(const making *m, const pair *p)
@@ -323,12 +320,11 @@ static patch_state state_of(const making *m, const pair *p)
 
 static int make_index(const making *m, patch_index *x, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_metadata_count(m->side[1]) && !rc; i++) {
+    for (int64_t i = 0; i < checkpoint_metadata_count(m->side[1]); i++) {
         const checkpoint_text *t = checkpoint_metadata_at(m->side[1], i);
-        rc = patch_index_text(x, t->name, t->text, e);
+        TRY(patch_index_text(x, t->name, t->text, e));
     }
-    for (int64_t i = 0; i < m->npairs && !rc; i++) {
+    for (int64_t i = 0; i < m->npairs; i++) {
         const pair *p = &m->pairs[i];
         const tensor_info *now = info_of(m, p, p->at[1] < 0 ? 0 : 1);
         const tensor_info *was = info_of(m, p, p->at[0] < 0 ? 1 : 0);
@@ -339,9 +335,9 @@ static int make_index(const making *m, patch_index *x, kv_err *e)
                        .changes = p->changes};
         memcpy(k.a, p->hash[0], PATCH_HASH);
         memcpy(k.b, p->hash[1], PATCH_HASH);
-        rc = patch_index_add(x, &k, e);
+        TRY(patch_index_add(x, &k, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_options *o,
@@ -412,10 +408,9 @@ static int index_keys(joining *j, kv_err *e)
 {
     const patch_chain *c = &j->chain;
     const patch_index *first = &c->patches[0]->index, *last = &c->patches[c->n - 1]->index;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < last->ntexts && !rc; i++)
-        rc = patch_index_text(&j->index, last->texts[i].name, last->texts[i].text, e);
-    for (int64_t i = 0; i < c->nkeys && !rc; i++) {
+    for (int64_t i = 0; i < last->ntexts; i++)
+        TRY(patch_index_text(&j->index, last->texts[i].name, last->texts[i].text, e));
+    for (int64_t i = 0; i < c->nkeys; i++) {
         const patch_key *b = c->keys[i].key, *a = key_of_a(j, b->name);
         patch_key k = *b;
         k.state = joined_state(a, b);
@@ -423,18 +418,18 @@ static int index_keys(joining *j, kv_err *e)
         k.changes = 0;
         if (a)
             memcpy(k.a, a->a, PATCH_HASH);
-        rc = patch_index_add(&j->index, &k, e);
+        TRY(patch_index_add(&j->index, &k, e));
     }
-    for (int64_t i = 0; i < first->nkeys && !rc; i++) {
+    for (int64_t i = 0; i < first->nkeys; i++) {
         const patch_key *a = &first->keys[i], *b = patch_index_find(last, a->name);
         if (!patch_key_in_a(a) || (b && patch_key_in_b(b)))
             continue;
         patch_key k = *a;
         k.state = PATCH_GONE;
         k.now = a->was;
-        rc = patch_index_add(&j->index, &k, e);
+        TRY(patch_index_add(&j->index, &k, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Joining: data --------------------------------------------------------------------------- */
@@ -476,19 +471,18 @@ static int join_key(void *arg, int64_t i, int worker, kv_err *e)
     int unit = patch_unit(out->now.type);
     if (out->data < 0)
         return KV_OK;
-    int rc = patch_maker_begin(&w->maker, k, e);
+    TRY(patch_maker_begin(&w->maker, k, e));
     patch_pack_begin(w->pack, unit);
-    for (int64_t at = 0; at < elements && !rc; at += WALK_PIECE) {
+    for (int64_t at = 0; at < elements; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
-        rc = join_block(w, k, out, tensor_type_bytes(out->now.type, at) / unit,
-                        tensor_type_bytes(out->now.type, n) / unit, e);
-        if (!rc && patch_spool_wants(patch_pack_out(w->pack)))
-            rc = patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
+        TRY(join_block(w, k, out, tensor_type_bytes(out->now.type, at) / unit,
+                       tensor_type_bytes(out->now.type, n) / unit, e));
+        if (patch_spool_wants(patch_pack_out(w->pack)))
+            TRY(patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e));
     }
-    if (!rc && !(rc = patch_maker_end(&w->maker, k, false, e)) &&
-        !(rc = patch_pack_end(w->pack, e)))
-        rc = patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
-    return rc;
+    TRY(patch_maker_end(&w->maker, k, false, e));
+    TRY(patch_pack_end(w->pack, e));
+    return patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
 }
 
 static int new_joiners(joining *j, kv_err *e)

@@ -39,26 +39,23 @@ static int damaged(const patch *p, const char *what, kv_err *e)
 /* All data of a tensor of bytes, in memory that the caller releases. */
 static int read_all(const patch *p, const char *name, char **out, int64_t *n, kv_err *e)
 {
-    tensor_reader *r = NULL;
+    own_tensor_reader *r = NULL;
     int64_t i = checkpoint_find(p->file, name);
     const tensor_info *t = i < 0 ? NULL : checkpoint_at(p->file, i);
     *out = NULL;
     if (!t || t->type != TENSOR_U8 || t->ndim != 1)
         return damaged(p, "it has no index", e);
-    int rc = tensor_reader_new(&r, p->file, TENSOR_BLOCK, e);
-    if (!rc && !(*out = mem_alloc(t->bytes, 1, e)))
-        rc = KV_E_MEMORY;
-    for (int64_t at = 0; at < t->bytes && !rc; at += TENSOR_BLOCK) {
+    TRY(tensor_reader_new(&r, p->file, TENSOR_BLOCK, e));
+    if (!(*out = mem_alloc(t->bytes, 1, e)))
+        return KV_E_MEMORY;
+    for (int64_t at = 0; at < t->bytes; at += TENSOR_BLOCK) {
         const void *data;
         int64_t some = t->bytes - at < TENSOR_BLOCK ? t->bytes - at : TENSOR_BLOCK;
-        if (!(rc = tensor_read(r, &data, i, at, some, e)))
-            memcpy(*out + at, data, (size_t)some);
+        TRY(tensor_read(r, &data, i, at, some, e));
+        memcpy(*out + at, data, (size_t)some);
     }
-    if (!rc)
-        rc = tensor_reader_check(r, e);
-    tensor_reader_free(r);
     *n = t->bytes;
-    return rc;
+    return tensor_reader_check(r, e);
 }
 
 /* No frame of zstd becomes more than so many times as large: a block of 128 KB takes 4 bytes. */
@@ -88,11 +85,10 @@ static int read_index(patch *p, kv_err *e)
 {
     own_mem char *packed = NULL, *hashes = NULL, *text = NULL;
     int64_t npacked = 0, nhashes = 0, n = 0;
-    int rc = read_all(p, PATCH_INDEX, &packed, &npacked, e);
-    if (!rc && !(rc = read_all(p, PATCH_HASHES, &hashes, &nhashes, e)) &&
-        !(rc = unpack_index(p, packed, npacked, &text, &n, e)))
-        rc = patch_index_parse(&p->index, text, n, hashes, nhashes, patch_name(p), e);
-    return rc;
+    TRY(read_all(p, PATCH_INDEX, &packed, &npacked, e));
+    TRY(read_all(p, PATCH_HASHES, &hashes, &nhashes, e));
+    TRY(unpack_index(p, packed, npacked, &text, &n, e));
+    return patch_index_parse(&p->index, text, n, hashes, nhashes, patch_name(p), e);
 }
 
 /* Bytes of the smallest chunk of a range: its length, kind, place, number, and a stream of two. */
@@ -199,8 +195,7 @@ static const char *compare(const patch_key *k, bool result, const patch_shape *s
 int patch_compare(patch_misfits *wrong, const patch *p, bool result, const checkpoint *c,
                   const tensor_hash *hashes, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const tensor_info *t = checkpoint_at(c, i);
         const patch_key *k = patch_index_find(&p->index, t->name);
         patch_shape shape = patch_shape_of(t);
@@ -208,23 +203,22 @@ int patch_compare(patch_misfits *wrong, const patch *p, bool result, const check
         const unsigned char *hash = hashes ? hashes[i].bytes : NULL;
         const char *why = there ? compare(k, result, &shape, hash) : "unknown";
         wrong->keys++;
-        rc = why ? add_misfit(wrong, t->name, why, e) : KV_OK;
+        TRY(why ? add_misfit(wrong, t->name, why, e) : KV_OK);
     }
-    for (int64_t i = 0; i < p->index.nkeys && !rc; i++) {
+    for (int64_t i = 0; i < p->index.nkeys; i++) {
         const patch_key *k = &p->index.keys[i];
         if (!has_side(k, result) || checkpoint_find(c, k->name) >= 0)
             continue;
         wrong->keys++;
-        rc = add_misfit(wrong, k->name, "missing", e);
+        TRY(add_misfit(wrong, k->name, "missing", e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Compares what x makes with what y is made from. */
 static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < x->index.nkeys && !rc; i++) {
+    for (int64_t i = 0; i < x->index.nkeys; i++) {
         const patch_key *k = &x->index.keys[i];
         if (!patch_key_in_b(k))
             continue;
@@ -232,17 +226,17 @@ static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv
         bool there = next && patch_key_in_a(next);
         const char *why = there ? compare(next, false, &k->now, k->b) : "unknown";
         wrong->keys++;
-        rc = why ? add_misfit(wrong, k->name, why, e) : KV_OK;
+        TRY(why ? add_misfit(wrong, k->name, why, e) : KV_OK);
     }
-    for (int64_t i = 0; i < y->index.nkeys && !rc; i++) {
+    for (int64_t i = 0; i < y->index.nkeys; i++) {
         const patch_key *k = &y->index.keys[i];
         const patch_key *before = patch_index_find(&x->index, k->name);
         if (!patch_key_in_a(k) || (before && patch_key_in_b(before)))
             continue;
         wrong->keys++;
-        rc = add_misfit(wrong, k->name, "missing", e);
+        TRY(add_misfit(wrong, k->name, "missing", e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err *e)
@@ -586,18 +580,17 @@ static int find_layers(patch_chain *c, patch_chain_key *k, kv_err *e)
 int patch_chain_init(patch_chain *c, patch *const *patches, int n, kv_err *e)
 {
     const patch_index *last = &patches[n - 1]->index;
-    int rc = KV_OK;
     c->patches = patches;
     c->n = n;
     if (!(c->keys = mem_zalloc(last->nkeys, sizeof *c->keys, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < last->nkeys && !rc; i++) {
+    for (int64_t i = 0; i < last->nkeys; i++) {
         if (!patch_key_in_b(&last->keys[i]))
             continue;
         c->keys[c->nkeys].key = &last->keys[i];
-        rc = find_layers(c, &c->keys[c->nkeys++], e);
+        TRY(find_layers(c, &c->keys[c->nkeys++], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 void patch_chain_release(patch_chain *c)
@@ -664,27 +657,25 @@ static int lay_all(patch_maker *m, const patch_chain_key *k, unsigned char *mark
                    int64_t units, kv_err *e)
 {
     const patch_key *key;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < k->n && !rc; i++) {
+    for (int64_t i = 0; i < k->n; i++) {
         patch_cursor *c = cursor_of(m, k, i, &key);
-        rc = patch_cursor_lay(c, m->block, marks, first, units, e);
+        TRY(patch_cursor_lay(c, m->block, marks, first, units, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int patch_maker_block(patch_maker *m, const patch_chain_key *k, const void *a, int64_t first,
                       int64_t units, const void **made, kv_err *e)
 {
     int64_t bytes = units * patch_unit(k->key->now.type);
-    int rc = KV_OK;
     *made = k->n ? m->block : a;
     if (k->n && a)
         memcpy(m->block, a, (size_t)bytes);
     else if (k->n) /* a damaged patch may not have all of it */
         memset(m->block, 0, (size_t)bytes);
-    if (!(rc = lay_all(m, k, NULL, first, units, e)))
-        digest_add(m->d, *made, bytes);
-    return rc;
+    TRY(lay_all(m, k, NULL, first, units, e));
+    digest_add(m->d, *made, bytes);
+    return KV_OK;
 }
 
 int patch_maker_changes(patch_maker *m, const patch_chain_key *k, int64_t first, int64_t units,
@@ -714,12 +705,11 @@ static int check_hash(patch_maker *m, const patch_chain_key *k, kv_err *e)
 int patch_maker_end(patch_maker *m, const patch_chain_key *k, bool checked, kv_err *e)
 {
     const patch_key *key;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < k->n && !rc; i++) {
+    for (int64_t i = 0; i < k->n; i++) {
         patch_cursor *c = cursor_of(m, k, i, &key);
-        rc = patch_cursor_end(c, e);
+        TRY(patch_cursor_end(c, e));
     }
-    return rc || !checked ? rc : check_hash(m, k, e);
+    return checked ? check_hash(m, k, e) : KV_OK;
 }
 
 /* ---- On all threads -------------------------------------------------------------------------- */

@@ -226,13 +226,12 @@ static int64_t sample(patch_pack *p, const void *values, int64_t n, kv_err *e, i
 /* The values of a chunk, in the smaller of the two ways. */
 static int put_values(patch_pack *p, const void *values, int64_t n, kv_err *e)
 {
-    int rc;
+    int rc = KV_OK;
     if (p->unit == 1)
         return put_stream(p, &p->body, values, n, false, e);
     buf_clear(&p->streams);
     buf_char(&p->streams, 0);
-    if ((rc = put_planes(p, &p->streams, values, n, p->unit, p->unit, e)))
-        return rc;
+    TRY(put_planes(p, &p->streams, values, n, p->unit, p->unit, e));
     size_t apart = p->streams.len;
     if (sample(p, values, n, e, &rc) < (int64_t)apart * 9 / 10 && !rc) {
         buf_char(&p->streams, 1);
@@ -275,14 +274,13 @@ static int put_short_gaps(patch_pack *p, const int64_t *gaps, int64_t n, kv_err 
     int64_t *rest = p->rest, many = 0;
     uint64_t all = 0;
     int width = 0;
-    int rc = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    TRY(mem_grow(&p->plane, &p->plane_cap, n, 1, e));
+    for (int64_t i = 0; i < n; i++) {
         p->plane[i] = (unsigned char)(gaps[i] < 255 ? gaps[i] : 255);
         rest[many] = gaps[i] - 255;
         many += gaps[i] >= 255;
     }
-    if (rc || (rc = put_stream(p, &p->body, p->plane, n, false, e)))
-        return rc;
+    TRY(put_stream(p, &p->body, p->plane, n, false, e));
     for (int64_t i = 0; i < many; i++)
         all |= (uint64_t)rest[i];
     for (; all; all >>= 8)
@@ -324,17 +322,16 @@ static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, 
 /* The first `to` changes, in chunks. */
 static int put_changes(patch_pack *p, buf *out, int64_t to, kv_err *e)
 {
-    int rc = KV_OK;
     int64_t end = p->end; /* the unit behind the chunk before */
-    for (int64_t i = 0; i < to && !rc; i += PATCH_CHUNK) {
+    for (int64_t i = 0; i < to; i += PATCH_CHUNK) {
         int64_t n = to - i < PATCH_CHUNK ? to - i : PATCH_CHUNK;
         open_chunk(p, 0, p->at[i] - end, n);
-        if (!(rc = put_gaps(p, p->at + i, n, e)) &&
-            !(rc = put_values(p, p->values + i * p->unit, n, e)))
-            rc = close_chunk(p, out, e);
+        TRY(put_gaps(p, p->at + i, n, e));
+        TRY(put_values(p, p->values + i * p->unit, n, e));
+        TRY(close_chunk(p, out, e));
         end = p->at[i + n - 1] + 1;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Puts the first n changes to the output and drops them. */
@@ -412,11 +409,10 @@ int patch_pack_add(patch_pack *p, int64_t n, int64_t first, int64_t units, const
 
 int patch_pack_whole(patch_pack *p, int64_t first, int64_t units, const void *block, kv_err *e)
 {
-    int rc = flush(p, p->n, e);
-    if (!rc)
-        rc = put_range(p, &p->out, block, first, units, e);
+    TRY(flush(p, p->n, e));
+    TRY(put_range(p, &p->out, block, first, units, e));
     p->end = first + units;
-    return rc;
+    return KV_OK;
 }
 
 int patch_pack_end(patch_pack *p, kv_err *e)
@@ -522,30 +518,28 @@ static int lay_out(writing *w, kv_err *e)
 /* Copies a part from the spool to byte `to` of a tensor. */
 static int copy_part(writing *w, const patch_part *part, int64_t tensor, int64_t to, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t at = 0; at < part->n && !rc; at += PIECE) {
+    for (int64_t at = 0; at < part->n; at += PIECE) {
         int64_t n = part->n - at < PIECE ? part->n - at : PIECE;
-        if (!(rc = input_read(&w->s->bytes, w->piece, part->at + at, n, e)))
-            rc = checkpoint_out_put(w->out, tensor, to + at, w->piece, n, e);
+        TRY(input_read(&w->s->bytes, w->piece, part->at + at, n, e));
+        TRY(checkpoint_out_put(w->out, tensor, to + at, w->piece, n, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int put_all(writing *w, kv_err *e)
 {
     int64_t tensor = -1, to = 0;
-    int rc = checkpoint_out_put(w->out, 0, 0, w->index.data, (int64_t)w->index.len, e);
-    if (!rc)
-        rc = checkpoint_out_put(w->out, 1, 0, w->hashes.data, (int64_t)w->hashes.len, e);
-    for (int64_t i = 0; i < w->s->n && !rc; i++) {
+    TRY(checkpoint_out_put(w->out, 0, 0, w->index.data, (int64_t)w->index.len, e));
+    TRY(checkpoint_out_put(w->out, 1, 0, w->hashes.data, (int64_t)w->hashes.len, e));
+    for (int64_t i = 0; i < w->s->n; i++) {
         const patch_part *part = &w->s->parts[i];
         int64_t next = 2 + w->x->keys[part->key].data;
         to = next == tensor ? to : 0;
         tensor = next;
-        rc = copy_part(w, part, tensor, to, e);
+        TRY(copy_part(w, part, tensor, to, e));
         to += part->n;
     }
-    return rc;
+    return KV_OK;
 }
 
 static int write_file(writing *w, const char *path, const patch_options *o, kv_err *e)

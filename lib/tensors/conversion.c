@@ -85,15 +85,14 @@ static int refuse_pair(const conversion *c, int64_t i, int64_t j, kv_err *e)
 int conversion_check(const conversion *c, kv_err *e)
 {
     own_map names = {0};
-    int rc = map_reserve(&names, c->nkeys, e);
-    for (int64_t i = 0; i < c->nkeys && rc == KV_OK; i++) {
+    TRY(map_reserve(&names, c->nkeys, e));
+    for (int64_t i = 0; i < c->nkeys; i++) {
         kv_key key = {.name = c->keys[i].name};
         int64_t other = map_get(&names, key);
-        rc = other >= 0 ? refuse_pair(c, other, i, e) : map_put(&names, key, i, e);
-        if (rc == KV_OK)
-            rc = check_type(c, i, e);
+        TRY(other >= 0 ? refuse_pair(c, other, i, e) : map_put(&names, key, i, e));
+        TRY(check_type(c, i, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Element i of the piece does not fit. */
@@ -250,24 +249,22 @@ static int put_text(checkpoint_text *texts, int64_t *n, map *names, const checkp
 int conversion_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
                      bool drop, const checkpoint_text *set, int64_t nset, kv_err *e)
 {
-    map names = {0};
+    own_map names = {0};
     int64_t most = nset;
     for (int i = 0; i < ninputs && !drop; i++)
         most += checkpoint_metadata_count(inputs[i]);
-    checkpoint_text *texts = mem_alloc(most, sizeof *texts, e);
-    int rc = texts ? KV_OK : KV_E_MEMORY;
+    own_mem checkpoint_text *texts = mem_alloc(most, sizeof *texts, e);
     *n = 0;
+    if (!texts)
+        return KV_E_MEMORY;
     for (int i = 0; i < ninputs && !drop; i++)
-        for (int64_t k = 0; k < checkpoint_metadata_count(inputs[i]) && rc == KV_OK; k++)
-            rc = put_text(texts, n, &names, checkpoint_metadata_at(inputs[i], k), false, e);
-    for (int64_t k = 0; k < nset && rc == KV_OK; k++)
-        rc = put_text(texts, n, &names, &set[k], true, e);
-    map_release(&names);
-    if (rc)
-        mem_free(texts);
-    else
-        *out = texts;
-    return rc;
+        for (int64_t k = 0; k < checkpoint_metadata_count(inputs[i]); k++)
+            TRY(put_text(texts, n, &names, checkpoint_metadata_at(inputs[i], k), false, e));
+    for (int64_t k = 0; k < nset; k++)
+        TRY(put_text(texts, n, &names, &set[k], true, e));
+    *out = texts;
+    texts = NULL;
+    return KV_OK;
 }
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
@@ -368,25 +365,22 @@ static int read_text(renaming *r, buf *re, const char *text, kv_err *e)
 {
     char delimiter = text[0] == 's' ? text[1] : 0;
     const char *at = text + 2;
-    buf to = {0};
+    own_buf to = {0};
     if (delimiter <= ' ' || delimiter == '\\' || delimiter == 127 ||
-        !read_part(re, &at, delimiter) || !read_part(&to, &at, delimiter)) {
-        buf_release(&to);
+        !read_part(re, &at, delimiter) || !read_part(&to, &at, delimiter))
         return malformed(e, text);
-    }
     r->dollar = write_to(&r->to, buf_text(&to));
-    int rc = buf_check(&to, e);
-    buf_release(&to);
+    TRY(buf_check(&to, e));
     r->all = strcmp(at, "g") == 0;
     if (*at && !r->all)
         return malformed(e, text);
-    rc = rc ? rc : buf_check(re, e);
-    return rc ? rc : buf_check(&r->to, e);
+    TRY(buf_check(re, e));
+    return buf_check(&r->to, e);
 }
 
 int renaming_new(renaming **out, const char *text, kv_err *e)
 {
-    buf re = {0};
+    own_buf re = {0};
     kv_err why = {0};
     renaming *r = mem_zalloc(1, sizeof *r, e);
     if (!r)
@@ -405,7 +399,6 @@ int renaming_new(renaming **out, const char *text, kv_err *e)
         if (why.hint[0])
             kv_err_hint(e, "%s", why.hint);
     }
-    buf_release(&re);
     if (!rc) {
         *out = r;
         return KV_OK;

@@ -720,28 +720,25 @@ static int walk_pairs(diffs *d, int64_t n, pass which,
                       void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e)
 {
     d->pass = which;
-    int64_t *at = mem_alloc(n, 2 * sizeof *at, e);
-    int rc = at ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    own_mem int64_t *at = mem_alloc(n, 2 * sizeof *at, e);
+    if (!at)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
         bool take = which != PASS_ALL ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
         at[2 * i] = take ? d->pairs[i].a : -1;
         at[2 * i + 1] = take ? d->pairs[i].b : -1;
     }
-    if (rc == KV_OK) {
-        const walk w = {.inputs = d->inputs,
-                        .ninputs = 2,
-                        .at = at,
-                        .ntensors = n,
-                        .piece = add_piece,
-                        .arg = d,
-                        .result_bytes = d->o->brief ? 0 : sizeof(diff_sums),
-                        .end = end_tensor,
-                        .progress = progress,
-                        .progress_arg = arg};
-        rc = walk_run(&w, e);
-    }
-    mem_free(at);
-    return rc;
+    const walk w = {.inputs = d->inputs,
+                    .ninputs = 2,
+                    .at = at,
+                    .ntensors = n,
+                    .piece = add_piece,
+                    .arg = d,
+                    .result_bytes = d->o->brief ? 0 : sizeof(diff_sums),
+                    .end = end_tensor,
+                    .progress = progress,
+                    .progress_arg = arg};
+    return walk_run(&w, e);
 }
 
 static void end_pair(const diffs *d, int64_t i)

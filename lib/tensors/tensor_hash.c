@@ -206,10 +206,9 @@ static int read_line(reading *r, kv_err *e)
     one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
     if (!one.name)
         return KV_E_MEMORY;
-    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
-    if (rc == KV_OK)
-        list->items[list->n++] = one;
-    return rc;
+    TRY(map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e));
+    list->items[list->n++] = one;
+    return KV_OK;
 }
 
 int hash_list_read(hash_list *list, const char *path, kv_err *e)

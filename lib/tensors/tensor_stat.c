@@ -278,28 +278,25 @@ static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n
 static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t done, int64_t all),
                      void *arg, kv_err *e)
 {
-    int64_t *at = mem_alloc(n, sizeof *at, e);
-    int rc = at ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    own_mem int64_t *at = mem_alloc(n, sizeof *at, e);
+    if (!at)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = checkpoint_at(s->c, s->tensors[i]);
         bool can = tensor_stat_can(t->type) && (!s->scale || s->scale[i] != 1);
         at[i] = can ? s->tensors[i] : -1;
     }
-    if (rc == KV_OK) {
-        const walk w = {.inputs = &s->c,
-                        .ninputs = 1,
-                        .at = at,
-                        .ntensors = n,
-                        .piece = add_piece,
-                        .arg = s,
-                        .result_bytes = sizeof(part),
-                        .end = end_tensor,
-                        .progress = progress,
-                        .progress_arg = arg};
-        rc = walk_run(&w, e);
-    }
-    mem_free(at);
-    return rc;
+    const walk w = {.inputs = &s->c,
+                    .ninputs = 1,
+                    .at = at,
+                    .ntensors = n,
+                    .piece = add_piece,
+                    .arg = s,
+                    .result_bytes = sizeof(part),
+                    .end = end_tensor,
+                    .progress = progress,
+                    .progress_arg = arg};
+    return walk_run(&w, e);
 }
 
 /* Squares of float64 beyond these overflow, or vanish. */

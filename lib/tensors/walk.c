@@ -102,10 +102,9 @@ static sizes sizes_of(const walk *w, int64_t tensor)
 
 static int add_part(run *r, int64_t tensor, int64_t piece, int64_t number, kv_err *e)
 {
-    int rc = mem_grow(&r->parts, &r->cap, r->nparts + 1, sizeof *r->parts, e);
-    if (rc == KV_OK)
-        r->parts[r->nparts++] = (part){tensor, piece, number};
-    return rc;
+    TRY(mem_grow(&r->parts, &r->cap, r->nparts + 1, sizeof *r->parts, e));
+    r->parts[r->nparts++] = (part){tensor, piece, number};
+    return KV_OK;
 }
 
 /* Cuts one tensor; *room is what the open part may still take. */
@@ -114,30 +113,28 @@ static int cut_tensor(run *r, int64_t tensor, int64_t *number, int64_t *room, in
 {
     sizes s = sizes_of(r->w, tensor);
     int64_t pieces = pieces_of(r->w, tensor, s.elements), step = s.whole ? pieces : 1;
-    int rc = KV_OK;
-    for (int64_t piece = 0; piece < pieces && rc == KV_OK; piece += step) {
+    for (int64_t piece = 0; piece < pieces; piece += step) {
         if (*room <= 0) {
-            rc = add_part(r, tensor, piece, *number + piece, e);
+            TRY(add_part(r, tensor, piece, *number + piece, e));
             *room = s.strided && part_bytes < WINDOW_MOST ? WINDOW_MOST : part_bytes;
         }
         *room -= s.bytes / pieces * step + PIECE_COST * step;
     }
     *number += pieces;
-    return rc;
+    return KV_OK;
 }
 
 static int cut(run *r, kv_err *e)
 {
     int64_t number = 0, room = 0;
-    int rc = KV_OK;
     for (int64_t i = 0; i < r->w->ntensors; i++)
         r->all += sizes_of(r->w, i).bytes;
     int64_t part_bytes = r->all / PARTS_MAX > PART_BYTES ? r->all / PARTS_MAX : PART_BYTES;
-    for (int64_t i = 0; i < r->w->ntensors && rc == KV_OK; i++)
-        rc = cut_tensor(r, i, &number, &room, part_bytes, e);
-    if (rc == KV_OK && (rc = add_part(r, r->w->ntensors, 0, number, e)) == KV_OK)
-        r->nparts--;
-    return rc;
+    for (int64_t i = 0; i < r->w->ntensors; i++)
+        TRY(cut_tensor(r, i, &number, &room, part_bytes, e));
+    TRY(add_part(r, r->w->ntensors, 0, number, e));
+    r->nparts--;
+    return KV_OK;
 }
 
 /* ---- Running them ---------------------------------------------------------------------------- */
@@ -167,8 +164,7 @@ static void tell(run *r, int64_t bytes)
 static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *p, int64_t *bytes,
                       kv_err *e)
 {
-    int rc = KV_OK;
-    for (int i = 0; i < w->ninputs && rc == KV_OK; i++) {
+    for (int i = 0; i < w->ninputs; i++) {
         int64_t at = number_in(w, p->tensor, i);
         p->data[i] = NULL;
         if (at < 0)
@@ -177,10 +173,10 @@ static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *
         int64_t n = tensor_type_bytes(t->type, p->n);
         *bytes += n;
         if (w->block_bytes == 0)
-            rc = tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first),
-                             n, e);
+            TRY(tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first), n,
+                            e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Keeps a result; *all becomes the results of the tensor when this was the last one. */
