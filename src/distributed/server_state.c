@@ -433,11 +433,10 @@ int server_add_up(server_state *s, part *p, round *x, kv_err *e)
     bool beside = false;
     void *to = NULL;
     push_codes how = back_of(s, x);
-    int rc = find_sum(s, p, x, &to, e);
-    if (!rc)
-        rc = find_sources(s, x, &n, e);
-    if (rc || n == 0)
-        return rc;
+    TRY(find_sum(s, p, x, &to, e));
+    TRY(find_sources(s, x, &n, e));
+    if (n == 0)
+        return KV_OK;
     for (int i = 1; i < n; i++)
         beside |= s->sources[i] == to;
     if (beside)
