@@ -574,7 +574,7 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
     TRY(arg_given(name, "name", e));
     TRY(check_name(name, e));
     TRY(runtime_find_type(&of, &ops, e));
-    named_type *t = mem_zalloc(1, sizeof *t, e);
+    own_mem named_type *t = mem_zalloc(1, sizeof *t, e);
     if (!t)
         return KV_E_MEMORY;
     snprintf(t->name, sizeof t->name, "%s", name);
@@ -582,10 +582,9 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
     t->ops = *ops;
     t->ops.names = t->names;
     const char *earlier = runtime_base(ops);
-    int rc = add_type(&t->ops, earlier ? earlier : of, e);
-    if (rc)
-        mem_free(t);
-    return rc;
+    TRY(add_type(&t->ops, earlier ? earlier : of, e));
+    t = NULL; /* it stays */
+    return KV_OK;
 }
 
 /* ---- Describing ---- */

@@ -414,9 +414,8 @@ int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
         row_part kind = row_parts_kind(name);
         ids += kind == ROW_PART_IDS;
         data += kind == ROW_PART_DATA;
-        if (kind == ROW_PART_IDS) {
+        if (kind == ROW_PART_IDS)
             TRY(find_others(f, path, name, &rows, &other, e));
-        }
     }
     if (data > ids)
         return file_bad(e, KV_E_FORMAT, path, "it has rows without their ids");

@@ -434,9 +434,8 @@ static int read_list(reader *r, const char *key, const char *names)
         r->listed[at] |= bit;
         names += n + (names[n] == ' ');
     }
-    if (!(r->p->states[at] = mem_zalloc(1, sizeof **r->p->states, r->e)))
-        return KV_E_MEMORY;
-    return KV_OK;
+    r->p->states[at] = mem_zalloc(1, sizeof **r->p->states, r->e);
+    return r->p->states[at] ? KV_OK : KV_E_MEMORY;
 }
 
 /* KEY/STATE, which a list must have promised. */

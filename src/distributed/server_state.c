@@ -476,10 +476,8 @@ int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e)
     if (strcmp(kind, "optimizer") == 0)
         return kv_set_optimizer(s->store, text, params, n, e);
     kv_rule *rule;
-    int rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
-    if (!rc) {
-        rc = kv_set_rule(s->store, rule, params, n, e);
-        kv_rule_free(rule);
-    }
+    TRY(kv_rule_new(&rule, text, NULL, 0, 0, e));
+    int rc = kv_set_rule(s->store, rule, params, n, e);
+    kv_rule_free(rule);
     return rc;
 }
