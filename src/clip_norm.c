@@ -81,9 +81,8 @@ static int add_value(clip_norm *c, const kv_key *key, kv_array *value, kv_dtype 
 static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e)
 {
     kv_err unused = {0};
-    int rc = KV_OK;
     *fine = true;
-    for (int64_t i = 0; i < values->n && !rc && *fine; i++) {
+    for (int64_t i = 0; i < values->n && *fine; i++) {
         const kv_key *key = &values->keys[i];
         int64_t number = slot_find(&store->slots, key, -1);
         const slot *s = number < 0 ? NULL : &store->slots.items[number];
@@ -91,13 +90,13 @@ static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *
         if (!*fine)
             continue;
         kv_dtype dtype = kv_array_dtype(s->stored);
-        rc = kv_dtype_is_float(dtype)
-                 ? add_value(c, key, values->arrays[i], dtype, i, e)
-                 : slot_error(e, KV_E_DTYPE, key, NULL,
-                              "clip_global_norm cannot scale key %s, which is %s", SLOT_KEY(key),
-                              kv_dtype_name(dtype));
+        TRY(kv_dtype_is_float(dtype)
+                ? add_value(c, key, values->arrays[i], dtype, i, e)
+                : slot_error(e, KV_E_DTYPE, key, NULL,
+                             "clip_global_norm cannot scale key %s, which is %s", SLOT_KEY(key),
+                             kv_dtype_name(dtype)));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* A norm that is nan or infinite makes the factor nan or 0, as torch.nn.utils.clip_grad_norm_
@@ -105,40 +104,34 @@ static int collect(clip_norm *c, const kv *store, const kv_pairs *values, bool *
 static int scale(clip_norm *c, const optimizer *o, kv_err *e)
 {
     double sum = 0;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->sums->slots.n && !rc; i++) {
+    for (int64_t i = 0; i < c->sums->slots.n; i++) {
         kv_array *a = c->sums->slots.items[i].stored;
         void *data;
         int64_t n;
-        if ((rc = elements(a, false, &data, &n, e)) == KV_OK)
-            sum += sum_of_squares(data, kv_array_dtype(a), n);
+        TRY(elements(a, false, &data, &n, e));
+        sum += sum_of_squares(data, kv_array_dtype(a), n);
     }
-    if (rc) /* else the sums are complete now */
-        return rc;
     double norm = sqrt(sum) * fabs(host_number(rule_value(&o->binding, RULE_RESCALE_GRAD)));
     if (!(norm <= o->clip_norm)) {
-        rc = KV_OK;
-        for (int64_t i = 0; i < c->sums->slots.n && !rc; i++) {
+        for (int64_t i = 0; i < c->sums->slots.n; i++) {
             kv_array *a = c->sums->slots.items[i].stored;
             void *data;
             int64_t n;
-            if ((rc = elements(a, true, &data, &n, e)) == KV_OK)
-                scale_elements(data, kv_array_dtype(a), n, o->clip_norm / norm);
+            TRY(elements(a, true, &data, &n, e));
+            scale_elements(data, kv_array_dtype(a), n, o->clip_norm / norm);
         }
     }
-    if (!rc) {
-        /* They become the values of the call. Their store holds them. */
-        const slot_table *t = &c->sums->slots;
-        for (int64_t i = 0; i < c->ntaken; i++)
-            kv_array_unref(c->arrays[i]);
-        c->ntaken = 0;
-        for (int64_t i = 0; i < t->n; i++) {
-            c->keys[i] = t->items[i].key;
-            c->arrays[i] = t->items[i].stored;
-        }
-        c->pairs = (kv_pairs){c->keys, c->arrays, t->n};
+    /* They become the values of the call. Their store holds them. */
+    const slot_table *t = &c->sums->slots;
+    for (int64_t i = 0; i < c->ntaken; i++)
+        kv_array_unref(c->arrays[i]);
+    c->ntaken = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        c->keys[i] = t->items[i].key;
+        c->arrays[i] = t->items[i].stored;
     }
-    return rc;
+    c->pairs = (kv_pairs){c->keys, c->arrays, t->n};
+    return KV_OK;
 }
 
 int clip_norm_check(const kv *store, kv_err *e)

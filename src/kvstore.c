@@ -73,25 +73,22 @@ void kv_free(kv *store)
 int kv_serve(const char *type, kv_err *e)
 {
     const kv_type_ops *ops;
-    int rc = arg_given(type, "type", e);
-    if (!rc)
-        rc = runtime_find_type(&type, &ops, e);
-    if (!rc && !ops->serve)
-        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no servers", type);
-    return rc ? rc : ops->serve(e);
+    TRY(arg_given(type, "type", e));
+    TRY(runtime_find_type(&type, &ops, e));
+    if (!ops->serve)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no servers", type);
+    return ops->serve(e);
 }
 
 int kv_await_turn(const char *type, bool *works, kv_err *e)
 {
     const kv_type_ops *ops;
-    int rc = arg_given(type, "type", e);
-    if (!rc)
-        rc = arg_given(works, "works", e);
-    if (!rc)
-        rc = runtime_find_type(&type, &ops, e);
-    if (!rc && !ops->await_turn)
-        rc = kv_err_set(e, KV_E_UNSUPPORTED, "jobs of type \"%s\" have no spares", type);
-    return rc ? rc : ops->await_turn(works, e);
+    TRY(arg_given(type, "type", e));
+    TRY(arg_given(works, "works", e));
+    TRY(runtime_find_type(&type, &ops, e));
+    if (!ops->await_turn)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "jobs of type \"%s\" have no spares", type);
+    return ops->await_turn(works, e);
 }
 
 const char *kv_type(const kv *store)
@@ -164,19 +161,13 @@ int kv_check(kv *store, kv_err *e)
 int kv_barrier(kv *store, kv_err *e)
 {
     TRY(store_enter(store, e));
-    int rc = KV_OK;
-    if (store->ops->barrier)
-        rc = store->ops->barrier(store->self, e);
-    return store_leave(store, rc, e);
+    return store_leave(store, store->ops->barrier ? store->ops->barrier(store->self, e) : KV_OK, e);
 }
 
 int kv_done(kv *store, kv_err *e)
 {
     TRY(store_enter_idle(store, e));
-    int rc = KV_OK;
-    if (store->ops->done)
-        rc = store->ops->done(store->self, e);
-    return store_leave(store, rc, e);
+    return store_leave(store, store->ops->done ? store->ops->done(store->self, e) : KV_OK, e);
 }
 
 int kv_send_command(kv *store, int head, const char *body, kv_err *e)
@@ -212,7 +203,7 @@ int kv_begin(kv *store, kv_err *e)
  * because its done function is the caller's code. */
 static int end_transaction(kv *store, bool keeps, kv_err *e)
 {
-    updater gone = {0};
+    own_updater gone = {0};
     TRY(store_enter_idle(store, e));
     int rc = KV_OK;
     if (!store->open.is_open) {
@@ -225,9 +216,7 @@ static int end_transaction(kv *store, bool keeps, kv_err *e)
         transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
                              &store->changes, &gone);
     }
-    rc = store_leave(store, rc, e);
-    updater_release(&gone);
-    return rc;
+    return store_leave(store, rc, e);
 }
 
 int kv_commit(kv *store, kv_err *e)
@@ -421,34 +410,29 @@ static int delete_keys(kv *store, const kv_key *keys, int64_t n, kv_err *e)
 {
     noted x = note_begin();
     slot_table *t = &store->slots;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? transaction_keep_keys(&store->open, t, e) : KV_E_MEMORY;
-    if (!rc)
-        rc = mark(t, keys, n, numbers, e);
-    if (!rc) {
-        note_end(&x, "delete", keys, n);
-        for (int64_t i = 0; i < n; i++)
-            slot_remove(t, numbers[i]);
-        if (t->ngone > t->n / 2)
-            slot_settle(t);
-        store->changes++;
-    }
-    mem_free(numbers);
-    return rc;
+    own_mem int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    TRY(numbers ? transaction_keep_keys(&store->open, t, e) : KV_E_MEMORY);
+    TRY(mark(t, keys, n, numbers, e));
+    note_end(&x, "delete", keys, n);
+    for (int64_t i = 0; i < n; i++)
+        slot_remove(t, numbers[i]);
+    if (t->ngone > t->n / 2)
+        slot_settle(t);
+    store->changes++;
+    return KV_OK;
 }
 
 int kv_delete(kv *store, const kv_key *keys, int64_t n, kv_err *e)
 {
     e = e ? e : &(kv_err){0};
-    int rc = args_can(store, KV_CAN_DELETE, e);
-    if (!rc && n < 0)
-        rc = kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
-    if (!rc && n > 0)
-        rc = arg_given(keys, "keys", e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = call_check_key(&keys[i], keys, e);
-    if (rc || (rc = enter_slots(store, e)))
-        return rc;
+    TRY(args_can(store, KV_CAN_DELETE, e));
+    if (n < 0)
+        return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
+    if (n > 0)
+        TRY(arg_given(keys, "keys", e));
+    for (int64_t i = 0; i < n; i++)
+        TRY(call_check_key(&keys[i], keys, e));
+    TRY(enter_slots(store, e));
     return store_leave(store, n > 0 ? delete_keys(store, keys, n, e) : KV_OK, e);
 }
 
@@ -461,12 +445,11 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
     TRY(slot_check_kind(t, to, e));
     if (slot_find(t, to, -1) >= 0)
         return slot_error(e, KV_E_KEY, to, NULL, "key %s is there already", SLOT_KEY(to));
-    int rc = transaction_keep_keys(&store->open, t, e);
-    if (rc)
-        return rc;
+    TRY(transaction_keep_keys(&store->open, t, e));
     note_end(&x, "rename", (kv_key[]){*from, *to}, 2);
     optimizer *o = store->updater.optimizer;
     optimizer_mark mark = {0};
+    int rc = KV_OK;
     if (o) {
         optimizer_mark_take(o, &mark);
         rc = optimizer_rename(o, from, to, e);

@@ -27,17 +27,15 @@ static void describe_release(describe *d)
 {
     arena_release(&d->memory);
     mem_free(d->fields);
-    *d = (describe){0};
 }
+#define own_describe OWN(describe_release) describe
 
-/* Hands the rows over, one by one, until the visitor says otherwise, and releases them. */
-static int hand_over(describe *d, kv_visitor visit, void *arg, kv_err *e)
+/* Hands the rows over, one by one, until the visitor says otherwise. */
+static int hand_over(const describe *d, kv_visitor visit, void *arg, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < d->n && !rc; i += d->width)
-        rc = visit(arg, d->fields + i, d->width, e);
-    describe_release(d);
-    return rc;
+    for (int64_t i = 0; i < d->n; i += d->width)
+        TRY(visit(arg, d->fields + i, d->width, e));
+    return KV_OK;
 }
 
 /* ---- Fields ---------------------------------------------------------------------------------- */
@@ -51,14 +49,10 @@ static int add(describe *d, const char *name, const char *text, int64_t number, 
     return KV_OK;
 }
 
-/* Adds the text that b holds, and releases b. */
-static int add_buf(describe *d, const char *name, buf *b, kv_err *e)
+static int add_buf(describe *d, const char *name, const buf *b, kv_err *e)
 {
-    int rc = buf_check(b, e);
-    if (!rc)
-        rc = add(d, name, buf_text(b), 0, e);
-    buf_release(b);
-    return rc;
+    TRY(buf_check(b, e));
+    return add(d, name, buf_text(b), 0, e);
 }
 
 /* The digits of a number without its kind: "0.1" of "float 0.1". */
@@ -75,47 +69,43 @@ static int add_number(describe *d, const char *name, host x, kv_err *e)
 {
     own_buf text = {0};
     state_parts_number(&text, x);
-    int rc = buf_check(&text, e);
-    return rc ? rc : add(d, name, digits(buf_text(&text)), 0, e);
+    TRY(buf_check(&text, e));
+    return add(d, name, digits(buf_text(&text)), 0, e);
 }
 
 /* Takes the topic "optimizer" of a store whose lock is held. Errors: usage (no optimizer is in
- * use), unsupported (the updater is a C function), memory; d needs no release then. */
+ * use), unsupported (the updater is a C function), memory. */
 static int describe_optimizer(describe *d, const kv *store, kv_err *e)
 {
-    *d = (describe){0};
     TRY(state_file_check(store, e));
     const optimizer *o = store->updater.optimizer;
-    int rc = add(d, "optimizer", updater_name(&store->updater), 0, e);
-    if (rc == KV_OK && (rc = add(d, "num_update", NULL, o->now.num_update, e)) == KV_OK)
-        rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
-    if (!rc && o->scheduled) {
+    TRY(add(d, "optimizer", updater_name(&store->updater), 0, e));
+    TRY(add(d, "num_update", NULL, o->now.num_update, e));
+    TRY(add_number(d, "learning_rate", host_float(optimizer_rate(o)), e));
+    if (o->scheduled) {
         /* A learning rate takes the place of the base of schedules that decay by a factor; poly and
          * cosine run from the base of the call all the same. */
-        buf text = {0};
+        own_buf text = {0};
         lr_schedule shown = o->now.schedule;
         host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
         if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
             shown.base_lr_orig = host_number(rate);
         lr_schedule_print(&shown, &text);
-        rc = add_buf(d, "schedule", &text, e);
+        TRY(add_buf(d, "schedule", &text, e));
     }
-    buf reads = {0};
+    own_buf reads = {0};
     optimizer_reads_text(o, &reads);
-    if (!rc && (reads.len > 0 || reads.failed))
-        rc = add_buf(d, "reads", &reads, e);
-    buf_release(&reads);
-    for (int i = 0; i < o->nstates && !rc; i++) {
+    if (reads.len > 0 || reads.failed)
+        TRY(add_buf(d, "reads", &reads, e));
+    for (int i = 0; i < o->nstates; i++) {
         const char *name = arena_text(&d->memory, o->states[i].name, strlen(o->states[i].name), e);
         if (!name)
-            rc = KV_E_MEMORY;
-        else if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
-            rc = add_number(d, name, o->now.shared[i], e);
+            return KV_E_MEMORY;
+        if (o->states[i].how == STATE_SHARED && o->now.have >> i & 1)
+            TRY(add_number(d, name, o->now.shared[i], e));
     }
     d->width = (int)d->n;
-    if (rc)
-        describe_release(d);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
@@ -138,21 +128,19 @@ static int add_form(describe *d, const kept *k, kv_err *e)
         kv_shape_text(shape, sizeof shape, kv_array_ndim(k->array), kv_array_shape(k->array));
     if (k->number)
         state_parts_number(&number, *k->number);
-    int rc = buf_check(&number, e);
-    if (!rc && (rc = add(d, "dtype", dtype, 0, e)) == KV_OK &&
-        (rc = add(d, "shape", shape, 0, e)) == KV_OK)
-        rc = add(d, "value", k->number ? digits(buf_text(&number)) : "", 0, e);
-    return rc;
+    TRY(buf_check(&number, e));
+    TRY(add(d, "dtype", dtype, 0, e));
+    TRY(add(d, "shape", shape, 0, e));
+    return add(d, "value", k->number ? digits(buf_text(&number)) : "", 0, e);
 }
 
 static int add_row(describe *d, const slot *s, const kept *k, kv_err *e)
 {
-    int rc = add(d, "key", s->key.name, s->key.id, e);
-    if (!rc && (rc = add(d, "state", k->state, 0, e)) == KV_OK &&
-        (rc = add_form(d, k, e)) == KV_OK &&
-        (rc = add(d, "bytes", NULL, k->array ? kv_array_bytes(k->array) : 0, e)) == KV_OK)
-        rc = add(d, "t", NULL, s->updates, e);
-    return rc;
+    TRY(add(d, "key", s->key.name, s->key.id, e));
+    TRY(add(d, "state", k->state, 0, e));
+    TRY(add_form(d, k, e));
+    TRY(add(d, "bytes", NULL, k->array ? kv_array_bytes(k->array) : 0, e));
+    return add(d, "t", NULL, s->updates, e);
 }
 
 static int add_slot(describe *d, const kv *store, const slot *s, kv_err *e)
@@ -160,19 +148,18 @@ static int add_slot(describe *d, const kv *store, const slot *s, kv_err *e)
     const optimizer *o = store->updater.optimizer;
     const slot_state *state = s->state;
     int64_t before = d->n;
-    int rc = KV_OK;
     if (state && state->master)
-        rc = add_row(d, s, &(kept){STATE_MASTER, state->master, NULL}, e);
-    for (int i = 0; i < o->nstates && state && !rc; i++) {
+        TRY(add_row(d, s, &(kept){STATE_MASTER, state->master, NULL}, e));
+    for (int i = 0; i < o->nstates && state; i++) {
         bool number = o->states[i].how == STATE_KEY;
         if (o->states[i].how == STATE_SHARED || !(state->have >> i & 1))
             continue;
-        rc = add_row(d, s,
-                     &(kept){o->states[i].name, number ? NULL : state->arrays[i],
-                             number ? &state->numbers[i] : NULL},
-                     e);
+        TRY(add_row(d, s,
+                    &(kept){o->states[i].name, number ? NULL : state->arrays[i],
+                            number ? &state->numbers[i] : NULL},
+                    e));
     }
-    return rc || d->n > before ? rc : add_row(d, s, &(kept){"", NULL, NULL}, e);
+    return d->n > before ? KV_OK : add_row(d, s, &(kept){"", NULL, NULL}, e);
 }
 
 /* Rows of `width` fields for the slots in the order of updates. */
@@ -180,17 +167,13 @@ static int add_slots(describe *d, kv *store, int width,
                      int (*add_one)(describe *d, const kv *store, const slot *s, kv_err *e),
                      kv_err *e)
 {
-    int rc = KV_OK;
-    *d = (describe){.width = width};
-    for (int64_t i = 0; i < store->slots.n && !rc; i++) {
+    d->width = width;
+    for (int64_t i = 0; i < store->slots.n; i++) {
         int64_t number;
-        rc = slot_in_order(&store->slots, i, &number, e);
-        if (!rc)
-            rc = add_one(d, store, &store->slots.items[number], e);
+        TRY(slot_in_order(&store->slots, i, &number, e));
+        TRY(add_one(d, store, &store->slots.items[number], e));
     }
-    if (rc)
-        describe_release(d);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
@@ -198,13 +181,12 @@ static int add_slots(describe *d, kv *store, int width,
 static int add_slot_rounds(describe *d, const kv *store, const slot *s, kv_err *e)
 {
     (void)store;
-    int rc = add(d, "key", s->key.name, s->key.id, e);
-    if (!rc && (rc = add(d, "round", NULL, s->pushes, e)) == KV_OK &&
-        (rc = add(d, "newest", NULL, s->pushes, e)) == KV_OK &&
-        (rc = add(d, "ahead", NULL, 0, e)) == KV_OK &&
-        (rc = add(d, "pushed", "", 0, e)) == KV_OK)
-        rc = add(d, "missing", "", 0, e);
-    return rc;
+    TRY(add(d, "key", s->key.name, s->key.id, e));
+    TRY(add(d, "round", NULL, s->pushes, e));
+    TRY(add(d, "newest", NULL, s->pushes, e));
+    TRY(add(d, "ahead", NULL, 0, e));
+    TRY(add(d, "pushed", "", 0, e));
+    return add(d, "missing", "", 0, e);
 }
 
 /* ---- The topics ------------------------------------------------------------------------------ */
@@ -227,7 +209,7 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
             num_plain(norm, store->updater.optimizer->clip_norm, NUM_BINARY64);
     }
     int64_t moved = store->since_moved, whole = store->since_whole;
-    int rc = store_leave(store, buf_check(&reads, e), e);
+    TRY(store_leave(store, buf_check(&reads, e), e));
     kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
                          {.name = "type", .text = kv_type(store)},
                          {.name = "rank", .number = kv_rank(store)},
@@ -247,13 +229,14 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
         fields[n++] = (kv_field){.name = "clip_global_norm", .text = norm};
     if (store->ops->settings)
         n += store->ops->settings(store->self, fields + n);
-    return rc ? rc : visit(arg, fields, n, e);
+    return visit(arg, fields, n, e);
 }
 
 static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
     enum { RULE_FIELDS = 6 };
-    char name[96], *text = NULL;
+    char name[96];
+    own_mem char *text = NULL;
     bool lr = false, wd = false;
     own_buf reads = {0}, schedule = {0};
     TRY(store_enter(store, e));
@@ -275,7 +258,7 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
         rc = text ? buf_check(&reads, e) : KV_E_MEMORY;
         rc = rc ? rc : buf_check(&schedule, e);
     }
-    rc = store_leave(store, rc, e);
+    TRY(store_leave(store, rc, e));
     kv_field fields[RULE_FIELDS] = {{.name = "rule", .text = name},
                                     {.name = "text", .text = text},
                                     {.name = "uses_lr", .number = lr},
@@ -285,16 +268,13 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
         fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
     if (schedule.len > 0)
         fields[n++] = (kv_field){.name = "schedule", .text = buf_text(&schedule)};
-    if (!rc)
-        rc = visit(arg, fields, n, e);
-    mem_free(text);
-    return rc;
+    return visit(arg, fields, n, e);
 }
 
 /* "optimizer" or "states". */
 typedef struct rows_use {
     kv *store;
-    describe rows;
+    describe *rows;
     bool states;
 } rows_use;
 
@@ -302,16 +282,17 @@ static int list_rows(void *arg, kv_err *e)
 {
     rows_use *u = arg;
     if (!u->states)
-        return describe_optimizer(&u->rows, u->store, e);
-    int rc = state_file_check(u->store, e);
-    return rc ? rc : add_slots(&u->rows, u->store, 7, add_slot, e);
+        return describe_optimizer(u->rows, u->store, e);
+    TRY(state_file_check(u->store, e));
+    return add_slots(u->rows, u->store, 7, add_slot, e);
 }
 
 static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
 {
-    rows_use u = {.store = store, .states = states};
-    int rc = store_visit_states(store, KV_STATES_LOOK, list_rows, &u, e);
-    return rc ? rc : hand_over(&u.rows, visit, arg, e);
+    own_describe rows = {0};
+    rows_use u = {store, &rows, states};
+    TRY(store_visit_states(store, KV_STATES_LOOK, list_rows, &u, e));
+    return hand_over(&rows, visit, arg, e);
 }
 
 static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
@@ -321,13 +302,13 @@ static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
     own_mem checkpoint_text *texts = mem_alloc(n, sizeof *texts, e);
     if (texts && n > 0)
         memcpy(texts, store->remark, (size_t)n * sizeof *texts);
-    int rc = store_leave(store, texts ? KV_OK : KV_E_MEMORY, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = visit(arg,
-                   (kv_field[]){{.name = "name", .text = texts[i].name},
-                                {.name = "text", .text = texts[i].text}},
-                   2, e);
-    return rc;
+    TRY(store_leave(store, texts ? KV_OK : KV_E_MEMORY, e));
+    for (int64_t i = 0; i < n; i++)
+        TRY(visit(arg,
+                  (kv_field[]){{.name = "name", .text = texts[i].name},
+                               {.name = "text", .text = texts[i].text}},
+                  2, e));
+    return KV_OK;
 }
 
 static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
@@ -342,8 +323,8 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank", store->type);
         kv_err_hint(e, "a store of all ranks of a job is of type dist_sync, or another dist_…");
     }
-    rc = kv_assert_check(rc, e);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    TRY(kv_assert_check(rc, e));
+    for (int64_t i = 0; i < n; i++) {
         const kv_rank_info *r = &rows[i];
         kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
                         {"host", r->host, 0},              {"heard_ms", NULL, r->heard_ms},
@@ -351,14 +332,14 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
                         {"bytes", NULL, r->bytes},         {"rounds", NULL, r->rounds},
                         {"open", NULL, r->open},           {"missing", r->missing, 0},
                         {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
-        rc = visit(arg, f, sizeof f / sizeof *f, e);
+        TRY(visit(arg, f, sizeof f / sizeof *f, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int visit_rounds(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    describe d;
+    own_describe d = {0};
     TRY(store_look(store, e));
     if (store->ops->rounds)
         return kv_assert_check(store->ops->rounds(store->self, visit, arg, e), e);

@@ -22,11 +22,11 @@ static int save(kv *store, const char *path, int (*take)(image *im, const kv *st
                 kv_err *e)
 {
     image im;
-    int rc = args_store(store, e);
-    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK &&
-        (rc = store_enter_idle(store, e)) == KV_OK)
-        rc = store_leave(store, take(&im, store, e), e);
-    return rc ? rc : write_image(&im, path, e);
+    TRY(args_store(store, e));
+    TRY(arg_given(path, "path", e));
+    TRY(store_enter_idle(store, e));
+    TRY(store_leave(store, take(&im, store, e), e));
+    return write_image(&im, path, e);
 }
 
 int kv_save(kv *store, const char *path, kv_err *e)
@@ -112,35 +112,27 @@ int kv_save_list(const char *path, const kv_key *keys, int64_t n, kv_array *cons
                  kv_err *e)
 {
     bool has_names = false;
-    int rc = arg_given(path, "path", e);
-    if (rc || (rc = args_pairs(&(kv_pairs){keys, arrays, n}, "keys", "arrays", e)))
-        return rc;
-    char(*numbers)[32] = mem_alloc(n, sizeof *numbers, e);
-    const char **names = mem_alloc(n, sizeof *names, e);
-    rc = numbers && names ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++) {
+    TRY(arg_given(path, "path", e));
+    TRY(args_pairs(&(kv_pairs){keys, arrays, n}, "keys", "arrays", e));
+    own_mem char(*numbers)[32] = mem_alloc(n, sizeof *numbers, e);
+    own_mem const char **names = mem_alloc(n, sizeof *names, e);
+    TRY(numbers && names ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < n; i++) {
         names[i] = image_key(numbers[i], &keys[i]);
         has_names |= keys[i].name || keys[i].id != i;
     }
-    if (!rc)
-        rc = kv_assert_check(params_save(path, names, has_names, n, arrays, e), e);
-    mem_free(numbers);
-    mem_free(names);
-    return rc;
+    return kv_assert_check(params_save(path, names, has_names, n, arrays, e), e);
 }
 
 int kv_load_list(const char *path,
                  int (*visit)(void *arg, const char *name, kv_array *array, kv_err *e), void *arg,
                  kv_err *e)
 {
-    checkpoint *c;
-    int rc = arg_given(path, "path", e);
-    if (rc || (rc = arg_given(visit, "visit", e)) ||
-        (rc = checkpoint_open(&c, path, &(checkpoint_options){.entries = true}, e)))
-        return rc;
-    rc = kv_assert_check(params_load(c, visit, arg, e), e);
-    checkpoint_close(c);
-    return rc;
+    own_checkpoint *c = NULL;
+    TRY(arg_given(path, "path", e));
+    TRY(arg_given(visit, "visit", e));
+    TRY(checkpoint_open(&c, path, &(checkpoint_options){.entries = true}, e));
+    return kv_assert_check(params_load(c, visit, arg, e), e);
 }
 
 /* The arguments of reading or writing the states of a store. */
@@ -161,8 +153,8 @@ static int take_states(void *arg, kv_err *e)
 static int write_states(void *arg, kv_err *e)
 {
     states_use *v = arg;
-    int rc = take_states(v, e);
-    return rc ? rc : write_image(v->im, v->path, e);
+    TRY(take_states(v, e));
+    return write_image(v->im, v->path, e);
 }
 
 /* If this process has all the states, other threads may use the store while they are written. */
@@ -176,18 +168,16 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
     TRY(arg_given(path, "path", e));
     if (store->ops->visit_states)
         return store_visit_states(store, KV_STATES_SAVE, write_states, &v, e);
-    int rc = store_visit_states(store, KV_STATES_SAVE, take_states, &v, e);
-    return rc ? rc : write_image(&im, path, e);
+    TRY(store_visit_states(store, KV_STATES_SAVE, take_states, &v, e));
+    return write_image(&im, path, e);
 }
 
 static int read_states(void *arg, kv_err *e)
 {
     states_use *v = arg;
-    checkpoint *f;
+    own_checkpoint *f = NULL;
     TRY(checkpoint_open(&f, v->path, NULL, e));
-    int rc = state_file_load(v->store, f, v->path, false, &v->gone, e);
-    checkpoint_close(f);
-    return rc;
+    return state_file_load(v->store, f, v->path, false, &v->gone, e);
 }
 
 int kv_load_states(kv *store, const char *path, kv_err *e)

@@ -207,11 +207,9 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
     TRY(args_can(store, KV_CAN_OPTIMIZER, e));
     TRY(arg_given(name, "name", e));
     TRY(args_options(params, nparams, "params", e));
-    int rc = builtin_rule(&rule, name, e);
-    if (rc == KV_OK) {
-        rc = set_rule(store, rule, name, params, nparams, e);
-        kv_rule_free(rule);
-    }
+    TRY(builtin_rule(&rule, name, e));
+    int rc = set_rule(store, rule, name, params, nparams, e);
+    kv_rule_free(rule);
     return rc;
 }
 

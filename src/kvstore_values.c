@@ -32,13 +32,12 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 static int fetch(const kv *store, const kv_pairs *p, bool states, kv_err *e)
 {
     int64_t number = -1;
-    int rc = KV_OK;
-    for (int64_t i = 0; store->later && i < p->n && !rc; i++) {
+    for (int64_t i = 0; store->later && i < p->n; i++) {
         number = slot_find(&store->slots, &p->keys[i], number + 1);
         if (number >= 0)
-            rc = slot_fetch(&store->slots.items[number], states, e);
+            TRY(slot_fetch(&store->slots.items[number], states, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Returns true if the file of the store holds the value of a key as out takes it. */
@@ -165,19 +164,19 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 
 static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
 {
-    int rc = outs->n > 0 ? arg_given(rounds, "rounds", e) : KV_OK;
-    for (int64_t i = 0; i < outs->n && !rc; i++) {
+    TRY(outs->n > 0 ? arg_given(rounds, "rounds", e) : KV_OK);
+    for (int64_t i = 0; i < outs->n; i++) {
         const kv_key *key = &outs->keys[i];
         if (kv_array_storage(outs->arrays[i]) != KV_DEFAULT)
-            rc = slot_error(e, KV_E_UNSUPPORTED, key, NULL,
-                            "a row_sparse array holds no round of key %s; row_sparse_pull takes "
-                            "rows",
-                            SLOT_KEY(key));
+            return slot_error(e, KV_E_UNSUPPORTED, key, NULL,
+                              "a row_sparse array holds no round of key %s; row_sparse_pull takes "
+                              "rows",
+                              SLOT_KEY(key));
         else if (rounds[i] < KV_NO_ROUND)
-            rc = slot_error(e, KV_E_VALUE, key, NULL, "a round is a number from 0 on, not %lld",
-                            (long long)rounds[i]);
+            return slot_error(e, KV_E_VALUE, key, NULL, "a round is a number from 0 on, not %lld",
+                              (long long)rounds[i]);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Where a pull is a copy in this process. */
@@ -185,22 +184,20 @@ static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv
                       kv_err *e)
 {
     int64_t number = -1;
-    int rc = KV_OK;
     if (!store->in_slots)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" count no rounds",
                           store->type);
-    for (int64_t i = 0; i < outs->n && !rc; i++) {
-        rc = call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
-        if (!rc)
-            rc = call_check_round(&store->slots.items[number], rounds[i], e);
+    for (int64_t i = 0; i < outs->n; i++) {
+        TRY(call_find(&store->slots, &outs->keys[i], number + 1, &number, e));
+        TRY(call_check_round(&store->slots.items[number], rounds[i], e));
     }
-    if (!rc && outs->n > 0)
-        rc = pull(store, outs, how, e);
-    for (int64_t i = 0; i < outs->n && !rc; i++) {
+    if (outs->n > 0)
+        TRY(pull(store, outs, how, e));
+    for (int64_t i = 0; i < outs->n; i++) {
         call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
         rounds[i] = store->slots.items[number].pushes;
     }
-    return rc;
+    return KV_OK;
 }
 
 int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, int64_t *rounds,

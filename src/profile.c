@@ -167,11 +167,11 @@ static void put_event(buf *out, const trace_event *ev)
 static int write_text(const buf *text, kv_err *e)
 {
     file_out *out = &profile.file;
-    int rc = buf_check(text, e);
+    TRY(buf_check(text, e));
     errno = 0;
-    if (!rc && fwrite(buf_text(text), 1, text->len, out->f) < text->len)
-        rc = file_error(e, "write", out->name, errno ? errno : EIO);
-    return rc;
+    if (fwrite(buf_text(text), 1, text->len, out->f) < text->len)
+        return file_error(e, "write", out->name, errno ? errno : EIO);
+    return KV_OK;
 }
 
 static int write_event(void *arg, const trace_event *ev, kv_err *e)
@@ -233,13 +233,11 @@ static int name_rank(kv_err *e)
     size_t n = dot && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
     own_buf name = {0};
     buf_printf(&name, "%.*s.rank%d%s", (int)n, path, profile.rank, path + n);
-    int rc = buf_check(&name, e);
-    if (!rc) {
-        mem_free(profile.file.path);
-        profile.file.path = name.data;
-        name = (buf){0};
-    }
-    return rc;
+    TRY(buf_check(&name, e));
+    mem_free(profile.file.path);
+    profile.file.path = name.data;
+    name = (buf){0};
+    return KV_OK;
 }
 
 int kv_profile_stop(kv_err *e)

@@ -345,19 +345,17 @@ static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg,
     own_buf reached = {0};
     int64_t room = -1;
     kv_err why = {0};
-    int rc = gpu->facts(id, &f, e);
-    if (!rc) {
-        /* The others whose memory a GPU reaches, as "1 2 5". */
-        for (int other = 0; other < gpu->count && !rc; other++) {
-            bool can = false;
-            if (other != id)
-                rc = gpu->reaches(id, other, &can, e);
-            if (can)
-                buf_printf(&reached, "%s%d", reached.len > 0 ? " " : "", other);
-        }
-        rc = rc ? rc : buf_check(&reached, e);
+    TRY(gpu->facts(id, &f, e));
+    /* The others whose memory a GPU reaches, as "1 2 5". */
+    for (int other = 0; other < gpu->count; other++) {
+        bool can = false;
+        if (other != id)
+            TRY(gpu->reaches(id, other, &can, e));
+        if (can)
+            buf_printf(&reached, "%s%d", reached.len > 0 ? " " : "", other);
     }
-    bool usable = !rc && gpu->room(id, &room, &why) == KV_OK;
+    TRY(buf_check(&reached, e));
+    bool usable = gpu->room(id, &room, &why) == KV_OK;
     kv_field one[] = {{.name = "device", .number = id},
                       {.name = "name", .text = f.name},
                       {.name = "bytes", .number = f.bytes},
@@ -366,7 +364,7 @@ static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg,
                       {.name = "minor", .number = f.minor},
                       {.name = "reaches", .text = buf_text(&reached)},
                       {.name = "reason", .text = usable ? "" : why.text}};
-    return rc ? rc : visit(arg, one, sizeof one / sizeof *one, e);
+    return visit(arg, one, sizeof one / sizeof *one, e);
 }
 
 /* One row for the machine, then one a device. */
@@ -391,10 +389,10 @@ int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
                       {.name = "reason", .text = gpu ? "" : why.text},
                       {.name = "software", .text = software},
                       {.name = "nccl", .text = gpu ? together : ""}};
-    int rc = visit(arg, all, sizeof all / sizeof *all, e);
-    for (int i = 0; gpu && i < gpu->count && !rc; i++)
-        rc = describe_gpu(gpu, i, visit, arg, e);
-    return rc;
+    TRY(visit(arg, all, sizeof all / sizeof *all, e));
+    for (int i = 0; gpu && i < gpu->count; i++)
+        TRY(describe_gpu(gpu, i, visit, arg, e));
+    return KV_OK;
 }
 
 /* ---- Registering ---- */
@@ -436,8 +434,8 @@ static int add_type(const kv_type_ops *ops, const char *base, kv_err *e)
 
 int kv_register_type(const kv_type_ops *ops, kv_err *e)
 {
-    int rc = arg_given(ops, "ops", e);
-    return rc ? rc : add_type(ops, NULL, e);
+    TRY(arg_given(ops, "ops", e));
+    return add_type(ops, NULL, e);
 }
 
 const char *runtime_base(const kv_type_ops *ops)
@@ -576,7 +574,7 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
     TRY(arg_given(name, "name", e));
     TRY(check_name(name, e));
     TRY(runtime_find_type(&of, &ops, e));
-    named_type *t = mem_zalloc(1, sizeof *t, e);
+    own_mem named_type *t = mem_zalloc(1, sizeof *t, e);
     if (!t)
         return KV_E_MEMORY;
     snprintf(t->name, sizeof t->name, "%s", name);
@@ -584,10 +582,9 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
     t->ops = *ops;
     t->ops.names = t->names;
     const char *earlier = runtime_base(ops);
-    int rc = add_type(&t->ops, earlier ? earlier : of, e);
-    if (rc)
-        mem_free(t);
-    return rc;
+    TRY(add_type(&t->ops, earlier ? earlier : of, e));
+    t = NULL; /* it stays */
+    return KV_OK;
 }
 
 /* ---- Describing ---- */
@@ -599,12 +596,12 @@ static int describe(const char *const *names, int max, const char *reason, kv_vi
     own_buf aliases = {0};
     for (int i = 1; i < max && names[i]; i++)
         buf_printf(&aliases, "%s%s", i > 1 ? " " : "", names[i]);
-    int rc = buf_check(&aliases, e);
+    TRY(buf_check(&aliases, e));
     kv_field fields[] = {{.name = "name", .text = names[0]},
                          {.name = "aliases", .text = buf_text(&aliases)},
                          {.name = "available", .number = !reason},
                          {.name = "reason", .text = reason ? reason : ""}};
-    return rc ? rc : visit(arg, fields, sizeof fields / sizeof *fields, e);
+    return visit(arg, fields, sizeof fields / sizeof *fields, e);
 }
 
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
@@ -613,19 +610,19 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
     kv_err why = {0};
     bool gpus = plugin_find(path, sizeof path, gpu_file); /* whether it starts decides here */
     const gpu_ops *gpu = gpus ? gpu_find(&why) : NULL;
-    int rc = KV_OK, version;
+    int version;
     bool together = gpu && gpu->group_find(&version, &why) == KV_OK;
     const char *no_nccl = gpus && !together ? why.text : NULL;
-    for (int64_t i = 0; rc == KV_OK; i++) {
+    for (int64_t i = 0;; i++) {
         /* The visitor runs without the lock, since registered types stay registered. */
         pthread_mutex_lock(&runtime.lock);
         const kv_type_ops *ops = type_at(i);
         pthread_mutex_unlock(&runtime.lock);
         if (!ops)
             break;
-        rc = describe(ops->names, MAX_NAMES, ops == &nccl_type_ops ? no_nccl : NULL, visit, arg, e);
+        TRY(describe(ops->names, MAX_NAMES, ops == &nccl_type_ops ? no_nccl : NULL, visit, arg, e));
     }
-    for (int i = 0; i < NABSENT && rc == KV_OK; i++) {
+    for (int i = 0; i < NABSENT; i++) {
         const struct absent *a = &absent[i];
         const char *name = a->names[0];
         char reason[128];
@@ -634,9 +631,9 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
         bool there = plugin_find(path, sizeof path, a->file); /* loaded when it is asked for */
         bool nccl = there && strcmp(a->file, gpu_file) == 0;
         snprintf(reason, sizeof reason, "needs the %s plugin, %s", a->plugin, absent_reason());
-        rc = describe(a->names, 4, nccl ? no_nccl : there ? NULL : reason, visit, arg, e);
+        TRY(describe(a->names, 4, nccl ? no_nccl : there ? NULL : reason, visit, arg, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Commands to servers ---- */

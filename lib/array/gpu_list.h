@@ -52,6 +52,7 @@ uint64_t gpu_list_devices(const gpu_list *l);
 int gpu_list_run(gpu_list *l, kv_err *e);
 
 void gpu_list_release(gpu_list *l);
+#define own_gpu_list OWN(gpu_list_release) gpu_list
 
 /* Rows of arrays on GPUs with memory of their own: their ids are in host memory, so the host says
  * which row goes where, and the elements stay on the device. Work on many arrays is gathered in a

@@ -53,14 +53,13 @@ static __attribute__((noinline)) int no_array(const kv_key *key, kv_err *e)
 int call_check_form(const kv_pairs *p, kv_err *e)
 {
     const kv_key *keys = p->keys;
-    int rc = KV_OK;
-    for (int64_t i = 0, n = p->n; i < n && !rc; i++) {
+    for (int64_t i = 0, n = p->n; i < n; i++) {
         if (keys[i].name || keys[0].name)
-            rc = call_check_key(&keys[i], keys, e);
-        if (!rc && !p->arrays[i])
-            rc = no_array(&keys[i], e);
+            TRY(call_check_key(&keys[i], keys, e));
+        if (!p->arrays[i])
+            return no_array(&keys[i], e);
     }
-    return rc;
+    return KV_OK;
 }
 
 int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
@@ -68,9 +67,9 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     *number = slot_find(t, key, guess);
     if (*number >= 0)
         return KV_OK;
-    int rc = slot_check_kind(t, key, e);
-    if (rc || !t->lost_keys)
-        return rc ? rc : slot_refuse_unknown(key, e);
+    TRY(slot_check_kind(t, key, e));
+    if (!t->lost_keys)
+        return slot_refuse_unknown(key, e);
     return slot_error(e, KV_E_KEY, key, "init it first", "there is no key %s", SLOT_KEY(key));
 }
 

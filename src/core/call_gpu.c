@@ -55,13 +55,13 @@ static int place_sum(together *t, gpu_group_job *job, uint64_t set, int first, i
 {
     int64_t bytes = job->n * kv_dtype_bytes(job->dtype);
     bool near = set & bit_of(id);
-    int rc = dst ? KV_OK : gpu_list_block_new(&t->list, id, bytes, &dst, e);
+    TRY(dst ? KV_OK : gpu_list_block_new(&t->list, id, bytes, &dst, e));
     *out = job->dst = dst;
     job->root = index_in(set, near ? id : first);
-    if (rc || near)
-        return rc;
-    rc = gpu_list_block_new(&t->list, first, bytes, &job->dst, e);
-    return rc ? rc : gpu_list_copy(&t->list, id, dst, first, job->dst, bytes, e);
+    if (near)
+        return KV_OK;
+    TRY(gpu_list_block_new(&t->list, first, bytes, &job->dst, e));
+    return gpu_list_copy(&t->list, id, dst, first, job->dst, bytes, e);
 }
 
 /* Adds the sum of a group's values, one on each of several devices. It will be at dst, on the
@@ -78,13 +78,14 @@ static int together_sum(together *t, const call *c, const call_group *g, int id,
     kv_assert(__builtin_popcountll(set) == g->n, "%lld values of a key lie on %d GPUs together",
               (long long)g->n, __builtin_popcountll(set));
     t->keys_on |= bit_of(id);
-    int rc = place_sum(t, &job, set, mirror_gpu(values[0]), id, dst, out, e);
-    if (rc || job.n == 0 || (rc = add_job(t, set, &job, &places, e)))
-        return rc;
-    for (int64_t i = 0; i < g->n && !rc; i++)
-        rc = mirror_device(values[i], MIRROR_READ, &places[index_in(set, mirror_gpu(values[i]))],
-                           e);
-    return rc;
+    TRY(place_sum(t, &job, set, mirror_gpu(values[0]), id, dst, out, e));
+    if (job.n == 0)
+        return KV_OK;
+    TRY(add_job(t, set, &job, &places, e));
+    for (int64_t i = 0; i < g->n; i++)
+        TRY(mirror_device(values[i], MIRROR_READ, &places[index_in(set, mirror_gpu(values[i]))],
+                          e));
+    return KV_OK;
 }
 
 /* The devices of outs that can take part. */
@@ -115,14 +116,13 @@ static int together_copy(together *t, kv_array *const *outs, int64_t n, const kv
     set |= bit_of(root);
     t->keys_on |= bit_of(root);
     job.root = index_in(set, root);
-    int rc = add_job(t, set, &job, &places, e);
-    if (!rc)
-        rc = mirror_device(from, MIRROR_READ, &places[job.root], e);
-    for (int64_t i = 0; i < n && !rc; i++)
+    TRY(add_job(t, set, &job, &places, e));
+    TRY(mirror_device(from, MIRROR_READ, &places[job.root], e));
+    for (int64_t i = 0; i < n; i++)
         if (!left[i])
-            rc = mirror_device(outs[i], MIRROR_WRITE,
-                               &places[index_in(set, mirror_gpu(outs[i]))], e);
-    return rc;
+            TRY(mirror_device(outs[i], MIRROR_WRITE, &places[index_in(set, mirror_gpu(outs[i]))],
+                              e));
+    return KV_OK;
 }
 
 /* Runs the jobs of job number i's set, and takes them off the list. jobs: room for all of them. */
@@ -183,25 +183,22 @@ static int run_list(work *w, const char *name, kv_err *e)
 {
     uint64_t devices = gpu_list_devices(&w->list);
     int64_t begin = call_trace_begin(w->call);
-    int rc = gpu_list_run(&w->list, e);
-    if (!rc)
-        call_trace_devices(w->call, begin, name, w->list.gpu, devices);
-    return rc;
+    TRY(gpu_list_run(&w->list, e));
+    call_trace_devices(w->call, begin, name, w->list.gpu, devices);
+    return KV_OK;
 }
 
 static int run_together(work *w, together *t, const char *name, kv_err *e)
 {
     int64_t begin = call_trace_begin(w->call);
-    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
-    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < t->n && !rc; i++)
+    own_mem gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
+    TRY(jobs || t->n == 0 ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < t->n; i++)
         if (t->jobs[i].set)
-            rc = run_set(t, i, t == &w->to_copy, jobs, e);
-    mem_free(jobs);
-    rc = rc ? rc : gpu_list_run(&t->list, e);
-    if (!rc)
-        call_trace_devices(w->call, begin, name, w->list.gpu, t->keys_on);
-    return rc;
+            TRY(run_set(t, i, t == &w->to_copy, jobs, e));
+    TRY(gpu_list_run(&t->list, e));
+    call_trace_devices(w->call, begin, name, w->list.gpu, t->keys_on);
+    return KV_OK;
 }
 
 /* ---- Groups that a GPU can do ---- */
@@ -313,36 +310,35 @@ static int64_t ninputs(const call_group *g)
 /* Of a group that will run on a GPU. What GPUs sum together is in places of their own. */
 static int take_places(call *c, const call_group *g, kv_err *e)
 {
-    int id = mirror_gpu(g->target), rc = KV_OK;
+    int id = mirror_gpu(g->target);
     if (c->together && g->n > 1)
         return KV_OK;
-    for (int64_t i = 0; i < ninputs(g) && !rc; i++) {
+    for (int64_t i = 0; i < ninputs(g); i++) {
         const kv_array *a = input_at(c, g, i);
         int64_t bytes = mirror_gpu(a) == id ? 0 : bytes_of(a);
         if (bytes > 0)
-            rc = take_place(c, g->first + i, bytes, id, e);
+            TRY(take_place(c, g->first + i, bytes, id, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int call_gpu_prepare(call *c, kv_err *e)
 {
     const call_group *last = NULL;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         if (!push_can(c, g))
             continue;
-        rc = take_places(c, g, e);
-        if (rc || !g->update)
+        TRY(take_places(c, g, e));
+        if (!g->update)
             continue;
         int id = mirror_gpu(g->target);
         bool alike = last && mirror_gpu(last->target) == id && input_of(last) == input_of(g);
-        rc = plan_gpu_prepare(gpu_find(e), id, g->update->plan, input_of(g),
-                              alike ? last->update->plan : NULL, e);
+        TRY(plan_gpu_prepare(gpu_find(e), id, g->update->plan, input_of(g),
+                             alike ? last->update->plan : NULL, e));
         last = g;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Copies an input of another device to its place on the key's. Apart from place_inputs because most
@@ -368,7 +364,7 @@ static __attribute__((noinline)) int copy_input(const work *w, const call_group 
 static int place_inputs(work *w, const call_group *g, const void *const **out, int64_t *n,
                         kv_err *e)
 {
-    int id = mirror_gpu(g->target), rc = KV_OK;
+    int id = mirror_gpu(g->target);
     const void **list = w->inputs + g->first;
     void *block;
     *out = list;
@@ -378,16 +374,16 @@ static int place_inputs(work *w, const call_group *g, const void *const **out, i
         return KV_OK;
     }
     *n = ninputs(g);
-    for (int64_t i = 0; i < *n && !rc; i++) {
+    for (int64_t i = 0; i < *n; i++) {
         const kv_array *a = input_at(w->call, g, i);
         if (mirror_gpu(a) != id) {
-            rc = copy_input(w, g, i, &list[i], e);
+            TRY(copy_input(w, g, i, &list[i], e));
             continue;
         }
-        rc = mirror_device(a, MIRROR_READ, &block, e);
-        list[i] = rc ? NULL : block;
+        TRY(mirror_device(a, MIRROR_READ, &block, e));
+        list[i] = block;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Sums ---- */
@@ -396,21 +392,19 @@ static int place_inputs(work *w, const call_group *g, const void *const **out, i
 static int sum_together(work *w, kv_err *e)
 {
     call *c = w->call;
-    int rc = KV_OK;
     w->sums = mem_zalloc(c->ngroups, sizeof *w->sums, e);
     if (!w->sums)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         void *dst = NULL;
         if (g->work != CALL_ON_GPU || g->n == 1)
             continue;
         if (!c->update.state)
-            rc = mirror_device(g->target, MIRROR_WRITE, &dst, e);
-        if (!rc)
-            rc = together_sum(&w->to_sum, c, g, mirror_gpu(g->target), dst, &w->sums[i], e);
+            TRY(mirror_device(g->target, MIRROR_WRITE, &dst, e));
+        TRY(together_sum(&w->to_sum, c, g, mirror_gpu(g->target), dst, &w->sums[i], e));
     }
-    return rc ? rc : run_together(w, &w->to_sum, "sum together", e);
+    return run_together(w, &w->to_sum, "sum together", e);
 }
 
 /* The sum of one value that has another dtype is a conversion. */
@@ -433,19 +427,18 @@ static int run_sums(work *w, kv_err *e)
 {
     const call *c = w->call;
     bool codes = c->compress.state != NULL;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         if (g->work == CALL_ON_GPU && codes) {
             /* their sum is stored as it is where there is no updater */
             gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_QUANTISE_SUM};
             gpu_job job;
-            rc = compress_gpu_job(w->call, g, &job, &w->list.memory, e);
-            rc = rc ? rc : gpu_list_add(&w->list, &as, &job, e);
+            TRY(compress_gpu_job(w->call, g, &job, &w->list.memory, e));
+            TRY(gpu_list_add(&w->list, &as, &job, e));
         } else if (g->work == CALL_ON_GPU && !c->update.state)
-            rc = add_sum(w, g, e);
+            TRY(add_sum(w, g, e));
     }
-    return rc ? rc : run_list(w, codes ? "quantise" : "sum", e);
+    return run_list(w, codes ? "quantise" : "sum", e);
 }
 
 /* ---- Rules ---- */
@@ -458,18 +451,16 @@ static int place_arrays(const call *c, const call_group *g, plan_arrays *out, kv
     TRY(g->source ? array_fill(g->target, g->source, e) : KV_OK);
     updater_rule_arrays(c, g, &u);
     updater_plan_arrays(c, g, out);
-    int rc = KV_OK;
-    for (int i = 0; i < u.n && !rc; i++)
-        rc = mirror_device(u.items[i], MIRROR_CHANGE, &out->states[u.number[i]], e);
-    if (!rc)
-        rc = mirror_device(g->target, MIRROR_CHANGE, &out->weight, e);
+    for (int i = 0; i < u.n; i++)
+        TRY(mirror_device(u.items[i], MIRROR_CHANGE, &out->states[u.number[i]], e));
+    TRY(mirror_device(g->target, MIRROR_CHANGE, &out->weight, e));
     out->stored = out->weight;
-    if (!rc && u.held != g->target)
-        rc = mirror_device(u.held, MIRROR_CHANGE, &out->stored, e);
+    if (u.held != g->target)
+        TRY(mirror_device(u.held, MIRROR_CHANGE, &out->stored, e));
     out->input_dtype = (kv_dtype)g->target->dtype;
     out->size = g->target->size;
     out->row = sparse_row(g->target);
-    return rc;
+    return KV_OK;
 }
 
 /* a: all zero before. */
@@ -480,8 +471,8 @@ static int make_item(work *w, const call_group *g, plan_gpu_item *out, plan_arra
         out->ids = array_rows(g->sum);
         out->nids = array_nrows(g->sum);
     }
-    int rc = place_inputs(w, g, &out->values, &out->nvalues, e);
-    return rc ? rc : place_arrays(w->call, g, a, e);
+    TRY(place_inputs(w, g, &out->values, &out->nvalues, e));
+    return place_arrays(w->call, g, a, e);
 }
 
 /* The rules of the keys on one device. items, arrays: room for all groups. */
@@ -489,18 +480,15 @@ static int run_rules(work *w, int id, plan_gpu_item *items, plan_arrays *arrays,
 {
     const call *c = w->call;
     int64_t n = 0, begin = call_trace_begin(c);
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         if (g->work != CALL_ON_GPU || mirror_gpu(g->target) != id)
             continue;
-        rc = make_item(w, g, &items[n++], &arrays[i], e);
+        TRY(make_item(w, g, &items[n++], &arrays[i], e));
     }
-    if (!rc)
-        rc = plan_gpu_run(&w->list, id, items, n, e);
-    if (!rc)
-        call_trace_devices(c, begin, "update", w->list.gpu, (uint64_t)1 << id);
-    return rc;
+    TRY(plan_gpu_run(&w->list, id, items, n, e));
+    call_trace_devices(c, begin, "update", w->list.gpu, (uint64_t)1 << id);
+    return KV_OK;
 }
 
 /* ---- Copies to outs ---- */
@@ -515,10 +503,10 @@ static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv
     if ((!near || !listed) && mirror_can_copy(out, from))
         return mirror_copy(out, from, e);
     if (!near || !listed) { /* by way of the host, where dtypes and places both differ */
-        int rc = mirror_host(from, MIRROR_READ, e);
-        if (!rc && (rc = mirror_host(out, MIRROR_WRITE, e)) == KV_OK)
-            sparse_move(out, from);
-        return rc;
+        TRY(mirror_host(from, MIRROR_READ, e));
+        TRY(mirror_host(out, MIRROR_WRITE, e));
+        sparse_move(out, from);
+        return KV_OK;
     }
     TRY(mirror_device(from, MIRROR_READ, &src, e));
     TRY(mirror_device(out, MIRROR_WRITE, &dst, e));
@@ -532,19 +520,19 @@ static int copy_outs(work *w, kv_array *const *outs, int64_t n, const kv_array *
 {
     bool group = w->call->together && listed && mirror_has(from);
     bool *left = group ? arena_alloc(&w->list.memory, (size_t)n * sizeof *left, e) : NULL;
-    int rc = group && !left ? KV_E_MEMORY : KV_OK;
-    if (!rc && left)
-        rc = together_copy(&w->to_copy, outs, n, from, left, e);
-    for (int64_t i = 0; i < n && !rc; i++)
+    TRY(group && !left ? KV_E_MEMORY : KV_OK);
+    if (left)
+        TRY(together_copy(&w->to_copy, outs, n, from, left, e));
+    for (int64_t i = 0; i < n; i++)
         if (!left || left[i])
-            rc = copy_to(w, outs[i], from, listed, e);
-    return rc;
+            TRY(copy_to(w, outs[i], from, listed, e));
+    return KV_OK;
 }
 
 static int run_copies(work *w, kv_err *e)
 {
-    int rc = run_list(w, "copy", e);
-    return rc ? rc : run_together(w, &w->to_copy, "copy together", e);
+    TRY(run_list(w, "copy", e));
+    return run_together(w, &w->to_copy, "copy together", e);
 }
 
 /* ---- A push ---- */
@@ -556,44 +544,41 @@ static int push_there(work *w, uint64_t devices, kv_err *e)
     w->inputs = arena_alloc(&w->list.memory, (size_t)c->nvalues * sizeof *w->inputs, e);
     if (!w->inputs)
         return KV_E_MEMORY;
-    int rc = c->together ? sum_together(w, e) : KV_OK;
-    if (!rc)
-        rc = run_sums(w, e);
-    if (!rc && c->update.state) {
+    TRY(c->together ? sum_together(w, e) : KV_OK);
+    TRY(run_sums(w, e));
+    if (c->update.state) {
         size_t n = (size_t)w->call->ngroups;
         plan_gpu_item *items = arena_alloc(&w->list.memory, n * sizeof *items, e);
         plan_arrays *arrays = arena_alloc(&w->list.memory, n * sizeof *arrays, e);
-        rc = items && arrays ? KV_OK : KV_E_MEMORY;
-        for (int id = 0; id < GPU_MOST && !rc; id++)
+        TRY(items && arrays ? KV_OK : KV_E_MEMORY);
+        for (int id = 0; id < GPU_MOST; id++)
             if (devices >> id & 1)
-                rc = run_rules(w, id, items, arrays, e);
+                TRY(run_rules(w, id, items, arrays, e));
     }
-    for (int64_t i = 0; i < c->ngroups && c->nouts > 0 && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups && c->nouts > 0; i++) {
         const call_group *g = &c->groups[i];
         if (g->work == CALL_ON_GPU)
-            rc = copy_outs(w, c->outs + g->first_out, g->nouts, g->target, true, e);
+            TRY(copy_outs(w, c->outs + g->first_out, g->nouts, g->target, true, e));
     }
-    return rc ? rc : run_copies(w, e);
+    return run_copies(w, e);
 }
 
 /* Makes host memory current for a group that the CPU works on. */
 static int bring_group(const call *c, const call_group *g, kv_err *e)
 {
     updater_arrays u;
-    int rc = mirror_host(g->target, c->update.state ? MIRROR_CHANGE : MIRROR_WRITE, e);
-    for (int64_t i = 0; i < g->n && !rc && !g->sum; i++)
-        rc = mirror_host(c->values[g->first + i], MIRROR_READ, e);
-    for (int64_t i = 0; i < g->nouts && !rc; i++)
-        rc = mirror_host(c->outs[g->first_out + i], MIRROR_WRITE, e);
-    if (!rc)
-        rc = mirror_host(g->source, MIRROR_READ, e);
-    if (!rc)
-        rc = mirror_host(g->sum, MIRROR_READ, e);
-    if (rc || !updater_rule_arrays(c, g, &u))
-        return rc;
-    for (int i = 0; i < u.n && !rc; i++)
-        rc = mirror_host(u.items[i], MIRROR_CHANGE, e);
-    return rc ? rc : mirror_host(u.held, MIRROR_CHANGE, e);
+    TRY(mirror_host(g->target, c->update.state ? MIRROR_CHANGE : MIRROR_WRITE, e));
+    for (int64_t i = 0; i < g->n && !g->sum; i++)
+        TRY(mirror_host(c->values[g->first + i], MIRROR_READ, e));
+    for (int64_t i = 0; i < g->nouts; i++)
+        TRY(mirror_host(c->outs[g->first_out + i], MIRROR_WRITE, e));
+    TRY(mirror_host(g->source, MIRROR_READ, e));
+    TRY(mirror_host(g->sum, MIRROR_READ, e));
+    if (!updater_rule_arrays(c, g, &u))
+        return KV_OK;
+    for (int i = 0; i < u.n; i++)
+        TRY(mirror_host(u.items[i], MIRROR_CHANGE, e));
+    return mirror_host(u.held, MIRROR_CHANGE, e);
 }
 
 /* ---- Arrays of a failed call ---- */
@@ -685,27 +670,24 @@ static bool pull_can(const call *c, const call_group *g)
 /* If an out is in several pairs their order counts, so all are copied one by one. */
 static int pull_groups(call *c, bool *all, kv_err *e)
 {
-    work w;
-    int rc = begin(&w, c, e);
+    OWN(release) work w;
+    TRY(begin(&w, c, e));
     *all = true;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         if (pull_can(c, g) || c->op.repeats) {
-            rc = copy_outs(&w, c->values + g->first, g->n, g->target, !c->op.repeats, e);
+            TRY(copy_outs(&w, c->values + g->first, g->n, g->target, !c->op.repeats, e));
             g->work = CALL_ON_GPU;
         } else {
             /* Host memory of a group that is not of one storage. */
-            rc = mirror_host(g->target, MIRROR_READ, e);
-            for (int64_t j = 0; j < g->n && !rc; j++)
+            TRY(mirror_host(g->target, MIRROR_READ, e));
+            for (int64_t j = 0; j < g->n; j++)
                 if (c->values[g->first + j]->storage == KV_DEFAULT)
-                    rc = mirror_host(c->values[g->first + j], MIRROR_WRITE, e);
+                    TRY(mirror_host(c->values[g->first + j], MIRROR_WRITE, e));
             *all = false;
         }
     }
-    if (!rc)
-        rc = run_copies(&w, e);
-    release(&w);
-    return rc;
+    return run_copies(&w, e);
 }
 
 int call_gpu_pull(call *c, bool *all, kv_err *e)

@@ -192,19 +192,17 @@ int call_cut_work(call *c, kv_err *e)
         c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
     c->ncuts = 0;
-    int rc = reserve_cuts(c, c->work_bytes, e);
-    if (rc == KV_OK)
-        c->cuts[0] = (call_cut){0, 0};
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    TRY(reserve_cuts(c, c->work_bytes, e));
+    c->cuts[0] = (call_cut){0, 0};
+    for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         if (i + CALL_AHEAD < c->ngroups)
             prefetch(c->groups[i + CALL_AHEAD].target);
         if (call_has_parts(g))
             g->parts = cut_group(&k, i, g);
     }
-    if (!rc)
-        cut(&k, c->ngroups, 0);
-    return rc;
+    cut(&k, c->ngroups, 0);
+    return KV_OK;
 }
 
 int call_reserve_pairs(call *c, kv_err *e)

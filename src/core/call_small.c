@@ -102,10 +102,10 @@ static int keep(direct *d, void *const *data, int64_t n, int64_t bytes, kv_err *
 {
     direct_lists *lists = d->lists;
     int64_t room = d->kept_bytes + n * bytes + 1; /* keys without elements have some, too */
-    int rc = mem_grow(&lists->kept, &lists->kept_cap, room, 1, e);
-    for (int64_t j = 0; !rc && j < n; j++, d->kept_bytes += bytes)
+    TRY(mem_grow(&lists->kept, &lists->kept_cap, room, 1, e));
+    for (int64_t j = 0; j < n; j++, d->kept_bytes += bytes)
         memcpy(lists->kept + d->kept_bytes, data[j], (size_t)bytes);
-    return rc;
+    return KV_OK;
 }
 
 /* Checks and does the pairs of one key, from pair i on. Returns how many they are, or 0 with none

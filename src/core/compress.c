@@ -234,21 +234,19 @@ static int prepare_group(call *c, group *g, const call_group *from, kv_err *e)
     TRY(check_group(s, g, from, e));
     if (!*at && !(*at = mem_zalloc(1, sizeof **at, e)))
         return KV_E_MEMORY;
-    int rc = mem_grow(&(*at)->items, &(*at)->cap, g->n, sizeof *(*at)->items, e);
-    for (int64_t i = 0; i < g->n && !rc; i++) {
+    TRY(mem_grow(&(*at)->items, &(*at)->cap, g->n, sizeof *(*at)->items, e));
+    for (int64_t i = 0; i < g->n; i++) {
         pushed *v = &g->values[i];
-        if ((rc = take_residual(v, *at, i, e)))
-            return rc;
+        TRY(take_residual(v, *at, i, e));
         c->uses[c->op.nuses++] = (engine_use){.var = array_var(v->residual), .write = true};
         if (v->old)
             c->uses[c->op.nuses++] = (engine_use){.var = array_var(v->old)};
     }
     const work *w = c->compress.state;
-    if (!rc && w->direct)
-        g->sum = kv_array_ref(from->target);
-    else if (!rc)
-        rc = take_sum(g, *at, from->ctx, e);
-    return rc;
+    if (!w->direct)
+        return take_sum(g, *at, from->ctx, e);
+    g->sum = kv_array_ref(from->target);
+    return KV_OK;
 }
 
 static void release(call *c)
@@ -311,18 +309,16 @@ int compress_prepare(const compression *how, bool direct, call *c, kv_err *e)
     TRY(new_work(c, how, direct, e));
     work *w = c->compress.state;
     pushed *next = w->values;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *from = &c->groups[i];
         group *g = &w->groups[w->ngroups++];
         *g = (group){next, from->n, NULL};
         for (int64_t j = 0; j < g->n; j++)
             (next++)->value = c->values[from->first + j];
-        rc = prepare_group(c, g, from, e);
+        TRY(prepare_group(c, g, from, e));
     }
-    if (!rc)
-        replace_values(w, c);
-    return rc;
+    replace_values(w, c);
+    return KV_OK;
 }
 
 /* The slots get the residuals, which the operation fills. */
@@ -452,18 +448,16 @@ int compress_gpu_job(const call *c, const call_group *of, gpu_job *job, arena *m
     const group *g = group_of(w, c, of);
     const void **src = arena_alloc(memory, (size_t)g->n * sizeof *src, e);
     void **more = src ? arena_alloc(memory, (size_t)g->n * sizeof *more, e) : NULL, *block;
-    int rc = more ? KV_OK : KV_E_MEMORY;
-    for (int64_t j = 0; j < g->n && !rc; j++) {
+    TRY(more ? KV_OK : KV_E_MEMORY);
+    for (int64_t j = 0; j < g->n; j++) {
         const pushed *v = &g->values[j];
         if (v->old)
-            rc = mirror_copy(v->residual, v->old, e);
-        if (rc || (rc = mirror_device(v->value, MIRROR_READ, &block, e)))
-            break;
+            TRY(mirror_copy(v->residual, v->old, e));
+        TRY(mirror_device(v->value, MIRROR_READ, &block, e));
         src[j] = block;
-        rc = mirror_device(v->residual, MIRROR_CHANGE, &more[j], e);
+        TRY(mirror_device(v->residual, MIRROR_CHANGE, &more[j], e));
     }
-    if (rc || (rc = mirror_device(g->sum, MIRROR_WRITE, &block, e)))
-        return rc;
+    TRY(mirror_device(g->sum, MIRROR_WRITE, &block, e));
     *job = (gpu_job){.dst = block,
                      .n = g->sum->size,
                      .src = src,
@@ -479,16 +473,14 @@ int compress_bring(const call *c, const call_group *of, kv_err *e)
 {
     const work *w = c->compress.state;
     const group *g = group_of(w, c, of);
-    int rc = mirror_host(g->sum, MIRROR_WRITE, e);
-    for (int64_t j = 0; j < g->n && !rc; j++) {
+    TRY(mirror_host(g->sum, MIRROR_WRITE, e));
+    for (int64_t j = 0; j < g->n; j++) {
         const pushed *v = &g->values[j];
-        rc = mirror_host(v->value, MIRROR_READ, e);
-        if (!rc)
-            rc = mirror_host(v->old, MIRROR_READ, e);
-        if (!rc)
-            rc = mirror_host(v->residual, v->old ? MIRROR_WRITE : MIRROR_CHANGE, e);
+        TRY(mirror_host(v->value, MIRROR_READ, e));
+        TRY(mirror_host(v->old, MIRROR_READ, e));
+        TRY(mirror_host(v->residual, v->old ? MIRROR_WRITE : MIRROR_CHANGE, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- All of a group at once ---- */

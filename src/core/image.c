@@ -165,20 +165,18 @@ void image_release(image *im)
 static int sum_source(uint64_t *sum, const array_source *s, int64_t n, kv_err *e)
 {
     xxh64_parts parts;
-    int rc = KV_OK;
-    char *block = mem_alloc(SUM_BLOCK, 1, e);
+    own_mem char *block = mem_alloc(SUM_BLOCK, 1, e);
     if (!block)
         return KV_E_MEMORY;
     xxh64_begin(&parts);
-    for (; n > SUM_BLOCK && !rc; n -= SUM_BLOCK) {
-        rc = s->read(s, block, (int64_t)parts.n, SUM_BLOCK, e);
-        rc = rc ? rc : stop_check(e);
+    for (; n > SUM_BLOCK; n -= SUM_BLOCK) {
+        TRY(s->read(s, block, (int64_t)parts.n, SUM_BLOCK, e));
+        TRY(stop_check(e));
         xxh64_add(&parts, block, SUM_BLOCK);
     }
-    if (!rc && !(rc = s->read(s, block, (int64_t)parts.n, n, e)))
-        *sum = xxh64_end(&parts, block, (size_t)n);
-    mem_free(block);
-    return rc;
+    TRY(s->read(s, block, (int64_t)parts.n, n, e));
+    *sum = xxh64_end(&parts, block, (size_t)n);
+    return KV_OK;
 }
 
 /* "44bc2cf5ad770999 float32 (2, 3)" */
@@ -206,7 +204,7 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
 {
     own_buf all = {0};
     int64_t summed = 0;
-    const checkpoint_text **texts = mem_alloc(n, sizeof *texts, e);
+    own_mem const checkpoint_text **texts = mem_alloc(n, sizeof *texts, e);
     if (!texts)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
@@ -217,11 +215,9 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
         buf_put(&all, texts[i]->name, strlen(texts[i]->name) + 1);
         buf_put(&all, texts[i]->text, strlen(texts[i]->text) + 1);
     }
-    int rc = buf_check(&all, e);
-    if (!rc)
-        snprintf(out, SUM_TEXT, "%016" PRIx64, xxh64(all.data, all.len));
-    mem_free(texts);
-    return rc;
+    TRY(buf_check(&all, e));
+    snprintf(out, SUM_TEXT, "%016" PRIx64, xxh64(all.data, all.len));
+    return KV_OK;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -289,10 +285,10 @@ int image_check(const checkpoint *f, const char *path, kv_err *e)
     const char *total = checkpoint_metadata(f, TOTAL);
     for (int64_t i = 0; i < n; i++)
         tensors |= image_begins(checkpoint_metadata_at(f, i)->name, TENSOR);
-    int rc = total ? sum_metadata(sum, checkpoint_metadata_at(f, 0), n, e) : KV_OK;
-    if (!rc && (total ? strcmp(total, sum) != 0 : tensors))
-        rc = damaged(e, path, "its metadata", "");
-    return rc;
+    TRY(total ? sum_metadata(sum, checkpoint_metadata_at(f, 0), n, e) : KV_OK);
+    if (total ? strcmp(total, sum) != 0 : tensors)
+        return damaged(e, path, "its metadata", "");
+    return KV_OK;
 }
 
 static int load(kv_array **out, const checkpoint *f, int64_t i, bool later, kv_err *e)
@@ -304,28 +300,24 @@ int image_load(kv_array **out, const checkpoint *f, int64_t i, bool later, const
                kv_err *e)
 {
     char sum[SUM_TEXT];
-    buf name = {0};
+    own_buf name = {0};
     const char *tensor = checkpoint_at(f, i)->name;
-    kv_array *a;
+    own_array *a = NULL;
     if (!checkpoint_metadata(f, TOTAL)) { /* of another tool */
         scales found;
         return scales_find_of(&found, f, checkpoint_at(f, i)) ? scales_refuse(&found, false, e)
                                                               : load(out, f, i, later, e);
     }
     buf_printf(&name, TENSOR "%s", tensor);
-    int rc = buf_check(&name, e);
-    const char *want = rc ? NULL : checkpoint_metadata(f, buf_text(&name));
-    buf_release(&name);
-    if (rc || (rc = load(&a, f, i, later, e)))
-        return rc;
-    if ((rc = sum_array(sum, a, e)) == KV_OK && (!want || strcmp(want, sum) != 0))
-        rc = damaged(e, path, "the data of \"", tensor);
-    if (rc) {
-        kv_array_unref(a);
-        return rc;
-    }
+    TRY(buf_check(&name, e));
+    const char *want = checkpoint_metadata(f, buf_text(&name));
+    TRY(load(&a, f, i, later, e));
+    TRY(sum_array(sum, a, e));
+    if (!want || strcmp(want, sum) != 0)
+        return damaged(e, path, "the data of \"", tensor);
     checkpoint_later_set_sum(a, want);
     *out = a;
+    a = NULL;
     return KV_OK;
 }
 
@@ -395,20 +387,21 @@ static int find_others(const checkpoint *f, const char *path, const char *ids_na
     own_buf name = {0};
     int n = (int)(strlen(ids_name) - strlen(IDS)), prefix = (int)strlen(ROW_PARTS_PREFIX);
     buf_printf(&name, "%.*s" DATA, n, ids_name);
-    int rc = buf_check(&name, e);
+    TRY(buf_check(&name, e));
     *data = checkpoint_find(f, buf_text(&name));
     buf_clear(&name);
     buf_printf(&name, ROWS "%.*s", n - prefix, ids_name + prefix);
-    rc = rc ? rc : buf_check(&name, e);
-    const char *text = rc ? NULL : checkpoint_metadata(f, buf_text(&name));
+    TRY(buf_check(&name, e));
+    const char *text = checkpoint_metadata(f, buf_text(&name));
     const char *rest = text ? image_count(text, rows) : NULL;
-    if (!rc && *data < 0)
-        rc = file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" has no data beside it", ids_name);
-    else if (!rc && !text)
-        rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", buf_text(&name));
-    else if (!rc && (!rest || *rest))
-        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is not a number of rows", buf_text(&name));
-    return rc;
+    if (*data < 0)
+        return file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" has no data beside it",
+                        ids_name);
+    if (!text)
+        return file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", buf_text(&name));
+    if (!rest || *rest)
+        return file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is not a number of rows", buf_text(&name));
+    return KV_OK;
 }
 
 int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
@@ -421,9 +414,8 @@ int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
         row_part kind = row_parts_kind(name);
         ids += kind == ROW_PART_IDS;
         data += kind == ROW_PART_DATA;
-        if (kind == ROW_PART_IDS) {
+        if (kind == ROW_PART_IDS)
             TRY(find_others(f, path, name, &rows, &other, e));
-        }
     }
     if (data > ids)
         return file_bad(e, KV_E_FORMAT, path, "it has rows without their ids");
@@ -469,11 +461,10 @@ int row_parts_load(kv_array **out, const checkpoint *f, const char *path, int64_
     const char *name = checkpoint_at(f, i)->name;
     own_array *ids = NULL, *data = NULL;
     int64_t rows, other;
-    int rc = find_others(f, path, name, &rows, &other, e);
-    if (rc == KV_OK && (rc = image_load(&ids, f, i, false, path, e)) == KV_OK &&
-        (rc = image_load(&data, f, other, false, path, e)) == KV_OK)
-        rc = join(out, path, name, rows, ids, data, e);
-    return rc;
+    TRY(find_others(f, path, name, &rows, &other, e));
+    TRY(image_load(&ids, f, i, false, path, e));
+    TRY(image_load(&data, f, other, false, path, e));
+    return join(out, path, name, rows, ids, data, e);
 }
 
 /* ---- Residuals: writing ---- */

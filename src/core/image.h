@@ -60,6 +60,7 @@ int image_write(image *im, const char *path, kv_err *e);
 int image_print(buf *out, const image *im, const char *name, kv_err *e);
 
 void image_release(image *im);
+#define own_image OWN(image_release) image
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -177,3 +178,4 @@ int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path
 void residual_parts_commit(residual_parts *p, slot_table *t);
 
 void residual_parts_release(residual_parts *p);
+#define own_residual_parts OWN(residual_parts_release) residual_parts

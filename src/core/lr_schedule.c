@@ -239,13 +239,13 @@ int lr_schedule_parse(lr_schedule *out, const char *text, arena *a, kv_err *e)
     source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
     reader r = {.s = out, .a = a, .e = e ? e : &(kv_err){0}};
     ast *tree;
-    int rc = parse_expr_text(&tree, &src, &nodes, r.e);
-    if (!rc && tree->kind == AST_NAME)
-        rc = kv_err_set(r.e, KV_E_USAGE, "a schedule is written as a call: %s(…)", tree->u.text);
-    else if (!rc && tree->kind != AST_CALL)
-        rc = kv_err_set(r.e, KV_E_USAGE,
-                        "a schedule is written as a call: factor(step=2, factor=0.5)");
-    return rc ? rc : read_call(&r, tree);
+    TRY(parse_expr_text(&tree, &src, &nodes, r.e));
+    if (tree->kind == AST_NAME)
+        return kv_err_set(r.e, KV_E_USAGE, "a schedule is written as a call: %s(…)", tree->u.text);
+    if (tree->kind != AST_CALL)
+        return kv_err_set(r.e, KV_E_USAGE,
+                          "a schedule is written as a call: factor(step=2, factor=0.5)");
+    return read_call(&r, tree);
 }
 
 /* ---- Printing -------------------------------------------------------------------------------- */

@@ -223,26 +223,23 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     const char **values = names ? arena_alloc(&p->memory, texts, e) : NULL;
     host *bound =
         values ? arena_alloc(&p->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
-    int rc = bound ? keep_given(p, o->params, given, n, e) : KV_E_MEMORY;
-    for (int i = 0; i < n && !rc; i++) {
+    TRY(bound ? keep_given(p, o->params, given, n, e) : KV_E_MEMORY);
+    for (int i = 0; i < n; i++) {
         int own = rule_lists(tree, given[i].name) ? -1 : own_param(given[i].name);
         names[i] = own < 0 ? given[i].name : NULL;
         values[i] = given[i].value;
-        if (own >= 0 && (rc = set_own(o, own, given[i].value, e)))
-            kv_err_option(e, i);
+        int refused = own >= 0 ? set_own(o, own, given[i].value, e) : KV_OK;
+        if (refused)
+            return kv_err_option(e, i), refused;
     }
     p->values = bound;
-    if (!rc)
-        rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, n, bound,
-                       &p->memory, e);
+    TRY(rule_bind(tree, o->params ? o->params->values : NULL, names, values, n, bound, &p->memory,
+                  e));
     const rule_binding made = {tree, &o->rule->src, bound, NULL};
-    if (!rc)
-        rc = rule_check_given(&made, e);
-    if (!rc)
-        rc = check_norm(&made, given, n, e);
-    if (!rc)
-        rc = read_tables(p, tree, given, n, e);
-    return rc ? rc : default_multipliers(p, &made, e);
+    TRY(rule_check_given(&made, e));
+    TRY(check_norm(&made, given, n, e));
+    TRY(read_tables(p, tree, given, n, e));
+    return default_multipliers(p, &made, e);
 }
 
 /* Gives o new parameters: those that it has, changed by the given ones. */

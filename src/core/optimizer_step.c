@@ -189,12 +189,8 @@ static int update_of_case(const optimizer *o, const rule_given *g, bool plans, m
 static int compile(optimizer *o, const rule_given *g, bool plans, made_update **out, kv_err *e)
 {
     rule_case *c = NULL;
-    made_update *m = new_update(NULL, g, 0, e);
-    int rc = m ? rule_case_make(&o->binding, g, plans, &m->u, &c, e) : KV_E_MEMORY;
-    if (rc) {
-        mem_free(m);
-        return rc;
-    }
+    own_mem made_update *m = new_update(NULL, g, 0, e);
+    TRY(m ? rule_case_make(&o->binding, g, plans, &m->u, &c, e) : KV_E_MEMORY);
     o->ncompiled++;
     if (c) {
         m->of = rule_case_ref(c);
@@ -203,6 +199,7 @@ static int compile(optimizer *o, const rule_given *g, bool plans, made_update **
         o->next_case = (o->next_case + 1) % OPTIMIZER_CASES;
     }
     *out = m;
+    m = NULL;
     return KV_OK;
 }
 
@@ -309,31 +306,29 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
     const rule_update *u = &step->made->u;
     bool master = optimizer_has_master(o, s);
     uint32_t have = s->state ? s->state->have : 0;
-    int rc = KV_OK;
     if (!s->state && !master && !u->states)
         return KV_OK;
     if (!s->state && !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < o->nstates && !rc; i++) {
+    for (int i = 0; i < o->nstates; i++) {
         bool array = o->states[i].how != STATE_KEY && o->states[i].how != STATE_SHARED;
         if (array && (u->states & ~have) >> i & 1) {
             optimizer_form f = optimizer_state_form(o, i, s);
-            rc = kv_array_new(&step->states[i].fresh, f.dtype, f.ndim, f.shape, ctx, e);
-            if (!rc && u->fills >> i & 1)
+            TRY(kv_array_new(&step->states[i].fresh, f.dtype, f.ndim, f.shape, ctx, e));
+            if (u->fills >> i & 1)
                 fill(step->states[i].fresh, u->numbers[i]);
         } else if (array && u->states >> i & 1)
-            rc = private_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
+            TRY(private_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e));
     }
-    if (!rc && master && !(s->state && s->state->master)) {
+    if (master && !(s->state && s->state->master)) {
         /* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
         const kv_array *like = s->stored;
         kv_array *made;
-        rc =
-            kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
-        rc = rc ? rc : array_give(kv_array_copy(made, s->stored, e), &step->master, made);
-    } else if (!rc && master)
-        rc = private_copy(s, ctx, s->state->master, &step->master, e);
-    return rc;
+        TRY(kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e));
+        TRY(array_give(kv_array_copy(made, s->stored, e), &step->master, made));
+    } else if (master)
+        TRY(private_copy(s, ctx, s->state->master, &step->master, e));
+    return KV_OK;
 }
 
 /* Sets a step to zero, as far as it is used. */

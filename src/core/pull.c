@@ -9,8 +9,8 @@
 
 static int prepare(call *c, kv_err *e)
 {
-    int rc = call_find_pairs(c, false, e);
-    return rc ? rc : call_cut_work(c, e);
+    TRY(call_find_pairs(c, false, e));
+    return call_cut_work(c, e);
 }
 
 /* Elements that are copied into every out of a key before the next ones: small beside a cache. */
@@ -143,17 +143,15 @@ static int new_array(kv_array **made, const kv_array *out, int64_t n, int64_t *i
 static int prepare_all(call *c, kv_err *e)
 {
     rows *r;
-    int rc = call_find_pairs(c, true, e);
-    if (!rc)
-        rc = new_rows(&r, c, false, e);
-    for (int64_t i = 0; i < c->nvalues && !rc; i++) {
+    TRY(call_find_pairs(c, true, e));
+    TRY(new_rows(&r, c, false, e));
+    for (int64_t i = 0; i < c->nvalues; i++) {
         if (c->values[i]->storage == KV_DEFAULT)
             continue;
-        rc = new_array(&r->fresh[i], c->values[i], 0, NULL, e);
-        if (!rc)
-            rc = kv_array_copy(r->fresh[i], c->stored[i], e);
+        TRY(new_array(&r->fresh[i], c->values[i], 0, NULL, e));
+        TRY(kv_array_copy(r->fresh[i], c->stored[i], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Both sides of such a pull are row_sparse. */
@@ -185,12 +183,12 @@ static int range_error(const kv_key *key, int64_t id, int64_t nrows, kv_err *e)
 static int read_ids(int64_t **out, int64_t *n, const kv_key *key, int64_t nrows, kv_array *ids,
                     kv_err *e)
 {
-    int rc = row_ids_read(out, ids, e);
+    TRY(row_ids_read(out, ids, e));
     *n = ids->size;
-    if (rc || row_ids_ordered(*out, *n, nrows))
-        return rc;
+    if (row_ids_ordered(*out, *n, nrows))
+        return KV_OK;
     int64_t outside = row_ids_outside(*out, *n, nrows);
-    rc =
+    int rc =
         outside < 0 ? row_ids_sort(*out, n, nrows, e) : range_error(key, (*out)[outside], nrows, e);
     if (rc)
         mem_free(*out);
@@ -203,24 +201,22 @@ static int prepare_some(call *c, kv_err *e)
     const kv_key *keys = c->pairs->keys;
     kv_array *const *ids = c->ids;
     int64_t n = 0;
-    int rc = call_find_pairs(c, true, e);
-    if (!rc)
-        rc = new_rows(&r, c, true, e);
-    for (int64_t i = 0; i < c->nvalues && !rc; i++) {
+    TRY(call_find_pairs(c, true, e));
+    TRY(new_rows(&r, c, true, e));
+    for (int64_t i = 0; i < c->nvalues; i++) {
         kv_array *out = c->values[i];
         int64_t *read = NULL;
-        if ((rc = check_storage(&keys[i], c->stored[i], out, e)))
-            break;
+        TRY(check_storage(&keys[i], c->stored[i], out, e));
         /* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids
          * are read once. */
         r->as_before[i] = i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
                           c->values[i]->dtype == c->values[i - 1]->dtype;
         if (!r->as_before[i])
-            rc = read_ids(&read, &n, &keys[i], array_shape(out)[0], ids[i], e);
-        if (rc == KV_OK && (rc = new_array(&r->fresh[i], out, n, read, e)) == KV_OK)
-            c->work_bytes += kv_array_bytes(r->fresh[i]);
+            TRY(read_ids(&read, &n, &keys[i], array_shape(out)[0], ids[i], e));
+        TRY(new_array(&r->fresh[i], out, n, read, e));
+        c->work_bytes += kv_array_bytes(r->fresh[i]);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* The number of arrays, from i on, that hold the same rows. */
@@ -237,20 +233,19 @@ static int64_t count_same(const call *c, int64_t i)
 static int fill_on_gpus(call *c, kv_err *e)
 {
     kv_array *const *fresh = ((const rows *)c->rows.state)->fresh;
-    gpu_list list;
-    int rc = gpu_list_begin(&list, e);
-    for (int64_t i = 0, n; i < c->nvalues && !rc; i += n) {
+    own_gpu_list list;
+    TRY(gpu_list_begin(&list, e));
+    for (int64_t i = 0, n; i < c->nvalues; i += n) {
         const kv_array *stored = c->stored[i];
         n = count_same(c, i);
-        if (mirror_is_there(stored))
-            rc = sparse_gpu_retain(&list, fresh + i, n, stored, e);
-        else if ((rc = mirror_host(stored, MIRROR_READ, e)) == KV_OK)
-            sparse_retain(fresh + i, n, stored);
+        if (mirror_is_there(stored)) {
+            TRY(sparse_gpu_retain(&list, fresh + i, n, stored, e));
+            continue;
+        }
+        TRY(mirror_host(stored, MIRROR_READ, e));
+        sparse_retain(fresh + i, n, stored);
     }
-    if (!rc)
-        rc = gpu_list_run(&list, e);
-    gpu_list_release(&list);
-    return rc;
+    return gpu_list_run(&list, e);
 }
 
 static int run_rows(call *c, kv_err *e)

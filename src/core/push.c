@@ -37,8 +37,8 @@ static int sum_sparse(const call *c, call_group *g, bool rule, gpu_list *listed,
     }
     if (!mirror_needed(g->ctx))
         return sparse_sum(&g->sum, values, g->n, dtype, g->ctx, e);
-    int rc = listed->gpu ? KV_OK : gpu_list_begin(listed, e);
-    return rc ? rc : sparse_gpu_sum(listed, &g->sum, values, g->n, dtype, g->ctx, e);
+    TRY(listed->gpu ? KV_OK : gpu_list_begin(listed, e));
+    return sparse_gpu_sum(listed, &g->sum, values, g->n, dtype, g->ctx, e);
 }
 
 /* The sum of dense copies. */
@@ -48,13 +48,11 @@ static int sum_copies(kv_array **out, call *c, const call_group *g, kv_array **c
     const void **data = c->data + g->first;
     for (int64_t i = 0; i < g->n; i++)
         data[i] = copies[i]->data;
-    int rc = apply_reserve(&c->work, 1, g->n, 0, 0, e);
-    if (!rc)
-        rc = kv_array_new_raw(out, like->dtype, like->ndim, array_shape(like), g->ctx, e);
+    TRY(apply_reserve(&c->work, 1, g->n, 0, 0, e));
+    TRY(kv_array_new_raw(out, like->dtype, like->ndim, array_shape(like), g->ctx, e));
     apply_values v = {copies, data, g->n, g->same_dtype, NULL};
-    if (!rc)
-        apply_sum(*out, &v, 0, like->size, false, &c->work, 0);
-    return rc;
+    apply_sum(*out, &v, 0, like->size, false, &c->work, 0);
+    return KV_OK;
 }
 
 /* Values of both storages: their sum, a default array, becomes the one value of the group. */
@@ -87,21 +85,15 @@ static int sum_mixed(call *c, call_group *g, kv_err *e)
 static int sum_to_sparse(call *c, call_group *g, kv_err *e)
 {
     const kv_array *stored = call_slot(c, g)->stored;
-    kv_array *sum = NULL;
+    own_array *sum = NULL;
     apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype, NULL};
-    int rc = apply_reserve(&c->work, 1, g->n, 0, 0, e);
-    for (int64_t i = 0; i < g->n && !rc; i++)
+    TRY(apply_reserve(&c->work, 1, g->n, 0, 0, e));
+    for (int64_t i = 0; i < g->n; i++)
         engine_wait_read(array_var(v.items[i]));
-    if (!rc)
-        rc = bring_values(v.items, g->n, e);
-    if (!rc)
-        rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, array_shape(stored), g->ctx, e);
-    if (rc)
-        return rc;
+    TRY(bring_values(v.items, g->n, e));
+    TRY(kv_array_new_raw(&sum, stored->dtype, stored->ndim, array_shape(stored), g->ctx, e));
     apply_sum(sum, &v, 0, sum->size, false, &c->work, 0);
-    rc = kv_array_to_sparse(&g->sum, sum, e);
-    kv_array_unref(sum);
-    return rc;
+    return kv_array_to_sparse(&g->sum, sum, e);
 }
 
 static int prepare_sparse_group(call *c, call_group *g, updater_kind kind, gpu_list *listed,
@@ -109,16 +101,15 @@ static int prepare_sparse_group(call *c, call_group *g, updater_kind kind, gpu_l
 {
     const kv_array *stored = call_slot(c, g)->stored;
     TRY(g->mixed ? sum_mixed(c, g, e) : KV_OK);
-    int rc = KV_OK;
     if (g->sparse)
-        rc = sum_sparse(c, g, kind == UPDATER_RULE, listed, e);
+        TRY(sum_sparse(c, g, kind == UPDATER_RULE, listed, e));
     else if (kind == UPDATER_ASSIGN && stored && stored->storage == KV_ROW_SPARSE)
-        rc = sum_to_sparse(c, g, e);
-    if (!rc && kind == UPDATER_ASSIGN && g->sum) {
+        TRY(sum_to_sparse(c, g, e));
+    if (kind == UPDATER_ASSIGN && g->sum) {
         g->fresh = g->sum;
         g->sum = NULL;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Makes the sums of the groups that have row_sparse values or a row_sparse key, and waits for the
@@ -127,15 +118,11 @@ static int prepare_sparse_group(call *c, call_group *g, updater_kind kind, gpu_l
 static int push_sum_sparse(call *c, kv_err *e)
 {
     updater_kind kind = c->store->updater.kind;
-    gpu_list listed = {0};
-    int rc = KV_OK;
+    own_gpu_list listed = {0};
     c->owns = true;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++)
-        rc = prepare_sparse_group(c, &c->groups[i], kind, &listed, e);
-    if (!rc)
-        rc = gpu_list_run(&listed, e);
-    gpu_list_release(&listed);
-    return rc;
+    for (int64_t i = 0; i < c->ngroups; i++)
+        TRY(prepare_sparse_group(c, &c->groups[i], kind, &listed, e));
+    return gpu_list_run(&listed, e);
 }
 
 /* ---- Before the push ---- */
@@ -192,9 +179,9 @@ static int prepare_work(call *c, kv_err *e)
     }
     if (!split)
         call_drop_outs(c);
-    int rc = call_cut_work(c, e);
+    TRY(call_cut_work(c, e));
     int workers = c->ncuts > 1 ? pool_workers() : 1;
-    return rc ? rc : apply_reserve(&c->work, workers, c->max_values, part, whole, e);
+    return apply_reserve(&c->work, workers, c->max_values, part, whole, e);
 }
 
 /* Does every step of a push that can fail, except the updater in C. */
@@ -207,24 +194,21 @@ static int prepare(call *c, kv_err *e)
         flags |= CALL_FOLLOW_GPU;
     if (c->results && s->updater.kind != UPDATER_CALLBACK && !s->compression.code)
         call_expect_outs(c);
-    int rc = call_group_pairs(c, flags, e);
-    if (!rc && s->check_push)
-        rc = s->check_push(c, e);
-    if (!rc && c->results)
+    TRY(call_group_pairs(c, flags, e));
+    if (s->check_push)
+        TRY(s->check_push(c, e));
+    if (c->results)
         call_take_outs(c);
-    if (!rc)
-        rc = compress_prepare(&s->compression, assigns, c, e);
-    if (!rc && c->sparse)
-        rc = push_sum_sparse(c, e);
-    if (!rc)
-        rc = updater_prepare(c, e);
-    if (!rc && c->gpus)
-        rc = call_gpu_prepare(c, e);
-    if (!rc)
-        rc = prepare_work(c, e);
-    if (!rc && c->nouts > 0)
+    TRY(compress_prepare(&s->compression, assigns, c, e));
+    if (c->sparse)
+        TRY(push_sum_sparse(c, e));
+    TRY(updater_prepare(c, e));
+    if (c->gpus)
+        TRY(call_gpu_prepare(c, e));
+    TRY(prepare_work(c, e));
+    if (c->nouts > 0)
         call_trace_rename(c, "pushpull");
-    return rc;
+    return KV_OK;
 }
 
 static bool commit(call *c)

@@ -35,8 +35,8 @@ int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
 
 int slot_reserve(slot_table *t, int64_t n, kv_err *e)
 {
-    int rc = mem_grow(&t->items, &t->cap, t->n + n, sizeof *t->items, e);
-    return rc ? rc : map_reserve(&t->index, t->n + n, e);
+    TRY(mem_grow(&t->items, &t->cap, t->n + n, sizeof *t->items, e));
+    return map_reserve(&t->index, t->n + n, e);
 }
 
 int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
@@ -158,17 +158,15 @@ static int by_id(const void *a, const void *b)
 static int sort_ascending(slot_table *t, kv_err *e)
 {
     own_mem ranked *r = mem_alloc(t->n, sizeof *r, e);
-    int rc =
-        r ? mem_grow(&t->ascending, &t->ascending_cap, t->n, sizeof *t->ascending, e) : KV_E_MEMORY;
-    if (rc == KV_OK) {
-        for (int64_t i = 0; i < t->n; i++)
-            r[i] = (ranked){t->items[i].key.id, i};
-        qsort(r, (size_t)t->n, sizeof *r, by_id);
-        for (int64_t i = 0; i < t->n; i++)
-            t->ascending[i] = r[i].number;
-        t->nascending = t->n;
-    }
-    return rc;
+    TRY(r ? mem_grow(&t->ascending, &t->ascending_cap, t->n, sizeof *t->ascending, e)
+          : KV_E_MEMORY);
+    for (int64_t i = 0; i < t->n; i++)
+        r[i] = (ranked){t->items[i].key.id, i};
+    qsort(r, (size_t)t->n, sizeof *r, by_id);
+    for (int64_t i = 0; i < t->n; i++)
+        t->ascending[i] = r[i].number;
+    t->nascending = t->n;
+    return KV_OK;
 }
 
 int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e)
@@ -181,10 +179,9 @@ int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e)
         return kv_assert_report(e);
     if (t->items[i].key.name)
         return KV_OK;
-    int rc = t->nascending == t->n ? KV_OK : sort_ascending(t, e);
-    if (rc == KV_OK)
-        *number = t->ascending[i];
-    return rc;
+    TRY(t->nascending == t->n ? KV_OK : sort_ascending(t, e));
+    *number = t->ascending[i];
+    return KV_OK;
 }
 
 void slot_table_release(slot_table *t)
@@ -198,14 +195,14 @@ void slot_table_release(slot_table *t)
 
 int slot_fetch(slot *s, bool states, kv_err *e)
 {
-    int rc = array_fetch(s->stored, e);
+    TRY(array_fetch(s->stored, e));
     slot_state *kept = states ? s->state : NULL;
-    if (!rc && kept && kept->master)
-        rc = array_fetch(kept->master, e);
-    for (int i = 0; kept && i < PLAN_MAX_STATES && !rc; i++)
+    if (kept && kept->master)
+        TRY(array_fetch(kept->master, e));
+    for (int i = 0; kept && i < PLAN_MAX_STATES; i++)
         if (kept->arrays[i])
-            rc = array_fetch(kept->arrays[i], e);
-    return rc;
+            TRY(array_fetch(kept->arrays[i], e));
+    return KV_OK;
 }
 
 void slot_forget(slot *s)
@@ -309,12 +306,11 @@ int residuals_place(residuals **r, int64_t at, kv_array ***to, kv_err *e)
     if (!*r && !(*r = mem_zalloc(1, sizeof **r, e)))
         return KV_E_MEMORY;
     residuals *all = *r;
-    int rc = mem_grow(&all->items, &all->cap, at + 1, sizeof *all->items, e);
-    while (!rc && all->n <= at)
+    TRY(mem_grow(&all->items, &all->cap, at + 1, sizeof *all->items, e));
+    while (all->n <= at)
         all->items[all->n++] = NULL;
-    if (!rc)
-        *to = &all->items[at];
-    return rc;
+    *to = &all->items[at];
+    return KV_OK;
 }
 
 void residuals_free(residuals *r)

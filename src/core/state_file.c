@@ -51,10 +51,8 @@ static void print_form(buf *out, const slot *s)
 int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
 {
     const slot_table *t = &store->slots;
-    int rc = state_file_check(store, e);
     *im = (image){0};
-    if (rc)
-        return rc;
+    TRY(state_file_check(store, e));
     image_text(im, STATES_FORMAT, "", FORMAT);
     image_text(im, OPTIMIZER, "", updater_name(&store->updater));
     image_text(im, KEY_TYPE, "", image_key_type(t));
@@ -173,33 +171,32 @@ static int read_key(const file_reader *r, const char *name, const char *text, in
     if (!form || !*form)
         return file_bad(r->e, KV_E_FORMAT, r->path,
                         "\"" KEY "%.80s\" is not a count, dtype and shape", name);
-    buf mine = {0};
+    own_buf mine = {0};
     print_form(&mine, &r->store->slots.items[i]);
-    int rc = buf_check(&mine, r->e);
-    if (!rc && strcmp(buf_text(&mine), form) != 0)
-        rc = other_form(r, &r->store->slots.items[i], form);
-    buf_release(&mine);
+    TRY(buf_check(&mine, r->e));
+    if (strcmp(buf_text(&mine), form) != 0)
+        TRY(other_form(r, &r->store->slots.items[i], form));
     updates[i] = t;
-    return rc;
+    return KV_OK;
 }
 
 /* updates[i] becomes the count of slot i. All keys are there, and no others. */
 static int read_keys(const file_reader *r, int64_t *updates)
 {
-    int rc = check_key_type(r);
+    TRY(check_key_type(r));
     int64_t last = -1;
     for (int64_t i = 0; i < r->store->slots.n; i++)
         updates[i] = -1;
-    for (int64_t i = 0; i < checkpoint_metadata_count(r->f) && !rc; i++) {
+    for (int64_t i = 0; i < checkpoint_metadata_count(r->f); i++) {
         const checkpoint_text *p = checkpoint_metadata_at(r->f, i);
         if (image_begins(p->name, KEY))
-            rc = read_key(r, p->name + strlen(KEY), p->text, &last, updates);
+            TRY(read_key(r, p->name + strlen(KEY), p->text, &last, updates));
     }
-    for (int64_t i = 0; i < r->store->slots.n && !rc; i++)
+    for (int64_t i = 0; i < r->store->slots.n; i++)
         if (updates[i] < 0)
-            rc = file_bad(r->e, KV_E_KEY, r->path, "it has no states of key %s",
-                     SLOT_KEY(&r->store->slots.items[i].key));
-    return rc;
+            return file_bad(r->e, KV_E_KEY, r->path, "it has no states of key %s",
+                            SLOT_KEY(&r->store->slots.items[i].key));
+    return KV_OK;
 }
 
 /* Reads the residuals of compressed gradients; the store must compress as it did when the file was
@@ -214,7 +211,6 @@ static int read_residuals(const file_reader *r, residual_parts *owed)
     file_bad(r->e, KV_E_VALUE, r->path, "residuals of compression %s, that of this store is %s",
         compression_print(theirs, &owed->how), compression_print(mine, c));
     kv_err_hint(r->e, "kv_set_gradient_compression");
-    residual_parts_release(owed);
     return KV_E_VALUE;
 }
 
@@ -242,28 +238,23 @@ int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbe
                     updater *gone, kv_err *e)
 {
     file_reader r = {store, f, path, e};
-    updater next = {0};
+    own_updater next = {0};
     state_parts parts;
-    residual_parts owed;
+    own_residual_parts owed = {0};
     TRY(state_file_check(store, e));
     TRY(image_check(f, path, e));
     TRY(check_format(&r));
     TRY(check_names(&r));
     TRY(check_optimizer(&r));
     own_mem int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
-    int rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
-    if (!rc && checkpoint_metadata(f, RULE_PART))
-        rc = state_parts_read_rule(&next, f, path, e);
+    TRY(updates ? read_keys(&r, updates) : KV_E_MEMORY);
+    if (checkpoint_metadata(f, RULE_PART))
+        TRY(state_parts_read_rule(&next, f, path, e));
     optimizer *o = next.optimizer ? next.optimizer : store->updater.optimizer;
-    if (!rc)
-        rc = read_residuals(&r, &owed);
-    if (!rc && (rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, numbers_only,
-                                      false, e)))
-        residual_parts_release(&owed);
-    if (!rc)
-        commit(store, &next, &parts, &owed, updates, gone);
-    updater_release(&next);
-    return rc;
+    TRY(read_residuals(&r, &owed));
+    TRY(state_parts_read(&parts, f, path, "", o, &store->slots, updates, numbers_only, false, e));
+    commit(store, &next, &parts, &owed, updates, gone);
+    return KV_OK;
 }
 
 /* ---- The parts of a file ----
@@ -436,16 +427,15 @@ static int read_list(reader *r, const char *key, const char *names)
 {
     int64_t at;
     uint32_t bit;
-    int rc = find_slot(r, key, strlen(key), &at);
-    while (!rc && *names) {
+    TRY(find_slot(r, key, strlen(key), &at));
+    while (*names) {
         size_t n = strcspn(names, " ");
-        if (!(rc = find_bit(r, at, names, n, &bit)))
-            r->listed[at] |= bit;
+        TRY(find_bit(r, at, names, n, &bit));
+        r->listed[at] |= bit;
         names += n + (names[n] == ' ');
     }
-    if (!rc && !(r->p->states[at] = mem_zalloc(1, sizeof **r->p->states, r->e)))
-        rc = KV_E_MEMORY;
-    return rc;
+    r->p->states[at] = mem_zalloc(1, sizeof **r->p->states, r->e);
+    return r->p->states[at] ? KV_OK : KV_E_MEMORY;
 }
 
 /* KEY/STATE, which a list must have promised. */
@@ -579,14 +569,13 @@ static int read_key_number(reader *r, const char *name, const char *text)
 static int each_text(reader *r, const char *prefix,
                      int (*read)(reader *r, const char *name, const char *text))
 {
-    int rc = KV_OK;
     r->last = -1;
-    for (int64_t i = 0; i < checkpoint_metadata_count(r->f) && !rc; i++) {
+    for (int64_t i = 0; i < checkpoint_metadata_count(r->f); i++) {
         const checkpoint_text *p = checkpoint_metadata_at(r->f, i);
         if (image_begins(p->name, prefix))
-            rc = read(r, p->name + strlen(prefix), p->text);
+            TRY(read(r, p->name + strlen(prefix), p->text));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int read_schedule(reader *r)
@@ -594,16 +583,15 @@ static int read_schedule(reader *r)
     const char *text = checkpoint_metadata(r->f, STATE_SCHEDULE),
                *now = checkpoint_metadata(r->f, NOW);
     lr_schedule *s = &r->p->draft.schedule;
-    buf mine = {0};
+    own_buf mine = {0};
     if (!text && !now)
         return KV_OK;
     if (r->o->scheduled)
         lr_schedule_print(&r->o->now.schedule, &mine);
-    int rc = buf_check(&mine, r->e);
+    TRY(buf_check(&mine, r->e));
     bool same = text && strcmp(buf_text(&mine), text) == 0;
-    buf_release(&mine);
-    if (rc || (text && now && !same))
-        return rc;
+    if (text && now && !same)
+        return KV_OK;
     size_t len = now ? strcspn(now, " ") : 0;
     const char *rest = now ? now + len + (now[len] == ' ') : NULL;
     if (!text || !len || num_parse(now, len, NUM_BINARY64, &s->base_lr, NULL) != len ||
@@ -648,19 +636,19 @@ static int check_slot(const reader *r, int64_t i)
 
 static int read_all(reader *r)
 {
-    int rc = each_text(r, STATES, read_list);
+    TRY(each_text(r, STATES, read_list));
     r->last = -1;
-    for (int64_t i = 0; i < checkpoint_count(r->f) && !rc; i++)
+    for (int64_t i = 0; i < checkpoint_count(r->f); i++)
         if (image_begins(checkpoint_at(r->f, i)->name, r->prefix) &&
             !residual_parts_is(checkpoint_at(r->f, i)->name))
-            rc = read_tensor(r, i);
-    if (rc || (rc = each_text(r, NUMBER, read_key_number)) ||
-        (rc = each_text(r, SHARED, read_shared)) || (rc = read_num_update(r)))
-        return rc;
-    rc = read_schedule(r);
-    for (int64_t i = 0; i < r->t->n && !rc; i++)
-        rc = check_slot(r, i);
-    return rc;
+            TRY(read_tensor(r, i));
+    TRY(each_text(r, NUMBER, read_key_number));
+    TRY(each_text(r, SHARED, read_shared));
+    TRY(read_num_update(r));
+    TRY(read_schedule(r));
+    for (int64_t i = 0; i < r->t->n; i++)
+        TRY(check_slot(r, i));
+    return KV_OK;
 }
 
 static void release_parts(state_parts *p)
@@ -726,7 +714,7 @@ int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_
     kv_err why = {0};
     if (!text)
         return kv_err_set(e, KV_E_FORMAT, "%s: the metadata have no \"" RULE_PART "\"", path);
-    kv_opt *params = mem_alloc(checkpoint_metadata_count(f), sizeof *params, e);
+    own_mem kv_opt *params = mem_alloc(checkpoint_metadata_count(f), sizeof *params, e);
     if (!params)
         return KV_E_MEMORY;
     int rc = kv_rule_new(&rule, text, NULL, 0, 0, &why);
@@ -741,6 +729,5 @@ int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_
         rc = code;
     }
     kv_rule_free(rule);
-    mem_free(params);
     return rc;
 }

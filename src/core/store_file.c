@@ -95,10 +95,8 @@ static void add_remarks(image *im, const kv *store)
 int store_file_take_arrays(image *im, const kv *store, kv_err *e)
 {
     char number[32];
-    int rc = check_saveable(store, e);
     *im = (image){.plain = true};
-    if (rc)
-        return rc;
+    TRY(check_saveable(store, e));
     for (int64_t i = 0; i < store->slots.n; i++) {
         const slot *s = &store->slots.items[i];
         if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
@@ -114,18 +112,16 @@ int store_file_take_arrays(image *im, const kv *store, kv_err *e)
 int store_file_take(image *im, const kv *store, kv_err *e)
 {
     const slot_table *t = &store->slots;
-    int rc = check_saveable(store, e);
     *im = (image){0};
-    if (rc)
-        return rc;
+    TRY(check_saveable(store, e));
     image_text(im, "kvstore.format", "", FORMAT);
     if (store->base)
         image_text(im, "kvstore.base", "", store->base);
     image_text(im, "kvstore.type", "", store->type);
     image_text(im, "kvstore.key_type", "", image_key_type(t));
     /* Tensors stand in the order of updates: the same keys and values give the same file. */
-    ranked *sorted = mem_alloc(t->n, sizeof *sorted, &im->why);
-    int64_t *numbers = mem_alloc(t->n, sizeof *numbers, &im->why);
+    own_mem ranked *sorted = mem_alloc(t->n, sizeof *sorted, &im->why);
+    own_mem int64_t *numbers = mem_alloc(t->n, sizeof *numbers, &im->why);
     for (int64_t i = 0; i < t->n && !im->why.code; i++)
         sorted[i] = (ranked){t->items[i].key, i};
     if (!im->why.code)
@@ -142,8 +138,6 @@ int store_file_take(image *im, const kv *store, kv_err *e)
     }
     if (!im->why.code)
         add_lists(im, t, sorted, numbers);
-    mem_free(numbers);
-    mem_free(sorted);
     residual_parts_add(im, &store->compression, t);
     add_updater(im, &store->updater, t);
     add_remarks(im, store);
@@ -246,6 +240,7 @@ void store_file_close(store_file *f)
 /* The keys of a file, and their counts. sorted[r] is the r-th in ascending order. */
 typedef struct contents {
     const store_file *f;
+    kv_array **arrays; /* by tensor; a slot that takes one over leaves NULL */
     int64_t n;
     ranked *sorted;
     arena names;                       /* of keys whose tensors have longer ones */
@@ -299,17 +294,15 @@ static int read_list(const contents *c, const char *name, int64_t *numbers, kv_e
 /* order is a permutation: every rank stands in it once. */
 static int check_order(const contents *c, kv_err *e)
 {
-    char *seen = mem_zalloc(c->n, 1, e);
-    int rc = seen ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < c->n && rc == KV_OK; i++) {
+    own_mem char *seen = mem_zalloc(c->n, 1, e);
+    TRY(seen ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < c->n; i++) {
         if (c->order[i] >= c->n || seen[c->order[i]])
-            rc = file_bad(e, KV_E_FORMAT, c->f->path,
-                          "\"kvstore.order\" does not name every key once");
-        else
-            seen[c->order[i]] = 1;
+            return file_bad(e, KV_E_FORMAT, c->f->path,
+                            "\"kvstore.order\" does not name every key once");
+        seen[c->order[i]] = 1;
     }
-    mem_free(seen);
-    return rc;
+    return KV_OK;
 }
 
 static int read_kind(const contents *c, bool *text_keys, kv_err *e)
@@ -344,13 +337,12 @@ static bool is_key(const store_file *f, int64_t i)
             part_of(f, i) != ROW_PART_DATA);
 }
 
-/* The keys and lists. arrays[i] is tensor i. */
-static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
+static int read_contents(contents *c, kv_err *e)
 {
     bool text_keys;
-    int rc = read_kind(c, &text_keys, e);
+    TRY(read_kind(c, &text_keys, e));
     int64_t n = 0;
-    for (int64_t i = 0; i < checkpoint_count(c->f->file) && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < checkpoint_count(c->f->file); i++) {
         const char *name = checkpoint_at(c->f->file, i)->name;
         bool rows = part_of(c->f, i) == ROW_PART_IDS;
         if (!is_key(c->f, i))
@@ -359,42 +351,41 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
         c->sorted[n].i = i;
         if (rows && !(name = row_parts_key(&c->names, name, e)))
             return KV_E_MEMORY;
-        rc = text_keys ? text_key(c, name, !rows, arrays[i], &c->sorted[n++].key, e)
-                       : integer_key(c, name, &c->sorted[n++].key, e);
+        TRY(text_keys ? text_key(c, name, !rows, c->arrays[i], &c->sorted[n++].key, e)
+                      : integer_key(c, name, &c->sorted[n++].key, e));
     }
-    kv_assert(rc || n == c->n, "%lld tensors are keys, and %lld were counted", (long long)n,
+    kv_assert(n == c->n, "%lld tensors are keys, and %lld were counted", (long long)n,
               (long long)c->n);
-    if (rc || c->f->foreign)
-        return rc; /* the order of the file, and no counts */
+    if (c->f->foreign)
+        return KV_OK; /* the order of the file, and no counts */
     qsort(c->sorted, (size_t)c->n, sizeof *c->sorted, by_key);
     for (int64_t i = 1; i < c->n; i++) {
         if (by_key(&c->sorted[i - 1], &c->sorted[i]) == 0)
             return file_bad(e, KV_E_FORMAT, c->f->path, "the key %s stands in it twice",
                        SLOT_KEY(&c->sorted[i].key));
     }
-    rc = read_list(c, "kvstore.pushes", c->pushes, e);
-    if (rc || (rc = read_list(c, "kvstore.updates", c->updates, e)) || !text_keys)
-        return rc;
-    rc = read_list(c, "kvstore.order", c->order, e);
-    return rc ? rc : check_order(c, e);
+    TRY(read_list(c, "kvstore.pushes", c->pushes, e));
+    TRY(read_list(c, "kvstore.updates", c->updates, e));
+    if (!text_keys)
+        return KV_OK;
+    TRY(read_list(c, "kvstore.order", c->order, e));
+    return check_order(c, e);
 }
 
-/* Makes the slots; each takes its array over, and arrays[i] is NULL then. */
-static int make_slots(const contents *c, slot_table *t, kv_array **arrays, kv_err *e)
+static int make_slots(const contents *c, slot_table *t, kv_err *e)
 {
-    int rc = slot_reserve(t, c->n, e);
+    TRY(slot_reserve(t, c->n, e));
     if (!kv_assert(t->n == 0, "a file is loaded into a store that has %lld keys", (long long)t->n))
         return kv_assert_report(e);
-    for (int64_t i = 0; i < c->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < c->n; i++) {
         int64_t rank = c->order[i];
         const ranked *r = &c->sorted[rank];
-        if ((rc = slot_add(t, &r->key, arrays[r->i], e)))
-            break;
-        arrays[r->i] = NULL;
+        TRY(slot_add(t, &r->key, c->arrays[r->i], e));
+        c->arrays[r->i] = NULL;
         t->items[i].pushes = c->pushes[rank];
         t->items[i].updates = c->updates[rank];
     }
-    return rc;
+    return KV_OK;
 }
 
 static int contents_init(contents *c, const store_file *f, kv_err *e)
@@ -404,42 +395,43 @@ static int contents_init(contents *c, const store_file *f, kv_err *e)
         c->n += is_key(f, i);
     c->sorted = mem_zalloc(c->n, sizeof *c->sorted, e);
     c->pushes = mem_zalloc(3 * c->n, sizeof *c->pushes, e);
-    if (!c->sorted || !c->pushes)
+    c->arrays = mem_zalloc(checkpoint_count(f->file), sizeof(kv_array *), e);
+    if (!c->sorted || !c->pushes || !c->arrays)
         return KV_E_MEMORY;
     c->updates = c->pushes + c->n;
     c->order = c->updates + c->n;
     return KV_OK;
 }
 
+static void contents_release(contents *c)
+{
+    for (int64_t i = 0; c->arrays && i < checkpoint_count(c->f->file); i++)
+        kv_array_unref(c->arrays[i]);
+    mem_free(c->arrays);
+    mem_free(c->pushes);
+    mem_free(c->sorted);
+    arena_release(&c->names);
+}
+
 static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
 {
-    int rc = f->foreign ? KV_OK : row_parts_check(f->file, f->path, e);
-    for (int64_t i = 0; i < checkpoint_count(f->file) && rc == KV_OK; i++) {
+    TRY(f->foreign ? KV_OK : row_parts_check(f->file, f->path, e));
+    for (int64_t i = 0; i < checkpoint_count(f->file); i++) {
         if (part_of(f, i) == ROW_PART_IDS)
-            rc = row_parts_load(&arrays[i], f->file, f->path, i, e);
+            TRY(row_parts_load(&arrays[i], f->file, f->path, i, e));
         else if (is_key(f, i))
-            rc = image_load(&arrays[i], f->file, i, f->later, f->path, e);
+            TRY(image_load(&arrays[i], f->file, i, f->later, f->path, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 {
-    contents c;
-    int64_t n = checkpoint_count(f->file);
-    int rc = contents_init(&c, f, e);
-    kv_array **arrays = rc ? NULL : mem_zalloc(n, sizeof(kv_array *), e);
-    if (rc == KV_OK)
-        rc = arrays ? load_keys(f, arrays, e) : KV_E_MEMORY;
-    if (rc == KV_OK && (rc = read_contents(&c, arrays, e)) == KV_OK)
-        rc = make_slots(&c, t, arrays, e);
-    for (int64_t i = 0; arrays && i < n; i++)
-        kv_array_unref(arrays[i]);
-    mem_free(arrays);
-    mem_free(c.pushes);
-    mem_free(c.sorted);
-    arena_release(&c.names);
-    return rc;
+    OWN(contents_release) contents c;
+    TRY(contents_init(&c, f, e));
+    TRY(load_keys(f, c.arrays, e));
+    TRY(read_contents(&c, e));
+    return make_slots(&c, t, e);
 }
 
 /* ---- Reading: updater and remarks ------------------------------------------------------------ */
@@ -468,36 +460,29 @@ static int fill_states(const store_file *f, kv *store, kv_err *e)
     state_parts parts;
     slot_table *t = &store->slots;
     optimizer *o = store->updater.optimizer;
-    int64_t *updates = mem_alloc(t->n, sizeof *updates, e);
+    own_mem int64_t *updates = mem_alloc(t->n, sizeof *updates, e);
     if (!updates)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < t->n; i++)
         updates[i] = t->items[i].updates;
-    int rc = state_parts_read(&parts, f->file, f->path, STATE_PREFIX, o, t, updates, false,
-                              f->later, e);
-    if (rc == KV_OK)
-        state_parts_commit(&parts, o, t);
-    mem_free(updates);
-    return rc;
+    TRY(state_parts_read(&parts, f->file, f->path, STATE_PREFIX, o, t, updates, false, f->later,
+                         e));
+    state_parts_commit(&parts, o, t);
+    return KV_OK;
 }
 
 /* The compression and its residuals, when all keys are there. */
 static int fill_compression(const store_file *f, kv *store, kv_err *e)
 {
-    residual_parts parts;
+    own_residual_parts parts = {0};
     kv_err why = {0};
     TRY(residual_parts_read(&parts, f->file, f->path, &store->slots, e));
     compression how = parts.how;
-    int rc = KV_OK;
     if (how.code && !store->compresses)
-        rc = file_bad(e, KV_E_FORMAT, f->path,
-                      "it compresses gradients, which the type \"%.40s\" does not", store->type);
-    else if (how.code && compression_check_slots(&store->slots, &why))
-        rc = file_bad(e, KV_E_FORMAT, f->path, "%.300s", why.text);
-    if (rc) {
-        residual_parts_release(&parts);
-        return rc;
-    }
+        return file_bad(e, KV_E_FORMAT, f->path,
+                        "it compresses gradients, which the type \"%.40s\" does not", store->type);
+    if (how.code && compression_check_slots(&store->slots, &why))
+        return file_bad(e, KV_E_FORMAT, f->path, "%.300s", why.text);
     residual_parts_commit(&parts, &store->slots);
     store->compression = how;
     return KV_OK;
@@ -532,10 +517,10 @@ int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
 
 int store_file_fill_states(const store_file *f, kv *store, kv_err *e)
 {
-    int rc = fill_compression(f, store, e);
-    if (!rc && store->updater.kind == UPDATER_RULE)
-        rc = fill_states(f, store, e);
-    return rc;
+    TRY(fill_compression(f, store, e));
+    if (store->updater.kind == UPDATER_RULE)
+        TRY(fill_states(f, store, e));
+    return KV_OK;
 }
 
 int store_file_fill(const store_file *f, kv *store, kv_err *e)
@@ -544,17 +529,16 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
         return kv_err_set(e, KV_E_UNSUPPORTED, "%s: stores of type \"%s\" cannot be loaded",
                           f->path, store->type);
     store->foreign = f->foreign;
-    int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
-    for (int64_t i = 0; i < checkpoint_metadata_count(f->file) && rc == KV_OK; i++) {
+    TRY(f->foreign ? KV_OK : fill_updater(f, &store->updater, e));
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++) {
         const checkpoint_text *p = checkpoint_metadata_at(f->file, i);
         if (!image_begins(p->name, IMAGE_OURS)) /* other tools' */
-            rc = put_remark(store, store->nremarks, p->name, p->text, e);
+            TRY(put_remark(store, store->nremarks, p->name, p->text, e));
     }
-    if (rc == KV_OK)
-        rc = fill_slots(f, &store->slots, e);
+    TRY(fill_slots(f, &store->slots, e));
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].loaded = true;
     store->keeps_states = !f->foreign;
     store->later = f->later;
-    return rc || f->foreign ? rc : store_file_fill_states(f, store, e);
+    return f->foreign ? KV_OK : store_file_fill_states(f, store, e);
 }

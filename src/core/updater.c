@@ -16,10 +16,9 @@
 int updater_init_rule(updater *u, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
     optimizer *made;
-    int rc = optimizer_new(&made, rule, params, nparams, e);
-    if (rc == KV_OK)
-        *u = (updater){.kind = UPDATER_RULE, .optimizer = made};
-    return rc;
+    TRY(optimizer_new(&made, rule, params, nparams, e));
+    *u = (updater){.kind = UPDATER_RULE, .optimizer = made};
+    return KV_OK;
 }
 
 void updater_release(updater *u)
@@ -65,12 +64,12 @@ static int make_one(kv_array **out, const rule_print *p, const slot *s, const kv
         ndim = 0;
         break;
     }
-    int rc = kv_array_new(out, p->dtype, ndim, shape,
-                          mirror_has(like) ? (kv_ctx){KV_CPU, 0} : kv_array_ctx(like), e);
-    if (!rc && p->known)
+    TRY(kv_array_new(out, p->dtype, ndim, shape,
+                     mirror_has(like) ? (kv_ctx){KV_CPU, 0} : kv_array_ctx(like), e));
+    if (p->known)
         convert_elements((*out)->data, p->dtype, &p->value.u,
                          p->value.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64, 1);
-    return rc;
+    return KV_OK;
 }
 
 /* Makes the arrays for an update of s. sum: the row_sparse input, or NULL. Error: memory;
@@ -105,25 +104,21 @@ static int printed_lines(const printed *p, const rule_update *u, const printed_t
 {
     own_buf out = {0};
     size_t done = 0;
-    int rc = KV_OK;
     if (!to->line || u->printed.len == 0)
         return KV_OK;
-    for (int64_t i = 0; i < p->n && !rc; i++) {
+    for (int64_t i = 0; i < p->n; i++) {
         buf_put(&out, u->printed.data + done, u->prints[i].at - done);
         done = u->prints[i].at;
-        rc = show(&out, p->arrays[i], to, e);
+        TRY(show(&out, p->arrays[i], to, e));
     }
     buf_put(&out, u->printed.data + done, u->printed.len - done);
-    if (!rc)
-        rc = buf_check(&out, e);
-    if (!rc) {
-        char *line = out.data, *end; /* whole lines, each with its newline */
-        for (; line && (end = strchr(line, '\n')); line = end + 1) {
-            *end = '\0';
-            to->line(to->arg, line);
-        }
+    TRY(buf_check(&out, e));
+    char *line = out.data, *end; /* whole lines, each with its newline */
+    for (; line && (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        to->line(to->arg, line);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Before a push ---- */
@@ -200,13 +195,11 @@ static int prepare_callback(call *c, kv_err *e)
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         const kv_array *like = g->target;
-        int rc = sparse_new_full(&g->result, like, g->ctx, e);
-        if (!rc && g->sparse)
+        TRY(sparse_new_full(&g->result, like, g->ctx, e));
+        if (g->sparse)
             g->input = kv_array_ref(g->sum);
-        else if (!rc)
-            rc = kv_array_new_raw(&g->input, like->dtype, like->ndim, array_shape(like), g->ctx, e);
-        if (rc)
-            return rc;
+        else
+            TRY(kv_array_new_raw(&g->input, like->dtype, like->ndim, array_shape(like), g->ctx, e));
     }
     c->uses[c->op.nuses++] = (engine_use){.var = &c->store->callbacks, .write = true};
     c->op.foreign = true;
@@ -322,9 +315,10 @@ int updater_begin_batches(call *c, int64_t max_values, kv_err *e)
     const updater *u = &c->store->updater;
     bool rule = u->kind == UPDATER_RULE;
     int64_t part = rule ? optimizer_known_bytes(u->optimizer, max_values) : 0;
-    int rc = apply_reserve(&c->work, 1, max_values, part, 0, e);
-    if (rc || !rule || (rc = new_part(c, e)))
-        return rc;
+    TRY(apply_reserve(&c->work, 1, max_values, part, 0, e));
+    if (!rule)
+        return KV_OK;
+    TRY(new_part(c, e));
     updater_part *p = c->update.state;
     optimizer_begin(u->optimizer, &p->draft);
     return KV_OK;

@@ -26,6 +26,7 @@ int updater_init_rule(updater *u, const kv_rule *rule, const kv_opt *params, int
                       kv_err *e);
 
 void updater_release(updater *u);
+#define own_updater OWN(updater_release) updater
 
 /* Its name in descriptions: "assign", "callback", a rule's name, "rule". Borrowed from u. */
 const char *updater_name(const updater *u);

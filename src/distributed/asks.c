@@ -238,37 +238,36 @@ static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
         row *= shape[i];
     TRY(ask_count_rows(data, bytes, row, &n, e));
     const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
-    int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
-    if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
+    TRY(kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e));
+    TRY(kv_array_write_rows(*out, &to, e));
+    if (n * row > 0)
         memcpy(to, ids + n, (size_t)(n * row));
-    return rc;
+    return KV_OK;
 }
 
 static int dense_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                        const char *data, int64_t bytes, kv_err *e)
 {
     void *to;
-    int rc = kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e);
-    if (rc == KV_OK && bytes != kv_array_bytes(*out))
-        rc = ask_malformed(e);
-    if (rc == KV_OK && (rc = kv_array_write(*out, &to, e)) == KV_OK && bytes > 0)
+    TRY(kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e));
+    if (bytes != kv_array_bytes(*out))
+        return ask_malformed(e);
+    TRY(kv_array_write(*out, &to, e));
+    if (bytes > 0)
         memcpy(to, data, (size_t)bytes);
-    return rc;
+    return KV_OK;
 }
 
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
               const char *data, int64_t bytes, kv_err *e)
 {
-    kv_array *a = NULL;
-    int rc = storage == KV_ROW_SPARSE
-                 ? sparse_array(&a, dtype, ndim, shape, data, bytes, e)
-                 : dense_array(&a, dtype, ndim, shape, data, bytes, e);
-    if (rc) {
-        kv_array_unref(a);
-        a = NULL;
-    }
+    own_array *a = NULL;
+    *out = NULL;
+    TRY(storage == KV_ROW_SPARSE ? sparse_array(&a, dtype, ndim, shape, data, bytes, e)
+                                 : dense_array(&a, dtype, ndim, shape, data, bytes, e));
     *out = a;
-    return rc;
+    a = NULL;
+    return KV_OK;
 }
 
 /* ---- Places ---- */

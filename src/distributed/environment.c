@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 
 static struct {
@@ -54,15 +55,15 @@ static int check_switch(variable v, kv_err *e)
 int environment_check(kv_err *e)
 {
     enum { SECONDS = 1000 * 1000 * 1000 }; /* 32 years, whose microseconds fit into 64 bits */
-    int rc = check_number(ENV_DEADLINE, false, 0, SECONDS, e);
-    rc = rc ? rc : check_number(ENV_TIMEOUT, false, 0, SECONDS, e);
-    rc = rc ? rc : check_number(ENV_NOTICE, false, 0, SECONDS, e);
-    rc = rc ? rc : check_number(ENV_SERVERS, true, 0, INT_MAX, e);
-    rc = rc ? rc : check_number(ENV_SPARES, true, 0, INT_MAX, e);
-    rc = rc ? rc : check_switch(ENV_DEADLOCK, e);
-    rc = rc ? rc : check_switch(ENV_SHARED_MEMORY, e);
-    rc = rc ? rc : check_switch(ENV_TRACE, e);
-    return rc ? rc : check_number(ENV_AHEAD, true, 1, 1e15, e);
+    TRY(check_number(ENV_DEADLINE, false, 0, SECONDS, e));
+    TRY(check_number(ENV_TIMEOUT, false, 0, SECONDS, e));
+    TRY(check_number(ENV_NOTICE, false, 0, SECONDS, e));
+    TRY(check_number(ENV_SERVERS, true, 0, INT_MAX, e));
+    TRY(check_number(ENV_SPARES, true, 0, INT_MAX, e));
+    TRY(check_switch(ENV_DEADLOCK, e));
+    TRY(check_switch(ENV_SHARED_MEMORY, e));
+    TRY(check_switch(ENV_TRACE, e));
+    return check_number(ENV_AHEAD, true, 1, 1e15, e);
 }
 
 const char *environment(variable v)

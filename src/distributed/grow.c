@@ -40,29 +40,24 @@ static int send_counts(const worker *w, int rank, int64_t rounds, kv_err *e)
         buf_put(&b, (const char *)&c, sizeof c);
     }
     int64_t keys_end = (int64_t)b.len;
-    int rc = w->loaded_rule ? states_put_updater(w, &b, e) : KV_OK;
-    if (!rc && (rc = buf_check(&b, e)) == KV_OK) {
-        head.updater = (int64_t)b.len - keys_end;
-        memcpy(b.data, &head, sizeof head);
-    }
-    if (!rc)
-        rc = worker_ask(w, ASK_SEND, (link_args){.mail = {rank, MAIL_GROWN}}, &b, NULL, NULL, e);
-    return rc;
+    TRY(w->loaded_rule ? states_put_updater(w, &b, e) : KV_OK);
+    TRY(buf_check(&b, e));
+    head.updater = (int64_t)b.len - keys_end;
+    memcpy(b.data, &head, sizeof head);
+    return worker_ask(w, ASK_SEND, (link_args){.mail = {rank, MAIL_GROWN}}, &b, NULL, NULL, e);
 }
 
 /* The first server comes last, since it tells the others: then all servers know. */
 static int let_in(const worker *w, int rank, int64_t round, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int i = server_count() - 1; i >= 0 && !rc; i--) {
+    for (int i = server_count() - 1; i >= 0; i--) {
         net_call c = worker_call(w, i, ASK_GROW);
         c.args.grow.rank = rank;
         c.args.grow.round = round;
-        rc = net_call_wait(&c, NULL, NULL, e);
+        TRY(net_call_wait(&c, NULL, NULL, e));
     }
-    if (!rc)
-        spares_let_in(rank);
-    return rc ? rc : send_counts(w, rank, round, e);
+    spares_let_in(rank);
+    return send_counts(w, rank, round, e);
 }
 
 int grow_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
@@ -92,6 +87,6 @@ int grow_begin(worker *w, kv_err *e)
     void *mail = NULL;
     int64_t bytes = 0;
     const link_args from = {.mail = {0, MAIL_GROWN}};
-    int rc = worker_ask(w, ASK_RECEIVE, from, NULL, &mail, &bytes, e);
-    return rc ? rc : newcomer_new(w, mail, bytes, e);
+    TRY(worker_ask(w, ASK_RECEIVE, from, NULL, &mail, &bytes, e));
+    return newcomer_new(w, mail, bytes, e);
 }

@@ -73,9 +73,10 @@ static int check_type(const worker *w, kv_err *e)
 static int load(job_checkpoint *c, kv *store, kv_err *e)
 {
     bool there;
-    int rc = file_look(c->path, &there, e);
-    if (rc || !there || (rc = kv_load(&c->kept, c->path, e)))
-        return rc;
+    TRY(file_look(c->path, &there, e));
+    if (!there)
+        return KV_OK;
+    TRY(kv_load(&c->kept, c->path, e));
     for (int64_t i = 0; i < c->kept->nremarks; i++)
         TRY(store_file_remark(store, c->kept->remark[i].name, c->kept->remark[i].text, e));
     const slot_table *t = &c->kept->slots;
@@ -122,12 +123,15 @@ int job_checkpoint_open(worker *w, kv_err *e)
     const char *folder = environment(ENV_RUN_DIR);
     char path[4200];
     c->fd = -1;
-    int rc = read_environment(c, e);
-    if (rc || !c->path || (rc = check_type(w, e)))
-        return rc;
+    TRY(read_environment(c, e));
+    if (!c->path)
+        return KV_OK;
+    TRY(check_type(w, e));
     /* a newcomer takes values and counts from the servers instead: see worker.h */
-    if (!spares_was(link_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
-        return rc;
+    if (!spares_was(link_rank())) {
+        TRY(load(c, w->store, e));
+        TRY(check_round(c, e));
+    }
     if (folder) {
         snprintf(path, sizeof path, "%s/rounds.%d", folder, link_rank());
         c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -154,23 +158,24 @@ void job_checkpoint_release(worker *w)
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
     const slot_table *t = &w->store->slots;
-    int rc = KV_OK;
     for (int64_t i = 0; i < t->n; i++) {
         slots[i] = t->items[i];
         slots[i].stored = NULL;
     }
     array_reuse_begin(&w->checkpoint.arrays);
-    for (int64_t i = 0; i < t->n && !rc; i++) {
+    for (int64_t i = 0; i < t->n; i++) {
         const slot *s = &t->items[i];
         const kv_array *a = s->stored;
         kv_array **out = &slots[i].stored;
-        if (kv_array_storage(a) != KV_DEFAULT)
-            rc = worker_pull_stored(w, s, out, e);
-        else if ((rc = array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a),
-                                       kv_array_ndim(a), kv_array_shape(a), e)) == KV_OK)
-            rc = request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
+        if (kv_array_storage(a) != KV_DEFAULT) {
+            TRY(worker_pull_stored(w, s, out, e));
+        } else {
+            TRY(array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a), kv_array_ndim(a),
+                                kv_array_shape(a), e));
+            TRY(request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e));
+        }
     }
-    return rc;
+    return KV_OK;
 }
 
 typedef struct writing {
@@ -186,7 +191,7 @@ static int begin_file(void *arg, kv_err *unused)
     job_checkpoint *c = &x->w->checkpoint;
     const slot *with_states = x->w->store->slots.items;
     kv whole = *x->w->store;
-    image im;
+    own_image im = {0};
     kv_err why = {0};
     (void)unused;
     for (int64_t i = 0; i < whole.slots.n; i++) {
@@ -205,7 +210,6 @@ static int begin_file(void *arg, kv_err *unused)
         checkpoint_write(&c->writer, &im, c->path, c->rounds);
     else
         checkpoint_missing(c->path, c->rounds, &why);
-    image_release(&im);
     return KV_OK;
 }
 
@@ -272,15 +276,15 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
     if (!c->every && w->store->compression.code)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "with gradient compression checkpoints go by rounds, not by seconds");
-    int rc = c->has_states ? states_visit(w, KV_STATES_LOAD, NULL, NULL, e) : KV_OK;
+    TRY(c->has_states ? states_visit(w, KV_STATES_LOAD, NULL, NULL, e) : KV_OK);
     for (int64_t i = 0; i < n && !begins; i++)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
     kv_assert(c->saved <= c->rounds, "round %lld was saved, and %lld is under way",
               (long long)c->saved, (long long)c->rounds);
-    if (rc || !begins)
-        return rc;
-    if (is_due(c) && (rc = write_checkpoint(w, false, e)))
-        return rc;
+    if (!begins)
+        return KV_OK;
+    if (is_due(c))
+        TRY(write_checkpoint(w, false, e));
     c->rounds++;
     tell_rounds(c);
     return KV_OK;

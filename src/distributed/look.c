@@ -168,17 +168,16 @@ static int add_round(rounds_list *list, const ask_round *x, const kv_key *key, k
 static int add_rounds(rounds_list *list, const void *reply, int64_t bytes, kv_err *e)
 {
     const char *at = reply, *end = at + bytes;
-    int rc = KV_OK;
-    while (at < end && !rc) {
+    while (at < end) {
         ask_round x;
         kv_key key;
         if (end - at < (int64_t)sizeof x)
             return ask_malformed(e);
         memcpy(&x, at, sizeof x);
         at += sizeof x;
-        rc = ask_get_key(&at, end, &key) ? add_round(list, &x, &key, e) : ask_malformed(e);
+        TRY(ask_get_key(&at, end, &key) ? add_round(list, &x, &key, e) : ask_malformed(e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int by_first(const void *a, const void *b)
@@ -231,28 +230,24 @@ enum { TOGETHER = 8 /* parts, of a megabyte or less each, that are on their way 
 /* Asks the coordinator for a key that holds its values. */
 static int find_key(const worker *w, const kv_key *key, ask_key *out, kv_err *e)
 {
-    void *reply = NULL;
+    own_mem void *reply = NULL;
     int64_t bytes = 0;
     own_buf b = {0};
     ask_put_key(&b, &(ask_key){.id = key->id}, key->name);
-    int rc = buf_check(&b, e);
-    if (!rc)
-        rc = worker_ask(w, ASK_KEYS, (link_args){0}, &b, &reply, &bytes, e);
+    TRY(buf_check(&b, e));
+    TRY(worker_ask(w, ASK_KEYS, (link_args){0}, &b, &reply, &bytes, e));
     const char *at = reply, *end = at ? at + bytes : NULL;
     kv_key one;
-    const ask_key *k = at < end && !rc ? ask_get_key(&at, end, &one) : NULL;
-    if (!rc && bytes == 0) {
+    const ask_key *k = at < end ? ask_get_key(&at, end, &one) : NULL;
+    if (bytes == 0) {
         char text[SLOT_KEY_TEXT];
-        rc = kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
-        kv_err_key(e, key);
-    } else if (!rc && (!k || !place_is_valid(&k->place, k->storage, k->ndim, k->shape,
-                                             w->how.servers))) {
-        rc = ask_malformed(e);
-    } else if (!rc) {
-        *out = *k;
+        kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
+        return kv_err_key(e, key), KV_E_KEY;
     }
-    mem_free(reply);
-    return rc;
+    if (!k || !place_is_valid(&k->place, k->storage, k->ndim, k->shape, w->how.servers))
+        return ask_malformed(e);
+    *out = *k;
+    return KV_OK;
 }
 
 /* The parts from `from` on, n of them, into their places in an array. */
@@ -289,26 +284,22 @@ int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2],
 {
     const worker *w = self;
     ask_key k;
-    kv_array *made;
+    own_array *made = NULL;
     void *to;
-    int rc = find_key(w, key, &k, e);
-    if (rc || (rc = kv_array_new_raw(&made, (kv_dtype)k.dtype, k.ndim, k.shape, (kv_ctx){KV_CPU, 0},
-                                     e)))
-        return rc;
-    rc = kv_array_write(made, &to, e);
-    for (int tries = 0; tries < TRIES && !rc; tries++) {
+    TRY(find_key(w, key, &k, e));
+    TRY(kv_array_new_raw(&made, (kv_dtype)k.dtype, k.ndim, k.shape, (kv_ctx){KV_CPU, 0}, e));
+    TRY(kv_array_write(made, &to, e));
+    for (int tries = 0; tries < TRIES; tries++) {
         rounds[0] = INT64_MAX;
         rounds[1] = 0;
-        for (int32_t i = 0; i < k.place.nparts && !rc; i += TOGETHER) {
+        for (int32_t i = 0; i < k.place.nparts; i += TOGETHER) {
             int n = k.place.nparts - i < TOGETHER ? k.place.nparts - i : TOGETHER;
-            rc = look_at_parts(w, &k, i, n, to, rounds, e);
+            TRY(look_at_parts(w, &k, i, n, to, rounds, e));
         }
         if (rounds[0] == rounds[1])
             break;
     }
-    if (rc)
-        kv_array_unref(made);
-    else
-        *out = made;
-    return rc;
+    *out = made;
+    made = NULL;
+    return KV_OK;
 }

@@ -871,10 +871,9 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     net.farewells = mem_alloc(net.end_peer - net.first_peer, sizeof *net.farewells, e);
     net.sent = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.sent, e);
     net.taken = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.taken, e);
-    int rc = KV_OK;
-    if (!net.queues || !net.farewells || !net.sent || !net.taken ||
-        (rc = alive_open(net_now_us(), e)))
-        return rc ? rc : KV_E_MEMORY;
+    if (!net.queues || !net.farewells || !net.sent || !net.taken)
+        return KV_E_MEMORY;
+    TRY(alive_open(net_now_us(), e));
     /* The ranks of this machine, which may outnumber its processors, divide these. */
     int here = 0;
     for (int i = 0; i < link_size(); i++) {

@@ -217,26 +217,24 @@ static int drop_part(server_state *s, part *p, kv_err *e)
 
 int parts_drop(server_state *s, int64_t first, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
     if (first < 0 || n < 0)
         return ask_malformed(e);
-    for (int64_t i = first; i < s->nparts && i - first < n && !rc; i++)
+    for (int64_t i = first; i < s->nparts && i - first < n; i++)
         if (s->parts[i])
-            rc = drop_part(s, s->parts[i], e);
-    return rc;
+            TRY(drop_part(s, s->parts[i], e));
+    return KV_OK;
 }
 
 int parts_init(server_state *s, const link_rec *r, kv_err *e)
 {
     const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
-    int rc = KV_OK;
-    while (at < end && !rc) {
+    while (at < end) {
         kv_key key;
         const char *data;
         const ask_slot *in = ask_get_slot(&at, end, &key, &data);
-        rc = in ? init_part(s, in, &key, data, r->args.inits, e) : ask_malformed(e);
+        TRY(in ? init_part(s, in, &key, data, r->args.inits, e) : ask_malformed(e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Changes ----

@@ -19,13 +19,12 @@ static int new_residual(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
 int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)
 {
     kv_array **at = NULL;
-    int rc = residuals_place(&s->residuals, link_rank(), &at, e);
-    *anew = !rc && !*at;
+    TRY(residuals_place(&s->residuals, link_rank(), &at, e));
+    *anew = !*at;
     if (*anew)
-        rc = new_residual(s, ctx, at, e);
-    if (!rc)
-        *out = *at;
-    return rc;
+        TRY(new_residual(s, ctx, at, e));
+    *out = *at;
+    return KV_OK;
 }
 
 kv_array *rank_residuals_replace(slot *s, kv_array *by)
@@ -42,13 +41,13 @@ int rank_residuals_detach(slot *s, kv_err *e)
     kv_array *mine = s->residuals && s->residuals->n > link_rank()
                          ? s->residuals->items[link_rank()]
                          : NULL;
-    kv_array *copy = NULL;
-    int rc = mine ? new_residual(s, mine->ctx, &copy, e) : KV_OK;
-    if (mine && !rc && (rc = kv_array_copy(copy, mine, e)) == KV_OK)
-        kv_array_unref(rank_residuals_replace(s, copy));
-    else
-        kv_array_unref(copy);
-    return rc;
+    own_array *copy = NULL;
+    if (!mine)
+        return KV_OK;
+    TRY(new_residual(s, mine->ctx, &copy, e));
+    TRY(kv_array_copy(copy, mine, e));
+    copy = rank_residuals_replace(s, copy); /* the old one goes */
+    return KV_OK;
 }
 
 int rank_residuals_share(residuals **out, const slot *s, int rank, kv_err *e)
@@ -82,14 +81,13 @@ void rank_residuals_drop_others(slot *s)
 
 int rank_residuals_complete(const worker *w, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
+    for (int64_t i = 0; i < w->store->slots.n; i++) {
         slot *s = &w->store->slots.items[i];
-        for (int64_t j = 0; s->residuals && j < s->residuals->n && !rc; j++)
+        for (int64_t j = 0; s->residuals && j < s->residuals->n; j++)
             if (!s->residuals->items[j])
-                rc = new_residual(s, in_host, &s->residuals->items[j], e);
+                TRY(new_residual(s, in_host, &s->residuals->items[j], e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static bool works(const worker *w, int64_t rank)
@@ -101,12 +99,12 @@ static bool works(const worker *w, int64_t rank)
 static int add_to(slot *s, int rank, const kv_array *gone, kv_err *e)
 {
     kv_array **to = NULL;
-    int rc = residuals_place(&s->residuals, rank, &to, e);
-    if (!rc && !*to)
-        rc = new_residual(s, in_host, to, e);
-    for (int64_t i = 0; !rc && i < gone->size; i++)
+    TRY(residuals_place(&s->residuals, rank, &to, e));
+    if (!*to)
+        TRY(new_residual(s, in_host, to, e));
+    for (int64_t i = 0; i < gone->size; i++)
         ((float *)(*to)->data)[i] += ((const float *)gone->data)[i];
-    return rc;
+    return KV_OK;
 }
 
 int rank_residuals_fold(const worker *w, kv_err *e)

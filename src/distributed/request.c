@@ -409,8 +409,8 @@ static int new_sum(const worker *w, const request_item *c, const kv_array *value
     own_array *like = NULL;
     if (slot_find(&w->sums->slots, &c->key, -1) >= 0)
         return KV_OK;
-    int rc = kv_array_new(&like, c->dtype, value->ndim, array_shape(value), (kv_ctx){KV_CPU, 0}, e);
-    return rc ? rc : kv_init(w->sums, &c->key, 1, &like, NULL, e);
+    TRY(kv_array_new(&like, c->dtype, value->ndim, array_shape(value), (kv_ctx){KV_CPU, 0}, e));
+    return kv_init(w->sums, &c->key, 1, &like, NULL, e);
 }
 
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e)
@@ -419,10 +419,10 @@ int request_sum_values(request *rq, const kv_pairs *values, const request_pair *
     int64_t n = 0, all = 0;
     for (int64_t i = 0; i < rq->nitems; i++)
         all += rq->items[i].n;
-    kv_key *some = mem_alloc(all, sizeof *some, e);
-    kv_array **list = mem_alloc(all, sizeof *list, e);
-    int rc = some && list ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+    own_mem kv_key *some = mem_alloc(all, sizeof *some, e);
+    own_mem kv_array **list = mem_alloc(all, sizeof *list, e);
+    TRY(some && list ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         kv_array *first = values->arrays[r[c->first].i];
         /* It can be sent as it is, without a sum or a conversion. */
@@ -433,33 +433,29 @@ int request_sum_values(request *rq, const kv_pairs *values, const request_pair *
             c->held = true;
             continue;
         }
-        rc = new_sum(w, c, first, e);
+        TRY(new_sum(w, c, first, e));
         for (int64_t j = 0; j < c->n; j++) {
             some[n] = values->keys[r[c->first + j].i];
             list[n++] = values->arrays[r[c->first + j].i];
         }
     }
-    if (!rc && n)
-        rc = kv_push(w->sums, some, n, list, NULL, e);
-    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+    if (n)
+        TRY(kv_push(w->sums, some, n, list, NULL, e));
+    for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         if (c->source)
             continue;
         int64_t at = slot_find(&w->sums->slots, &c->key, -1);
         if (!kv_assert(at >= 0, "the sum of %lld values is not in the store of sums",
-                       (long long)c->n)) {
-            rc = kv_assert_report(e);
-            break;
-        }
+                       (long long)c->n))
+            return kv_assert_report(e);
         kv_array *sum = w->sums->slots.items[at].stored;
         if (sum->storage == KV_ROW_SPARSE && !place_fits(&c->place, PLACE_BY_ROWS))
-            rc = kv_array_to_dense(&c->source, sum, e);
+            TRY(kv_array_to_dense(&c->source, sum, e));
         else
             c->source = kv_array_ref(sum);
     }
-    mem_free(some);
-    mem_free(list);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- A rank that is lost ---- */
@@ -733,18 +729,15 @@ int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e)
     for (int i = 0; i < w->how.servers && out->rank < 0; i++) {
         net_call c = {.rank = server_rank(i), .what = ASK_MISSED, .store = w->number,
                       .name = ask_name(ASK_MISSED)};
-        void *reply = NULL;
+        own_mem void *reply = NULL;
         int64_t bytes = 0;
-        int rc = net_call_wait(&c, &reply, &bytes, e);
+        TRY(net_call_wait(&c, &reply, &bytes, e));
         const ask_missed *list = reply;
-        for (int64_t j = 0; j < bytes / (int64_t)sizeof *list && !rc; j++) {
+        for (int64_t j = 0; j < bytes / (int64_t)sizeof *list; j++) {
             if (is_behind(w, &list[j], out))
                 break;
             *out = (backpressure_missed){.rank = -1};
         }
-        mem_free(reply);
-        if (rc)
-            return rc;
     }
     return KV_OK;
 }

@@ -155,6 +155,7 @@ request *request_next(request_list *l, const kv_call *how);
 
 /* Releases the list, and the requests that were not taken. */
 void request_release_list(request_list *l);
+#define own_request_list OWN(request_release_list) request_list
 
 /* Gives a request's block back. For request_free, which releases all else. */
 void request_release_memory(request *rq);
@@ -195,6 +196,12 @@ void request_submit(request *rq, engine_group *g);
 
 /* Releases a request that was not submitted. */
 void request_free(request *rq);
+static inline void request_drop(request **rq)
+{
+    if (*rq)
+        request_free(*rq);
+}
+#define own_request OWN(request_drop) request
 
 /* Writes elements of a chunk, bytes of the key's dtype from `offset` on, into all outs of its key;
  * and ends the chunk. */

@@ -67,11 +67,10 @@ typedef struct stage {
 static int add_job(stage *s, const request *rq, const request_item *c, kv_err *e)
 {
     void *from = NULL;
-    int rc = c->old ? mirror_copy(c->residual, c->old, e) : KV_OK;
-    if (!rc && rq->codes.code)
-        rc = mirror_device(c->residual, MIRROR_CHANGE, &s->more[s->n], e);
-    if (!rc)
-        rc = mirror_device(c->source, MIRROR_READ, &from, e);
+    TRY(c->old ? mirror_copy(c->residual, c->old, e) : KV_OK);
+    if (rq->codes.code)
+        TRY(mirror_device(c->residual, MIRROR_CHANGE, &s->more[s->n], e));
+    TRY(mirror_device(c->source, MIRROR_READ, &from, e));
     s->src[s->n] = from;
     s->jobs[s->n] = (gpu_job){.dst = s->block + s->bytes,
                               .n = c->place.size,
@@ -85,30 +84,27 @@ static int add_job(stage *s, const request *rq, const request_item *c, kv_err *e
                               .code = (quantise_code)rq->codes.code};
     s->n++;
     s->bytes += aligned_bytes(rq, c);
-    return rc;
+    return KV_OK;
 }
 
 /* Copies the small sources of one GPU to `to`. */
 static int run_stage(stage *s, request *rq, char *to, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+    for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         if (!is_staged(rq, c) || mirror_gpu(c->source) != s->id)
             continue;
         c->staged = to + s->bytes;
-        rc = add_job(s, rq, c, e);
+        TRY(add_job(s, rq, c, e));
     }
-    if (!rc)
-        rc = s->gpu->run(s->id, rq->codes.code ? GPU_QUANTISE : GPU_CONVERT, s->jobs, s->n, e);
-    if (!rc)
-        rc = s->gpu->copy_out(s->id, to, s->block, s->bytes, e);
-    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+    TRY(s->gpu->run(s->id, rq->codes.code ? GPU_QUANTISE : GPU_CONVERT, s->jobs, s->n, e));
+    TRY(s->gpu->copy_out(s->id, to, s->block, s->bytes, e));
+    for (int64_t i = 0; i < rq->nitems; i++) {
         const request_item *c = &rq->items[i];
         if (c->staged >= to && c->staged < to + s->bytes)
             memset(c->staged + staged_bytes(rq, c), 0, WORD);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Copies the `count` small sources of GPU id, of `bytes` together. */
@@ -139,7 +135,6 @@ static int stage_on(request *rq, int id, int64_t count, int64_t bytes, char *to,
 int request_stage(request *rq, kv_err *e)
 {
     int64_t count[GPU_MOST] = {0}, bytes[GPU_MOST] = {0}, all = 0, at = 0;
-    int rc = KV_OK;
     for (int64_t i = 0; i < rq->nitems && !rq->pulls; i++) {
         const request_item *c = &rq->items[i];
         if (!is_staged(rq, c))
@@ -153,10 +148,10 @@ int request_stage(request *rq, kv_err *e)
     rq->staged = mem_alloc(all, 1, e);
     if (!rq->staged)
         return KV_E_MEMORY;
-    for (int id = 0; id < GPU_MOST && !rc; at += bytes[id++])
+    for (int id = 0; id < GPU_MOST; at += bytes[id++])
         if (count[id] > 0)
-            rc = stage_on(rq, id, count[id], bytes[id], rq->staged + at, e);
-    return rc;
+            TRY(stage_on(rq, id, count[id], bytes[id], rq->staged + at, e));
+    return KV_OK;
 }
 
 /* ---- One behind the other ---- */
@@ -204,7 +199,6 @@ void request_bring(request *rq)
 
 int request_place_outs(request *rq, kv_err *e)
 {
-    int rc = KV_OK;
     if (rq->nouts == 0)
         return KV_OK;
     rq->blocks = mem_zalloc(rq->nouts, sizeof *rq->blocks, e);
@@ -212,15 +206,15 @@ int request_place_outs(request *rq, kv_err *e)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < rq->nitems && (rq->pulls || rq->sums); i++) {
         const request_item *c = &rq->items[i];
-        for (int64_t j = c->first; j < c->first + c->n && !rc; j++) {
+        for (int64_t j = c->first; j < c->first + c->n; j++) {
             const kv_array *out = rq->outs[j];
             bool there = mirror_has(out) && (kv_dtype)out->dtype == c->dtype &&
                          out->storage == KV_DEFAULT;
-            rc = there ? mirror_device(out, MIRROR_WRITE, &rq->blocks[j], e)
-                       : mirror_host(out, MIRROR_WRITE, e);
+            TRY(there ? mirror_device(out, MIRROR_WRITE, &rq->blocks[j], e)
+                      : mirror_host(out, MIRROR_WRITE, e));
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 bool request_has_outs_here(const request *rq, const request_item *c)
@@ -245,12 +239,11 @@ static int spread(const gpu_ops *gpu, const request *rq, const request_item *c, 
                   int64_t at, int64_t bytes, kv_err *e)
 {
     const char *from = (const char *)rq->blocks[first] + at;
-    int rc = KV_OK;
-    for (int64_t i = first + 1; i < c->first + c->n && !rc; i++)
+    for (int64_t i = first + 1; i < c->first + c->n; i++)
         if (rq->blocks[i] && rq->blocks[i] != rq->blocks[first])
-            rc = gpu->copy(mirror_gpu(rq->outs[i]), (char *)rq->blocks[i] + at,
-                           mirror_gpu(rq->outs[first]), from, bytes, e);
-    return rc;
+            TRY(gpu->copy(mirror_gpu(rq->outs[i]), (char *)rq->blocks[i] + at,
+                          mirror_gpu(rq->outs[first]), from, bytes, e));
+    return KV_OK;
 }
 
 int request_write_outs(const request *rq, const request_item *c, int64_t at, const void *data,
@@ -260,9 +253,8 @@ int request_write_outs(const request *rq, const request_item *c, int64_t at, con
     const gpu_ops *gpu = first < 0 || bytes == 0 ? NULL : gpu_find(e);
     if (!gpu)
         return KV_OK;
-    int rc = gpu->copy_in(mirror_gpu(rq->outs[first]), (char *)rq->blocks[first] + at, data, bytes,
-                          e);
-    return rc ? rc : spread(gpu, rq, c, first, at, bytes, e);
+    TRY(gpu->copy_in(mirror_gpu(rq->outs[first]), (char *)rq->blocks[first] + at, data, bytes, e));
+    return spread(gpu, rq, c, first, at, bytes, e);
 }
 
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,

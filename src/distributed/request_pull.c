@@ -90,21 +90,19 @@ static void take_form(request_item *c, const kv_array *out)
 static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, int32_t state,
                       const kv_call *how, kv_err *e)
 {
-    request_list l = {0};
+    own_request_list l = {0};
     own_mem request_pair *r = NULL;
     int64_t n = 0; /* pairs of default arrays that are not overwritten; row_sparse ones stay */
-    int rc = request_sort(w, x->numbers, x->pairs->n, &r, e);
-    for (int64_t i = 0; i < x->pairs->n && !rc; i++) {
+    TRY(request_sort(w, x->numbers, x->pairs->n, &r, e));
+    for (int64_t i = 0; i < x->pairs->n; i++) {
         int64_t at = r[i].i;
         bool overwritten = x->overwritten && x->overwritten[at];
         if (x->pairs->arrays[at]->storage == KV_DEFAULT && !overwritten)
             r[n++] = r[i];
     }
-    if (!rc)
-        rc = request_reserve(&l, w, x->numbers, r, n, PULLED_TOGETHER, e);
-    if (!rc)
-        backpressure_wait(w, 0);
-    for (request *rq; !rc && (rq = request_next(&l, how));) {
+    TRY(request_reserve(&l, w, x->numbers, r, n, PULLED_TOGETHER, e));
+    backpressure_wait(w, 0);
+    for (request *rq; (rq = request_next(&l, how));) {
         rq->pulls = true;
         rq->name = "pull";
         rq->step = send_pull;
@@ -128,16 +126,15 @@ static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, 
         }
         request_submit(rq, &w->store->calls.group);
     }
-    if (!rc)
-        request_release_list(&l);
-    return rc;
+    return KV_OK;
 }
 
-static void release_outs(const pull_outs *x)
+static void release_outs(pull_outs *x)
 {
     mem_free((int64_t *)x->numbers);
     mem_free(x->overwritten);
 }
+#define own_pull_outs OWN(release_outs) pull_outs
 
 /* To be released also after an error. */
 static int find_outs(worker *w, const kv_pairs *outs, pull_outs *x, kv_err *e)
@@ -147,20 +144,17 @@ static int find_outs(worker *w, const kv_pairs *outs, pull_outs *x, kv_err *e)
         return KV_E_PEER;
     int64_t *numbers = mem_alloc(outs->n, sizeof *numbers, e);
     x->numbers = numbers;
-    int rc = numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < outs->n && !rc; i++)
-        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs->arrays[i], "array", e);
-    return rc ? rc : request_find_overwritten(numbers, outs, &x->overwritten, e);
+    TRY(numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY);
+    for (int64_t i = 0; i < outs->n; i++)
+        TRY(call_check_shape(&w->store->slots.items[numbers[i]], outs->arrays[i], "array", e));
+    return request_find_overwritten(numbers, outs, &x->overwritten, e);
 }
 
 int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
-    pull_outs x;
-    int rc = find_outs(w, outs, &x, e);
-    if (!rc)
-        rc = pull_found(w, &x, NULL, 0, how, e);
-    release_outs(&x);
-    return rc;
+    own_pull_outs x = {0};
+    TRY(find_outs(w, outs, &x, e));
+    return pull_found(w, &x, NULL, 0, how, e);
 }
 
 int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, int64_t n,
@@ -183,8 +177,8 @@ static int wait_for_outs(const worker *w, const kv_pairs *outs, kv_err *e)
     }
     if (!failed)
         return KV_OK;
-    int rc = engine_take_error(&w->store->calls.group, e);
-    return rc ? rc : kv_err_set(e, KV_E_PEER, "what these arrays wait for did not come");
+    TRY(engine_take_error(&w->store->calls.group, e));
+    return kv_err_set(e, KV_E_PEER, "what these arrays wait for did not come");
 }
 
 int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
@@ -192,36 +186,31 @@ int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t
 {
     worker *w = self;
     int64_t n = outs->n;
-    pull_outs x;
-    int rc = find_outs(w, outs, &x, e);
-    int64_t *since = rc ? NULL : mem_alloc(n, sizeof *since, e);
+    own_pull_outs x = {0};
+    TRY(find_outs(w, outs, &x, e));
+    own_mem int64_t *since = mem_alloc(n, sizeof *since, e);
     own_mem int64_t *told = since ? mem_alloc(w->store->slots.n, sizeof *told, e) : NULL;
-    if (!rc && !told)
-        rc = KV_E_MEMORY;
+    if (!told)
+        return KV_E_MEMORY;
     /* Without rounds of all workers, and where this one takes no part in them any more, it does not
      * know how far a key is; there a round that the key has not reached brings the whole array. */
-    for (int64_t i = 0; i < n && !rc && !w->how.is_async && !w->done; i++)
-        rc = call_check_round(&w->store->slots.items[x.numbers[i]], rounds[i], e);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    for (int64_t i = 0; i < n && !w->how.is_async && !w->done; i++)
+        TRY(call_check_round(&w->store->slots.items[x.numbers[i]], rounds[i], e));
+    for (int64_t i = 0; i < n; i++) {
         since[i] = rounds[i];
         told[x.numbers[i]] = INT64_MAX;
     }
-    if (!rc) {
-        /* An array that a failed pull has left holds no round. */
-        for (int64_t i = 0; i < outs->n; i++) {
-            engine_wait_read(array_var(outs->arrays[i]));
-            if (outs->arrays[i]->unfilled)
-                since[i] = -1;
-        }
-        rc = pull_found(w, &x, &(pull_rounds){since, told, moved}, 0, how, e);
+    /* An array that a failed pull has left holds no round. */
+    for (int64_t i = 0; i < outs->n; i++) {
+        engine_wait_read(array_var(outs->arrays[i]));
+        if (outs->arrays[i]->unfilled)
+            since[i] = -1;
     }
-    if (!rc)
-        rc = wait_for_outs(w, outs, e);
-    for (int64_t i = 0; i < n && !rc; i++)
+    TRY(pull_found(w, &x, &(pull_rounds){since, told, moved}, 0, how, e));
+    TRY(wait_for_outs(w, outs, e));
+    for (int64_t i = 0; i < n; i++)
         rounds[i] = x.overwritten && x.overwritten[i] ? KV_NO_ROUND : told[x.numbers[i]];
-    mem_free(since);
-    release_outs(&x);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Arrays of rows ---- */
@@ -230,7 +219,7 @@ int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t
 static int pull_filled(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
     int64_t n = outs->n;
-    kv_array **dense = mem_zalloc(n, sizeof *dense, e);
+    own_mem kv_array **dense = mem_zalloc(n, sizeof *dense, e);
     int rc = dense ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++) {
         kv_array *out = outs->arrays[i];
@@ -246,7 +235,6 @@ static int pull_filled(worker *w, const kv_pairs *outs, const kv_call *how, kv_e
             rc = kv_array_copy(outs->arrays[i], dense[i], e);
     for (int64_t i = 0; dense && i < n; i++)
         kv_array_unref(dense[i]);
-    mem_free(dense);
     return rc;
 }
 
@@ -273,32 +261,28 @@ static int join(const row_pull *x, const kv_array *like, const place *p, kv_arra
 {
     int64_t n = 0, at = 0, some = 0, row = sparse_row(like) * kv_dtype_bytes((kv_dtype)like->dtype);
     void *to = NULL;
-    int rc = KV_OK;
-    for (int32_t i = 0; i < p->nparts && !rc; i++, n += some)
-        rc = ask_count_rows(x->replies[i], x->bytes[i], row, &some, e);
-    int64_t *ids = rc ? NULL : mem_alloc(n, sizeof *ids, e);
+    for (int32_t i = 0; i < p->nparts; i++, n += some)
+        TRY(ask_count_rows(x->replies[i], x->bytes[i], row, &some, e));
+    own_mem int64_t *ids = mem_alloc(n, sizeof *ids, e);
     if (!ids)
-        return rc ? rc : KV_E_MEMORY;
+        return KV_E_MEMORY;
     for (int32_t i = 0; i < p->nparts; i++) {
         const int64_t *from = x->replies[i];
         if (row_ids_outside(from + 1, from[0], array_shape(like)[0]) >= 0)
-            rc = ask_malformed(e);
-        for (int64_t j = 1; j <= from[0] && !rc; j++)
+            return ask_malformed(e);
+        for (int64_t j = 1; j <= from[0]; j++)
             ids[at++] = from[j] + place_first_row(p, i);
     }
-    if (!rc)
-        rc = kv_array_new_sparse(out, like->dtype, like->ndim, array_shape(like), n, ids,
-                                 (kv_ctx){KV_CPU, 0}, e);
-    if (!rc)
-        rc = kv_array_write_rows(*out, &to, e);
-    for (int32_t i = 0; i < p->nparts && !rc; i++) {
+    TRY(kv_array_new_sparse(out, like->dtype, like->ndim, array_shape(like), n, ids,
+                            (kv_ctx){KV_CPU, 0}, e));
+    TRY(kv_array_write_rows(*out, &to, e));
+    for (int32_t i = 0; i < p->nparts; i++) {
         const int64_t *from = x->replies[i];
         if (from[0] * row > 0)
             memcpy(to, from + from[0] + 1, (size_t)(from[0] * row));
         to = (char *)to + from[0] * row;
     }
-    mem_free(ids);
-    return rc;
+    return KV_OK;
 }
 
 /* The call to each part: its rows, counted from its first one. */
@@ -324,9 +308,9 @@ static void ask_parts(const worker *w, const row_pull *x, net_call *calls)
 static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const kv_pairs *outs,
                          kv_err *e)
 {
-    net_call *calls = mem_alloc(nparts, sizeof *calls, e);
-    void **replies = mem_zalloc(nparts, sizeof *replies, e);
-    int64_t *bytes = mem_alloc(nparts, sizeof *bytes, e);
+    own_mem net_call *calls = mem_alloc(nparts, sizeof *calls, e);
+    own_mem void **replies = mem_zalloc(nparts, sizeof *replies, e);
+    own_mem int64_t *bytes = mem_alloc(nparts, sizeof *bytes, e);
     int rc = calls && replies && bytes ? KV_OK : KV_E_MEMORY, at = 0;
     for (int64_t i = 0; i < n && !rc; i++) {
         const worker_key *k = &w->keys[list[i].slot];
@@ -347,9 +331,6 @@ static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const
     }
     for (int i = 0; replies && i < nparts; i++)
         mem_free(replies[i]);
-    mem_free(bytes);
-    mem_free(replies);
-    mem_free(calls);
     return rc;
 }
 
@@ -380,8 +361,8 @@ int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
     int64_t n = outs->n, first = 0;
     int parts = 0;
     (void)how;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    row_pull *list = mem_zalloc(n, sizeof *list, e);
+    own_mem int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    own_mem row_pull *list = mem_zalloc(n, sizeof *list, e);
     int rc = numbers && list ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
     engine_wait_group(&w->store->calls.group, 0);
     for (int64_t i = 0; i < n && !rc; i++) {
@@ -400,8 +381,6 @@ int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
     }
     for (int64_t i = 0; list && i < n; i++)
         mem_free(list[i].ids);
-    mem_free(list);
-    mem_free(numbers);
     return rc;
 }
 
@@ -411,16 +390,14 @@ int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
     const kv_ctx cpu = {KV_CPU, 0};
     if (a->storage == KV_ROW_SPARSE) {
         TRY(kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e));
-        kv_array *ids = NULL; /* of all rows */
+        own_array *ids = NULL; /* of all rows */
         TRY(kv_array_new_raw(&ids, KV_INT64, 1, array_shape(a), cpu, e));
         for (int64_t i = 0; i < ids->size; i++)
             ((int64_t *)ids->data)[i] = i;
-        int rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, out, 1}, NULL, e);
-        kv_array_unref(ids);
-        return rc;
+        return worker_pull_rows(w, &ids, &(kv_pairs){&s->key, out, 1}, NULL, e);
     }
-    int rc = kv_array_new_raw(out, a->dtype, a->ndim, array_shape(a), cpu, e);
-    return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
+    TRY(kv_array_new_raw(out, a->dtype, a->ndim, array_shape(a), cpu, e));
+    return request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
 }
 
 /* ---- Outs that stand in several pairs ----

@@ -103,24 +103,21 @@ static bool has_host_steps(const worker *w)
 static int run_host(request *rq, optimizer_draft *d, optimizer_step *steps, kv_err *e)
 {
     optimizer *o = rq->w->store->updater.optimizer;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+    for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         rule_given host_step;
         host numbers[PLAN_MAX_STATES] = {{0}};
         const slot *s = &rq->w->store->slots.items[c->slot];
         int64_t n = o->nstates;
-        rc = optimizer_follow(o, d, s, c->source->storage == KV_ROW_SPARSE, &steps[i], &host_step,
-                              numbers, e);
-        if (rc)
-            break;
+        TRY(optimizer_follow(o, d, s, c->source->storage == KV_ROW_SPARSE, &steps[i], &host_step,
+                             numbers, e));
         c->host = (int64_t)rq->host.len;
         buf_put(&rq->host, (const char *)&host_step, sizeof host_step);
         buf_put(&rq->host, (const char *)&n, sizeof n);
         buf_put(&rq->host, (const char *)numbers, (size_t)n * sizeof *numbers);
         c->host_bytes = (int64_t)rq->host.len - c->host;
     }
-    return rc ? rc : buf_check(&rq->host, e);
+    return buf_check(&rq->host, e);
 }
 
 /* The residual of a key, which moves to the GPU that its source is on. */
@@ -184,22 +181,21 @@ static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, bool 
                    kv_type(w->store));
         return kv_err_hint(e, "kv_set_optimizer sets one"), KV_E_VALUE;
     }
-    int rc = worker_find(w, values, makes, numbers, e);
-    for (int64_t i = 0; i < values->n && !rc; i++) {
+    TRY(worker_find(w, values, makes, numbers, e));
+    for (int64_t i = 0; i < values->n; i++) {
         if (i + CALL_AHEAD < values->n)
             call_prefetch(values->arrays[i + CALL_AHEAD]);
         const slot *s = &w->store->slots.items[numbers[i]];
         const kv_array *a = values->arrays[i];
-        rc = call_check_shape(s, a, "value", e);
-        if (!rc && w->store->compression.code)
-            rc = compression_check(&s->key, a, e);
-        if (!rc && w->store->compression.code) /* another rank made the key without codes? */
-            rc = compression_check(&s->key, s->stored, e);
-        *plain &= !rc && a->storage == KV_DEFAULT &&
-                  (kv_dtype)a->dtype == w->keys[numbers[i]].dtype &&
+        TRY(call_check_shape(s, a, "value", e));
+        if (w->store->compression.code) { /* another rank may have made the key without codes */
+            TRY(compression_check(&s->key, a, e));
+            TRY(compression_check(&s->key, s->stored, e));
+        }
+        *plain &= a->storage == KV_DEFAULT && (kv_dtype)a->dtype == w->keys[numbers[i]].dtype &&
                   s->stored->storage == KV_DEFAULT && !mirror_has(a);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Makes one request of all pairs, ready to be submitted: for values that are coded or summed first,
@@ -253,13 +249,11 @@ static int begin_plain(request_list *l, worker *w, const int64_t *numbers, const
                        int64_t n, kv_err *e)
 {
     int64_t bytes = 0;
-    int rc = request_reserve(l, w, numbers, r, n, n > REQUEST_PAIRS ? PUSHED_TOGETHER : INT64_MAX,
-                             e);
-    for (int64_t i = 0; i < n && !rc; i++)
+    TRY(request_reserve(l, w, numbers, r, n, n > REQUEST_PAIRS ? PUSHED_TOGETHER : INT64_MAX, e));
+    for (int64_t i = 0; i < n; i++)
         bytes += w->keys[numbers[i]].place.size * kv_dtype_bytes(w->keys[numbers[i]].dtype);
-    if (!rc)
-        backpressure_wait(w, bytes);
-    return rc;
+    backpressure_wait(w, bytes);
+    return KV_OK;
 }
 
 /* Makes the next request of the list, which is ready to be submitted; NULL: there is none. */
@@ -285,31 +279,27 @@ static request *next_plain(request_list *l, const kv_pairs *values, const kv_cal
 int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     worker *w = self;
-    request_list l = {0};
+    own_request_list l = {0};
     own_mem request_pair *r = NULL;
     request *rq = NULL;
     bool plain = false;
     if (alive_is_lost(e))
         return KV_E_PEER;
-    int64_t n = values->n, *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? check_push(w, values, numbers, &plain, e) : KV_E_MEMORY;
-    if (!rc)
-        newcomer_push(w);
-    if (!rc && (rc = job_checkpoint_push(w, numbers, n, e)) == KV_OK &&
-        (rc = grow_push(w, numbers, n, e)) == KV_OK)
-        rc = request_sort(w, numbers, n, &r, e);
-    if (!rc) {
-        plain &= !has_host_steps(w);
-        for (int64_t i = 1; i < n && plain; i++) /* no key may stand twice */
-            plain = numbers[r[i].i] != numbers[r[i - 1].i];
-        rc = plain ? begin_plain(&l, w, numbers, r, n, e)
-                   : make_whole(&rq, w, values, numbers, r, how, e);
-    }
-    while (!rc && (rq || (rq = next_plain(&l, values, how)))) {
+    int64_t n = values->n;
+    own_mem int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    TRY(numbers ? check_push(w, values, numbers, &plain, e) : KV_E_MEMORY);
+    newcomer_push(w);
+    TRY(job_checkpoint_push(w, numbers, n, e));
+    TRY(grow_push(w, numbers, n, e));
+    TRY(request_sort(w, numbers, n, &r, e));
+    plain &= !has_host_steps(w);
+    for (int64_t i = 1; i < n && plain; i++) /* no key may stand twice */
+        plain = numbers[r[i].i] != numbers[r[i - 1].i];
+    TRY(plain ? begin_plain(&l, w, numbers, r, n, e)
+              : make_whole(&rq, w, values, numbers, r, how, e));
+    while (rq || (rq = next_plain(&l, values, how))) {
         request_submit(rq, &w->store->calls.group);
         rq = NULL;
     }
-    request_release_list(&l);
-    mem_free(numbers);
-    return rc;
+    return KV_OK;
 }

@@ -107,19 +107,18 @@ static int check_dense(const worker *w, const kv_pairs *p, kv_err *e)
 
 static int check_values(const worker *w, const kv_pairs *values, const int64_t *numbers, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < values->n && !rc; i++) {
+    for (int64_t i = 0; i < values->n; i++) {
         const slot *s = &w->store->slots.items[numbers[i]];
         const kv_array *value = values->arrays[i];
-        rc = call_check_shape(s, value, "value", e);
-        if (!rc && value->dtype != s->stored->dtype) {
-            rc = kv_err_set(e, KV_E_DTYPE, "the ranks add up the key as %s, this value is %s",
-                            kv_dtype_name((kv_dtype)s->stored->dtype),
-                            kv_dtype_name((kv_dtype)value->dtype));
-            kv_err_key(e, &values->keys[i]);
-        }
+        TRY(call_check_shape(s, value, "value", e));
+        if (value->dtype == s->stored->dtype)
+            continue;
+        kv_err_set(e, KV_E_DTYPE, "the ranks add up the key as %s, this value is %s",
+                   kv_dtype_name((kv_dtype)s->stored->dtype),
+                   kv_dtype_name((kv_dtype)value->dtype));
+        return kv_err_key(e, &values->keys[i]), KV_E_DTYPE;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Calls ---- */
@@ -159,27 +158,24 @@ static int by_address(const void *a, const void *b)
 /* Values that are also outs are copied: those of other keys may be written first. */
 static int copy_shared(request *rq, kv_err *e)
 {
-    engine_var **written = mem_alloc(rq->nouts, sizeof(engine_var *), e);
-    int rc = written ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < rq->nouts && !rc; i++)
+    own_mem engine_var **written = mem_alloc(rq->nouts, sizeof(engine_var *), e);
+    TRY(written ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < rq->nouts; i++)
         written[i] = array_var(rq->outs[i]);
-    if (!rc)
-        qsort(written, (size_t)rq->nouts, sizeof *written, by_address);
-    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+    qsort(written, (size_t)rq->nouts, sizeof *written, by_address);
+    for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         const engine_var *var = array_var(c->source);
         if (!bsearch(&var, written, (size_t)rq->nouts, sizeof *written, by_address))
             continue;
-        kv_array *copy;
-        rc = kv_array_new_raw(&copy, c->source->dtype, c->source->ndim, array_shape(c->source),
-                              c->source->ctx, e);
-        if (!rc && (rc = kv_array_copy(copy, c->source, e)))
-            kv_array_unref(copy);
-        if (!rc)
-            request_give_source(c, copy);
+        own_array *copy = NULL;
+        TRY(kv_array_new_raw(&copy, c->source->dtype, c->source->ndim, array_shape(c->source),
+                             c->source->ctx, e));
+        TRY(kv_array_copy(copy, c->source, e));
+        request_give_source(c, copy);
+        copy = NULL;
     }
-    mem_free(written);
-    return rc;
+    return KV_OK;
 }
 
 /* Nothing fails from here on. */
@@ -208,41 +204,32 @@ static int make_request(worker *w, const kv_pairs *values, const int64_t *number
                         const kv_call *how, kv_err *e)
 {
     int64_t n = values->n;
-    request *rq = NULL;
-    request_pair *r = NULL, *or = NULL;
-    bool *overwritten = NULL;
-    int rc = request_sort(w, numbers, n, &r, e);
-    if (!rc)
-        rc = request_sort(w, onumbers, outs->n, &or, e);
-    if (!rc)
-        rc = request_find_overwritten(onumbers, outs, &overwritten, e);
-    if (!rc)
-        rc = request_new(&rq, w, numbers, r, n, n + outs->n, outs->n, how, e);
-    if (!rc && broadcasts && rq->nitems < n)
-        rc = kv_err_set(e, KV_E_KEY, "a key stands twice in the call");
-    if (!rc)
-        rc = request_sum_values(rq, values, r, e);
-    if (!rc)
-        rc = give_outs(rq, outs, onumbers, overwritten, or, e);
-    if (!rc) {
-        rq->name = "pushpull";
-        rq->step = send_add;
-        request_lay_out(rq);
-        rq->sums = true;
-        rq->broadcasts = broadcasts;
-        if (outs != values || overwritten) /* in place, each value is an out of its own key alone */
-            rc = copy_shared(rq, e);
-        if (rc)
-            rq->nouts = 0; /* they are not referenced yet */
+    own_mem request_pair *r = NULL, *ro = NULL;
+    own_mem bool *overwritten = NULL;
+    own_request *rq = NULL;
+    TRY(request_sort(w, numbers, n, &r, e));
+    TRY(request_sort(w, onumbers, outs->n, &ro, e));
+    TRY(request_find_overwritten(onumbers, outs, &overwritten, e));
+    TRY(request_new(&rq, w, numbers, r, n, n + outs->n, outs->n, how, e));
+    if (broadcasts && rq->nitems < n)
+        return kv_err_set(e, KV_E_KEY, "a key stands twice in the call");
+    TRY(request_sum_values(rq, values, r, e));
+    TRY(give_outs(rq, outs, onumbers, overwritten, ro, e));
+    rq->name = "pushpull";
+    rq->step = send_add;
+    request_lay_out(rq);
+    rq->sums = true;
+    rq->broadcasts = broadcasts;
+    int shared = KV_OK;
+    if (outs != values || overwritten) /* in place, each value is an out of its own key alone */
+        shared = copy_shared(rq, e);
+    if (shared) {
+        rq->nouts = 0; /* they are not referenced yet */
+        return shared;
     }
-    mem_free(overwritten);
-    mem_free(r);
-    mem_free(or);
-    if (!rc)
-        commit(rq);
-    else if (rq)
-        request_free(rq);
-    return rc;
+    commit(rq);
+    rq = NULL;
+    return KV_OK;
 }
 
 /* The slots of the outs, which are the slots of the values. */
@@ -250,15 +237,14 @@ static int find_outs(const worker *w, const kv_pairs *outs, int64_t *onumbers, k
 {
     const slot_table *t = &w->store->slots;
     int64_t guess = 0;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < outs->n && !rc; i++) {
+    for (int64_t i = 0; i < outs->n; i++) {
         onumbers[i] = slot_find(t, &outs->keys[i], guess);
         guess = onumbers[i] + 1;
-        rc = onumbers[i] < 0
-                 ? no_value(&outs->keys[i], e)
-                 : call_check_shape(&t->items[onumbers[i]], outs->arrays[i], "array", e);
+        TRY(onumbers[i] < 0
+                ? no_value(&outs->keys[i], e)
+                : call_check_shape(&t->items[onumbers[i]], outs->arrays[i], "array", e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int run_call(worker *w, const kv_pairs *values, const kv_pairs *outs, bool broadcasts,
@@ -270,17 +256,13 @@ static int run_call(worker *w, const kv_pairs *values, const kv_pairs *outs, boo
     TRY(check_dense(w, outs, e));
     own_mem int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
     own_mem int64_t *onumbers = mem_alloc(outs->n, sizeof *onumbers, e);
-    int rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;
-    if (!rc)
-        rc = worker_find(w, values, true, numbers, e);
-    if (!rc)
-        rc = check_values(w, values, numbers, e);
-    if (!rc)
-        rc = find_outs(w, outs, onumbers, e);
-    if (!rc)
-        rc = make_request(w, values, numbers, outs, onumbers, broadcasts, how, e);
-    w->store->changes += rc == KV_OK;
-    return rc;
+    TRY(numbers && onumbers ? KV_OK : KV_E_MEMORY);
+    TRY(worker_find(w, values, true, numbers, e));
+    TRY(check_values(w, values, numbers, e));
+    TRY(find_outs(w, outs, onumbers, e));
+    TRY(make_request(w, values, numbers, outs, onumbers, broadcasts, how, e));
+    w->store->changes++;
+    return KV_OK;
 }
 
 int worker_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,

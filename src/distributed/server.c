@@ -370,6 +370,6 @@ int server_open(kv_err *e)
     runtime_set_rank(link_rank(), link_size());
     if (server_here(&i))
         net_add_taker(&taker);
-    int rc = spares_open(e);
-    return rc ? rc : deadlock_open(e);
+    TRY(spares_open(e));
+    return deadlock_open(e);
 }

@@ -433,11 +433,10 @@ int server_add_up(server_state *s, part *p, round *x, kv_err *e)
     bool beside = false;
     void *to = NULL;
     push_codes how = back_of(s, x);
-    int rc = find_sum(s, p, x, &to, e);
-    if (!rc)
-        rc = find_sources(s, x, &n, e);
-    if (rc || n == 0)
-        return rc;
+    TRY(find_sum(s, p, x, &to, e));
+    TRY(find_sources(s, x, &n, e));
+    if (n == 0)
+        return KV_OK;
     for (int i = 1; i < n; i++)
         beside |= s->sources[i] == to;
     if (beside)
@@ -477,10 +476,8 @@ int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e)
     if (strcmp(kind, "optimizer") == 0)
         return kv_set_optimizer(s->store, text, params, n, e);
     kv_rule *rule;
-    int rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
-    if (!rc) {
-        rc = kv_set_rule(s->store, rule, params, n, e);
-        kv_rule_free(rule);
-    }
+    TRY(kv_rule_new(&rule, text, NULL, 0, 0, e));
+    int rc = kv_set_rule(s->store, rule, params, n, e);
+    kv_rule_free(rule);
     return rc;
 }

@@ -22,11 +22,18 @@
 /* The name that errors give to a message which is read like a file. */
 #define SOURCE "the states of another rank"
 
-static void view_open(kv *view, const kv *store)
+static kv view_of(const kv *store)
 {
-    *view = *store;
-    view->slots = (slot_table){0};
+    kv view = *store;
+    view.slots = (slot_table){0};
+    return view;
 }
+
+static void view_release(kv *view)
+{
+    slot_table_release(&view->slots);
+}
+#define own_view OWN(view_release) kv
 
 /* Adds a slot, with shared states of the slot `like` unless that is NULL. Takes stored over, also
  * on an error. */
@@ -47,11 +54,9 @@ static int view_add(kv *view, const kv_key *key, kv_array *stored, const slot *l
 /* Appends the image of a view. */
 static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
 {
-    image im;
+    own_image im = {0};
     TRY(state_file_take(&im, view, with_rule, e));
-    int rc = image_print(out, &im, SOURCE, e);
-    image_release(&im);
-    return rc;
+    return image_print(out, &im, SOURCE, e);
 }
 
 /* Reads an image into a view that has its keys. The numbers that all keys share go straight into
@@ -59,14 +64,12 @@ static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
 static int view_read(kv *view, const char *at, int64_t bytes, bool numbers_only, bool with_rule,
                      kv_err *e)
 {
-    checkpoint *f;
+    own_checkpoint *f = NULL;
     updater old; /* still the store's */
     TRY(checkpoint_open_memory(&f, at, (size_t)bytes, SOURCE, e));
-    int rc = with_rule || !checkpoint_metadata(f, RULE_PART)
-                 ? state_file_load(view, f, SOURCE, numbers_only, &old, e)
-                 : ask_malformed(e);
-    checkpoint_close(f);
-    return rc;
+    return with_rule || !checkpoint_metadata(f, RULE_PART)
+               ? state_file_load(view, f, SOURCE, numbers_only, &old, e)
+               : ask_malformed(e);
 }
 
 /* The real slot gets the states that were read for it. */
@@ -104,14 +107,13 @@ static int view_listed(kv *view, const server_state *s, const char **at, const c
     *at += sizeof n;
     if (n < 0 || n > (end - *at) / (int64_t)sizeof id)
         return ask_malformed(e);
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i++, *at += sizeof id) {
+    for (int64_t i = 0; i < n; i++, *at += sizeof id) {
         memcpy(&id, *at, sizeof id);
         const part *p = parts_find(s, id);
         const slot *x = p && p->keeps ? &s->store->slots.items[p->slot] : NULL;
-        rc = x ? view_add(view, &x->key, kv_array_ref(x->stored), x, e) : ask_malformed(e);
+        TRY(x ? view_add(view, &x->key, kv_array_ref(x->stored), x, e) : ask_malformed(e));
     }
-    return rc;
+    return KV_OK;
 }
 
 kv_array *states_array(const server_state *s, const part *p, int n)
@@ -132,33 +134,27 @@ static uint32_t take_out_arrays(slot_state *s)
 
 int states_give(const server_state *s, const char *at, int64_t bytes, buf *out, kv_err *e)
 {
-    kv view;
-    view_open(&view, s->store);
-    int rc = view_listed(&view, s, &at, at + bytes, e);
-    for (int64_t i = 0; i < view.slots.n && !rc; i++) {
+    own_view view = view_of(s->store);
+    TRY(view_listed(&view, s, &at, at + bytes, e));
+    for (int64_t i = 0; i < view.slots.n; i++) {
         uint32_t there = take_out_arrays(view.slots.items[i].state);
         buf_put(out, (const char *)&there, sizeof there);
     }
-    if (!rc && (rc = buf_check(out, e)) == KV_OK)
-        rc = view_print(out, &view, false, e);
-    slot_table_release(&view.slots);
-    return rc;
+    TRY(buf_check(out, e));
+    return view_print(out, &view, false, e);
 }
 
 int states_take(server_state *s, const char *at, int64_t bytes, kv_err *e)
 {
     const char *end = at + bytes;
-    kv view;
-    view_open(&view, s->store);
-    int rc = view_listed(&view, s, &at, end, e);
-    if (!rc)
-        rc = view_read(&view, at, end - at, false, false, e);
-    for (int64_t i = 0; i < view.slots.n && !rc; i++) {
+    own_view view = view_of(s->store);
+    TRY(view_listed(&view, s, &at, end, e));
+    TRY(view_read(&view, at, end - at, false, false, e));
+    for (int64_t i = 0; i < view.slots.n; i++) {
         slot *x = &view.slots.items[i];
         view_take_slot(x, &s->store->slots.items[s->parts[x->key.id]->slot]);
     }
-    slot_table_release(&view.slots);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Between the servers and a worker's slots ---- */
@@ -199,18 +195,16 @@ static char *begin_in(const kv_array *whole, const place *p, int32_t number)
 /* Replaces the arrays of a whole key in a slot by those of one part of it. */
 static int cut_arrays(slot *to, const optimizer *o, const place *p, int32_t number, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int i = 0; to->state && i <= PLAN_MAX_STATES && !rc; i++) {
+    for (int i = 0; to->state && i <= PLAN_MAX_STATES; i++) {
         kv_array **at = array_at(to->state, i), *whole = *at;
         if (!whole)
             continue;
         optimizer_form f = form_at(o, i, to);
-        rc = kv_array_wrap(at, begin_in(whole, p, number), f.dtype, f.ndim, f.shape, whole->ctx,
-                           NULL, NULL, e);
-        if (!rc)
-            kv_array_unref(whole);
+        TRY(kv_array_wrap(at, begin_in(whole, p, number), f.dtype, f.ndim, f.shape, whole->ctx,
+                          NULL, NULL, e));
+        kv_array_unref(whole);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Adds a part to a view, whose key is the part's number; its array has a shape and no elements. */
@@ -223,12 +217,11 @@ static int view_add_part(kv *view, const worker *w, key_part x, bool with_states
     int ndim =
         place_shape(p, place_count(p, x.number), s->stored->ndim, array_shape(s->stored), shape);
     kv_array *a;
-    int rc = kv_array_wrap(&a, (void *)(uintptr_t)&nothing, kv_array_dtype(s->stored), ndim, shape,
-                           (kv_ctx){KV_CPU, 0}, NULL, NULL, e);
-    if (!rc)
-        rc = view_add(view, &(kv_key){.id = p->first + x.number}, a, with_states ? s : NULL, e);
-    if (rc || !with_states)
-        return rc;
+    TRY(kv_array_wrap(&a, (void *)(uintptr_t)&nothing, kv_array_dtype(s->stored), ndim, shape,
+                      (kv_ctx){KV_CPU, 0}, NULL, NULL, e));
+    TRY(view_add(view, &(kv_key){.id = p->first + x.number}, a, with_states ? s : NULL, e));
+    if (!with_states)
+        return KV_OK;
     slot *added = &view->slots.items[view->slots.n - 1];
     return cut_arrays(added, view->updater.optimizer, p, x.number, e);
 }
@@ -237,16 +230,15 @@ static int view_add_part(kv *view, const worker *w, key_part x, bool with_states
 static int view_of_server(kv *view, buf *list, const worker *w, int server, bool with_states,
                           kv_err *e)
 {
-    int rc = KV_OK;
-    view_open(view, w->store);
+    *view = view_of(w->store);
     view->compression = (compression){0}; /* residuals are the workers' */
-    for (key_part x = {0, -1}; !rc && next_part(w, server, &x);)
-        rc = view_add_part(view, w, x, with_states, e);
+    for (key_part x = {0, -1}; next_part(w, server, &x);)
+        TRY(view_add_part(view, w, x, with_states, e));
     const slot_table *t = &view->slots;
     buf_put(list, (const char *)&t->n, sizeof t->n);
     for (int64_t i = 0; i < t->n; i++)
         buf_put(list, (const char *)&t->items[i].key.id, sizeof t->items[i].key.id);
-    return rc ? rc : buf_check(list, e);
+    return buf_check(list, e);
 }
 
 static int call_server(const worker *w, int server, dist_ask ask, const buf *b, void **reply,
@@ -299,7 +291,7 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
 {
     optimizer *o = w->store->updater.optimizer;
     optimizer_draft mine;
-    kv view;
+    own_view view = {0};
     own_buf list = {0};
     own_mem void *reply = NULL;
     int64_t bytes = 0;
@@ -312,7 +304,6 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
         rc = take_parts(w, server, &view, reply, arrays, e);
     optimizer_begin(o, shared);
     optimizer_commit(o, &mine);
-    slot_table_release(&view.slots);
     return rc;
 }
 
@@ -342,50 +333,44 @@ static int pull_arrays(worker *w, const uint32_t *arrays, array_reuse *memory, k
 {
     enum { TOGETHER = 1 << 18 /* elements, about */ };
     const slot_table *t = &w->store->slots;
-    int rc = KV_OK;
-    for (int64_t from = 0, to; from < t->n && !rc; from = to) {
+    for (int64_t from = 0, to; from < t->n; from = to) {
         int64_t size = 0;
         uint32_t some = 0;
         for (to = from; to < t->n && to - from < REQUEST_PAIRS && size < TOGETHER; to++) {
             size += w->keys[to].place.size;
             some |= arrays[to];
         }
-        for (int i = 0; i <= PLAN_MAX_STATES && !rc; i++)
+        for (int i = 0; i <= PLAN_MAX_STATES; i++)
             if (some >> i & 1)
-                rc = pull_array(w, i, from, to, arrays, memory, e);
+                TRY(pull_array(w, i, from, to, arrays, memory, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int states_pull(worker *w, array_reuse *memory, kv_err *e)
 {
     const optimizer *o = w->store->updater.optimizer;
     int64_t n = w->store->slots.n;
-    uint32_t *arrays = mem_alloc(n, sizeof *arrays, e);
-    int rc = arrays ? state_file_check(w->store, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++)
+    own_mem uint32_t *arrays = mem_alloc(n, sizeof *arrays, e);
+    TRY(arrays ? state_file_check(w->store, e) : KV_E_MEMORY);
+    for (int64_t i = 0; i < n; i++)
         arrays[i] = UINT32_MAX;
-    if (!rc) {
-        /* The numbers that all keys share are the worker's own; where servers count by themselves,
-         * they are those of the server with the largest count. */
-        optimizer_draft best = {0}, shared;
-        for (int i = 0; i < w->how.servers && !rc; i++) {
-            rc = ask_server(w, i, arrays, &shared, e);
-            if (i == 0 || shared.num_update > best.num_update)
-                best = shared;
-        }
-        if (!rc && w->how.is_async)
-            optimizer_commit(w->store->updater.optimizer, &best);
+    /* The numbers that all keys share are the worker's own; where servers count by themselves,
+     * they are those of the server with the largest count. */
+    optimizer_draft best = {0}, shared;
+    for (int i = 0; i < w->how.servers; i++) {
+        TRY(ask_server(w, i, arrays, &shared, e));
+        if (i == 0 || shared.num_update > best.num_update)
+            best = shared;
     }
-    for (int64_t i = 0; i < n && !rc; i++) {
+    if (w->how.is_async)
+        optimizer_commit(w->store->updater.optimizer, &best);
+    for (int64_t i = 0; i < n; i++) {
         slot_state *s = w->store->slots.items[i].state;
         if (s && w->how.is_async) /* some parts of a key may have states that others still lack */
             s->have &= arrays[i] | ~possible_arrays(o);
     }
-    if (!rc)
-        rc = pull_arrays(w, arrays, memory, e);
-    mem_free(arrays);
-    return rc;
+    return pull_arrays(w, arrays, memory, e);
 }
 
 /* Pulls the states and waits for their elements. The worker has no other operation under way. */
@@ -410,8 +395,8 @@ void states_drop(const worker *w)
 
 static int send_mail(const worker *w, int to, mail_tag tag, const buf *b, kv_err *e)
 {
-    int rc = buf_check(b, e);
-    return rc ? rc : worker_ask(w, ASK_SEND, (link_args){.mail = {to, tag}}, b, NULL, NULL, e);
+    TRY(buf_check(b, e));
+    return worker_ask(w, ASK_SEND, (link_args){.mail = {to, tag}}, b, NULL, NULL, e);
 }
 
 /* *data is released with mem_free. */
@@ -424,48 +409,38 @@ static int receive_mail(const worker *w, int from, mail_tag tag, void **data, in
 /* The keys of a worker with their numbers, and with the residuals of one rank at position 0. */
 static int view_of_rank(kv *view, const worker *w, int rank, kv_err *e)
 {
-    int rc = KV_OK;
-    view_open(view, w->store);
-    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
+    *view = view_of(w->store);
+    for (int64_t i = 0; i < w->store->slots.n; i++) {
         const slot *s = &w->store->slots.items[i];
-        rc = view_add(view, &s->key, kv_array_ref(s->stored), s, e);
-        if (rc)
-            break;
+        TRY(view_add(view, &s->key, kv_array_ref(s->stored), s, e));
         drop_arrays(view->slots.items[i].state);
-        rc = rank_residuals_share(&view->slots.items[i].residuals, s, rank, e);
+        TRY(rank_residuals_share(&view->slots.items[i].residuals, s, rank, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int send_residuals(const worker *w, mail_tag tag, kv_err *e)
 {
-    kv view;
-    image im = {0};
+    own_view view = {0};
+    own_image im = {0};
     own_buf b = {0};
-    int rc = view_of_rank(&view, w, link_rank(), e);
+    TRY(view_of_rank(&view, w, link_rank(), e));
     residual_parts_add(&im, &view.compression, &view.slots);
-    if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
-        (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
-        rc = send_mail(w, 0, tag, &b, e);
-    image_release(&im);
-    slot_table_release(&view.slots);
-    return rc;
+    TRY(image_finish(&im, e));
+    TRY(image_print(&b, &im, SOURCE, e));
+    return send_mail(w, 0, tag, &b, e);
 }
 
 static int read_residuals(const worker *w, int rank, const void *data, int64_t bytes, kv_err *e)
 {
-    checkpoint *f;
-    residual_parts parts;
+    own_checkpoint *f = NULL;
+    own_residual_parts parts = {0};
     const slot_table *t = &w->store->slots;
     TRY(checkpoint_open_memory(&f, data, (size_t)bytes, SOURCE, e));
-    int rc = residual_parts_read(&parts, f, SOURCE, t, e);
-    if (rc == KV_OK) {
-        for (int64_t i = 0; i < t->n && !rc; i++)
-            rc = rank_residuals_take(&t->items[i], rank, parts.items[i], e);
-        residual_parts_release(&parts);
-    }
-    checkpoint_close(f);
-    return rc;
+    TRY(residual_parts_read(&parts, f, SOURCE, t, e));
+    for (int64_t i = 0; i < t->n; i++)
+        TRY(rank_residuals_take(&t->items[i], rank, parts.items[i], e));
+    return KV_OK;
 }
 
 /* ---- save ---- */
@@ -532,10 +507,9 @@ static int wait_saved(const worker *w, kv_err *e)
     result r;
     own_mem void *data = NULL;
     int64_t bytes = 0;
-    int rc = w->store->compression.code ? send_residuals(w, MAIL_RESIDUALS, e) : KV_OK;
-    if (!rc && (rc = receive_mail(w, 0, MAIL_SAVED, &data, &bytes, e)) == KV_OK)
-        rc = take_result(data, bytes, &r, e);
-    return rc;
+    TRY(w->store->compression.code ? send_residuals(w, MAIL_RESIDUALS, e) : KV_OK);
+    TRY(receive_mail(w, 0, MAIL_SAVED, &data, &bytes, e));
+    return take_result(data, bytes, &r, e);
 }
 
 /* The next mail of a rank comes behind a round to which rank 0 has contributed: when this one was
@@ -555,9 +529,8 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
                        kv_err *e)
 {
     result r = {.why = *why, .kept = kept};
-    kv view = {0};
+    own_view view = {0};
     own_buf b = {0};
-    int rc = KV_OK;
     buf_put(&b, (const char *)&r, sizeof r);
     if (!why->code) {
         /* The keys that rank 0 knows, and where they live: another rank may not have heard of all.
@@ -569,30 +542,26 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
             ask_put_key(&b, &k, s->key.name);
         }
         r.keys = (int64_t)(b.len - sizeof r);
-        if ((rc = buf_check(&b, e)) == KV_OK)
-            memcpy(b.data, &r, sizeof r);
-        if (!rc && (rc = view_of_rank(&view, w, rank, e)) == KV_OK)
-            rc = view_print(&b, &view, new_rule, e);
+        TRY(buf_check(&b, e));
+        memcpy(b.data, &r, sizeof r);
+        TRY(view_of_rank(&view, w, rank, e));
+        TRY(view_print(&b, &view, new_rule, e));
     }
-    if (!rc)
-        rc = send_mail(w, rank, MAIL_LOADED, &b, e);
-    slot_table_release(&view.slots);
-    return rc;
+    return send_mail(w, rank, MAIL_LOADED, &b, e);
 }
 
 static int view_keys(kv *view, worker *w, const char *at, const char *end, kv_err *e)
 {
-    int rc = KV_OK;
-    while (at < end && !rc) {
+    while (at < end) {
         kv_key key;
         const ask_key *k = ask_get_key(&at, end, &key);
         int64_t i = k ? worker_know(w, k, &key, e) : -1;
         if (i < 0)
             return k ? (int)e->code : ask_malformed(e);
         const slot *s = &w->store->slots.items[i];
-        rc = view_add(view, &s->key, kv_array_ref(s->stored), NULL, e);
+        TRY(view_add(view, &s->key, kv_array_ref(s->stored), NULL, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Sets the rule of a file for all ranks, which call it: the servers get it from rank 0. */
@@ -614,44 +583,40 @@ static void take_updater(worker *w, const kv *view)
 static int take_view(worker *w, kv *view, kv_err *e)
 {
     slot_table *t = &w->store->slots;
-    int rc = KV_OK;
     if (view->updater.optimizer != w->store->updater.optimizer) {
-        rc = set_rule(w, view->updater.optimizer, e);
-        if (rc)
+        int rc = set_rule(w, view->updater.optimizer, e);
+        if (rc) {
             updater_release(&view->updater);
-        else
-            take_updater(w, view);
+            return rc;
+        }
+        take_updater(w, view);
     }
-    for (int64_t i = 0; i < view->slots.n && !rc; i++) {
+    for (int64_t i = 0; i < view->slots.n; i++) {
         slot *from = &view->slots.items[i], *to = &t->items[slot_find(t, &from->key, i)];
         view_take_slot(from, to);
         residuals_free(to->residuals);
         to->residuals = NULL;
-        rc = rank_residuals_take(to, link_rank(), from->residuals, e);
+        TRY(rank_residuals_take(to, link_rank(), from->residuals, e));
     }
-    w->store->changes += !rc;
-    return rc;
+    w->store->changes++;
+    return KV_OK;
 }
 
 static int take_loaded(worker *w, const char *data, int64_t bytes, kv_err *e)
 {
     const char *keys = data + sizeof(result), *end = data + bytes;
     result r = {0};
-    kv view;
-    int rc = take_result(data, bytes, &r, e);
-    if (!rc && (r.keys < 0 || r.keys > end - keys))
-        rc = ask_malformed(e);
-    if (rc)
-        return rc;
+    TRY(take_result(data, bytes, &r, e));
+    if (r.keys < 0 || r.keys > end - keys)
+        return ask_malformed(e);
     const char *states = keys + r.keys;
-    view_open(&view, w->store);
-    if ((rc = view_keys(&view, w, keys, states, e)) == KV_OK &&
-        (rc = view_read(&view, states, end - states, true, true, e)) == KV_OK)
-        rc = take_view(w, &view, e);
-    slot_table_release(&view.slots);
-    if (!rc && r.kept)
+    own_view view = view_of(w->store);
+    TRY(view_keys(&view, w, keys, states, e));
+    TRY(view_read(&view, states, end - states, true, true, e));
+    TRY(take_view(w, &view, e));
+    if (r.kept)
         checkpoint_drop_states(w);
-    return rc;
+    return KV_OK;
 }
 
 /* A file may bring a rule of its own: the servers need it before its states. The checkpoint from
@@ -672,12 +637,11 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
         rc = set_rule(w, w->store->updater.optimizer, &why);
     w->loaded_rule |= new_rule && !rc;
     for (int i = 0; i < w->how.servers && !rc; i++) {
-        kv view;
+        own_view view = {0};
         own_buf b = {0};
         rc = view_of_server(&view, &b, w, i, true, &why);
         if (!rc && (rc = view_print(&b, &view, false, &why)) == KV_OK)
             rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, &why);
-        slot_table_release(&view.slots);
     }
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_loaded(w, i, &why, new_rule, kept, &failed), &failed);
@@ -693,8 +657,7 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
 
 int states_put_updater(const worker *w, buf *out, kv_err *e)
 {
-    kv view;
-    view_open(&view, w->store);
+    kv view = view_of(w->store);
     view.compression = (compression){0};
     return view_print(out, &view, true, e);
 }
@@ -704,14 +667,13 @@ static int catch_up(worker *w, kv_err *e)
 {
     int64_t bytes;
     const char *at = newcomer_updater(w, &bytes);
-    kv view;
-    view_open(&view, w->store);
+    kv view = view_of(w->store);
     view.compression = (compression){0};
-    int rc = bytes ? view_read(&view, at, bytes, true, true, e) : KV_OK;
-    if (!rc && view.updater.optimizer != w->store->updater.optimizer)
+    TRY(bytes ? view_read(&view, at, bytes, true, true, e) : KV_OK);
+    if (view.updater.optimizer != w->store->updater.optimizer)
         take_updater(w, &view);
-    w->store->changes += !rc;
-    return rc;
+    w->store->changes++;
+    return KV_OK;
 }
 
 /* ---- All visits ---- */
@@ -722,8 +684,8 @@ static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *
         return load_together(w, use, arg, e);
     own_mem void *data = NULL;
     int64_t bytes = 0;
-    int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
-    return rc ? rc : take_loaded(w, data, bytes, e);
+    TRY(receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e));
+    return take_loaded(w, data, bytes, e);
 }
 
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,

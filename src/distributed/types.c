@@ -32,14 +32,14 @@ static int begin(kv_err *e)
                                        .lost = request_lost,
                                        .gone = tell_gone};
     net_add_taker(&requests);
-    int rc = request_open(e);
-    return rc ? rc : server_open(e);
+    TRY(request_open(e));
+    return server_open(e);
 }
 
 static int await_turn(bool *works, kv_err *e)
 {
-    int rc = net_open(begin, e);
-    return rc ? rc : spares_await(works, e);
+    TRY(net_open(begin, e));
+    return spares_await(works, e);
 }
 
 static const dist_type types[] = {
@@ -108,10 +108,9 @@ int kv_plugin_init(const kv_host *lib, kv_err *e)
 {
     int (*const opens[TYPES])(kv *, const kv_opt *, int, void **, kv_err *) = {
         open_0, open_1, open_2, open_3, open_4, open_5};
-    int rc = KV_OK;
-    for (int i = 0; i < TYPES && !rc; i++) {
+    for (int i = 0; i < TYPES; i++) {
         fill_table(i, opens[i]);
-        rc = lib->register_type(&tables[i], e);
+        TRY(lib->register_type(&tables[i], e));
     }
-    return rc;
+    return KV_OK;
 }

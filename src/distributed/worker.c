@@ -28,10 +28,21 @@ static int read_option(worker *w, const kv_opt *option, kv_err *e)
     return KV_OK;
 }
 
+/* Gives back a worker that was not opened. */
+static void drop(worker **w)
+{
+    if (!*w)
+        return;
+    newcomer_release(*w);
+    job_checkpoint_release(*w);
+    kv_free((*w)->sums);
+    mem_free(*w);
+}
+
 int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
                 kv_err *e)
 {
-    worker *w = mem_zalloc(1, sizeof *w, e);
+    OWN(drop) worker *w = mem_zalloc(1, sizeof *w, e);
     if (!w)
         return KV_E_MEMORY;
     w->store = store;
@@ -39,40 +50,33 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->how.sums = type->sums;
     snprintf(w->how.type, sizeof w->how.type, "%s", type->names[0]);
     w->how.staleness = -1;
-    int rc = KV_OK;
-    for (int i = 0; i < nopts && !rc; i++)
-        if ((rc = read_option(w, &opts[i], e)))
-            kv_err_option(e, i);
-    if (!rc)
-        rc = net_open(type->begin, e);
-    if (!rc && link_rank() >= server_workers())
-        rc = kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
-    if (!rc)
-        rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
-    if (!rc && (w->number = net_new_store(e)) < 0)
-        rc = KV_E_UNSUPPORTED;
-    if (!rc && server_spares() > 0)
-        rc = grow_check(w, e);
-    if (!rc && !w->how.is_async)
+    for (int i = 0; i < nopts; i++) {
+        int refused = read_option(w, &opts[i], e);
+        if (refused)
+            return kv_err_option(e, i), refused;
+    }
+    TRY(net_open(type->begin, e));
+    if (link_rank() >= server_workers())
+        return kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
+    TRY(kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e));
+    if ((w->number = net_new_store(e)) < 0)
+        return KV_E_UNSUPPORTED;
+    if (server_spares() > 0)
+        TRY(grow_check(w, e));
+    if (!w->how.is_async)
         alive_need_all();
     w->ahead = backpressure_bytes();
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
-    if (!rc && (rc = job_checkpoint_open(w, e)) == KV_OK)
-        rc = worker_call_all(w, c, e);
-    if (!rc && spares_was(link_rank()))
-        rc = grow_begin(w, e);
-    if (rc) {
-        newcomer_release(w);
-        job_checkpoint_release(w);
-        kv_free(w->sums);
-        mem_free(w);
-        return rc;
-    }
+    TRY(job_checkpoint_open(w, e));
+    TRY(worker_call_all(w, c, e));
+    if (spares_was(link_rank()))
+        TRY(grow_begin(w, e));
     store->compresses = !type->sums;
     store->compresses_pulls = !type->sums && !type->is_async;
     *self = w;
+    w = NULL;
     return KV_OK;
 }
 
@@ -109,27 +113,23 @@ static int check_new(const worker *w, const kv_pairs *values, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     own_map seen = {0};
-    int rc = KV_OK;
-    for (int64_t i = 0; i < values->n && !rc; i++) {
+    for (int64_t i = 0; i < values->n; i++) {
         const slot_table *t = &w->store->slots;
         const kv_key *key = &values->keys[i];
         int64_t number = slot_find(t, key, -1);
         bool twice = map_get(&seen, *key) >= 0;
-        if ((rc = slot_check_kind(t, key, e)))
-            break;
+        TRY(slot_check_kind(t, key, e));
         if (w->store->compression.code)
-            rc = compression_check(key, values->arrays[i], e);
-        if (!rc && twice) {
-            rc = kv_err_set(e, KV_E_KEY, "key %s stands twice in the call",
-                            slot_key_text(text, key));
-            kv_err_key(e, key);
-        } else if (!rc && number >= 0 && w->keys[number].inited) {
-            rc = slot_refuse_inited(key, e);
+            TRY(compression_check(key, values->arrays[i], e));
+        if (twice) {
+            kv_err_set(e, KV_E_KEY, "key %s stands twice in the call", slot_key_text(text, key));
+            return kv_err_key(e, key), KV_E_KEY;
         }
-        if (!rc)
-            rc = map_put(&seen, *key, i, e);
+        if (number >= 0 && w->keys[number].inited)
+            return slot_refuse_inited(key, e);
+        TRY(map_put(&seen, *key, i, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
@@ -137,43 +137,38 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
     worker *w = self;
     int64_t n = values->n;
     (void)how;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? check_new(w, values, e) : KV_E_MEMORY;
-    if (!rc && link_rank() == 0) {
+    own_mem int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    TRY(numbers ? check_new(w, values, e) : KV_E_MEMORY);
+    if (link_rank() == 0) {
         /* They begin with their values, or with those of a checkpoint. */
-        kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
-        rc = first ? KV_OK : KV_E_MEMORY;
-        for (int64_t i = 0; i < values->n && !rc; i++)
-            rc = checkpoint_value(w, &values->keys[i], values->arrays[i], &first[i], e);
-        if (!rc)
-            rc = worker_make_keys(w, &(kv_pairs){values->keys, first, values->n}, true, e);
-        mem_free(first);
+        own_mem kv_array **first = mem_alloc(values->n, sizeof(kv_array *), e);
+        TRY(first ? KV_OK : KV_E_MEMORY);
+        for (int64_t i = 0; i < values->n; i++)
+            TRY(checkpoint_value(w, &values->keys[i], values->arrays[i], &first[i], e));
+        TRY(worker_make_keys(w, &(kv_pairs){values->keys, first, values->n}, true, e));
     }
-    if (!rc) {
-        /* Rank 0 makes them. Whoever inits a key that it does not make is not helped by the usual
-         * hint, which is to init it first. */
-        rc = worker_find(w, values, false, numbers, e);
-        if (rc == KV_E_KEY && link_rank() != 0) {
-            e->hint[0] = '\0';
-            kv_err_hint(e,
-                        "rank 0 makes the keys of all ranks, and its init has not named this one");
-        }
+    /* Rank 0 makes them. Whoever inits a key that it does not make is not helped by the usual hint,
+     * which is to init it first. */
+    int rc = worker_find(w, values, false, numbers, e);
+    if (rc == KV_E_KEY && link_rank() != 0) {
+        e->hint[0] = '\0';
+        kv_err_hint(e, "rank 0 makes the keys of all ranks, and its init has not named this one");
     }
-    for (int64_t i = 0; i < n && !rc; i++) {
+    TRY(rc);
+    for (int64_t i = 0; i < n; i++) {
         const slot *s = &w->store->slots.items[numbers[i]];
-        rc = call_check_shape(s, values->arrays[i], "value", e);
-        if (!rc && values->arrays[i]->dtype != s->stored->dtype) {
-            rc = kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
-                            kv_dtype_name((kv_dtype)s->stored->dtype),
-                            kv_dtype_name((kv_dtype)values->arrays[i]->dtype));
-            kv_err_key(e, &values->keys[i]);
-        }
+        TRY(call_check_shape(s, values->arrays[i], "value", e));
+        if (values->arrays[i]->dtype == s->stored->dtype)
+            continue;
+        kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
+                   kv_dtype_name((kv_dtype)s->stored->dtype),
+                   kv_dtype_name((kv_dtype)values->arrays[i]->dtype));
+        return kv_err_key(e, &values->keys[i]), KV_E_DTYPE;
     }
-    for (int64_t i = 0; i < n && !rc; i++)
+    for (int64_t i = 0; i < n; i++)
         w->keys[numbers[i]].inited = true;
-    w->store->changes += rc == KV_OK;
-    mem_free(numbers);
-    return rc;
+    w->store->changes++;
+    return KV_OK;
 }
 
 /* ---- Calls to all servers ---- */
@@ -182,9 +177,9 @@ int worker_done(void *self, kv_err *e)
 {
     worker *w = self;
     job_checkpoint_end(w);
-    int rc = worker_call_all(w, (net_call){.what = ASK_DONE}, e);
-    w->done |= rc == KV_OK;
-    return rc;
+    TRY(worker_call_all(w, (net_call){.what = ASK_DONE}, e));
+    w->done = true;
+    return KV_OK;
 }
 
 int worker_command(void *self, int head, const char *body, kv_err *e)
@@ -219,38 +214,32 @@ static kv_rank_info rank_info(const worker *w, int rank)
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 {
     const worker *w = self;
-    int ranks = link_size(), rc = KV_OK;
-    kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
+    int ranks = link_size();
+    own_mem kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
     for (int i = 0; i < ranks; i++)
         list[i] = rank_info(w, i);
-    for (int i = 0; i < w->how.servers && !rc; i++) {
+    for (int i = 0; i < w->how.servers; i++) {
         net_call c = {.rank = server_rank(i), .what = ASK_COUNTS, .store = w->number,
                       .name = ask_name(ASK_COUNTS)};
-        void *reply = NULL;
+        own_mem void *reply = NULL;
         int64_t bytes = 0;
-        rc = net_call_wait(&c, &reply, &bytes, e);
-        if (!rc && bytes != sizeof(ask_counts))
-            rc = ask_malformed(e);
-        if (!rc) {
-            kv_rank_info *to = &list[server_rank(i)];
-            const ask_counts *got = reply;
-            to->keys = got->keys;
-            to->bytes = got->bytes;
-            to->rounds = got->rounds;
-            to->open = got->late;
-            to->stalest = got->stalest;
-            to->contributors = got->contributors;
-            ask_print_workers(to->missing, sizeof to->missing, got->missing);
-        }
-        mem_free(reply);
-    }
-    if (rc) {
-        mem_free(list);
-        return rc;
+        TRY(net_call_wait(&c, &reply, &bytes, e));
+        if (bytes != sizeof(ask_counts))
+            return ask_malformed(e);
+        kv_rank_info *to = &list[server_rank(i)];
+        const ask_counts *got = reply;
+        to->keys = got->keys;
+        to->bytes = got->bytes;
+        to->rounds = got->rounds;
+        to->open = got->late;
+        to->stalest = got->stalest;
+        to->contributors = got->contributors;
+        ask_print_workers(to->missing, sizeof to->missing, got->missing);
     }
     *rows = list;
+    list = NULL;
     *n = ranks;
     return KV_OK;
 }

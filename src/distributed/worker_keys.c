@@ -90,21 +90,20 @@ static int check_kept(const worker *w, kv_err *e)
 int checkpoint_read_states(worker *w, kv_err *e)
 {
     job_checkpoint *c = &w->checkpoint;
-    store_file f;
+    OWN(store_file_close) store_file f = {0};
     if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
                    (long long)c->rounds))
         return kv_assert_report(e);
     TRY(check_kept(w, e));
     TRY(store_file_open(&f, c->path, e));
-    int rc = store_file_fill_states(&f, w->store, e);
-    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
+    TRY(store_file_fill_states(&f, w->store, e));
+    for (int64_t i = 0; i < w->store->slots.n; i++) {
         slot *s = &w->store->slots.items[i];
         int64_t there = slot_find(&c->kept->slots, &s->key, i);
         if (there >= 0) /* an optimizer that was set behind init has begun to count anew */
             s->updates = c->kept->slots.items[there].updates;
     }
-    store_file_close(&f);
-    return rc;
+    return KV_OK;
 }
 
 void checkpoint_drop_states(worker *w)
@@ -128,25 +127,22 @@ typedef struct newcomer {
 static int read_counts(newcomer *n, int64_t bytes, kv_err *e)
 {
     const char *at = n->mail, *end = at + bytes;
-    int rc = bytes < (int64_t)sizeof n->head ? ask_malformed(e) : KV_OK;
-    if (!rc) {
-        memcpy(&n->head, at, sizeof n->head);
-        at += sizeof n->head;
-        rc = n->head.updater < 0 || n->head.updater > end - at ? ask_malformed(e) : KV_OK;
-        end -= rc ? 0 : n->head.updater;
-    }
+    TRY(bytes < (int64_t)sizeof n->head ? ask_malformed(e) : KV_OK);
+    memcpy(&n->head, at, sizeof n->head);
+    at += sizeof n->head;
+    TRY(n->head.updater < 0 || n->head.updater > end - at ? ask_malformed(e) : KV_OK);
+    end -= n->head.updater;
     n->updater = end;
-    while (at < end && !rc) {
+    while (at < end) {
         kv_key key;
         if (!ask_get_key(&at, end, &key) || end - at < (int64_t)sizeof *n->keys)
             return ask_malformed(e);
-        if ((rc = mem_grow(&n->keys, &n->cap, n->nkeys + 1, sizeof *n->keys, e)) ||
-            (rc = map_put(&n->index, key, n->nkeys, e)))
-            break;
+        TRY(mem_grow(&n->keys, &n->cap, n->nkeys + 1, sizeof *n->keys, e));
+        TRY(map_put(&n->index, key, n->nkeys, e));
         memcpy(&n->keys[n->nkeys++], at, sizeof *n->keys);
         at += sizeof *n->keys;
     }
-    return rc;
+    return KV_OK;
 }
 
 int newcomer_new(worker *w, void *mail, int64_t bytes, kv_err *e)
@@ -220,7 +216,7 @@ net_call worker_call(const worker *w, int server, dist_ask what)
 int worker_call_all(const worker *w, net_call c, kv_err *e)
 {
     int n = server_count();
-    net_call *calls = mem_alloc(n, sizeof *calls, e);
+    own_mem net_call *calls = mem_alloc(n, sizeof *calls, e);
     if (!calls)
         return KV_E_MEMORY;
     for (int i = 0; i < n; i++) {
@@ -229,9 +225,7 @@ int worker_call_all(const worker *w, net_call c, kv_err *e)
         calls[i].store = w->number;
         calls[i].name = ask_name((dist_ask)c.what);
     }
-    int rc = net_calls_wait(calls, n, NULL, NULL, e);
-    mem_free(calls);
-    return rc;
+    return net_calls_wait(calls, n, NULL, NULL, e);
 }
 
 int worker_ask(const worker *w, dist_ask what, link_args args, const buf *b, void **reply,
@@ -265,23 +259,20 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
     static const char nothing; /* an array has no memory for its elements */
     const kv_ctx cpu = {KV_CPU, 0};
     kv_dtype dtype = (kv_dtype)k->dtype;
-    kv_array *shape = NULL;
-    int rc = slot_check_kind(t, key, e);
-    if (!rc)
-        rc = mem_grow(&w->keys, &w->keys_cap, t->n + 1, sizeof *w->keys, e);
-    if (!rc && k->storage == KV_ROW_SPARSE)
-        rc = kv_array_new_sparse(&shape, dtype, k->ndim, k->shape, 0, NULL, cpu, e);
-    else if (!rc)
-        rc = kv_array_wrap(&shape, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape, cpu, NULL,
-                           NULL, e);
-    if (!rc && (rc = slot_add(t, key, shape, e)))
-        kv_array_unref(shape);
-    if (!rc) {
-        w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = dtype};
-        checkpoint_know(w, t->n - 1);
-        newcomer_know(w, t->n - 1);
-    }
-    return rc;
+    own_array *shape = NULL;
+    TRY(slot_check_kind(t, key, e));
+    TRY(mem_grow(&w->keys, &w->keys_cap, t->n + 1, sizeof *w->keys, e));
+    if (k->storage == KV_ROW_SPARSE)
+        TRY(kv_array_new_sparse(&shape, dtype, k->ndim, k->shape, 0, NULL, cpu, e));
+    else
+        TRY(kv_array_wrap(&shape, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape, cpu, NULL,
+                          NULL, e));
+    TRY(slot_add(t, key, shape, e));
+    shape = NULL; /* the slot's */
+    w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = dtype};
+    checkpoint_know(w, t->n - 1);
+    newcomer_know(w, t->n - 1);
+    return KV_OK;
 }
 
 /* Returns true if a key that another rank sent has a place, and the form of the slot if it is
@@ -346,26 +337,25 @@ int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
     int64_t bytes = 0;
     for (int64_t i = 0; i < n; i++)
         ask_put_key(&b, &list[i], keys[i].name);
-    int rc = buf_check(&b, e);
-    if (!rc)
-        rc = worker_ask(w, ASK_PLACE, (link_args){.inits = inits}, &b, &reply, &bytes, e);
-    if (!rc && bytes != n * (int64_t)sizeof(place))
-        rc = ask_malformed(e);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    TRY(buf_check(&b, e));
+    TRY(worker_ask(w, ASK_PLACE, (link_args){.inits = inits}, &b, &reply, &bytes, e));
+    if (bytes != n * (int64_t)sizeof(place))
+        return ask_malformed(e);
+    for (int64_t i = 0; i < n; i++) {
         list[i].place = ((const place *)reply)[i];
         if (list[i].place.first == -1)
             list[i].place = (place){.first = -1}; /* the rest means nothing, its parts neither */
         else if (!is_key(w, &list[i], NULL))
-            rc = ask_malformed(e);
+            return ask_malformed(e);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Sends what was collected for each server, and waits until it is there. */
 static int send_collected(const worker *w, buf *b, bool inits, kv_err *e)
 {
     int used = 0;
-    net_call *calls = mem_alloc(w->how.servers, sizeof *calls, e);
+    own_mem net_call *calls = mem_alloc(w->how.servers, sizeof *calls, e);
     if (!calls)
         return KV_E_MEMORY;
     for (int s = 0; s < w->how.servers; s++) {
@@ -379,7 +369,6 @@ static int send_collected(const worker *w, buf *b, bool inits, kv_err *e)
     int rc = used ? net_calls_wait(calls, used, NULL, NULL, e) : KV_OK;
     for (int s = 0; s < w->how.servers; s++)
         buf_clear(&b[s]);
-    mem_free(calls);
     return rc;
 }
 
@@ -389,7 +378,7 @@ int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *li
 {
     enum { TOGETHER = 4 << 20 /* bytes for one server, about */ };
     int servers = w->how.servers;
-    buf *b = mem_zalloc(servers, sizeof *b, e);
+    own_mem buf *b = mem_zalloc(servers, sizeof *b, e);
     int rc = b ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < pairs->n && !rc; i++)
         for (int32_t p = 0; p < list[i].place.nparts && !rc; p++) {
@@ -402,7 +391,6 @@ int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *li
         rc = send_collected(w, b, inits, e);
     for (int s = 0; b && s < servers; s++)
         buf_release(&b[s]);
-    mem_free(b);
     return rc;
 }
 
@@ -411,7 +399,7 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
     const kv_key *keys = pairs->keys;
     int64_t n = pairs->n;
     own_buf b = {0};
-    ask_key *list = mem_alloc(n, sizeof *list, e);
+    own_mem ask_key *list = mem_alloc(n, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
@@ -419,18 +407,16 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
         const slot *kept = inits ? find_kept(w, &keys[i]) : NULL;
         list[i].round = kept ? kept->pushes : 0; /* that its first value has had */
     }
-    int rc = worker_place_keys(w, keys, n, list, inits, e);
-    if (!rc && !w->how.sums)
-        rc = worker_send_values(w, pairs, list, inits, e);
+    TRY(worker_place_keys(w, keys, n, list, inits, e));
+    if (!w->how.sums)
+        TRY(worker_send_values(w, pairs, list, inits, e));
     for (int64_t i = 0; i < n; i++)
         if (list[i].place.first >= 0)
             ask_put_key(&b, &list[i], keys[i].name);
-    if (!rc && (rc = buf_check(&b, e)) == KV_OK && b.len)
-        rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
-    if (!rc)
-        rc = add_keys(w, buf_text(&b), (int64_t)b.len, e);
-    mem_free(list);
-    return rc;
+    TRY(buf_check(&b, e));
+    if (b.len)
+        TRY(worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e));
+    return add_keys(w, buf_text(&b), (int64_t)b.len, e);
 }
 
 /* The keys of an init are made together, since they all get a place or none does; only the first
@@ -438,12 +424,11 @@ static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
 int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
 {
     int64_t n = pairs->n, step = inits ? n : KEYS_TOGETHER;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i += step) {
+    for (int64_t i = 0; i < n; i += step) {
         const kv_pairs some = {pairs->keys + i, pairs->arrays + i, n - i < step ? n - i : step};
-        rc = make_keys(w, &some, inits, e);
+        TRY(make_keys(w, &some, inits, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
@@ -453,10 +438,9 @@ static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
     int64_t bytes = 0;
     for (int64_t i = 0; i < n; i++)
         ask_put_key(&b, &(ask_key){.id = keys[i].id}, keys[i].name);
-    int rc = buf_check(&b, e);
-    if (!rc)
-        rc = worker_ask(w, ASK_FIND, (link_args){.any = any}, &b, &reply, &bytes, e);
-    return rc ? rc : add_keys(w, reply, bytes, e);
+    TRY(buf_check(&b, e));
+    TRY(worker_ask(w, ASK_FIND, (link_args){.any = any}, &b, &reply, &bytes, e));
+    return add_keys(w, reply, bytes, e);
 }
 
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
@@ -470,7 +454,7 @@ int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
 static int make_zeros(worker *w, const kv_pairs *like, kv_err *e)
 {
     int64_t n = like->n;
-    kv_array **zeros = mem_zalloc(n, sizeof *zeros, e);
+    own_mem kv_array **zeros = mem_zalloc(n, sizeof *zeros, e);
     int rc = zeros ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++) {
         const kv_array *a = like->arrays[i];
@@ -484,7 +468,6 @@ static int make_zeros(worker *w, const kv_pairs *like, kv_err *e)
         rc = worker_make_keys(w, &(kv_pairs){like->keys, zeros, n}, false, e);
     for (int64_t i = 0; zeros && i < n; i++)
         kv_array_unref(zeros[i]);
-    mem_free(zeros);
     return rc;
 }
 
@@ -501,17 +484,16 @@ static int collect_missing(const worker *w, const kv_pairs *p, bool makes, const
     own_map seen = {0};
     *m = (missing){.keys = mem_alloc(p->n, sizeof *m->keys, e),
                    .like = mem_alloc(p->n, sizeof *m->like, e)};
-    int rc = m->keys && m->like ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < p->n && !rc; i++) {
+    TRY(m->keys && m->like ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < p->n; i++) {
         if (numbers[i] >= 0 || map_get(&seen, p->keys[i]) >= 0)
             continue;
-        if ((rc = slot_check_kind(&w->store->slots, &p->keys[i], e)))
-            break;
-        rc = map_put(&seen, p->keys[i], m->n, e);
+        TRY(slot_check_kind(&w->store->slots, &p->keys[i], e));
+        TRY(map_put(&seen, p->keys[i], m->n, e));
         m->keys[m->n] = p->keys[i];
         m->like[m->n++] = makes ? p->arrays[i] : NULL;
     }
-    return rc;
+    return KV_OK;
 }
 
 int worker_find(worker *w, const kv_pairs *pairs, bool makes, int64_t *numbers, kv_err *e)

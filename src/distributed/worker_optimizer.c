@@ -21,11 +21,10 @@ static int pull_moving(worker *w, const slot *s, kv_array **value, int64_t *roun
     *round = s->pushes;
     if (a->storage != KV_DEFAULT)
         return worker_pull_stored(w, s, value, e);
-    int rc = kv_array_new_raw(value, a->dtype, a->ndim, array_shape(a), (kv_ctx){KV_CPU, 0}, e);
-    if (!rc)
-        rc = worker_pull_since(w, &(kv_pairs){&s->key, value, 1}, &reached, &moved, NULL, e);
+    TRY(kv_array_new_raw(value, a->dtype, a->ndim, array_shape(a), (kv_ctx){KV_CPU, 0}, e));
+    TRY(worker_pull_since(w, &(kv_pairs){&s->key, value, 1}, &reached, &moved, NULL, e));
     *round = reached + w->how.is_async;
-    return rc;
+    return KV_OK;
 }
 
 /* Moves a key from its parts to one server. */
@@ -34,27 +33,18 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     const slot *s = &w->store->slots.items[number];
     place old = w->keys[number].place;
     kv_key key = s->key;
-    kv_array *value = NULL;
+    own_array *value = NULL;
     ask_key k = worker_key_like(w, &key, s->stored);
-    int rc = pull_moving(w, s, &value, &k.round, e);
-    if (!rc) {
-        k.need = PLACE_WHOLE;
-        rc = worker_place_keys(w, &key, 1, &k, false, e);
-        if (!rc && k.place.first < 0)
-            rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
-    }
-    if (!rc)
-        rc = worker_send_values(w, &(kv_pairs){&key, &value, 1}, &k, false, e);
-    if (!rc) {
-        own_buf b = {0};
-        ask_put_key(&b, &k, key.name);
-        rc = buf_check(&b, e);
-        if (!rc)
-            rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
-    }
-    kv_array_unref(value);
-    if (rc)
-        return rc;
+    TRY(pull_moving(w, s, &value, &k.round, e));
+    k.need = PLACE_WHOLE;
+    TRY(worker_place_keys(w, &key, 1, &k, false, e));
+    if (k.place.first < 0)
+        return kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
+    TRY(worker_send_values(w, &(kv_pairs){&key, &value, 1}, &k, false, e));
+    own_buf b = {0};
+    ask_put_key(&b, &k, key.name);
+    TRY(buf_check(&b, e));
+    TRY(worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e));
     worker_know(w, &k, &key, e);
     return worker_call_all(w, (net_call){.what = ASK_DROP, .args.drop = {old.first, old.nparts}},
                            e);
@@ -124,15 +114,13 @@ static int make_whole_for(worker *w, place_need need, kv_err *e)
 static int find_whole_for(worker *w, place_need need, kv_err *e)
 {
     int64_t n = 0;
-    kv_key *cut = mem_alloc(w->store->slots.n, sizeof *cut, e);
+    own_mem kv_key *cut = mem_alloc(w->store->slots.n, sizeof *cut, e);
     if (!cut)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < w->store->slots.n; i++)
         if (!place_fits(&w->keys[i].place, need))
             cut[n++] = w->store->slots.items[i].key;
-    int rc = n ? worker_ask_keys(w, cut, n, true, e) : KV_OK;
-    mem_free(cut);
-    return rc;
+    return n ? worker_ask_keys(w, cut, n, true, e) : KV_OK;
 }
 
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
@@ -142,15 +130,12 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     own_buf b = {0};
     int64_t epoch = w->epochs + 1;
     kv_rule *rule = NULL;
-    int rc = KV_OK;
     if (strcmp(kind, "optimizer") == 0)
-        rc = builtin_rule(&rule, text, e);
+        TRY(builtin_rule(&rule, text, e));
     else if (strcmp(kind, "rule") == 0)
-        rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
+        TRY(kv_rule_new(&rule, text, NULL, 0, 0, e));
     place_need need = rule ? worker_need(w, rule) : PLACE_ANYWHERE;
     kv_rule_free(rule);
-    if (rc)
-        return rc;
     engine_wait_group(&w->store->calls.group, 0);
     buf_put(&b, kind, strlen(kind) + 1);
     buf_put(&b, text, strlen(text) + 1);
@@ -158,22 +143,20 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         buf_put(&b, params[i].name, strlen(params[i].name) + 1);
         buf_put(&b, params[i].value, strlen(params[i].value) + 1);
     }
-    rc = buf_check(&b, e);
-    if (!rc && link_rank() == 0)
-        rc = make_whole_for(w, need, e);
-    if (!rc && link_rank() == 0)
-        rc = worker_call_all(
-            w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len}, e);
-    if (!rc) {
-        net_call c = worker_call(w, 0, ASK_EPOCH);
-        c.args.optimizer.number = epoch;
-        c.args.optimizer.text = (int64_t)xxh64(b.data, b.len);
-        rc = net_call_wait(&c, NULL, NULL, e);
+    TRY(buf_check(&b, e));
+    if (link_rank() == 0) {
+        TRY(make_whole_for(w, need, e));
+        TRY(worker_call_all(
+            w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len}, e));
     }
-    w->epochs += rc == KV_OK;
-    if (!rc && link_rank() != 0)
-        rc = find_whole_for(w, need, e);
-    return rc;
+    net_call c = worker_call(w, 0, ASK_EPOCH);
+    c.args.optimizer.number = epoch;
+    c.args.optimizer.text = (int64_t)xxh64(b.data, b.len);
+    TRY(net_call_wait(&c, NULL, NULL, e));
+    w->epochs++;
+    if (link_rank() != 0)
+        TRY(find_whole_for(w, need, e));
+    return KV_OK;
 }
 
 /* ---- The barrier ---- */
@@ -182,23 +165,20 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
 int worker_barrier(void *self, kv_err *e)
 {
     worker *w = self;
-    void *reply = NULL;
+    own_mem void *reply = NULL;
     int64_t bytes = 0;
-    int rc = KV_OK;
     if (newcomer_catches_up(w))
         return KV_OK;
     if (!w->done)
-        rc = worker_ask(w, ASK_BARRIER, (link_args){0}, NULL, &reply, &bytes, e);
+        TRY(worker_ask(w, ASK_BARRIER, (link_args){0}, NULL, &reply, &bytes, e));
     const ask_met *met = reply;
-    if (!rc && !w->done &&
-        (bytes != sizeof *met || met->epochs < 0 || met->epochs == INT64_MAX))
-        rc = ask_malformed(e);
-    if (!rc && met) {
+    if (!w->done && (bytes != sizeof *met || met->epochs < 0 || met->epochs == INT64_MAX))
+        return ask_malformed(e);
+    if (met) {
         w->epochs = met->epochs;
         if (met->moves != w->moves)
-            rc = find_whole_for(w, PLACE_WHOLE, e);
-        w->moves = rc ? w->moves : met->moves;
+            TRY(find_whole_for(w, PLACE_WHOLE, e));
+        w->moves = met->moves;
     }
-    mem_free(reply);
-    return rc;
+    return KV_OK;
 }

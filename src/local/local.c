@@ -42,20 +42,18 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
                     bool compressed, kv_err *e)
 {
     int64_t number = slot_find(t, key, -1);
-    int rc = slot_check_kind(t, key, e);
-    if (rc == KV_OK && compressed)
-        rc = compression_check(key, value, e);
-    if (rc)
-        return rc;
+    TRY(slot_check_kind(t, key, e));
+    if (compressed)
+        TRY(compression_check(key, value, e));
     if (number >= 0 && number < old_n)
         return slot_refuse_inited(key, e);
     if (number >= 0)
         return slot_error(e, KV_E_KEY, key, NULL, "key %s stands twice in the call", SLOT_KEY(key));
-    kv_array *stored = NULL;
-    rc = kv_array_dup(&stored, value, kv_array_dtype(value), (kv_ctx){KV_CPU, 0}, e);
-    if (rc == KV_OK && (rc = slot_add(t, key, stored, e)))
-        kv_array_unref(stored);
-    return rc;
+    own_array *stored = NULL;
+    TRY(kv_array_dup(&stored, value, kv_array_dtype(value), (kv_ctx){KV_CPU, 0}, e));
+    TRY(slot_add(t, key, stored, e));
+    stored = NULL;
+    return KV_OK;
 }
 
 int local_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
@@ -89,15 +87,14 @@ int local_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e
     kv *s = self;
     call *c;
     bool did;
-    int rc = call_direct(s, values, NULL, &did, e);
-    if (!rc && !did)
-        rc = call_in_batches(s, &push_ops, values, false, &did, e);
-    if (rc || did)
-        return rc;
-    rc = call_new(&c, s, &push_ops, values, e);
-    if (!rc)
-        rc = call_prepare(c, e);
-    return rc ? rc : call_run(c, how, e);
+    TRY(call_direct(s, values, NULL, &did, e));
+    if (!did)
+        TRY(call_in_batches(s, &push_ops, values, false, &did, e));
+    if (did)
+        return KV_OK;
+    TRY(call_new(&c, s, &push_ops, values, e));
+    TRY(call_prepare(c, e));
+    return call_run(c, how, e);
 }
 
 int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
@@ -105,19 +102,18 @@ int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
     kv *s = self;
     call *c;
     bool did;
-    int rc = call_direct(s, NULL, outs, &did, e);
-    if (!rc && !did)
-        rc = call_in_batches(s, &pull_ops, outs, false, &did, e);
+    TRY(call_direct(s, NULL, outs, &did, e));
+    if (!did)
+        TRY(call_in_batches(s, &pull_ops, outs, false, &did, e));
     s->pulled_dense |= did; /* both take default arrays alone */
-    if (rc || did)
-        return rc;
+    if (did)
+        return KV_OK;
     bool may_fill = how && how->flags & KV_FILL_SPARSE, fills = false;
     for (int64_t i = 0; i < outs->n && may_fill && !fills; i++)
         fills = outs->arrays[i]->storage != KV_DEFAULT;
-    rc = call_new(&c, s, fills ? &row_pull_all_ops : &pull_ops, outs, e);
-    if (!rc)
-        rc = call_prepare(c, e);
-    return rc ? rc : call_run(c, how, e);
+    TRY(call_new(&c, s, fills ? &row_pull_all_ops : &pull_ops, outs, e));
+    TRY(call_prepare(c, e));
+    return call_run(c, how, e);
 }
 
 static int pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, const kv_call *how,
@@ -126,8 +122,8 @@ static int pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
     call *c;
     TRY(call_new(&c, self, &row_pull_some_ops, outs, e));
     c->ids = ids;
-    int rc = call_prepare(c, e);
-    return rc ? rc : call_run(c, how, e);
+    TRY(call_prepare(c, e));
+    return call_run(c, how, e);
 }
 
 /* ---- pushpull, broadcast ---- */
@@ -148,11 +144,9 @@ static int find_made(first_half *h, const kv_key *key, int64_t *value, kv_err *e
     if (!h->creates)
         return KV_OK;
     if (h->made.n == 0) {
-        int rc = map_reserve(&h->made, h->values->n, e);
-        for (int64_t i = h->values->n - 1; i >= 0 && !rc; i--)
-            rc = map_put(&h->made, h->values->keys[i], i, e);
-        if (rc)
-            return rc;
+        TRY(map_reserve(&h->made, h->values->n, e));
+        for (int64_t i = h->values->n - 1; i >= 0; i--)
+            TRY(map_put(&h->made, h->values->keys[i], i, e));
     }
     *value = map_get(&h->made, *key);
     return KV_OK;
@@ -161,14 +155,11 @@ static int find_made(first_half *h, const kv_key *key, int64_t *value, kv_err *e
 static int check_out(const slot_table *t, first_half *h, const kv_key *key, const kv_array *out,
                      int64_t *guess, kv_err *e)
 {
-    int rc = KV_OK;
     int64_t number = slot_find(t, key, *guess), value = -1;
     if (number < 0)
-        rc = find_made(h, key, &value, e);
-    if (!rc && number < 0 && value < 0)
-        rc = call_find(t, key, -1, &number, e);
-    if (rc)
-        return rc;
+        TRY(find_made(h, key, &value, e));
+    if (number < 0 && value < 0)
+        TRY(call_find(t, key, -1, &number, e));
     *guess = number + 1;
     slot coming = {.key = *key, .stored = value >= 0 ? h->values->arrays[value] : NULL};
     return call_check_shape(number >= 0 ? &t->items[number] : &coming, out, "array", e);
@@ -211,19 +202,19 @@ int local_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, con
     kv *s = self;
     call *push, *pull = NULL;
     bool in_place = outs == values, did = false;
-    int rc = call_direct(s, values, outs, &did, e);
+    TRY(call_direct(s, values, outs, &did, e));
     s->pulled_dense |= did;
-    if (!rc && !did && in_place)
-        rc = call_in_batches(s, &push_ops, values, true, &did, e);
-    if (rc || did)
-        return rc;
+    if (!did && in_place)
+        TRY(call_in_batches(s, &push_ops, values, true, &did, e));
+    if (did)
+        return KV_OK;
     if (!in_place) /* in place, the push checks the same pairs */
-        rc = check_outs(&s->slots, values, outs, s->updater.kind == UPDATER_ASSIGN, e);
-    if (rc || (rc = call_new(&push, s, &push_ops, values, e)))
-        return rc;
+        TRY(check_outs(&s->slots, values, outs, s->updater.kind == UPDATER_ASSIGN, e));
+    TRY(call_new(&push, s, &push_ops, values, e));
     push->results = outs;
     TRY(call_prepare(push, e));
-    if (push->nouts == 0 && (rc = new_second_half(&pull, s, outs, e))) {
+    int rc = push->nouts == 0 ? new_second_half(&pull, s, outs, e) : KV_OK;
+    if (rc) {
         call_abort(push);
         return rc;
     }
@@ -240,12 +231,11 @@ int local_broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, co
 {
     kv *s = self;
     call *pull = NULL;
-    int rc = outs == values ? KV_OK : check_outs(&s->slots, values, outs, true, e);
-    if (!rc && outs->n > 0)
-        rc = new_second_half(&pull, s, outs, e);
-    if (rc)
-        return rc;
-    rc = local_init(self, values, how, e);
+    if (outs != values)
+        TRY(check_outs(&s->slots, values, outs, true, e));
+    if (outs->n > 0)
+        TRY(new_second_half(&pull, s, outs, e));
+    int rc = local_init(self, values, how, e);
     if (!rc && pull)
         return run_second_half(pull, how, e);
     if (pull)

@@ -81,38 +81,36 @@ static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_e
 
 static int init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
-    int rc = check_dense(self, values, e);
-    return rc ? rc : local_init(self, values, how, e);
+    TRY(check_dense(self, values, e));
+    return local_init(self, values, how, e);
 }
 
 static int push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
-    int rc = check_dense(self, values, e);
-    return rc ? rc : local_push(self, values, how, e);
+    TRY(check_dense(self, values, e));
+    return local_push(self, values, how, e);
 }
 
 static int pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
-    int rc = check_dense(self, outs, e);
-    return rc ? rc : local_pull(self, outs, how, e);
+    TRY(check_dense(self, outs, e));
+    return local_pull(self, outs, how, e);
 }
 
 static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e)
 {
-    int rc = check_dense(self, values, e);
-    if (!rc)
-        rc = check_dense(self, outs, e);
-    return rc ? rc : local_pushpull(self, values, outs, how, e);
+    TRY(check_dense(self, values, e));
+    TRY(check_dense(self, outs, e));
+    return local_pushpull(self, values, outs, how, e);
 }
 
 static int broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                      kv_err *e)
 {
-    int rc = check_dense(self, values, e);
-    if (!rc)
-        rc = check_dense(self, outs, e);
-    return rc ? rc : local_broadcast(self, values, outs, how, e);
+    TRY(check_dense(self, values, e));
+    TRY(check_dense(self, outs, e));
+    return local_broadcast(self, values, outs, how, e);
 }
 
 static const char *const names[] = {"nccl", NULL};

@@ -45,12 +45,11 @@ static int check_arrays(const kv_array *first, const kv_pairs *p, const char *wh
 /* Between default arrays of one shape in host memory this cannot fail. */
 static int copy_to_all(kv_array *from, const kv_pairs *outs, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < outs->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < outs->n; i++) {
         if (outs->arrays[i] != from)
-            rc = kv_array_copy(outs->arrays[i], from, e);
+            TRY(kv_array_copy(outs->arrays[i], from, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
@@ -65,31 +64,26 @@ static int broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, c
         return KV_E_VALUE;
     }
     kv_array *value = values->arrays[0];
-    int rc = check_arrays(value, values, "value", e);
-    if (rc == KV_OK)
-        rc = check_arrays(value, outs, "array", e);
-    return rc ? rc : copy_to_all(value, outs, e);
+    TRY(check_arrays(value, values, "value", e));
+    TRY(check_arrays(value, outs, "array", e));
+    return copy_to_all(value, outs, e);
 }
 
 /* *sum: a new array like the first value. */
 static int sum_values(kv_array **sum, const kv_pairs *p, kv_err *e)
 {
     const kv_array *first = p->arrays[0];
-    const void **data = mem_alloc(p->n, sizeof *data, e);
+    own_mem const void **data = mem_alloc(p->n, sizeof *data, e);
     apply_values v = {p->arrays, data, p->n, true, NULL};
-    apply_work work = {0};
-    int rc = data ? apply_reserve(&work, 1, p->n, 0, 0, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < p->n && rc == KV_OK; i++) {
-        rc = kv_array_read(p->arrays[i], &data[i], e);
+    OWN(apply_work_release) apply_work work = {0};
+    TRY(data ? apply_reserve(&work, 1, p->n, 0, 0, e) : KV_E_MEMORY);
+    for (int64_t i = 0; i < p->n; i++) {
+        TRY(kv_array_read(p->arrays[i], &data[i], e));
         v.same_dtype &= p->arrays[i]->dtype == first->dtype;
     }
-    if (rc == KV_OK)
-        rc = kv_array_new_raw(sum, first->dtype, first->ndim, array_shape(first), first->ctx, e);
-    if (rc == KV_OK)
-        apply_sum(*sum, &v, 0, first->size, false, &work, 0);
-    apply_work_release(&work);
-    mem_free(data);
-    return rc;
+    TRY(kv_array_new_raw(sum, first->dtype, first->ndim, array_shape(first), first->ctx, e));
+    apply_sum(*sum, &v, 0, first->size, false, &work, 0);
+    return KV_OK;
 }
 
 static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
@@ -100,8 +94,8 @@ static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, co
     (void)how;
     TRY(check_arrays(values->arrays[0], values, "value", e));
     TRY(check_arrays(values->arrays[0], outs, "array", e));
-    int rc = sum_values(&sum, values, e);
-    return rc ? rc : copy_to_all(sum, outs, e);
+    TRY(sum_values(&sum, values, e));
+    return copy_to_all(sum, outs, e);
 }
 
 static const char *const names[] = {"teststore", NULL};

@@ -106,17 +106,15 @@ static int make(py_small *s, const head *h, const int64_t *shape, kv_array **out
 static int fill_one(py_small *s, kv_array **a, const head *h, const int64_t *shape, kv_err *e)
 {
     void *to;
-    int rc = KV_OK;
     if (!fits(*a, h, shape)) {
         kv_array *made;
         TRY(make(s, h, shape, &made, e));
         kv_array_unref(*a);
         *a = made;
     }
-    rc = kv_array_write(*a, &to, e);
-    if (!rc)
-        memcpy(to, shape + h->ndim, h->bytes);
-    return rc;
+    TRY(kv_array_write(*a, &to, e));
+    memcpy(to, shape + h->ndim, h->bytes);
+    return KV_OK;
 }
 
 int py_small_fill(py_small *s, const py_packed *p, kv_array **arrays, int64_t n, kv_err *e)
