@@ -121,8 +121,7 @@ static int check_words(launch_options *o, int *code, kv_err *e)
             note_rounds(o, &(input){.kind = INPUT_FILE, .text = file}, 1, false);
         return e->code;
     }
-    if (check_program(o, e))
-        return e->code;
+    TRY(check_program(o, e));
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';

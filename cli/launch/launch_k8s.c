@@ -195,8 +195,7 @@ static int add_script(k8s_job *j, const char *path, kv_err *e)
         return kv_err_set(e, KV_E_VALUE,
                           "launch: \"%.200s\" is no file of this folder, and pods get no others",
                           path);
-    if (check_utf8("the name", path, e))
-        return e->code;
+    TRY(check_utf8("the name", path, e));
     while (strncmp(path, "./", 2) == 0)
         path += 2;
     for (int64_t i = 0; i < j->nfiles; i++)
@@ -255,7 +254,7 @@ static int make_secret(k8s_job *j, kv_err *e)
 
 static int make_entry(k8s_job *j, kv_err *e)
 {
-    launch_command inner = {0};
+    own_command inner = {0};
     char seconds[32];
     double wait = j->o->queue_timeout > 0 ? j->o->queue_timeout : HOSTS_SECONDS;
     buf_add(&j->entry, text_k8s_launcher);
@@ -266,7 +265,6 @@ static int make_entry(k8s_job *j, kv_err *e)
         launch_command_text(&j->entry, &inner);
         buf_char(&j->entry, '\n');
     }
-    launch_command_release(&inner);
     return buf_check(&j->entry, e);
 }
 
