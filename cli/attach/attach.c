@@ -550,24 +550,23 @@ static int add_rank(rows *table, const job_list *list, const job_entry *job, int
                     bool server, kv_err *e)
 {
     kv_err why = {0};
-    job_entry x = {.told = {0}};
-    int number, rc, fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
+    own_buf told = {0};
+    int number, fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
     if (fd >= 0) {
-        ask(fd, &x.told);
+        ask(fd, &told);
         close(fd);
     } else if (!server) {
-        buf_printf(&x.told, "statement (%s)\n", why.text);
+        buf_printf(&told, "statement (%s)\n", why.text);
     }
-    if ((rc = buf_check(&x.told, e)) == KV_OK &&
-        (rc = rows_add(table, value_int(rank), e)) == KV_OK &&
-        (rc = rows_add_text(table, server ? "server" : "worker", e)) == KV_OK &&
-        (rc = rows_add_known(table, pid > 0, value_int(pid), e)) == KV_OK &&
-        (rc = add_text(table, &x, "file", e)) == KV_OK &&
-        (rc = add_number(table, &x, "line", e)) == KV_OK &&
-        (rc = add_number(table, &x, "seconds", e)) == KV_OK)
-        rc = add_text(table, &x, "statement", e);
-    buf_release(&x.told);
-    return rc;
+    TRY(buf_check(&told, e));
+    const job_entry x = {.told = told};
+    TRY(rows_add(table, value_int(rank), e));
+    TRY(rows_add_text(table, server ? "server" : "worker", e));
+    TRY(rows_add_known(table, pid > 0, value_int(pid), e));
+    TRY(add_text(table, &x, "file", e));
+    TRY(add_number(table, &x, "line", e));
+    TRY(add_number(table, &x, "seconds", e));
+    return add_text(table, &x, "statement", e);
 }
 
 static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv_err *e)

@@ -294,13 +294,12 @@ static bool stop_profile(guest *g, kv_err *e)
 
 static int send_profile(guest *g, const char *path, kv_err *e)
 {
-    char *text;
+    own_mem char *text = NULL;
     size_t n;
     own_buf all = {0};
     TRY(file_read(path, &text, &n, e));
     buf_put(&all, g->profile, strlen(g->profile) + 1);
     buf_put(&all, text, n);
-    mem_free(text);
     TRY(buf_check(&all, e));
     send_later(g, JOBS_FILE, all.data, all.len);
     return buf_check(&g->later, e);

@@ -215,18 +215,17 @@ static int add_scripts(k8s_job *j, kv_err *e)
 {
     const launch_options *o = j->o;
     const char *script = NULL;
-    options each;
-    int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
-    for (int i = 0; !rc && i < each.ninputs; i++) {
+    OWN(options_release) options each = {0};
+    TRY(options_parse(&each, o->nwords + 1, o->words - 1, e));
+    for (int i = 0; i < each.ninputs; i++) {
         if (each.inputs[i].kind != INPUT_FILE)
             continue;
         script = script ? script : each.inputs[i].text;
-        rc = add_script(j, each.inputs[i].text, e);
+        TRY(add_script(j, each.inputs[i].text, e));
     }
-    options_release(&each);
-    for (int64_t i = 0; !rc && i < o->nfiles; i++)
-        rc = add_script(j, o->files[i], e);
-    return rc ? rc : choose_name(j, script, e);
+    for (int64_t i = 0; i < o->nfiles; i++)
+        TRY(add_script(j, o->files[i], e));
+    return choose_name(j, script, e);
 }
 
 static int check_size(const k8s_job *j, kv_err *e)
