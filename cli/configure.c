@@ -25,47 +25,34 @@
 /* A literal as --set takes it: a number, true, false, none, else text. */
 static int set_value(const char *text, value *out, kv_err *e)
 {
-    arena nodes = {0};
+    own_arena nodes = {0};
     source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    parser p;
+    own_parser p;
     parse_init(&p, &src, &nodes, &(kv_err){0});
     const ast *literal = parse_literal(&p);
-    int rc = KV_OK;
     if (!literal || parse_peek(&p)->kind != TOK_END)
-        rc = value_text(out, text, e);
-    else if (literal->kind == AST_INT)
-        *out = value_int(literal->u.integer);
-    else if (literal->kind == AST_FLOAT)
-        *out = value_float(literal->u.number);
-    else if (literal->kind == AST_BOOL)
-        *out = value_bool(literal->u.integer);
-    else if (literal->kind == AST_TEXT)
-        rc = value_text(out, literal->u.text, e);
-    else
-        *out = value_none();
-    parse_release(&p);
-    arena_release(&nodes);
-    return rc;
+        return value_text(out, text, e);
+    if (literal->kind == AST_TEXT)
+        return value_text(out, literal->u.text, e);
+    *out = literal->kind == AST_INT     ? value_int(literal->u.integer)
+           : literal->kind == AST_FLOAT ? value_float(literal->u.number)
+           : literal->kind == AST_BOOL  ? value_bool(literal->u.integer)
+                                        : value_none();
+    return KV_OK;
 }
 
 /* NAME=VALUE; a dotted name is a setting. */
 static int apply_set(session *s, const char *text, kv_err *e)
 {
-    value v;
+    own_value v = value_none();
     const char *equals = strchr(text, '=');
-    char *name = mem_text(text, (size_t)(equals - text), e);
-    int rc = name ? set_value(equals + 1, &v, e) : KV_E_MEMORY;
-    if (rc == KV_OK && strchr(name, '.')) {
-        rc = setting_set(s, name, v, e);
-        value_release(&v);
-    } else if (rc == KV_OK && !parse_is_new_name(name)) {
-        rc = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
-        value_release(&v);
-    } else if (rc == KV_OK) {
-        rc = session_set(s, name, v, e);
-    }
-    mem_free(name);
-    return rc;
+    own_mem char *name = mem_text(text, (size_t)(equals - text), e);
+    TRY(name ? set_value(equals + 1, &v, e) : KV_E_MEMORY);
+    if (strchr(name, '.'))
+        return setting_set(s, name, v, e);
+    if (!parse_is_new_name(name))
+        return kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
+    return session_set(s, name, value_ref(v), e);
 }
 
 /* ---- The start file ---- */
@@ -86,23 +73,20 @@ static void rc_path(buf *path, const char *option, bool *asked)
 
 static int run_rc(session *s, const char *option, kv_err *e)
 {
-    buf path = {0};
+    own_buf path = {0};
     char *text = NULL;
     size_t n;
     unit *u = NULL;
     bool asked;
     rc_path(&path, option, &asked);
-    int rc = buf_check(&path, e);
-    if (rc || path.len == 0 || (!asked && access(buf_text(&path), F_OK) != 0)) {
-        buf_release(&path);
-        return rc;
-    }
+    TRY(buf_check(&path, e));
+    if (path.len == 0 || (!asked && access(buf_text(&path), F_OK) != 0))
+        return KV_OK;
     kv_err failed = {0};
-    rc = file_read_text(buf_text(&path), &text, &n, &failed);
+    int rc = file_read_text(buf_text(&path), &text, &n, &failed);
     if (rc == KV_OK &&
         (rc = unit_read(s, &u, buf_text(&path), text, n, 1, NULL, &failed)) == KV_OK)
         rc = unit_run(s, u, &failed);
-    buf_release(&path);
     if (!text && asked) {
         *e = failed;
         return rc;
@@ -136,7 +120,6 @@ static void note_left(void *arg, const char *path, int why)
 
 int configure(session *s, const options *o, bool prompt, kv_err *e)
 {
-    int rc = KV_OK;
     s->out.quiet = o->quiet;
     s->out.verbose = o->verbose;
     s->keep_going = o->keep_going;
@@ -163,29 +146,27 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         unsetenv("KVSTORE_PLUGINS");
         unsetenv("KVSTORE_MPI");
     }
-    if (o->plugins.n > 0 && safe_plugin(s, e))
-        return e->code;
+    if (o->plugins.n > 0)
+        TRY(safe_plugin(s, e));
     for (int i = 0; i < o->plugins.n; i++)
-        if (kv_load_plugin(o->plugins.items[i], e))
-            return e->code;
-    if (prompt)
-        rc = run_rc(s, o->rc, e);
-    else if (o->rc && *o->rc)
+        TRY(kv_load_plugin(o->plugins.items[i], e));
+    int rc = prompt ? run_rc(s, o->rc, e) : KV_OK; /* its error is shown as the options say */
+    if (!prompt && o->rc && *o->rc)
         session_note(s, "--rc does nothing here: only the prompt reads a start file");
     for (int i = 0; i < TERMINAL_USES; i++)
         if (o->terminal_given[i])
             terminal_choose((terminal_use)i, o->terminal[i]);
     if (o->safe)
         terminal_choose(TERMINAL_PAGER, TERMINAL_NEVER); /* a pager can do what a shell can */
-    if (rc == KV_OK && o->format)
-        rc = show_format_parse(&s->out.format, o->format, e);
-    for (int i = 0; i < o->sets.n && rc == KV_OK; i++)
-        rc = apply_set(s, o->sets.items[i], e);
-    if (rc == KV_OK)
-        rc = value_list_new(&s->args, VALUE_LIST, o->args.n, e);
-    for (int i = 0; i < o->args.n && rc == KV_OK; i++)
-        rc = value_text(&s->args.u.list->items[i], o->args.items[i], e);
-    return rc;
+    TRY(rc);
+    if (o->format)
+        TRY(show_format_parse(&s->out.format, o->format, e));
+    for (int i = 0; i < o->sets.n; i++)
+        TRY(apply_set(s, o->sets.items[i], e));
+    TRY(value_list_new(&s->args, VALUE_LIST, o->args.n, e));
+    for (int i = 0; i < o->args.n; i++)
+        TRY(value_text(&s->args.u.list->items[i], o->args.items[i], e));
+    return KV_OK;
 }
 
 /* ---- Inputs ---- */
@@ -202,8 +183,8 @@ int configure_read(session *s, const input *in, unit **out, kv_err *e)
         return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
     }
     bool from_stdin = in->kind == INPUT_STDIN;
-    int rc = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
-    return rc ? rc : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
+    TRY(file_read_text(from_stdin ? "-" : in->text, &text, &n, e));
+    return unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
 }
 
 int configure_foresee(const options *o)

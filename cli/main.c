@@ -59,7 +59,7 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
 {
     kv_err e = {0};
     effect_keys script = {.any = o->force || o->dry_run || o->read_only};
-    unit **units = mem_zalloc(n, sizeof *units, &e);
+    own_mem unit **units = mem_zalloc(n, sizeof *units, &e);
     for (int i = 0; i < n && e.code == KV_OK; i++) {
         if (configure_read(s, &inputs[i], &units[i], &e) && s->keep_going) {
             report_error(s, &e);
@@ -83,7 +83,6 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
         kv_wait(s->stores[i].store, &e); /* scheduled operations may fail */
     if (session_reason(s, &e))
         report_error(s, &e);
-    mem_free(units);
 }
 
 /* Reads all inputs and reports every error in them. Nothing runs. */

@@ -474,7 +474,7 @@ static int verdict(const verifier *v, bool update, kv_err *e)
 
 int verify_file(session *s, const char *path, bool update, kv_err *e)
 {
-    char *text;
+    own_mem char *text = NULL;
     size_t n;
     TRY(file_read_text(path, &text, &n, e));
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1, .python = true};
@@ -496,7 +496,6 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
     if (rc == KV_OK)
         rc = verdict(&v, update, e);
     buf_release(&v.updated);
-    mem_free(text);
     return rc;
 }
 

@@ -44,16 +44,15 @@ static int state_guard_take(state_guard *g, kv *store, kv_err *e)
     kv_info info;
     g->foreign = kv_is_foreign(store);
     g->keys = mem_alloc(n, sizeof *g->keys, e);
-    int rc = g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY;
-    for (; g->nkeys < n && rc == KV_OK; g->nkeys++) {
-        if ((rc = kv_info_at(store, g->nkeys, &info, e)))
-            break;
+    TRY(g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY);
+    for (; g->nkeys < n; g->nkeys++) {
+        TRY(kv_info_at(store, g->nkeys, &info, e));
         if (info.key.name &&
             !(info.key.name = arena_text(&g->memory, info.key.name, strlen(info.key.name), e)))
             return KV_E_MEMORY;
         g->keys[g->nkeys] = (state_key){info.key, info.pushes, info.updates, info.states};
     }
-    return rc;
+    return KV_OK;
 }
 
 static void state_guard_release(state_guard *g)
@@ -82,26 +81,28 @@ static void count_key(key_count *c, kv_key key)
     c->n++;
 }
 
-/* The error for keys that would be gone, if there are any. Releases them. done: what was not. */
-static int refuse_gone(key_count *gone, const char *path, const char *done, kv_err *e)
+static void key_count_release(key_count *c)
 {
-    int rc = KV_OK;
-    if (gone->n > 0) {
-        rc = kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s",
-                        (long long)gone->n, gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
-        kv_err_hint(e,
-                    "nothing was %s; --force drops them, create --name x makes a store beside "
-                    "that of the file",
-                    done);
-    }
-    buf_release(&gone->names);
-    return rc;
+    buf_release(&c->names);
+}
+#define own_count OWN(key_count_release) key_count
+
+/* The error for keys that would be gone, if there are any. done: what was not. */
+static int refuse_gone(const key_count *gone, const char *path, const char *done, kv_err *e)
+{
+    if (gone->n == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s", (long long)gone->n,
+               gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
+    return kv_err_hint(e, "nothing was %s; --force drops them, create --name x makes a store "
+                          "beside that of the file", done),
+           KV_E_KEY;
 }
 
 int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
                         kv_err *e)
 {
-    key_count gone = {0};
+    own_count gone = {0};
     for (int64_t i = 0; i < g->nkeys && script->replaces && !script->any; i++)
         if (map_get(&script->keys, g->keys[i].key) < 0)
             count_key(&gone, g->keys[i].key);
@@ -122,12 +123,11 @@ static int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err 
 static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
 {
     char updater[STATE_UPDATER] = "assign";
-    key_count added = {0}, sparse = {0};
-    int rc = kv_describe(store, "store", state_guard_updater, updater, e);
-    for (int64_t i = 0; i < kv_num_keys(store) && rc == KV_OK; i++) {
+    own_count added = {0}, sparse = {0};
+    TRY(kv_describe(store, "store", state_guard_updater, updater, e));
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
         kv_info info;
-        if ((rc = kv_info_at(store, i, &info, e)))
-            break;
+        TRY(kv_info_at(store, i, &info, e));
         if (!info.loaded)
             count_key(&added, info.key);
         if (info.storage == KV_ROW_SPARSE)
@@ -142,9 +142,7 @@ static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
         buf_printf(out, "row_sparse now: %.200s", buf_text(&sparse.names));
     else if (strcmp(updater, "assign") != 0)
         buf_add(out, "it would keep an updater");
-    buf_release(&added.names);
-    buf_release(&sparse.names);
-    return rc ? rc : buf_check(out, e);
+    return buf_check(out, e);
 }
 
 /* How the keys of a store differ from those of the file. */
@@ -170,25 +168,24 @@ static int state_guard_compare(const state_guard *g, kv *store, state_changes *o
 {
     own_map places = {0};
     int64_t n = store ? kv_num_keys(store) : 0;
-    char *met = mem_zalloc(g->nkeys, 1, e);
-    int rc = met ? KV_OK : KV_E_MEMORY;
+    own_mem char *met = mem_zalloc(g->nkeys, 1, e);
+    if (!met)
+        return KV_E_MEMORY;
     *out = (state_changes){0};
-    for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
-        rc = map_put(&places, g->keys[i].key, i, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < g->nkeys; i++)
+        TRY(map_put(&places, g->keys[i].key, i, e));
+    for (int64_t i = 0; i < n; i++) {
         kv_info info;
-        if ((rc = kv_info_at(store, i, &info, e)))
-            break;
+        TRY(kv_info_at(store, i, &info, e));
         int64_t at = map_get(&places, info.key);
         if (at >= 0)
             met[at] = 1;
         count_difference(at < 0 ? NULL : &g->keys[at], &info, out);
     }
-    for (int64_t i = 0; i < g->nkeys && rc == KV_OK; i++)
+    for (int64_t i = 0; i < g->nkeys; i++)
         if (!met[i])
             count_difference(&g->keys[i], NULL, out);
-    mem_free(met);
-    return rc;
+    return KV_OK;
 }
 
 /* Appends "1 key changed, 2 new, 1 deleted; states of 3 keys" without the parts that are 0, or, to
@@ -432,8 +429,8 @@ static int load(state *st, session *s, kv_err *e)
     }
     if (rc == KV_E_FORMAT)
         kv_err_hint(e, "-s keeps a store in a safetensors file, and makes one where there is none");
-    if (rc || (rc = session_adopt(s, store, "kv", e)))
-        return rc;
+    TRY(rc);
+    TRY(session_adopt(s, store, "kv", e));
     note_loaded(st, &s->stores[s->current]);
     return state_guard_take(&st->guard, store, e);
 }
@@ -488,7 +485,7 @@ int state_check(const state *st, const session *s, kv_err *e)
     const store_entry *entry = saved_store(s);
     const state_guard *g = &st->guard;
     own_buf changes = {0};
-    key_count gone = {0};
+    own_count gone = {0};
     kv_info info;
     if (!st->is_open || st->read_only || st->force || !has_changed(st, entry))
         return KV_OK;
@@ -499,16 +496,15 @@ int state_check(const state *st, const session *s, kv_err *e)
     TRY(refuse_gone(&gone, st->path, "written", e));
     if (!g->foreign)
         return KV_OK;
-    int rc = tell_changes(entry->store, same, &changes, e);
-    if (rc == KV_OK && changes.len > 0) {
-        rc = kv_err_set(e, KV_E_KEY,
-                        "\"%s\" is another tool's file, and not only values of its "
-                        "keys changed: %.300s",
-                        st->path, buf_text(&changes));
-        kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can read "
-                       "all the same");
-    }
-    return rc;
+    TRY(tell_changes(entry->store, same, &changes, e));
+    if (changes.len == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_KEY,
+               "\"%s\" is another tool's file, and not only values of its keys changed: %.300s",
+               st->path, buf_text(&changes));
+    return kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can "
+                          "read all the same"),
+           KV_E_KEY;
 }
 
 /* Rolls back an open transaction, since only committed changes are saved. */
@@ -529,14 +525,12 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
         return kv_err_set(e, KV_E_INTERNAL,
                           "the script was taken for one that only reads, and changed the store");
     const state_guard *g = &st->guard;
-    int rc = state_check(st, s, e);
-    for (int64_t i = 0; !is_loaded(st, entry) && i < g->nmetadata && rc == KV_OK; i++)
-        rc = kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].value, e);
-    if (rc == KV_OK)
-        rc = (g->foreign && !st->force ? kv_save_arrays : kv_save)(entry->store, st->path, e);
-    if (rc == KV_OK)
-        st->made = false;
-    return rc;
+    TRY(state_check(st, s, e));
+    for (int64_t i = 0; !is_loaded(st, entry) && i < g->nmetadata; i++)
+        TRY(kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].value, e));
+    TRY((g->foreign && !st->force ? kv_save_arrays : kv_save)(entry->store, st->path, e));
+    st->made = false;
+    return KV_OK;
 }
 
 /* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
@@ -621,15 +615,14 @@ static int go_back(void *arg, session *s, kv_err *e)
     if (!has_changed(st, saved_store(s)))
         return KV_OK;
     if (!st->loaded) {
-        int rc = session_create(s, s->default_type, NULL, 0, "kv", e);
-        if (rc == KV_OK)
-            s->stores[s->current].on_demand = true;
-        return rc;
+        TRY(session_create(s, s->default_type, NULL, 0, "kv", e));
+        s->stores[s->current].on_demand = true;
+        return KV_OK;
     }
-    int rc = kv_load_later(&store, opened_path(st, path), e);
-    if (rc == KV_OK && (rc = session_adopt(s, store, "kv", e)) == KV_OK)
-        note_loaded(st, &s->stores[s->current]);
-    return rc;
+    TRY(kv_load_later(&store, opened_path(st, path), e));
+    TRY(session_adopt(s, store, "kv", e));
+    note_loaded(st, &s->stores[s->current]);
+    return KV_OK;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -641,21 +634,20 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
                   (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
     *st = (state){.tried = true, .path = path, .lock = -1, .reads = how.reads, .force = how.force,
                   .read_only = how.read_only || closed};
-    int rc = path ? lock_file(st, s, e) : KV_OK;
-    if (rc == KV_OK && path)
-        rc = load(st, s, e);
-    if (rc)
+    if (path && (lock_file(st, s, e) || load(st, s, e))) {
         state_close(st);
-    st->is_open = rc == KV_OK;
-    if (st->is_open && path) {
+        return e->code;
+    }
+    st->is_open = true;
+    if (path) {
         s->state.path = path;
         s->state.save = write_now;
         s->state.go_back = go_back;
         s->state.arg = st;
     }
-    if (st->is_open && closed)
+    if (closed)
         session_note(s, "\"%s\" cannot be written: nothing that is done here is saved", path);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Leaving a terminal ---------------------------------------------------------------------- */
@@ -694,15 +686,13 @@ static int ask(const state *st, session *s, bool *yes, kv_err *e)
 {
     own_buf question = {0}, visible = {0};
     buf_add(&question, "write ");
-    int rc = state_summary(st, s, true, NULL, &question, e);
-    if (rc == KV_OK) {
-        buf_printf(&question, " to %s? [y/N] ", st->path);
-        visible_line(&visible, buf_text(&question), question.len);
-        fflush(stdout);
-        fputs(buf_text(&visible), stderr);
-        *yes = read_yes();
-    }
-    return rc;
+    TRY(state_summary(st, s, true, NULL, &question, e));
+    buf_printf(&question, " to %s? [y/N] ", st->path);
+    visible_line(&visible, buf_text(&question), question.len);
+    fflush(stdout);
+    fputs(buf_text(&visible), stderr);
+    *yes = read_yes();
+    return KV_OK;
 }
 
 int state_leave(state *st, session *s, bool terminal, kv_err *e)
@@ -714,19 +704,22 @@ int state_leave(state *st, session *s, bool terminal, kv_err *e)
         return changed ? state_preview(st, s, e) : KV_OK;
     state_end_transaction(s);
     changed = changed && state_changed(st, s);
-    int rc = changed && !s->out.quiet ? state_summary(st, s, false, &gone, &summary, e) : KV_OK;
-    if (rc == KV_OK && changed && terminal && st->guard.foreign && !st->force &&
-        (rc = state_check(st, s, e)) == KV_OK)
-        rc = ask(st, s, &yes, e);
-    if (rc == KV_OK && !yes)
-        say_unchanged(st, s);
+    if (changed && !s->out.quiet)
+        TRY(state_summary(st, s, false, &gone, &summary, e));
+    if (changed && terminal && st->guard.foreign && !st->force) {
+        TRY(state_check(st, s, e));
+        TRY(ask(st, s, &yes, e));
+    }
+    if (!yes)
+        return say_unchanged(st, s), KV_OK;
     /* keys of another tool's file do not go silently */
     bool tells = summary.len > 0 && (terminal || s->out.verbose || st->read_only ||
                                      (st->guard.foreign && gone > 0));
-    if (rc == KV_OK && yes && (rc = state_save(st, s, e)) == KV_OK && tells)
+    TRY(state_save(st, s, e));
+    if (tells)
         terminal_say(st->read_only ? "read only: %s would change: %s" : "wrote %s: %s", st->path,
                      buf_text(&summary));
-    return rc;
+    return KV_OK;
 }
 
 void state_discard(const state *st, const session *s, bool terminal)
@@ -747,21 +740,19 @@ static void put_line(buf *out, const char *what, const kv_info *info, const char
                kv_shape_text(shape, sizeof shape, info->ndim, info->shape), behind);
 }
 
-/* The stored array of a key, as a new array on the CPU. */
+/* The stored array of a key, as a new array on the CPU, which is the caller's also on failure. */
 static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
 {
     TRY(kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e));
-    int rc = kv_pull(store, &info->key, 1, out, NULL, e);
-    if (rc || (rc = kv_array_read(*out, data, e)))
-        kv_array_unref(*out);
-    return rc;
+    TRY(kv_pull(store, &info->key, 1, out, NULL, e));
+    return kv_array_read(*out, data, e);
 }
 
 /* A key that both stores hold. */
 static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, const kv_info *is,
                        kv_err *e)
 {
-    kv_array *a, *b;
+    own_array *a = NULL, *b = NULL;
     const void *old_data, *new_data;
     bool same_form = was->dtype == is->dtype && was->ndim == is->ndim &&
                      memcmp(was->shape, is->shape, (size_t)is->ndim * sizeof *is->shape) == 0;
@@ -772,22 +763,18 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
         return KV_OK;
     }
     TRY(pull_key(before, was, &a, &old_data, e));
-    int rc = pull_key(after, is, &b, &new_data, e);
-    if (rc == KV_OK) {
-        int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
-        const char *x = old_data, *y = new_data;
-        for (int64_t i = 0; i < n; i++, x += size, y += size)
-            changed += memcmp(x, y, (size_t)size) != 0;
-        if (changed > 0 || is->pushes != was->pushes) {
-            char elements[80];
-            snprintf(elements, sizeof elements, ", %lld of %lld elements", (long long)changed,
-                     (long long)n);
-            put_line(out, "changed", is, elements);
-        }
-        kv_array_unref(b);
+    TRY(pull_key(after, is, &b, &new_data, e));
+    int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
+    const char *x = old_data, *y = new_data;
+    for (int64_t i = 0; i < n; i++, x += size, y += size)
+        changed += memcmp(x, y, (size_t)size) != 0;
+    if (changed > 0 || is->pushes != was->pushes) {
+        char elements[80];
+        snprintf(elements, sizeof elements, ", %lld of %lld elements", (long long)changed,
+                 (long long)n);
+        put_line(out, "changed", is, elements);
     }
-    kv_array_unref(a);
-    return rc;
+    return KV_OK;
 }
 
 /* What an updater keeps for a key: its count, or nothing. */
@@ -819,44 +806,43 @@ static void compare_states(buf *out, const kv_info *was, const kv_info *is)
 /* The keys of one store that another one does not have, or has too. Either may be NULL. */
 static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; after && i < kv_num_keys(after) && rc == KV_OK; i++) {
+    for (int64_t i = 0; after && i < kv_num_keys(after); i++) {
         kv_info is, was;
         kv_err none = {0};
-        if ((rc = kv_info_at(after, i, &is, e)))
-            return rc;
+        TRY(kv_info_at(after, i, &is, e));
         if (before && kv_find(before, &is.key, &was, &none) == KV_OK) {
-            rc = compare_key(out, before, &was, after, &is, e);
+            TRY(compare_key(out, before, &was, after, &is, e));
             compare_states(out, &was, &is);
         } else {
             put_line(out, "new", &is, "");
             compare_states(out, NULL, &is);
         }
     }
-    for (int64_t i = 0; before && i < kv_num_keys(before) && rc == KV_OK; i++) {
+    for (int64_t i = 0; before && i < kv_num_keys(before); i++) {
         kv_info was, is;
         kv_err none = {0};
-        if ((rc = kv_info_at(before, i, &was, e)) == KV_OK &&
-            (!after || kv_find(after, &was.key, &is, &none))) {
+        TRY(kv_info_at(before, i, &was, e));
+        if (!after || kv_find(after, &was.key, &is, &none)) {
             put_line(out, "gone", &was, "");
             compare_states(out, &was, NULL);
         }
     }
-    return rc;
+    return KV_OK;
 }
 
 static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
 {
     char was[STATE_UPDATER] = "assign", is[STATE_UPDATER] = "assign";
     const char *old_type = before ? kv_type(before) : "", *new_type = after ? kv_type(after) : "";
-    int rc = before ? kv_describe(before, "store", state_guard_updater, was, e) : KV_OK;
-    if (rc == KV_OK && after)
-        rc = kv_describe(after, "store", state_guard_updater, is, e);
+    if (before)
+        TRY(kv_describe(before, "store", state_guard_updater, was, e));
+    if (after)
+        TRY(kv_describe(after, "store", state_guard_updater, is, e));
     if (before && after && strcmp(old_type, new_type) != 0)
         buf_printf(out, "  type     %s, before: %s\n", new_type, old_type);
     if (strcmp(was, is) != 0)
         buf_printf(out, "  updater  %s, before: %s\n", is, was);
-    return rc;
+    return KV_OK;
 }
 
 int state_preview(const state *st, session *s, kv_err *e)
@@ -875,16 +861,15 @@ int state_preview(const state *st, session *s, kv_err *e)
         (rc = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)
         buf_add(&lines, "  only its updater, or counts\n");
     kv_free(before);
-    if (rc == KV_OK && (rc = buf_check(&lines, e)) == KV_OK) {
-        fflush(stdout);
-        visible_line(&path, st->path ? st->path : "", st->path ? strlen(st->path) : 0);
-        if (!st->path && lines.len)
-            fputs("dry run: without a state file; kv would hold:\n", stderr);
-        else if (st->path)
-            fprintf(stderr, "%s: \"%s\" would %s\n", why, buf_text(&path),
-                    !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
-        fputs(buf_text(&lines), stderr);
-        rc = state_check(st, s, e);
-    }
-    return rc;
+    TRY(rc);
+    TRY(buf_check(&lines, e));
+    fflush(stdout);
+    visible_line(&path, st->path ? st->path : "", st->path ? strlen(st->path) : 0);
+    if (!st->path && lines.len)
+        fputs("dry run: without a state file; kv would hold:\n", stderr);
+    else if (st->path)
+        fprintf(stderr, "%s: \"%s\" would %s\n", why, buf_text(&path),
+                !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
+    fputs(buf_text(&lines), stderr);
+    return state_check(st, s, e);
 }

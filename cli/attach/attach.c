@@ -443,20 +443,18 @@ static int run_prompt(attached *a, kv_err *e)
 
 static int open_job(const attach_options *o, attached *a, kv_err *e)
 {
-    job_list list;
+    own_jobs list = {.dir = -1};
     const char *name;
-    int number = -1, rc = attach_jobs(&list, e);
-    if (rc == KV_OK && (rc = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
-        snprintf(a->job, sizeof a->job, "%s", name);
-        a->fd = attach_enter(&list, name, o->rank, &number, e);
-        rc = (int)e->code;
-    }
+    int number = -1;
+    TRY(attach_jobs(&list, e));
+    TRY(attach_jobs_choose(&list, o->job, &name, e));
+    snprintf(a->job, sizeof a->job, "%s", name);
+    a->fd = attach_enter(&list, name, o->rank, &number, e);
     if (number >= 0)
         snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
     else
         snprintf(a->prompt, sizeof a->prompt, "%s> ", a->job);
-    attach_jobs_release(&list);
-    return rc;
+    return e->code;
 }
 
 static int run(const attach_options *o, kv_err *e)
@@ -506,8 +504,8 @@ static int add_text(rows *table, const job_entry *x, const char *name, kv_err *e
     const char *text = attach_job_field(x, name, &n);
     if (n == 0)
         return rows_add(table, value_none(), e);
-    int rc = value_text_new(&v, text, (size_t)n, e);
-    return rc ? rc : rows_add(table, v, e);
+    TRY(value_text_new(&v, text, (size_t)n, e));
+    return rows_add(table, v, e);
 }
 
 static int add_number(rows *table, const job_entry *x, const char *name, kv_err *e)
@@ -552,39 +550,38 @@ static int add_rank(rows *table, const job_list *list, const job_entry *job, int
                     bool server, kv_err *e)
 {
     kv_err why = {0};
-    job_entry x = {.told = {0}};
-    int number, rc, fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
+    own_buf told = {0};
+    int number, fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
     if (fd >= 0) {
-        ask(fd, &x.told);
+        ask(fd, &told);
         close(fd);
     } else if (!server) {
-        buf_printf(&x.told, "statement (%s)\n", why.text);
+        buf_printf(&told, "statement (%s)\n", why.text);
     }
-    if ((rc = buf_check(&x.told, e)) == KV_OK &&
-        (rc = rows_add(table, value_int(rank), e)) == KV_OK &&
-        (rc = rows_add_text(table, server ? "server" : "worker", e)) == KV_OK &&
-        (rc = rows_add_known(table, pid > 0, value_int(pid), e)) == KV_OK &&
-        (rc = add_text(table, &x, "file", e)) == KV_OK &&
-        (rc = add_number(table, &x, "line", e)) == KV_OK &&
-        (rc = add_number(table, &x, "seconds", e)) == KV_OK)
-        rc = add_text(table, &x, "statement", e);
-    buf_release(&x.told);
-    return rc;
+    TRY(buf_check(&told, e));
+    const job_entry x = {.told = told};
+    TRY(rows_add(table, value_int(rank), e));
+    TRY(rows_add_text(table, server ? "server" : "worker", e));
+    TRY(rows_add_known(table, pid > 0, value_int(pid), e));
+    TRY(add_text(table, &x, "file", e));
+    TRY(add_number(table, &x, "line", e));
+    TRY(add_number(table, &x, "seconds", e));
+    return add_text(table, &x, "statement", e);
 }
 
 static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv_err *e)
 {
-    int n, rank = 0, rc = KV_OK;
+    int n, rank = 0;
     const char *pids = attach_job_field(job, "pids", &n), *end = pids + n;
     int servers = atoi(attach_job_field(job, "servers", &n)), all = 0;
     if (pids == end) /* a worker tells of the job, whose launcher runs on another host */
         return add_rank(table, list, job, atoi(attach_job_field(job, "rank", &n)), 0, false, e);
     for (const char *at = pids; at < end; at++)
         all += *at == ' ';
-    for (char *next; pids < end && rc == KV_OK; pids = next, rank++)
-        rc = add_rank(table, list, job, rank, (int)strtol(pids, &next, 10),
-                      rank > all - servers, e);
-    return rc;
+    for (char *next; pids < end; pids = next, rank++)
+        TRY(add_rank(table, list, job, rank, (int)strtol(pids, &next, 10), rank > all - servers,
+                     e));
+    return KV_OK;
 }
 
 static void put_text(json_writer *w, const job_entry *x, const char *name)
@@ -641,8 +638,7 @@ static void put_hosts(json_writer *w, const job_entry *x)
 /* ranks: of the one job that is shown; or NULL. */
 static int print_json(const job_list *list, const char *job, const rows *ranks, kv_err *e)
 {
-    int rc = KV_OK;
-    buf text = {0};
+    own_buf text = {0};
     json_writer w = {.out = &text};
     json_begin(&w, NULL, '{');
     json_begin(&w, "jobs", '[');
@@ -660,17 +656,15 @@ static int print_json(const job_list *list, const char *job, const rows *ranks, 
         put_number(&w, x, "rounds");
         put_hosts(&w, x);
         put_text(&w, x, "script");
-        if (job && rc == KV_OK)
-            rc = record_rows(&w, "ranks", ranks, e);
+        if (job)
+            TRY(record_rows(&w, "ranks", ranks, e));
         json_end(&w, '}');
     }
     json_end(&w, ']');
     json_end(&w, '}');
-    rc = rc ? rc : buf_check(&text, e);
-    if (rc == KV_OK)
-        puts(buf_text(&text));
-    buf_release(&text);
-    return rc;
+    TRY(buf_check(&text, e));
+    puts(buf_text(&text));
+    return KV_OK;
 }
 
 static int list_jobs(const jobs_options *o, kv_err *e)
@@ -679,29 +673,27 @@ static int list_jobs(const jobs_options *o, kv_err *e)
                                           {"workers", "workers"}, {"servers", "servers"},
                                           {"state", "state"},     {"rounds", "rounds"},
                                           {"hosts", "hosts"},     {"script", "script"}};
-    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    job_list list;
+    own_rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    own_jobs list = {.dir = -1};
     own_buf text = {0};
     const char *job = NULL;
-    int rc = attach_jobs(&list, e);
-    if (o->job)
+    TRY(attach_jobs(&list, e));
+    if (o->job) {
         table = (rows){rank_columns, sizeof rank_columns / sizeof *rank_columns, NULL, 0, 0};
-    if (rc == KV_OK && o->job)
-        rc = attach_jobs_choose(&list, o->job, &job, e);
-    for (int64_t i = 0; i < list.n && rc == KV_OK; i++)
+        TRY(attach_jobs_choose(&list, o->job, &job, e));
+    }
+    for (int64_t i = 0; i < list.n; i++)
         if (!job)
-            rc = add_job(&table, &list.items[i], e);
+            TRY(add_job(&table, &list.items[i], e));
         else if (strcmp(list.items[i].name, job) == 0)
-            rc = add_ranks(&table, &list, &list.items[i], e);
-    if (rc == KV_OK && o->json)
-        rc = print_json(&list, job, &table, e);
-    else if (rc == KV_OK && list.n == 0 && !o->quiet)
-        terminal_say("kvctl: no job of yours runs here");
-    else if (rc == KV_OK && (rc = rows_print(&text, &table, e)) == KV_OK)
-        terminal_pass(stdout, buf_text(&text), text.len);
-    rows_release(&table);
-    attach_jobs_release(&list);
-    return rc;
+            TRY(add_ranks(&table, &list, &list.items[i], e));
+    if (o->json)
+        return print_json(&list, job, &table, e);
+    if (list.n == 0 && !o->quiet)
+        return terminal_say("kvctl: no job of yours runs here"), KV_OK;
+    TRY(rows_print(&text, &table, e));
+    terminal_pass(stdout, buf_text(&text), text.len);
+    return KV_OK;
 }
 
 int jobs_main(int argc, char **argv)
@@ -721,14 +713,14 @@ int jobs_main(int argc, char **argv)
 
 static int grow(const char *job, kv_err *e)
 {
-    job_list list;
+    own_jobs list = {.dir = -1};
     const char *name;
-    int number = 0, rc = attach_jobs(&list, e);
-    if (rc == KV_OK && (rc = attach_jobs_choose(&list, job, &name, e)) == KV_OK &&
-        (rc = attach_grow(&list, name, &number, e)) == KV_OK)
-        printf("job %s: rank %d becomes a worker at the next round\n", name, number);
-    attach_jobs_release(&list);
-    return rc;
+    int number = 0;
+    TRY(attach_jobs(&list, e));
+    TRY(attach_jobs_choose(&list, job, &name, e));
+    TRY(attach_grow(&list, name, &number, e));
+    printf("job %s: rank %d becomes a worker at the next round\n", name, number);
+    return KV_OK;
 }
 
 int grow_main(int argc, char **argv)

@@ -28,6 +28,7 @@ typedef struct job_list {
  * be released also after an error. Errors: io, memory. */
 int attach_jobs(job_list *list, kv_err *e);
 void attach_jobs_release(job_list *list);
+#define own_jobs OWN(attach_jobs_release) job_list /* begins as {.dir = -1} */
 
 /* ---- The client ---- */
 

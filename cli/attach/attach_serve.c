@@ -245,10 +245,9 @@ static int guest_draw(void *arg, const plot *p, kv_err *e)
     guest *g = arg;
     own_buf bytes = {0};
     attach_plot_put(&bytes, p);
-    int rc = buf_check(&bytes, e);
-    if (rc == KV_OK)
-        send_later(g, JOBS_PLOT, bytes.data, bytes.len);
-    return rc ? rc : buf_check(&g->later, e);
+    TRY(buf_check(&bytes, e));
+    send_later(g, JOBS_PLOT, bytes.data, bytes.len);
+    return buf_check(&g->later, e);
 }
 
 /* ---- Profiles ---- */
@@ -295,17 +294,15 @@ static bool stop_profile(guest *g, kv_err *e)
 
 static int send_profile(guest *g, const char *path, kv_err *e)
 {
-    char *text;
+    own_mem char *text = NULL;
     size_t n;
     own_buf all = {0};
     TRY(file_read(path, &text, &n, e));
     buf_put(&all, g->profile, strlen(g->profile) + 1);
     buf_put(&all, text, n);
-    mem_free(text);
-    int rc = buf_check(&all, e);
-    if (rc == KV_OK)
-        send_later(g, JOBS_FILE, all.data, all.len);
-    return rc ? rc : buf_check(&g->later, e);
+    TRY(buf_check(&all, e));
+    send_later(g, JOBS_FILE, all.data, all.len);
+    return buf_check(&g->later, e);
 }
 
 static int end_profile(guest *g, kv_err *e)

@@ -35,10 +35,8 @@ void first_names_hint(const first_names *f, kv_err *e)
 
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
-    int rc = eval_words(s, globs, "a pattern", out, &c->globs, e);
-    rc = rc ? rc : eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
-    if (rc)
-        return rc;
+    TRY(eval_words(s, globs, "a pattern", out, &c->globs, e));
+    TRY(eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e));
     size_t patterns = (size_t)(c->globs.n + c->excluded.n);
     c->matched = arena_alloc(&out->names, patterns * sizeof *c->matched, e);
     c->left_out = c->matched ? c->matched + c->globs.n : NULL;
@@ -84,14 +82,13 @@ int choose_check(const session *s, const choice *c, kv_err *e)
 {
     if (c->goes_on)
         return KV_OK;
-    int rc = check_matched(s, &c->globs, c->matched, &c->seen, e);
-    return rc ? rc : check_matched(s, &c->excluded, c->left_out, &c->seen, e);
+    TRY(check_matched(s, &c->globs, c->matched, &c->seen, e));
+    return check_matched(s, &c->excluded, c->left_out, &c->seen, e);
 }
 
 int choose_check_some(const session *s, const choice *c, kv_err *e)
 {
-    if (choose_check(s, c, e))
-        return e->code;
+    TRY(choose_check(s, c, e));
     return c->goes_on || c->excluded.n == 0 || c->any || c->seen.n == 0
                ? KV_OK
                : unit_err(s, c->excluded.items[0].at, e, KV_E_KEY, "every key is excluded");
@@ -101,18 +98,16 @@ int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **k
                 kv_err *e)
 {
     int64_t all = checkpoint_count(from);
-    int64_t *chosen = mem_alloc(all, sizeof *chosen, e);
+    own_mem int64_t *chosen = mem_alloc(all, sizeof *chosen, e);
     *n = 0;
     if (!chosen)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < all; i++)
         if (choose_takes(c, checkpoint_at(from, i)->name))
             chosen[(*n)++] = i;
-    if (choose_check(s, c, e)) {
-        mem_free(chosen);
-        return e->code;
-    }
+    TRY(choose_check(s, c, e));
     *keys = chosen;
+    chosen = NULL;
     return KV_OK;
 }
 
@@ -235,7 +230,7 @@ static bool is_of_file(int rc)
 static int add_rows(result *out, const result_file *f, kv_err *e)
 {
     const rows *from = &f->given.entries;
-    int n = from->ncolumns + 1, rc = KV_OK;
+    int n = from->ncolumns + 1;
     if (from->columns && !out->entries.columns) {
         rows_column *columns = arena_alloc(&out->names, (size_t)n * sizeof *columns, e);
         if (!columns)
@@ -248,13 +243,12 @@ static int add_rows(result *out, const result_file *f, kv_err *e)
         }
         out->entries = (rows){columns, n, NULL, 0, 0};
     }
-    for (int64_t i = 0; i < from->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < from->n; i++) {
         if (i % from->ncolumns == 0)
-            rc = rows_add_text(&out->entries, f->path, e);
-        if (rc == KV_OK)
-            rc = rows_add(&out->entries, value_ref(from->cells[i]), e);
+            TRY(rows_add_text(&out->entries, f->path, e));
+        TRY(rows_add(&out->entries, value_ref(from->cells[i]), e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, const word *file,
@@ -310,29 +304,28 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
 {
     words given = {0};
     choice chosen = {0};
-    buf text = {0};
-    int64_t n = 0;
-    int rc = eval_words(s, call->kid[0], "a path", out, &given, e);
-    if (rc == KV_OK && given.n == 0)
-        rc = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
-    rc = rc ? rc : eval_words(s, call->kid[1], "a pattern", out, &given, e);
-    for (n = 1; n < given.n && choose_names_file(given.items[n].text);)
+    own_buf text = {0};
+    int64_t n = 1;
+    TRY(eval_words(s, call->kid[0], "a path", out, &given, e));
+    if (given.n == 0)
+        return unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
+    TRY(eval_words(s, call->kid[1], "a pattern", out, &given, e));
+    while (n < given.n && choose_names_file(given.items[n].text))
         n++;
-    if (rc == KV_OK) {
-        chosen.globs = (words){given.items + n, given.n - n, given.n - n};
-        rc = choose_read(s, call, NULL, out, &chosen, e);
-    }
-    if (rc || n == 1)
-        return rc ? rc : look(s, call, &given.items[0], &chosen, out, e);
+    chosen.globs = (words){given.items + n, given.n - n, given.n - n};
+    TRY(choose_read(s, call, NULL, out, &chosen, e));
+    if (n == 1)
+        return look(s, call, &given.items[0], &chosen, out, e);
     if (!(out->files = mem_zalloc(n, sizeof *out->files, e)))
         return KV_E_MEMORY;
     chosen.goes_on = true;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e);
+    for (int64_t i = 0; i < n; i++)
+        TRY(look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e));
     chosen.goes_on = false;
-    if (rc == KV_OK && (rc = choose_check(s, &chosen, e)) == KV_OK && all)
-        rc = answer_for_all(out, e);
-    return result_text(out, &text, rc, e);
+    TRY(choose_check(s, &chosen, e));
+    if (all)
+        TRY(answer_for_all(out, e));
+    return result_text(out, &text, KV_OK, e);
 }
 
 /* ---- Names ---- */

@@ -52,11 +52,11 @@ static const char *name_of(const hashing *h, int64_t i)
  * any length. */
 static int add_line(result *out, buf *text, const char *key, const char *other, kv_err *e)
 {
-    int rc = rows_add_text(&out->entries, key, e);
+    TRY(rows_add_text(&out->entries, key, e));
     buf_printf(text, "%s  ", other);
     show_key(text, (kv_key){.name = key});
     buf_char(text, '\n');
-    return rc ? rc : rows_add_text(&out->entries, other, e);
+    return rows_add_text(&out->entries, other, e);
 }
 
 static int list_hashes(session *s, hashing *h, choice *chosen, result *out, buf *text, kv_err *e)
@@ -64,14 +64,13 @@ static int list_hashes(session *s, hashing *h, choice *chosen, result *out, buf 
     static const rows_column columns[] = {{"key", NULL}, {"hash", NULL}};
     char hex[DIGEST_TEXT];
     out->entries = (rows){columns, 2, NULL, 0, 0};
-    int rc = choose_keys(s, chosen, h->file, &h->keys, &h->n, e);
-    if (rc == KV_OK)
-        rc = make_hashes(h, e);
-    for (int64_t i = 0; i < h->n && rc == KV_OK; i++) {
+    TRY(choose_keys(s, chosen, h->file, &h->keys, &h->n, e));
+    TRY(make_hashes(h, e));
+    for (int64_t i = 0; i < h->n; i++) {
         digest_text(hex, h->kind, h->hashes[i].bytes);
-        rc = add_line(out, text, name_of(h, i), hex, e);
+        TRY(add_line(out, text, name_of(h, i), hex, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- hash --verify --------------------------------------------------------------------------- */
@@ -96,21 +95,20 @@ static int choose_both(session *s, hashing *h, hash_list *list, choice *chosen, 
 /* One line for each key that differs; met is set for those of the list that the checkpoint has. */
 static int add_differences(const hashing *h, hash_list *list, result *out, buf *text, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < h->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < h->n; i++) {
         int64_t at = map_get(&list->by_name, (kv_key){.name = name_of(h, i)});
         if (at < 0)
-            rc = add_line(out, text, name_of(h, i), "not listed", e);
+            TRY(add_line(out, text, name_of(h, i), "not listed", e));
         else if (memcmp(list->items[at].bytes, h->hashes[i].bytes,
                         (size_t)digest_bytes(h->kind)) != 0)
-            rc = add_line(out, text, name_of(h, i), "differs", e);
+            TRY(add_line(out, text, name_of(h, i), "differs", e));
         if (at >= 0)
             list->items[at].met = true;
     }
-    for (int64_t i = 0; i < list->n && rc == KV_OK; i++)
+    for (int64_t i = 0; i < list->n; i++)
         if (!list->items[i].met)
-            rc = add_line(out, text, list->items[i].name, "missing", e);
-    return rc;
+            TRY(add_line(out, text, list->items[i].name, "missing", e));
+    return KV_OK;
 }
 
 /* The keys of either side. */
@@ -126,26 +124,20 @@ static int verify(session *s, hashing *h, const ast *call, choice *chosen, resul
                   kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}, {"state", NULL}};
-    hash_list list = {0};
+    OWN(hash_list_release) hash_list list = {0};
     int64_t listed = 0;
     const char *path = eval_option_word(s, call, "verify", "a path", out, e);
     out->entries = (rows){columns, 2, NULL, 0, 0};
-    int rc = path ? hash_list_read(&list, path, e) : e->code;
-    if (rc)
-        unit_at(s, command_option_of(call, "verify"), e);
-    if (rc == KV_OK) {
-        h->kind = list.kind;
-        rc = choose_both(s, h, &list, chosen, &listed, e);
-    }
-    if (rc == KV_OK && (rc = make_hashes(h, e)) == KV_OK &&
-        (rc = add_differences(h, &list, out, text, e)) == KV_OK) {
-        int64_t differ = out->entries.n / 2;
-        rc = result_answer(out, differ == 0, e, "%lld of %lld keys %s not as %s lists them",
-                           (long long)differ, (long long)count_all(h, &list, listed),
-                           differ == 1 ? "is" : "are", path);
-    }
-    hash_list_release(&list);
-    return rc;
+    if (!path || hash_list_read(&list, path, e))
+        return unit_at(s, command_option_of(call, "verify"), e);
+    h->kind = list.kind;
+    TRY(choose_both(s, h, &list, chosen, &listed, e));
+    TRY(make_hashes(h, e));
+    TRY(add_differences(h, &list, out, text, e));
+    int64_t differ = out->entries.n / 2;
+    return result_answer(out, differ == 0, e, "%lld of %lld keys %s not as %s lists them",
+                         (long long)differ, (long long)count_all(h, &list, listed),
+                         differ == 1 ? "is" : "are", path);
 }
 
 static int hash_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
@@ -186,6 +178,13 @@ typedef struct both {
     bool by_key;
 } both;
 
+static void both_release(both *x)
+{
+    mem_free(x->pairs);
+    checkpoint_close(x->files[0]);
+    checkpoint_close(x->files[1]);
+}
+
 /* ---- Options --------------------------------------------------------------------------------- */
 
 /* A tolerance, which is 0 when it is not given. */
@@ -193,19 +192,18 @@ static int read_tolerance(session *s, const ast *call, const char *option, doubl
                           diff_options *o, kv_err *e)
 {
     const ast *at = command_option_of(call, option);
-    value v = value_none();
+    own_value v = value_none();
     if (!at)
         return KV_OK;
-    int rc = eval(s, at, &v, e);
-    if (rc == KV_OK && !value_is_number(v))
-        rc = unit_err(s, at, e, KV_E_DTYPE, "--%s takes a number, not %s", option,
-                      value_kind_name(v));
-    *x = rc ? 0 : value_number(v);
-    if (rc == KV_OK && !(*x >= 0))
-        rc = unit_err(s, at, e, KV_E_VALUE, "--%s takes a number that is not negative", option);
-    value_release(&v);
+    TRY(eval(s, at, &v, e));
+    if (!value_is_number(v))
+        return unit_err(s, at, e, KV_E_DTYPE, "--%s takes a number, not %s", option,
+                        value_kind_name(v));
+    *x = value_number(v);
+    if (!(*x >= 0))
+        return unit_err(s, at, e, KV_E_VALUE, "--%s takes a number that is not negative", option);
     o->tolerance = true;
-    return rc;
+    return KV_OK;
 }
 
 /* A count of at least `least`; *there: it was given. */
@@ -216,8 +214,7 @@ static int read_count(session *s, const ast *call, const char *option, int32_t l
     *there = at != NULL;
     if (!at)
         return KV_OK;
-    if (eval_int32(s, at, "a count", x, e))
-        return e->code;
+    TRY(eval_int32(s, at, "a count", x, e));
     return *x >= least ? KV_OK
                        : unit_err(s, at, e, KV_E_VALUE, "--%s takes a count from %d on", option,
                                   (int)least);
@@ -250,22 +247,21 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
 {
     int32_t ulps = 0;
     bool has_top;
-    if (read_tolerance(s, call, "rtol", &o->rtol, o, e) ||
-        read_tolerance(s, call, "atol", &o->atol, o, e) ||
-        read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e) ||
-        read_count(s, call, "top", 1, top, &has_top, e))
-        return e->code;
+    TRY(read_tolerance(s, call, "rtol", &o->rtol, o, e));
+    TRY(read_tolerance(s, call, "atol", &o->atol, o, e));
+    TRY(read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e));
+    TRY(read_count(s, call, "top", 1, top, &has_top, e));
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
-    int rc = read_sort(s, call, o, by_key, out, e);
+    TRY(read_sort(s, call, o, by_key, out, e));
     const char *other = command_option_of(call, "fold")               ? "fold"
                         : command_option_of(call, "sort") && !*by_key ? "sort"
                                                                       : NULL;
-    if (rc == KV_OK && o->brief && other)
-        rc = unit_err(s, command_option_of(call, other), e, KV_E_USAGE,
-                      "--brief shows names, and --%s is about numbers: give one", other);
-    return rc;
+    return o->brief && other
+               ? unit_err(s, command_option_of(call, other), e, KV_E_USAGE,
+                          "--brief shows names, and --%s is about numbers: give one", other)
+               : KV_OK;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -297,8 +293,7 @@ static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, ma
                             "\"%.120s\" and \"%.120s\" both become \"%.120s\"",
                             checkpoint_at(a, x->pairs[other].a)->name, checkpoint_at(a, i)->name,
                             name);
-        if (map_put(known, (kv_key){.name = name}, x->n, e))
-            return e->code;
+        TRY(map_put(known, (kv_key){.name = name}, x->n, e));
         x->pairs[x->n++] = (tensor_difference){.a = i, .b = -1, .name = name};
     }
     return checkpoint_count(a) > 0 ? renames_check(rules, s, e) : KV_OK;
@@ -308,29 +303,22 @@ static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, ma
 static int pair_keys(session *s, const ast *call, both *x, choice *chosen, result *out, kv_err *e)
 {
     int64_t most = checkpoint_count(x->files[0]) + checkpoint_count(x->files[1]);
-    renames rules = {0};
-    map known = {0};
-    int rc = renames_read(s, call, out, &rules, e);
-    x->pairs = mem_alloc(most, sizeof *x->pairs, e);
-    if (rc == KV_OK && !x->pairs)
-        rc = KV_E_MEMORY;
-    rc = rc ? rc : add_keys_of_a(s, x, chosen, &rules, &known, out, e);
-    if (rc == KV_OK) {
-        const checkpoint *b = x->files[1];
-        for (int64_t i = 0; i < checkpoint_count(b); i++) {
-            const char *name = checkpoint_at(b, i)->name;
-            int64_t pair = map_get(&known, (kv_key){.name = name});
-            if (pair >= 0) {
-                x->pairs[pair].b = i;
-            } else if (choose_takes(chosen, name)) {
-                x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
-            }
-        }
-        rc = choose_check_some(s, chosen, e);
+    OWN(renames_release) renames rules = {0};
+    own_map known = {0};
+    TRY(renames_read(s, call, out, &rules, e));
+    if (!(x->pairs = mem_alloc(most, sizeof *x->pairs, e)))
+        return KV_E_MEMORY;
+    TRY(add_keys_of_a(s, x, chosen, &rules, &known, out, e));
+    const checkpoint *b = x->files[1];
+    for (int64_t i = 0; i < checkpoint_count(b); i++) {
+        const char *name = checkpoint_at(b, i)->name;
+        int64_t pair = map_get(&known, (kv_key){.name = name});
+        if (pair >= 0)
+            x->pairs[pair].b = i;
+        else if (choose_takes(chosen, name))
+            x->pairs[x->n++] = (tensor_difference){.a = -1, .b = i, .name = name};
     }
-    renames_release(&rules);
-    map_release(&known);
-    return rc;
+    return choose_check_some(s, chosen, e);
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -338,9 +326,8 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
 /* Refuses codes that are numbers only together with scales. */
 static int check_scales(session *s, const ast *call, const both *x, int64_t i, kv_err *e)
 {
-    int rc = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e);
-    return rc ? rc
-              : choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
+    TRY(choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e));
+    return choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
 }
 
 /* Without a tolerance codes are compared by their bits, but columns of numbers mislead. */
@@ -435,55 +422,53 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
  * counts the others: count[i] are those of sorted[i]. */
 static int fold_rows(const tensor_difference **sorted, int64_t *count, int64_t *n, kv_err *e)
 {
-    map known = {0};
-    arena texts = {0};
+    own_map known = {0};
+    own_arena texts = {0};
     own_buf name = {0};
     int64_t all = *n;
-    int rc = KV_OK;
     *n = 0;
-    for (int64_t i = 0; i < all && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < all; i++) {
         buf_clear(&name);
         buf_printf(&name, "%d ", (int)sorted[i]->state);
         fold_name(&name, sorted[i]->name);
         int64_t at = map_get(&known, (kv_key){.name = buf_text(&name)});
-        const char *kept = at < 0 ? arena_text(&texts, buf_text(&name), name.len, e) : NULL;
-        if (at < 0 && (rc = buf_check(&name, e)) == KV_OK &&
-            (rc = kept ? map_put(&known, (kv_key){.name = kept}, *n, e) : KV_E_MEMORY) == KV_OK) {
+        if (at < 0) {
+            TRY(buf_check(&name, e));
+            const char *kept = arena_text(&texts, buf_text(&name), name.len, e);
+            if (!kept)
+                return KV_E_MEMORY;
+            TRY(map_put(&known, (kv_key){.name = kept}, *n, e));
             sorted[at = (*n)++] = sorted[i];
             count[at] = 0;
         }
-        if (at >= 0)
-            count[at]++;
+        count[at]++;
     }
-    map_release(&known);
-    arena_release(&texts);
-    return rc;
+    return KV_OK;
 }
 
 /* The keys that differ, worst first; at most top, all of them when it is 0. */
 static int add_rows(rows *table, const both *x, bool brief, bool folded, int32_t top, kv_err *e)
 {
-    int64_t *count = mem_alloc(x->n, sizeof *count, e);
+    own_mem int64_t *count = mem_alloc(x->n, sizeof *count, e);
     int64_t n = 0;
-    const tensor_difference **sorted = mem_alloc(x->n, sizeof *sorted, e);
-    int rc = sorted && count ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < x->n && sorted; i++)
+    own_mem const tensor_difference **sorted = mem_alloc(x->n, sizeof *sorted, e);
+    if (!sorted || !count)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < x->n; i++)
         if (x->pairs[i].state != DIFF_SAME)
             sorted[n++] = &x->pairs[i];
     if (n)
         qsort(sorted, (size_t)n, sizeof *sorted, x->by_key ? by_key : by_order);
-    if (rc == KV_OK && folded)
-        rc = fold_rows(sorted, count, &n, e);
-    for (int64_t i = 0; i < n && (top == 0 || i < top) && rc == KV_OK; i++) {
-        rc = rows_add_key(table, (kv_key){.name = sorted[i]->name}, e);
-        if (rc == KV_OK && !brief)
-            rc = add_row(table, x, sorted[i], e);
-        if (rc == KV_OK && folded)
-            rc = rows_add(table, value_int(count[i]), e);
+    if (folded)
+        TRY(fold_rows(sorted, count, &n, e));
+    for (int64_t i = 0; i < n && (top == 0 || i < top); i++) {
+        TRY(rows_add_key(table, (kv_key){.name = sorted[i]->name}, e));
+        if (!brief)
+            TRY(add_row(table, x, sorted[i], e));
+        if (folded)
+            TRY(rows_add(table, value_int(count[i]), e));
     }
-    mem_free(sorted);
-    mem_free(count);
-    return rc;
+    return KV_OK;
 }
 
 /* The sums of a key with nan or inf look as those of any other: a note for people, and a count of
@@ -516,41 +501,36 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     static const rows_column names[] = {{"key", NULL}};
     diff_options o = {0};
     choice chosen = {0};
-    both x = {0};
+    OWN(both_release) both x = {0};
     int32_t top = 0;
-    buf text = {0};
-    int rc = read_options(s, call, &o, &top, &x.by_key, out, e);
+    TRY(read_options(s, call, &o, &top, &x.by_key, out, e));
     bool folded = command_option_of(call, "fold") != NULL;
-    rows table = {columns, sizeof columns / sizeof *columns - !folded, NULL, 0, 0};
+    own_rows table = {columns, sizeof columns / sizeof *columns - !folded, NULL, 0, 0};
     if (o.brief)
         table = (rows){names, 1, NULL, 0, 0};
-    rc = rc ? rc : choose_read(s, call, call->kid[2], out, &chosen, e);
-    for (int i = 0; i < 2 && rc == KV_OK; i++)
-        rc = choose_open(s, call->kid[i], false, out, &x.files[i], e);
-    for (int i = 0; i < 2 && o.tolerance && rc == KV_OK; i++)
-        rc = choose_decode(s, call, call->kid[i], &x.files[i], 1, NULL, NULL, e);
-    if (rc == KV_OK && (rc = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
-        for (int64_t i = 0; i < x.n && o.tolerance && rc == KV_OK; i++)
-            rc = check_scales(s, call, &x, i, e);
-    if (rc == KV_OK) {
-        progress_begin("diff", 0, PROGRESS_BYTES);
-        if ((rc = tensor_diffs(x.pairs, x.n, x.files[0], x.files[1], &o, progress_bytes, NULL, e)))
-            unit_at(s, call, e);
-        progress_end();
-        for (int64_t i = 0; i < x.n; i++)
-            x.nsame += x.pairs[i].state == DIFF_SAME;
-    }
-    if (rc == KV_OK && o.tolerance)
+    TRY(choose_read(s, call, call->kid[2], out, &chosen, e));
+    for (int i = 0; i < 2; i++)
+        TRY(choose_open(s, call->kid[i], false, out, &x.files[i], e));
+    for (int i = 0; i < 2 && o.tolerance; i++)
+        TRY(choose_decode(s, call, call->kid[i], &x.files[i], 1, NULL, NULL, e));
+    TRY(pair_keys(s, call, &x, &chosen, out, e));
+    for (int64_t i = 0; i < x.n && o.tolerance; i++)
+        TRY(check_scales(s, call, &x, i, e));
+    progress_begin("diff", 0, PROGRESS_BYTES);
+    int rc = tensor_diffs(x.pairs, x.n, x.files[0], x.files[1], &o, progress_bytes, NULL, e);
+    progress_end();
+    if (rc)
+        return unit_at(s, call, e);
+    for (int64_t i = 0; i < x.n; i++)
+        x.nsame += x.pairs[i].state == DIFF_SAME;
+    if (o.tolerance)
         tell_decoded(s, call, &x);
-    if (rc == KV_OK && !o.brief && !o.tolerance)
+    if (!o.brief && !o.tolerance)
         note_codes(s, call, &x);
-    if (rc == KV_OK && !o.brief)
-        rc = tell_left_out(s, &x, out, e);
-    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, folded, top, e)) == KV_OK)
-        rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
-                           (long long)(x.n - x.nsame), (long long)x.n);
-    mem_free(x.pairs);
-    checkpoint_close(x.files[0]);
-    checkpoint_close(x.files[1]);
-    return result_table(out, &text, &table, rc, e);
+    if (!o.brief)
+        TRY(tell_left_out(s, &x, out, e));
+    TRY(add_rows(&table, &x, o.brief, folded, top, e));
+    TRY(result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
+                      (long long)(x.n - x.nsame), (long long)x.n));
+    return result_table(out, &(buf){0}, &table, KV_OK, e);
 }

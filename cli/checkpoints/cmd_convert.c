@@ -89,8 +89,8 @@ static int read_words(plan *p, kv_err *e)
 static int add_key(plan *p, int file, int64_t at, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(p->files[file], at);
-    int rc = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
-    const char *name = rc ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
+    TRY(mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e));
+    const char *name = renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
     const tensor_info *codes = tensor_values_codes(p->files[file], at);
@@ -126,23 +126,18 @@ static int choose_all(plan *p, kv_err *e)
     p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < p->inputs.n; i++) {
-        checkpoint **c = &p->files[i];
-        if (choose_open_tensors(p->s, &p->inputs.items[i], c, e))
-            return e->code;
-    }
-    int rc = choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n,
-                           gets_type, &p->types, e);
-    for (int64_t i = 0; i < p->inputs.n && rc == KV_OK; i++) {
-        checkpoint **c = &p->files[i];
-        for (int64_t k = 0; k < checkpoint_count(*c); k++)
-            if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
-                return e->code;
-    }
-    if (rc || choose_check_some(p->s, &p->chosen, e) || check_scales(p, e))
-        return e->code;
-    if (p->nkeys > 0 && renames_check(&p->names, p->s, e))
-        return e->code;
+    for (int64_t i = 0; i < p->inputs.n; i++)
+        TRY(choose_open_tensors(p->s, &p->inputs.items[i], &p->files[i], e));
+    TRY(choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n, gets_type,
+                      &p->types, e));
+    for (int64_t i = 0; i < p->inputs.n; i++)
+        for (int64_t k = 0; k < checkpoint_count(p->files[i]); k++)
+            if (choose_takes(&p->chosen, checkpoint_at(p->files[i], k)->name))
+                TRY(add_key(p, (int)i, k, e));
+    TRY(choose_check_some(p->s, &p->chosen, e));
+    TRY(check_scales(p, e));
+    if (p->nkeys > 0)
+        TRY(renames_check(&p->names, p->s, e));
     for (int64_t i = 0; i < p->nkeys; i++)
         if (choose_tell_training(p->s, p->files[p->keys[i].input], p->keys[i].at))
             break;
@@ -249,8 +244,7 @@ static int convert_all(plan *p, kv_err *e)
                  .progress = progress_bytes};
     if (conversion_check(&c, e))
         return unit_at(p->s, p->call, e);
-    if (out_losses_begin(&p->lost, p->call, p->nkeys, e))
-        return e->code;
+    TRY(out_losses_begin(&p->lost, p->call, p->nkeys, e));
     if (session_would(p->s, "write", p->to.text))
         return list_changes(p, e);
     const checkpoint *folder = NULL;
@@ -263,13 +257,12 @@ static int convert_all(plan *p, kv_err *e)
     progress_begin("convert", 0, PROGRESS_BYTES);
     int rc = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
-    if (rc == KV_OK) {
-        choose_tell_decoded(p->s, &values, type);
-        metadata_tell(p->s, p->texts, p->ntexts, p->to.text);
-    }
-    return rc ? unit_at(p->s, p->to.at, e)
-              : out_losses_end(p->s, p->call, p->to.text, &p->lost,
-                               key_of, p->keys, p->nkeys, p->out, e);
+    if (rc)
+        return unit_at(p->s, p->to.at, e);
+    choose_tell_decoded(p->s, &values, type);
+    metadata_tell(p->s, p->texts, p->ntexts, p->to.text);
+    return out_losses_end(p->s, p->call, p->to.text, &p->lost, key_of, p->keys, p->nkeys, p->out,
+                          e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
@@ -313,10 +306,10 @@ static int save_store(kv *store, const char *path, kv_err *e)
 {
     bool updates = false;
     kv_err why = {0};
-    int rc = kv_describe(store, "store", look_at_updater, &updates, e);
-    if (rc || updates || !kv_is_foreign(store))
-        return rc ? rc : kv_save(store, path, e);
-    rc = kv_save_arrays(store, path, &why);
+    TRY(kv_describe(store, "store", look_at_updater, &updates, e));
+    if (updates || !kv_is_foreign(store))
+        return kv_save(store, path, e);
+    int rc = kv_save_arrays(store, path, &why);
     if (rc == KV_E_UNSUPPORTED) /* a key is row_sparse now */
         return kv_save(store, path, e);
     *e = rc ? why : *e;
@@ -370,41 +363,35 @@ static int choose_values(session *s, const ast *call, kv *store, result *out, va
     v->has = arena_alloc(&out->names, (size_t)n * sizeof *v->has, e);
     if (!v->entries || !v->keys || !v->has)
         return KV_E_MEMORY;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < n; i++) {
         kv_info info;
         checkpoint_entry *t = &v->entries[v->n];
-        if ((rc = kv_info_at(store, i, &info, e)) || (rc = describe_key(&info, t, out, e)) ||
-            !choose_takes(&chosen, t->name))
+        TRY(kv_info_at(store, i, &info, e));
+        TRY(describe_key(&info, t, out, e));
+        if (!choose_takes(&chosen, t->name))
             continue;
         t->type = type_rules_of(&types, t->name, t->type);
         v->keys[v->n] = info.key;
         v->has[v->n++] = info.dtype;
         v->bytes += info.bytes;
     }
-    if (rc == KV_OK && (rc = choose_check_some(s, &chosen, e)) == KV_OK)
-        rc = type_rules_check(s, &types, e);
-    return rc;
+    TRY(choose_check_some(s, &chosen, e));
+    return type_rules_check(s, &types, e);
 }
 
 /* Element i of the array has no number in the type that is written, or by strict another one. */
 static int no_number(const checkpoint_entry *t, const kv_array *a, const void *data, int64_t i,
                      bool strict, kv_err *e)
 {
-    buf text = {0}, number = {0};
+    own_buf text = {0}, number = {0};
     show_index(&text, a, i);
+    if (!strict)
+        return kv_err_set(e, KV_E_VALUE, "\"%.200s\": %s has no number for element %s", t->name,
+                          tensor_type_name(t->type), buf_text(&text));
     tensor_words_number(&number, tensor_type_of(kv_array_dtype(a)), data, i);
-    if (strict)
-        kv_err_set(e, KV_E_VALUE, "\"%.200s\" is %s at %s, which %s cannot hold", t->name,
-                   buf_text(&number), buf_text(&text), tensor_type_name(t->type));
-    else
-        kv_err_set(e, KV_E_VALUE, "\"%.200s\": %s has no number for element %s", t->name,
-                   tensor_type_name(t->type), buf_text(&text));
-    buf_release(&text);
-    buf_release(&number);
-    if (strict)
-        kv_err_hint(e, LOSSES_HINT);
-    return KV_E_VALUE;
+    kv_err_set(e, KV_E_VALUE, "\"%.200s\" is %s at %s, which %s cannot hold", t->name,
+               buf_text(&number), buf_text(&text), tensor_type_name(t->type));
+    return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
 }
 
 /* A row_sparse key is written with all its rows. */
@@ -414,16 +401,12 @@ static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err
     tensor_type has = tensor_type_of(v->has[i]);
     const void *data;
     int64_t wrong = -1;
-    kv_array *a;
+    own_array *a = NULL;
     TRY(kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e));
-    int rc = kv_pull(store, &v->keys[i], 1, &a, NULL, e);
-    if (rc == KV_OK && (rc = kv_array_read(a, &data, e)) == KV_OK)
-        rc = tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong,
-                        e);
-    if (rc == KV_OK && wrong >= 0)
-        rc = no_number(t, a, data, wrong, v->lost.strict, e);
-    kv_array_unref(a);
-    return rc;
+    TRY(kv_pull(store, &v->keys[i], 1, &a, NULL, e));
+    TRY(kv_array_read(a, &data, e));
+    TRY(tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong, e));
+    return wrong < 0 ? KV_OK : no_number(t, a, data, wrong, v->lost.strict, e);
 }
 
 typedef struct texts {
@@ -453,30 +436,24 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     TRY(out_options_read(s, call, path, out, &how, e));
     if (session_would(s, "write", path))
         return KV_OK;
-    int rc = out_losses_begin(&v.lost, call, v.n, e);
-    if (rc == KV_OK)
-        rc = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
-    if (rc == KV_OK) {
-        int64_t done = 0;
-        progress_begin("save", v.bytes, PROGRESS_BYTES);
-        for (int64_t i = 0; i < v.n && rc == KV_OK; i++) {
-            rc = put_key(store, file, &v, i, e);
-            done += tensor_type_bytes(tensor_type_of(v.has[i]),
-                                      tensor_elements(v.entries[i].ndim, v.entries[i].shape));
-            progress_step(done);
-        }
-        progress_end();
-        if (rc == KV_OK)
-            rc = checkpoint_out_commit(file, e);
-        else
-            checkpoint_out_abandon(file);
+    TRY(out_losses_begin(&v.lost, call, v.n, e));
+    own_mem losses_key *lost = v.lost.keys;
+    TRY(checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e));
+    int rc = KV_OK;
+    int64_t done = 0;
+    progress_begin("save", v.bytes, PROGRESS_BYTES);
+    for (int64_t i = 0; i < v.n && rc == KV_OK; i++) {
+        rc = put_key(store, file, &v, i, e);
+        done += tensor_type_bytes(tensor_type_of(v.has[i]),
+                                  tensor_elements(v.entries[i].ndim, v.entries[i].shape));
+        progress_step(done);
     }
-    if (rc == KV_OK) {
-        metadata_tell(s, t.list.items, t.list.n, path);
-        rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
-    }
-    mem_free(v.lost.keys);
-    return rc;
+    progress_end();
+    if (rc)
+        return checkpoint_out_abandon(file), rc;
+    TRY(checkpoint_out_commit(file, e));
+    metadata_tell(s, t.list.items, t.list.n, path);
+    return out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
 }
 
 /* ---- A patch --------------------------------------------------------------------------------- */
@@ -498,6 +475,14 @@ static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
     t->arrays = arena_alloc(&out->names, n * sizeof *t->arrays, e);
     t->converted = arena_alloc(&out->names, n * sizeof *t->converted, e);
     return t->items && t->data && t->arrays && t->converted ? KV_OK : KV_E_MEMORY;
+}
+
+static void tensors_release(tensors *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        kv_array_unref(t->arrays[i]);
+        mem_free_data(t->converted[i]);
+    }
 }
 
 /* The data of tensor i in the type that it gets. */
@@ -540,41 +525,31 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     const patch_options how = {.progress = told};
     values v = {0};
     texts m = {.out = out};
-    tensors t = {0};
-    checkpoint *b = NULL;
+    OWN(tensors_release) tensors t = {0};
+    own_checkpoint *b = NULL;
     TRY(choose_values(s, call, store, out, &v, e));
     TRY(kv_describe(store, "metadata", add_text, &m, e));
     TRY(metadata_read(s, call, out, &m.list, e));
     if (session_would(s, "write", path))
         return KV_OK;
-    int rc = tensors_begin(&t, &v, out, e);
-    if (rc == KV_OK)
-        rc = out_losses_begin(&v.lost, call, v.n, e);
-    for (; t.n < v.n && rc == KV_OK; t.n += rc == KV_OK) {
+    TRY(tensors_begin(&t, &v, out, e));
+    TRY(out_losses_begin(&v.lost, call, v.n, e));
+    own_mem losses_key *lost = v.lost.keys;
+    for (; t.n < v.n; t.n++) {
         const checkpoint_entry *x = &v.entries[t.n];
         t.converted[t.n] = NULL;
-        rc = kv_array_new_raw(&t.arrays[t.n], v.has[t.n], x->ndim, x->shape, (kv_ctx){0}, e);
+        TRY(kv_array_new_raw(&t.arrays[t.n], v.has[t.n], x->ndim, x->shape, (kv_ctx){0}, e));
     }
-    if (rc == KV_OK) /* all values at once, so that those of several machines come side by side */
-        rc = kv_pull(store, v.keys, v.n, t.arrays, NULL, e);
-    for (int64_t i = 0; i < v.n && rc == KV_OK; i++)
-        rc = tensors_convert(&t, &v, i, e);
-    if (rc == KV_OK)
-        rc = checkpoint_of_memory(&b, t.items, t.data, t.n, m.list.items, m.list.n, "the store", e);
-    if (rc == KV_OK) {
-        progress_begin("save", v.bytes, PROGRESS_BYTES);
-        rc = patch_make(path, a, b, &how, NULL, e);
-        progress_end();
-    }
-    checkpoint_close(b);
-    if (rc == KV_OK)
-        rc = out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
-    mem_free(v.lost.keys);
-    for (int64_t i = 0; i < t.n; i++) {
-        kv_array_unref(t.arrays[i]);
-        mem_free_data(t.converted[i]);
-    }
-    return rc;
+    /* all values at once, so that those of several machines come side by side */
+    TRY(kv_pull(store, v.keys, v.n, t.arrays, NULL, e));
+    for (int64_t i = 0; i < v.n; i++)
+        TRY(tensors_convert(&t, &v, i, e));
+    TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, m.list.items, m.list.n, "the store", e));
+    progress_begin("save", v.bytes, PROGRESS_BYTES);
+    int rc = patch_make(path, a, b, &how, NULL, e);
+    progress_end();
+    TRY(rc);
+    return out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
 }
 
 static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
@@ -585,15 +560,15 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
     const ast *node = command_option_of(call, "patch-from");
     const char *from = eval_word(s, node, "a checkpoint", out, e);
     own_checkpoint *a = NULL;
-    for (size_t i = 0; from && i < sizeof options / sizeof *options; i++)
-        if (command_option_of(call, options[i]))
-            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
     if (!from)
         return e->code;
-    int rc = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
-    rc = rc ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
-    rc = rc ? rc : save_patch_from(s, call, store, path, a, out, e);
-    return rc;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (command_option_of(call, options[i]))
+            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
+    if (checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e))
+        return unit_at(s, node, e);
+    TRY(patches_check_place(s, &to, a, e));
+    return save_patch_from(s, call, store, path, a, out, e);
 }
 
 /* Returns true if what is asked for is the store, not its values. */
@@ -638,12 +613,11 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
     if (session_store(s, &store, e) ||
         !(path = eval_file(s, call->kid[0], "a store stands", out, e)))
         return e->code;
-    int rc = safe_write(s, path, e);
-    if (rc == KV_OK && kv_num_keys(store) == 0) {
+    if (safe_write(s, path, e))
+        return unit_at(s, call->kid[0], e);
+    if (kv_num_keys(store) == 0) {
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
         return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
     }
-    if (rc == KV_OK)
-        rc = save_to(s, call, store, path, out, e);
-    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
+    return save_to(s, call, store, path, out, e) ? unit_at(s, call->kid[0], e) : KV_OK;
 }

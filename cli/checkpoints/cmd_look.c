@@ -54,7 +54,6 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
     static const rows_column entries[] = {
         {"key", "key"},     {"dtype", "dtype"}, {"shape", "shape"}, {"bytes", "bytes"},
         {"value", "value"}};
-    int rc = KV_OK;
     bool with_values = false; /* there are entries that are not tensors */
     bool sparse = false;
     for (int64_t i = 0; i < l->n; i++) {
@@ -63,19 +62,20 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
     }
     int ncolumns = with_places ? 6 + sparse : with_values ? 5 : 4;
     *table = (rows){with_values ? entries : columns, ncolumns, NULL, 0, 0};
-    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < l->n; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
-        if ((rc = rows_add_text(table, t->name, e)) == KV_OK)
-            rc = add_form(table, t, t->bytes, e);
-        if (rc == KV_OK && with_places &&
-            (rc = rows_add_text(table, checkpoint_file(l->file, t->file), e)) == KV_OK)
-            rc = rows_add(table, value_int(t->offset), e);
-        if (rc == KV_OK && sparse)
-            rc = add_stored(table, t, e);
-        if (rc == KV_OK && with_values)
-            rc = rows_add_text(table, t->value ? t->value : "", e);
+        TRY(rows_add_text(table, t->name, e));
+        TRY(add_form(table, t, t->bytes, e));
+        if (with_places) {
+            TRY(rows_add_text(table, checkpoint_file(l->file, t->file), e));
+            TRY(rows_add(table, value_int(t->offset), e));
+        }
+        if (sparse)
+            TRY(add_stored(table, t, e));
+        if (with_values)
+            TRY(rows_add_text(table, t->value ? t->value : "", e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- --fold ---------------------------------------------------------------------------------- */
@@ -119,12 +119,11 @@ static int group_text(buf *out, const tensor_info *t, kv_err *e)
 
 static int add_group(groups *g, const tensor_info *t, const buf *text, kv_err *e)
 {
-    int rc = mem_grow(&g->items, &g->cap, g->n + 1, sizeof *g->items, e);
-    const char *kept = rc ? NULL : arena_text(&g->texts, buf_text(text), text->len, e);
+    TRY(mem_grow(&g->items, &g->cap, g->n + 1, sizeof *g->items, e));
+    const char *kept = arena_text(&g->texts, buf_text(text), text->len, e);
     if (!kept)
         return KV_E_MEMORY;
-    if ((rc = map_put(&g->by_text, (kv_key){.name = kept}, g->n, e)))
-        return rc;
+    TRY(map_put(&g->by_text, (kv_key){.name = kept}, g->n, e));
     const char *name = strchr(strchr(kept, ' ') + 1, ' ') + 1;
     g->items[g->n++] = (group){name, t, 0, 0};
     return KV_OK;
@@ -133,22 +132,18 @@ static int add_group(groups *g, const tensor_info *t, const buf *text, kv_err *e
 static int group_keys(const listing *l, groups *g, kv_err *e)
 {
     own_buf text = {0};
-    int rc = KV_OK;
-    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < l->n; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
-        if ((rc = group_text(&text, t, e)))
-            break;
+        TRY(group_text(&text, t, e));
         int64_t at = map_get(&g->by_text, (kv_key){.name = buf_text(&text)});
         if (at < 0) {
             at = g->n;
-            rc = add_group(g, t, &text, e);
+            TRY(add_group(g, t, &text, e));
         }
-        if (rc == KV_OK) {
-            g->items[at].count++;
-            g->items[at].bytes += t->bytes;
-        }
+        g->items[at].count++;
+        g->items[at].bytes += t->bytes;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* A name needs no quotes merely because it has a #. */
@@ -160,8 +155,8 @@ static int add_folded_name(rows *shown, const group *g, kv_err *e)
     buf_clear(&text);
     if (quoted)
         show_key(&text, (kv_key){.name = g->name});
-    int rc = buf_check(&text, e);
-    return rc ? rc : rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
+    TRY(buf_check(&text, e));
+    return rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
 }
 
 /* One row a group, in the order of their first keys. Two tables: in text the count is ×32. */
@@ -173,7 +168,7 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
     static const rows_column heads[] = {
         {"name", "key"},    {"dtype", "dtype"}, {"shape", "shape"}, {"bytes", "bytes"},
         {"count", "count"}};
-    rows shown = {heads, 5, NULL, 0, 0};
+    own_rows shown = {heads, 5, NULL, 0, 0};
     groups g = {0};
     *table = (rows){columns, 5, NULL, 0, 0};
     int rc = group_keys(l, &g, e);
@@ -191,7 +186,6 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
     }
     if (rc == KV_OK)
         rc = rows_print(text, &shown, e);
-    rows_release(&shown);
     map_release(&g.by_text);
     arena_release(&g.texts);
     mem_free(g.items);
@@ -207,19 +201,18 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
     int64_t sums[3] = {l->n, 0, 0}, nothers;
     const char *others, *model;
     static const char *const names[] = {"key", "element", "byte"};
-    int rc = KV_OK;
     *totals = (rows){pair, 2, NULL, 0, 0};
     for (int64_t i = 0; i < l->n; i++) {
         sums[1] += checkpoint_at(l->file, l->keys[i])->elements;
         sums[2] += checkpoint_at(l->file, l->keys[i])->bytes;
     }
-    for (int i = 0; i < 3 && rc == KV_OK; i++) {
+    for (int i = 0; i < 3; i++) {
         char plural[16];
         snprintf(plural, sizeof plural, "%ss", names[i]);
         buf_printf(text, "%s%lld %s", i ? ", " : "", (long long)sums[i],
                    sums[i] == 1 ? names[i] : plural);
-        if ((rc = rows_add_text(totals, plural, e)) == KV_OK)
-            rc = rows_add(totals, value_int(sums[i]), e);
+        TRY(rows_add_text(totals, plural, e));
+        TRY(rows_add(totals, value_int(sums[i]), e));
     }
     nothers = checkpoint_others(l->file, &others, &model);
     if (nothers && !l->all)
@@ -230,31 +223,29 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
         buf_printf(text, "; %s#%s reads the tensors of %s only", checkpoint_name(l->file), model,
                    model);
     buf_char(text, '\n');
-    return rc;
+    return KV_OK;
 }
 
 static int list_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
                      kv_err *e)
 {
-    checkpoint *file = NULL;
-    int64_t *keys = NULL, n = 0;
-    buf text = {0};
+    own_checkpoint *file = NULL;
+    own_mem int64_t *keys = NULL;
+    int64_t n = 0;
+    own_buf text = {0};
     const ast *folded = command_option_of(call, "fold"), *places = command_option_of(call, "long");
     bool all = command_option_of(call, "all");
     const checkpoint_options options = {.weights = !all, .entries = all};
-    int rc = checkpoint_open(&file, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
-    if (rc == KV_OK)
-        rc = choose_keys(s, chosen, file, &keys, &n, e);
+    if (checkpoint_open(&file, path->text, &options, e))
+        return unit_at(s, path->at, e);
+    TRY(choose_keys(s, chosen, file, &keys, &n, e));
     listing l = {file, keys, n, all};
-    if (rc == KV_OK && folded)
-        rc = fold_keys(&l, &out->entries, &text, e);
-    else if (rc == KV_OK && (rc = list_keys(&l, places, &out->entries, e)) == KV_OK)
-        rc = rows_print(&text, &out->entries, e);
-    if (rc == KV_OK)
-        rc = add_totals(&l, &out->summary, &text, e);
-    mem_free(keys);
-    checkpoint_close(file);
-    return result_text(out, &text, rc, e);
+    TRY(folded ? fold_keys(&l, &out->entries, &text, e)
+               : list_keys(&l, places, &out->entries, e));
+    if (!folded)
+        TRY(rows_print(&text, &out->entries, e));
+    TRY(add_totals(&l, &out->summary, &text, e));
+    return result_text(out, &text, KV_OK, e);
 }
 
 int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
@@ -338,13 +329,12 @@ static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *
     const void *data;
     own_checkpoint *c = NULL;
     int64_t only = 0;
-    int rc = kv_array_read(a, &data, e);
+    TRY(kv_array_read(a, &data, e));
     const tensor_info t = {.name = name, .type = tensor_type_of(kv_array_dtype(a)),
                            .ndim = kv_array_ndim(a), .shape = kv_array_shape(a),
                            .elements = kv_array_size(a), .bytes = kv_array_bytes(a)};
-    if (rc == KV_OK)
-        rc = checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e);
-    return rc ? rc : tensor_stats(stat, c, &only, 1, NULL, NULL, e);
+    TRY(checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e));
+    return tensor_stats(stat, c, &only, 1, NULL, NULL, e);
 }
 
 /* Receives a row of the topic "rounds", which has a row for each key. */
@@ -354,7 +344,7 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     kv_key key = {f[0].number, f[0].text};
     char number[NUM_TEXT_MAX];
     int64_t rounds[2];
-    kv_array *a;
+    own_array *a = NULL;
     tensor_stat stat;
     (void)n;
     number[num_int(number, key.id)] = '\0';
@@ -363,9 +353,8 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
         return KV_OK;
     TRY(session_interrupted(x->s, e));
     TRY(kv_peek(x->store, &key, &a, rounds, e));
-    int rc = stat_array(&stat, name, a, e);
-    kv_array_unref(a);
-    return rc ? rc : add_row(x->table, key, &stat, e);
+    TRY(stat_array(&stat, name, a, e));
+    return add_row(x->table, key, &stat, e);
 }
 
 /* Returns true if stat is about the store: without words, or its first one does not name a file,
@@ -396,27 +385,24 @@ static rows new_table(void)
 static int stat_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
                      kv_err *e)
 {
-    rows table = new_table();
+    own_rows table = new_table();
     own_checkpoint *file = NULL;
     own_mem int64_t *keys = NULL;
     int64_t n = 0;
     own_mem tensor_stat *stats = NULL;
     decoded values = {0};
-    int rc = choose_open_word(s, path, false, &file, e) ||
-                     choose_decode(s, call, path->at, &file, 1, NULL, NULL, e) ||
-                     choose_keys(s, chosen, file, &keys, &n, e) ||
-                     choose_check_all_scales(s, call, path->at, file, keys, n, e) ||
-                     check_numbers(s, path, file, keys, n, e)
-                 ? (int)e->code
-                 : KV_OK;
-    if (rc == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
-        rc = KV_E_MEMORY;
-    if (rc == KV_OK) {
-        progress_begin("stat", 0, PROGRESS_BYTES);
-        if ((rc = tensor_stats(stats, file, keys, n, progress_bytes, NULL, e)))
-            unit_at(s, path->at, e);
-        progress_end();
-    }
+    TRY(choose_open_word(s, path, false, &file, e));
+    TRY(choose_decode(s, call, path->at, &file, 1, NULL, NULL, e));
+    TRY(choose_keys(s, chosen, file, &keys, &n, e));
+    TRY(choose_check_all_scales(s, call, path->at, file, keys, n, e));
+    TRY(check_numbers(s, path, file, keys, n, e));
+    if (!(stats = mem_alloc(n, sizeof *stats, e)))
+        return KV_E_MEMORY;
+    progress_begin("stat", 0, PROGRESS_BYTES);
+    int rc = tensor_stats(stats, file, keys, n, progress_bytes, NULL, e);
+    progress_end();
+    if (rc)
+        return unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
         choose_count_decoded(&values, (scales_model){&file, 1}, 0, keys[i],
@@ -430,21 +416,20 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
 {
     if (!is_about_store(s, call, out, e))
         return e->code ? (int)e->code : choose_each(s, call, stat_file, false, out, e);
-    rows table = new_table();
+    own_rows table = new_table();
     /* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads
      * no files. */
     choice chosen = {0};
     store_stats x = {.s = s, .chosen = &chosen, .table = &table};
-    int rc = eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e) ||
-                     choose_read(s, call, call->kid[1], out, &chosen, e) ||
-                     session_store(s, &x.store, e)
-                 ? (int)e->code
-                 : kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (rc == KV_OK && !(s->guest && chosen.globs.n > 0))
-        rc = choose_check(s, &chosen, e);
-    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
-        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
-    return result_table(out, &(buf){0}, &table, rc, e);
+    TRY(eval_words(s, call->kid[0], "a pattern", out, &chosen.globs, e));
+    TRY(choose_read(s, call, call->kid[1], out, &chosen, e));
+    TRY(session_store(s, &x.store, e));
+    TRY(kv_describe(x.store, "rounds", stat_key, &x, e));
+    if (!(s->guest && chosen.globs.n > 0))
+        TRY(choose_check(s, &chosen, e));
+    if (chosen.seen.n == 0 && !s->guest)
+        return unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
+    return result_table(out, &(buf){0}, &table, KV_OK, e);
 }
 
 /* ---- Findings -------------------------------------------------------------------------------- */
@@ -492,7 +477,7 @@ static int add(findings *f, const char *key, const char *file, kv_err *e, const 
 
 static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
 {
-    buf text = {0};
+    own_buf text = {0};
     va_list args;
     if (f->n++ >= LISTED_MAX)
         return KV_OK;
@@ -505,11 +490,8 @@ static int add(findings *f, const char *key, const char *file, kv_err *e, const 
     buf_add(f->lines, ": ");
     add_visible(f->lines, buf_text(&text));
     buf_char(f->lines, '\n');
-    int rc = buf_check(&text, e);
-    if (rc == KV_OK)
-        rc = add_cells(f, key, file, buf_text(&text), e);
-    buf_release(&text);
-    return rc;
+    TRY(buf_check(&text, e));
+    return add_cells(f, key, file, buf_text(&text), e);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -560,33 +542,33 @@ static int add_unread(findings *f, const char *key, const char *file, const char
  * finding, and the other keys are looked at. */
 static int check_each(findings *f, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t k = 0; k < n && rc == KV_OK; k++) {
+    for (int64_t k = 0; k < n; k++) {
         int64_t i = keys[k];
         const tensor_info *t = checkpoint_at(c, i);
         tensor_values v;
         kv_err why = {0};
-        rc = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
+        int rc = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
         if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
-            rc = add_unread(f, t->name, checkpoint_file(c, t->file), why.text, e);
-        else if (rc == KV_OK)
-            rc = add_values(f, c, t, &v, e);
+            TRY(add_unread(f, t->name, checkpoint_file(c, t->file), why.text, e));
+        else if (rc)
+            return *e = why, rc;
         else
-            *e = why;
+            TRY(add_values(f, c, t, &v, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 static int check_values(session *s, findings *f, checkpoint *c, const bool *chosen, kv_err *e)
 {
     int64_t all = checkpoint_count(c), looked = 0, n = 0;
-    int64_t *keys = mem_alloc(all, sizeof *keys, e);
-    tensor_values *values = mem_alloc(all, sizeof *values, e);
+    own_mem int64_t *keys = mem_alloc(all, sizeof *keys, e);
+    own_mem tensor_values *values = mem_alloc(all, sizeof *values, e);
     const tensor_info *odd = NULL, *quantised = NULL;
     int64_t blocks = 0;
     kv_err why = {0};
-    int rc = keys && values ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < all && rc == KV_OK; i++) {
+    if (!keys || !values)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < all; i++) {
         const tensor_info *t = checkpoint_at(c, i);
         if (!chosen[i])
             continue;
@@ -608,21 +590,16 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
                      "\"%.200s\" (%s)",
                      (long long)blocks, (long long)looked, quantised->name,
                      tensor_info_type(quantised));
-    if (rc == KV_OK) {
-        progress_begin("check", 0, PROGRESS_BYTES);
-        rc = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
-        progress_end();
-        if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
-            rc = check_each(f, c, keys, n, e);
-        else if (rc)
-            *e = why;
-        else
-            for (int64_t i = 0; i < n && rc == KV_OK; i++)
-                rc = add_values(f, c, checkpoint_at(c, keys[i]), &values[i], e);
-    }
-    mem_free(keys);
-    mem_free(values);
-    return rc;
+    progress_begin("check", 0, PROGRESS_BYTES);
+    int rc = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
+    progress_end();
+    if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
+        return check_each(f, c, keys, n, e);
+    if (rc)
+        return *e = why, rc;
+    for (int64_t i = 0; i < n; i++)
+        TRY(add_values(f, c, checkpoint_at(c, keys[i]), &values[i], e));
+    return KV_OK;
 }
 
 /* ---- --like ---------------------------------------------------------------------------------- */
@@ -637,31 +614,28 @@ static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
     if (at < 0)
         return add(f, t->name, file, e, "%s has no such key", in);
     const tensor_info *o = checkpoint_at(other, at);
-    int rc = KV_OK;
     if (strcmp(tensor_info_type(t), tensor_info_type(o)) != 0) /* two odd ones are one type */
-        rc = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
-                 tensor_info_type(o));
-    if (rc == KV_OK && !tensor_same_shape(t->ndim, t->shape, o->ndim, o->shape))
-        rc = add(f, t->name, file, e, "the shape is %s, in %s %s",
-                 kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
-                 kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));
-    return rc;
+        TRY(add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
+                tensor_info_type(o)));
+    if (tensor_same_shape(t->ndim, t->shape, o->ndim, o->shape))
+        return KV_OK;
+    return add(f, t->name, file, e, "the shape is %s, in %s %s",
+               kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
+               kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));
 }
 
 static int check_like(findings *f, const checkpoint *c, choice *chosen, const checkpoint *other,
                       kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(c) && rc == KV_OK; i++)
+    for (int64_t i = 0; i < checkpoint_count(c); i++)
         if (choose_takes(chosen, checkpoint_at(c, i)->name))
-            rc = compare_key(f, c, checkpoint_at(c, i), other, e);
-    for (int64_t i = 0; i < checkpoint_count(other) && rc == KV_OK; i++) {
+            TRY(compare_key(f, c, checkpoint_at(c, i), other, e));
+    for (int64_t i = 0; i < checkpoint_count(other); i++) {
         const char *name = checkpoint_at(other, i)->name;
         if (checkpoint_find(c, name) < 0 && choose_takes(chosen, name))
-            rc = add(f, name, checkpoint_name(c), e, "missing, %s has it",
-                     checkpoint_name(other));
+            TRY(add(f, name, checkpoint_name(c), e, "missing, %s has it", checkpoint_name(other)));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -671,33 +645,31 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
 {
     static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
     const ast *like = command_option_of(call, "like");
-    checkpoint *c = NULL, *other = NULL;
+    own_checkpoint *c = NULL, *other = NULL;
     own_mem bool *takes = NULL;
     bool all = command_option_of(call, "all"); /* takes: a key is looked at */
-    buf text = {0};
+    own_buf text = {0};
     findings f = {&out->entries, &text, 0, path->text,
                   command_option_of(call, "allow-zeros") != NULL};
     const checkpoint_options options = {.weights = !all, .found = add_fault, .arg = &f};
     out->entries = (rows){columns, 3, NULL, 0, 0};
-    int rc = like ? choose_open(s, like, all, out, &other, e) : KV_OK;
-    if (rc == KV_OK && (rc = checkpoint_open(&c, path->text, &options, e)))
-        unit_at(s, path->at, e);
-    if (rc == KV_OK && !(takes = mem_alloc(checkpoint_count(c), sizeof *takes, e)))
-        rc = KV_E_MEMORY;
+    if (like)
+        TRY(choose_open(s, like, all, out, &other, e));
+    if (checkpoint_open(&c, path->text, &options, e))
+        return unit_at(s, path->at, e);
+    if (!(takes = mem_alloc(checkpoint_count(c), sizeof *takes, e)))
+        return KV_E_MEMORY;
     chosen->n = 0;
-    for (int64_t i = 0; rc == KV_OK && i < checkpoint_count(c); i++)
+    for (int64_t i = 0; i < checkpoint_count(c); i++)
         chosen->n += takes[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
-    if (rc == KV_OK && (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
-        rc = check_like(&f, c, chosen, other, e);
-    rc = rc ? rc : choose_check(s, chosen, e);
-    if (rc == KV_OK) {
-        rc = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
-                           f.n == 1 ? "" : "s", checkpoint_name(c),
-                           f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
-    }
-    checkpoint_close(c);
-    checkpoint_close(other);
-    return result_text(out, &text, rc, e);
+    TRY(check_values(s, &f, c, takes, e));
+    if (like)
+        TRY(check_like(&f, c, chosen, other, e));
+    TRY(choose_check(s, chosen, e));
+    TRY(result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
+                      f.n == 1 ? "" : "s", checkpoint_name(c),
+                      f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : ""));
+    return result_text(out, &text, KV_OK, e);
 }
 
 int cmd_check(session *s, const ast *call, result *out, kv_err *e)

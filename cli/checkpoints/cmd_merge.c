@@ -79,10 +79,9 @@ static bool stands_there(const source *src, const ast *at, const char *text, sou
 static int parse(merge_found *f, kv_err *e)
 {
     rule_ast *rule;
-    int rc = parse_merge(&rule, &f->src, &f->nodes, e);
-    if (rc == KV_OK)
-        f->rule = rule;
-    return rc;
+    TRY(parse_merge(&rule, &f->src, &f->nodes, e));
+    f->rule = rule;
+    return KV_OK;
 }
 
 static int find_in_library(const source *src, const ast *at, const char *name, merge_found *f,
@@ -145,8 +144,7 @@ static int find_in_file(session *s, const ast *at, const char *path, merge_found
 {
     char *text;
     size_t n;
-    int rc = file_read_text(path, &text, &n, e);
-    if (rc)
+    if (file_read_text(path, &text, &n, e))
         return unit_at(s, at, e);
     if (n <= RULE_MOST)
         return find_in_text(s, path, text, n, f, e);
@@ -159,24 +157,19 @@ static int merge_find(session *s, const ast *call, merge_found *f, kv_err *e)
 {
     const ast *at = call->kid[0];
     const source *src = &s->unit->src;
-    value given;
+    own_value given = value_none();
     if (at->kind == STMT_RULE)
         return merge_find_literal(src, call, f, e);
     TRY(eval_text(s, at, "a merge", &given, e));
     const char *text = given.u.text;
-    int rc = KV_OK;
-    if (is_rule_file(text) && !is_rule_text(text)) {
-        rc = find_in_file(s, at, text, f, e);
-    } else if (!is_rule_text(text)) {
-        rc = find_in_library(src, at, text, f, e);
-    } else if (at->kind == AST_TEXT && stands_there(src, at, at->u.text, &f->src)) {
-        rc = parse(f, e);
-    } else {
-        char *copy = mem_text(text, strlen(text), e);
-        rc = copy ? find_in_text(s, TEXT_NAME, copy, strlen(text), f, e) : KV_E_MEMORY;
-    }
-    value_release(&given);
-    return rc;
+    if (is_rule_file(text) && !is_rule_text(text))
+        return find_in_file(s, at, text, f, e);
+    if (!is_rule_text(text))
+        return find_in_library(src, at, text, f, e);
+    if (at->kind == AST_TEXT && stands_there(src, at, at->u.text, &f->src))
+        return parse(f, e);
+    char *copy = mem_text(text, strlen(text), e);
+    return copy ? find_in_text(s, TEXT_NAME, copy, strlen(text), f, e) : KV_E_MEMORY;
 }
 
 /* failed: the text stays, since the report of the error shows its lines. */
@@ -258,13 +251,12 @@ static const char *literal_value(const source *src, const ast *option, arena *a,
 static int merge_param_check(const source *src, const ast *option, const merge_found *f,
                              const char *name, const char *text, kv_err *e)
 {
-    arena memory = {0};
+    own_arena memory = {0};
     if (!rule_lists(f->rule, name))
         return KV_OK;
     host *values = arena_alloc(&memory, (size_t)rule_nvalues(f->rule) * sizeof *values, e);
     int rc =
         !values ? KV_E_MEMORY : rule_bind(f->rule, NULL, &name, &text, 1, values, &memory, e);
-    arena_release(&memory);
     const ast *at = option->n > 0 ? option->kid[0] : option;
     if (rc)
         source_at(src, at->pos, at->end, e);
@@ -339,14 +331,14 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
 static int merge_words_check(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
-    int rc = check_hidden(call, f, e);
-    for (uint32_t i = 1; i < call->n && rc == KV_OK; i++) {
+    TRY(check_hidden(call, f, e));
+    for (uint32_t i = 1; i < call->n; i++) {
         const ast *option = call->kid[i];
         if (option && option->kind == STMT_OPTION &&
             !command_option_find(c, option->u.text, strlen(option->u.text)))
-            rc = check_param(src, call, option, f, e);
+            TRY(check_param(src, call, option, f, e));
     }
-    return rc ? rc : check_given(src, call, f, e);
+    return check_given(src, call, f, e);
 }
 
 /* ---- The command and its words --------------------------------------------------------------- */
@@ -421,14 +413,12 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
     bool several =
         value_is_sequence(v) || (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0);
     if (several && depth < 3) {
-        value items;
-        int rc = eval_items_of(v, &items, e);
-        if (rc)
+        own_value items = value_none();
+        if (eval_items_of(v, &items, e))
             return unit_at(m->s, at, e);
-        for (int64_t i = 0; i < items.u.list->n && rc == KV_OK; i++)
-            rc = add_weights(m, at, items.u.list->items[i], depth + 1, e);
-        value_release(&items);
-        return rc;
+        for (int64_t i = 0; i < items.u.list->n; i++)
+            TRY(add_weights(m, at, items.u.list->items[i], depth + 1, e));
+        return KV_OK;
     }
     if (several || value_item(&number, v, e) || number.kind == VALUE_BOOL) {
         *e = (kv_err){0};
@@ -441,21 +431,16 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
     if (size != 0 && (size < LEAST_WEIGHT || size > LARGEST_WEIGHT))
         return unit_err(m->s, at, e, KV_E_VALUE, "a weight is 0, or from %g to %g in size",
                         LEAST_WEIGHT, LARGEST_WEIGHT);
-    int rc = mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e);
-    if (rc == KV_OK)
-        m->weights[m->nweights++] = value_number(number);
-    return rc;
+    TRY(mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e));
+    m->weights[m->nweights++] = value_number(number);
+    return KV_OK;
 }
 
 static int read_weight(merging *m, const ast *node, kv_err *e)
 {
-    value v;
-    int rc = eval(m->s, node, &v, e);
-    if (rc == KV_OK) {
-        rc = add_weights(m, node, v, 0, e);
-        value_release(&v);
-    }
-    return rc;
+    own_value v = value_none();
+    TRY(eval(m->s, node, &v, e));
+    return add_weights(m, node, v, 0, e);
 }
 
 static int wrong_count(const source *src, const ast *weights, int64_t n, int64_t models, kv_err *e)
@@ -469,16 +454,15 @@ static int read_weights(merging *m, kv_err *e)
 {
     const ast *given = command_option_of(m->call, "weights");
     bool list = given && given->kind == AST_LIST;
-    int rc = KV_OK;
     if (!given)
         return KV_OK;
-    for (uint32_t i = 0; list && i < given->n && rc == KV_OK; i++)
-        rc = read_weight(m, given->kid[i], e);
+    for (uint32_t i = 0; list && i < given->n; i++)
+        TRY(read_weight(m, given->kid[i], e));
     if (!list)
-        rc = read_weight(m, given, e);
-    if (rc || m->nweights == m->models.n)
-        return rc;
-    return wrong_count(&m->s->unit->src, given, m->nweights, m->models.n, e);
+        TRY(read_weight(m, given, e));
+    return m->nweights == m->models.n
+               ? KV_OK
+               : wrong_count(&m->s->unit->src, given, m->nweights, m->models.n, e);
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -518,8 +502,8 @@ static int take_variable(void *arg, const ast *at, kv_err *e)
         return source_err(&m->found.src, at->pos, at->end, e, KV_E_USAGE,
                           "`%s` is %s, and a rule reads numbers, texts, true, false and none",
                           at->u.text, value_kind_name(found->v));
-    int rc = follow_text(&text, found->v, true, e);
-    return rc ? rc : rule_params_add(&m->params, at->u.text, text, e);
+    TRY(follow_text(&text, found->v, true, e));
+    return rule_params_add(&m->params, at->u.text, text, e);
 }
 
 /* The values of options, which the rule takes as they are known now. */
@@ -539,16 +523,12 @@ static int check_values(merging *m, kv_err *e)
 
 static int read_params(merging *m, kv_err *e)
 {
-    int rc;
-    if (merge_find(m->s, m->call, &m->found, e) ||
-        merge_words_check(&m->s->unit->src, m->call, &m->found, e) ||
-        rule_options_read(m->s, m->call, takes_text, m, &m->params, e))
-        return e->code;
-    if ((rc = check_values(m, e)))
-        rc = rule_options_explain(m->s, m->call, e);
-    if (rc == KV_OK && !m->found.library)
-        rc = merge_names_each(m->found.rule, take_variable, m, e);
-    return rc;
+    TRY(merge_find(m->s, m->call, &m->found, e));
+    TRY(merge_words_check(&m->s->unit->src, m->call, &m->found, e));
+    TRY(rule_options_read(m->s, m->call, takes_text, m, &m->params, e));
+    if (check_values(m, e))
+        return rule_options_explain(m->s, m->call, e);
+    return m->found.library ? KV_OK : merge_names_each(m->found.rule, take_variable, m, e);
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -578,26 +558,26 @@ static int read_words(merging *m, kv_err *e)
 
 static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
 {
-    int rc = choose_open_tensors(m->s, w, c, e);
-    return rc ? rc : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
+    TRY(choose_open_tensors(m->s, w, c, e));
+    return choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
 }
 
 static int open_all(merging *m, kv_err *e)
 {
-    int rc = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
+    TRY(m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK);
     bool adapters = rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
         (adapters && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < m->models.n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < m->models.n; i++) {
         const word *w = &m->models.items[i];
-        rc = open_model(m, w, &m->files[i], e);
-        if (rc == KV_OK && m->scales &&
+        TRY(open_model(m, w, &m->files[i], e));
+        if (m->scales &&
             adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
-            rc = unit_at(m->s, w->at, e);
+            return unit_at(m->s, w->at, e);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -638,8 +618,7 @@ static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
 {
     for (int64_t i = 0; i < m->nkeys; i++) {
         int64_t key = checkpoint_find(c, m->keys[i].name);
-        if (choose_check_all_scales(m->s, m->call, at, c, &key, 1, e))
-            return e->code;
+        TRY(choose_check_all_scales(m->s, m->call, at, c, &key, 1, e));
     }
     return KV_OK;
 }
@@ -665,19 +644,18 @@ static int choose_all(merging *m, kv_err *e)
     const checkpoint *from = first_file(m);
     int64_t n = checkpoint_count(from);
     bool noted = false;
-    int rc = mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    TRY(mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e));
+    for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (!choose_takes(&m->chosen, t->name))
             continue;
         m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
         noted = noted || choose_tell_training(m->s, from, i);
     }
-    if (rc || (rc = check_patterns(m, e)) ||
-        (rc = choose_check_some(m->s, &m->chosen, e)))
-        return rc;
-    if (m->base_file && (rc = check_scales(m, m->base.at, m->base_file, e)))
-        return rc;
+    TRY(check_patterns(m, e));
+    TRY(choose_check_some(m->s, &m->chosen, e));
+    if (m->base_file)
+        TRY(check_scales(m, m->base.at, m->base_file, e));
     for (int64_t i = 0; i < m->models.n; i++)
         TRY(check_scales(m, m->models.items[i].at, m->files[i], e));
     return type_rules_check(m->s, &m->types, e);
@@ -776,10 +754,9 @@ static int merge_all(merging *m, kv_err *e)
         names[i] = m->params.opts[i].name;
         texts[i] = m->params.opts[i].value;
     }
-    if (conversion_metadata(&m->texts, &m->ntexts, from, 1,
-                         command_option_of(m->call, "drop-metadata") != NULL, m->metadata.items,
-                         m->metadata.n, e))
-        return e->code;
+    TRY(conversion_metadata(&m->texts, &m->ntexts, from, 1,
+                            command_option_of(m->call, "drop-metadata") != NULL, m->metadata.items,
+                            m->metadata.n, e));
     merge all = {.rule = m->found.rule,
                  .src = &m->found.src,
                  .names = names,
@@ -804,8 +781,7 @@ static int merge_all(merging *m, kv_err *e)
     warn_of_scales(m);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
-    if (out_losses_begin(&m->lost, m->call, m->nkeys, e))
-        return e->code;
+    TRY(out_losses_begin(&m->lost, m->call, m->nkeys, e));
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
     for (int64_t i = 0; i < m->models.n && !folder && !m->scales; i++) /* none of adapters */
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
@@ -818,14 +794,13 @@ static int merge_all(merging *m, kv_err *e)
     progress_begin("merge", 0, PROGRESS_BYTES);
     int rc = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
-    if (rc == KV_OK) {
-        choose_tell_decoded(m->s, &values, NULL);
-        metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
-        tell_narrowed(m);
-    }
-    return rc ? unit_at(m->s, m->to.at, e)
-              : out_losses_end(m->s, m->call, m->to.text, &m->lost,
-                               key_of, m->keys, m->nkeys, m->out, e);
+    if (rc)
+        return unit_at(m->s, m->to.at, e);
+    choose_tell_decoded(m->s, &values, NULL);
+    metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
+    tell_narrowed(m);
+    return out_losses_end(m->s, m->call, m->to.text, &m->lost, key_of, m->keys, m->nkeys, m->out,
+                          e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)

@@ -79,15 +79,14 @@ static int patches_refuse(const patch_misfits *wrong, rows *table, int rc, resul
 {
     if (rc != KV_E_ASSERT || wrong->n == 0)
         return rc;
-    rc = answer(wrong, out, e);
-    for (int64_t i = 0; i < wrong->n && !rc; i++) {
+    TRY(answer(wrong, out, e));
+    for (int64_t i = 0; i < wrong->n; i++) {
         const char *name = wrong->items[i].name; /* goes with the files */
         name = arena_text(&out->names, name, strlen(name), e);
-        rc = name ? rows_add_key(table, (kv_key){.name = name}, e) : KV_E_MEMORY;
-        if (!rc)
-            rc = rows_add_text(table, wrong->items[i].why, e);
+        TRY(name ? rows_add_key(table, (kv_key){.name = name}, e) : KV_E_MEMORY);
+        TRY(rows_add_text(table, wrong->items[i].why, e));
     }
-    return rc;
+    return KV_OK;
 }
 
 /* ---- patch ---- */
@@ -109,19 +108,16 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
 static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
 {
     const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
-    checkpoint *files[2] = {0};
-    int rc = KV_OK;
-    for (int i = 0; i < 2 && !rc; i++) {
-        rc = choose_open_tensors(s, &w->items[i], &files[i], e);
-        rc = rc ? rc : patches_check_place(s, to, files[i], e);
-    }
-    if (!rc && !s->dry_run) {
-        progress_begin("patch", 0, PROGRESS_BYTES);
-        rc = patch_make(to->text, files[0], files[1], &o, made, e);
-        progress_end();
-    }
-    checkpoint_close(files[0]);
-    checkpoint_close(files[1]);
+    own_checkpoint *a = NULL, *b = NULL;
+    TRY(choose_open_tensors(s, &w->items[0], &a, e));
+    TRY(patches_check_place(s, to, a, e));
+    TRY(choose_open_tensors(s, &w->items[1], &b, e));
+    TRY(patches_check_place(s, to, b, e));
+    if (s->dry_run)
+        return KV_OK;
+    progress_begin("patch", 0, PROGRESS_BYTES);
+    int rc = patch_make(to->text, a, b, &o, made, e);
+    progress_end();
     return rc;
 }
 
@@ -131,18 +127,13 @@ static int join(session *s, const words *w, const word *to, patch_summary *made,
     const patch_options o = {.progress = progress_bytes,
                              .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
-    patch_misfits wrong = {0};
-    patches p = {0};
-    int rc = patches_open(s, w, w->n, &p, e);
-    if (!rc) {
-        progress_begin("patch", 0, PROGRESS_BYTES);
-        rc = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
-        progress_end();
-    }
-    rc = patches_refuse(&wrong, table, rc, out, e);
-    patch_misfits_release(&wrong);
-    patches_release(&p);
-    return rc;
+    OWN(patches_release) patches p = {0};
+    own_misfits wrong = {0};
+    TRY(patches_open(s, w, w->n, &p, e));
+    progress_begin("patch", 0, PROGRESS_BYTES);
+    int rc = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
+    progress_end();
+    return patches_refuse(&wrong, table, rc, out, e);
 }
 
 static int check_words(session *s, const ast *call, const words *w, bool chain, kv_err *e)
@@ -238,7 +229,7 @@ static int apply_to(session *s, const ast *call, request *r, const patches *p, p
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
     const checkpoint_options weights = {.weights = true};
-    checkpoint *a = NULL;
+    own_checkpoint *a = NULL;
     folder_files beside = {0};
     if (checkpoint_open(&a, r->base.text, &weights, e))
         return unit_at(s, r->base.at, e);
@@ -247,9 +238,7 @@ static int apply_to(session *s, const ast *call, request *r, const patches *p, p
     int rc = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
     progress_end();
     beside.from = o.check_only ? NULL : beside.from;
-    rc = folder_files_tell(s, call, &beside, out, rc, e);
-    checkpoint_close(a);
-    return rc;
+    return folder_files_tell(s, call, &beside, out, rc, e);
 }
 
 static int apply_in_place(session *s, const request *r, const patches *p, patch_misfits *wrong,
@@ -273,8 +262,8 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
 static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
 {
     request r = {0};
-    patches p = {0};
-    patch_misfits wrong = {0};
+    OWN(patches_release) patches p = {0};
+    own_misfits wrong = {0};
     int rc = read_words(s, call, out, &r, e);
     if (!rc && !(rc = read_output(s, call, out, &r, e)) &&
         !(rc = patches_open(s, &r.all, r.all.n - 1, &p, e)))
@@ -284,8 +273,6 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
                             out, e);
     if (!rc && !out->refusal && r.to)
         session_would(s, "write", r.to);
-    patch_misfits_release(&wrong);
-    patches_release(&p);
     return rc ? eval_words_at(s, &r.all, r.at ? r.at : call, e) : KV_OK;
 }
 

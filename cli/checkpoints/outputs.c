@@ -32,10 +32,9 @@ int type_rules_read(session *s, const ast *call, result *out, type_rules *rules,
     rules->items = arena_alloc(&out->names, (size_t)given.n * sizeof *rules->items, e);
     if (!rules->items)
         return KV_E_MEMORY;
-    int rc = KV_OK;
-    for (; rules->n < given.n && rc == KV_OK; rules->n++)
-        rc = read_rule(s, &given.items[rules->n], out, &rules->items[rules->n], e);
-    return rc;
+    for (; rules->n < given.n; rules->n++)
+        TRY(read_rule(s, &given.items[rules->n], out, &rules->items[rules->n], e));
+    return KV_OK;
 }
 
 tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has)
@@ -121,10 +120,10 @@ static int read_text(session *s, const word *w, result *out, metadata_list *m, k
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e)
 {
     words given = {0};
-    int rc = eval_option_words(s, call, "metadata", "a text", out, &given, e);
-    for (int64_t i = 0; i < given.n && rc == KV_OK; i++)
-        rc = read_text(s, &given.items[i], out, m, e);
-    return rc;
+    TRY(eval_option_words(s, call, "metadata", "a text", out, &given, e));
+    for (int64_t i = 0; i < given.n; i++)
+        TRY(read_text(s, &given.items[i], out, m, e));
+    return KV_OK;
 }
 
 /* The format of an output that holds no metadata, or NULL. */
@@ -252,13 +251,9 @@ static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, c
 /* A field of about.lost. */
 static int set_lost(value dict, const char *name, value v, kv_err *e)
 {
-    value key;
-    int rc = value_text(&key, name, e);
-    if (rc == KV_OK) {
-        rc = dict_set(dict, key, v, e);
-        value_release(&key);
-    }
-    return rc;
+    own_value key = value_none();
+    TRY(value_text(&key, name, e));
+    return dict_set(dict, key, v, e);
 }
 
 static bool has_lost(const losses_key *l)
@@ -294,16 +289,15 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
             sums[k] += l->keys[i].count[k];
         of += has_lost(&l->keys[i]);
     }
-    int rc = dict_new(&dict, e);
-    for (int k = 0; k < LOSSES_KINDS && rc == KV_OK; k++)
-        rc = set_lost(dict, fields[k], value_int(sums[k]), e);
-    rc = rc ? rc : value_list_new(&names, VALUE_TUPLE, of, e);
-    for (int64_t i = 0, at = 0; i < n && rc == KV_OK; i++)
+    TRY(dict_new(&dict, e));
+    for (int k = 0; k < LOSSES_KINDS; k++)
+        TRY(set_lost(dict, fields[k], value_int(sums[k]), e));
+    TRY(value_list_new(&names, VALUE_TUPLE, of, e));
+    for (int64_t i = 0, at = 0; i < n; i++)
         if (has_lost(&l->keys[i]))
-            rc = value_text(&names.u.list->items[at++], key_of(keys, i, &type), e);
-    rc = rc ? rc : set_lost(dict, "keys", names, e);
-    rc = rc ? rc : about_add(out, "lost", value_ref(dict), e);
-    return rc;
+            TRY(value_text(&names.u.list->items[at++], key_of(keys, i, &type), e));
+    TRY(set_lost(dict, "keys", names, e));
+    return about_add(out, "lost", value_ref(dict), e);
 }
 
 int out_losses_end(session *s, const ast *call, const char *to, const losses *l, out_key_of *key_of,
@@ -316,12 +310,11 @@ int out_losses_end(session *s, const ast *call, const char *to, const losses *l,
     own_buf text = {0};
     for (int k = 0; k < LOSSES_KINDS; k++)
         put_lost(&text, l, k, key_of, keys, n);
-    int rc = buf_check(&text, e);
-    if (rc == KV_OK && text.len > 0) {
-        session_warn(s, call, "%s", buf_text(&text));
-        rc = lost_record(l, key_of, keys, n, out, e);
-    }
-    return rc;
+    TRY(buf_check(&text, e));
+    if (text.len == 0)
+        return KV_OK;
+    session_warn(s, call, "%s", buf_text(&text));
+    return lost_record(l, key_of, keys, n, out, e);
 }
 
 /* ---- Files of a model ------------------------------------------------------------------------ */
@@ -344,12 +337,11 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
 static int add_names(result *out, const char *member, const char *const *names, int64_t n,
                      kv_err *e)
 {
-    value list;
-    int rc = value_list_new(&list, VALUE_TUPLE, n, e); /* a plain list in JSON */
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = value_text(&list.u.list->items[i], names[i], e);
-    rc = value_finish(&list, rc);
-    return rc ? rc : about_add(out, member, list, e);
+    own_value list = value_none();
+    TRY(value_list_new(&list, VALUE_TUPLE, n, e)); /* a plain list in JSON */
+    for (int64_t i = 0; i < n; i++)
+        TRY(value_text(&list.u.list->items[i], names[i], e));
+    return about_add(out, member, value_ref(list), e);
 }
 
 /* The first names, and that or how many others there are. */

@@ -196,20 +196,18 @@ static void offer_keys(complete_request *r)
     kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
     for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
         kv_info info;
-        buf word = {0};
+        own_buf word = {0};
         if (kv_info_at(store, i, &info, NULL))
             continue;
         if (r->at.quote && info.key.name) {
             show_quoted(&word, info.key.name, r->at.quote);
             offer_text(r, buf_text(&word));
-            buf_release(&word);
             continue;
         }
         show_key(&word, info.key);
         const char *plain = info.key.name ? info.key.name : buf_text(&word);
         if (!r->at.quote && strncmp(plain, r->typed, strlen(r->typed)) == 0)
             line_offer_instead(r->out, buf_text(&word));
-        buf_release(&word);
     }
 }
 
@@ -324,7 +322,7 @@ static void offer_path(complete_request *r, const char *path, bool folder)
 static void offer_files(complete_request *r, wanted_files wanted)
 {
     const char *slash = strrchr(r->typed, '/'), *last = slash ? slash + 1 : r->typed;
-    buf path = {0};
+    own_buf path = {0};
     buf_put(&path, r->typed, (size_t)(last - r->typed));
     size_t folder_length = path.len;
     DIR *folder = opendir(folder_length ? buf_text(&path) : ".");
@@ -344,7 +342,6 @@ static void offer_files(complete_request *r, wanted_files wanted)
     }
     if (folder)
         closedir(folder);
-    buf_release(&path);
 }
 
 /* ---- Hints ---- */

@@ -346,16 +346,15 @@ static void complete_line(request *r, int from, const shell_table *t)
 static void complete_job(request *r, const shell_table *table)
 {
     line_state l;
-    job_list list;
     read_line(&l, r, 1, table, true);
-    if (l.plain == 0 && r->words[r->n - 1][0] != '-' && !l.open) {
-        if (attach_jobs(&list, &(kv_err){0}) == KV_OK)
-            for (int64_t i = 0; i < list.n; i++)
-                put_word(r, list.items[i].name);
-        attach_jobs_release(&list);
+    if (l.plain > 0 || r->words[r->n - 1][0] == '-' || l.open) {
+        complete_line(r, 1, table);
         return;
     }
-    complete_line(r, 1, table);
+    own_jobs list = {.dir = -1};
+    if (attach_jobs(&list, &(kv_err){0}) == KV_OK)
+        for (int64_t i = 0; i < list.n; i++)
+            put_word(r, list.items[i].name);
 }
 
 static void complete(request *r)
@@ -384,27 +383,22 @@ static void complete(request *r)
 
 int complete_shell_words(int n, char **words)
 {
-    static char empty[] = "";
-    request r = {.prefix = ""};
+    request r = {.prefix = "", .n = n > 0 ? n : 1};
     kv_err e = {0};
-    own_mem buf *texts = mem_zalloc(n + 1, sizeof *texts, &e);
-    r.words = mem_zalloc(n + 1, sizeof *r.words, &e);
-    r.n = n > 0 ? n : 1;
-    for (int i = 0; i < n && !e.code; i++) {
-        unquote(&texts[i], words[i], &r.quote);
-        buf_check(&texts[i], &e);
+    own_arena texts = {0};
+    r.words = arena_alloc(&texts, (size_t)r.n * sizeof *r.words, &e);
+    for (int i = 0; i < r.n && !e.code; i++) {
+        own_buf word = {0};
+        unquote(&word, i < n ? words[i] : "", &r.quote);
+        if (buf_check(&word, &e) == KV_OK)
+            r.words[i] = arena_text(&texts, buf_text(&word), word.len, &e);
     }
-    for (int i = 0; i < r.n && !e.code; i++)
-        r.words[i] = texts[i].data ? texts[i].data : empty;
     if (!e.code) {
         complete(&r);
         buf_check(&r.out, &e);
     }
     if (!e.code)
         printf("%s\n%s", r.files ? "files" : "words", buf_text(&r.out));
-    for (int i = 0; texts && i < n; i++)
-        buf_release(&texts[i]);
-    mem_free(r.words);
     buf_release(&r.out);
     return e.code ? EXIT_FAILED : EXIT_DONE;
 }

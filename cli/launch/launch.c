@@ -108,7 +108,6 @@ static void note_rounds(launch_options *o, const input *inputs, int n, bool quie
  * code for a mistake that was reported. */
 static int check_words(launch_options *o, int *code, kv_err *e)
 {
-    options each;
     if (o->nwords == 0) {
         kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
         return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt"), KV_E_USAGE;
@@ -121,33 +120,33 @@ static int check_words(launch_options *o, int *code, kv_err *e)
             note_rounds(o, &(input){.kind = INPUT_FILE, .text = file}, 1, false);
         return e->code;
     }
-    if (check_program(o, e))
-        return e->code;
+    TRY(check_program(o, e));
+    OWN(options_release) options each = {0};
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';
         hint_option(o->words[0], e);
     }
-    if (!rc && each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
-        rc = kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
-        kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
+    TRY(rc);
+    if (each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
+        kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt"), KV_E_USAGE;
     }
-    rc = rc ? rc : check_entries(o, &each, e);
-    for (int i = 0; !rc && i < each.ninputs; i++) {
+    TRY(check_entries(o, &each, e));
+    for (int i = 0; i < each.ninputs; i++) {
         const char *text = each.inputs[i].text;
         if (each.inputs[i].kind == INPUT_FILE && is_process_word(text, strlen(text))) {
-            rc = kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", text);
-            kv_err_hint(e, "./%s is the file", text);
-        } else if (each.inputs[i].kind == INPUT_FILE) {
-            rc = check_readable(text, e);
+            kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", text);
+            return kv_err_hint(e, "./%s is the file", text), KV_E_USAGE;
         }
+        if (each.inputs[i].kind == INPUT_FILE)
+            TRY(check_readable(text, e));
     }
-    if (!rc && !each.interactive && !each.keep_going && !each.check && !each.help && !each.version)
+    if (!each.interactive && !each.keep_going && !each.check && !each.help && !each.version)
         *code = o->foresee(&each);
-    if (!rc && !*code)
+    if (!*code)
         note_rounds(o, each.inputs, each.ninputs, each.quiet);
-    options_release(&each);
-    return rc;
+    return KV_OK;
 }
 
 /* The options of checkpoints belong together; what every attempt to write would find wrong. */

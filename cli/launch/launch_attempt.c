@@ -84,20 +84,18 @@ static void become_mpirun(const job *j, const launch_command *c, const launch_co
  * io, memory, unsupported. */
 static int children_start(job *j, const launch_command *c, const sigset_t *mask, kv_err *e)
 {
-    launch_command set = {0};
+    own_command set = {0};
     int ends[2];
     mpirun_environment(&set, j->o, j->folder, j->round);
     variables_carry(&set, j->o);
-    if (launch_command_check(&set, e) || pipe2(ends, O_CLOEXEC)) {
-        launch_command_release(&set);
-        return e->code ? e->code : kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
-    }
+    TRY(launch_command_check(&set, e));
+    if (pipe2(ends, O_CLOEXEC))
+        return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
         become_mpirun(j, c, &set, ends[1], mask);
     close(ends[1]);
-    launch_command_release(&set);
     if (pid < 0) {
         close(ends[0]);
         return kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started");
@@ -123,7 +121,7 @@ static void children_kill_ranks(const job *j, int signal)
  * second mpirun. Without memory or processes for that they find out by the silence of the rank. */
 static void children_tell_hosts(job *j, int number, const char *why, bool gone)
 {
-    launch_command c = {0}, set = {0};
+    own_command c = {0}, set = {0};
     sigset_t none;
     kv_err e = {0};
     sigemptyset(&none);
@@ -138,8 +136,6 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
     }
     if (nothing >= 0)
         close(nothing);
-    launch_command_release(&c);
-    launch_command_release(&set);
 }
 
 /* Ends all that is still a child, whatever it is. */
@@ -381,8 +377,7 @@ static int make_entries(job *j, kv_err *e)
 /* Over several hosts it has one name on all of them, which may lack the $TMPDIR of this one. */
 static int make_folder(job *j, kv_err *e)
 {
-    if (folder_new(j->folder, j->is_local ? NULL : "/tmp", e))
-        return e->code;
+    TRY(folder_new(j->folder, j->is_local ? NULL : "/tmp", e));
     j->held = folder_hold(j->folder, "launch");
     if (j->held < 0)
         file_error(e, "lock", j->folder, errno);

@@ -421,8 +421,7 @@ static int read_line(launch_hosts *h, const char *path, int number, char *line, 
     char *port = strchr(name, ':');
     if (port)
         *port++ = '\0';
-    if (check_host(path, number, word, name, e))
-        return e->code;
+    TRY(check_host(path, number, word, name, e));
     return take_port(h, path, number, port, e) ? e->code : add_host(h, name, slots, e);
 }
 
@@ -452,29 +451,27 @@ static int place(launch_hosts *h, const launch_options *o, kv_err *e)
 
 int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
 {
-    char *text, *rest;
+    own_mem char *text = NULL;
     size_t n;
-    int line = 0, rc = file_read_text(o->hostfile, &text, &n, e);
-    if (rc)
+    int line = 0;
+    if (file_read_text(o->hostfile, &text, &n, e))
         return kv_err_hint(e, "-H takes a file with a host in each line: HOST[:PORT] [slots=N]"),
-               rc;
-    rest = text;
+               e->code;
     if (strlen(text) < n) {
         for (const char *at = text; at; at = strchr(at + 1, '\n'))
             line++;
-        rc = kv_err_set(e, KV_E_FORMAT,
-                        "%s:%d: there is a NUL byte; a line is HOST[:PORT] [slots=N]", o->hostfile,
-                        line);
+        return kv_err_set(e, KV_E_FORMAT,
+                          "%s:%d: there is a NUL byte; a line is HOST[:PORT] [slots=N]",
+                          o->hostfile, line);
     }
-    for (char *one; !rc && (one = strsep(&rest, "\n"));)
-        rc = read_line(h, o->hostfile, ++line, one, e);
-    if (!rc && h->n == 0)
-        rc = kv_err_set(e, KV_E_FORMAT, "%s: there is no host in it", o->hostfile);
-    mem_free(text);
-    if (!rc && h->port && o->by == LAUNCH_MPI)
-        rc = kv_err_set(e, KV_E_FORMAT, "%s: ports are for ssh, and the launcher is mpi",
-                        o->hostfile);
-    return rc ? rc : place(h, o, e);
+    for (char *one, *rest = text; (one = strsep(&rest, "\n"));)
+        TRY(read_line(h, o->hostfile, ++line, one, e));
+    if (h->n == 0)
+        return kv_err_set(e, KV_E_FORMAT, "%s: there is no host in it", o->hostfile);
+    if (h->port && o->by == LAUNCH_MPI)
+        return kv_err_set(e, KV_E_FORMAT, "%s: ports are for ssh, and the launcher is mpi",
+                          o->hostfile);
+    return place(h, o, e);
 }
 
 void hosts_release(launch_hosts *h)
@@ -555,7 +552,7 @@ static void add_hosts(launch_command *c, const launch_hosts *h)
 static void add_variables(launch_command *c, const launch_options *o)
 {
     static const char name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-    launch_command own = {0};
+    own_command own = {0};
     mpirun_environment(&own, o, o->dry_run ? NULL : "", 0);
     for (int64_t i = 0; i < own.n && o->by != LAUNCH_LOCAL; i++) {
         launch_add(c, "-x");
@@ -573,14 +570,12 @@ static void add_variables(launch_command *c, const launch_options *o)
     }
     if (o->by != LAUNCH_LOCAL)
         variables_name(c, o);
-    launch_command_release(&own);
 }
 
 int mpirun_command(launch_command *c, const launch_options *o, const launch_hosts *h, kv_err *e)
 {
     char self[4096], n[16];
-    if (launch_self(self, e))
-        return e->code;
+    TRY(launch_self(self, e));
     snprintf(n, sizeof n, "%d", o->workers + o->servers);
     const launch_hole holes[] = {
         {"folder", o->sync_folder}, {"n", n}, {"self", self}, {NULL, NULL}};
@@ -602,8 +597,7 @@ int mpirun_tell_command(launch_command *c, const launch_options *o, const launch
                         int number, const char *why, bool gone, kv_err *e)
 {
     char self[4096];
-    if (launch_self(self, e))
-        return e->code;
+    TRY(launch_self(self, e));
     add_mpirun(c, o, h, NULL);
     launch_add_filled(c, "--map-by ppr:1:node", NULL);
     add_hosts(c, h);

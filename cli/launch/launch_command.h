@@ -30,6 +30,7 @@ void launch_add_filled(launch_command *c, const char *text, const launch_hole *h
 
 int launch_command_check(const launch_command *c, kv_err *e);
 void launch_command_release(launch_command *c);
+#define own_command OWN(launch_command_release) launch_command
 
 /* Appends a word in quotes where a shell needs them. */
 void launch_command_text(buf *out, const launch_command *c);

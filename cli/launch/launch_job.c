@@ -44,8 +44,7 @@ static int ask_command(const launch_hosts *h, const launch_options *o, const cha
                   "as the question has them");
     char self[4096], here[4096];
     own_buf text = {0}, ssh = {0};
-    if (launch_self(self, e))
-        return e->code;
+    TRY(launch_self(self, e));
     if (!getcwd(here, sizeof here))
         return file_error(e, "read", ".", errno);
     hosts_ssh(h, o, &ssh);
@@ -396,14 +395,13 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
 
 static void print_command(const launch_options *o, const launch_hosts *h, const launch_command *c)
 {
-    launch_command set = {0};
+    own_command set = {0};
     own_buf text = {0};
     for (int64_t i = 0; o->sync_folder && i < h->n && h->items[i].ranks > 0; i++) {
-        launch_command sync = {0};
+        own_command sync = {0};
         hosts_sync_command(h, o, h->items[i].name, &sync);
         launch_show_command(&text, &sync);
         buf_char(&text, '\n');
-        launch_command_release(&sync);
     }
     mpirun_environment(&set, o, NULL, 0);
     for (int64_t i = 0; i < set.n; i++) {
@@ -417,21 +415,19 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
     buf_char(&text, '\n');
     terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);
-    launch_command_release(&set);
 }
 
 int launch_job(const launch_options *o, int *code, kv_err *e)
 {
-    launch_command c = {0};
-    launch_hosts h = {0};
+    OWN(hosts_release) launch_hosts h = {0};
+    own_command c = {0};
     if (!o->dry_run)
         door_tell_ranks(o);
-    int rc = o->hostfile ? hosts_read(&h, o, e) : KV_OK;
-    if (!rc && (rc = mpirun_command(&c, o, &h, e)) == KV_OK && o->dry_run)
-        print_command(o, &h, &c);
-    else if (!rc)
-        rc = run_attempts(o, &h, &c, code, e);
-    launch_command_release(&c);
-    hosts_release(&h);
-    return rc;
+    if (o->hostfile)
+        TRY(hosts_read(&h, o, e));
+    TRY(mpirun_command(&c, o, &h, e));
+    if (!o->dry_run)
+        return run_attempts(o, &h, &c, code, e);
+    print_command(o, &h, &c);
+    return KV_OK;
 }

@@ -195,8 +195,7 @@ static int add_script(k8s_job *j, const char *path, kv_err *e)
         return kv_err_set(e, KV_E_VALUE,
                           "launch: \"%.200s\" is no file of this folder, and pods get no others",
                           path);
-    if (check_utf8("the name", path, e))
-        return e->code;
+    TRY(check_utf8("the name", path, e));
     while (strncmp(path, "./", 2) == 0)
         path += 2;
     for (int64_t i = 0; i < j->nfiles; i++)
@@ -216,18 +215,17 @@ static int add_scripts(k8s_job *j, kv_err *e)
 {
     const launch_options *o = j->o;
     const char *script = NULL;
-    options each;
-    int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
-    for (int i = 0; !rc && i < each.ninputs; i++) {
+    OWN(options_release) options each = {0};
+    TRY(options_parse(&each, o->nwords + 1, o->words - 1, e));
+    for (int i = 0; i < each.ninputs; i++) {
         if (each.inputs[i].kind != INPUT_FILE)
             continue;
         script = script ? script : each.inputs[i].text;
-        rc = add_script(j, each.inputs[i].text, e);
+        TRY(add_script(j, each.inputs[i].text, e));
     }
-    options_release(&each);
-    for (int64_t i = 0; !rc && i < o->nfiles; i++)
-        rc = add_script(j, o->files[i], e);
-    return rc ? rc : choose_name(j, script, e);
+    for (int64_t i = 0; i < o->nfiles; i++)
+        TRY(add_script(j, o->files[i], e));
+    return choose_name(j, script, e);
 }
 
 static int check_size(const k8s_job *j, kv_err *e)
@@ -255,7 +253,7 @@ static int make_secret(k8s_job *j, kv_err *e)
 
 static int make_entry(k8s_job *j, kv_err *e)
 {
-    launch_command inner = {0};
+    own_command inner = {0};
     char seconds[32];
     double wait = j->o->queue_timeout > 0 ? j->o->queue_timeout : HOSTS_SECONDS;
     buf_add(&j->entry, text_k8s_launcher);
@@ -266,7 +264,6 @@ static int make_entry(k8s_job *j, kv_err *e)
         launch_command_text(&j->entry, &inner);
         buf_char(&j->entry, '\n');
     }
-    launch_command_release(&inner);
     return buf_check(&j->entry, e);
 }
 

@@ -357,8 +357,7 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
     if (o->by == LAUNCH_K8S && !o->image)
         return kv_err_set(e, KV_E_USAGE,
                           "launch: --launcher k8s needs what the pods run: --image IMAGE");
-    if (check_name(o, e))
-        return e->code;
+    TRY(check_name(o, e));
     for (int i = 0; i < o->nwords; i++)
         if (strcmp(o->words[i], ":") == 0)
             return kv_err_set(e, KV_E_USAGE,

@@ -39,11 +39,11 @@ typedef struct output_rank {
 int output_begin(launch_output *o, int workers, int servers, kv_err *e)
 {
     o->workers = workers;
-    o->n = workers + servers;
     o->joins[0] = isatty(STDOUT_FILENO);
     o->joins[1] = true;
     o->join_ms = OUTPUT_JOIN_MS;
-    o->ranks = mem_zalloc(o->n, sizeof *o->ranks, e);
+    o->ranks = mem_zalloc(workers + servers, sizeof *o->ranks, e);
+    o->n = o->ranks ? workers + servers : 0;
     return o->ranks ? KV_OK : e->code;
 }
 

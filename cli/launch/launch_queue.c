@@ -55,8 +55,7 @@ static const struct template {
 static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
 {
     char self[4096];
-    if (launch_self(self, e))
-        return e->code;
+    TRY(launch_self(self, e));
     launch_add_filled(c, "{self} launch --launcher {inner}[ --name {name}]",
                       (launch_hole[]){
                           {"self", self},
@@ -98,7 +97,7 @@ static int submit_command(launch_command *c, buf *file, const launch_options *o,
 {
     int n = o->workers + o->servers;
     char here[4096], ranks[16], memory[16];
-    launch_command inner = {0};
+    own_command inner = {0};
     own_buf jar = {0}, launch = {0}, variables = {0};
     snprintf(ranks, sizeof ranks, "%d", n);
     snprintf(memory, sizeof memory, "%d", n * (o->memory ? o->memory : YARN_MB));
@@ -124,7 +123,6 @@ static int submit_command(launch_command *c, buf *file, const launch_options *o,
             !buf_check(file, e))
             launch_command_check(c, e);
     }
-    launch_command_release(&inner);
     return e->code;
 }
 

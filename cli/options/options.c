@@ -416,8 +416,7 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     *o = (options){.gpus = -1};
     bool words_only = false, script = false;
     int end = 1, words; /* behind the last word that may be kvctl's */
-    if (make_room(o, argc, e))
-        return e->code;
+    TRY(make_room(o, argc, e));
     for (; end < argc && !e->code && !script; end += words) {
         const char *word = argv[end];
         if (o->command.c && !o->command.open && !words_only && strcmp(word, "-h") == 0)
@@ -541,8 +540,7 @@ static int store(const shell_given *g, kv_err *e)
         texts->items[texts->n++] = g->text;
         break;
     case SHELL_COUNT:
-        if (shell_take_count(g->spelled, g->text, o->low, o->high, &count, e))
-            return e->code;
+        TRY(shell_take_count(g->spelled, g->text, o->low, o->high, &count, e));
         *(int *)field = (int)count;
         break;
     case SHELL_SECONDS:

@@ -42,10 +42,10 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     }
     if (node->op != STMT_PLAIN)
         return eval_update(s, node, e);
-    int rc = eval(s, given, &v, e);
-    if (rc == KV_OK && target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
-        rc = eval_rows(s, given, &v, e);
-    return rc ? rc : eval_give(s, target, v, NULL, e);
+    TRY(eval(s, given, &v, e));
+    if (target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
+        TRY(eval_rows(s, given, &v, e));
+    return eval_give(s, target, v, NULL, e);
 }
 
 /* ---- Output ---- */
@@ -56,10 +56,9 @@ static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
     TRY(buf_check(text, e));
     if (!redirect)
         return session_out(s, buf_text(text), text->len, e);
-    int rc = session_flush(s, e);
-    if (rc == KV_OK)
-        rc = shell_run(s, redirect->u.text, buf_text(text), text->len, e);
-    return rc ? unit_at(s, redirect, e) : KV_OK;
+    bool failed = session_flush(s, e) ||
+                  shell_run(s, redirect->u.text, buf_text(text), text->len, e);
+    return failed ? unit_at(s, redirect, e) : KV_OK;
 }
 
 /* Shows the result of a statement, or stores, writes or pipes it. */
@@ -249,10 +248,8 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
 
 static int run_shell(session *s, const ast *node, kv_err *e)
 {
-    int rc = session_flush(s, e);
-    if (rc == KV_OK)
-        rc = shell_run(s, node->u.text, NULL, 0, e);
-    return rc ? unit_at(s, node, e) : KV_OK;
+    bool failed = session_flush(s, e) || shell_run(s, node->u.text, NULL, 0, e);
+    return failed ? unit_at(s, node, e) : KV_OK;
 }
 
 static int run_source(session *s, const ast *node, kv_err *e)
@@ -343,8 +340,7 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
     const ast *call = node->kid[0];
     if (s->guest && s->guest->check(s, call, e))
         return e->code;
-    if (refuse_explained(s, call, e))
-        return e->code;
+    TRY(refuse_explained(s, call, e));
     note_command(s, call);
     int rc = ((const command *)call->u.other)->run(s, call, r, e);
     return rc ? unit_at(s, call, e) : KV_OK;
@@ -604,8 +600,7 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
-    if (refuse_explained(s, node, e))
-        return e->code;
+    TRY(refuse_explained(s, node, e));
     if (s->trace)
         trace(s, node);
     s->at = node;

@@ -124,8 +124,7 @@ static int set_word(session *s, const struct setting *t, value v, kv_err *e)
         s->writes_unsynced = off;
         return KV_OK;
     }
-    if (terminal_when_parse(&when, v.u.text, t->name, e))
-        return e->code;
+    TRY(terminal_when_parse(&when, v.u.text, t->name, e));
     terminal_choose((terminal_use)t->at, when);
     return KV_OK;
 }
@@ -148,8 +147,7 @@ static int set_integer(session *s, const struct setting *t, value v, kv_err *e)
 {
     void *place = (char *)s + t->at;
     int64_t x;
-    if (function_int(v, t->name, &x, e))
-        return e->code;
+    TRY(function_int(v, t->name, &x, e));
     if (x < t->low || x > t->high)
         return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld, %lld does not", t->name,
                           (long long)t->low, (long long)t->high, (long long)x);

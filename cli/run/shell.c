@@ -150,8 +150,7 @@ int shell_filter(session *s, const char *line, const char *text, size_t n, buf *
 
 int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *e)
 {
-    if (safe_shell(s, e))
-        return e->code;
+    TRY(safe_shell(s, e));
     if (session_would(s, "run", line))
         return KV_OK;
     if (is_caught(s))

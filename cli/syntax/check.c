@@ -288,19 +288,20 @@ static int collect_set(names *n, const ast *node)
     if (!node)
         return KV_OK;
     bool sets = node->kind != STMT_ASSIGN || node->op == STMT_PLAIN;
-    int rc = sets ? effect_sets(node, effect_put_name, &n->set, n->e) : KV_OK;
+    if (sets)
+        TRY(effect_sets(node, effect_put_name, &n->set, n->e));
     if (node->kind == STMT_OPTION)
-        rc = add(&n->options, node->u.text, n->e);
-    if (node->kind == STMT_DEF && rc == KV_OK)
-        rc = add(&n->functions, node->u.text, n->e);
+        TRY(add(&n->options, node->u.text, n->e));
+    if (node->kind == STMT_DEF)
+        TRY(add(&n->functions, node->u.text, n->e));
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
     bool known = store && store->kind == AST_TEXT;
-    if (known && rc == KV_OK)
-        rc = add(&n->set, store->u.text, n->e);
+    if (known)
+        TRY(add(&n->set, store->u.text, n->e));
     n->unknown |= !known && (store || command_is(node, COMMAND_SOURCES));
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = collect_set(n, node->kid[i]);
-    return rc;
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(collect_set(n, node->kid[i]));
+    return KV_OK;
 }
 
 /* ---- Names that are read ---- */

@@ -70,10 +70,11 @@ int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
 
 static int each_target(const ast *target, effect_name *each, void *arg, kv_err *e)
 {
-    int rc = target->kind == AST_NAME ? each(arg, target->u.text, e) : KV_OK;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && rc == KV_OK; i++)
-        rc = each_target(target->kid[i], each, arg, e);
-    return rc;
+    if (target->kind == AST_NAME)
+        return each(arg, target->u.text, e);
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n; i++)
+        TRY(each_target(target->kid[i], each, arg, e));
+    return KV_OK;
 }
 
 int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e)
@@ -155,7 +156,6 @@ static int add_keys(effect_keys *k, const ast *node, kv_err *e)
 static int add_node(effect_keys *k, const ast *node, kv_err *e)
 {
     static const char *const open_ends[] = {"quit", "exit", "begin", "rollback"};
-    int rc = KV_OK;
     if (!node || k->any)
         return KV_OK;
     /* a command that may leave, or run what is not known yet: nothing can be said of what follows
@@ -164,12 +164,12 @@ static int add_node(effect_keys *k, const ast *node, kv_err *e)
     k->any = c ? NAME_AMONG(c->name, open_ends) >= 0 || (c->flags & COMMAND_SOURCES)
                : node->kind == STMT_BROKEN;
     if (command_is(node, COMMAND_CHANGES))
-        rc = add_keys(k, node, e);
+        TRY(add_keys(k, node, e));
     if (node->kind == STMT_SOURCE)
-        rc = rc ? rc : add_node(k, ((const unit *)node->u.other)->body, e);
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = add_node(k, node->kid[i], e);
-    return rc;
+        TRY(add_node(k, ((const unit *)node->u.other)->body, e));
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(add_node(k, node->kid[i], e));
+    return KV_OK;
 }
 
 int effect_add(effect_keys *k, const unit *u, kv_err *e)

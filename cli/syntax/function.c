@@ -240,7 +240,7 @@ static int sort_arguments(function_args *a, const value *args, const char *const
         a->nrest = positional;
         return KV_OK;
     }
-    int rc = KV_OK, storage = function_param(f, "stype");
+    int storage = function_param(f, "stype");
     bool shape = f->flags & FUNCTION_SHAPE;
     if (shape && positional > 0 && args[0].kind == VALUE_TEXT && storage >= 0 &&
         !a->given[storage]) { /* zeros("row_sparse", shape) */
@@ -249,13 +249,12 @@ static int sort_arguments(function_args *a, const value *args, const char *const
         positional--;
     }
     if (shape && !a->given[0])
-        rc = take_shape(a, args, positional, &used, owned, e);
-    if (!rc)
-        rc = take_positional(a, args, used, positional, e);
-    for (int i = 0; !rc && i < count_required(f); i++)
+        TRY(take_shape(a, args, positional, &used, owned, e));
+    TRY(take_positional(a, args, used, positional, e));
+    for (int i = 0; i < count_required(f); i++)
         if (!a->given[i])
-            rc = needs_argument(f, i, e);
-    return rc;
+            return needs_argument(f, i, e);
+    return KV_OK;
 }
 
 int function_sort(const function *f, const value *args, const char *const *names, int64_t n,
@@ -263,26 +262,23 @@ int function_sort(const function *f, const value *args, const char *const *names
 {
     function_args a = {.function = f};
     value unused;
-    int rc = function_check(f, names, n, e);
-    if (!rc && (rc = sort_arguments(&a, args, names, n, &unused, e)) == KV_OK)
-        memcpy(sorted, a.v, sizeof a.v);
-    return rc;
+    TRY(function_check(f, names, n, e));
+    TRY(sort_arguments(&a, args, names, n, &unused, e));
+    memcpy(sorted, a.v, sizeof a.v);
+    return KV_OK;
 }
 
 /* The array that parameter 0 is; of a row_sparse one all its rows, unless the function asks for it
  * as it is. */
 int function_take_array(function_args *a, kv_err *e)
 {
-    kv_array *given;
+    own_array *given = NULL;
     TRY(value_to_array(&given, a->rest ? a->rest[0] : a->v[0], e));
-    bool dense = kv_array_storage(given) == KV_DEFAULT || (a->function->flags & FUNCTION_ROWS);
-    if (dense) {
-        a->array = given;
-        return KV_OK;
-    }
-    int rc = kv_array_to_dense(&a->array, given, e);
-    kv_array_unref(given);
-    return rc;
+    if (kv_array_storage(given) != KV_DEFAULT && !(a->function->flags & FUNCTION_ROWS))
+        return kv_array_to_dense(&a->array, given, e);
+    a->array = given;
+    given = NULL;
+    return KV_OK;
 }
 
 int function_call(session *s, const function *f, const value *args, const char *const *names,
@@ -346,10 +342,9 @@ int function_number(value v, const char *what, double *out, kv_err *e)
     value item;
     if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.box->array) != 1))
         return kv_err_set(e, KV_E_DTYPE, "%s is a number, not %s", what, value_kind_name(v));
-    int rc = value_item(&item, v, e);
-    if (!rc)
-        *out = value_number(item);
-    return rc;
+    TRY(value_item(&item, v, e));
+    *out = value_number(item);
+    return KV_OK;
 }
 
 int function_int_at(const function_args *args, int i, const char *what, int64_t *out, kv_err *e)

@@ -368,12 +368,11 @@ ast *parse_option(parser *p, binding *b, const uint32_t *word)
     token t = *parse_peek(p);
     const char *at = p->lx.src->text + t.pos;
     bool dashed = *at == '-';
-    buf name = {0};
+    own_buf name = {0};
     t.end = dashed ? t.end : t.pos + assigned_name(at);
     parse_seek(p, t.end);
     name_put(&name, at + 2 * dashed, t.end - t.pos - 2 * dashed, '-');
     const char *known = buf_check(&name, p->e) ? NULL : parse_intern(p, buf_text(&name), name.len);
-    buf_release(&name);
     if (!known)
         return NULL;
     const command_option *o = command_option_find(c, known, strlen(known));

@@ -160,12 +160,11 @@ static bool add_option(method_call *m, const command_option *o, const char *name
     if (flag && !given->u.integer)
         return true;
     ast *node = parse_node_of(m->p, STMT_OPTION, pos, &given, !flag);
-    buf dashed = {0};
+    own_buf dashed = {0};
     name_put(&dashed, name, strlen(name), '-');
     if (!node || buf_check(&dashed, m->p->e) ||
         !(node->u.text = parse_intern(m->p, buf_text(&dashed), dashed.len)))
         node = NULL;
-    buf_release(&dashed);
     if (node && bind_has(&m->b, node->u.text))
         return fail(m, given->pos, given->end, name, strlen(name), "has two values for ");
     return node && bind_add(&m->b, m->p, node);

@@ -53,7 +53,6 @@ static bool may_be_defined(const checker *c)
 /* Collects the functions, updaters and store types that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
 {
-    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (node->kind == STMT_DEF) {
@@ -61,22 +60,22 @@ static int collect_names(checker *c, const ast *node)
         int64_t before = map_get(&c->functions, name);
         bool optional = node->n > 1 && node->kid[node->n - 1]->kind == AST_ARG;
         int64_t params = node->op == STMT_DEF_BROKEN || optional ? 0 : (int64_t)node->n;
-        rc = map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
+        TRY(map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e));
     }
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
-        for (int i = 0; !rule->is_merge && i < rule->nnames && rc == KV_OK; i++)
-            rc = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
+        for (int i = 0; !rule->is_merge && i < rule->nnames; i++)
+            TRY(map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e));
     }
     if (command_is(node, COMMAND_REGISTERS)) {
         c->plugins = c->plugins || command_option_of(node, "plugin");
-        rc = map_put(&c->types, (kv_key){0, node->kid[0]->u.text}, 0, c->e);
+        TRY(map_put(&c->types, (kv_key){0, node->kid[0]->u.text}, 0, c->e));
     }
     if (node->kind == STMT_SOURCE)
-        rc = collect_names(c, ((const unit *)node->u.other)->body);
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
-        rc = collect_names(c, node->kid[i]);
-    return rc;
+        TRY(collect_names(c, ((const unit *)node->u.other)->body));
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(collect_names(c, node->kid[i]));
+    return KV_OK;
 }
 
 static bool defined_function(const checker *c, const char *name)
@@ -125,15 +124,14 @@ static int unknown_method(checker *c, const ast *node)
  * of something else than a literal, a loop, a parameter. */
 static int add_holders(map *m, const ast *node, kv_err *e)
 {
-    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (node->kind == STMT_FOR || node->kind == STMT_DEF ||
         (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0))
-        rc = effect_sets(node, effect_put_name, m, e);
-    for (uint32_t i = 0; i < node->n && !rc; i++)
-        rc = add_holders(m, node->kid[i], e);
-    return rc;
+        TRY(effect_sets(node, effect_put_name, m, e));
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(add_holders(m, node->kid[i], e));
+    return KV_OK;
 }
 
 /* Variables that may hold one are collected once a text, and only where one is asked for. Without
@@ -594,12 +592,10 @@ static int read_text(session *s, unit **out, const char *name, char *text, size_
                           name);
     }
     unit *u;
-    if (unit_of_text(s, &u, name, text, n, e))
-        return e->code;
+    TRY(unit_of_text(s, &u, name, text, n, e));
     u->src.line = line;
     *out = u;
-    if (check_utf8(&u->src, e))
-        return e->code;
+    TRY(check_utf8(&u->src, e));
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
     p.hidden_word = command_hidden;
@@ -626,27 +622,23 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
 
 int unit_read_words(session *s, unit **out, shell_words *words, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     shell_words_text(words, &text);
-    size_t n = text.len;
-    char *copy = buf_check(&text, e) ? NULL : mem_text(buf_text(&text), n, e);
-    buf_release(&text);
-    return copy ? read_text(s, out, "<cmd>", copy, n, 1, NULL, words, e) : e->code;
+    TRY(buf_check(&text, e));
+    char *copy = mem_text(buf_text(&text), text.len, e);
+    return copy ? read_text(s, out, "<cmd>", copy, text.len, 1, NULL, words, e) : e->code;
 }
 
 bool unit_is_complete(const char *text, size_t n)
 {
-    parser p;
-    arena nodes = {0};
+    own_arena nodes = {0};
     source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     if (n > SOURCE_MAX)
         return true;
+    own_parser p;
     parse_init(&p, &src, &nodes, &(kv_err){0});
     bool parsed = statement_parse_all(&p) != NULL;
-    bool complete = parsed ? !p.indented_end : !p.lx.incomplete;
-    parse_release(&p);
-    arena_release(&nodes);
-    return complete;
+    return parsed ? !p.indented_end : !p.lx.incomplete;
 }
 
 void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)

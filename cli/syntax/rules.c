@@ -124,8 +124,8 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
                            def->u.text),
                KV_E_USAGE;
     }
-    int rc = parse_rule_at(out, src, def->pos, a, e);
-    return rc ? rc : rule_check(*out, src, a, e);
+    TRY(parse_rule_at(out, src, def->pos, a, e));
+    return rule_check(*out, src, a, e);
 }
 
 /* ---- The names that a merge reads ---- */
@@ -146,13 +146,12 @@ static bool is_free(const rule_ast *r, const char *name)
 static int walk(const rule_ast *r, const ast *node,
                 int (*each)(void *arg, const ast *at, kv_err *e), void *arg, kv_err *e)
 {
-    int rc = KV_OK;
     if (node->kind == AST_NAME && is_free(r, node->u.text) && rule_reader(r, node->u.text) == node)
-        rc = each(arg, node, e);
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        TRY(each(arg, node, e));
+    for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i])
-            rc = walk(r, node->kid[i], each, arg, e);
-    return rc;
+            TRY(walk(r, node->kid[i], each, arg, e));
+    return KV_OK;
 }
 
 int merge_names_each(const rule_ast *r, int (*each)(void *arg, const ast *at, kv_err *e), void *arg,

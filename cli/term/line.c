@@ -578,14 +578,13 @@ int line_remember(const char *entry, kv_err *e)
         return KV_OK;
     /* Readline takes a line that begins with # and a digit for a time stamp when it reads the file,
      * so a blank goes in front of such a comment. */
-    buf text = {0};
+    own_buf text = {0};
     for (const char *c = entry; *c; c++) {
         if ((c == entry || c[-1] == '\n') && *c == '#' && c[1] >= '0' && c[1] <= '9')
             buf_char(&text, ' ');
         buf_char(&text, *c);
     }
     rl.add_history(buf_text(&text));
-    buf_release(&text);
     if (!path || !*path || edit.history_lost)
         return KV_OK;
     int failed = rl.append_history(1, path);

@@ -37,17 +37,14 @@ void histfile_path(buf *path, const char *option)
  * Errors: io, with the path and the reason. */
 static int histfile_prepare(const char *path, kv_err *e)
 {
-    buf part = {0};
-    int rc = KV_OK;
-    for (const char *slash = strchr(path + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
+    own_buf part = {0};
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         buf_clear(&part);
         buf_put(&part, path, (size_t)(slash - path));
-        if (!(rc = buf_check(&part, e)) && mkdir(part.data, 0700) && errno != EEXIST)
-            rc = file_error(e, "make", part.data, errno);
+        TRY(buf_check(&part, e));
+        if (mkdir(part.data, 0700) && errno != EEXIST)
+            return file_error(e, "make", part.data, errno);
     }
-    buf_release(&part);
-    if (rc)
-        return rc;
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file < 0)
         return file_error(e, "write", path, errno);

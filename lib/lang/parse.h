@@ -110,6 +110,7 @@ typedef struct parser {
 /* Begins at the start of s, in expression mode. A BOM is skipped. Borrows s, a and e. */
 void parse_init(parser *p, const source *s, arena *a, kv_err *e);
 void parse_release(parser *p);
+#define own_parser OWN(parse_release) parser /* parse_init comes before any return */
 
 /* ---- Tokens ---- */
 

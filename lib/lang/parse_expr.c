@@ -320,14 +320,12 @@ ast *parse_value(parser *p)
 
 int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e)
 {
-    parser p;
+    own_parser p;
     kv_err unused = {0};
     parse_init(&p, s, a, e ? e : &unused);
     p.lx.in_brackets = true;
     *out = parse_expr(&p, false);
     if (*out && parse_peek(&p)->kind != TOK_END)
         *out = parse_unexpected(&p, "the end of the expression");
-    int rc = *out ? KV_OK : p.e->code;
-    parse_release(&p);
-    return rc;
+    return *out ? KV_OK : p.e->code;
 }

@@ -478,19 +478,17 @@ rule_ast *parse_rule_here(parser *p)
 
 int parse_rule_at(rule_ast **out, const source *s, uint32_t pos, arena *a, kv_err *e)
 {
-    parser p;
+    own_parser p;
     kv_err unused = {0};
     parse_init(&p, s, a, e ? e : &unused);
     parse_seek(&p, pos);
     *out = parse_rule_here(&p);
-    int rc = *out ? KV_OK : p.e->code;
-    parse_release(&p);
-    return rc;
+    return *out ? KV_OK : p.e->code;
 }
 
 static int parse_whole(rule_ast **out, const source *s, bool merge, arena *a, kv_err *e)
 {
-    parser p;
+    own_parser p;
     kv_err unused = {0};
     parse_init(&p, s, a, e ? e : &unused);
     p.merge = merge;
@@ -503,9 +501,7 @@ static int parse_whole(rule_ast **out, const source *s, bool merge, arena *a, kv
             *out = NULL;
         }
     }
-    int rc = *out ? KV_OK : p.e->code;
-    parse_release(&p);
-    return rc;
+    return *out ? KV_OK : p.e->code;
 }
 
 int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e)

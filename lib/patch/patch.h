@@ -78,6 +78,7 @@ typedef struct patch_misfits {
 } patch_misfits;
 
 void patch_misfits_release(patch_misfits *m);
+#define own_misfits OWN(patch_misfits_release) patch_misfits
 
 /* Applies n patches, one after the other, to a, in one pass, and writes the result to path: see
  * checkpoint_out_open, also for `how` (NULL: all 0). a may stand there. The keys have the order of

@@ -185,11 +185,10 @@ static prog_value float_constant(walk *w, kv_dtype dtype, prog_type type, host x
 
 static void refuse_fraction(walk *w, const ast *node, kv_dtype dtype, host x)
 {
-    buf text = {0};
+    own_buf text = {0};
     host_print(&text, x, false);
     REFUSE(w, node, KV_E_DTYPE, "%s is not a whole number, and the array is %s", buf_text(&text),
            kv_dtype_name(dtype));
-    buf_release(&text);
     kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");
 }
 

@@ -209,13 +209,12 @@ static int repeat_text(host x, int64_t times, host *out, arena *a, kv_err *e)
 
 int host_format_text(host *out, const char *fmt, const host *args, int n, arena *a, kv_err *e)
 {
-    buf b = {0};
-    int rc = host_format(&b, fmt, args, n, e);
-    char *text = rc ? NULL : arena_text(a, buf_text(&b), b.len, e);
-    buf_release(&b);
+    own_buf b = {0};
+    TRY(host_format(&b, fmt, args, n, e));
+    char *text = arena_text(a, buf_text(&b), b.len, e);
     if (text)
         *out = host_text(text);
-    return rc || text ? rc : KV_E_MEMORY;
+    return text ? KV_OK : KV_E_MEMORY;
 }
 
 /* The quotient of two integers, rounded once, as Python has it: doubles hold them up to 2^53. */
@@ -256,9 +255,9 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
     }
     bool integers = is_integer(x) && is_integer(y);
     if (integers && (op == OP_DIV || !(op == OP_POW && y.u.integer < 0))) {
-        int rc = check_zero(op, host_number(x), host_number(y), e);
-        if (rc || op != OP_DIV)
-            return rc ? rc : integer_binary(op, x.u.integer, y.u.integer, out, e);
+        TRY(check_zero(op, host_number(x), host_number(y), e));
+        if (op != OP_DIV)
+            return integer_binary(op, x.u.integer, y.u.integer, out, e);
         *out = host_float(divide_integers(x.u.integer, y.u.integer));
         return KV_OK;
     }
@@ -394,15 +393,15 @@ int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
 
 int host_apply(const element_function *f, const host *args, int n, host *out, kv_err *e)
 {
-    int rc = element_check_count(f, n, e);
-    for (int i = 0; i < n && !rc; i++) {
+    TRY(element_check_count(f, n, e));
+    for (int i = 0; i < n; i++) {
         char takes = f->takes;
         if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
             continue;
         bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
         if (!fits)
-            rc = kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
-                            takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
+            return kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
+                              takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
     }
-    return rc ? rc : call(f, args, n, out, e);
+    return call(f, args, n, out, e);
 }

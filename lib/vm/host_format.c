@@ -563,6 +563,6 @@ int host_format_field(buf *out, host x, const char *spec, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "a field ends behind its letter %c", d.letter);
     if (x.kind == HOST_NONE)
         return kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not none");
-    int rc = x.kind == HOST_TEXT ? put_text_field(out, &d, x, e) : put_number_field(out, &d, x, e);
-    return rc ? rc : buf_check(out, e);
+    TRY(x.kind == HOST_TEXT ? put_text_field(out, &d, x, e) : put_number_field(out, &d, x, e));
+    return buf_check(out, e);
 }

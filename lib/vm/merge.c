@@ -35,36 +35,33 @@ static int refuse_absent(const rule_param *p, const source *s, merge_form form, 
     return KV_OK;
 }
 
+static void release(merge_rule **m)
+{
+    merge_rule_free(*m);
+}
+
 int merge_rule_make(merge_rule **out, const rule_ast *r, const source *s, merge_form form,
                     const char *const *names, const char *const *texts, int n, kv_err *e)
 {
-    merge_rule *m = mem_zalloc(1, sizeof *m, e);
+    OWN(release) merge_rule *m = mem_zalloc(1, sizeof *m, e);
     rule_ast *written = NULL;
     if (!m)
         return KV_E_MEMORY;
     m->form = form;
-    int rc = merge_lists_write(&written, r, s, form, names, texts, n, &m->memory, e);
-    if (!rc)
-        rc = rule_check(written, s, &m->memory, e);
-    for (int i = 0; !rc && i < written->nparams; i++)
+    TRY(merge_lists_write(&written, r, s, form, names, texts, n, &m->memory, e));
+    TRY(rule_check(written, s, &m->memory, e));
+    for (int i = 0; i < written->nparams; i++)
         if (!written->params[i].value)
-            rc = refuse_absent(&written->params[i], s, form, e);
+            TRY(refuse_absent(&written->params[i], s, form, e));
     host *values =
-        rc ? NULL
-           : arena_alloc(&m->memory, (size_t)(rule_nvalues(written) + 1) * sizeof *values, e);
+        arena_alloc(&m->memory, (size_t)(rule_nvalues(written) + 1) * sizeof *values, e);
     m->binding = (rule_binding){.rule = written, .src = s, .values = values};
-    if (!rc)
-        rc =
-            values ? rule_bind(written, NULL, names, texts, n, values, &m->memory, e) : KV_E_MEMORY;
-    if (!rc)
-        rc = rule_check_given(&m->binding, e);
-    if (!rc) {
-        m->of_shape = !rule_reader(written, "key") && !form.adapters;
-        *out = m;
-    } else {
-        merge_rule_free(m);
-    }
-    return rc;
+    TRY(values ? rule_bind(written, NULL, names, texts, n, values, &m->memory, e) : KV_E_MEMORY);
+    TRY(rule_check_given(&m->binding, e));
+    m->of_shape = !rule_reader(written, "key") && !form.adapters;
+    *out = m;
+    m = NULL;
+    return KV_OK;
 }
 
 void merge_rule_free(merge_rule *m)

@@ -503,20 +503,19 @@ static int compile(const gpu_rule **out, const gpu_ops *gpu, int id, const plan 
 {
     own_buf text = {0};
     plan_text(&text, p, kernel, input, GPU_RULE_KERNEL);
-    int rc = buf_check(&text, e);
-    return rc ? rc : gpu->compile(id, buf_text(&text), out, e);
+    TRY(buf_check(&text, e));
+    return gpu->compile(id, buf_text(&text), out, e);
 }
 
 static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, plan_input input,
                        kv_err *e)
 {
-    int rc = KV_OK;
     *k = (kernels){.input = input};
-    for (int i = 0; i < plan_text_kernels(p) && !rc; i++)
+    for (int i = 0; i < plan_text_kernels(p); i++)
         if (plan_text_has(p, i))
-            rc = compile(&k->of[i].rule, gpu, id, p, i, input, e);
-    k->plan = rc ? NULL : p;
-    return rc;
+            TRY(compile(&k->of[i].rule, gpu, id, p, i, input, e));
+    k->plan = p;
+    return KV_OK;
 }
 
 int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input,
@@ -551,11 +550,11 @@ static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err
             return KV_OK;
     }
     *out = &r->recent[r->nrecent++ % RECENT];
-    int rc = compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e);
-    for (int i = 0; i < plan_text_kernels(item->plan) && !rc; i++)
+    TRY(compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e));
+    for (int i = 0; i < plan_text_kernels(item->plan); i++)
         if ((*out)->of[i].rule)
-            rc = read_kernel(r, &(*out)->of[i], item->plan, i, e);
-    return rc;
+            TRY(read_kernel(r, &(*out)->of[i], item->plan, i, e));
+    return KV_OK;
 }
 
 /* ---- The room: of each item its numbers, the sums of chunks, then the terms ---- */
@@ -783,37 +782,37 @@ static int add_sum(run *r, int64_t item, int pass, int sum, kv_err *e)
                    .nsrc = 1,
                    .to = number_dtype(of->plan, number)};
     chunks.work = GPU_SUM_CHUNKS;
-    int rc = gpu_list_add(r->list, &chunks, &job, e);
+    TRY(gpu_list_add(r->list, &chunks, &job, e));
     job.dst = (double *)numbers_of(r, item) + number;
     job.row = job.n;
     job.n = 1;
     job.src = &from[1];
     all.work = GPU_SUM_ALL;
-    return rc ? rc : gpu_list_add(r->list, &all, &job, e);
+    return gpu_list_add(r->list, &all, &job, e);
 }
 
 static int add_item(run *r, int64_t item, kv_err *e)
 {
     const plan *p = r->items[item].plan;
     kernels *k;
-    int rc = find_kernels(r, &r->items[item], &k, e);
+    TRY(find_kernels(r, &r->items[item], &k, e));
     r->rows = NULL;
-    for (int i = 0; i < plan_text_kernels(p) && !rc; i++)
+    for (int i = 0; i < plan_text_kernels(p); i++)
         if (k->of[i].rule)
-            rc = add_kernel(r, item, i, k, e);
+            TRY(add_kernel(r, item, i, k, e));
     for (int i = 0; i < p->npasses && !p->by_rows; i++)
-        for (int s = 0; s < p->pass[i].nsums && !rc; s++)
-            rc = add_sum(r, item, i, s, e);
+        for (int s = 0; s < p->pass[i].nsums; s++)
+            TRY(add_sum(r, item, i, s, e));
     k->pool_of = r->items[item].arrays->pool;
-    return rc;
+    return KV_OK;
 }
 
 int plan_gpu_run(gpu_list *l, int id, const plan_gpu_item *items, int64_t n, kv_err *e)
 {
     run r = {.list = l, .id = id, .items = items};
     (void)kv_assert(l->n == 0, "a list has %lld launches before those of rules", (long long)l->n);
-    int rc = share_room(&r, n, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = add_item(&r, i, e);
-    return rc ? rc : gpu_list_run(l, e);
+    TRY(share_room(&r, n, e));
+    for (int64_t i = 0; i < n; i++)
+        TRY(add_item(&r, i, e));
+    return gpu_list_run(l, e);
 }

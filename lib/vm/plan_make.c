@@ -167,7 +167,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
 {
     if (b->failed || x < 0)
         return -1;
-    prog_value *whole = mem_alloc(x + 1, sizeof *whole, NULL);
+    own_mem prog_value *whole = mem_alloc(x + 1, sizeof *whole, NULL);
     if (!whole) {
         b->failed = KV_E_MEMORY;
         return -1;
@@ -182,9 +182,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
                        ? prog_load(b, n.kid[0] - PLAN_PRESENT, (kv_dtype)n.dtype, (prog_type)n.type)
                        : apply_node(b, &n, whole);
     }
-    x = whole[x];
-    mem_free(whole);
-    return x;
+    return whole[x];
 }
 
 /* ---- Programs over elements ------------------------------------------------------------------ */
@@ -460,10 +458,9 @@ static int new_grid(plan_maker *m, int64_t rows, int64_t columns)
 static int make_steps(plan_maker *m)
 {
     plan *p = m->p;
-    int rc = KV_OK;
-    for (int32_t level = 0; level < m->levels && !rc; level++) {
-        for (int at = -1; !rc && next_extent(m, level, &at);)
-            rc = make_elements(m, &p->pass[p->npasses++], level, false);
+    for (int32_t level = 0; level < m->levels; level++) {
+        for (int at = -1; next_extent(m, level, &at);)
+            TRY(make_elements(m, &p->pass[p->npasses++], level, false));
         for (int64_t i = 0; i < m->n; i++) {
             const node *n = &m->b->nodes[i];
             if (!m->live[i] || !plan_maker_is_product(n) || m->level[i] != level + 1)
@@ -480,7 +477,7 @@ static int make_steps(plan_maker *m)
     }
     kv_assert(p->npasses <= p->most_passes, "%d steps of a plan with room for %d", p->npasses,
               p->most_passes);
-    return rc;
+    return KV_OK;
 }
 
 static int make_passes(plan_maker *m)
@@ -504,19 +501,17 @@ static int make_passes(plan_maker *m)
     for (int32_t level = 0; level < m->levels; level++) {
         kv_assert(p->npasses + 2 <= p->most_passes, "pass %d of a plan with room for %d",
                   p->npasses, p->most_passes);
-        int rc = make_numbers(m, &p->pass[p->npasses], level);
-        for (int present = 0; present < 2 && !rc; present++) {
+        TRY(make_numbers(m, &p->pass[p->npasses], level));
+        for (int present = 0; present < 2; present++) {
             plan_pass *pass = &p->pass[p->npasses];
             if (plan_levels_need(m, level, present)) {
-                rc = make_elements(m, pass, level, present);
-                if (!rc && m->leans)
-                    rc = make_lean(m, pass, &p->pass[p->most_passes + p->npasses], level);
+                TRY(make_elements(m, pass, level, present));
+                if (m->leans)
+                    TRY(make_lean(m, pass, &p->pass[p->most_passes + p->npasses], level));
             }
             if (pass->elements || pass->numbers)
                 p->npasses++;
         }
-        if (rc)
-            return rc;
     }
     return KV_OK;
 }
@@ -573,7 +568,7 @@ static int list_programs(plan *p, kv_err *e)
 /* m: without its lists. rows, columns: by steps. */
 static int make_plan(plan **out, plan_maker *m, prog_type type, int64_t rows, int64_t columns)
 {
-    arena memory = {0};
+    own_arena memory = {0};
     size_t n = (size_t)(m->n + m->b->nstores + 1);
     if (m->b->failed) {
         prog *none;
@@ -581,34 +576,32 @@ static int make_plan(plan **out, plan_maker *m, prog_type type, int64_t rows, in
     }
     m->live = arena_alloc(&memory, 3 * n, m->e);
     int32_t *lists = m->live ? arena_alloc(&memory, 7 * n * sizeof *lists, m->e) : NULL;
-    int rc = lists ? KV_OK : KV_E_MEMORY;
-    if (!rc) {
-        m->number = m->live + n;
-        m->needed = m->live + 2 * n;
-        m->level = lists;
-        m->index = lists + n;
-        m->emitted = lists + 2 * n;
-        m->store_level = lists + 3 * n;
-        m->kept = lists + 4 * n;
-        m->kept_level = lists + 5 * n;
-        m->room = lists + 6 * n;
-        plan_levels_find(m);
-        plan_levels_number(m);
-        /* merges go through passes in a way of their own */
-        m->leans = m->levels > 1 && !m->steps;
-        for (int64_t i = 0; i < m->n; i++)
-            m->leans &= m->b->nodes[i].op != NODE_LOAD || m->b->nodes[i].kid[0] < PLAN_MERGE;
-        rc = new_plan(&m->p, m, type);
-        if (!rc && m->steps)
-            rc = new_grid(m, rows, columns);
-        if (!rc)
-            rc = m->steps ? make_steps(m) : make_passes(m);
-        if (!rc && !(rc = list_programs(m->p, m->e)))
-            measure(m->p);
-        if (!rc && m->steps)
-            plan_grid_measure(m->p);
-    }
-    arena_release(&memory);
+    if (!lists)
+        return KV_E_MEMORY;
+    m->number = m->live + n;
+    m->needed = m->live + 2 * n;
+    m->level = lists;
+    m->index = lists + n;
+    m->emitted = lists + 2 * n;
+    m->store_level = lists + 3 * n;
+    m->kept = lists + 4 * n;
+    m->kept_level = lists + 5 * n;
+    m->room = lists + 6 * n;
+    plan_levels_find(m);
+    plan_levels_number(m);
+    /* merges go through passes in a way of their own */
+    m->leans = m->levels > 1 && !m->steps;
+    for (int64_t i = 0; i < m->n; i++)
+        m->leans &= m->b->nodes[i].op != NODE_LOAD || m->b->nodes[i].kid[0] < PLAN_MERGE;
+    int rc = new_plan(&m->p, m, type);
+    if (!rc && m->steps)
+        rc = new_grid(m, rows, columns);
+    if (!rc)
+        rc = m->steps ? make_steps(m) : make_passes(m);
+    if (!rc && !(rc = list_programs(m->p, m->e)))
+        measure(m->p);
+    if (!rc && m->steps)
+        plan_grid_measure(m->p);
     if (rc || !m->makes)
         plan_free(m->p);
     else

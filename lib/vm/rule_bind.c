@@ -411,8 +411,9 @@ static int set_param(const rule_ast *r, int which, const char *text, host *value
                           text[0] == '"' ? "parameter %s takes %s, not %s"
                                          : "parameter %s takes %s, not \"%s\"",
                           name, wanted[kind], text);
-    int rc = listed ? check_range(&r->params[which], text, *value, e) : KV_OK;
-    return rc ? rc : check_finite(name, text, *value, like, e);
+    if (listed)
+        TRY(check_range(&r->params[which], text, *value, e));
+    return check_finite(name, text, *value, like, e);
 }
 
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,

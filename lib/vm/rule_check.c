@@ -11,7 +11,7 @@ typedef struct checker {
     const rule_ast *rule;
     const source *src;
     rule_env env;
-    arena memory;
+    arena *memory;
     bool wrote_stored;
     bool rows;             /* behind `rows present`, on some path */
     bool late;             /* in a block of which it is known late whether it runs */
@@ -171,17 +171,15 @@ static int check_among_elements(checker *c, const ast *node, const ast *kid)
 
 static int check_kids(checker *c, const ast *node, bool element)
 {
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && !rc; i++) {
+    for (uint32_t i = 0; i < node->n; i++) {
         bool values = node->kind == AST_BINARY && node->op == OP_MOD && i == 1;
         if (element)
-            rc = check_among_elements(c, node, node->kid[i]);
-        if (!rc)
-            rc = check_expr(c, node->kid[i], element);
-        if (!rc && node->kid[i]->kind == AST_TUPLE && !values)
-            rc = no_tuple(c, node->kid[i]);
+            TRY(check_among_elements(c, node, node->kid[i]));
+        TRY(check_expr(c, node->kid[i], element));
+        if (node->kid[i]->kind == AST_TUPLE && !values)
+            return no_tuple(c, node->kid[i]);
     }
-    return rc;
+    return KV_OK;
 }
 
 /* An expression; element: it is computed with arrays. */
@@ -201,10 +199,9 @@ static int check_expr(checker *c, const ast *node, bool element)
     case AST_UNARY:
     case AST_BINARY:
         return check_kids(c, node, element);
-    case AST_CALL: {
-        int rc = check_call(c, node);
-        return rc ? rc : check_kids(c, node, element);
-    }
+    case AST_CALL:
+        TRY(check_call(c, node));
+        return check_kids(c, node, element);
     case AST_FTEXT:
     case AST_FIELD:
         if (rule_env_is_element(&c->env, node))
@@ -244,8 +241,8 @@ static int check_expr(checker *c, const ast *node, bool element)
 
 static int check_whole(checker *c, const ast *node)
 {
-    int rc = check_expr(c, node, rule_env_is_element(&c->env, node));
-    return rc || node->kind != AST_TUPLE ? rc : no_tuple(c, node);
+    TRY(check_expr(c, node, rule_env_is_element(&c->env, node)));
+    return node->kind == AST_TUPLE ? no_tuple(c, node) : KV_OK;
 }
 
 /* ---- Statements ------------------------------------------------------------------------------ */
@@ -295,8 +292,7 @@ static int check_set(checker *c, const ast *node)
     c->sets = node->u.text;
     int rc = check_whole(c, node->kid[0]);
     c->sets = NULL;
-    if (rc)
-        return rc;
+    TRY(rc);
     rule_name *n = rule_env_find(&c->env, node->u.text);
     if (n->kind == RULE_NAME_PARAM)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is a parameter and keeps its value", n->text);
@@ -311,8 +307,8 @@ static int check_set(checker *c, const ast *node)
     bool number = n->kind == RULE_NAME_STATE && !n->element;
     if (number && rule_env_is_element(&c->env, node->kid[0]))
         return not_host_number(c, node, node->kid[0], n->text);
-    if (number && (rc = check_late(c, node, "a state that is one number")))
-        return rc;
+    if (number)
+        TRY(check_late(c, node, "a state that is one number"));
     c->kept_early = number ? node : c->kept_early;
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
@@ -327,7 +323,7 @@ static int check_set(checker *c, const ast *node)
 static rule_name *save_names(checker *c)
 {
     size_t bytes = (size_t)c->env.n * sizeof *c->env.names;
-    rule_name *names = arena_alloc(&c->memory, bytes, c->e);
+    rule_name *names = arena_alloc(c->memory, bytes, c->e);
     if (names)
         memcpy(names, c->env.names, bytes);
     return names;
@@ -345,9 +341,7 @@ static int check_if(checker *c, const ast *node)
     if (!before)
         return KV_E_MEMORY;
     c->late |= rule_env_is_late_if(&c->env, node);
-    int rc = check_block(c, node->kid[1]);
-    if (rc)
-        return rc;
+    TRY(check_block(c, node->kid[1]));
     rule_name *then = save_names(c);
     if (!then)
         return KV_E_MEMORY;
@@ -359,7 +353,7 @@ static int check_if(checker *c, const ast *node)
     c->rows = rows;
     const ast *other = node->n > 2 ? node->kid[2] : NULL;
     if (other)
-        rc = other->kind == RULE_IF ? check_if(c, other) : check_block(c, other);
+        TRY(other->kind == RULE_IF ? check_if(c, other) : check_block(c, other));
     /* both paths joined: known if both know it, one number if both are */
     for (int i = 0; i < c->env.n; i++) {
         c->env.names[i].known &= then[i].known;
@@ -367,15 +361,15 @@ static int check_if(checker *c, const ast *node)
     }
     c->rows |= then_rows;
     c->late = late;
-    return rc;
+    return KV_OK;
 }
 
 static int check_state(checker *c, const ast *node)
 {
-    int rc = node->n > 0 ? check_whole(c, node->kid[0]) : KV_OK;
+    if (node->n > 0)
+        TRY(check_whole(c, node->kid[0]));
     rule_name *n = rule_env_find(&c->env, node->u.text);
-    if (rc || (rc = check_late(c, node, "a state that begins")))
-        return rc;
+    TRY(check_late(c, node, "a state that begins"));
     if (n->kind != RULE_NAME_STATE)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is taken, so no state can be called so", n->text);
     if (n->known)
@@ -400,7 +394,6 @@ static int check_state(checker *c, const ast *node)
 
 static int check_statement(checker *c, const ast *node)
 {
-    int rc;
     switch (node->kind) {
     case RULE_STATE:
         return check_state(c, node);
@@ -412,17 +405,16 @@ static int check_statement(checker *c, const ast *node)
     case RULE_IF:
         return check_if(c, node);
     case RULE_FAIL:
-        rc = check_late(c, node, "`fail`");
-        if (!rc)
-            rc = check_whole(c, node->kid[0]);
-        if (!rc && rule_env_is_element(&c->env, node->kid[0]))
-            rc = REFUSE(c, node->kid[0], KV_E_USAGE, "`fail` takes a text, not an array");
-        return rc;
+        TRY(check_late(c, node, "`fail`"));
+        TRY(check_whole(c, node->kid[0]));
+        return rule_env_is_element(&c->env, node->kid[0])
+                   ? REFUSE(c, node->kid[0], KV_E_USAGE, "`fail` takes a text, not an array")
+                   : KV_OK;
     case RULE_PRINT:
-        rc = check_late(c, node, "`print`");
-        for (uint32_t i = 0; i < node->n && !rc; i++)
-            rc = check_whole(c, node->kid[i]);
-        return rc;
+        TRY(check_late(c, node, "`print`"));
+        for (uint32_t i = 0; i < node->n; i++)
+            TRY(check_whole(c, node->kid[i]));
+        return KV_OK;
     default: /* RULE_SKIP */
         c->late_skip = c->late ? node : c->late_skip;
         return KV_OK;
@@ -489,41 +481,40 @@ static int add_outside(const checker *c, rule_ast *r, const ast *node, arena *a)
             return KV_OK;
         return rule_add_param(r, &one, a, c->e) ? KV_OK : KV_E_MEMORY;
     }
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && !rc; i++)
+    for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i])
-            rc = add_outside(c, r, node->kid[i], a);
-    return rc;
+            TRY(add_outside(c, r, node->kid[i], a));
+    return KV_OK;
 }
 
 int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e)
 {
     kv_err unused = {0};
-    checker c = {.rule = r, .src = s, .e = e ? e : &unused};
-    int rc = rule_env_init(&c.env, r, &c.memory, c.e);
-    for (int i = 0; i < r->nparams && !rc; i++)
-        rc = check_param(&c, i);
+    own_arena memory = {0};
+    checker c = {.rule = r, .src = s, .memory = &memory, .e = e ? e : &unused};
     r->params_cap = 0; /* a copy of a rule has the list of the rule */
-    if (!rc && !(rc = add_outside(&c, r, r->body, a)))
-        rc = rule_env_init(&c.env, r, &c.memory, c.e);
-    if (!rc)
-        rc = check_block(&c, r->body);
-    if (!rc && c.late_skip && c.kept_early) {
-        rc = REFUSE(
-            &c, c.kept_early, KV_E_USAGE,
-            "the `skip` of an `if` on a number that is known only after the arrays are read does "
-            "not undo this");
-        kv_err_hint(c.e, "`state NAME`, an array that begins with a number, can be left as it was");
+    TRY(rule_env_init(&c.env, r, &memory, c.e));
+    for (int i = 0; i < r->nparams; i++)
+        TRY(check_param(&c, i));
+    TRY(add_outside(&c, r, r->body, a));
+    TRY(rule_env_init(&c.env, r, &memory, c.e));
+    TRY(check_block(&c, r->body));
+    if (c.late_skip && c.kept_early) {
+        REFUSE(&c, c.kept_early, KV_E_USAGE,
+               "the `skip` of an `if` on a number that is known only after the arrays are read "
+               "does not undo this");
+        return kv_err_hint(c.e, "`state NAME`, an array that begins with a number, can be left as "
+                                "it was"),
+               KV_E_USAGE;
     }
     bool fails = r->is_merge && r->body->n > 0 && r->body->kid[r->body->n - 1]->kind == RULE_FAIL;
-    if (!rc && !c.wrote_stored && !fails) {
-        rc = source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `%s`",
-                        r->is_merge ? "merged" : "stored");
-        kv_err_hint(c.e, r->is_merge ? "for example: merged = sum(models) / len(models)"
-                                     : "for example: stored += input");
-    }
-    arena_release(&c.memory);
-    return rc;
+    if (c.wrote_stored || fails)
+        return KV_OK;
+    source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `%s`",
+               r->is_merge ? "merged" : "stored");
+    return kv_err_hint(c.e, r->is_merge ? "for example: merged = sum(models) / len(models)"
+                                        : "for example: stored += input"),
+           KV_E_USAGE;
 }
 
 /* ---- Facts about updates --------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static host evaluate_binary(rule_run *r, const ast *node)
 /* Appends {x}, {x!r} or {x:format}, whose format may have fields of its own. */
 static void put_field(rule_run *r, buf *out, const ast *field)
 {
-    buf shown = {0};
+    own_buf shown = {0};
     host x = rule_host(r, field->kid[0]), how = host_text(field->u.text);
     if (field->n > 1)
         how = rule_host(r, field->kid[1]);
@@ -77,7 +77,6 @@ static void put_field(rule_run *r, buf *out, const ast *field)
         x = host_text(buf_text(&shown));
     }
     int rc = host_format_field(out, x, how.u.text, r->e);
-    buf_release(&shown);
     if (rc)
         rule_refuse(r, field, rc);
 }
