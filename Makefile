@@ -362,6 +362,7 @@ pkgconfigdir = $(libdir)/pkgconfig
 bashdir      = $(datarootdir)/bash-completion/completions
 zshdir       = $(datarootdir)/zsh/site-functions
 fishdir      = $(datarootdir)/fish/vendor_completions.d
+docdir       = $(datarootdir)/doc/kvctl
 # Where that Python looks, below the prefix.
 PYTHONDIR ?= $(if $(PYTHON3),$(shell $(PYTHON3) scripts/wheel --folder '$(prefix)' 2>/dev/null))
 # man kv_push shows the page that it is on.
@@ -370,7 +371,9 @@ plugins = $(if $(have_mpi),kvstore_mpi.so) $(if $(have_cuda),kvstore_cuda.so)
 
 install: all manual ## install into $(DESTDIR)$(prefix)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir)/kvstore $(pkgconfigdir) $(addprefix $(mandir)/man,1 3 7) \
-	    $(bashdir) $(zshdir) $(fishdir))
+	    $(bashdir) $(zshdir) $(fishdir) $(docdir)/examples/data)
+	$(INSTALL) -m 644 $(foreach x,c kv md out py sh svg txt,$(wildcard examples/*.$x)) $(DESTDIR)$(docdir)/examples
+	$(INSTALL) -m 644 $(wildcard examples/data/*) $(DESTDIR)$(docdir)/examples/data
 	$(INSTALL) -m 644 $(PUBLIC) $(DESTDIR)$(includedir)/kvstore
 	$(INSTALL) -m 644 $(addprefix $(BUILD)/,libkvstore.a $(SONAME) $(plugins)) $(DESTDIR)$(libdir)
 	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkvstore.so
@@ -398,7 +401,7 @@ install: all manual ## install into $(DESTDIR)$(prefix)
 	    echo '  Python does not look there by itself: export PYTHONPATH=$(PYTHONDIR)' || :)
 
 uninstall: ## remove what install put there
-	rm -rf $(DESTDIR)$(includedir)/kvstore $(if $(PYTHONDIR),$(DESTDIR)$(PYTHONDIR)/kvstore)
+	rm -rf $(DESTDIR)$(includedir)/kvstore $(if $(PYTHONDIR),$(DESTDIR)$(PYTHONDIR)/kvstore) $(DESTDIR)$(docdir)/examples
 	rm -f $(DESTDIR)$(bindir)/kvctl $(DESTDIR)$(pkgconfigdir)/kvstore.pc \
 	    $(addprefix $(DESTDIR)$(libdir)/,libkvstore.a $(SONAME) libkvstore.so kvstore_mpi.so kvstore_cuda.so) \
 	    $(addprefix $(DESTDIR)$(mandir)/,man1/kvctl.1 man7/kvctl-language.7 $(addprefix man3/,$(addsuffix .3,kvstore $(calls)))) \

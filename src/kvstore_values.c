@@ -172,7 +172,7 @@ static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
                               "a row_sparse array holds no round of key %s; row_sparse_pull takes "
                               "rows",
                               SLOT_KEY(key));
-        else if (rounds[i] < KV_NO_ROUND)
+        if (rounds[i] < KV_NO_ROUND)
             return slot_error(e, KV_E_VALUE, key, NULL, "a round is a number from 0 on, not %lld",
                               (long long)rounds[i]);
     }

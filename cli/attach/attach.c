@@ -24,6 +24,7 @@
 #include "session/result.h"
 #include "session/session.h"
 #include "syntax/command.h"
+#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
 #include "term/repl.h"
 #include "term/signals.h"
@@ -263,6 +264,13 @@ static void note_failure(attached *a, int rc)
     a->failure = a->failure ? a->failure : rc;
 }
 
+/* Without its record. */
+static void report_in_text(attached *a, const kv_err *e)
+{
+    fflush(stdout);
+    note_failure(a, a->json && a->quiet ? (int)exit_code_of_error(e->code) : terminal_fail(e));
+}
+
 /* Reports an error that this side found. With --json it has a record. */
 static void report(attached *a, const kv_err *e)
 {
@@ -270,8 +278,7 @@ static void report(attached *a, const kv_err *e)
     *r = (recorder){.on = a->json, .seq = a->records};
     record_error(&a->own, NULL, e);
     a->records = r->seq;
-    fflush(stdout);
-    note_failure(a, a->json && a->quiet ? (int)exit_code_of_error(e->code) : terminal_fail(e));
+    report_in_text(a, e);
 }
 
 static void show_plot(attached *a, const buf *bytes)
@@ -366,15 +373,36 @@ static void wait_for_answer(attached *a)
     fflush(stdout);
 }
 
-static int list_jobs(const jobs_options *o, kv_err *e);
+static int list_jobs(const jobs_options *o, result *given, kv_err *e);
+
+/* No worker knows the places of the others, so this side asks them, as `kvctl jobs JOB` does. */
+static void run_where(attached *a)
+{
+    static command where = {.name = "where"};
+    const ast node = {.kind = STMT_COMMAND, .u.other = &where};
+    unit typed = {.src = {.name = "<attach>", .text = where.name, .len = 5, .line = 1}};
+    session *s = &a->own;
+    kv_err e = {0};
+    result given = {0};
+    record r;
+    s->out.recorder = (recorder){.on = a->json, .seq = a->records};
+    s->unit = &typed;
+    record_begin(s, &r);
+    list_jobs(&(jobs_options){.job = a->job}, a->json ? &given : NULL, &e);
+    record_end(s, &r, &node, &given, &e);
+    s->unit = NULL;
+    a->records = s->out.recorder.seq;
+    result_release(&given);
+    if (e.code)
+        report_in_text(a, &e);
+}
 
 static void send_entry(attached *a, const char *text, size_t n)
 {
     own_buf entry = {0};
-    kv_err e = {0};
-    if (!a->json && n >= 5 && memcmp(text, "where", 5) == 0 && strspn(text + 5, " \r\n") >= n - 5) {
-        if (list_jobs(&(jobs_options){.job = a->job}, &e))
-            report(a, &e);
+    size_t at = strspn(text, " \t");
+    if (strncmp(text + at, "where", 5) == 0 && at + 5 + strspn(text + at + 5, " \t\r\n") >= n) {
+        run_where(a);
         return;
     }
     if (a->json)
@@ -450,6 +478,11 @@ static int open_job(const attach_options *o, attached *a, kv_err *e)
     TRY(attach_jobs_choose(&list, o->job, &name, e));
     snprintf(a->job, sizeof a->job, "%s", name);
     a->fd = attach_enter(&list, name, o->rank, &number, e);
+    if (!e->code && !o->job && !o->quiet && (o->entries.n > 1 || isatty(STDERR_FILENO))) {
+        int n;
+        const char *script = attach_job_field(list.items, "script", &n);
+        terminal_say("note: job %s, %.*s", name, n, script);
+    }
     if (number >= 0)
         snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
     else
@@ -667,7 +700,8 @@ static int print_json(const job_list *list, const char *job, const rows *ranks, 
     return KV_OK;
 }
 
-static int list_jobs(const jobs_options *o, kv_err *e)
+/* given: gets the rows, which are shown where it is NULL. */
+static int list_jobs(const jobs_options *o, result *given, kv_err *e)
 {
     static const rows_column columns[] = {{"job", "job"},         {"since", "since"},
                                           {"workers", "workers"}, {"servers", "servers"},
@@ -687,6 +721,11 @@ static int list_jobs(const jobs_options *o, kv_err *e)
             TRY(add_job(&table, &list.items[i], e));
         else if (strcmp(list.items[i].name, job) == 0)
             TRY(add_ranks(&table, &list, &list.items[i], e));
+    if (given) {
+        given->entries = table;
+        table = (rows){0};
+        return KV_OK;
+    }
     if (o->json)
         return print_json(&list, job, &table, e);
     if (list.n == 0 && !o->quiet)
@@ -704,7 +743,7 @@ int jobs_main(int argc, char **argv)
         return terminal_fail(&e);
     if (o.help)
         return terminal_show(jobs_help);
-    if (list_jobs(&o, &e))
+    if (list_jobs(&o, NULL, &e))
         return terminal_fail(&e);
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }

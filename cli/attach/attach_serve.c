@@ -134,8 +134,8 @@ static int guest_interrupted(void)
 
 static int hint_commands(kv_err *e)
 {
-    return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds and "
-                          "print"),
+    return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds, "
+                          "where and print"),
            e->code;
 }
 

@@ -405,6 +405,7 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
         [DIFF_SAME] = "",       [DIFF_ONLY_A] = "only_a", [DIFF_ONLY_B] = "only_b",
         [DIFF_SHAPE] = "shape", [DIFF_DTYPE] = "dtype",   [DIFF_VALUES] = "differs"};
     bool values = d->state == DIFF_VALUES, numbers = values && d->has_numbers;
+    bool endless = numbers && !isfinite(d->max_abs); /* nan is what they are, not unknown */
     const tensor_info *t = d->a >= 0 ? checkpoint_at(x->files[0], d->a) : NULL;
     TRY(rows_add_text(table, states[d->state], e));
     TRY(rows_add_known(table, values, value_float(d->equal), e));
@@ -413,9 +414,10 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
     TRY(add_where(table, t, values ? d->where : -1, e));
     TRY(add_count(table, numbers && d->has_ulps, d->ulps, e));
     TRY(add_count(table, numbers, (uint64_t)d->left_out, e));
-    TRY(rows_add_known(table, numbers && !isnan(d->rms), value_float(d->rms), e));
-    TRY(rows_add_known(table, numbers && !isnan(d->rel), value_float(d->rel), e));
-    return rows_add_known(table, numbers && !isnan(d->cosine), value_float(d->cosine), e);
+    TRY(rows_add_known(table, endless || (numbers && !isnan(d->rms)), value_float(d->rms), e));
+    TRY(rows_add_known(table, endless || (numbers && !isnan(d->rel)), value_float(d->rel), e));
+    return rows_add_known(table, endless || (numbers && !isnan(d->cosine)), value_float(d->cosine),
+                          e);
 }
 
 /* Keeps the first of the keys that differ alike and whose names differ only in their numbers, and

@@ -358,7 +358,7 @@ static const struct concern {
      "as in Python, of numbers and of arrays; x @ w is a product, a * b joins masks; help values"},
     {" = += -= *= /= ", "x = 1; x += 1; x[0] = 1; help statements; of keys: push, pull"},
     {" ? ", "?push, push? and help push are the same"},
-    {" errors ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
+    {" errors error ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
     {" stdin pipe ", "x = @-; print x | sort; help language files"},
     {" color colors colour colours ", "kvctl --color auto, always or never; help options"},
 };
@@ -521,7 +521,9 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
     char both[160];
     snprintf(both, sizeof both, "%s %s", first, second);
     const char *words[] = {first, second};
-    bool found = (g && g->show(out, second)) || ((!g || strlen(second) > 2) && search(out, both));
+    bool found = (g && g->show(out, second)) ||
+                 (strcasecmp(first, "error") == 0 && search(out, first)) || /* a code follows */
+                 ((!g || strlen(second) > 2) && search(out, both));
     for (int i = 0; i < 2 && !found; i++)
         found = concern_of(words[i]) && search(out, words[i]);
     return found ? KV_OK : g ? g->check(second, e) : not_found(both, false, e);

@@ -522,13 +522,14 @@ int func_argwhere(function_args *args, value *out, kv_err *e)
  * an error, and the largest, -1 of none. */
 static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e)
 {
-    own_array *bound = NULL;
     const void *data;
     if (kv_array_ndim(x) != 1)
         return kv_err_set(e, KV_E_SHAPE, "bincount() counts a vector, not %d axes",
                           kv_array_ndim(x));
-    if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0)
+    if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0) {
+        own_array *bound = NULL;
         TRY(pick_ids(&bound, x, 0, INT64_MAX, 1, e)); /* whole ones only */
+    }
     TRY(arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
     TRY(kv_array_read(*out, &data, e));
     const int64_t *at = data;

@@ -84,7 +84,7 @@ int plot_set_text(plot *p, plot_text which, const char *text, kv_err *e)
     return set_text(p->texts[which], PLOT_TEXT_SIZE, text, "", e);
 }
 
-/* A new series; takes *y, but not after an error. */
+/* A new series; *y is NULL once it is taken, and stays the caller's else. */
 static int add_series(plot *p, const char *name, double **y, int64_t n, int64_t columns, kv_err *e)
 {
     if (p->n == PLOT_MAX_LINES)

@@ -307,9 +307,11 @@ int session_set(session *s, const char *name, value v, kv_err *e)
     variable *place = scope_variable(here, name);
     uint32_t follow = 0;
     int rc = KV_OK;
-    if (!place && session_names_store(s, name))
+    if (!place && session_names_store(s, name)) {
         rc = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
-    else if (place && place->follow) /* rules read it */
+        kv_err_hint(e, "give the variable another name; create --name NAME chooses that of a "
+                       "store");
+    } else if (place && place->follow) /* rules read it */
         rc = follow_assign(s, place->follow, v, e);
     else if (!place && s->awaits && here == &s->globals)
         rc = follow_new(s, name, v, &follow, e);

@@ -566,19 +566,27 @@ static int check_utf8(const source *src, kv_err *e)
     return KV_OK;
 }
 
-/* A `!` command has the rest of its line, with the `}` that was to close the block around it. */
+/* A command of the shell has the rest of its line, with the `}` that was to close the block around
+ * it: then a later `}` closes that one, and an outer block stays open. */
 static void hint_shell_word(const parser *p, kv_err *e)
 {
     const source *src = p->lx.src;
-    bool begins = false, shell = false, closes = false;
-    for (size_t i = p->open; i < src->len && src->text[i] != '\n'; i++) {
+    bool begins = false;
+    char shell = 0;
+    int depth = 0, line, col;
+    for (uint32_t i = p->open; i < src->len; i++) {
         char c = src->text[i];
-        shell = shell || (begins && c == '!');
-        closes = closes || (shell && c == '}');
-        begins = c == '{' || c == ';' || (begins && c == ' ');
+        bool pipe = c == '|' && src->text[i - 1] == ' ' && src->text[i + 1] == ' ';
+        shell = c == '\n' ? 0 : !shell && (pipe || (begins && c == '!')) ? c : shell;
+        depth = shell ? depth + (c == '{') - (c == '}') : 0;
+        begins = c == '{' || c == ';' || c == '\n' || (begins && letter_is_blank(c));
+        if (depth < 0) {
+            source_locate(src, i, &line, &col);
+            kv_err_hint(e, "the `%c` of line %d takes the rest of its line: close the block on the "
+                           "next one", shell, line);
+            return;
+        }
     }
-    if (closes)
-        kv_err_hint(e, "a `!` command takes the rest of its line: close the block on the next one");
 }
 
 /* words: which the text holds, or NULL. */

@@ -782,6 +782,7 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
             !(rc = mend_far(*out, a, op, axes, naxes, how, e)))
             return rc;
         kv_array_unref(*out);
+        *out = NULL;
         return rc;
     }
     TRY(arrange_copy(&truth, a, KV_BOOL, kv_array_ctx(a), e));

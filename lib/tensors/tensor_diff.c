@@ -771,6 +771,11 @@ static void end_pair(const diffs *d, int64_t i)
     double both = p->a * p->b;
     double x = isnormal(both) ? p->product / sqrt(both) : p->product / sqrt(p->a) / sqrt(p->b);
     out->cosine = x > 1 ? 1 : x < -1 ? -1 : x;
+    if (out->has_numbers && !isfinite(out->max_abs)) { /* no finite number says how far they are */
+        out->rel = out->max_abs;
+        out->rms = p->differences > 0 ? out->rms : out->max_abs;
+        out->cosine = p->differences > 0 ? out->cosine : NAN;
+    }
     const double sizes[] = {[DIFF_BY_MAX] = out->is_integer ? (double)out->max_int : out->max_abs,
                             [DIFF_BY_RMS] = out->rms,
                             [DIFF_BY_REL] = out->rel,
@@ -778,7 +783,7 @@ static void end_pair(const diffs *d, int64_t i)
                             [DIFF_BY_EQUAL] = 1 - out->equal,
                             [DIFF_BY_COSINE] = 1 - out->cosine};
     out->size = sizes[d->o->sort];
-    if (!out->has_numbers || isnan(out->size) || !isfinite(out->max_abs))
+    if (!out->has_numbers || isnan(out->size))
         out->size = INFINITY;
 }
 
@@ -840,5 +845,7 @@ int tensor_diff_order(const tensor_difference *x, const tensor_difference *y)
 {
     if (weight(x->state) != weight(y->state))
         return weight(x->state) > weight(y->state) ? -1 : 1;
+    if (isfinite(x->max_abs) != isfinite(y->max_abs))
+        return isfinite(x->max_abs) ? 1 : -1;
     return x->size > y->size ? -1 : x->size < y->size ? 1 : 0;
 }

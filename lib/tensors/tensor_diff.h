@@ -50,11 +50,12 @@ typedef struct tensor_difference {
     bool has_ulps; /* floats of one dtype, and a pair of them is finite */
     uint64_t ulps; /* the most units in the last place, of pairs without nan */
     int64_t left_out; /* pairs that rms, rel and cosine leave out, since one is not finite */
+    /* Where max_abs is not finite, rel is max_abs; and where finite pairs do not differ either, so
+     * is rms, and cosine is nan: they would look like those of equal numbers. */
     double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
     double rel;    /* the norm of a - b, by that of b; nan when no pair is finite */
     double cosine; /* of the angle between both; nan when one of them is all 0 */
-    double size;   /* the number by which keys are sorted, infinite where it is unknown or nan, or
-                      where max_abs is */
+    double size;   /* the number by which keys are sorted, infinite where it is unknown or nan */
 } tensor_difference;
 
 /* Fills in what stands behind a and b in n pairs. progress: as in a walk, or NULL. Errors: those of
@@ -64,6 +65,6 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
                  void *arg, kv_err *e);
 
 /* Compares how much two differences matter, as qsort does: first keys that one side lacks, then
- * those of another shape or dtype, then the largest in the order of the options. 0: they are
- * alike. */
+ * those of another shape or dtype, then those whose max_abs is not finite, then the largest in the
+ * order of the options. 0: they are alike. */
 int tensor_diff_order(const tensor_difference *x, const tensor_difference *y);

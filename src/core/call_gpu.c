@@ -670,7 +670,7 @@ static bool pull_can(const call *c, const call_group *g)
 /* If an out is in several pairs their order counts, so all are copied one by one. */
 static int pull_groups(call *c, bool *all, kv_err *e)
 {
-    OWN(release) work w;
+    OWN(release) work w = {0};
     TRY(begin(&w, c, e));
     *all = true;
     for (int64_t i = 0; i < c->ngroups; i++) {

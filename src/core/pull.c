@@ -233,7 +233,7 @@ static int64_t count_same(const call *c, int64_t i)
 static int fill_on_gpus(call *c, kv_err *e)
 {
     kv_array *const *fresh = ((const rows *)c->rows.state)->fresh;
-    own_gpu_list list;
+    own_gpu_list list = {0};
     TRY(gpu_list_begin(&list, e));
     for (int64_t i = 0, n; i < c->nvalues; i += n) {
         const kv_array *stored = c->stored[i];

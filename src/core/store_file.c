@@ -427,7 +427,7 @@ static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
 
 static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 {
-    OWN(contents_release) contents c;
+    OWN(contents_release) contents c = {0};
     TRY(contents_init(&c, f, e));
     TRY(load_keys(f, c.arrays, e));
     TRY(read_contents(&c, e));

@@ -138,7 +138,7 @@ record()
     echo "$output" >out
     jq -es 'map(.seq) == [range(1; length + 1)]' out
     assert_equal "$(record 1 .cmd .ok .error.code .error.hint)" \
-        '"push" false "unsupported" "it runs info, list, pull, stat, plot, explain, profile, rounds and print"'
+        '"push" false "unsupported" "it runs info, list, pull, stat, plot, explain, profile, rounds, where and print"'
     assert_equal "$(record 2 .error.code .error.hint)" '"name" null'
     assert_equal "$(record 3 .cmd .error.code .error.col)" 'null "syntax" 7'
     assert_equal "$(record 4 .error.code .keys)" '"key" [4]'
@@ -185,7 +185,7 @@ END
 <attach>:1:1: error[unsupported]: attach reads only, and has no `push`
     1 : push 3 1
       : ^^^^^^^^
- hint: it runs info, list, pull, stat, plot, explain, profile, rounds and print
+ hint: it runs info, list, pull, stat, plot, explain, profile, rounds, where and print
 END
     run kvctl attach -c 'x = 1'
     assert_line --partial 'error[unsupported]: attach reads only: it sets no variables'
@@ -377,6 +377,17 @@ END
     assert_line --regexp '^2     server  [0-9]+ +-        -     -  +-$'
     run -0 kvctl attach -c where
     assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
+    # with --json it is one record, numbered like those of the worker; so is that of stdin
+    kvctl attach --json -q -c rounds -c ' where' -c $'where\t' -c list >records || true
+    jq -es 'map(.seq) == [1, 2, 3, 4] and .[2].cmd == "where" and .[2].ok and
+        (.[2].entries | .[0].statement == "pull w" and .[1].line == 5 and .[1].pid > 1 and .[2].rank == 2)' records
+    kvctl attach busy -c where --json | jq -es 'length == 1 and .[0].entries[1].line == 5'
+    echo where | kvctl attach --json | jq -es 'length == 1 and .[0].entries[1].line == 5'
+    # which job it is, where several entries go to one without a name
+    run -0 --separate-stderr kvctl attach -c where -c list
+    assert_equal "$stderr" 'note: job busy, busy.kv'
+    run -0 --separate-stderr kvctl attach busy -c where -c list
+    assert_equal "$stderr" ''
     kvctl jobs busy --json >ranks
     jq -e '.jobs[0].ranks | .[0].statement == "pull w" and .[0].seconds >= 1 and .[1].line == 5 and
         .[2].role == "server" and .[2].file == null' ranks
@@ -529,7 +540,7 @@ END
     begin_job -n 2 -s 1 --name waits waits.kv
     until_holds "rank 1 runs no command" [ -e there ]
     until_holds "rank 0 does not wait" eval "kvctl attach -c rounds | grep -q '^3  *1  *1  *1  *0  *1'"
-    run -0 kvctl attach -c 'print step, found, y, x' -c 'print y + found[1][0]'
+    run -0 kvctl attach waits -c 'print step, found, y, x' -c 'print y + found[1][0]'
     assert_output "7 ['first', [1.5, array([1., 1.], dtype=float32)]] 8 7
 9.5"
     run -6 kvctl attach -c 'print w'

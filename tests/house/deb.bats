@@ -55,7 +55,8 @@ Architecture: $(dpkg --print-architecture)"
         ./usr/share/man/man1/kvctl.1.gz ./usr/share/man/man3/kvstore.3.gz ./usr/share/man/man3/kv_push.3.gz \
         ./usr/share/man/man7/kvctl-language.7.gz \
         ./usr/share/bash-completion/completions/kvctl ./usr/share/zsh/vendor-completions/_kvctl \
-        ./usr/share/fish/vendor_completions.d/kvctl.fish ./usr/share/doc/kvctl/copyright; do
+        ./usr/share/fish/vendor_completions.d/kvctl.fish ./usr/share/doc/kvctl/copyright \
+        ./usr/share/doc/kvctl/examples/ci-gate.sh ./usr/share/doc/kvctl/examples/data/iris.csv; do
         assert_output --partial " $file"
     done
     [ ! -e "$build/python" ] || assert_output --partial " ./usr/lib/python3/dist-packages/kvstore/_kvstore.abi3.so"

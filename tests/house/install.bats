@@ -29,6 +29,7 @@ opt/kv/lib/libkvstore.so
 opt/kv/lib/libkvstore.so.0
 opt/kv/lib/pkgconfig/kvstore.pc
 opt/kv/share/bash-completion/completions/kvctl
+$(cd "$top" && printf 'opt/kv/share/doc/kvctl/%s\n' examples/*.* examples/data/*)
 opt/kv/share/fish/vendor_completions.d/kvctl.fish
 opt/kv/share/man/man1/kvctl.1
 opt/kv/share/man/man3/kvstore.3

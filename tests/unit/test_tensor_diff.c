@@ -313,11 +313,14 @@ TEST(tensor_diff_special)
         .tolerance = true, .rtol = 10, .atol = INFINITY, .has_ulps = true, .ulps = UINT64_MAX};
     d = diff_of(TENSOR_F32, most, TENSOR_F32, far, 2, wide);
     CHECK(d.state == DIFF_VALUES && d.equal == 0 && isinf(d.max_abs) && d.where == 0);
-    CHECK(isnan(d.rms) && isnan(d.cosine));
+    CHECK(isinf(d.rms) && isinf(d.rel) && isnan(d.cosine));
     /* nan beside a number is the largest difference. */
     const float n[] = {NAN, 5, INFINITY}, m[] = {1, 1e30f, 0};
     d = diff_of(TENSOR_F32, m, TENSOR_F32, n, 3, wide);
     CHECK(d.state == DIFF_VALUES && isnan(d.max_abs) && d.where == 0);
+    CHECK(isnan(d.rel) && d.rms > 0 && d.cosine > 0); /* the second pair is finite */
+    d = diff_of(TENSOR_F32, a, TENSOR_F32, n, 1, bits);
+    CHECK(isnan(d.rel) && isnan(d.rms) && isnan(d.cosine));
     /* Another nan has other bits. */
     const uint32_t quiet[] = {0x7fc00000, 0x3f800000}, other[] = {0x7fc00001, 0x3f800000};
     d = diff_of(TENSOR_F32, quiet, TENSOR_F32, other, 2, bits);
@@ -546,12 +549,15 @@ TEST(tensor_diff_brief_of_several)
 TEST(tensor_diff_order)
 {
     const tensor_difference only = {.state = DIFF_ONLY_B}, shape = {.state = DIFF_SHAPE},
-                            nan = {.state = DIFF_VALUES, .size = INFINITY},
+                            nan = {.state = DIFF_VALUES, .max_abs = NAN},
+                            zero = {.state = DIFF_VALUES, .size = INFINITY},
                             small = {.state = DIFF_VALUES, .size = 1},
                             two = {.state = DIFF_VALUES, .size = 2};
     CHECK_INT(tensor_diff_order(&only, &shape), 0);
     CHECK_INT(tensor_diff_order(&shape, &nan), -1);
     CHECK_INT(tensor_diff_order(&small, &nan), 1);
+    CHECK_INT(tensor_diff_order(&nan, &zero), -1);
+    CHECK_INT(tensor_diff_order(&zero, &two), -1);
     CHECK_INT(tensor_diff_order(&two, &small), -1);
     CHECK_INT(tensor_diff_order(&small, &small), 0);
 }
