@@ -502,12 +502,11 @@ static int load(const char *path, kv_err *e)
     kv_plugin_init_fn init;
     kv_err why = {0};
     TRY(plugin_open(&handle, &init, path, e));
-    if (has_started(handle)) {
-        dlclose(handle); /* one reference is kept already */
-        return KV_OK;
-    }
-    TRY(begin_start(e));
-    int rc = init(&offered, &why);
+    bool started = has_started(handle); /* then one reference is kept already */
+    int rc = started ? KV_OK : begin_start(e);
+    if (rc || started)
+        return dlclose(handle), rc;
+    rc = init(&offered, &why);
     end_start(handle, rc == KV_OK);
     if (rc == KV_OK)
         return KV_OK;

@@ -806,6 +806,7 @@ static int try(session *s, const ast *node, kv_err *e)
     sink_pop(s, &dropped);
     s->out.recorder.on = before.out.recorder.on;
     s->out.verbose = before.out.verbose;
+    s->seed = before.seed;
     s->draws = before.draws;
     snapshot_restore(s, &globals);
     snapshot_restore(s, &locals);

@@ -438,7 +438,8 @@ static const char seed_text[] =
     "uniform, normal, randint and permutation draw random numbers.\n"
     "  kvctl --seed N         the seed of a session; 0 unless given, so each run prints the same\n"
     "  kvctl --seed random    another one each time\n"
-    "  seed(N)                the same from here on, on every rank; mx.random.seed(N) is it\n"
+    "  seed(N)                the same from here on, on every rank; mx.random.seed(N) does the "
+    "same\n"
     "  normal((2), seed=3)    the numbers of this seed, wherever the call stands, on every rank\n"
     "Of a job each rank draws numbers of its own, and rank 0 those that one process would draw.\n"
     "init a,b normal((2)) draws for each key, as init a normal((2)); init b normal((2)) does.\n";

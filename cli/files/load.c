@@ -573,9 +573,9 @@ static int sign_of(const function_args *args, int i, const char *option, const c
                    const char *rule, char *out, kv_err *e)
 {
     const char *text;
-    TRY(has(args, i) ? function_text(args->v[i], option, &text, e) : KV_OK);
     if (!has(args, i))
         return KV_OK;
+    TRY(function_text(args->v[i], option, &text, e));
     *out = *text;
     if (!*text || text[1] || strchr(not, *text))
         return kv_err_set(e, KV_E_VALUE, "%s is one character, such as %s", option, rule);

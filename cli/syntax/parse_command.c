@@ -356,7 +356,8 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     suggest_hint(p->e, word, names, n);
     if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
         kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");
-    if (strcmp(name, "out") == 0 || strcmp(name, "output") == 0)
+    if (c->flags & (COMMAND_GIVES | COMMAND_PRINTS) &&
+        (strcmp(name, "out") == 0 || strcmp(name, "output") == 0))
         kv_err_hint(p->e, "%s … > FILE writes what it gives", c->name);
     command_hint_usage(c, p->e);
     return NULL;

@@ -59,7 +59,8 @@ void mem_free(void *block);
 #define OWN(release) __attribute__((cleanup(release)))
 
 /* A step of a function that returns an error code: goes on where it succeeds, and returns its code
- * where it fails. Only where all that the function holds is released at the ends of blocks. */
+ * where it fails. Only where all that the function holds at that point is released at the
+ * ends of blocks. */
 #define TRY(step)                                                                                  \
     do {                                                                                           \
         int try_rc = (step);                                                                       \

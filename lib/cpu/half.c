@@ -50,13 +50,13 @@ CPU_CLONES void half_narrow_f16_soft(uint16_t *restrict dst, const float *restri
 #ifdef __x86_64__
 #include <immintrin.h>
 
-/* Every processor with AVX2 has F16C, which some compilers cannot ask for. */
-static bool has_f16c(void)
+static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2");
 }
 
-/* The compiler does not turn the software into these instructions, hence by hand. */
+/* The compiler does not turn the software into these instructions, hence by hand. Every processor
+ * with AVX2 has F16C, which some compilers cannot ask for. */
 __attribute__((target("avx2,f16c"))) static void widen_f16c(float *dst, const uint16_t *src,
                                                             int64_t n)
 {
@@ -78,7 +78,7 @@ __attribute__((target("avx2,f16c"))) static void narrow_f16c(uint16_t *dst, cons
         dst[i] = _cvtss_sh(src[i], _MM_FROUND_TO_NEAREST_INT);
 }
 #else
-static bool has_f16c(void)
+static bool has_avx2(void)
 {
     return false;
 }
@@ -89,7 +89,7 @@ static bool has_f16c(void)
 
 void half_widen_f16(float *restrict dst, const uint16_t *restrict src, int64_t n)
 {
-    if (has_f16c())
+    if (has_avx2())
         widen_f16c(dst, src, n);
     else
         half_widen_f16_soft(dst, src, n);
@@ -97,7 +97,7 @@ void half_widen_f16(float *restrict dst, const uint16_t *restrict src, int64_t n
 
 void half_narrow_f16(uint16_t *restrict dst, const float *restrict src, int64_t n)
 {
-    if (has_f16c())
+    if (has_avx2())
         narrow_f16c(dst, src, n);
     else
         half_narrow_f16_soft(dst, src, n);
@@ -209,7 +209,7 @@ static bool has_avx512(void)
 void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n)
 {
     int64_t done = has_avx512() ? widen_bf16_512(dst, src, n)
-                   : has_f16c() ? widen_bf16_256(dst, src, n)
+                   : has_avx2() ? widen_bf16_256(dst, src, n)
                                 : 0;
     widen_bf16(dst + done, src + done, n - done);
 }
@@ -217,7 +217,7 @@ void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t 
 void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
 {
     int64_t done = has_avx512() ? narrow_bf16_512(dst, src, n)
-                   : has_f16c() ? narrow_bf16_256(dst, src, n)
+                   : has_avx2() ? narrow_bf16_256(dst, src, n)
                                 : 0;
     narrow_bf16(dst + done, src + done, n - done);
 }

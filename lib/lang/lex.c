@@ -563,7 +563,7 @@ static token lex_sign(const lexer *lx, token t, kv_err *e)
         if (strchr("&^~`", *text))
             kv_err_hint(e, *text == '&'   ? "`and` joins conditions; a * b joins masks"
                            : *text == '^' ? "`**` is the power"
-                           : *text == '`' ? "str(x) is the text of x"
+                           : *text == '`' ? "f\"{x}\" is the text of x"
                                           : "`not a` of a condition, 1 - a of a mask");
         return t;
     }

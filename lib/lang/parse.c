@@ -268,7 +268,8 @@ void parse_hint_sign(parser *p)
     else if (sign == SIGN1('@') && next == '=')
         kv_err_hint(p->e, "x = x @ y; in a rule x = matmul(x, y)");
     else if (sign == SIGN1('?'))
-        kv_err_hint(p->e, "a if c else b chooses; where(c, a, b) does for each element");
+        kv_err_hint(p->e,
+                    "where(c, a, b) chooses for each element; in a script also a if c else b");
     else if (sign == SIGN1('!'))
         kv_err_hint(p->e, "`not a` of a condition, 1 - a of a mask");
     else if (sign == SIGN1('>') && before == '<')

@@ -138,17 +138,23 @@ static bool in_place(parser *p, const token *name)
 static ast *hint_statement(parser *p, const token *t)
 {
     static const char each[] = "a rule goes over all elements by itself: stored -= 0.1 * input",
-                      fails[] = "if t > 9 { fail \"why\" } refuses an update";
-    static const char *const hints[][2] = {
-        {"for", each},     {"while", each},
-        {"assert", fails}, {"raise", fails},
-        {"return", "stored += input changes what the key holds"},
-        {"import", "functions stand alone: sqrt(input)"},
-        {"pass", "a rule writes `stored`: stored += input"},
-        {"del", "a name ends with the rule, a state stays"}};
+                      each_of_def[] = "a rule goes over all elements by itself",
+                      fails[] = "if t > 9 { fail \"why\" } refuses an update",
+                      fails_of_def[] = "fail \"why\" refuses an update";
+    /* the last is for a def, where `input`, `stored` and `t` may have other names */
+    static const char *const hints[][3] = {
+        {"for", each, each_of_def},
+        {"while", each, each_of_def},
+        {"assert", fails, fails_of_def},
+        {"raise", fails, fails_of_def},
+        {"return", "stored += input changes what the key holds", "an updater gives nothing back"},
+        {"import", "functions have no module here: sqrt(input)", "functions have no module here"},
+        {"pass", "a rule writes `stored`: stored += input", "a rule changes its third parameter"},
+        {"del", "a name ends with the rule, a state stays",
+         "a name ends with the rule, a state stays"}};
     for (size_t i = 0; i < sizeof hints / sizeof *hints && p->e && !p->merge; i++)
         if (name_is_word(hints[i][0], p->lx.src->text + t->pos, t->end - t->pos))
-            kv_err_hint(p->e, "%s", hints[i][1]);
+            kv_err_hint(p->e, "%s", hints[i][p->target ? 2 : 1]);
     return NULL;
 }
 

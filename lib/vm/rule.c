@@ -25,6 +25,15 @@ static prog_value host_value(rule_run *r, const ast *node, host *x)
     return v.v;
 }
 
+static bool calls_matmul(const ast *node)
+{
+    const element_function *f = node->kind == AST_CALL ? element_called(node) : NULL;
+    bool calls = f && f->kind == FN_MATMUL;
+    for (uint32_t i = 0; i < node->n && !calls; i++)
+        calls = node->kid[i] && calls_matmul(node->kid[i]);
+    return calls;
+}
+
 /* What is kept from update to update fits the array that keeps it. */
 static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_value x)
 {
@@ -42,7 +51,7 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
     else if (!r->rc)
         REFUSE(r, node, KV_E_USAGE, "state %s is one number a %s, and this is %s", n->text,
                want.rows ? "row" : "column", both.rows && both.columns ? "an array" : "not");
-    if (r->rc == KV_E_SHAPE)
+    if (r->rc == KV_E_SHAPE && calls_matmul(node))
         kv_err_hint(r->e, "for example: matmul(matmul(x, T(y)), x)");
     if (r->rc == KV_E_USAGE)
         kv_err_hint(r->e, want.rows ? "for example: rowmean(x)" : "for example: colmean(x)");

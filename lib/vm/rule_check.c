@@ -44,6 +44,16 @@ static int has_no_value(checker *c, const ast *node)
     return kv_err_hint(c->e, "give it one above, on every path that leads here"), KV_E_USAGE;
 }
 
+/* of_rule names what rules have; a def has names of its own, and a merge none of them: these get
+ * what stands behind, where it is not NULL. */
+static int hint(checker *c, const char *of_rule, const char *of_def, const char *of_merge)
+{
+    const char *text = c->rule->is_merge ? of_merge : c->rule->is_def ? of_def : of_rule;
+    if (text)
+        kv_err_hint(c->e, "%s", text);
+    return KV_E_USAGE;
+}
+
 /* Functions that other languages have, and how a rule says them. */
 static const char *const said_otherwise[][2] = {{"dot", "matmul(x, T(y))"},
                                                 {"transpose", "T(x)"},
@@ -122,6 +132,15 @@ static int check_call_of_merge(checker *c, const ast *node, const element_functi
     return KV_OK;
 }
 
+/* Returns true if the rule reads the name and does not define it, as `math`. */
+static bool is_outside(const rule_ast *r, const char *name)
+{
+    for (int i = 0; i < r->nparams; i++)
+        if (strcmp(r->params[i].name, name) == 0)
+            return !r->params[i].value;
+    return false;
+}
+
 static int check_call(checker *c, const ast *node)
 {
     const element_function *f = element_called(node);
@@ -135,8 +154,10 @@ static int check_call(checker *c, const ast *node)
     int rc = element_check_count(f, (int)node->n, c->e);
     if (rc) {
         source_at(c->src, node->pos, node->end, c->e);
-        if (node->flags & AST_METHOD) /* math.sqrt(x) */
-            kv_err_hint(c->e, "functions stand alone: %s(x)", f->name);
+        const ast *of = node->flags & AST_METHOD ? node->kid[0] : NULL; /* math.sqrt(x) */
+        if (of && of->kind == AST_NAME && is_outside(c->rule, of->u.text))
+            kv_err_hint(c->e, "functions have no module here: %.*s", (int)(node->end - of->end - 1),
+                        c->src->text + of->end + 1);
         return rc;
     }
     if (f->traits & FN_ASKS && !is_array_name(c, node->kid[0]))
@@ -210,8 +231,8 @@ static int check_expr(checker *c, const ast *node, bool element)
                           rule_env_is_one(&c->env, node)
                               ? "a number that is known only after the arrays are read"
                               : "an array"),
-                   kv_err_hint(c->e, "print(input, sum(input)) prints values as they are"),
-                   KV_E_USAGE;
+                   hint(c, "print(input, sum(input)) prints values as they are",
+                        "print prints values as they are", NULL);
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
@@ -221,21 +242,25 @@ static int check_expr(checker *c, const ast *node, bool element)
                KV_E_USAGE;
     case AST_INDEX:
         REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
-        if (node->kid[0]->kind == AST_NAME && node->kid[1]->kind == AST_NAME)
+        if (node->kid[0]->kind == AST_NAME && node->kid[1]->kind == AST_NAME && !c->rule->is_merge)
             kv_err_hint(c->e, RULE_STATE_HINT, node->kid[0]->u.text, node->kid[0]->u.text,
                         node->kid[0]->u.text);
         return kv_err_hint(c->e, "where(c, a, b) chooses between a and b for each element"),
                KV_E_USAGE;
     default: /* the other kinds of expressions */
         REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
-        kv_err_hint(
-            c->e,
-            node->kind == AST_AT && node->op
-                ? "matmul(x, T(y)) multiplies matrices; matmul(matmul(x, T(y)), x) fits into stored"
-            : node->kind == AST_AT   ? "a rule runs where the arrays of its key are"
-            : node->kind == AST_TEST ? "== and != compare, `or` joins: key == 1 or key == 2"
-                                     : "operators go over all elements: stored -= 0.1 * input");
-        return KV_E_USAGE;
+        if (node->kind == AST_AT && node->op)
+            return hint(c,
+                        "matmul(x, T(y)) multiplies matrices; matmul(matmul(x, T(y)), x) fits "
+                        "into stored",
+                        "matmul(x, T(y)) multiplies matrices", NULL);
+        if (node->kind == AST_AT)
+            return kv_err_hint(c->e, "a rule runs where the arrays of its key are"), KV_E_USAGE;
+        if (node->kind == AST_TEST)
+            return hint(c, "== and != compare, `or` joins: key == 1 or key == 2",
+                        "== and != compare, `or` joins", "== and != compare, `or` joins");
+        return hint(c, "operators go over all elements: stored -= 0.1 * input",
+                    "operators go over all elements", "operators go over all elements");
     }
 }
 

@@ -186,9 +186,10 @@ static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
     plan_extent_text(&text, one);
     buf_add(&text, " and ");
     plan_extent_text(&text, other);
-    if (!r->rc && !(r->rc = buf_check(&text, r->e)))
+    if (!r->rc && !(r->rc = buf_check(&text, r->e))) {
         REFUSE(r, r->node, KV_E_SHAPE, "%s do not go together", buf_text(&text));
-    kv_err_hint(r->e, "T(x) turns a matrix: matmul(x, T(y)) is (rows, rows)");
+        kv_err_hint(r->e, "T(x) turns a matrix: matmul(x, T(y)) is (rows, rows)");
+    }
 }
 
 prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z)

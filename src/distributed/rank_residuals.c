@@ -60,9 +60,9 @@ int rank_residuals_share(residuals **out, const slot *s, int rank, kv_err *e)
 int rank_residuals_take(slot *s, int rank, residuals *from, kv_err *e)
 {
     kv_array **to = NULL;
-    TRY(from ? residuals_place(&s->residuals, rank, &to, e) : KV_OK);
     if (!from)
         return KV_OK;
+    TRY(residuals_place(&s->residuals, rank, &to, e));
     kv_array_unref(*to);
     *to = from->items[0];
     from->items[0] = NULL;

@@ -62,9 +62,9 @@ static int encode(request *rq, request_item *c, kv_err *e)
     quantise_code code = (quantise_code)rq->codes.code;
     if (code) {
         c->blob_bytes = quantise_bytes(code, c->place.size);
-        TRY(c->staged ? KV_OK : mirror_host(c->residual, MIRROR_CHANGE, e));
         if (c->staged)
             return KV_OK;
+        TRY(mirror_host(c->residual, MIRROR_CHANGE, e));
         /* a part may begin within a word: then its last word ends behind that of the key */
         c->blob = mem_alloc(c->blob_bytes + WORD, 1, e);
         if (!c->blob)

@@ -55,7 +55,8 @@ void rule_paths_release(rule_paths *p)
 
 int rule_paths_count(const rule_paths *p, int i)
 {
-    if (p->merge) /* programs of merges without parameters are short: those of four models, too */
+    if (p->merge) /* programs of merges without parameters are short, so those of four models have
+                     loops, too */
         return i == OF_MODELS && p->rule->nparams == 0 ? 3 : 2;
     int which = i - rule_nvalues(p->rule);
     return which < 0 || which == OF_NAME ? p->ntexts + 1 : which == OF_NUMBERS ? 3 : 2;

@@ -1,8 +1,10 @@
 /* Copies of small values. */
 #include "py_small.h"
 
-#include "base/mem.h"
 #include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
 
 enum {
     MOST_KEPT = 1 << 18, /* arrays: about 64 MB */
@@ -79,11 +81,12 @@ static int take_room(py_small *s, size_t bytes, void **to, kv_err *e)
 {
     if (!s->block || s->used + bytes > BLOCK_BYTES) {
         const int64_t size = BLOCK_BYTES;
-        kv_array *made;
+        own_array *made = NULL;
         TRY(kv_array_new_raw(&made, KV_UINT8, 1, &size, (kv_ctx){0}, e));
         TRY(kv_array_write(made, &s->begin, e));
         kv_array_unref(s->block);
         s->block = made;
+        made = NULL;
         s->used = 0;
     }
     *to = (char *)s->begin + s->used;
