@@ -179,12 +179,12 @@ static const word_hint modules[] = {
     {"os", "env(\"HOME\"), glob(\"*.csv\"), script_dir()"},
     {"sys", "args holds the words behind the script's name; exit(1) leaves"},
     {"time", "time { … } measures a block"},
-    {"math", "functions stand alone: sqrt(2), exp(1), pi"},
+    {"math", "functions have no module here: sqrt(2), exp(1), pi"},
     {"random", "uniform(3), normal(3), randint(3, low=0, high=9), permutation(5)"},
     {"json", "load(\"a.json\") reads arrays; a > a.json writes them"},
     {"glob", "glob(\"*.csv\")"},
     {"csv", "load(\"a.csv\", cols=[0, 1])"},
-    {"torch", "functions stand alone: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
+    {"torch", "functions have no module here: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
 };
 
 /* Returns true if the text behind this word follows neither a variable nor a call. */
