@@ -184,7 +184,8 @@ static const word_hint modules[] = {
     {"json", "load(\"a.json\") reads arrays; a > a.json writes them"},
     {"glob", "glob(\"*.csv\")"},
     {"csv", "load(\"a.csv\", cols=[0, 1])"},
-    {"torch", "functions have no module here: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
+    {"torch",
+     "functions have no module here: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
 };
 
 /* Returns true if the text behind this word follows neither a variable nor a call. */
