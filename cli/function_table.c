@@ -283,7 +283,7 @@ const function function_table[] = {
      "the whole number nearest to each element, half to even; of a number also with digits"},
     {"rounds", {NULL}, K, func_rounds,
      "how often a key of the store in use was pushed, the largest number"},
-    {"row_sparse", {"a", "row_ids=", "shape=", "ctx=", "dtype="}, A | W, func_row_sparse,
+    {"row_sparse", {"a", "row_ids=", "shape=", "ctx=", "dtype="}, 0, func_row_sparse,
      "the rows of an array that are not all zero, or row_sparse(data, row_ids, shape)"},
     {"rsplit", {"text", "sep=", "maxsplit="}, 0, func_rsplit,
      "as split of a text, from the end: \"a.b.c\".rsplit(\".\", 1)"},

@@ -264,26 +264,33 @@ static bool is_mask(value v, int depth)
     return mask;
 }
 
-int func_array(function_args *args, value *out, kv_err *e)
+/* The first argument as an array of the dtype and in the context that are given. Numbers of lists go
+ * to their dtype at once, so that integers stay exact; without one they get the usual dtype. */
+static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype usual, value *out,
+                      kv_err *e)
 {
     value v = args->v[0];
     kv_dtype dtype;
     kv_ctx ctx;
     kv_array *a;
     bool is_array = v.kind == VALUE_ARRAY;
-    kv_dtype usual = is_array        ? kv_array_dtype(v.u.box->array)
-                     : is_mask(v, 0) ? KV_BOOL
-                                     : KV_FLOAT32;
-    TRY(function_dtype(args->v[1], usual, &dtype, e));
-    TRY(function_ctx(args->v[2], &ctx, e));
-    if (is_array && !args->given[2])
+    TRY(function_dtype(args->v[dtype_at], is_array ? kv_array_dtype(v.u.box->array) : usual, &dtype,
+                       e));
+    TRY(function_ctx(args->v[ctx_at], &ctx, e));
+    if (is_array && !args->given[ctx_at])
         ctx = kv_array_ctx(v.u.box->array);
     if (is_array)
         return converted(args->session, out, v.u.box->array, dtype, ctx, e);
     TRY(session_ctx(args->session, ctx, e));
-    TRY(!has_dtype(args, 1) && dtype == KV_FLOAT32 ? value_float32_array(&a, v, ctx, e)
-                                                   : value_numbers_array(&a, v, dtype, ctx, e));
+    TRY(!has_dtype(args, dtype_at) && dtype == KV_FLOAT32
+            ? value_float32_array(&a, v, ctx, e)
+            : value_numbers_array(&a, v, dtype, ctx, e));
     return value_array(out, a, e);
+}
+
+int func_array(function_args *args, value *out, kv_err *e)
+{
+    return made_array(args, 1, 2, is_mask(args->v[0], 0) ? KV_BOOL : KV_FLOAT32, out, e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)
@@ -722,16 +729,9 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     int ndim;
     int64_t shape[KV_MAX_NDIM], n;
     own_mem given_row *rows = NULL;
-    kv_array *a = args->array;
-    own_value as = value_none();
-    kv_ctx ctx = kv_array_ctx(a);
-    kv_dtype dtype;
-    if ((args->given[3] && (function_ctx(args->v[3], &ctx, e) ||
-                            session_ctx(args->session, ctx, e))) ||
-        function_dtype(args->v[4], kv_array_dtype(a), &dtype, e) ||
-        ((args->given[3] || args->given[4]) && converted(args->session, &as, a, dtype, ctx, e)))
-        return e->code;
-    a = as.kind == VALUE_ARRAY ? as.u.box->array : a;
+    own_value given = value_none();
+    TRY(made_array(args, 4, 3, KV_FLOAT32, &given, e));
+    kv_array *a = given.u.box->array;
     if (!args->given[1] && !args->given[2])
         return stored_as(out, a, KV_ROW_SPARSE, e);
     if (!args->given[1] || !args->given[2]) {
