@@ -409,7 +409,7 @@ static void send_entry(attached *a, const char *text, size_t n)
         buf_printf(&entry, "%lld\n", (long long)a->records);
     buf_put(&entry, text, n);
     if (entry.failed || entry.len > JOBS_SMALL) {
-        terminal_say("kvctl: an entry has at most %d bytes", JOBS_SMALL);
+        terminal_say("kvctl: error[usage]: an entry has at most %d bytes", JOBS_SMALL);
         note_failure(a, EXIT_NOT_UNDERSTOOD);
     } else if (!jobs_send(a->fd, a->json ? JOBS_RECORDS : JOBS_ENTRY, buf_text(&entry), entry.len,
                           -1)) {

@@ -184,7 +184,7 @@ static void send_entry(job_prompt *p, int to, const char *text, size_t n, int li
             continue;
         entry **end = &p->workers[i].first, *x = mem_zalloc(1, sizeof *x + begin + n, NULL);
         if (!x) {
-            terminal_say("kvctl: no memory for the entry of rank %d", i);
+            terminal_say("kvctl: error[memory]: no memory for the entry of rank %d", i);
             p->failure = p->failure ? p->failure : EXIT_FAILED;
             continue;
         }
@@ -229,7 +229,7 @@ static void run_entry(job_prompt *p, const char *text, size_t n, int line)
     int to;
     size_t begin = address_of(text, n, &to);
     if (to >= p->n || (to >= 0 && is_gone(p, to))) {
-        terminal_say("kvctl: there is no rank %d to run it", to);
+        terminal_say("kvctl: error[usage]: there is no rank %d to run it", to);
         p->failed = EXIT_NOT_UNDERSTOOD;
         p->failure = p->failure ? p->failure : p->failed;
         return;

@@ -66,7 +66,7 @@ static void become_rank(const watch *w, char **words, int (*pipes)[2])
         _exit(EXIT_UNSUPPORTED);
     }
     execv("/proc/self/exe", words);
-    fprintf(stderr, "kvctl: cannot be started again: %s\n", strerror(errno));
+    fprintf(stderr, "kvctl: error[io]: cannot be started again: %s\n", strerror(errno));
     _exit(EXIT_FAILED);
 }
 
@@ -228,7 +228,7 @@ static int run(watch *w, char **words)
     int held = w->folder ? folder_hold(w->folder, "held") : -1;
     if (w->folder && held < 0) {
         char text[4400];
-        int n = snprintf(text, sizeof text, "kvctl: cannot make \"%s\": %s\n", w->folder,
+        int n = snprintf(text, sizeof text, "kvctl: error[io]: cannot make \"%s\": %s\n", w->folder,
                          strerror(errno));
         wire_tell(w->number, WIRE_ERR, text, (size_t)n);
         return EXIT_IO;
@@ -317,7 +317,7 @@ int launch_rank(int argc, char **argv)
     static char *server[] = {self, serve, NULL};
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
     if (argc < 1 || !number) {
-        fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
+        fprintf(stderr, "kvctl: error[usage]: launch-rank is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
     bool serves = is_server(atoi(number));
@@ -356,7 +356,7 @@ int launch_tell(int argc, char **argv)
     const char *folder = getenv("KVSTORE_RUN_DIR");
     char line[64];
     if (argc < 1 || argc > 3 || !folder) {
-        fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
+        fprintf(stderr, "kvctl: error[usage]: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
     /* what is written while a watcher removes it would stay, and watchers wait for the lock */
@@ -383,14 +383,15 @@ int launch_ssh(int argc, char **argv)
     char text[16];
     int status = 0;
     if (argc < 1) {
-        fprintf(stderr, "kvctl: launch-ssh is for kvctl launch\n");
+        fprintf(stderr, "kvctl: error[usage]: launch-ssh is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
     pid_t pid = getenv("KVSTORE_RUN_DIR") ? fork() : 0; /* without it there is no launch */
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         execvp(argv[0], argv);
-        fprintf(stderr, "kvctl: %s cannot be started: %s\n", argv[0], strerror(errno));
+        fprintf(stderr, "kvctl: error[unsupported]: %s cannot be started: %s\n", argv[0],
+                strerror(errno));
         _exit(EXIT_UNSUPPORTED);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
