@@ -264,8 +264,8 @@ static bool is_mask(value v, int depth)
     return mask;
 }
 
-/* The first argument as an array of the dtype and in the context that are given. Numbers of lists go
- * to their dtype at once, so that integers stay exact; without one they get the usual dtype. */
+/* The first argument as an array of the dtype and in the context that are given. Numbers of lists
+ * go to their dtype at once, so that integers stay exact; without one they get the usual dtype. */
 static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype usual, value *out,
                       kv_err *e)
 {
