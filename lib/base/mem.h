@@ -1,5 +1,5 @@
 /* All memory comes from here: sizes are checked for overflow, and a test can make the n-th call
- * fail.
+ * fail. Here also stand the words for what a block owns (OWN) and for steps that may fail (TRY).
  *
  * Out of memory is an error like any other: the functions return NULL (or a code) and fill e. */
 #pragma once
