@@ -76,7 +76,7 @@ static int make_loaded(kv **made, const store_file *f, kv_err *e)
 
 static int load(kv **store, const char *path, bool later, kv_err *e)
 {
-    store_file f;
+    OWN(store_file_close) store_file f = {0};
     kv *made = NULL;
     kv_err why = {0};
     e = e ? e : &(kv_err){0};
@@ -94,7 +94,6 @@ static int load(kv **store, const char *path, bool later, kv_err *e)
     } else {
         *store = made;
     }
-    store_file_close(&f);
     return kv_assert_check(rc, e);
 }
 

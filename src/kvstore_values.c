@@ -21,9 +21,10 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 {
     const kv_pairs pairs = {keys, values, n};
     e = e ? e : &(kv_err){0};
-    int rc = enter(&init_entry, store, &pairs, NULL, how, e);
-    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(enter(&init_entry, store, &pairs, NULL, how, e));
+    if (n == 0)
+        return KV_OK;
+    TRY(store_enter_keys(store, e));
     return store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
 }
 
@@ -79,13 +80,16 @@ static int pull_unread(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
 static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
     bool did;
-    int rc = pull_unread(store, outs, &did, e);
-    return rc || did ? rc : store->ops->pull(store->self, outs, how, e);
+    TRY(pull_unread(store, outs, &did, e));
+    return did ? KV_OK : store->ops->pull(store->self, outs, how, e);
 }
 
-static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
+static int push(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     clip_norm clipped;
+    TRY(fetch(store, values, true, e));
+    if (!clip_norm_wanted(store))
+        return store->ops->push(store->self, values, how, e);
     TRY(clip_norm_begin(&clipped, store, values, e));
     int rc = store->ops->push(store->self, &clipped.pairs, how, e);
     clip_norm_end(&clipped);
@@ -97,14 +101,11 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 {
     const kv_pairs pairs = {keys, values, n};
     e = e ? e : &(kv_err){0};
-    int rc = enter(&push_entry, store, &pairs, NULL, how, e);
-    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
-        return rc;
-    rc = fetch(store, &pairs, true, e);
-    if (!rc)
-        rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
-                                     : store->ops->push(store->self, &pairs, how, e);
-    return store_leave(store, rc, e);
+    TRY(enter(&push_entry, store, &pairs, NULL, how, e));
+    if (n == 0)
+        return KV_OK;
+    TRY(store_enter_keys(store, e));
+    return store_leave(store, push(store, &pairs, how, e), e);
 }
 
 /* The number of outs of a pull that are row_sparse and so were left as they were. *told becomes the
@@ -156,9 +157,7 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     TRY(enter(&pull_entry, store, &pairs, NULL, how, e));
     TRY(store_enter_keys(store, e));
     store->pulled_dense = false;
-    int rc = KV_OK;
-    if (n > 0)
-        rc = pull(store, &pairs, how, e);
+    int rc = n > 0 ? pull(store, &pairs, how, e) : KV_OK;
     return leave_pulled(store, &pairs, how, rc, e);
 }
 
@@ -210,11 +209,9 @@ int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *out
     TRY(check_since(&pairs, rounds, e));
     TRY(store_enter_keys(store, e));
     bool differs = store->ops->pull_since;
-    int rc = KV_OK;
-    if (differs && n > 0)
-        rc = store->ops->pull_since(store->self, &pairs, rounds, &moved, how, e);
-    else if (!differs)
-        rc = pull_whole(store, &pairs, rounds, how, e);
+    int rc = !differs ? pull_whole(store, &pairs, rounds, how, e)
+             : n > 0  ? store->ops->pull_since(store->self, &pairs, rounds, &moved, how, e)
+                      : KV_OK;
     for (int64_t i = 0; i < n && !rc; i++) {
         int64_t number = slot_find(&store->slots, &keys[i], -1);
         const kv_array *a = number >= 0 ? store->slots.items[number].stored : outs[i];
@@ -242,8 +239,7 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
     }
     if (!rc)
         rc = pull(store, &(kv_pairs){key, &a, 1}, &fills, e);
-    rc = store_leave(store, rc, e);
-    return array_give(rc, out, a);
+    return array_give(store_leave(store, rc, e), out, a);
 }
 
 int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
@@ -268,11 +264,13 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     if (store && !store->ops->row_sparse_pull)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                           store->type);
-    int rc = enter(&rows_entry, store, &pairs, NULL, how, e);
-    if (rc || (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 ||
-        (rc = store_enter_keys(store, e)))
-        return rc;
-    if ((rc = fetch(store, &pairs, false, e)) == KV_OK)
+    TRY(enter(&rows_entry, store, &pairs, NULL, how, e));
+    TRY(args_pairs(&rows, "keys", "ids", e));
+    if (n == 0)
+        return KV_OK;
+    TRY(store_enter_keys(store, e));
+    int rc = fetch(store, &pairs, false, e);
+    if (rc == KV_OK)
         rc = store->ops->row_sparse_pull(store->self, ids, &pairs, how, e);
     return store_leave(store, rc, e);
 }
@@ -292,17 +290,18 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
     const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
     const kv_pairs *results = nouts == 0 ? &in : results_of(&in, &other);
     e = e ? e : &(kv_err){0};
-    int rc = enter(&pushpull_entry, store, &in, results, how, e);
-    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(enter(&pushpull_entry, store, &in, results, how, e));
+    if (n == 0)
+        return KV_OK;
+    TRY(store_enter_keys(store, e));
     store->pulled_dense = false;
     const kv_type_ops *ops = store->ops;
     clip_norm clipped;
-    if ((rc = fetch(store, &in, true, e)) || (rc = fetch(store, results, false, e)) ||
+    int rc = fetch(store, &in, true, e);
+    if (rc || (rc = fetch(store, results, false, e)) ||
         (rc = clip_norm_begin(&clipped, store, &in, e)))
         return store_leave(store, rc, e);
-    const kv_pairs *given =
-        clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
+    const kv_pairs *given = clipped.sums ? &clipped.pairs : &in; /* in place, if the same */
     if (ops->pushpull)
         rc = ops->pushpull(store->self, given, results, how, e);
     else if ((rc = ops->push(store->self, given, how, e)) == KV_OK)
@@ -318,12 +317,14 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
     const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
     const kv_pairs *results = results_of(&in, &other);
     e = e ? e : &(kv_err){0};
-    int rc = enter(&broadcast_entry, store, &in, results, how, e);
-    if (rc || n == 0 || (rc = store_enter_keys(store, e)))
-        return rc;
+    TRY(enter(&broadcast_entry, store, &in, results, how, e));
+    if (n == 0)
+        return KV_OK;
+    TRY(store_enter_keys(store, e));
     store->pulled_dense = false;
     const kv_type_ops *ops = store->ops;
-    if ((rc = fetch(store, results, false, e)))
+    int rc = fetch(store, results, false, e);
+    if (rc)
         return store_leave(store, rc, e);
     if (ops->broadcast)
         rc = ops->broadcast(store->self, &in, results, how, e);

@@ -44,11 +44,12 @@ int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     bool disk = command_option_of(call, "disk") != NULL;
     (void)out;
-    if (session_store(s, &store, e) || (disk && to_disk(s, e)) || session_store(s, &store, e))
-        return e->code;
-    bool open = kv_in_transaction(store);
-    if ((disk && !open) || kv_commit(store, e))
-        return e->code;
+    TRY(session_store(s, &store, e));
+    TRY(disk ? to_disk(s, e) : KV_OK);
+    TRY(session_store(s, &store, e));
+    if (disk && !kv_in_transaction(store))
+        return KV_OK;
+    TRY(kv_commit(store, e));
     follow_commit(s);
     return KV_OK;
 }
@@ -58,13 +59,12 @@ int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     (void)out, (void)call;
-    if (session_store(s, &store, e))
-        return e->code;
+    TRY(session_store(s, &store, e));
     bool open = kv_in_transaction(store);
     if (!open && s->state.path && strcmp(s->stores[s->current].name, "kv") == 0)
         return s->state.go_back(s->state.arg, s, e);
-    int rc = kv_rollback(store, e);
-    return rc ? rc : follow_rollback(s, e);
+    TRY(kv_rollback(store, e));
+    return follow_rollback(s, e);
 }
 
 /* ---- Keys that go ---- */
@@ -295,16 +295,12 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
                       call_outs *to, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
-    value_files files;
-    if (value_files_open(&files, s, call, e))
-        return e->code;
+    OWN(value_files_close) value_files files = {0};
+    TRY(value_files_open(&files, s, call, e));
     if (files.n > 0) {
-        int named = value_files_keys(&files, s, call, store, single, keys, e);
-        if (!named && (named = value_files_pairs(&files, keys, 0, keys->n, p, e)))
-            unit_at(s, list, e);
-        value_files_close(&files);
         *to = *to == IN_PLACE ? NEW_OUTS : *to;
-        return named;
+        TRY(value_files_keys(&files, s, call, store, single, keys, e));
+        return value_files_pairs(&files, keys, 0, keys->n, p, e) ? unit_at(s, list, e) : KV_OK;
     }
     value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
     int rc = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
@@ -636,7 +632,7 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     TRY(into            ? pairs_into(&outs, s, into, &keys, e)
         : to == NEW_OUTS ? result_outs(store, &keys, &p, &outs, out, e)
                          : KV_OK);
-    explainer x;
+    explainer x = {0};
     rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
     if (rc == KV_OK && x.makes_call &&
         (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {

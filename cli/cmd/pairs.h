@@ -41,6 +41,7 @@ const ast *pairs_misfit(const pairs *p, kv *store);
 
 /* Warns of two keys that fill one array of node. */
 void pairs_warn_twice(const pairs *p, session *s, const ast *node);
+
 /* Returns true if something else refers to an array of v: filling it is seen. held: something
  * refers to what holds v. */
 bool pairs_are_held(value v, bool held);

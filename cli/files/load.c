@@ -168,29 +168,23 @@ static char datafile_first(datafile *d)
     return '\0';
 }
 
-/* Reads all of it. A NUL stands behind the text; mem_free it. Errors: io, memory. */
+/* Reads all of it. A NUL stands behind the text; mem_free it, also after an error. Errors: io,
+ * memory. */
 static int datafile_text(datafile *d, char **text, size_t *n, kv_err *e)
 {
     int64_t cap = 0, begin = d->regular ? d->before.st_size + 2 : PIECE;
-    int rc = mem_grow((*text = NULL, text), &cap, begin, 1, e);
+    ssize_t got = 1;
+    *text = NULL;
     *n = 0;
-    while (rc == KV_OK) {
-        if ((rc = mem_grow(text, &cap, (int64_t)*n + 2, 1, e)))
-            break;
-        ssize_t got = on_read(d, *text + *n, (size_t)cap - *n - 1);
+    TRY(mem_grow(text, &cap, begin, 1, e));
+    for (; got > 0; *n += (size_t)got) {
+        TRY(mem_grow(text, &cap, (int64_t)*n + 2, 1, e));
+        got = on_read(d, *text + *n, (size_t)cap - *n - 1);
         if (got < 0)
-            rc = file_error(e, "read", d->name, errno);
-        if (got <= 0)
-            break;
-        *n += (size_t)got;
+            return file_error(e, "read", d->name, errno);
     }
-    if (rc) {
-        mem_free(*text);
-        *text = NULL;
-    } else {
-        (*text)[*n] = '\0';
-    }
-    return rc;
+    (*text)[*n] = '\0';
+    return KV_OK;
 }
 
 /* Returns true if a file was changed while it was read. A file without a size, as in /proc, counts
@@ -231,7 +225,7 @@ typedef struct load_options {
     csv_options csv;
     file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
     bool has_header;  /* header= was given */
-    bool texts; /* a list of the texts of one column: csv.strings: of each row, else each once */
+    bool texts; /* a list of the texts of one column: of each row (csv.strings), else each once */
     const char *name; /* of one array of several, or NULL */
 } load_options;
 
@@ -257,11 +251,9 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
         kv_err_set(e, KV_E_VALUE, "decimal=\"%c\" is also what parts thousands", csv.decimal);
         return kv_err_hint(e, "thousands=\".\""), KV_E_VALUE;
     }
-    value_stack texts = {0};
+    own_stack texts = {0};
     int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, csv.strings, add_text, &texts, e)
                       : csv_read_stream(&a, d->f, d->name, &csv, e);
-    if (o->texts)
-        rc = value_stack_take(out, &texts, rc, e);
     if (unmarked && csv.nmissing > 0 && *csv.missing[0])
         session_note(d->s, "no cell of %s is \"%s\"; missing= takes it and empty cells for %s, "
                      "and missing=0 fills them",
@@ -269,7 +261,8 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     if (rc == KV_OK && doubtful && !o->texts)
         session_note(d->s, "the first row of %s is taken for a header: header=false reads it",
                      d->name);
-    return rc || o->texts ? rc : value_array(out, a, e);
+    TRY(rc);
+    return o->texts ? value_stack_take(out, &texts, KV_OK, e) : value_array(out, a, e);
 }
 
 static int add_array(void *list, kv_array *a, kv_err *e)
@@ -442,8 +435,12 @@ static int load(session *s, const char *path, const load_options *o, value *out,
         return KV_E_USAGE;
     }
     bool named = kind == FILE_SAFETENSORS, typed = named || kind == FILE_NPY;
-    TRY(named ? check_options(path, kind, o, e) : read_stream(s, path, kind, o, out, e));
-    TRY(named ? named_read(s, path, o->name, out, e) : KV_OK);
+    if (named) {
+        TRY(check_options(path, kind, o, e));
+        TRY(named_read(s, path, o->name, out, e));
+    } else {
+        TRY(read_stream(s, path, kind, o, out, e));
+    }
     int rc = typed && o->csv.has_dtype ? convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)
                                        : KV_OK;
     return value_finish(out, rc);
@@ -589,8 +586,8 @@ static int sign_of(const function_args *args, int i, const char *option, const c
 
 int load_call(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, POINT, MARK,
-           PERCENT, HASH };
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING, CATS, ONEHOT, DECIMAL, THOUSANDS,
+           PERCENT, COMMENT };
     load_options o = {.kind = FILE_UNKNOWN};
     csv_options *csv = &o.csv;
     own_arena memory = {0};
@@ -599,27 +596,25 @@ int load_call(function_args *args, value *out, kv_err *e)
     o.texts = has(args, DTYPE) && v[DTYPE].kind == VALUE_TEXT && !strcmp(v[DTYPE].u.text, "str");
     csv->strings = o.texts;
     csv->has_dtype = has(args, DTYPE) && !csv->strings;
-    int rc = function_text(v[PATH], "the name of a file", &path, e) ||
-             (csv->has_dtype && function_dtype(v[DTYPE], KV_FLOAT32, &csv->dtype, e)) ||
-             (args->given[HEADER] && header_of(v[HEADER], &o, e)) ||
-             (has(args, FORMAT) && (function_text(v[FORMAT], "a format", &csv->format, e) ||
-                                    file_kind_parse(&o.kind, csv->format, e))) ||
-             (has(args, NAME) && function_text(v[NAME], "the name of an array", &o.name, e)) ||
-             (has(args, COLS) && columns_of(v[COLS], &memory, csv, e)) ||
-             sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e) ||
-             (has(args, MISSING) && missing_of(v[MISSING], &memory, csv, e)) ||
-             (has(args, CATS) && text_columns_of(v[CATS], false, &memory, csv, e)) ||
-             (has(args, ONEHOT) && text_columns_of(v[ONEHOT], true, &memory, csv, e)) ||
-             sign_of(args, POINT, "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e) ||
-             sign_of(args, MARK, "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e) ||
-             (has(args, PERCENT) && flag_of(v[PERCENT], "percent=", &csv->percent, e)) ||
-             sign_of(args, HASH, "comment=", NO_COMMENT, "\"#\"", &csv->comment, e);
-    if (!rc && csv->strings && csv->ncolumns != 1)
-        rc = kv_err_set(e, KV_E_VALUE,
-                        "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
-    if (!rc)
-        rc = load(args->session, path, &o, out, e);
-    return rc ? (int)e->code : KV_OK;
+    TRY(function_text(v[PATH], "the name of a file", &path, e));
+    TRY(csv->has_dtype ? function_dtype(v[DTYPE], KV_FLOAT32, &csv->dtype, e) : KV_OK);
+    TRY(args->given[HEADER] ? header_of(v[HEADER], &o, e) : KV_OK); /* None is False */
+    TRY(has(args, FORMAT) ? function_text(v[FORMAT], "a format", &csv->format, e) : KV_OK);
+    TRY(csv->format ? file_kind_parse(&o.kind, csv->format, e) : KV_OK);
+    TRY(has(args, NAME) ? function_text(v[NAME], "the name of an array", &o.name, e) : KV_OK);
+    TRY(has(args, COLS) ? columns_of(v[COLS], &memory, csv, e) : KV_OK);
+    TRY(sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &csv->separator, e));
+    TRY(has(args, MISSING) ? missing_of(v[MISSING], &memory, csv, e) : KV_OK);
+    TRY(has(args, CATS) ? text_columns_of(v[CATS], false, &memory, csv, e) : KV_OK);
+    TRY(has(args, ONEHOT) ? text_columns_of(v[ONEHOT], true, &memory, csv, e) : KV_OK);
+    TRY(sign_of(args, DECIMAL, "decimal=", NO_MARK, MARK_RULE, &csv->decimal, e));
+    TRY(sign_of(args, THOUSANDS, "thousands=", NO_MARK, MARK_RULE, &csv->thousands, e));
+    TRY(has(args, PERCENT) ? flag_of(v[PERCENT], "percent=", &csv->percent, e) : KV_OK);
+    TRY(sign_of(args, COMMENT, "comment=", NO_COMMENT, "\"#\"", &csv->comment, e));
+    if (csv->strings && csv->ncolumns != 1)
+        return kv_err_set(e, KV_E_VALUE,
+                          "dtype=\"str\" reads the texts of one column: cols=[\"name\"]");
+    return load(args->session, path, &o, out, e);
 }
 
 int load_categories(function_args *args, value *out, kv_err *e)
@@ -632,12 +627,11 @@ int load_categories(function_args *args, value *out, kv_err *e)
     csv_column column;
     o.csv.columns = &column;
     o.csv.ncolumns = 1;
-    int rc = function_text(v[PATH], "the name of a file", &path, e) ||
-             column_of(v[COL], &column, e) ||
-             (args->given[HEADER] && header_of(v[HEADER], &o, e)) ||
-             sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e) ||
-             (has(args, MISSING) && missing_of(v[MISSING], &memory, &o.csv, e)) ||
-             sign_of(args, COMMENT, "comment=", NO_COMMENT, "\"#\"", &o.csv.comment, e) ||
-             load(args->session, path, &o, out, e);
-    return rc ? (int)e->code : KV_OK;
+    TRY(function_text(v[PATH], "the name of a file", &path, e));
+    TRY(column_of(v[COL], &column, e));
+    TRY(args->given[HEADER] ? header_of(v[HEADER], &o, e) : KV_OK);
+    TRY(sign_of(args, SEP, "sep=", "\"\r\n#", SEP_RULE, &o.csv.separator, e));
+    TRY(has(args, MISSING) ? missing_of(v[MISSING], &memory, &o.csv, e) : KV_OK);
+    TRY(sign_of(args, COMMENT, "comment=", NO_COMMENT, "\"#\"", &o.csv.comment, e));
+    return load(args->session, path, &o, out, e);
 }

@@ -103,7 +103,7 @@ int func_tile(function_args *args, value *out, kv_err *e)
     return value_array(out, made, e);
 }
 
-/* ---- Several arrays ---- */
+/* ---- Joining, and splitting ---- */
 
 /* The dtype of the arrays together; numbers beside them have no say. */
 static kv_dtype common_dtype(const value *v, int64_t n)
@@ -142,9 +142,7 @@ int func_join_arrays(function_args *args, value *out, kv_err *e)
     TRY(where ? function_int(*where, "axis", &axis, e) : KV_OK);
     kv_dtype dtype = common_dtype(v, n);
     kv_array **a = mem_alloc(n, sizeof *a, e);
-    if (!a)
-        return KV_E_MEMORY;
-    int rc = KV_OK;
+    int rc = a ? KV_OK : KV_E_MEMORY;
     for (; made < n && !rc && !(rc = stop_check_at(made, e)); made += !rc)
         rc = v[made].kind == VALUE_ARRAY ? value_to_array(&a[made], v[made], e)
              : dtype == KV_FLOAT32
@@ -203,7 +201,7 @@ int func_split_array(function_args *args, value *out, kv_err *e)
     return value_give(out, &parts);
 }
 
-/* ---- Axes, and joins under the other names of NumPy ---- */
+/* ---- The number of axes and of elements ---- */
 
 int func_ndim(function_args *args, value *out, kv_err *e)
 {
@@ -396,9 +394,9 @@ int func_outer(function_args *args, value *out, kv_err *e)
     return value_array(out, made, e);
 }
 
-/* ---- Joins ---- */
+/* ---- vstack, and hstack ---- */
 
-/* The arrays of a join with at least ndim axes: in front of their own for vstack. */
+/* vstack gives each array two axes at least, hstack one. */
 int func_join_along(function_args *args, value *out, kv_err *e)
 {
     bool by_rows = FUNCTION_VARIANT(args);
@@ -518,8 +516,7 @@ int func_argwhere(function_args *args, value *out, kv_err *e)
 
 /* ---- Counting ---- */
 
-/* x as whole numbers that are not negative: a vector of int64, which the caller lets go, also after
- * an error, and the largest, -1 of none. */
+/* x as int64, which the caller lets go, also after an error, and the largest, -1 of none. */
 static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e)
 {
     const void *data;
@@ -527,8 +524,12 @@ static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e
         return kv_err_set(e, KV_E_SHAPE, "bincount() counts a vector, not %d axes",
                           kv_array_ndim(x));
     if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0) {
-        own_array *bound = NULL;
-        TRY(pick_ids(&bound, x, 0, INT64_MAX, 1, e)); /* whole ones only */
+        own_array *whole = NULL;
+        kv_err why = {0};
+        int rc = pick_ids(&whole, x, 0, INT64_MAX, 1, &why);
+        if (rc)
+            return kv_err_set(e, (kv_code)rc, "%s",
+                              rc == KV_E_DTYPE ? "bincount() counts whole numbers" : why.text);
     }
     TRY(arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
     TRY(kv_array_read(*out, &data, e));
@@ -549,20 +550,19 @@ int func_bincount(function_args *args, value *out, kv_err *e)
     own_array *x = NULL, *given = NULL, *weights = NULL, *counts = NULL;
     const void *ids, *weight = NULL;
     void *to;
-    int64_t n, least = 0;
-    kv_ctx cpu = {KV_CPU, 0};
-    TRY(whole_vector(&x, args->array, &n, e));
+    int64_t largest, n, least = 0;
+    TRY(whole_vector(&x, args->array, &largest, e));
     TRY(function_int_at(args, 2, "minlength", &least, e));
     if (args->v[1].kind != VALUE_NONE) {
         TRY(value_to_array(&given, args->v[1], e));
         if (!kv_array_same_shape(given, x))
             return kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
-        TRY(arrange_copy(&weights, given, KV_FLOAT64, cpu, e));
+        TRY(arrange_copy(&weights, given, KV_FLOAT64, (kv_ctx){KV_CPU, 0}, e));
     }
-    if (__builtin_add_overflow(n, 1, &n))
+    if (__builtin_add_overflow(largest, 1, &n))
         return kv_err_set(e, KV_E_MEMORY, "no memory for a count of each number");
     n = n > least ? n : least;
-    TRY(arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, cpu, e));
+    TRY(arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e));
     TRY(kv_array_read(x, &ids, e));
     TRY(kv_array_write(counts, &to, e));
     TRY(weights ? kv_array_read(weights, &weight, e) : KV_OK);
@@ -582,14 +582,14 @@ int func_one_hot(function_args *args, value *out, kv_err *e)
 {
     own_array *ids = NULL, *range = NULL, *column = NULL, *same = NULL;
     kv_array *hot;
-    int64_t depth, shape[KV_MAX_NDIM];
+    int64_t depth, shape[KV_MAX_NDIM + 1];
     kv_dtype dtype;
     int ndim = kv_array_ndim(args->array);
     void *to;
     TRY(function_int(args->v[1], "depth", &depth, e));
     TRY(function_dtype(args->v[2], KV_FLOAT32, &dtype, e));
-    if (ndim == KV_MAX_NDIM)
-        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
+    if (depth < 0)
+        return kv_err_set(e, KV_E_VALUE, "depth is 0 or more, not %lld", (long long)depth);
     memcpy(shape, kv_array_shape(args->array), (size_t)ndim * sizeof *shape);
     shape[ndim] = 1;
     TRY(arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e));

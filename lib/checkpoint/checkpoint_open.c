@@ -54,8 +54,9 @@ static int index_names(checkpoint *c, kv_err *e)
 /* Several files may have texts of the same name: the first one stays. */
 static int index_texts(checkpoint *c, kv_err *e)
 {
-    int rc = checkpoint_drop_texts(c, 0, false, e);
-    if (rc || !(c->text_names = mem_alloc(c->ntexts, sizeof *c->text_names, e)))
+    TRY(checkpoint_drop_texts(c, 0, false, e));
+    c->text_names = mem_alloc(c->ntexts, sizeof *c->text_names, e);
+    if (!c->text_names)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->ntexts; i++)
         c->text_names[i] = (named){c->texts[i].name, i};
@@ -157,18 +158,16 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     const input *in = &c->files[c->nfiles - 1];
     char begin[16] = {0};
     int64_t n = in->size < (int64_t)sizeof begin ? in->size : (int64_t)sizeof begin;
-    int rc = input_read(in, begin, 0, n, e);
-    if (!rc && c->options.npy) {
-        *read = npy_read_tensor;
+    TRY(input_read(in, begin, 0, n, e));
+    *read = c->options.npy ? npy_read_tensor : safetensors_read;
+    if (c->options.npy)
         return KV_OK;
-    }
-    if (!rc && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
+    if (n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
         return in_place_lost(in->name, e);
-    *read = utf8_ends_in(in->name, ".npz") ? npz_read : safetensors_read;
-    if (rc || has_header(begin, n)) {
-        *read = safetensors_read;
-        return rc;
-    }
+    if (has_header(begin, n))
+        return KV_OK;
+    if (utf8_ends_in(in->name, ".npz"))
+        *read = npz_read;
     TRY(looks_like_name(in, e));
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         if (memcmp(begin, readers[i].begin, readers[i].n) == 0)
@@ -177,31 +176,27 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     return KV_OK;
 }
 
-/* Reads a file that was opened (code 0); it belongs to the checkpoint. */
-static int read_input(checkpoint *c, input *in, int rc, kv_err *e)
+/* Reads a file that was opened; it belongs to the checkpoint. */
+static int read_input(checkpoint *c, input *in, kv_err *e)
 {
     bool whole = false;
     checkpoint_reader *read = NULL;
-    if (!rc && !(rc = checkpoint_add_file(c, in, e)) &&
-        !(rc = choose_reader(c, &read, e)))
-        rc = checkpoint_read(c, read, &whole, e);
-    if (!rc && c->split.count > 1)
-        rc = gguf_split_read(c, whole, e);
-    return rc;
+    TRY(checkpoint_add_file(c, in, e));
+    TRY(choose_reader(c, &read, e));
+    TRY(checkpoint_read(c, read, &whole, e));
+    return c->split.count > 1 ? gguf_split_read(c, whole, e) : KV_OK;
 }
 
-/* Hands c over, unless reading it failed. */
-static int finish(checkpoint **out, checkpoint *c, int rc, kv_err *e)
+/* Hands *c over, which was read; after an error the caller has it still. */
+static int finish(checkpoint **out, checkpoint **c, kv_err *e)
 {
-    if (!rc && c->options.weights)
-        weights_only(c);
-    if (!rc && !(rc = index_names(c, e)))
-        rc = index_texts(c, e);
-    if (rc)
-        checkpoint_close(c);
-    else
-        *out = c;
-    return rc;
+    if ((*c)->options.weights)
+        weights_only(*c);
+    TRY(index_names(*c, e));
+    TRY(index_texts(*c, e));
+    *out = *c;
+    *c = NULL;
+    return KV_OK;
 }
 
 static bool stands(const char *path)
@@ -235,36 +230,38 @@ bool checkpoint_stands(const char *path)
 
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e)
 {
-    checkpoint *c = new_checkpoint(strcmp(path, "-") == 0 ? "stdin" : path, o, e);
-    if (!c)
-        return KV_E_MEMORY;
     input in;
     bool is_stdin = strcmp(path, "-") == 0;
-    int rc;
+    own_checkpoint *c = new_checkpoint(is_stdin ? "stdin" : path, o, e);
+    if (!c)
+        return KV_E_MEMORY;
     c->part = is_stdin ? NULL : cut_part(c->name); /* behind the name, in its memory */
     path = is_stdin ? path : c->name;
     c->choose = choose_reader;
-    if (!c->options.npy && sharded_named(path))
-        rc = sharded_read(c, path, e);
-    else
-        rc = read_input(c, &in, input_open(&in, path, e), e);
-    if (!rc && c->part && !c->made_names) {
-        rc = file_bad(e, KV_E_UNSUPPORTED, c->name, "only files of PyTorch have parts, as #%.*s",
-                      SHOWN(c->part));
-        kv_err_hint(e, "names of keys are chosen by a pattern");
+    if (!c->options.npy && sharded_named(path)) {
+        TRY(sharded_read(c, path, e));
+    } else {
+        TRY(input_open(&in, path, e));
+        TRY(read_input(c, &in, e));
     }
-    return finish(out, c, rc, e);
+    if (c->part && !c->made_names) {
+        file_bad(e, KV_E_UNSUPPORTED, c->name, "only files of PyTorch have parts, as #%.*s",
+                 SHOWN(c->part));
+        return kv_err_hint(e, "names of keys are chosen by a pattern"), KV_E_UNSUPPORTED;
+    }
+    return finish(out, &c, e);
 }
 
 int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
                            kv_err *e)
 {
     input in;
-    checkpoint *c = new_checkpoint(name, NULL, e);
+    own_checkpoint *c = new_checkpoint(name, NULL, e);
     if (!c)
         return KV_E_MEMORY;
-    int rc = input_open_memory(&in, text, (int64_t)n, name, e);
-    return finish(out, c, read_input(c, &in, rc, e), e);
+    TRY(input_open_memory(&in, text, (int64_t)n, name, e));
+    TRY(read_input(c, &in, e));
+    return finish(out, &c, e);
 }
 
 /* Each tensor is a file of its own. */
@@ -288,13 +285,12 @@ int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const voi
                          int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
                          const char *name, kv_err *e)
 {
-    int rc = KV_OK;
-    checkpoint *c = new_checkpoint(name, NULL, e);
+    own_checkpoint *c = new_checkpoint(name, NULL, e);
     if (!c)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = add_memory(c, &tensors[i], data[i], e);
-    for (int64_t i = 0; i < nmetadata && !rc; i++)
-        rc = checkpoint_add_text(c, metadata[i].name, metadata[i].text, e);
-    return finish(out, c, rc, e);
+    for (int64_t i = 0; i < n; i++)
+        TRY(add_memory(c, &tensors[i], data[i], e));
+    for (int64_t i = 0; i < nmetadata; i++)
+        TRY(checkpoint_add_text(c, metadata[i].name, metadata[i].text, e));
+    return finish(out, &c, e);
 }

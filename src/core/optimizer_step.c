@@ -190,7 +190,9 @@ static int compile(optimizer *o, const rule_given *g, bool plans, made_update **
 {
     rule_case *c = NULL;
     own_mem made_update *m = new_update(NULL, g, 0, e);
-    TRY(m ? rule_case_make(&o->binding, g, plans, &m->u, &c, e) : KV_E_MEMORY);
+    if (!m)
+        return KV_E_MEMORY;
+    TRY(rule_case_make(&o->binding, g, plans, &m->u, &c, e));
     o->ncompiled++;
     if (c) {
         m->of = rule_case_ref(c);

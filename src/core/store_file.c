@@ -176,9 +176,8 @@ static int get(const store_file *f, const char *name, const char **text, kv_err 
 
 static int check_format(const store_file *f, kv_err *e)
 {
-    const char *format;
-    TRY(get(f, "kvstore.format", &format, e));
-    if (strcmp(format, FORMAT) == 0)
+    const char *format = checkpoint_metadata(f->file, "kvstore.format");
+    if (!format || strcmp(format, FORMAT) == 0)
         return KV_OK;
     file_bad(e, KV_E_FORMAT, f->path,
              "a store in format \"%.20s\", this version reads format " FORMAT, format);
@@ -205,28 +204,24 @@ static int check_types(const store_file *f, kv_err *e)
 
 int store_file_open(store_file *f, const char *path, kv_err *e)
 {
+    const char *format;
     *f = (store_file){.path = path, .type = "local"};
     TRY(checkpoint_open(&f->file, path, NULL, e));
-    int rc = KV_OK;
     if (!checkpoint_is_safetensors(f->file)) {
         /* saved there, it would not be the file that it was */
-        rc = file_bad(e, KV_E_FORMAT, path,
-                      "a store is kept in a safetensors file, and this is none");
+        file_bad(e, KV_E_FORMAT, path, "a store is kept in a safetensors file, and this is none");
         kv_err_hint(e, "init * @FILE takes its values; convert makes a safetensors file of it");
-    } else if ((rc = image_check(f->file, path, e)) == KV_OK &&
-        checkpoint_metadata(f->file, "kvstore.states"))
-        rc = file_bad(e, KV_E_FORMAT, f->path, "the states of an optimizer, not a store");
-    /* the format comes first: names that are unknown may belong to another one */
-    if (rc == KV_OK && checkpoint_metadata(f->file, "kvstore.format"))
-        rc = check_format(f, e);
-    if (rc == KV_OK && (rc = check_names(f, e)) == KV_OK && !f->foreign &&
-        (rc = check_format(f, e)) == KV_OK)
-        rc = get(f, "kvstore.type", &f->type, e);
-    if (rc == KV_OK && (rc = check_types(f, e)) == KV_OK)
-        f->base = checkpoint_metadata(f->file, "kvstore.base");
-    if (rc)
-        store_file_close(f);
-    return rc;
+        return KV_E_FORMAT;
+    }
+    TRY(image_check(f->file, path, e));
+    if (checkpoint_metadata(f->file, "kvstore.states"))
+        return file_bad(e, KV_E_FORMAT, path, "the states of an optimizer, not a store");
+    TRY(check_format(f, e)); /* first: names that are unknown may belong to another one */
+    TRY(check_names(f, e));
+    TRY(f->foreign ? KV_OK : get(f, "kvstore.format", &format, e));
+    TRY(f->foreign ? KV_OK : get(f, "kvstore.type", &f->type, e));
+    f->base = checkpoint_metadata(f->file, "kvstore.base");
+    return check_types(f, e);
 }
 
 void store_file_close(store_file *f)
@@ -295,7 +290,8 @@ static int read_list(const contents *c, const char *name, int64_t *numbers, kv_e
 static int check_order(const contents *c, kv_err *e)
 {
     own_mem char *seen = mem_zalloc(c->n, 1, e);
-    TRY(seen ? KV_OK : KV_E_MEMORY);
+    if (!seen)
+        return KV_E_MEMORY;
     for (int64_t i = 0; i < c->n; i++) {
         if (c->order[i] >= c->n || seen[c->order[i]])
             return file_bad(e, KV_E_FORMAT, c->f->path,

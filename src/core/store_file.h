@@ -61,7 +61,8 @@ typedef struct store_file {
     bool later;       /* set behind the open: arrays stay in the file until they are needed */
 } store_file;
 
-/* Errors: io, format, dtype (a type that no store keeps), unsupported, memory. */
+/* The caller closes f, also after an error: io, format, dtype (a type that no store keeps),
+ * unsupported, memory. */
 int store_file_open(store_file *f, const char *path, kv_err *e);
 
 /* Fills a new store, which no other thread knows yet. After a failure it can only be

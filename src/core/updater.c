@@ -170,22 +170,20 @@ static void look_ahead_states(const call *c, int64_t i)
 static int prepare_rule(call *c, kv_err *e)
 {
     updater_part *p = c->update.state;
-    int rc = mem_grow(&c->steps, &c->steps_cap, c->ngroups, sizeof *c->steps, e);
+    TRY(mem_grow(&c->steps, &c->steps_cap, c->ngroups, sizeof *c->steps, e));
     p->steps = c->steps;
     optimizer_begin(p->updater.optimizer, &p->draft);
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    for (int64_t i = 0; i < c->ngroups; i++) {
         look_ahead_states(c, i);
         call_group *g = &c->groups[i];
         slot *s = call_slot(c, g);
-        rc = optimizer_prepare(p->updater.optimizer, &p->draft, s, g->ctx, g->sparse, &p->steps[i],
-                               e);
-        if (!rc) {
-            p->nsteps++;
-            rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
-        }
-        g->update = rc ? NULL : &p->steps[i].made->u;
+        TRY(optimizer_prepare(p->updater.optimizer, &p->draft, s, g->ctx, g->sparse, &p->steps[i],
+                              e));
+        p->nsteps++;
+        TRY(printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e));
+        g->update = &p->steps[i].made->u;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Arrays of the shape and dtype of a group's stored array, in the context that it will have. */
