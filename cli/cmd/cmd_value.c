@@ -177,22 +177,31 @@ static void side_release(side *s)
     kv_array_unref(s->wide);
 }
 
-/* Reads the numbers of a side. exact: a number is compared as the double that it is. */
-static bool side_read(side *out, bool exact)
+/* Reads the numbers of a side as they are compared with the other: a number by operators, and lists
+ * by allclose(), have the dtype of an array. exact: a number is the double that it is. */
+static bool side_read(side *out, value other, bool operators, bool exact)
 {
     kv_err e = {0};
     const void *data = NULL;
     bool ok = (exact ? value_numbers_array(&out->a, out->v, KV_FLOAT64, (kv_ctx){0}, &e)
-                     : value_to_array(&out->a, out->v, &e)) == KV_OK &&
+               : operators && value_is_sequence(out->v)
+                   ? value_to_array(&out->a, out->v, &e)
+                   : value_array_beside(&out->a, out->v, other, &e)) == KV_OK &&
               kv_array_dup(&out->wide, out->a, KV_FLOAT64, (kv_ctx){0}, &e) == KV_OK &&
               kv_array_read(out->wide, &data, &e) == KV_OK;
     out->x = data;
     return ok;
 }
 
-static bool holds(int op, double a, double b)
+/* What is asked of each pair of elements; op 0: allclose(). */
+typedef struct asked {
+    int op;
+    double rtol, atol;
+} asked;
+
+static bool holds(asked ask, double a, double b)
 {
-    switch (op) {
+    switch (ask.op) {
     case OP_EQ:
         return a == b;
     case OP_NE:
@@ -206,7 +215,7 @@ static bool holds(int op, double a, double b)
     case OP_GE:
         return a >= b;
     }
-    return a == b;
+    return value_is_close(a, b, ask.rtol, ask.atol);
 }
 
 static void describe_side(buf *out, const char *name, const side *v)
@@ -232,14 +241,14 @@ typedef struct difference {
 } difference;
 
 /* The first few elements that do not hold go to out. */
-static difference find_difference(buf *out, int op, const side *l, const side *r)
+static difference find_difference(buf *out, asked ask, const side *l, const side *r)
 {
     int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a);
     difference d = {.shaped = nl >= nr ? l->a : r->a, .n = nl > nr ? nl : nr, .first = -1,
                     .worst = -1, .most = -1};
     for (int64_t i = 0; i < d.n; i++) {
         double a = l->x[nl == 1 ? 0 : i], b = r->x[nr == 1 ? 0 : i], far = fabs(a - b);
-        if (holds(op, a, b))
+        if (holds(ask, a, b))
             continue;
         if (d.wrong < SHOWN_DIFFERENCES)
             d.shown[d.wrong] = i;
@@ -330,29 +339,45 @@ static bool may_change(const session *s, const ast *node)
     return change;
 }
 
+/* The sides of allclose(a, b, rtol=, atol=), evaluated again. */
+static bool eval_close(session *s, const ast *node, side *l, side *r, asked *ask)
+{
+    const char *names[4];
+    value v[FUNCTION_MAX_PARAMS];
+    kv_err e = {0};
+    own_stack given = {0};
+    if (eval_args(s, node, &given, names, &e) ||
+        function_sort(function_find("allclose"), given.items, names, given.n, v, &e) ||
+        (v[2].kind != VALUE_NONE && function_number(v[2], "rtol", &ask->rtol, &e)) ||
+        (v[3].kind != VALUE_NONE && function_number(v[3], "atol", &ask->atol, &e)))
+        return false;
+    l->v = value_ref(v[0]);
+    r->v = value_ref(v[1]);
+    return true;
+}
+
 /* Both sides of a comparison, which are given, or of allclose(a, b), for the report. */
 static void describe_failure(session *s, const ast *node, const value given[2], comparison *out)
 {
     bool compare = is_comparison(node);
-    bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
+    bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n <= 4;
     side l = {0}, r = {0};
     difference d = {.first = -1};
-    kv_err unused = {0};
+    asked ask = {compare ? node->op : 0, CLOSE_RTOL, CLOSE_ATOL};
     if (!compare && (!close || may_change(s, node)))
         return;
     if (compare) {
         l.v = value_ref(given[0]);
         r.v = value_ref(given[1]);
     }
-    bool made = compare || (eval(s, node->kid[0], &l.v, &unused) == KV_OK &&
-                            eval(s, node->kid[1], &r.v, &unused) == KV_OK);
+    bool made = compare || eval_close(s, node, &l, &r, &ask);
     bool exact = value_is_number(l.v) && value_is_number(r.v);
-    if (made && side_read(&l, exact) && side_read(&r, exact)) {
+    if (made && side_read(&l, r.v, compare, exact) && side_read(&r, l.v, compare, exact)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
         describe_side(&s->detail, "left", &l);
         describe_side(&s->detail, "right", &r);
         if (kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1)
-            d = find_difference(&s->detail, compare ? node->op : OP_EQ, &l, &r);
+            d = find_difference(&s->detail, ask, &l, &r);
         if (d.n > 1 && d.worst >= 0) {
             buf_printf(&s->detail, "  %lld of %lld element%s %s; the largest difference is ",
                        (long long)d.wrong, (long long)d.n, d.n == 1 ? "" : "s",
