@@ -730,10 +730,9 @@ static bool has_float(value v)
 
 int value_array_beside(kv_array **out, value v, value other, kv_err *e)
 {
-    if (v.kind == VALUE_ARRAY || other.kind != VALUE_ARRAY)
-        return value_to_array(out, v, e);
-    kv_dtype dtype = kv_array_dtype(other.u.box->array);
-    if (!kv_dtype_is_float(dtype) && has_float(v)) /* 1.5 is not 1 */
+    bool beside = v.kind != VALUE_ARRAY && other.kind == VALUE_ARRAY;
+    kv_dtype dtype = beside ? kv_array_dtype(other.u.box->array) : KV_FLOAT32;
+    if (!beside || (!kv_dtype_is_float(dtype) && has_float(v))) /* 1.5 is not 1 */
         return value_to_array(out, v, e);
     return value_numbers_array(out, v, dtype, (kv_ctx){KV_CPU, 0}, e);
 }
