@@ -177,6 +177,7 @@ const command command_table[] = {
      "set-optimizer sgd --learning-rate 0.1 --momentum 0.9\n"
      "set-optimizer adam learning_rate=0.1 wd=0.01  # the same as --NAME VALUE, in every command\n"
      "n = 4; set-optimizer sgd --learning-rate 0.1/n # numbers are computed, texts are words\n"
+     "o = \"adam\"; set-optimizer $o        # the optimizer that a variable names\n"
      "set-optimizer adam --lr-scheduler factor(step=100, factor=0.5) --learning-rate none\n"
      "set-optimizer sgd --wd 0.01 --names 3=fc_weight,5=fc_bias --lr-mult 5=2\n"
      "set-optimizer --update --learning-rate 0.01 # another rate; states and counts stay\n"

@@ -148,6 +148,7 @@ static int refuse(const char *name, const buf *why, kv_err *e)
  * silent). */
 static int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
 {
+    int n;
     *name = job;
     for (int64_t i = 0; i < list->n && job; i++)
         if (strcmp(list->items[i].name, job) == 0)
@@ -162,6 +163,14 @@ static int attach_jobs_choose(const job_list *list, const char *job, const char 
         return refuse(list->items[0].name, NULL, e);
     else
         *name = list->items[0].name;
+    const char *runs = NULL; /* the only job of that script */
+    for (int64_t i = 0, found = 0; i < list->n && job; i++) {
+        const char *script = attach_job_field(&list->items[i], "script", &n);
+        if (strncmp(script, job, strlen(job)) == 0 && strchr(" \n", script[strlen(job)]))
+            runs = found++ ? NULL : list->items[i].name;
+    }
+    if (runs && e->code)
+        kv_err_hint(e, "job %s runs that script", runs);
     if (job && command_find(job, strlen(job)))
         kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
     else if (e->code) {

@@ -153,7 +153,8 @@ static int check_lock(const session *s, const ast *node, kv_err *e)
         return KV_OK;
     e->code = KV_OK;
     unit_err(s, node, e, KV_E_BUSY, "the script is in a call of the store, and waits there");
-    return kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same"), KV_E_BUSY;
+    kv_err_hint(e, "where, rounds, info --cluster, pull and stat answer all the same");
+    return KV_E_BUSY;
 }
 
 static int check_pull(const session *s, const ast *node, kv_err *e)

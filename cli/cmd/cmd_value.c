@@ -177,36 +177,33 @@ static void side_release(side *s)
     kv_array_unref(s->wide);
 }
 
-/* Reads the numbers of a side. exact: a number is compared as the double that it is. */
-static bool side_read(side *out, bool exact)
+/* Reads the numbers of a side as they are compared with the other: a number by operators, and lists
+ * by allclose(), have the dtype of an array. exact: a number is the double that it is. */
+static bool side_read(side *out, value other, bool operators, bool exact)
 {
     kv_err e = {0};
     const void *data = NULL;
     bool ok = (exact ? value_numbers_array(&out->a, out->v, KV_FLOAT64, (kv_ctx){0}, &e)
-                     : value_to_array(&out->a, out->v, &e)) == KV_OK &&
+               : operators && value_is_sequence(out->v)
+                   ? value_to_array(&out->a, out->v, &e)
+                   : value_array_beside(&out->a, out->v, other, &e)) == KV_OK &&
               kv_array_dup(&out->wide, out->a, KV_FLOAT64, (kv_ctx){0}, &e) == KV_OK &&
               kv_array_read(out->wide, &data, &e) == KV_OK;
     out->x = data;
     return ok;
 }
 
-static bool holds(int op, double a, double b)
+/* The sides of what is asserted, and what is asked of each pair of elements; op 0: allclose(). */
+typedef struct asked {
+    value sides[2];
+    int op;
+    double rtol, atol;
+} asked;
+
+static bool holds(const asked *ask, double a, double b)
 {
-    switch (op) {
-    case OP_EQ:
-        return a == b;
-    case OP_NE:
-        return a != b;
-    case OP_LT:
-        return a < b;
-    case OP_LE:
-        return a <= b;
-    case OP_GT:
-        return a > b;
-    case OP_GE:
-        return a >= b;
-    }
-    return a == b;
+    const bool is[] = {a == b, a != b, a < b, a <= b, a > b, a >= b};
+    return ask->op ? is[ask->op - OP_EQ] : value_is_close(a, b, ask->rtol, ask->atol);
 }
 
 static void describe_side(buf *out, const char *name, const side *v)
@@ -232,14 +229,14 @@ typedef struct difference {
 } difference;
 
 /* The first few elements that do not hold go to out. */
-static difference find_difference(buf *out, int op, const side *l, const side *r)
+static difference find_difference(buf *out, const asked *ask, const side *l, const side *r)
 {
     int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a);
     difference d = {.shaped = nl >= nr ? l->a : r->a, .n = nl > nr ? nl : nr, .first = -1,
                     .worst = -1, .most = -1};
     for (int64_t i = 0; i < d.n; i++) {
         double a = l->x[nl == 1 ? 0 : i], b = r->x[nr == 1 ? 0 : i], far = fabs(a - b);
-        if (holds(op, a, b))
+        if (holds(ask, a, b))
             continue;
         if (d.wrong < SHOWN_DIFFERENCES)
             d.shown[d.wrong] = i;
@@ -312,47 +309,18 @@ static void give_sides(comparison *out, const side *l, const side *r, const diff
         give_differences(&out->differences, l, r, d, &unused);
 }
 
-static bool is_comparison(const ast *node)
+/* Both sides of a comparison or of allclose(a, b), for the report. */
+static void describe_failure(session *s, const asked *ask, comparison *out)
 {
-    return node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
-}
-
-/* Returns true if evaluating it again may change something: it calls a method, or a function of the
- * script. */
-static bool may_change(const session *s, const ast *node)
-{
-    bool change = node->kind == AST_STORE ||
-                  (node->kind == AST_CALL &&
-                   (node->flags & AST_METHOD ||
-                    map_get(&s->functions, (kv_key){0, node->u.text}) >= 0));
-    for (uint32_t i = 0; i < node->n && !change; i++)
-        change = node->kid[i] && may_change(s, node->kid[i]);
-    return change;
-}
-
-/* Both sides of a comparison, which are given, or of allclose(a, b), for the report. */
-static void describe_failure(session *s, const ast *node, const value given[2], comparison *out)
-{
-    bool compare = is_comparison(node);
-    bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
-    side l = {0}, r = {0};
+    side l = {.v = value_ref(ask->sides[0])}, r = {.v = value_ref(ask->sides[1])};
     difference d = {.first = -1};
-    kv_err unused = {0};
-    if (!compare && (!close || may_change(s, node)))
-        return;
-    if (compare) {
-        l.v = value_ref(given[0]);
-        r.v = value_ref(given[1]);
-    }
-    bool made = compare || (eval(s, node->kid[0], &l.v, &unused) == KV_OK &&
-                            eval(s, node->kid[1], &r.v, &unused) == KV_OK);
     bool exact = value_is_number(l.v) && value_is_number(r.v);
-    if (made && side_read(&l, exact) && side_read(&r, exact)) {
+    if (side_read(&l, r.v, ask->op, exact) && side_read(&r, l.v, ask->op, exact)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
         describe_side(&s->detail, "left", &l);
         describe_side(&s->detail, "right", &r);
         if (kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1)
-            d = find_difference(&s->detail, compare ? node->op : OP_EQ, &l, &r);
+            d = find_difference(&s->detail, ask, &l, &r);
         if (d.n > 1 && d.worst >= 0) {
             buf_printf(&s->detail, "  %lld of %lld element%s %s; the largest difference is ",
                        (long long)d.wrong, (long long)d.n, d.n == 1 ? "" : "s",
@@ -381,27 +349,46 @@ static int assert_holds(value v, bool *truth, kv_err *e)
     return KV_OK;
 }
 
-/* The value of what is asserted; of a comparison also its sides. */
-static int eval_asserted(session *s, const ast *expr, value sides[2], value *out, kv_err *e)
+static int eval_close(session *s, const ast *expr, asked *ask, value *out, kv_err *e)
 {
-    if (!is_comparison(expr))
-        return eval(s, expr, out, e);
-    TRY(eval(s, expr->kid[0], &sides[0], e));
-    TRY(eval(s, expr->kid[1], &sides[1], e));
-    return eval_operate(s, expr, sides, out, e);
+    const function *f = function_find(expr->u.text);
+    const char *names[4];
+    value v[FUNCTION_MAX_PARAMS];
+    own_stack given = {0};
+    TRY(eval_args(s, expr, &given, names, e));
+    TRY(function_call(s, f, given.items, names, given.n, out, e));
+    TRY(function_sort(f, given.items, names, given.n, v, e));
+    ask->sides[0] = value_ref(v[0]);
+    ask->sides[1] = value_ref(v[1]);
+    TRY(v[2].kind == VALUE_NONE ? KV_OK : function_number(v[2], "rtol", &ask->rtol, e));
+    return v[3].kind == VALUE_NONE ? KV_OK : function_number(v[3], "atol", &ask->atol, e);
 }
 
-static int assert_sides(session *s, const ast *call, value sides[2], result *out, kv_err *e)
+/* The value of what is asserted; of a comparison and of allclose() also its sides. */
+static int eval_asserted(session *s, const ast *expr, asked *ask, value *out, kv_err *e)
+{
+    bool named = expr->kind == AST_CALL && !(expr->flags & AST_METHOD) && expr->n <= 4;
+    if (named && strcmp(expr->u.text, "allclose") == 0 &&
+        map_get(&s->functions, (kv_key){0, expr->u.text}) < 0)
+        return eval_close(s, expr, ask, out, e);
+    if (expr->kind != AST_BINARY || expr->op < OP_EQ || expr->op > OP_GE)
+        return eval(s, expr, out, e);
+    ask->op = expr->op;
+    TRY(eval(s, expr->kid[0], &ask->sides[0], e));
+    TRY(eval(s, expr->kid[1], &ask->sides[1], e));
+    return eval_operate(s, expr, ask->sides, out, e);
+}
+
+static int assert_sides(session *s, const ast *call, asked *ask, result *out, kv_err *e)
 {
     const ast *list = call->kid[0], *expr = list->kid[0];
     const source *src = &s->unit->src;
-    uint64_t draws = s->draws;
     const char *text = NULL;
     own_value v = value_none();
     bool truth;
     if (list->n > 2)
         return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
-    if (eval_asserted(s, expr, sides, &v, e) || assert_holds(v, &truth, e))
+    if (eval_asserted(s, expr, ask, &v, e) || assert_holds(v, &truth, e))
         return unit_at(s, expr, e);
     value_release(&v);
     out->sides.answered = true;
@@ -410,8 +397,7 @@ static int assert_sides(session *s, const ast *call, value sides[2], result *out
         return KV_OK;
     if (list->n == 2 && !(text = eval_word(s, list->kid[1], "the message of an assert", out, e)))
         return e->code;
-    s->draws = draws; /* the same random numbers as above */
-    describe_failure(s, expr, sides, &out->sides);
+    describe_failure(s, ask, &out->sides);
     int n = (int)(expr->end - expr->pos > 200 ? 200 : expr->end - expr->pos);
     return text ? unit_err(s, expr, e, KV_E_ASSERT, "%s", text)
                 : unit_err(s, expr, e, KV_E_ASSERT, "%.*s does not hold", n, src->text + expr->pos);
@@ -419,10 +405,10 @@ static int assert_sides(session *s, const ast *call, value sides[2], result *out
 
 int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
 {
-    value sides[2] = {value_none(), value_none()};
-    int rc = assert_sides(s, call, sides, out, e);
-    value_release(&sides[0]);
-    value_release(&sides[1]);
+    asked ask = {{value_none(), value_none()}, 0, CLOSE_RTOL, CLOSE_ATOL};
+    int rc = assert_sides(s, call, &ask, out, e);
+    value_release(&ask.sides[0]);
+    value_release(&ask.sides[1]);
     return rc;
 }
 

@@ -130,8 +130,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     return suggest_done(&near, e), KV_E_NAME;
 }
 
-/* Evaluates the arguments of a call; names[i] is NULL for a positional one. */
-static int eval_args(session *s, const ast *node, value_stack *l, const char **names, kv_err *e)
+int eval_args(session *s, const ast *node, value_stack *l, const char **names, kv_err *e)
 {
     for (uint32_t i = 0; i < node->n; i++) {
         const ast *arg = node->kid[i];

@@ -307,18 +307,10 @@ int func_isinf(function_args *args, value *out, kv_err *e)
 
 /* ---- Two arrays ---- */
 
-/* Numbers beside an array take its dtype. */
-static int read_beside(kv_array **out, value v, value other, kv_err *e)
-{
-    if (v.kind == VALUE_ARRAY || other.kind != VALUE_ARRAY)
-        return value_to_array(out, v, e);
-    return value_numbers_array(out, v, kv_array_dtype(other.u.box->array), (kv_ctx){KV_CPU, 0}, e);
-}
-
 static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
 {
-    TRY(read_beside(a, args->v[0], args->v[1], e));
-    return read_beside(b, args->v[1], args->v[0], e);
+    TRY(value_array_beside(a, args->v[0], args->v[1], e));
+    return value_array_beside(b, args->v[1], args->v[0], e);
 }
 
 int func_dot(function_args *args, value *out, kv_err *e)
@@ -330,8 +322,7 @@ int func_dot(function_args *args, value *out, kv_err *e)
     return value_array(out, made, e);
 }
 
-/* Two arrays of one shape, in binary64, a block at a time. Infinities of one sign are close, a nan
- * is close to nothing. */
+/* Two arrays of one shape, in binary64, a block at a time. */
 static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *close, kv_err *e)
 {
     double x[512], y[512];
@@ -347,15 +338,14 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
         convert_elements(x, KV_FLOAT64, (const char *)left + i * kv_dtype_bytes(ta), ta, k);
         convert_elements(y, KV_FLOAT64, (const char *)right + i * kv_dtype_bytes(tb), tb, k);
         for (int64_t s = 0; s < k; s++)
-            *close &=
-                x[s] == y[s] || (isfinite(y[s]) && fabs(x[s] - y[s]) <= atol + rtol * fabs(y[s]));
+            *close &= value_is_close(x[s], y[s], rtol, atol);
     }
     return KV_OK;
 }
 
 int func_allclose(function_args *args, value *out, kv_err *e)
 {
-    double rtol = 1e-5, atol = 1e-8;
+    double rtol = CLOSE_RTOL, atol = CLOSE_ATOL;
     own_array *a = NULL, *b = NULL, *wide_a = NULL, *wide_b = NULL;
     int ndim;
     int64_t shape[KV_MAX_NDIM];

@@ -719,3 +719,20 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
                                  e)
                 : buf_check(&part, e);
 }
+
+static bool has_float(value v)
+{
+    bool any = v.kind == VALUE_FLOAT;
+    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && !any; i++)
+        any = has_float(v.u.list->items[i]);
+    return any;
+}
+
+int value_array_beside(kv_array **out, value v, value other, kv_err *e)
+{
+    bool beside = v.kind != VALUE_ARRAY && other.kind == VALUE_ARRAY;
+    kv_dtype dtype = beside ? kv_array_dtype(other.u.box->array) : KV_FLOAT32;
+    if (!beside || (!kv_dtype_is_float(dtype) && has_float(v))) /* 1.5 is not 1 */
+        return value_to_array(out, v, e);
+    return value_numbers_array(out, v, dtype, (kv_ctx){KV_CPU, 0}, e);
+}

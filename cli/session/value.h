@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <math.h>
+
 #include "array/device.h"
 #include "base/buf.h"
 #include "io/print.h"
@@ -206,6 +208,18 @@ int value_item(value *out, value v, kv_err *e);
 /* The same as a new array of another dtype and context, but not from an array; [] has shape (0,).
  * Errors: as above, and value (a number that does not fit, see value_put_number). */
 int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e);
+
+/* v as an array beside another value: numbers take the dtype of an array there if it holds them. */
+int value_array_beside(kv_array **out, value v, value other, kv_err *e);
+
+/* allclose() of two numbers, and what it takes where nothing is given. Infinities of one sign are
+ * close, a nan is close to nothing. */
+#define CLOSE_RTOL 1e-5
+#define CLOSE_ATOL 1e-8
+static inline bool value_is_close(double x, double y, double rtol, double atol)
+{
+    return x == y || (isfinite(y) && fabs(x - y) <= atol + rtol * fabs(y));
+}
 
 /* Writes a number at dst as one element of dtype. A float goes into an integer truncated and
  * saturated. Error: value (an integer beyond an integer dtype, a finite number beyond a float). */

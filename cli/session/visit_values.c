@@ -116,7 +116,7 @@ int visit_variables(session *guest, session *script, const char *const *names, i
     if (!served) {
         rc = kv_err_set(e, KV_E_BUSY, "the script is in the midst of a statement, and its "
                                         "variables can be read between two of them");
-        kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same");
+        kv_err_hint(e, "where, rounds, info --cluster, pull and stat answer all the same");
     } else if (why.code) {
         *e = why;
         rc = (int)why.code;

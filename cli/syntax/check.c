@@ -313,15 +313,16 @@ static bool is_set(const names *n, const char *name)
            strcmp(name, "cpu") == 0 || strcmp(name, "gpu") == 0; /* devices without a number */
 }
 
-/* rule: that reads the name, or NULL. */
+/* rule: that reads the name, or NULL. into: an array is pulled into it. */
 static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t pos, uint32_t end,
-                                          const rule_ast *rule)
+                                          const rule_ast *rule, bool into)
 {
     kv_err found = {0};
     if (check_is_full(n->s) || map_get(&n->told, (kv_key){0, name}) >= 0)
         return KV_OK;
-    source_err(n->src, pos, end, &found, KV_E_USAGE, "nothing sets the variable `%s`",
-               name);
+    source_err(n->src, pos, end, &found, KV_E_USAGE,
+               into ? "there is no variable `%s` to fill; -> makes one"
+                    : "nothing sets the variable `%s`", name);
     hint_name(name, &found);
     if (function_find(name) || map_get(&n->functions, (kv_key){0, name}) >= 0)
         kv_err_hint(&found, "`%s` is a function: %s(…)", name, name);
@@ -336,7 +337,8 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
     else if (rule)
         rule_suggest(rule, &near);
     suggest_done(&near, &found);
-    kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
+    if (!into)
+        kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
     return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
 }
 
@@ -354,7 +356,7 @@ static int read_merge_name(void *arg, const ast *at, kv_err *e)
     (void)e;
     if (is_set(n, at->u.text) || map_get(&n->options, (kv_key){0, at->u.text}) >= 0)
         return KV_OK;
-    return tell(n, at->u.text, at->pos, at->end, n->merge);
+    return tell(n, at->u.text, at->pos, at->end, n->merge, false);
 }
 
 /* The names that a rule does not define. */
@@ -365,7 +367,7 @@ static int read_rule(names *n, const rule_ast *rule)
         const rule_param *p = &rule->params[i];
         if (!p->value && !rule_gives(p->name) && !is_set(n, p->name) &&
             map_get(&n->options, (kv_key){0, p->name}) < 0)
-            rc = tell(n, p->name, p->pos, p->end, rule);
+            rc = tell(n, p->name, p->pos, p->end, rule, false);
     }
     own_names_warn(n->s, n->unit, rule, hides, n);
     return rc;
@@ -395,8 +397,11 @@ static int read_names(names *n, const ast *node)
     int rc = KV_OK;
     if (!node || command_is(node, COMMAND_EXPECTS_ERROR)) /* which may wait for this very error */
         return KV_OK;
-    if (node->kind == AST_NAME && !is_set(n, node->u.text))
-        return tell(n, node->u.text, node->pos, node->end, NULL);
+    bool into = node->kind == STMT_OPTION && strcmp(node->u.text, "out") == 0 && node->n == 1 &&
+                node->kid[0]->kind == AST_NAME;
+    const ast *name = into ? node->kid[0] : node;
+    if (name->kind == AST_NAME && !is_set(n, name->u.text))
+        return tell(n, name->u.text, name->pos, name->end, NULL, into);
     if (node->kind == STMT_RULE && ((const rule_ast *)node->u.other)->is_merge) {
         n->merge = node->u.other;
         return merge_names_each(n->merge, read_merge_name, n, n->e);

@@ -151,7 +151,8 @@ int command_hint_usage(const command *c, kv_err *e)
         }
         buf_printf(&line, " [OPTIONS]; help %s lists them", c->name);
     }
-    kv_err_hint(e, "usage: %s", buf_text(&line));
+    bool gives = c->flags & COMMAND_GIVES && c->args[0].kind == ARG_KEYS;
+    kv_err_hint(e, "usage: %s%s", buf_text(&line), gives ? " [-> NAME]" : "");
     return e->code;
 }
 

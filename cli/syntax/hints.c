@@ -119,6 +119,8 @@ bool hint_command(const char *word, size_t n, kv_err *e)
         {"show", "pull shows the value of a key, print that of a variable"},
         {"put", "push hands a value to a key, init gives it the first one"},
         {"load", "`@` reads a file: a = @FILE; source runs a script"},
+        {"average", "merge average A B --out OUT makes the mean of checkpoints"},
+        {"export", "save FILE writes the store, convert A OUT a checkpoint in another form"},
         {"let", "a variable needs no word before it: x = 3"},
         {"var", "a variable needs no word before it: x = 3"}};
     return HINT_WORD(words, word, n, e);

@@ -338,6 +338,7 @@ named_kind parse_named(const parser *p, const command *c, const command_arg *a, 
 
 static ast *unknown_option(parser *p, const command *c, const token *t, const char *name)
 {
+    static const char *const others[][2] = {{"to", "dtype"}, {"sort-by", "sort"}};
     const char *names[COMMAND_MAX_OPTIONS + 1] = {0};
     char shown[COMMAND_MAX_OPTIONS][40];
     int n = 0;
@@ -353,6 +354,10 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     if (strcmp(name, "drop") == 0 &&
         command_option_find(c, "drop-metadata", strlen("drop-metadata")))
         kv_err_hint(p->e, "--exclude 'optimizer*' leaves keys out, --drop-metadata the metadata");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i][0]) == 0 &&
+            command_option_find(c, others[i][1], strlen(others[i][1])))
+            kv_err_hint(p->e, "did you mean --%s?", others[i][1]);
     suggest_hint(p->e, word, names, n);
     if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
         kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");

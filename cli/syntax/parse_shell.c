@@ -191,7 +191,9 @@ ast *parse_shell_words(parser *p, const shell_words *w)
     bool ok = true;
     bind_begin(&b, w->c);
     parse_seek(p, (uint32_t)strlen(w->c->name));
-    for (int64_t i = 0; i < w->n && ok && !node; i++) {
+    int64_t first = w->n > 1 && strcmp(w->c->name, "help") == 0 && /* help kvctl merge ties */
+                    strcmp(w->items[0].text, "kvctl") == 0;
+    for (int64_t i = first; i < w->n && ok && !node; i++) {
         shell_word *one = &w->items[i];
         see(p, one, one);
         const command_arg *at = &w->c->args[b.given - (more.n > 0)];

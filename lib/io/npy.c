@@ -23,8 +23,8 @@ int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
                                          : 'i';
     if (dtype == KV_BFLOAT16) {
         kv_err_set(e, KV_E_UNSUPPORTED, "%s: npy has no %s", name, kv_dtype_name(dtype));
-        kv_err_hint(e, "write it as float32, which holds every %s, or as safetensors",
-                    kv_dtype_name(dtype));
+        kv_err_hint(e, "float32 holds every %s: x.astype(\"float32\"), of a file "
+                    "(@f#k).astype(\"float32\"); or write safetensors", kv_dtype_name(dtype));
         return KV_E_UNSUPPORTED;
     }
     TRY(kv_array_read(a, &data, e));

@@ -650,8 +650,15 @@ static ast *tensor_name(parser *p, uint32_t from, uint32_t pos)
         if (!quoted || quoted->kind == AST_TEXT)
             return quoted;
     }
-    if (end == pos) /* also before $NAME: load(FILE, name=NAME) takes any text */
-        return parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
+    if (end == pos) {
+        const char *path = p->lx.src->text + from + 1, *quote = strchr("\"'", *path) ? "" : "\"";
+        parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
+        if (c == '$')
+            kv_err_hint(p->e, "load(%s%.*s%s, name=%.*s)", quote, (int)(pos - from - 2), path,
+                        quote, (int)strcspn(path + (pos - from), " \t\n.,;()[]{}"),
+                        path + (pos - from));
+        return NULL;
+    }
     if (c == '#') {
         const char *text = p->lx.src->text + pos;
         parse_fail(p, end, end + 1, KV_E_SYNTAX, "the name of a tensor with `#` stands in quotes");
@@ -829,6 +836,20 @@ static ast *device(parser *p, ast *value)
     return pair[1] ? parse_node_of(p, AST_AT, value->pos, pair, 2) : NULL;
 }
 
+/* The signs of @f#a.b.astype( up to the bracket belong to the name of a tensor. */
+static ast *only_names(parser *p, const ast *node)
+{
+    const char *text = p->lx.src->text + node->pos;
+    uint32_t n = p->tok.pos - node->pos, dot = n;
+    parse_fail(p, p->tok.pos, p->tok.end, KV_E_SYNTAX, "only a name can be called");
+    while (dot > 0 && text[dot] != '.')
+        dot--;
+    if (node->kind == AST_FILE && lex_is_word_char(text[n - 1]) && dot > 0)
+        kv_err_hint(p->e, "(%.*s)%.*s)", (int)dot, text, (int)strcspn(text + dot, ")\n"),
+                    text + dot);
+    return NULL;
+}
+
 ast *parse_primary(parser *p)
 {
     ast *node = parse_operand(p);
@@ -840,7 +861,7 @@ ast *parse_primary(parser *p)
         else if (at_device(p))
             node = device(p, node);
         else if (follows(p, '('))
-            return parse_fail(p, p->tok.pos, p->tok.end, KV_E_SYNTAX, "only a name can be called");
+            return only_names(p, node);
         else
             break;
     }

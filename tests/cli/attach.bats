@@ -330,7 +330,8 @@ END
     done
     assert_failure 6
     assert_line --index 0 --partial 'error[busy]: the script is in the midst of a statement, and its variables can be read between two of them'
-    assert_line ' hint: rounds, info --cluster, pull and stat answer all the same'
+    assert_line ' hint: where, rounds, info --cluster, pull and stat answer all the same'
+    run -0 kvctl attach -c where
     gives '[1. 1.]' kvctl attach -c 'pull 3'
     kill -TERM "$job"
     wait "$job" || true
@@ -401,6 +402,8 @@ END
     setup_job
     begin_job -n 1 --name one train.kv
     local first=$job
+    gives -3 $'kvctl: error[name]: no job of yours is called train.kv here\n hint: job one runs that script' kvctl jobs train.kv
+    gives -3 $'kvctl: error[name]: no job of yours is called train here\n hint: jobs that run here: one' kvctl jobs train
     timeout 100 kvctl launch -n 1 --name two train.kv 3>&- &
     local second=$!
     for _ in $(seq 600); do
@@ -423,6 +426,7 @@ END
     gives -2 $'kvctl: error[usage]: attach: there is no option --frob\n hint: kvctl attach --help' kvctl attach --frob
     run -2 kvctl attach one two
     assert_output $'kvctl: error[usage]: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
+    gives -3 $'kvctl: error[name]: no job of yours is called train.kv here\n hint: jobs that run here: one, two' kvctl jobs train.kv
     gives -3 $'kvctl: error[name]: no job of yours is called x here\n hint: jobs that run here: one, two' kvctl jobs x
     run kvctl jobs one two
     assert_line 'kvctl: error[usage]: jobs takes one job, and here is "two"'

@@ -19,6 +19,16 @@ load help
     assert_line '  Mine              a type of a plugin, or another name for one: register'
 }
 
+@test "help: a command line of kvctl, and words of other tools for its commands" {
+    kvctl help merge ties >page
+    kvctl help kvctl merge ties | cmp - page
+    kvctl help push | cmp - <(kvctl help kvctl push)
+    local hint='merge average A B --out OUT makes the mean of checkpoints'
+    gives -2 $'kvctl: error[usage]: there is no file "average", and no command of that name\n hint: '"$hint" kvctl average a b
+    hint='save FILE writes the store, convert A OUT a checkpoint in another form'
+    gives -2 $'kvctl: error[usage]: there is no file "export", and no command of that name\n hint: '"$hint" kvctl export a
+}
+
 @test "help: a type that is not available says why" {
     mkdir bin
     cp "$build/kvctl" "$build"/libkvstore.so* bin

@@ -177,7 +177,8 @@ TEST(npy_write_refuses)
     CHECK_OK(kv_array_new(&a, KV_BFLOAT16, 1, shape, (kv_ctx){0}, &e));
     CHECK_INT(npy_write(stdout, NAME, a, &e), KV_E_UNSUPPORTED);
     CHECK_TEXT(e.text, NAME ": npy has no bfloat16");
-    CHECK_TEXT(e.hint, "write it as float32, which holds every bfloat16, or as safetensors");
+    CHECK_TEXT(e.hint, "float32 holds every bfloat16: x.astype(\"float32\"), of a file "
+                       "(@f#k).astype(\"float32\"); or write safetensors");
     kv_array_unref(a);
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
