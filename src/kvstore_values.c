@@ -84,12 +84,9 @@ static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
     return did ? KV_OK : store->ops->pull(store->self, outs, how, e);
 }
 
-static int push(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
+static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     clip_norm clipped;
-    TRY(fetch(store, values, true, e));
-    if (!clip_norm_wanted(store))
-        return store->ops->push(store->self, values, how, e);
     TRY(clip_norm_begin(&clipped, store, values, e));
     int rc = store->ops->push(store->self, &clipped.pairs, how, e);
     clip_norm_end(&clipped);
@@ -105,7 +102,11 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     if (n == 0)
         return KV_OK;
     TRY(store_enter_keys(store, e));
-    return store_leave(store, push(store, &pairs, how, e), e);
+    int rc = fetch(store, &pairs, true, e);
+    if (!rc)
+        rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
+                                     : store->ops->push(store->self, &pairs, how, e);
+    return store_leave(store, rc, e);
 }
 
 /* The number of outs of a pull that are row_sparse and so were left as they were. *told becomes the
