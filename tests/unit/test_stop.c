@@ -136,7 +136,8 @@ TEST(stop_not_in_place)
 {
     own_array *a = large(), *one = NULL;
     const void *data = NULL;
-    CHECK_OK(kv_array_wrap(&one, &(float){3}, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
+    float three = 3;
+    CHECK_OK(kv_array_wrap(&one, &three, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
     stop_ask(always);
     CHECK_OK(array_assign_slice(a, NULL, 0, one, &e));
     stop_ask(NULL);
