@@ -668,7 +668,7 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
     TRY(choose_check(s, chosen, e));
     TRY(result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
                       f.n == 1 ? "" : "s", checkpoint_name(c),
-                      f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : ""));
+                      f.n > LISTED_MAX ? "; the first 100,000 are listed" : ""));
     return result_text(out, &text, KV_OK, e);
 }
 

@@ -536,7 +536,8 @@ int func_permutation(function_args *args, value *out, kv_err *e)
     TRY(rows ? value_to_array(&a, x, e) : function_int(x, "the number of indices", &n, e));
     n = rows ? kv_array_shape(a)[0] : n;
     if (n < 0)
-        return kv_err_set(e, KV_E_VALUE, "there is no order of %lld indices", (long long)n);
+        return kv_err_set(e, KV_E_VALUE, "permutation() takes a count from 0 on, not %lld",
+                          (long long)n);
     TRY(name_draw(args, 1, &d, e));
     TRY(kv_array_new_raw(&order, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e));
     TRY(kv_array_write(order, &data, e));

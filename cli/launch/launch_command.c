@@ -467,7 +467,7 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
     for (char *one, *rest = text; (one = strsep(&rest, "\n"));)
         TRY(read_line(h, o->hostfile, ++line, one, e));
     if (h->n == 0)
-        return kv_err_set(e, KV_E_FORMAT, "%s: there is no host in it", o->hostfile);
+        return kv_err_set(e, KV_E_FORMAT, "%s names no host", o->hostfile);
     if (h->port && o->by == LAUNCH_MPI)
         return kv_err_set(e, KV_E_FORMAT, "%s: ports are for ssh, and the launcher is mpi",
                           o->hostfile);

@@ -229,7 +229,7 @@ static void run_entry(job_prompt *p, const char *text, size_t n, int line)
     int to;
     size_t begin = address_of(text, n, &to);
     if (to >= p->n || (to >= 0 && is_gone(p, to))) {
-        terminal_say("kvctl: error[usage]: there is no rank %d to run it", to);
+        terminal_say("kvctl: error[usage]: rank %d does not run here", to);
         p->failed = EXIT_NOT_UNDERSTOOD;
         p->failure = p->failure ? p->failure : p->failed;
         return;

@@ -96,7 +96,7 @@ finds()
     printf "$(printf '\\x%02x' $((n & 255)) $((n >> 8 & 255)) $((n >> 16 & 255)) $((n >> 24)) 0 0 0 0)" | cat - header >m.safetensors
     run -1 --separate-stderr kvctl check m.safetensors
     assert_equal "${#lines[@]}" 100000
-    assert_equal "$stderr" "kvctl: error[assert]: 100002 findings in m.safetensors, of which the first 100,000 are listed"
+    assert_equal "$stderr" "kvctl: error[assert]: 100002 findings in m.safetensors; the first 100,000 are listed"
 }
 
 @test "check: says that quantised keys are not looked at for NaN" {

@@ -61,7 +61,7 @@ END
 [0]    12 : nope 3
 [0]       : ^^^^
 [0]  hint: `help` lists the commands
-kvctl: error[usage]: there is no rank 7 to run it'
+kvctl: error[usage]: rank 7 does not run here'
 }
 
 @test "launch -: a script for all ranks, with its words; the first error ends the job" {
@@ -85,7 +85,7 @@ create dist_sync; init 1 zeros(2); push 1 ones(2); pull 1'
     assert_output '[0] [1. 1.]'
     run -2 kvctl launch -n 2 -i <<<$'@0 quit\nprint env("OMPI_COMM_WORLD_RANK")\n@0 print 3'
     assert_line '[1] 1'
-    assert_line 'kvctl: error[usage]: there is no rank 0 to run it'
+    assert_line 'kvctl: error[usage]: rank 0 does not run here'
     run -3 kvctl launch -n 2 -i <<<$'quit 3\nprint 2'
     refute_output --partial '] 2'
 }

@@ -302,7 +302,7 @@ kvctl: error[peer]: launch: ${pair#* } did not run the job: ${pair% *} ended wit
         "5|-n 2 -H address train.kv|address:1: this is no name of a host: \"fe80::1\"; a line is HOST[:PORT] [slots=N]"
         "5|--launcher mpi -n 2 -H port train.kv|port: ports are for ssh, and the launcher is mpi"
         "2|-n 2 --dry-run=no train.kv|launch: --dry-run takes no value, and here is \"no\""
-        "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it"
+        "5|-n 2 -H no-hosts train.kv|no-hosts names no host"
         "4|-n 2 -H hosts -i|launch: -i and - are for ranks of this machine, --launcher local"
         "2|-n 2 --max-restarts 1 --checkpoint c.kvs --checkpoint-every 1 -i|launch: --max-restarts runs a FILE again, and cannot type again"
         "2|-n 2 -f - -f train.kv|launch: - stands behind the other scripts"
