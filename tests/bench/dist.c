@@ -315,6 +315,13 @@ static void serve(void)
     need(kv_serve("dist_sync", &e), &e);
 }
 
+/* As kvctl launch counts: the servers are the last ranks. */
+static bool is_server(void)
+{
+    const char *servers = getenv("KVSTORE_SERVERS");
+    return servers && rank >= size - atoi(servers);
+}
+
 static void run_stored(void)
 {
     int n = (int)((shapes.elements + PIECE - 1) / PIECE);
@@ -327,7 +334,7 @@ static void run_stored(void)
     for (int i = 0; i < RUNS; i++)
         plain[i] = time_exchange(requests, requests + n);
     double ping = time_ping();
-    if (rank == 1) {
+    if (is_server()) {
         serve();
         return;
     }
@@ -496,12 +503,12 @@ int main(int argc, char **argv)
         run_stored();
     else if (strcmp(mode, "crowd") == 0)
         run_crowd();
+    else if (is_server())
+        serve();
     else if (strcmp(mode, "link") == 0)
         run_link();
     else if (strcmp(mode, "changes") == 0)
         run_changes();
-    else if (strcmp(mode, "serve") == 0)
-        serve();
     else
         run_sums();
     fflush(stdout);
