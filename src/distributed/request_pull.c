@@ -263,26 +263,24 @@ static int join(const row_pull *x, const kv_array *like, const place *p, kv_arra
     void *to = NULL;
     for (int32_t i = 0; i < p->nparts; i++, n += some)
         TRY(ask_count_rows(x->replies[i], x->bytes[i], row, &some, e));
-    own_mem int64_t *ids = mem_alloc(n, sizeof *ids, e);
-    if (!ids)
-        return KV_E_MEMORY;
+    own_array *a = NULL;
+    if (n > array_shape(like)[0])
+        return ask_malformed(e);
+    TRY(sparse_new_rows(&a, like, (kv_dtype)like->dtype, (kv_ctx){KV_CPU, 0}, n, NULL, e));
+    TRY(kv_array_write_rows(a, &to, e));
     for (int32_t i = 0; i < p->nparts; i++) {
         const int64_t *from = x->replies[i];
         if (row_ids_outside(from + 1, from[0], array_shape(like)[0]) >= 0)
             return ask_malformed(e);
         for (int64_t j = 1; j <= from[0]; j++)
-            ids[at++] = from[j] + place_first_row(p, i);
-    }
-    TRY(kv_array_new_sparse(out, like->dtype, like->ndim, array_shape(like), n, ids,
-                            (kv_ctx){KV_CPU, 0}, e));
-    TRY(kv_array_write_rows(*out, &to, e));
-    for (int32_t i = 0; i < p->nparts; i++) {
-        const int64_t *from = x->replies[i];
+            a->rows[at++] = from[j] + place_first_row(p, i);
         if (from[0] * row > 0)
             memcpy(to, from + from[0] + 1, (size_t)(from[0] * row));
         to = (char *)to + from[0] * row;
     }
-    return KV_OK;
+    if (!row_ids_ordered(a->rows, n, array_shape(like)[0]))
+        return ask_malformed(e);
+    return array_hand_out(out, &a);
 }
 
 /* The call to each part: its rows, counted from its first one. */
@@ -326,7 +324,7 @@ static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const
         own_array *got = NULL;
         k->pulls++;
         rc = join(&list[i], w->store->slots.items[list[i].slot].stored, &k->place, &got, e);
-        if (rc || (rc = kv_array_copy(outs->arrays[i], got, e)))
+        if (rc || (rc = array_take(outs->arrays[i], got, e)))
             kv_err_key(e, &outs->keys[i]);
     }
     for (int i = 0; replies && i < nparts; i++)

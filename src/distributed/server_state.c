@@ -286,25 +286,37 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
         x->replies += add_reply(s, worker, c->request, c->priority, whole);
 }
 
-void server_send_rows(server_state *s, part *p, server_pull *x)
+/* Appends the rows that have these ids, as ask_put_rows does. */
+static int put_chosen(buf *b, const kv_array *a, kv_dtype dtype, int64_t *ids, int64_t n, kv_err *e)
+{
+    if (a->storage != KV_ROW_SPARSE || row_ids_outside(ids, n, array_shape(a)[0]) >= 0)
+        return ask_malformed(e);
+    TRY(row_ids_sort(ids, &n, array_shape(a)[0], e));
+    if (array_nrows(a) == 0)
+        n = 0;
+    int64_t row = sparse_row(a), at = 0;
+    size_t head = (size_t)(n + 1) * sizeof n, bytes = (size_t)(n * row * kv_dtype_bytes(dtype));
+    char *to = buf_room(b, head + bytes);
+    if (!to)
+        return buf_check(b, e);
+    memcpy(to, &n, sizeof n);
+    if (n > 0)
+        memcpy(to + sizeof n, ids, head - sizeof n);
+    for (int64_t i = 0; i < n && !sparse_is_full(a); i++) {
+        int64_t id = ids[i];
+        at = row_ids_find(array_rows(a), at, array_nrows(a), id);
+        ids[i] = at < array_nrows(a) && array_rows(a)[at] == id ? at : -1;
+    }
+    gather_rows(to + head, dtype, a->data, (kv_dtype)a->dtype, ids, n, 0, row, false);
+    buf_grew(b, head + bytes);
+    return KV_OK;
+}
+
+void server_send_rows(server_state *s, part *p, const server_pull *x)
 {
     kv_err e = {0};
-    const kv_array *a = server_stored(s, p);
-    own_array *out = NULL;
     buf bytes = {0};
-    int rc = KV_OK;
-    if (a->storage != KV_ROW_SPARSE || row_ids_outside(x->ids, x->nids, array_shape(a)[0]) >= 0)
-        rc = ask_malformed(&e);
-    if (!rc)
-        rc = row_ids_sort(x->ids, &x->nids, array_shape(a)[0], &e);
-    if (!rc) {
-        rc = sparse_new_rows(&out, a, p->dtype, (kv_ctx){KV_CPU, 0}, x->nids, x->ids, &e);
-        x->ids = NULL; /* the array's */
-    }
-    if (!rc) {
-        sparse_retain(&out, 1, a);
-        ask_put_rows(&bytes, out, 0, INT64_MAX);
-    }
+    put_chosen(&bytes, server_stored(s, p), p->dtype, x->ids, x->nids, &e);
     server_reply_buf(x->rank, x->request, &bytes, &e);
 }
 

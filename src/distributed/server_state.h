@@ -192,7 +192,7 @@ static inline bool server_is_open(const server_state *s, const round *x)
 
 /* Sends a part to a worker; the part's replies count until it is sent. */
 void server_send(server_state *s, part *p, const server_pull *x);
-void server_send_rows(server_state *s, part *p, server_pull *x);
+void server_send_rows(server_state *s, part *p, const server_pull *x);
 
 /* A push was applied: its worker is told, several at a time. */
 void server_note_done(server_state *s, int worker, uint64_t request);
