@@ -147,7 +147,7 @@ $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 
 # A loop for each program of theirs, written by a program of this build. HOSTCC is the compiler of this machine where CC
 # compiles for another one.
-loops_src := $(foreach d,base engine array cpu lang vm,$(wildcard lib/$(d)/*.c)) src/optimizers/loops.c src/optimizers/paths.c
+loops_src := $(filter-out lib/base/xxh64.c,$(foreach d,base engine array cpu lang vm,$(wildcard lib/$(d)/*.c))) src/optimizers/loops.c src/optimizers/paths.c
 $(BUILD)/no_loops.c:
 	@mkdir -p $(@D)
 	@printf '%s\n' '#include "vm/kernel.h"' 'const rule_loop rule_loops[] = {{0}};' 'const int rule_nloops = 0;' > $@

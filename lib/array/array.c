@@ -541,7 +541,8 @@ static int copy_now(kv_array *dst, kv_array *src, bool takes, kv_err *e)
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, array_shape(src)),
                           kv_shape_text(to, sizeof to, dst->ndim, array_shape(dst)));
-    engine_use uses[] = {{.var = array_var(dst), .write = true}, {.var = array_var(src), .write = takes}};
+    engine_use uses[] = {{.var = array_var(dst), .write = true},
+                         {.var = array_var(src), .write = takes}};
     copy c = {{.run = copy_run, .uses = uses, .nuses = 2}, dst, src, takes};
     return engine_run_now(&c.op, e);
 }

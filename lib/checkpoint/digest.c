@@ -1,4 +1,4 @@
-/* The only file that knows libxxhash and libcrypto. */
+/* The only file that knows libcrypto, and XXH3 of libxxhash. */
 #include "checkpoint/digest.h"
 
 #include <dlfcn.h>

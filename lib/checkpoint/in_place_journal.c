@@ -400,18 +400,15 @@ static int write_places(in_place_target *t, journal_reader *r, kv_err *e)
 static int check_key(in_place_target *t, const journal_reader *r, const journal_record *key,
                      kv_err *e)
 {
-    xxh64_parts sum;
-    int64_t at = 0, n = 0;
-    int rc = KV_OK;
-    xxh64_begin(&sum);
-    do {
-        xxh64_add(&sum, t->data, (size_t)n); /* the part before, which is not the last */
-        at += n;
-        n = least(WINDOW, key->n - at);
-        rc = file_read_at(t->fd, t->name, key->offset + at, t->data, n, NULL, e);
-    } while (!rc && n == WINDOW);
-    if (rc || xxh64_end(&sum, t->data, (size_t)n) == key->sum)
-        return rc;
+    XXH64_state_t sum;
+    XXH64_reset(&sum, 0);
+    for (int64_t at = 0; at < key->n; at += WINDOW) {
+        int64_t n = least(WINDOW, key->n - at);
+        TRY(file_read_at(t->fd, t->name, key->offset + at, t->data, n, NULL, e));
+        XXH64_update(&sum, t->data, (size_t)n);
+    }
+    if (XXH64_digest(&sum) == key->sum)
+        return KV_OK;
     return file_bad(e, KV_E_FORMAT, t->name,
                     "half changed, and \"%.*s\" is not what \"%.80s\" makes of it: the file was "
                     "changed after a change of it was cut short",

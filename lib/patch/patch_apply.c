@@ -32,7 +32,7 @@ typedef struct applying {
     patch_maker *workers;
     digest **was;        /* of A's key that each worker is at, */
     tensor_hash *hashes; /* and of A's keys */
-    xxh64_parts *sums;   /* of what each worker makes, for the journal */
+    XXH64_state_t *sums; /* of what each worker makes, for the journal */
     int nworkers;
     const patch_options *o;
     int64_t all; /* bytes of A */
@@ -126,19 +126,17 @@ static int put_changes(applying *r, const patch_chain_key *k, const char *a, con
 }
 
 /* Adds n bytes of a key, from its byte `at` on, to its sum, and gives the journal the whole sum. */
-static int put_sum(applying *r, xxh64_parts *sum, const patch_chain_key *k, const char *made,
+static int put_sum(applying *r, XXH64_state_t *sum, const patch_chain_key *k, const char *made,
                    int64_t at, int64_t n, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(r->a, checkpoint_find(r->a, k->key->name));
     if (at == 0)
-        xxh64_begin(sum);
-    if (at + n < t->bytes) {
-        xxh64_add(sum, made, (size_t)n);
+        XXH64_reset(sum, 0);
+    XXH64_update(sum, made, (size_t)n);
+    if (at + n < t->bytes)
         return KV_OK;
-    }
-    uint64_t all = xxh64_end(sum, made, (size_t)n);
     pthread_mutex_lock(&r->lock);
-    int rc = in_place_expect(r->journal, t->name, t->offset, t->bytes, all, e);
+    int rc = in_place_expect(r->journal, t->name, t->offset, t->bytes, XXH64_digest(sum), e);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }

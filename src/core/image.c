@@ -164,18 +164,18 @@ void image_release(image *im)
 /* The sum of elements that nobody has read. */
 static int sum_source(uint64_t *sum, const array_source *s, int64_t n, kv_err *e)
 {
-    xxh64_parts parts;
+    XXH64_state_t parts;
     own_mem char *block = mem_alloc(SUM_BLOCK, 1, e);
     if (!block)
         return KV_E_MEMORY;
-    xxh64_begin(&parts);
-    for (; n > SUM_BLOCK; n -= SUM_BLOCK) {
-        TRY(s->read(s, block, (int64_t)parts.n, SUM_BLOCK, e));
+    XXH64_reset(&parts, 0);
+    for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+        int64_t some = n - at < SUM_BLOCK ? n - at : SUM_BLOCK;
+        TRY(s->read(s, block, at, some, e));
         TRY(stop_check(e));
-        xxh64_add(&parts, block, SUM_BLOCK);
+        XXH64_update(&parts, block, (size_t)some);
     }
-    TRY(s->read(s, block, (int64_t)parts.n, n, e));
-    *sum = xxh64_end(&parts, block, (size_t)n);
+    *sum = XXH64_digest(&parts);
     return KV_OK;
 }
 
