@@ -62,13 +62,23 @@ __all__ = ["KVError", "KVStore", "KVStoreBase", "NDArray", "RowSparseNDArray", "
            "create", "load", "register", "describe", "load_plugin", "cpu", "gpu", "cpu_pinned", "current_context",
            "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "random", "optimizer", "lr_scheduler", "checkpoint", "plot"]
 
-_ELSEWHERE = ("gluon autograd sym symbol Symbol mod module metric io image model callback init initializer rnn viz visualization contrib "
-              "amp attribute AttrScope engine executor library monitor mon notebook operator profiler recordio registry rtc "
-              "test_utils util").split()
+# Parts of MXNet by what does their work here.
+_INSTEAD = {
+    "gluon": "a Trainer is kv.set_optimizer(o), and its step kv.pushpull(key, grad, out=weight); networks are PyTorch's or JAX's",
+    "autograd sym symbol Symbol executor rnn operator contrib amp": "PyTorch, JAX or NumPy compute gradients; kv.push(key, grad) takes their arrays",
+    "mod module": "fit is a loop: kv.pull(key, out=weight), a gradient, kv.push(key, grad)",
+    "model": "mx.nd.save(file, dict) and mx.nd.load(file) keep arrays, kv.save_optimizer_states(file) states",
+    "metric": "the accuracy is (pred.argmax(axis=1) == label).mean()",
+    "io image recordio": "a batch is a slice of arrays: x[i:i + 32]",
+    "callback monitor mon": "print() in the loop, every n batches",
+    "init initializer": "mx.nd.random.uniform(-0.07, 0.07, shape=(2, 3)), mx.nd.random.normal(0, 0.01, shape=(2, 3))",
+    "viz visualization attribute AttrScope engine library notebook profiler registry rtc test_utils util": "help(mx) lists what is",
+}
+_ELSEWHERE = {name: instead for names, instead in _INSTEAD.items() for name in names.split()}
 
 
 def _elsewhere(name):
-    return f"kvstore is the store of MXNet; {name} is not here"
+    return f"kvstore is the store of MXNet; {name} is not here: {_ELSEWHERE[name.partition('.')[0]]}"
 
 
 class _Finder:
