@@ -2,7 +2,9 @@
  * here; merge/merge.h does the work. */
 #include <math.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -296,6 +298,27 @@ static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
     return KV_OK;
 }
 
+/* Returns true if a word names a folder as PEFT writes one. */
+static bool is_adapter(const ast *at)
+{
+    char path[PATH_MAX];
+    return at->kind == AST_TEXT &&
+           snprintf(path, sizeof path, "%s/adapter_config.json", at->u.text) < PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
+/* merge lora BASE ADAPTER, or ADAPTER BASE: the base is an option. */
+static void hint_base(const source *src, const ast *call, const ast *paths, kv_err *e)
+{
+    const ast *first = paths->kid[0], *second = paths->kid[1];
+    const ast *base = is_adapter(first) ? second : first;
+    uint32_t cut = base == first ? first->pos : first->end;
+    uint32_t goes_on = base == first ? second->pos : second->end;
+    kv_err_hint(e, "%.*s%.*s --base %.*s", (int)(cut - call->pos), src->text + call->pos,
+                (int)(call->end - goes_on), src->text + goes_on, (int)(base->end - base->pos),
+                src->text + base->pos);
+}
+
 /* Base and weights are given where the rule reads them, and models are not adapters too. */
 static int check_given(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
@@ -307,12 +330,8 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
             source_err(src, at->pos, at->end, e, KV_E_USAGE, "%s needs a base", f->library);
         else
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
-        if (adapters && paths->n > 1) /* merge lora BASE ADAPTER */
-            kv_err_hint(e, "%.*s%.*s --base %.*s", (int)(paths->kid[0]->pos - call->pos),
-                        src->text + call->pos, (int)(call->end - paths->kid[1]->pos),
-                        src->text + paths->kid[1]->pos,
-                        (int)(paths->kid[0]->end - paths->kid[0]->pos),
-                        src->text + paths->kid[0]->pos);
+        if (adapters && paths->n > 1)
+            hint_base(src, call, paths, e);
         return kv_err_hint(e, "--base CKPT: the model that the others were made of"), KV_E_USAGE;
     }
     const ast *models = rule_reader(f->rule, "models");

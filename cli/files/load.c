@@ -554,6 +554,11 @@ static int missing_of(value v, arena *memory, csv_options *o, kv_err *e)
 {
     o->fills = true;
     o->filler = (double)NAN;
+    if (v.kind == VALUE_BOOL) {
+        kv_err_set(e, KV_E_DTYPE, "missing= is a number or texts, not true or false");
+        return kv_err_hint(e, "missing=nan reads empty cells as nan; missing=0 fills them"),
+               KV_E_DTYPE;
+    }
     return value_is_number(v) ? function_number(v, "missing=", &o->filler, e)
                               : texts_of(v, "missing=, when it is not a number,", memory,
                                          &o->missing, &o->nmissing, e);

@@ -79,6 +79,8 @@ static ast *value_word(parser *p, const char *word)
         size_t n = strcspn(word, "#");
         if (*word == '@' && strpbrk(word, " \t")) /* of a file whose name has blanks */
             kv_err_hint(p->e, "'@\"%.*s\"%.64s'", (int)n - 1, word + 1, word + n);
+        else if (word[n] && memchr(word, '.', n))
+            kv_err_hint(p->e, "'@%.64s' is a key of a file", word);
         else if (*word == '>' || *word == '|')
             kv_err_hint(p->e, "kvctl -c 'COMMAND %.2s …' has redirects of its own", word);
         else

@@ -177,6 +177,7 @@ while true { x = 1 }'
     assert_line --index 3 " hint: for the text write '\"two words\"'"
     gives "two words" kvctl print '"two words"'
     says -2 " hint: '@\"a b.safetensors\"#w'" kvctl write '@a b.safetensors#w' x.npy
+    says -2 " hint: '@a.safetensors#w' is a key of a file" kvctl write a.safetensors#w x.npy
 }
 
 @test "words: neither a file nor a command" {
