@@ -230,23 +230,7 @@ static void overview(buf *out)
     buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
     for (const command *c = registry.commands; c->name; c++)
         column(out, c->name, c->summary);
-    buf_add(out, "Statements:\n");
-    column(out, "name = expr", "a variable; also += -= *= /= and name[i] = expr");
-    column(out, "if, elif, else", "if a > 0 { ... } elif a < 0 { ... } else { ... }");
-    column(out, "for, while", "for i in 0..3 { ... }; while a < 10 { ... }; break, continue");
-    column(out, "repeat", "repeat 10 { ... }, or one statement");
-    column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
-    column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
-    column(out, "!command", "run a shell command");
-    buf_add(out, "`help language`: the page on it all; `help for`, `help @`: a section of it.\n"
-                 "`help checkpoints`: files of models: ls and the other commands on them.\n"
-                 "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
-                 "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
-    buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
-                 "`help options`: what stands behind kvctl on its command line.\n"
-                 "`help environment`: the variables that are read.\n"
-                 "`help launch`: a script as a job of several ranks.\n"
-                 "`help attach`: a look at a job that runs; `help jobs`: which ones there are.\n");
+    buf_add(out, text_statements);
     buf_add(out, "Functions:");
     size_t width = 80;
     for (const function *f = registry.functions; f->name; f++) {
@@ -277,103 +261,15 @@ static void method_list(buf *out)
             "All other commands with keys, files and names have a call form, too: kv.list().\n");
 }
 
-/* Concerns, which have words of their own: what to try first. */
-static const struct concern {
-    const char *words; /* with a blank around each; - for a blank, z of -ize */
-    const char *answer;
-} concerns[] = {
-    {" undo transactions ", "begin; ...; rollback, and rollback alone goes back to the file of -s"},
-    {" distributed mpi slurm kubernetes k8s sge ssh cluster hosts ",
-     "kvctl launch -n 4 SCRIPT; help launch"},
-    {" straggler slow ",
-     "if rank() == 2 { sleep 1 }; time pull w is long on the ranks that wait for the slow one;\n  "
-     "kvctl jobs, attach JOB -c rounds and explain push name it"},
-    {" hang deadlock debug timeout stuck ", "kvctl jobs; attach -c rounds names the rank R;\n  "
-     "attach JOB --rank R -c 'print e' reads its variables; launch --timeout 60"},
-    {" kill killed stop cancel ",
-     "Ctrl-C or SIGTERM ends a launch with all its ranks; a killed rank: help restart"},
-    {" threads cores ",
-     "KVSTORE_THREADS=4 kvctl SCRIPT; without it one a processor"},
-    {" notebook jupyter ", "kvctl --record page.md SCRIPT; in Python: help python"},
-    {" port ports firewall hostfile ",
-     "kvctl launch -H FILE, with lines HOST[:PORT] of ssh; Open MPI chooses the ports of ranks"},
-    {" docker container ", "kvctl launch --launcher k8s --image IMAGE; help launch"},
-    {" resume restart crash crashed fault-tolerance ",
-     "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2;\n  "
-     "without launch a script goes on from its store: kvctl -s FILE SCRIPT"},
-    {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
-    {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
-    {" tensorflow keras onnx ", "files that they write as npz or safetensors: help checkpoints"},
-    {" jax cupy pip conda venv virtualenv wheel install ",
-     "make install PREFIX=$VIRTUAL_ENV, make wheel for pip; help python"},
-    {" adapter adapters peft ", "kvctl merge lora, with --base CKPT: help lora"},
-    {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
-    {" csv category categories categorical labels onehot one-hot percent ",
-     "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan, percent=true); write x f.csv"},
-    {" gz compression ", "load(\"f.csv.gz\"); set-gradient-compression is for pushes"},
-    {" git textconv git-diff ",
-     "*.safetensors diff=kvctl in .gitattributes, and then\n  "
-     "git config diff.kvctl.textconv "
-     "'f() { kvctl --format csv stat \"$1\"; kvctl hash \"$1\"; }; f'"},
-    {" mxnet gluon ",
-     "help python: import kvstore as mx; help lecture; the prompt takes kv.push(3, v) too"},
-    {" ci exit-code exit-codes exit-status tolerance github workflow ",
-     "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no, and --json has rows;\n  "
-     "examples/ci-gate.sh writes the summary of a workflow; all codes: kvctl(1)"},
-    {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
-    {" json logging logs jq ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
-    {" checkpoint model quantized quantization ",
-     "kvctl ls, stat, check, convert: help checkpoints"},
-    {" memory oom out-of-memory larger-than-memory streaming ",
-     "a checkpoint may be larger than memory: none is loaded whole; help checkpoints"},
-    {" compare checksum serialize backup ",
-     "kvctl diff A B; hash FILE; save FILE: help checkpoints"},
-    {" session variables discard ",
-     "vars; -s FILE keeps a store; quit --discard leaves FILE as it was; --record"},
-    {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
-    {" teach lesson ", "help lecture: a lesson of an hour"},
-    {" blanks npy-a ", "@\"a b.npy\", '@\"a b.npy\"' in a shell; (@w.npy) - a; help files"},
-    {" gpu cuda ", "ones(2)@gpu(0); kvctl --doctor; kvctl --gpus N makes virtual ones"},
-    {" float16 bf16 bfloat16 fp16 fp8 float8 half-precision mixed-precision dtypes quantize ",
-     "kvctl convert A B --dtype bf16, f16 or f8_e4m3; x.astype(\"bfloat16\")"},
-    {" weight-decay learning-rate schedule scheduler lr_scheduler lr-scheduler momentum ",
-     "set-optimizer sgd --momentum 0.9 --wd 1e-4 --lr-scheduler \"factor(step=9, factor=0.5)\""},
-    {" gradient-clipping clipping clip-gradient freeze frozen ",
-     "set-optimizer sgd --clip-gradient 1; --lr-mult KEY=0 freezes a key"},
-    {" warmup warm-up ",
-     "set-optimizer sgd --lr-scheduler \"cosine(max_update=100, warmup_steps=10)\""},
-    {" early-stopping epoch epochs ",
-     "for epoch in 0..9 { ...; if loss < 0.1 { break } }; help for"},
-    {" batch batches shuffle dataset dataloader ",
-     "x = load(\"f.csv\"); permutation(len(x)) shuffles rows; x[i:j] is a batch; help slices"},
-    {" normalize standardize ", "(x - mean(x, axis=0)) / std(x, axis=0)"},
-    {" initialize ", "init KEYS VALUES; init w normal((2, 3)); help init"},
-    {" synchronize ", "barrier, of all workers; wait, for what was queued"},
-    {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
-    {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
-    {" slicing slices ", "x[1:3], x[:, 0], x[::-1], x[x > 0]; help language slices"},
-    {" matmul ", "x @ w, as dot(x, w); x@gpu(0) is x on a device, @f.csv an array of a file"},
-    {" f-string alias comment ", "f\"{x:.3f}\"; def f(x) = g(x); # goes to the end of the line"},
-    {" + * / // % ** == != < <= >= & ",
-     "as in Python, of numbers and of arrays; x @ w is a product, a * b joins masks; help values"},
-    {" = += -= *= /= ", "x = 1; x += 1; x[0] = 1; help statements; of keys: push, pull"},
-    {" ? ", "?push, push? and help push are the same"},
-    {" errors error ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
-    {" stdin pipe ", "x = @-; print x | sort; help language files"},
-    {" color colors colour colours ", "kvctl --color auto, always or never; help options"},
-};
-
-/* Words of several parts, as `weight decay` and weight_decay, are found as weight-decay. */
-static const char *concern_of(const char *word)
+/* What to try first for a word that names no single command; *n: its bytes. NULL: nothing. Words of
+ * several parts, as `weight decay` and weight_decay, are found as weight-decay. */
+static const char *concern_of(const char *word, int *n)
 {
     char sought[64];
-    int n = snprintf(sought, sizeof sought, " %s ", word);
-    for (int i = 1; i < n - 1 && i < (int)sizeof sought - 1; i++)
-        sought[i] = strchr(" _", sought[i]) ? '-' : sought[i];
-    for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
-        if (strcasestr(concerns[i].words, sought))
-            return concerns[i].answer;
-    return NULL;
+    snprintf(sought, sizeof sought, "%s", word);
+    for (char *at = sought; (at = strpbrk(at, " _"));)
+        *at = '-';
+    return help_row(text_concerns, sought, false, n);
 }
 
 /* Returns true if each word of `words`, parted by blanks, stands in one of the texts. */
@@ -413,9 +309,10 @@ static bool search(buf *out, const char *word)
 {
     buf found = {0};
     char other[64];
-    const char *first = concern_of(word);
+    int n;
+    const char *first = concern_of(word, &n);
     if (first) {
-        buf_printf(out, "%s: %s\n", word, first);
+        buf_printf(out, "%s: %.*s\n", word, n, first);
         return true;
     }
     for (const command *c = registry.commands; c->name && strlen(word) > 2; c++)
@@ -434,16 +331,6 @@ static bool search(buf *out, const char *word)
 
 /* ---- Topics: pages that are about no single command or function ---- */
 
-static const char seed_text[] =
-    "uniform, normal, randint and permutation draw random numbers.\n"
-    "  kvctl --seed N         the seed of a session; 0 unless given, so each run prints the same\n"
-    "  kvctl --seed random    another one each time\n"
-    "  seed(N)                the same from here on, on every rank; mx.random.seed(N) does the "
-    "same\n"
-    "  normal((2), seed=3)    the numbers of this seed, wherever the call stands, on every rank\n"
-    "Of a job each rank draws numbers of its own, and rank 0 those that one process would draw.\n"
-    "init a,b normal((2)) draws for each key, as init a normal((2)); init b normal((2)) does.\n";
-
 static const struct topic {
     const char *name;
     const char *text;
@@ -454,7 +341,7 @@ static const struct topic {
     {"kvstore", NULL, method_list}, {"language", language_text, NULL},
     {"launch", NULL, launch_help}, {"lecture", lecture_text, NULL},
     {"optimizer", NULL, optimizer_list}, {"options", NULL, NULL}, {"python", python_text, NULL},
-    {"rules", rules_text, NULL}, {"seed", seed_text, NULL}, {"types", NULL, type_list}};
+    {"rules", rules_text, NULL}, {"seed", text_seed, NULL}, {"types", NULL, type_list}};
 
 enum { NTOPICS = sizeof topics / sizeof *topics };
 
@@ -526,7 +413,7 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
                  (strcasecmp(first, "error") == 0 && search(out, first)) || /* a code follows */
                  ((!g || strlen(second) > 2) && search(out, both));
     for (int i = 0; i < 2 && !found; i++)
-        found = concern_of(words[i]) && search(out, words[i]);
+        found = concern_of(words[i], &(int){0}) && search(out, words[i]);
     return found ? KV_OK : g ? g->check(second, e) : not_found(both, false, e);
 }
 
@@ -570,9 +457,10 @@ static bool show_word(const session *s, buf *out, const char *word)
     if (f && merges_check(word, &(kv_err){0}) == KV_OK)
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
-    const char *concern = c || f ? concern_of(word) : NULL;
+    int n;
+    const char *concern = c || f ? concern_of(word, &n) : NULL;
     if (concern)
-        buf_printf(out, "In general: %s\n", concern);
+        buf_printf(out, "In general: %.*s\n", n, concern);
     if (c || f || topic || type_show(out, word) || optimizer_show(out, word) ||
         merges_show(out, word))
         return true;

@@ -7,6 +7,12 @@
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[],
     lecture_text[], python_text[];
 
+/* Each is in a file of its name in cmd/texts. Those of rows have lines of words, and below each
+ * what they lead to, indented: text_concerns what to try first, text_sections headings of the page
+ * on the language. text_types has a section for each store type. */
+extern const char text_concerns[], text_schedules[], text_sections[], text_seed[],
+    text_statements[], text_types[];
+
 /* ---- help.c ---- */
 
 /* Appends what two words name, such as `optimizer adam`, or what mentions both. Error: name
@@ -26,6 +32,10 @@ void help_lines(buf *out, const char *text, int at);
 void help_usage(buf *out, const char *usage);
 
 /* ---- topics.c: the page of the language ---- */
+
+/* What a text of rows has for a word, in any case, or with plural for its plural; *n: its bytes.
+ * NULL: nothing. */
+const char *help_row(const char *text, const char *word, bool plural, int *n);
 
 /* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when
  * there is none. */

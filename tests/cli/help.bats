@@ -113,7 +113,7 @@ class What Python has and this has not
 END
     # every heading is a section that a word leads to
     grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
-        grep -qF "\"$heading\"}" "$top/cli/cmd/topics.c" ||
+        grep -qxF "  $heading" "$top/cli/cmd/texts/sections.txt" ||
             fail "no word leads to $heading"
     done
     gives "" kvctl -c 'help > overview.txt'
