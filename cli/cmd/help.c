@@ -9,6 +9,7 @@
 #include "eval/eval.h"
 #include "io/json_writer.h"
 #include "launch/launch_options.h"
+#include "merge/merge_texts.h"
 #include "options/options.h"
 #include "options/shell_option.h"
 #include "session/session.h"
@@ -385,13 +386,17 @@ static int not_found(const char *word, bool json, kv_err *e)
 
 /* Words that a second one may follow, the name of one page. */
 static const struct help_group {
-    const char *name, *what; /* of an error about the second word: "the name of a merge" */
+    const char *name, *what;   /* what names the second word in an error */
+    const char *lacks, *lists; /* the error where no page has that name, and its hint */
     bool (*show)(buf *out, const char *word);
-    int (*check)(const char *word, kv_err *e);
+    void (*suggest)(const char *word, kv_err *e); /* hints close names; or NULL */
 } groups[] = {
-    {"optimizer", "the name of an optimizer", optimizer_show, optimizer_check},
-    {"merge", "the name of a merge", merges_show, merges_check},
-    {"language", "a word of the language", language_section, language_check},
+    {"optimizer", "the name of an optimizer", "there is no optimizer",
+     "`help optimizer` lists them", optimizer_show, optimizer_suggest},
+    {"merge", "the name of a merge", "there is no merge", "`help merge` lists them", merges_show,
+     merge_text_suggest},
+    {"language", "a word of the language", "the page on the language has no section",
+     "`help language` shows all of it", language_section, NULL},
 };
 
 /* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
@@ -414,24 +419,23 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
                  ((!g || strlen(second) > 2) && search(out, both));
     for (int i = 0; i < 2 && !found; i++)
         found = concern_of(words[i], &(int){0}) && search(out, words[i]);
-    return found ? KV_OK : g ? g->check(second, e) : not_found(both, false, e);
+    if (found || !g)
+        return found ? KV_OK : not_found(both, false, e);
+    kv_err_set(e, KV_E_NAME, "%s `%.64s`", g->lacks, second);
+    if (g->suggest)
+        g->suggest(second, e);
+    return kv_err_hint(e, "%s", g->lists), KV_E_NAME;
 }
 
 /* Two words: optimizer adam, or two that are searched for together. */
 static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_err *e)
 {
-    const ast *node = call->kid[1];
-    own_buf first = {0};
-    const char *word = eval_word(s, call->kid[0], "a word to look up", out, e);
-    if (!word)
-        return e->code;
-    buf_add(&first, word);
-    const char *topic = buf_text(&first);
-    const struct help_group *g = group_of(topic);
-    if (buf_check(&first, e) == KV_OK)
-        word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
-    if (!e->code && word && help_words(text, topic, word, e))
-        unit_at(s, node, e);
+    static const char any[] = "a word to look up";
+    const char *topic = eval_word(s, call->kid[0], any, out, e);
+    const struct help_group *g = topic ? group_of(topic) : NULL;
+    const char *word = topic ? eval_word(s, call->kid[1], g ? g->what : any, out, e) : NULL;
+    if (word && help_words(text, topic, word, e))
+        unit_at(s, call->kid[1], e);
     return e->code;
 }
 
@@ -454,7 +458,7 @@ static bool show_word(const session *s, buf *out, const char *word)
         function_usage(out, f);
         buf_printf(out, "\n  %s\n", f->help);
     }
-    if (f && merges_check(word, &(kv_err){0}) == KV_OK)
+    if (f && merge_text_find(word))
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
     int n;
@@ -560,7 +564,7 @@ void version_build(buf *out)
 
 /* The names of store types by whether they are available. */
 typedef struct type_names {
-    buf here, missing;
+    buf *here, missing;
 } type_names;
 
 static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -568,7 +572,7 @@ static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
     type_names *names = arg;
     bool here = field_number(fields, n, "available");
     (void)e;
-    buf_printf(here ? &names->here : &names->missing, " %s", field_text(fields, n, "name"));
+    buf_printf(here ? names->here : &names->missing, " %s", field_text(fields, n, "name"));
     return KV_OK;
 }
 
@@ -577,19 +581,16 @@ void version_text(buf *out)
     const char *terms = line_can_edit()
                             ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
                             : "Apache-2.0; without GNU Readline";
+    type_names names = {.here = out};
     buf_printf(out, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
     version_build(out);
-    buf_char(out, '\n');
-    type_names names = {0};
+    buf_add(out, "\ntypes:");
     bool lacks = kv_describe(NULL, "types", add_type_name, &names, NULL) == KV_E_MEMORY;
-    buf_printf(out, "types:%s", buf_text(&names.here));
     if (names.missing.len > 0)
         buf_printf(out, "; not available:%s", buf_text(&names.missing));
-    buf_char(out, '\n');
-    out->failed = out->failed || lacks || names.here.failed || names.missing.failed;
-    buf_release(&names.here);
+    buf_printf(out, "\n%s\n", terms);
+    out->failed = out->failed || lacks || names.missing.failed;
     buf_release(&names.missing);
-    buf_printf(out, "%s\n", terms);
 }
 
 int cmd_version(session *s, const ast *call, result *out, kv_err *e)

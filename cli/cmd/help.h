@@ -41,9 +41,6 @@ const char *help_row(const char *text, const char *word, bool plural, int *n);
  * there is none. */
 bool language_section(buf *out, const char *word);
 
-/* Checks that there is such a section. Error: name, with close words. */
-int language_check(const char *word, kv_err *e);
-
 /* Offers the words of sections that letters begin. */
 void language_words(void (*offer)(void *arg, const char *word), void *arg);
 
@@ -65,8 +62,8 @@ void optimizer_list(buf *out);
  * schedules. False when there is none of that name. */
 bool optimizer_show(buf *out, const char *name);
 
-/* Checks that there is an optimizer of that name, in any case. Error: name, with close names. */
-int optimizer_check(const char *word, kv_err *e);
+/* Hints the optimizers of close names. */
+void optimizer_suggest(const char *word, kv_err *e);
 
 /* ---- topics.c: the rules of merges ---- */
 
@@ -75,6 +72,3 @@ void merges_list(buf *out);
 
 /* Appends the text of a rule. False when there is none of that name. */
 bool merges_show(buf *out, const char *name);
-
-/* Checks that there is a rule of that name. Error: name, with close names. */
-int merges_check(const char *word, kv_err *e);

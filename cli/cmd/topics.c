@@ -138,14 +138,6 @@ void language_words(void (*offer)(void *arg, const char *word), void *arg)
     }
 }
 
-int language_check(const char *word, kv_err *e)
-{
-    if (help_row(text_sections, word, true, &(int){0}))
-        return KV_OK;
-    kv_err_set(e, KV_E_NAME, "the page on the language has no section `%.64s`", word);
-    return kv_err_hint(e, "`help language` shows all of it"), KV_E_NAME;
-}
-
 /* ---- Merges ---- */
 
 /* The first sentence of the comment at the top, in one line: a point before a blank and a letter
@@ -205,15 +197,6 @@ void merges_list(buf *out)
     }
 }
 
-int merges_check(const char *word, kv_err *e)
-{
-    if (merge_text_find(word))
-        return KV_OK;
-    kv_err_set(e, KV_E_NAME, "there is no merge `%.64s`", word);
-    merge_text_suggest(word, e);
-    return kv_err_hint(e, "`help merge` lists them"), KV_E_NAME;
-}
-
 bool merges_show(buf *out, const char *name)
 {
     const merge_text *t = merge_text_find(name);
@@ -250,17 +233,13 @@ void optimizer_list(buf *out)
     out->failed |= names.failed;
 }
 
-int optimizer_check(const char *word, kv_err *e)
+void optimizer_suggest(const char *word, kv_err *e)
 {
     const char *name;
     suggest near = {.word = word, .by_first_letters = true};
-    if (optimizer_text(word))
-        return KV_OK;
     for (int i = 0; kv_optimizer_text(i, &name); i++)
         suggest_add(&near, name);
-    kv_err_set(e, KV_E_NAME, "there is no optimizer `%.64s`", word);
     suggest_done(&near, e);
-    return kv_err_hint(e, "`help optimizer` lists them"), KV_E_NAME;
 }
 
 bool optimizer_show(buf *out, const char *name)
