@@ -80,11 +80,22 @@ static size_t example_length(const char *lines, buf *out)
     return n;
 }
 
-/* Examples "what to type  # what it does". */
-static void put_examples(json_writer *w, const char *lines)
+static void add_examples(buf *out, const command *c)
 {
+    size_t n;
+    const char *lines = help_section(text_examples, c->name, (int)strlen(c->name), &n);
+    if (lines)
+        buf_put(out, lines, n);
+}
+
+/* Examples "what to type  # what it does". */
+static void put_examples(json_writer *w, const command *c)
+{
+    own_buf text = {0};
+    add_examples(&text, c);
+    w->out->failed |= text.failed;
     json_begin(w, "examples", '[');
-    while (lines && *lines) {
+    for (const char *lines = buf_text(&text); *lines;) {
         size_t n = example_length(lines, w->out), at = n;
         for (size_t i = 1; i + 1 < n; i++)
             if (memcmp(lines + i - 1, " # ", 3) == 0)
@@ -141,7 +152,7 @@ static void put_command(json_writer *w, const command *c)
     json_begin(w, NULL, '{');
     put_names(w, c->name, &usage, c->summary);
     put_arguments(w, c);
-    put_examples(w, c->examples);
+    put_examples(w, c);
     put_list(w, "see", c->see);
     put_list(w, "fails", c->fails);
     json_end(w, '}');
@@ -191,21 +202,14 @@ static void help_json(buf *out, const command *c, const function *f)
 
 static void command_help(buf *out, const command *c)
 {
-    buf usage = {0};
+    own_buf usage = {0}, examples = {0};
     command_usage(&usage, c);
     help_usage(out, buf_text(&usage));
-    out->failed = out->failed || usage.failed;
-    buf_release(&usage);
     buf_printf(out, "  %s\n", c->summary);
-    const char *line = c->examples;
-    while (line && *line) {
-        const char *end = strchr(line, '\n');
-        size_t n = end ? (size_t)(end - line) : strlen(line);
-        buf_add(out, "    ");
-        buf_put(out, line, n);
-        buf_char(out, '\n');
-        line += n + (end != NULL);
-    }
+    add_examples(&examples, c);
+    for (const char *line = buf_text(&examples); *line; line = strchr(line, '\n') + 1)
+        buf_printf(out, "    %.*s\n", (int)strcspn(line, "\n"), line);
+    out->failed |= usage.failed || examples.failed;
     if (c->method) {
         buf_add(out, "As a method: ");
         command_call_usage(out, c);
@@ -316,9 +320,13 @@ static bool search(buf *out, const char *word)
         buf_printf(out, "%s: %.*s\n", word, n, first);
         return true;
     }
-    for (const command *c = registry.commands; c->name && strlen(word) > 2; c++)
-        if (mention((const char *[]){c->name, c->summary, c->examples}, word))
+    for (const command *c = registry.commands; c->name && strlen(word) > 2; c++) {
+        own_buf examples = {0};
+        add_examples(&examples, c);
+        found.failed |= examples.failed;
+        if (mention((const char *[]){c->name, c->summary, buf_text(&examples)}, word))
             column(&found, c->name, c->summary);
+    }
     for (const function *f = registry.functions; f->name && strlen(word) > 2; f++)
         if (mention((const char *[]){f->name, f->help, NULL}, word))
             column(&found, f->name, f->help);

@@ -9,8 +9,8 @@ extern const char language_text[], rules_text[], checkpoints_text[], environment
 
 /* Each is in a file of its name in cmd/texts. Those of rows have lines of words, and below each
  * what they lead to, indented: text_concerns what to try first, text_sections headings of the page
- * on the language. text_types has a section for each store type. */
-extern const char text_concerns[], text_schedules[], text_sections[], text_seed[],
+ * on the language. text_examples has a section for each command, text_types for each store type. */
+extern const char text_concerns[], text_examples[], text_schedules[], text_sections[], text_seed[],
     text_statements[], text_types[];
 
 /* ---- help.c ---- */
@@ -36,6 +36,9 @@ void help_usage(buf *out, const char *usage);
 /* What a text of rows has for a word, in any case, or with plural for its plural; *n: its bytes.
  * NULL: nothing. */
 const char *help_row(const char *text, const char *word, bool plural, int *n);
+
+/* What stands below a heading of a page up to the next one; *n: its bytes. NULL: there is none. */
+const char *help_section(const char *page, const char *heading, int length, size_t *n);
 
 /* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when
  * there is none. */

@@ -102,8 +102,7 @@ const char *help_row(const char *text, const char *word, bool plural, int *n)
     return NULL;
 }
 
-/* What stands below a heading of a page up to the next one; *n: its bytes. NULL: there is none. */
-static const char *section_of(const char *page, const char *heading, int length, size_t *n)
+const char *help_section(const char *page, const char *heading, int length, size_t *n)
 {
     char mark[80];
     snprintf(mark, sizeof mark, "\n## %.*s\n", length, heading);
@@ -118,7 +117,7 @@ bool language_section(buf *out, const char *word)
     int length;
     size_t n;
     const char *heading = help_row(text_sections, word, true, &length);
-    const char *text = heading ? section_of(language_text, heading, length, &n) : NULL;
+    const char *text = heading ? help_section(language_text, heading, length, &n) : NULL;
     if (!text)
         return false;
     buf_printf(out, "%.*s\n", length, heading);
@@ -270,7 +269,7 @@ bool optimizer_show(buf *out, const char *name)
 static const char *about_type(const char *name, size_t *n)
 {
     static const char other[] = "  a type of a plugin, or another name for one: register\n";
-    const char *text = section_of(text_types, name, (int)strlen(name), n);
+    const char *text = help_section(text_types, name, (int)strlen(name), n);
     *n = text ? *n : strlen(other);
     return text ? text : other;
 }

@@ -120,6 +120,13 @@ END
     grep -q '^Commands' overview.txt
 }
 
+@test "help: each command has its section of the examples, and no section is left over" {
+    kvctl -c 'help --json' | sed 's/,"functions":.*//' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 | sort >commands
+    sed -n 's/^## //p' "$top/cli/cmd/texts/examples.txt" | sort >sections
+    [ "$(wc -l <commands)" -gt 50 ]
+    diff commands sections
+}
+
 @test "help: lists fit a terminal of 80 columns" {
     { kvctl help && kvctl help merge | sed '1,/^Rules,/d'; } >lists
     [ "$(wc -l <lists)" -gt 120 ]
