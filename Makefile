@@ -184,8 +184,14 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
-# Helps of launch, attach and jobs, and what jobs of Kubernetes are made of.
-launch_texts := $(patsubst cli/launch/texts/%.txt,$(BUILD)/text_%.o,$(wildcard cli/launch/texts/*.txt))
+# Helps, and what jobs of Kubernetes are made of.
+texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt)))
+$(BUILD)/text_%.c: cli/cmd/texts/%.txt scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text text_$* cmd/help.h $< > $@
+$(BUILD)/text_%.c: cli/options/texts/%.txt scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text text_$* options/options.h $< > $@
 $(BUILD)/text_%.c: cli/launch/texts/%.txt scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text text_$* launch/launch_options.h $< > $@
@@ -194,7 +200,7 @@ $(BUILD)/text_%.c: cli/launch/texts/%.txt scripts/embed
 $(BUILD)/%.o: $(BUILD)/%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-tool_obj := $(call obj,$(tool_src)) $(pages) $(completions) $(launch_texts)
+tool_obj := $(call obj,$(tool_src)) $(pages) $(completions) $(texts)
 
 lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o $(BUILD)/rule_loops.o
 

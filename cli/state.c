@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "cmd/explain.h"
 #include "session/result.h"
 #include "syntax/file_kind.h"
 #include "term/signals.h"
@@ -109,22 +110,20 @@ int state_guard_foresee(const state_guard *g, const effect_keys *script, const c
     return refuse_gone(&gone, path, "run", e);
 }
 
-enum { STATE_UPDATER = 96 /* bytes of the name of an updater */ };
-
-/* Receives the topic "store" of kv_describe: copies the name of the updater to arg. */
-static int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+/* The name of the updater of a store. NULL: of one that is not there yet. */
+static int updater_of(kv *store, buf *name, kv_err *e)
 {
-    (void)e;
-    snprintf(arg, STATE_UPDATER, "%s", field_text(fields, n, "updater"));
-    return KV_OK;
+    if (!store)
+        buf_add(name, "assign");
+    return store ? describe_field(store, "store", "updater", name, e) : buf_check(name, e);
 }
 
 /* Adds what changed of a file of another tool, beside values. */
 static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
 {
-    char updater[STATE_UPDATER] = "assign";
+    own_buf updater = {0};
     own_count added = {0}, sparse = {0};
-    TRY(kv_describe(store, "store", state_guard_updater, updater, e));
+    TRY(updater_of(store, &updater, e));
     for (int64_t i = 0; i < kv_num_keys(store); i++) {
         kv_info info;
         TRY(kv_info_at(store, i, &info, e));
@@ -140,7 +139,7 @@ static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
                    buf_text(&added.names));
     else if (sparse.n > 0)
         buf_printf(out, "row_sparse now: %.200s", buf_text(&sparse.names));
-    else if (strcmp(updater, "assign") != 0)
+    else if (strcmp(buf_text(&updater), "assign") != 0)
         buf_add(out, "it would keep an updater");
     return buf_check(out, e);
 }
@@ -832,16 +831,14 @@ static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
 
 static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
 {
-    char was[STATE_UPDATER] = "assign", is[STATE_UPDATER] = "assign";
+    own_buf was = {0}, is = {0};
     const char *old_type = before ? kv_type(before) : "", *new_type = after ? kv_type(after) : "";
-    if (before)
-        TRY(kv_describe(before, "store", state_guard_updater, was, e));
-    if (after)
-        TRY(kv_describe(after, "store", state_guard_updater, is, e));
+    TRY(updater_of(before, &was, e));
+    TRY(updater_of(after, &is, e));
     if (before && after && strcmp(old_type, new_type) != 0)
         buf_printf(out, "  type     %s, before: %s\n", new_type, old_type);
-    if (strcmp(was, is) != 0)
-        buf_printf(out, "  updater  %s, before: %s\n", is, was);
+    if (strcmp(buf_text(&was), buf_text(&is)) != 0)
+        buf_printf(out, "  updater  %s, before: %s\n", buf_text(&is), buf_text(&was));
     return KV_OK;
 }
 

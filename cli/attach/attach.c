@@ -557,27 +557,47 @@ static int add_number(rows *table, const job_entry *x, const char *name, kv_err 
     return rows_add_known(table, n > 0, value_int(strtoll(text, NULL, 10)), e);
 }
 
-static int add_since(rows *table, const job_entry *x, kv_err *e)
+/* When it began, for programs as "2026-01-31T12:00:00Z". */
+static int add_since(rows *table, const job_entry *x, bool json, kv_err *e)
 {
     int n;
     char text[32];
-    struct tm local;
+    struct tm parts;
     const char *since = attach_job_field(x, "since", &n);
     time_t t = n > 0 ? (time_t)strtoll(since, NULL, 10) : 0;
-    if (n == 0 || !localtime_r(&t, &local) || !strftime(text, sizeof text, "%F %T", &local))
-        return rows_add(table, value_none(), e);
-    return rows_add_text(table, text, e);
+    bool known = n > 0 && (json ? gmtime_r : localtime_r)(&t, &parts) &&
+                 strftime(text, sizeof text, json ? "%FT%TZ" : "%F %T", &parts);
+    return rows_add_text(table, known ? text : NULL, e);
 }
 
-static int add_job(rows *table, const job_entry *x, kv_err *e)
+/* The names of the hosts, which the job tells with commas between them. */
+static int add_hosts(rows *table, const job_entry *x, kv_err *e)
+{
+    int n;
+    const char *at = attach_job_field(x, "hosts", &n), *end = at + n;
+    int64_t hosts = n > 0;
+    for (const char *c = at; c < end; c++)
+        hosts += *c == ',';
+    own_value list = value_none();
+    TRY(value_list_new(&list, VALUE_TUPLE, hosts, e));
+    for (int64_t i = 0; i < hosts; i++) {
+        size_t length = strcspn(at, ",\n");
+        TRY(value_text_new(&list.u.list->items[i], at, length, e));
+        at += length + 1;
+    }
+    return rows_add(table, value_ref(list), e);
+}
+
+static int add_job(rows *table, const job_entry *x, bool json, kv_err *e)
 {
     TRY(rows_add_text(table, x->name, e));
-    TRY(add_since(table, x, e));
+    TRY(json ? add_number(table, x, "pid", e) : KV_OK);
+    TRY(add_since(table, x, json, e));
     TRY(add_number(table, x, "workers", e));
     TRY(add_number(table, x, "servers", e));
     TRY(add_text(table, x, "state", e));
     TRY(add_number(table, x, "rounds", e));
-    TRY(add_text(table, x, "hosts", e));
+    TRY(json ? add_hosts(table, x, e) : add_text(table, x, "hosts", e));
     return add_text(table, x, "script", e);
 }
 
@@ -626,78 +646,23 @@ static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv
     return KV_OK;
 }
 
-static void put_text(json_writer *w, const job_entry *x, const char *name)
-{
-    int n;
-    own_buf text = {0};
-    const char *told = attach_job_field(x, name, &n);
-    buf_put(&text, told, (size_t)n);
-    json_text(w, name, n > 0 ? buf_text(&text) : NULL);
-    w->out->failed = w->out->failed || text.failed;
-}
-
-/* A number that the job does not tell is null. */
-static void put_number(json_writer *w, const job_entry *x, const char *name)
-{
-    int n;
-    const char *text = attach_job_field(x, name, &n);
-    if (n > 0)
-        json_int(w, name, strtoll(text, NULL, 10));
-    else
-        json_text(w, name, NULL);
-}
-
-/* "2026-01-31T12:00:00Z" */
-static void put_began(json_writer *w, const job_entry *x)
-{
-    int n;
-    char text[32];
-    struct tm utc;
-    const char *since = attach_job_field(x, "since", &n);
-    time_t t = n > 0 ? (time_t)strtoll(since, NULL, 10) : 0;
-    bool known = n > 0 && gmtime_r(&t, &utc) && strftime(text, sizeof text, "%FT%TZ", &utc);
-    json_text(w, "began", known ? text : NULL);
-}
-
-/* The names of the hosts, which the job tells with commas between them. */
-static void put_hosts(json_writer *w, const job_entry *x)
-{
-    int n;
-    const char *at = attach_job_field(x, "hosts", &n), *end = at + n;
-    own_buf one = {0};
-    json_begin(w, "hosts", '[');
-    while (at < end) {
-        size_t length = strcspn(at, ",\n");
-        buf_clear(&one);
-        buf_put(&one, at, length);
-        json_text(w, NULL, buf_text(&one));
-        at += length + 1;
-    }
-    json_end(w, ']');
-    w->out->failed = w->out->failed || one.failed;
-}
-
-/* ranks: of the one job that is shown; or NULL. */
+/* job: the one that is shown, with its ranks; NULL: all are. */
 static int print_json(const job_list *list, const char *job, const rows *ranks, kv_err *e)
 {
+    static const rows_column columns[] = {{"name", NULL},  {"pid", NULL},     {"began", NULL},
+                                          {"workers", NULL}, {"servers", NULL}, {"state", NULL},
+                                          {"rounds", NULL}, {"hosts", NULL},   {"script", NULL}};
     own_buf text = {0};
     json_writer w = {.out = &text};
     json_begin(&w, NULL, '{');
     json_begin(&w, "jobs", '[');
     for (int64_t i = 0; i < list->n; i++) {
-        const job_entry *x = &list->items[i];
-        if (job && strcmp(x->name, job) != 0)
+        own_rows one = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+        if (job && strcmp(list->items[i].name, job) != 0)
             continue;
+        TRY(add_job(&one, &list->items[i], true, e));
         json_begin(&w, NULL, '{');
-        json_text(&w, "name", x->name);
-        put_number(&w, x, "pid");
-        put_began(&w, x);
-        put_number(&w, x, "workers");
-        put_number(&w, x, "servers");
-        put_text(&w, x, "state");
-        put_number(&w, x, "rounds");
-        put_hosts(&w, x);
-        put_text(&w, x, "script");
+        TRY(record_row(&w, &one, 0, e));
         if (job)
             TRY(record_rows(&w, "ranks", ranks, e));
         json_end(&w, '}');
@@ -727,7 +692,7 @@ static int list_jobs(const jobs_options *o, result *given, kv_err *e)
     }
     for (int64_t i = 0; i < list.n; i++)
         if (!job)
-            TRY(add_job(&table, &list.items[i], e));
+            TRY(add_job(&table, &list.items[i], false, e));
         else if (strcmp(list.items[i].name, job) == 0)
             TRY(add_ranks(&table, &list, &list.items[i], e));
     if (given) {

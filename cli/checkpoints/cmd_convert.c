@@ -10,6 +10,7 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
+#include "cmd/explain.h"
 #include "eval/eval.h"
 #include "session/result.h"
 #include "session/unit.h"
@@ -305,23 +306,13 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- The whole store ------------------------------------------------------------------------- */
 
-/* Receives the topic "store" of kv_describe: *arg becomes true if the store keeps an updater. */
-static int look_at_updater(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    (void)e;
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, "updater") == 0 && fields[i].text)
-            *(bool *)arg = strcmp(fields[i].text, "assign") != 0;
-    return KV_OK;
-}
-
 /* Saves as -s does: a file of another tool stays one while it only holds values. */
 static int save_store(kv *store, const char *path, kv_err *e)
 {
-    bool updates = false;
+    own_buf updater = {0};
     kv_err why = {0};
-    TRY(kv_describe(store, "store", look_at_updater, &updates, e));
-    if (updates || !kv_is_foreign(store))
+    TRY(describe_field(store, "store", "updater", &updater, e));
+    if (strcmp(buf_text(&updater), "assign") != 0 || !kv_is_foreign(store))
         return kv_save(store, path, e);
     int rc = kv_save_arrays(store, path, &why);
     if (rc == KV_E_UNSUPPORTED) /* a key is row_sparse now */

@@ -58,109 +58,106 @@ static void note_lack(buf *out, const kv_err *e)
     out->failed = out->failed || e->code == KV_E_MEMORY;
 }
 
-/* The stored array of a key, as a dense one; NULL if it has none. Lack of memory marks out. */
-static kv_array *stored(kv *store, kv_key key, buf *out)
+/* The stored array of a key, as a dense one. */
+static int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e)
 {
     kv_info info;
+    own_array *a = NULL;
+    TRY(kv_find(store, &key, &info, e));
+    TRY(kv_array_new(&a, info.dtype, info.ndim, info.shape, (kv_ctx){0}, e));
+    TRY(kv_pull(store, &key, 1, &a, NULL, e));
+    *out = a;
+    a = NULL;
+    return KV_OK;
+}
+
+/* The same; NULL if it has none. Lack of memory marks out. */
+static kv_array *stored(kv *store, kv_key key, buf *out)
+{
     kv_array *a = NULL;
     kv_err why = {0};
-    if (kv_find(store, &key, &info, &why) == KV_OK &&
-        kv_array_new(&a, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &why) == KV_OK &&
-        kv_pull(store, &key, 1, &a, NULL, &why) == KV_OK)
-        return a;
+    pull_stored(&a, store, key, &why);
     note_lack(out, &why);
-    kv_array_unref(a);
-    return NULL;
+    return a;
 }
 
 /* The sum of the values of a key, in a store without an updater: a transaction, or
  * a scratch one. */
-static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p, buf *out)
+static int pushed_sum(kv_array **out, kv *store, kv_key key, const pairs *p, kv_err *e)
 {
-    kv_err unused = {0};
     int64_t n = 0;
-    kv_array **arrays = mem_alloc(p->n, sizeof *arrays, &unused);
-    own_mem kv_key *keys = mem_alloc(p->n, sizeof *keys, &unused);
-    for (int64_t i = 0; i < p->n && arrays && keys; i++) {
+    own_mem kv_array **arrays = mem_alloc(p->n, sizeof *arrays, e);
+    own_mem kv_key *keys = mem_alloc(p->n, sizeof *keys, e);
+    TRY(arrays && keys ? KV_OK : KV_E_MEMORY);
+    for (int64_t i = 0; i < p->n; i++) {
         if (!map_same_key(&p->keys[i], &key))
             continue;
         arrays[n] = p->arrays[i];
         keys[n++] = key;
     }
-    if (!arrays || !keys || n == 0 || kv_push(store, keys, n, arrays, NULL, &unused))
-        n = 0;
-    note_lack(out, &unused);
-    mem_free(arrays);
-    return n > 0 ? stored(store, key, out) : NULL;
+    TRY(n > 0 ? kv_push(store, keys, n, arrays, NULL, e) : KV_E_KEY);
+    return pull_stored(out, store, key, e);
+}
+
+static void store_release(kv **store)
+{
+    kv_free(*store);
 }
 
 /* The sum in a scratch store whose key is like the one of `of`. */
-static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p, buf *out)
+static int scratch_sum(kv_array **out, kv *of, kv_key key, const pairs *p, kv_err *e)
 {
-    kv *scratch = NULL;
+    OWN(store_release) kv *scratch = NULL;
     kv_info info;
-    kv_err unused = {0};
     own_array *zeros = NULL;
-    kv_array *sum = NULL;
-    if (kv_create("local", NULL, 0, &scratch, &unused)) {
-        note_lack(out, &unused);
-        return NULL;
+    TRY(kv_create("local", NULL, 0, &scratch, e));
+    if (kv_find(of, &key, &info, &(kv_err){0}) == KV_OK) {
+        TRY(kv_array_new(&zeros, info.dtype, info.ndim, info.shape, (kv_ctx){0}, e));
+        TRY(kv_init(scratch, &key, 1, &zeros, NULL, e));
     }
-    bool known = kv_find(of, &key, &info, &unused) == KV_OK;
-    unused = (kv_err){0};
-    if (!known || (kv_array_new(&zeros, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused) ==
-                       KV_OK &&
-                   kv_init(scratch, &key, 1, &zeros, NULL, &unused) == KV_OK))
-        sum = pushed_sum(scratch, key, p, out);
-    note_lack(out, &unused);
-    kv_free(scratch);
-    return sum;
+    return pushed_sum(out, scratch, key, p, e);
 }
 
 /* The sum of compressed values, as their codes give it: by a push that is taken back. */
-static kv_array *decoded_sum(kv *store, kv_key key, const pairs *p, buf *out)
+static int decoded_sum(kv_array **out, kv *store, kv_key key, const pairs *p, kv_err *e)
 {
-    kv_array *sum = NULL;
-    kv_err unused = {0};
-    if (!can(store, "transactions") || kv_begin(store, &unused)) {
-        note_lack(out, &unused);
-        return NULL;
-    }
-    if (kv_set_updater(store, NULL, NULL, NULL, &unused) == KV_OK)
-        sum = pushed_sum(store, key, p, out);
-    note_lack(out, &unused);
-    unused = (kv_err){0};
-    kv_rollback(store, &unused);
-    return sum;
+    TRY(can(store, "transactions") ? kv_begin(store, e) : KV_E_UNSUPPORTED);
+    int rc = kv_set_updater(store, NULL, NULL, NULL, e);
+    rc = rc ? rc : pushed_sum(out, store, key, p, e);
+    kv_rollback(store, &(kv_err){0});
+    return rc;
 }
 
 /* ---- Descriptions of the store ---- */
 
 typedef struct described {
     const char *field;
-    char text[64];
+    buf *out;
 } described;
 
 static int take_field(void *arg, const kv_field *f, int n, kv_err *e)
 {
-    described *d = arg;
+    const described *d = arg;
     (void)e;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(f[i].name, d->field) != 0)
-            continue;
-        if (f[i].text)
-            snprintf(d->text, sizeof d->text, "%s", f[i].text);
-        else
-            snprintf(d->text, sizeof d->text, "%lld", (long long)f[i].number);
-    }
+    for (int i = 0; i < n; i++)
+        if (strcmp(f[i].name, d->field) == 0 && f[i].text)
+            buf_add(d->out, f[i].text);
+        else if (strcmp(f[i].name, d->field) == 0)
+            buf_printf(d->out, "%lld", (long long)f[i].number);
     return KV_OK;
+}
+
+int describe_field(kv *store, const char *topic, const char *field, buf *out, kv_err *e)
+{
+    TRY(kv_describe(store, topic, take_field, &(described){field, out}, e));
+    return buf_check(out, e);
 }
 
 static void describe(kv *store, const char *field, char text[64])
 {
-    described d = {.field = field};
-    kv_describe(store, "store", take_field, &d, &(kv_err){0});
-    memcpy(text, d.text, sizeof d.text);
+    own_buf found = {0};
+    describe_field(store, "store", field, &found, &(kv_err){0});
+    snprintf(text, 64, "%s", buf_text(&found));
 }
 
 /* "2bit 0.5"; NULL for none. */
@@ -170,28 +167,16 @@ static const char *compression_of(kv *store, char text[64])
     return strcmp(text, "none") == 0 || !*text ? NULL : text;
 }
 
-typedef struct rule_in_use {
-    buf text, reads;
-} rule_in_use;
-
-static int take_rule(void *arg, const kv_field *f, int n, kv_err *e)
-{
-    rule_in_use *rule = arg;
-    (void)e;
-    buf_add(&rule->text, field_text(f, n, "text"));
-    buf_add(&rule->reads, field_text(f, n, "reads"));
-    return KV_OK;
-}
-
 /* The rule in use, each line indented; nothing when it is long. The comment above it
  * is left out. */
 static void add_rule(buf *out, kv *store)
 {
-    rule_in_use rule = {0};
+    own_buf text = {0}, reads = {0};
     kv_err unused = {0};
     int lines = 1;
-    if (kv_describe(store, "rule", take_rule, &rule, &unused) == KV_OK) {
-        const char *at = buf_text(&rule.text);
+    if (describe_field(store, "rule", "text", &text, &unused) == KV_OK &&
+        describe_field(store, "rule", "reads", &reads, &unused) == KV_OK) {
+        const char *at = buf_text(&text);
         while (*at == '#' || *at == '\n')
             at += *at == '\n' ? 1 : strcspn(at, "\n");
         for (const char *c = at; *c; c++)
@@ -203,13 +188,10 @@ static void add_rule(buf *out, kv *store)
             buf_char(out, '\n');
             at += n + (at[n] == '\n');
         }
-        if (rule.reads.len > 0)
-            buf_printf(out, "       which reads %s\n", buf_text(&rule.reads));
+        if (reads.len > 0)
+            buf_printf(out, "       which reads %s\n", buf_text(&reads));
     }
     note_lack(out, &unused);
-    out->failed = out->failed || rule.text.failed || rule.reads.failed;
-    buf_release(&rule.text);
-    buf_release(&rule.reads);
 }
 
 /* ---- Numbers ---- */
@@ -240,19 +222,16 @@ static int64_t interesting(kv_array *a, buf *out)
 {
     const void *data;
     kv_err unused = {0};
-    kv_array *dense = NULL;
+    own_array *dense = NULL;
     int64_t found = 0;
-    if (!a || kv_array_to_dense(&dense, a, &unused)) {
-        note_lack(out, &unused);
-        return 0;
-    }
-    if (kv_array_read(dense, &data, &unused) == KV_OK) {
+    if (a && kv_array_to_dense(&dense, a, &unused) == KV_OK &&
+        kv_array_read(dense, &data, &unused) == KV_OK) {
         while (found < kv_array_size(dense) &&
                scalar_float(kv_array_dtype(dense), data, found) == 0)
             found++;
         found = found < kv_array_size(dense) ? found : 0;
     }
-    kv_array_unref(dense);
+    note_lack(out, &unused);
     return found;
 }
 
@@ -647,10 +626,11 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     for (int64_t i = 0; i < keys->n && i < EXPLAIN_KEYS; i++) {
         if (!cluster)
             x->before[i] = stored(store, keys->keys[i], &x->told[i]);
-        if (pushes && compressed)
-            x->input[i] = decoded_sum(store, keys->keys[i], values, &x->told[i]);
-        else if (pushes)
-            x->input[i] = scratch_sum(store, keys->keys[i], values, &x->told[i]);
+        kv_err why = {0};
+        if (pushes)
+            (compressed ? decoded_sum : scratch_sum)(&x->input[i], store, keys->keys[i], values,
+                                                     &why);
+        note_lack(&x->told[i], &why);
         begin_key(x, i);
     }
     x->makes_call = !x->trial || can(store, "transactions");

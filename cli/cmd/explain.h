@@ -41,3 +41,7 @@ int explain_end(explainer *x, kv_err *e);
 
 /* barrier and its kind, which have no keys. Returns whether the call is to be made. */
 bool explain_barrier(session *s, kv *store);
+
+/* Appends a field of each row of a topic of kv_describe, its text or its number. Errors: memory,
+ * those of kv_describe. */
+int describe_field(kv *store, const char *topic, const char *field, buf *out, kv_err *e);

@@ -9,6 +9,7 @@
 #include "eval/eval.h"
 #include "io/json_writer.h"
 #include "launch/launch_options.h"
+#include "merge/merge_texts.h"
 #include "options/options.h"
 #include "options/shell_option.h"
 #include "session/session.h"
@@ -80,11 +81,22 @@ static size_t example_length(const char *lines, buf *out)
     return n;
 }
 
-/* Examples "what to type  # what it does". */
-static void put_examples(json_writer *w, const char *lines)
+static void add_examples(buf *out, const command *c)
 {
+    size_t n;
+    const char *lines = help_section(text_examples, c->name, (int)strlen(c->name), &n);
+    if (lines)
+        buf_put(out, lines, n);
+}
+
+/* Examples "what to type  # what it does". */
+static void put_examples(json_writer *w, const command *c)
+{
+    own_buf text = {0};
+    add_examples(&text, c);
+    w->out->failed |= text.failed;
     json_begin(w, "examples", '[');
-    while (lines && *lines) {
+    for (const char *lines = buf_text(&text); *lines;) {
         size_t n = example_length(lines, w->out), at = n;
         for (size_t i = 1; i + 1 < n; i++)
             if (memcmp(lines + i - 1, " # ", 3) == 0)
@@ -141,7 +153,7 @@ static void put_command(json_writer *w, const command *c)
     json_begin(w, NULL, '{');
     put_names(w, c->name, &usage, c->summary);
     put_arguments(w, c);
-    put_examples(w, c->examples);
+    put_examples(w, c);
     put_list(w, "see", c->see);
     put_list(w, "fails", c->fails);
     json_end(w, '}');
@@ -191,21 +203,14 @@ static void help_json(buf *out, const command *c, const function *f)
 
 static void command_help(buf *out, const command *c)
 {
-    buf usage = {0};
+    own_buf usage = {0}, examples = {0};
     command_usage(&usage, c);
     help_usage(out, buf_text(&usage));
-    out->failed = out->failed || usage.failed;
-    buf_release(&usage);
     buf_printf(out, "  %s\n", c->summary);
-    const char *line = c->examples;
-    while (line && *line) {
-        const char *end = strchr(line, '\n');
-        size_t n = end ? (size_t)(end - line) : strlen(line);
-        buf_add(out, "    ");
-        buf_put(out, line, n);
-        buf_char(out, '\n');
-        line += n + (end != NULL);
-    }
+    add_examples(&examples, c);
+    for (const char *line = buf_text(&examples); *line; line = strchr(line, '\n') + 1)
+        buf_printf(out, "    %.*s\n", (int)strcspn(line, "\n"), line);
+    out->failed |= usage.failed || examples.failed;
     if (c->method) {
         buf_add(out, "As a method: ");
         command_call_usage(out, c);
@@ -231,23 +236,7 @@ static void overview(buf *out)
     buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
     for (const command *c = registry.commands; c->name; c++)
         column(out, c->name, c->summary);
-    buf_add(out, "Statements:\n");
-    column(out, "name = expr", "a variable; also += -= *= /= and name[i] = expr");
-    column(out, "if, elif, else", "if a > 0 { ... } elif a < 0 { ... } else { ... }");
-    column(out, "for, while", "for i in 0..3 { ... }; while a < 10 { ... }; break, continue");
-    column(out, "repeat", "repeat 10 { ... }, or one statement");
-    column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
-    column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
-    column(out, "!command", "run a shell command");
-    buf_add(out, "`help language`: the page on it all; `help for`, `help @`: a section of it.\n"
-                 "`help checkpoints`: files of models: ls and the other commands on them.\n"
-                 "`help rules`: the language of updaters. `help optimizer`: those of the library.\n"
-                 "`help lecture`: a lesson of an hour. `help python`: the module for Python.\n");
-    buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
-                 "`help options`: what stands behind kvctl on its command line.\n"
-                 "`help environment`: the variables that are read.\n"
-                 "`help launch`: a script as a job of several ranks.\n"
-                 "`help attach`: a look at a job that runs; `help jobs`: which ones there are.\n");
+    buf_add(out, text_statements);
     buf_add(out, "Functions:");
     size_t width = 80;
     for (const function *f = registry.functions; f->name; f++) {
@@ -281,103 +270,15 @@ static void method_list(buf *out)
             "All other commands with keys, files and names have a call form, too: kv.list().\n");
 }
 
-/* Concerns, which have words of their own: what to try first. */
-static const struct concern {
-    const char *words; /* with a blank around each; - for a blank, z of -ize */
-    const char *answer;
-} concerns[] = {
-    {" undo transactions ", "begin; ...; rollback, and rollback alone goes back to the file of -s"},
-    {" distributed mpi slurm kubernetes k8s sge ssh cluster hosts ",
-     "kvctl launch -n 4 SCRIPT; help launch"},
-    {" straggler slow ",
-     "if rank() == 2 { sleep 1 }; time pull w is long on the ranks that wait for the slow one;\n  "
-     "kvctl jobs, attach JOB -c rounds and explain push name it"},
-    {" hang deadlock debug timeout stuck ", "kvctl jobs; attach -c rounds names the rank R;\n  "
-     "attach JOB --rank R -c 'print e' reads its variables; launch --timeout 60"},
-    {" kill killed stop cancel ",
-     "Ctrl-C or SIGTERM ends a launch with all its ranks; a killed rank: help restart"},
-    {" threads cores ",
-     "KVSTORE_THREADS=4 kvctl SCRIPT; without it one a processor"},
-    {" notebook jupyter ", "kvctl --record page.md SCRIPT; in Python: help python"},
-    {" port ports firewall hostfile ",
-     "kvctl launch -H FILE, with lines HOST[:PORT] of ssh; Open MPI chooses the ports of ranks"},
-    {" docker container ", "kvctl launch --launcher k8s --image IMAGE; help launch"},
-    {" resume restart crash crashed fault-tolerance ",
-     "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2;\n  "
-     "without launch a script goes on from its store: kvctl -s FILE SCRIPT"},
-    {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
-    {" torch pytorch huggingface ", "kvctl convert, ls, diff of .pt; help checkpoints"},
-    {" tensorflow keras onnx ", "files that they write as npz or safetensors: help checkpoints"},
-    {" jax cupy pip conda venv virtualenv wheel install ",
-     "make install PREFIX=$VIRTUAL_ENV, make wheel for pip; help python"},
-    {" adapter adapters peft ", "kvctl merge lora, with --base CKPT: help lora"},
-    {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
-    {" csv category categories categorical labels onehot one-hot percent ",
-     "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan, percent=true); write x f.csv"},
-    {" gz compression ", "load(\"f.csv.gz\"); set-gradient-compression is for pushes"},
-    {" git textconv git-diff ",
-     "*.safetensors diff=kvctl in .gitattributes, and then\n  "
-     "git config diff.kvctl.textconv "
-     "'f() { kvctl --format csv stat \"$1\"; kvctl hash \"$1\"; }; f'"},
-    {" mxnet gluon ",
-     "help python: import kvstore as mx; help lecture; the prompt takes kv.push(3, v) too"},
-    {" ci exit-code exit-codes exit-status tolerance github workflow ",
-     "kvctl check FILE, diff A B --rtol 0.01: both exit with 1 for no, and --json has rows;\n  "
-     "examples/ci-gate.sh writes the summary of a workflow; all codes: kvctl(1)"},
-    {" nan inf ", "kvctl check FILE names the keys and places; isnan, isinf, where"},
-    {" json logging logs jq ", "kvctl --json COMMAND; x > x.json; @x.json; kvctl help --json"},
-    {" checkpoint model quantized quantization ",
-     "kvctl ls, stat, check, convert: help checkpoints"},
-    {" memory oom out-of-memory larger-than-memory streaming ",
-     "a checkpoint may be larger than memory: none is loaded whole; help checkpoints"},
-    {" compare checksum serialize backup ",
-     "kvctl diff A B; hash FILE; save FILE: help checkpoints"},
-    {" session variables discard ",
-     "vars; -s FILE keeps a store; quit --discard leaves FILE as it was; --record"},
-    {" random ", "normal, uniform, randint, permutation; kvctl --seed N|random; help seed"},
-    {" teach lesson ", "help lecture: a lesson of an hour"},
-    {" blanks npy-a ", "@\"a b.npy\", '@\"a b.npy\"' in a shell; (@w.npy) - a; help files"},
-    {" gpu cuda ", "ones(2)@gpu(0); kvctl --doctor; kvctl --gpus N makes virtual ones"},
-    {" float16 bf16 bfloat16 fp16 fp8 float8 half-precision mixed-precision dtypes quantize ",
-     "kvctl convert A B --dtype bf16, f16 or f8_e4m3; x.astype(\"bfloat16\")"},
-    {" weight-decay learning-rate schedule scheduler lr_scheduler lr-scheduler momentum ",
-     "set-optimizer sgd --momentum 0.9 --wd 1e-4 --lr-scheduler \"factor(step=9, factor=0.5)\""},
-    {" gradient-clipping clipping clip-gradient freeze frozen ",
-     "set-optimizer sgd --clip-gradient 1; --lr-mult KEY=0 freezes a key"},
-    {" warmup warm-up ",
-     "set-optimizer sgd --lr-scheduler \"cosine(max_update=100, warmup_steps=10)\""},
-    {" early-stopping epoch epochs ",
-     "for epoch in 0..9 { ...; if loss < 0.1 { break } }; help for"},
-    {" batch batches shuffle dataset dataloader ",
-     "x = load(\"f.csv\"); permutation(len(x)) shuffles rows; x[i:j] is a batch; help slices"},
-    {" normalize standardize ", "(x - mean(x, axis=0)) / std(x, axis=0)"},
-    {" initialize ", "init KEYS VALUES; init w normal((2, 3)); help init"},
-    {" synchronize ", "barrier, of all workers; wait, for what was queued"},
-    {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
-    {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
-    {" slicing slices ", "x[1:3], x[:, 0], x[::-1], x[x > 0]; help language slices"},
-    {" matmul ", "x @ w, as dot(x, w); x@gpu(0) is x on a device, @f.csv an array of a file"},
-    {" f-string alias comment ", "f\"{x:.3f}\"; def f(x) = g(x); # goes to the end of the line"},
-    {" + * / // % ** == != < <= >= & ",
-     "as in Python, of numbers and of arrays; x @ w is a product, a * b joins masks; help values"},
-    {" = += -= *= /= ", "x = 1; x += 1; x[0] = 1; help statements; of keys: push, pull"},
-    {" ? ", "?push, push? and help push are the same"},
-    {" errors error ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
-    {" stdin pipe ", "x = @-; print x | sort; help language files"},
-    {" color colors colour colours ", "kvctl --color auto, always or never; help options"},
-};
-
-/* Words of several parts, as `weight decay` and weight_decay, are found as weight-decay. */
-static const char *concern_of(const char *word)
+/* What to try first for a word that names no single command; *n: its bytes. NULL: nothing. Words of
+ * several parts, as `weight decay` and weight_decay, are found as weight-decay. */
+static const char *concern_of(const char *word, int *n)
 {
     char sought[64];
-    int n = snprintf(sought, sizeof sought, " %s ", word);
-    for (int i = 1; i < n - 1 && i < (int)sizeof sought - 1; i++)
-        sought[i] = strchr(" _", sought[i]) ? '-' : sought[i];
-    for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
-        if (strcasestr(concerns[i].words, sought))
-            return concerns[i].answer;
-    return NULL;
+    snprintf(sought, sizeof sought, "%s", word);
+    for (char *at = sought; (at = strpbrk(at, " _"));)
+        *at = '-';
+    return help_row(text_concerns, sought, false, n);
 }
 
 /* Returns true if each word of `words`, parted by blanks, stands in one of the texts. */
@@ -417,14 +318,19 @@ static bool search(buf *out, const char *word)
 {
     buf found = {0};
     char other[64];
-    const char *first = concern_of(word);
+    int n;
+    const char *first = concern_of(word, &n);
     if (first) {
-        buf_printf(out, "%s: %s\n", word, first);
+        buf_printf(out, "%s: %.*s\n", word, n, first);
         return true;
     }
-    for (const command *c = registry.commands; c->name && strlen(word) > 2; c++)
-        if (mention((const char *[]){c->name, c->summary, c->examples}, word))
+    for (const command *c = registry.commands; c->name && strlen(word) > 2; c++) {
+        own_buf examples = {0};
+        add_examples(&examples, c);
+        found.failed |= examples.failed;
+        if (mention((const char *[]){c->name, c->summary, buf_text(&examples)}, word))
             column(&found, c->name, c->summary);
+    }
     for (const function *f = registry.functions; f->name && strlen(word) > 2; f++)
         if (mention((const char *[]){f->name, f->help, NULL}, word))
             column(&found, f->name, f->help);
@@ -438,16 +344,6 @@ static bool search(buf *out, const char *word)
 
 /* ---- Topics: pages that are about no single command or function ---- */
 
-static const char seed_text[] =
-    "uniform, normal, randint and permutation draw random numbers.\n"
-    "  kvctl --seed N         the seed of a session; 0 unless given, so each run prints the same\n"
-    "  kvctl --seed random    another one each time\n"
-    "  seed(N)                the same from here on, on every rank; mx.random.seed(N) does the "
-    "same\n"
-    "  normal((2), seed=3)    the numbers of this seed, wherever the call stands, on every rank\n"
-    "Of a job each rank draws numbers of its own, and rank 0 those that one process would draw.\n"
-    "init a,b normal((2)) draws for each key, as init a normal((2)); init b normal((2)) does.\n";
-
 static const struct topic {
     const char *name;
     const char *text;
@@ -458,7 +354,7 @@ static const struct topic {
     {"kvstore", NULL, method_list}, {"language", language_text, NULL},
     {"launch", NULL, launch_help}, {"lecture", lecture_text, NULL},
     {"optimizer", NULL, optimizer_list}, {"options", NULL, NULL}, {"python", python_text, NULL},
-    {"rules", rules_text, NULL}, {"seed", seed_text, NULL}, {"types", NULL, type_list}};
+    {"rules", rules_text, NULL}, {"seed", text_seed, NULL}, {"types", NULL, type_list}};
 
 enum { NTOPICS = sizeof topics / sizeof *topics };
 
@@ -502,13 +398,17 @@ static int not_found(const char *word, bool json, kv_err *e)
 
 /* Words that a second one may follow, the name of one page. */
 static const struct help_group {
-    const char *name, *what; /* of an error about the second word: "the name of a merge" */
+    const char *name, *what;   /* what names the second word in an error */
+    const char *lacks, *lists; /* the error where no page has that name, and its hint */
     bool (*show)(buf *out, const char *word);
-    int (*check)(const char *word, kv_err *e);
+    void (*suggest)(const char *word, kv_err *e); /* hints close names; or NULL */
 } groups[] = {
-    {"optimizer", "the name of an optimizer", optimizer_show, optimizer_check},
-    {"merge", "the name of a merge", merges_show, merges_check},
-    {"language", "a word of the language", language_section, language_check},
+    {"optimizer", "the name of an optimizer", "there is no optimizer",
+     "`help optimizer` lists them", optimizer_show, optimizer_suggest},
+    {"merge", "the name of a merge", "there is no merge", "`help merge` lists them", merges_show,
+     merge_text_suggest},
+    {"language", "a word of the language", "the page on the language has no section",
+     "`help language` shows all of it", language_section, NULL},
 };
 
 /* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
@@ -530,25 +430,24 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
                  (strcasecmp(first, "error") == 0 && search(out, first)) || /* a code follows */
                  ((!g || strlen(second) > 2) && search(out, both));
     for (int i = 0; i < 2 && !found; i++)
-        found = concern_of(words[i]) && search(out, words[i]);
-    return found ? KV_OK : g ? g->check(second, e) : not_found(both, false, e);
+        found = concern_of(words[i], &(int){0}) && search(out, words[i]);
+    if (found || !g)
+        return found ? KV_OK : not_found(both, false, e);
+    kv_err_set(e, KV_E_NAME, "%s `%.64s`", g->lacks, second);
+    if (g->suggest)
+        g->suggest(second, e);
+    return kv_err_hint(e, "%s", g->lists), KV_E_NAME;
 }
 
 /* Two words: optimizer adam, or two that are searched for together. */
 static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_err *e)
 {
-    const ast *node = call->kid[1];
-    own_buf first = {0};
-    const char *word = eval_word(s, call->kid[0], "a word to look up", out, e);
-    if (!word)
-        return e->code;
-    buf_add(&first, word);
-    const char *topic = buf_text(&first);
-    const struct help_group *g = group_of(topic);
-    if (buf_check(&first, e) == KV_OK)
-        word = eval_word(s, node, g ? g->what : "a word to look up", out, e);
-    if (!e->code && word && help_words(text, topic, word, e))
-        unit_at(s, node, e);
+    static const char any[] = "a word to look up";
+    const char *topic = eval_word(s, call->kid[0], any, out, e);
+    const struct help_group *g = topic ? group_of(topic) : NULL;
+    const char *word = topic ? eval_word(s, call->kid[1], g ? g->what : any, out, e) : NULL;
+    if (word && help_words(text, topic, word, e))
+        unit_at(s, call->kid[1], e);
     return e->code;
 }
 
@@ -574,12 +473,13 @@ static bool show_word(const session *s, buf *out, const char *word)
     const char *prelude = prelude_text(word);
     if (prelude)
         buf_printf(out, "%s\n", prelude);
-    if (f && merges_check(word, &(kv_err){0}) == KV_OK)
+    if (f && merge_text_find(word))
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
-    const char *concern = c || f ? concern_of(word) : NULL;
+    int n;
+    const char *concern = c || f ? concern_of(word, &n) : NULL;
     if (concern)
-        buf_printf(out, "In general: %s\n", concern);
+        buf_printf(out, "In general: %.*s\n", n, concern);
     if (c || f || prelude || topic || type_show(out, word) || optimizer_show(out, word) ||
         merges_show(out, word))
         return true;
@@ -679,7 +579,7 @@ void version_build(buf *out)
 
 /* The names of store types by whether they are available. */
 typedef struct type_names {
-    buf here, missing;
+    buf *here, missing;
 } type_names;
 
 static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -687,7 +587,7 @@ static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
     type_names *names = arg;
     bool here = field_number(fields, n, "available");
     (void)e;
-    buf_printf(here ? &names->here : &names->missing, " %s", field_text(fields, n, "name"));
+    buf_printf(here ? names->here : &names->missing, " %s", field_text(fields, n, "name"));
     return KV_OK;
 }
 
@@ -696,19 +596,16 @@ void version_text(buf *out)
     const char *terms = line_can_edit()
                             ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
                             : "Apache-2.0; without GNU Readline";
+    type_names names = {.here = out};
     buf_printf(out, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
     version_build(out);
-    buf_char(out, '\n');
-    type_names names = {0};
+    buf_add(out, "\ntypes:");
     bool lacks = kv_describe(NULL, "types", add_type_name, &names, NULL) == KV_E_MEMORY;
-    buf_printf(out, "types:%s", buf_text(&names.here));
     if (names.missing.len > 0)
         buf_printf(out, "; not available:%s", buf_text(&names.missing));
-    buf_char(out, '\n');
-    out->failed = out->failed || lacks || names.here.failed || names.missing.failed;
-    buf_release(&names.here);
+    buf_printf(out, "\n%s\n", terms);
+    out->failed = out->failed || lacks || names.missing.failed;
     buf_release(&names.missing);
-    buf_printf(out, "%s\n", terms);
 }
 
 int cmd_version(session *s, const ast *call, result *out, kv_err *e)

@@ -7,6 +7,12 @@
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[],
     lecture_text[], python_text[];
 
+/* Each is in a file of its name in cmd/texts. Those of rows have lines of words, and below each
+ * what they lead to, indented: text_concerns what to try first, text_sections headings of the page
+ * on the language. text_examples has a section for each command, text_types for each store type. */
+extern const char text_concerns[], text_examples[], text_schedules[], text_sections[], text_seed[],
+    text_statements[], text_types[];
+
 /* ---- help.c ---- */
 
 /* Appends what two words name, such as `optimizer adam`, or what mentions both. Error: name
@@ -27,12 +33,16 @@ void help_usage(buf *out, const char *usage);
 
 /* ---- topics.c: the page of the language ---- */
 
+/* What a text of rows has for a word, in any case, or with plural for its plural; *n: its bytes.
+ * NULL: nothing. */
+const char *help_row(const char *text, const char *word, bool plural, int *n);
+
+/* What stands below a heading of a page up to the next one; *n: its bytes. NULL: there is none. */
+const char *help_section(const char *page, const char *heading, int length, size_t *n);
+
 /* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when
  * there is none. */
 bool language_section(buf *out, const char *word);
-
-/* Checks that there is such a section. Error: name, with close words. */
-int language_check(const char *word, kv_err *e);
 
 /* Offers the words of sections that letters begin. */
 void language_words(void (*offer)(void *arg, const char *word), void *arg);
@@ -55,8 +65,8 @@ void optimizer_list(buf *out);
  * schedules. False when there is none of that name. */
 bool optimizer_show(buf *out, const char *name);
 
-/* Checks that there is an optimizer of that name, in any case. Error: name, with close names. */
-int optimizer_check(const char *word, kv_err *e);
+/* Hints the optimizers of close names. */
+void optimizer_suggest(const char *word, kv_err *e);
 
 /* ---- topics.c: the rules of merges ---- */
 
@@ -65,6 +75,3 @@ void merges_list(buf *out);
 
 /* Appends the text of a rule. False when there is none of that name. */
 bool merges_show(buf *out, const char *name);
-
-/* Checks that there is a rule of that name. Error: name, with close names. */
-int merges_check(const char *word, kv_err *e);

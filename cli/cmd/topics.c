@@ -69,85 +69,72 @@ void help_usage(buf *out, const char *usage)
 
 /* ---- The language ---- */
 
-/* Words and signs joined by blanks, and the heading of their section. */
-static const struct section {
-    const char *words, *heading;
-} sections[] = {
-    {"$ literal computed words blanks", "Literal and computed"},
-    {"values numbers", "Values"},
-    {".. ranges", "Ranges"},
-    {"lists arrays tuples names", "Lists and arrays"},
-    {"slices index [] [ ] : ...", "Slices"},
-    {"dicts {}", "Dicts"},
-    {"texts strings fstrings", "Texts"},
-    {"files @ # csv npy safetensors npz gguf shards", "Files"},
-    {"redirects -> --out > >> | ! -", "Where results go"},
-    {"statements if elif else for in while repeat break continue loops blocks { }", "Statements"},
-    {"functions def return", "Functions"},
-    {"stores", "Stores and types"},
-    {"key patterns", "Keys"},
-    {"updater updaters", "Rules"},
-    {"python class try with lambda", "What Python has and this has not"},
-    {"idioms", "Ten idioms"},
-};
+/* The row behind one of a text of rows. */
+static const char *next_row(const char *row)
+{
+    do
+        row += strcspn(row, "\n") + 1;
+    while (*row == ' ');
+    return row;
+}
 
-/* Returns true if the word, or its plural, is among the words. */
-static bool has_word(const char *words, const char *word)
+/* Returns true if the word, or its plural, is among the words of a line. */
+static bool has_word(const char *words, const char *word, bool plural)
 {
     size_t n = strlen(word);
-    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
-        size_t length = strcspn(words, " ");
+    for (; *words && *words != '\n'; words += strcspn(words, " \n"), words += *words == ' ') {
+        size_t length = strcspn(words, " \n");
         if (n > 0 && strncasecmp(words, word, n) == 0 &&
-            (length == n || (length == n + 1 && words[n] == 's')))
+            (length == n || (plural && length == n + 1 && words[n] == 's')))
             return true;
     }
     return false;
 }
 
-static const struct section *find_section(const char *word)
+const char *help_row(const char *text, const char *word, bool plural, int *n)
 {
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (has_word(sections[i].words, word))
-            return &sections[i];
+    for (const char *row = text; *row; row = next_row(row)) {
+        const char *below = row + strcspn(row, "\n") + 3;
+        *n = (int)(next_row(row) - below) - 1;
+        if (has_word(row, word, plural))
+            return below;
+    }
     return NULL;
+}
+
+const char *help_section(const char *page, const char *heading, int length, size_t *n)
+{
+    char mark[80];
+    snprintf(mark, sizeof mark, "\n## %.*s\n", length, heading);
+    const char *at = strstr(page, mark), *text = at ? at + strlen(mark) : "";
+    const char *end = strstr(text, "\n## ");
+    *n = end ? (size_t)(end - text) : strlen(text);
+    return at ? text : NULL;
 }
 
 bool language_section(buf *out, const char *word)
 {
-    const struct section *section = find_section(word);
-    buf heading = {0};
-    if (!section)
+    int length;
+    size_t n;
+    const char *heading = help_row(text_sections, word, true, &length);
+    const char *text = heading ? help_section(language_text, heading, length, &n) : NULL;
+    if (!text)
         return false;
-    buf_printf(&heading, "\n## %s\n", section->heading);
-    const char *at = heading.failed ? NULL : strstr(language_text, buf_text(&heading));
-    const char *end = at ? strstr(at + heading.len, "\n## ") : NULL;
-    out->failed |= heading.failed;
-    buf_release(&heading);
-    if (at) {
-        at += strlen("\n## ");
-        buf_put(out, at, end ? (size_t)(end - at) : strlen(at));
-        buf_add(out, end ? "\nhelp language: the whole page.\n" : "");
-    }
+    buf_printf(out, "%.*s\n", length, heading);
+    buf_put(out, text, n);
+    buf_add(out, text[n] ? "\nhelp language: the whole page.\n" : "");
     return true;
 }
 
 void language_words(void (*offer)(void *arg, const char *word), void *arg)
 {
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+    for (const char *row = text_sections; *row; row = next_row(row)) {
         char words[100], *rest = words, *word;
-        snprintf(words, sizeof words, "%s", sections[i].words);
+        snprintf(words, sizeof words, "%.*s", (int)strcspn(row, "\n"), row);
         while ((word = strsep(&rest, " ")))
             if (lex_is_letter(*word))
                 offer(arg, word);
     }
-}
-
-int language_check(const char *word, kv_err *e)
-{
-    if (find_section(word))
-        return KV_OK;
-    kv_err_set(e, KV_E_NAME, "the page on the language has no section `%.64s`", word);
-    return kv_err_hint(e, "`help language` shows all of it"), KV_E_NAME;
 }
 
 /* ---- Merges ---- */
@@ -209,15 +196,6 @@ void merges_list(buf *out)
     }
 }
 
-int merges_check(const char *word, kv_err *e)
-{
-    if (merge_text_find(word))
-        return KV_OK;
-    kv_err_set(e, KV_E_NAME, "there is no merge `%.64s`", word);
-    merge_text_suggest(word, e);
-    return kv_err_hint(e, "`help merge` lists them"), KV_E_NAME;
-}
-
 bool merges_show(buf *out, const char *name)
 {
     const merge_text *t = merge_text_find(name);
@@ -233,14 +211,6 @@ bool merges_show(buf *out, const char *name)
 }
 
 /* ---- Optimizers ---- */
-
-static const char schedules[] =
-    "Schedules (--lr-scheduler), with their defaults; n is the largest count of a key:\n"
-    "  factor(step=N, factor=1, stop_factor_lr=1e-8)  times factor behind every N updates\n"
-    "  multifactor(step=[N, M], factor=1)             times factor behind each of these\n"
-    "  poly(max_update=N, pwr=2, final_lr=0)          falls as a power until n = N\n"
-    "  cosine(max_update=N, final_lr=0)               falls as a half cosine until n = N\n"
-    "  each also: base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode=\"linear\"\n";
 
 void optimizer_list(buf *out)
 {
@@ -262,17 +232,13 @@ void optimizer_list(buf *out)
     out->failed |= names.failed;
 }
 
-int optimizer_check(const char *word, kv_err *e)
+void optimizer_suggest(const char *word, kv_err *e)
 {
     const char *name;
     suggest near = {.word = word, .by_first_letters = true};
-    if (optimizer_text(word))
-        return KV_OK;
     for (int i = 0; kv_optimizer_text(i, &name); i++)
         suggest_add(&near, name);
-    kv_err_set(e, KV_E_NAME, "there is no optimizer `%.64s`", word);
     suggest_done(&near, e);
-    return kv_err_hint(e, "`help optimizer` lists them"), KV_E_NAME;
 }
 
 bool optimizer_show(buf *out, const char *name)
@@ -290,77 +256,31 @@ bool optimizer_show(buf *out, const char *name)
         buf_printf(out, "  %-20s %-15s %s\n", buf_text(&option), p->value, p->about);
         out->failed |= option.failed;
     }
-    buf_add(out, schedules);
+    buf_add(out, text_schedules);
     return true;
 }
 
 /* ---- Store types ---- */
 
-/* Help on store types. The library says which there are, and whether they work here; the table says
+/* Help on store types. The library says which there are, and whether they work here; a text says
  * what those of the library do. */
 
-#define SERVERS "on the servers: the workers themselves, or the ranks that launch -s N adds"
-#define JOB "a job: kvctl launch -n WORKERS, or mpirun; the MPI plugin"
-
-/* Legend: name, what it is for, where keys live, what a push and a pull do, what it does not have
- * or has beside others, what it needs. */
-static const struct type_text {
-    const char *name, *summary, *keys, *push, *pull, *has, *needs;
-} texts[] = {
-    {"local", "one process; sums and updates on the CPU", "in memory of the CPU",
-     "adds up its values and hands the sum to the updater; without one the sum is the new value",
-     "the newest value, behind all earlier pushes",
-     "everything but gradient compression: rules, optimizers, states, row_sparse, transactions, "
-     "files",
-     "nothing"},
-    {"device", "one process; sums and updates on GPUs", "on a device of the values",
-     "as in local; values of several GPUs are added up on one of them", "as in local",
-     "what local has, and gradient compression between its devices",
-     "nothing; virtual GPUs stand for those that are not there"},
-    {"nccl", "device with the sums of NCCL", "on the GPUs", "as in device", "as in device",
-     "rules, optimizers, states, transactions; no row_sparse arrays, no compression",
-     "GPUs, NCCL and the plugin for GPUs"},
-    {"teststore", "the smallest type: pushpull and broadcast in one process", "nowhere",
-     "there is none; pushpull adds up its values and puts the sum into its outs",
-     "there is none; broadcast copies a value into its outs", "nothing else", "nothing"},
-    {"dist_sync", "several machines in rounds; as local with the batches of all workers", SERVERS,
-     "adds its sum to the round; when every worker has pushed, the updater gets the sum of all",
-     "waits for the round of the own last push",
-     "rules, optimizers, states, row_sparse, gradient compression; no transactions", JOB},
-    {"dist_async", "several machines without rounds: every push is an update", SERVERS,
-     "goes to the updater by itself, one at a time for each key; it needs an optimizer or a rule",
-     "the value of the moment; nobody waits for others, unless --staleness N bounds how far ahead "
-     "a worker gets",
-     "what dist_sync has", JOB},
-    {"dist_device_sync", "dist_sync with the values of a machine added up on its GPUs", SERVERS,
-     "as in dist_sync", "as in dist_sync", "what dist_sync has", JOB},
-    {"dist_device_async", "dist_async with the values of a machine added up on its GPUs", SERVERS,
-     "as in dist_async", "as in dist_async", "what dist_sync has", JOB},
-    {"horovod", "sums over all workers that nobody keeps", "nowhere",
-     "there is none; pushpull puts the sum over all workers into its outs",
-     "there is none; broadcast gives every worker the value of rank 0",
-     "nothing else: the optimizer is the script's", JOB},
-    {"byteps", "the same as horovod, by the name that scripts of BytePS use", "nowhere",
-     "there is none; pushpull puts the sum over all workers into its outs",
-     "there is none; broadcast gives every worker the value of rank 0",
-     "nothing else: the optimizer is the script's; arrays on CPUs work too", JOB},
-};
-
-static const struct type_text *find_text(const char *name)
+/* The lines on a type; *n: their bytes. */
+static const char *about_type(const char *name, size_t *n)
 {
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strcmp(texts[i].name, name) == 0)
-            return &texts[i];
-    return NULL;
+    static const char other[] = "  a type of a plugin, or another name for one: register\n";
+    const char *text = help_section(text_types, name, (int)strlen(name), n);
+    *n = text ? *n : strlen(other);
+    return text ? text : other;
 }
 
 static int list_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     const char *name = field_text(fields, n, "name"), *reason = field_text(fields, n, "reason");
-    const struct type_text *t = find_text(name);
+    size_t size;
+    const char *about = about_type(name, &size) + 2;
     (void)e;
-    buf_printf(arg, "  %-17s %s\n", name,
-               t ? t->summary : "a type of a plugin, or another name for one: register");
+    buf_printf(arg, "  %-17s %.*s\n", name, (int)strcspn(about, "\n"), about);
     if (*reason)
         buf_printf(arg, "  %-17s not available: %s\n", "", reason);
     return KV_OK;
@@ -379,20 +299,15 @@ typedef struct wanted {
     bool found;
 } wanted;
 
-static void put_line(buf *out, const char *head, const char *text)
-{
-    buf_printf(out, "  %s", head);
-    lines_from(out, text, 12, 2 + (int)strlen(head));
-}
-
 static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     wanted *w = arg;
     const char *name = field_text(fields, n, "name"), *reason = field_text(fields, n, "reason"),
                *aliases = field_text(fields, n, "aliases");
-    const struct type_text *t = find_text(name);
+    size_t size;
+    const char *about = about_type(name, &size);
     (void)e;
-    if (w->found || (strcasecmp(name, w->name) != 0 && !has_word(aliases, w->name)))
+    if (w->found || (strcasecmp(name, w->name) != 0 && !has_word(aliases, w->name, true)))
         return KV_OK;
     w->found = true;
     buf_printf(w->out, "create %s", name);
@@ -400,17 +315,9 @@ static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)
     for (const char *c = aliases; *c; c++)
         buf_add(w->out, *c == ' ' ? ", " : (char[]){*c, '\0'});
     buf_add(w->out, *aliases ? ")\n\n" : "\n\n");
-    if (t) {
-        buf_printf(w->out, "  %s\n", t->summary);
-        put_line(w->out, "keys", t->keys);
-        put_line(w->out, "push", t->push);
-        put_line(w->out, "pull", t->pull);
-        put_line(w->out, "has", t->has);
-        put_line(w->out, "needs", t->needs);
-    } else {
-        buf_add(w->out, "  a type of a plugin, or another name for one: register\n");
-    }
-    put_line(w->out, "here", *reason ? reason : "available");
+    buf_put(w->out, about, size);
+    buf_add(w->out, "  here");
+    lines_from(w->out, *reason ? reason : "available", 12, 6);
     return KV_OK;
 }
 

@@ -204,32 +204,20 @@ static const char *const common[] = {"-c",     "-f",       "--store", "-i",     
 
 void options_help(buf *out)
 {
-    buf_add(out, "usage: kvctl [OPTIONS] [FILE [ARG...] | COMMAND [WORD...]]\n\n"
-                 "A key-value store of arrays: a prompt, an interpreter of scripts, a filter.\n\n"
-                 "  kvctl                                     a prompt\n"
-                 "  kvctl session.kv                          run a script\n"
-                 "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
-                 "  kvctl help push                           run one command of the language\n"
-                 "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n"
-                 "  kvctl attach                              look at it (attach --help)\n\n");
+    static const char mark[] = "{options}\n"; /* where they stand in the text */
+    const char *at = strstr(text_usage, mark);
+    buf_put(out, text_usage, (size_t)(at - text_usage));
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         shell_option_line(out, shell_option_find(&options_table, common[i], strlen(common[i])),
                           COLUMN);
-    buf_add(out, "\nAll options: kvctl help options. Commands and functions: kvctl help, and\n"
-                 "`kvctl help push` says more about one.\n");
+    buf_add(out, at + strlen(mark));
 }
 
 void options_list(buf *out)
 {
     for (int i = 0; i < options_table.n; i++)
         shell_option_line(out, &own_options[i], COLUMN);
-    buf_add(
-        out,
-        "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
-        "-f\n"
-        "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
-        "one argument. In front of launch they are those of its workers; attach and jobs have\n"
-        "their own. An option wins over the environment, that over the start file.\n");
+    buf_add(out, text_options);
 }
 
 /* The error for a word with an option that the table lacks. */

@@ -57,6 +57,9 @@ int options_in_front(int argc, char **argv);
 
 extern const shell_table options_table;
 
+/* Each is in a file of its name in options/texts. */
+extern const char text_usage[], text_options[];
+
 /* Appends what -h shows, and a line for every option. */
 void options_help(buf *out);
 void options_list(buf *out);

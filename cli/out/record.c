@@ -44,11 +44,10 @@ static int put_items(json_writer *w, const char *name, const value_list *list, k
 {
     TRY(value_descend(e));
     json_begin(w, name, '[');
-    int rc = KV_OK;
-    for (int64_t i = 0; i < list->n && rc == KV_OK; i++)
-        rc = put_value(w, NULL, list->items[i], e);
+    for (int64_t i = 0; i < list->n; i++)
+        TRY(put_value(w, NULL, list->items[i], e));
     json_end(w, ']');
-    return rc;
+    return KV_OK;
 }
 
 /* The members of the object that an array or a list is. */
@@ -71,9 +70,9 @@ static int put_value(json_writer *w, const char *name, value v, kv_err *e)
         return KV_OK;
     }
     json_begin(w, name, '{');
-    int rc = put_members(w, v, e);
+    TRY(put_members(w, v, e));
     json_end(w, '}');
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Keys, tables, comparisons ---- */
@@ -83,44 +82,45 @@ static int put_value(json_writer *w, const char *name, value v, kv_err *e)
 static int put_values(json_writer *w, const result *r, kv_err *e)
 {
     int64_t n = !r->shown || r->v.kind == VALUE_NONE ? 0 : r->keys ? r->nkeys : 1;
-    int rc = KV_OK;
     json_begin(w, "values", '[');
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < n; i++) {
         json_begin(w, NULL, '{');
         put_key(w, "key", r->keys ? r->keys[i] : r->about[0]);
         value v = r->keys ? r->v.u.list->items[i] : r->v;
-        rc = v.kind == VALUE_INT ? put_value(w, "round", v, e) : put_members(w, v, e);
+        TRY(v.kind == VALUE_INT ? put_value(w, "round", v, e) : put_members(w, v, e));
         json_end(w, '}');
     }
     json_end(w, ']');
-    return rc;
+    return KV_OK;
+}
+
+int record_row(json_writer *w, const rows *table, int64_t row, kv_err *e)
+{
+    for (int i = 0; i < table->ncolumns; i++)
+        TRY(put_value(w, table->columns[i].name, table->cells[row * table->ncolumns + i], e));
+    return KV_OK;
 }
 
 int record_rows(json_writer *w, const char *name, const rows *table, kv_err *e)
 {
-    int rc = KV_OK;
     json_begin(w, name ? name : "entries", '[');
-    for (int64_t i = 0; i < table->n && rc == KV_OK; i++) {
-        int64_t column = i % table->ncolumns;
-        if (column == 0)
-            json_begin(w, NULL, '{');
-        rc = put_value(w, table->columns[column].name, table->cells[i], e);
-        if (column + 1 == table->ncolumns)
-            json_end(w, '}');
+    for (int64_t i = 0; i * table->ncolumns < table->n; i++) {
+        json_begin(w, NULL, '{');
+        TRY(record_row(w, table, i, e));
+        json_end(w, '}');
     }
     json_end(w, ']');
-    return rc;
+    return KV_OK;
 }
 
 /* Rows of a name and a value, as one object. */
 static int put_object(json_writer *w, const char *name, const rows *table, kv_err *e)
 {
-    int rc = KV_OK;
     json_begin(w, name, '{');
-    for (int64_t i = 0; i + 1 < table->n && rc == KV_OK; i += 2)
-        rc = put_value(w, table->cells[i].u.text, table->cells[i + 1], e);
+    for (int64_t i = 0; i + 1 < table->n; i += 2)
+        TRY(put_value(w, table->cells[i].u.text, table->cells[i + 1], e));
     json_end(w, '}');
-    return rc;
+    return KV_OK;
 }
 
 /* One side of a comparison. Of a large array only its form: the differences tell where it fails. */
@@ -339,9 +339,8 @@ static int put_record(session *s, const ast *node, const char *path, int64_t us,
     put_head(s, &w, node, path, e);
     json_int(&w, "us", us);
     put_worked_on(s, &w, node, given, e->code == KV_OK);
-    const result *r = given_back ? given : NULL;
-    if (r && r->as_text && r->shown && !r->as_json && !r->entries.columns)
-        buf_add(printed, r->v.u.text);
+    if (given_back && given->as_text && given->shown && !given->as_json && !given->entries.columns)
+        buf_add(printed, given->v.u.text);
     w.out->failed = w.out->failed || printed->failed;
     put_lines(&w, "out", buf_text(printed));
     int rc = put_given(&w, node, given, given_back, own);
@@ -379,13 +378,12 @@ void record_error(session *s, const ast *node, const kv_err *e)
 {
     if (!s->out.recorder.on || s->out.recorder.failed)
         return;
-    buf line = {0};
+    own_buf line = {0};
     json_writer w = {.out = &line};
     put_head(s, &w, node, NULL, e);
     put_error(s, &w, node ? s->unit->src.name : NULL, e);
     write_line(s, &w, &(kv_err){0});
     s->out.recorder.failed = true;
-    buf_release(&line);
 }
 
 int record_keys(session *s, result *out, const kv_key *keys, int64_t n, kv_err *e)
@@ -479,10 +477,9 @@ void report_text(session *s, const kv_err *e, buf *out)
     buf_char(out, '\n');
     if (e->line > 0)
         show_place(s, e, out);
-    buf details = {0};
+    own_buf details = {0};
     session_details(s, &details);
     visible_lines(out, buf_text(&details), details.len);
-    buf_release(&details);
     buf_clear(&s->detail);
     if (e->hint[0]) {
         buf_add(out, " hint: ");

@@ -102,7 +102,6 @@ typedef struct command {
     /* Runs the command of a STMT_COMMAND node; out receives its result. */
     int (*run)(session *s, const ast *call, result *out, kv_err *e);
     const char *summary;                             /* one line */
-    const char *examples;                            /* lines "command  # what it does" */
     const char *see;                                 /* "push, pull" or NULL */
     const char *fails;                               /* codes, or NULL */
     /* The command as a method of MXNet, "pull(key, out, priority)": its name, and its parameters in

@@ -113,11 +113,18 @@ class What Python has and this has not
 END
     # every heading is a section that a word leads to
     grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
-        grep -qF "\"$heading\"}" "$top/cli/cmd/topics.c" ||
+        grep -qxF "  $heading" "$top/cli/cmd/texts/sections.txt" ||
             fail "no word leads to $heading"
     done
     gives "" kvctl -c 'help > overview.txt'
     grep -q '^Commands' overview.txt
+}
+
+@test "help: each command has its section of the examples, and no section is left over" {
+    kvctl -c 'help --json' | sed 's/,"functions":.*//' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 | sort >commands
+    sed -n 's/^## //p' "$top/cli/cmd/texts/examples.txt" | sort >sections
+    [ "$(wc -l <commands)" -gt 50 ]
+    diff commands sections
 }
 
 @test "help: lists fit a terminal of 80 columns" {
