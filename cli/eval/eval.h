@@ -117,7 +117,6 @@ typedef struct key_list {
     kv_key *keys;
     int64_t n, cap;
     bool list;
-    kv_key one;         /* memory of a list of one */
     arena names;
 } key_list;
 
