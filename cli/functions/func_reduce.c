@@ -246,10 +246,10 @@ int func_extreme(function_args *args, value *out, kv_err *e)
 static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *axes, int naxes,
                  const reduce_how *how, kv_err *e)
 {
-    own_array *w = NULL, *along = NULL, *part = NULL, *top = NULL, *below = NULL, *zero = NULL;
+    own_array *w = NULL, *along = NULL, *part = NULL, *top = NULL, *below = NULL;
     int ndim = kv_array_ndim(a);
     int64_t shape[KV_MAX_NDIM], axis = naxes == 1 ? axes[0] : 0;
-    const void *some;
+    bool some;
     if (kv_array_same_shape(a, weights)) {
         w = kv_array_ref(weights);
     } else {
@@ -263,9 +263,8 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
         TRY(arrange_broadcast(&w, along, ndim, kv_array_shape(a), e));
     }
     TRY(reduce_array(&below, w, REDUCE_SUM, axes, naxes, how, e));
-    TRY(reduce_array(&zero, below, REDUCE_ALL, NULL, 0, NULL, e));
-    TRY(kv_array_read(zero, &some, e));
-    if (!*(const bool *)some)
+    TRY(eval_op_bools(below, REDUCE_ALL, &some, e));
+    if (!some)
         return kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
     TRY(eval_op_binary(&part, OP_MUL, a, w, e));
     TRY(reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e));
@@ -358,15 +357,13 @@ int func_allclose(function_args *args, value *out, kv_err *e)
 
 int func_array_equal(function_args *args, value *out, kv_err *e)
 {
-    own_array *a = NULL, *b = NULL, *same = NULL, *all = NULL;
-    const void *data;
+    own_array *a = NULL, *b = NULL, *same = NULL;
+    bool all = false;
     TRY(read_pair(args, &a, &b, e));
-    *out = value_bool(false);
-    if (!kv_array_same_shape(a, b))
-        return KV_OK;
-    TRY(eval_op_binary(&same, OP_EQ, a, b, e));
-    TRY(reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e));
-    TRY(kv_array_read(all, &data, e));
-    *out = value_bool(*(const bool *)data);
+    if (kv_array_same_shape(a, b)) {
+        TRY(eval_op_binary(&same, OP_EQ, a, b, e));
+        TRY(eval_op_bools(same, REDUCE_ALL, &all, e));
+    }
+    *out = value_bool(all);
     return KV_OK;
 }
