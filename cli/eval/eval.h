@@ -1,6 +1,7 @@
 /* Expressions: from syntax tree to value, in the scope of the running function. */
 #pragma once
 
+#include "array/reduce.h"
 #include "base/mem.h"
 #include "kv_array.h"
 #include "lang/ast.h"
@@ -24,6 +25,9 @@ int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *
 /* name(a), or name(a, low, high) where bounds is not NULL. */
 int eval_op_call(kv_array **out, const char *name, kv_array *a, const int64_t *bounds,
                  kv_err *e);
+
+/* Whether all elements are not 0, or with REDUCE_ANY one is. */
+int eval_op_bools(kv_array *a, reduce_op op, bool *out, kv_err *e);
 
 /* ---- Texts with fields ---- */
 
@@ -117,7 +121,6 @@ typedef struct key_list {
     kv_key *keys;
     int64_t n, cap;
     bool list;
-    kv_key one;         /* memory of a list of one */
     arena names;
 } key_list;
 

@@ -13,6 +13,7 @@
 
 /* ---- Copies that would be views in NumPy ---- */
 
+/* part is one of whole, made at part_node, and whole_node gave whole. */
 static void mark(session *s, const ast *part_node, const ast *whole_node, value whole, value part)
 {
     array_box *to = part.u.box;
@@ -27,12 +28,6 @@ static void mark(session *s, const ast *part_node, const ast *whole_node, value 
     }
 }
 
-/* part is one of whole, made at node, whose first child gave whole. */
-static void eval_mark_part(session *s, const ast *node, value whole, value part)
-{
-    mark(s, node, node->kid[0], whole, part);
-}
-
 void eval_mark_row(session *s, const ast *node, value whole, value row)
 {
     if (whole.kind == VALUE_ARRAY && row.kind == VALUE_ARRAY)
@@ -42,7 +37,7 @@ void eval_mark_row(session *s, const ast *node, value whole, value row)
 void eval_mark_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts)
 {
     if (parts.kind == VALUE_ARRAY && n > 0 && wholes[0].kind == VALUE_ARRAY)
-        eval_mark_part(s, node, wholes[0], parts);
+        mark(s, node, node->kid[0], wholes[0], parts);
     if (!value_is_sequence(parts) || value_descend(NULL))
         return;
     /* item i of a tuple of zip() is a row of argument i; all others are of the first */
@@ -291,12 +286,11 @@ static void index_release(index_place *p)
     for (int i = 0; i < p->n; i++)
         kv_array_unref(p->ranges[i].ids);
 }
+#define own_place OWN(index_release) index_place
 
-/* The caller releases *p, but not after an error. */
+/* Evaluates base[…] into p, which begins zeroed. */
 static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
 {
-    p->key = value_none();
-    p->n = 0;
     TRY(eval(s, node->kid[0], &p->whole, e));
     value_kind kind = p->whole.kind;
     const ast *part = node->n == 2 ? node->kid[1] : NULL;
@@ -312,8 +306,6 @@ static int index_find(session *s, const ast *node, index_place *p, kv_err *e)
                       value_kind_name(p->whole));
     if (rc && strcmp(value_kind_name(p->whole), "a store") == 0)
         kv_err_hint(e, "kv.pull(\"w\") is the value of a key");
-    if (rc)
-        index_release(p);
     return rc;
 }
 
@@ -338,16 +330,15 @@ static int index_read(session *s, const ast *node, const index_place *p, value *
 
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
-    index_place p;
-    TRY(index_find(s, node, &p, e));
-    int rc = index_read(s, node, &p, out, e);
+    own_place p = {0};
     bool picks = false; /* a list or a mask chooses elements: NumPy copies them, too */
+    TRY(index_find(s, node, &p, e));
+    TRY(index_read(s, node, &p, out, e));
     for (int i = 0; i < p.n; i++)
         picks |= p.ranges[i].ids != NULL;
-    if (rc == KV_OK && p.whole.kind == VALUE_ARRAY && !picks)
-        eval_mark_part(s, node, p.whole, *out);
-    index_release(&p);
-    return rc;
+    if (p.whole.kind == VALUE_ARRAY && !picks)
+        mark(s, node, node->kid[0], p.whole, *out);
+    return KV_OK;
 }
 
 /* ---- Assigning ---- */
@@ -408,11 +399,9 @@ static int index_write(session *s, const ast *node, const index_place *p, value 
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
 {
-    index_place p;
+    own_place p = {0};
     TRY(index_find(s, target, &p, e));
-    int rc = index_write(s, target, &p, v, e);
-    index_release(&p);
-    return rc;
+    return index_write(s, target, &p, v, e);
 }
 
 /* ---- target op= value ---- */
@@ -557,16 +546,12 @@ static int update(session *s, const ast *node, const index_place *place, value o
 static int update_index(session *s, const ast *node, kv_err *e)
 {
     const ast *target = node->kid[0];
-    index_place place;
-    value old;
+    own_place place = {0};
+    own_value old = value_none();
     TRY(index_find(s, target, &place, e));
-    int rc = index_may_write(s, target, &place, e);
-    if (rc == KV_OK && (rc = index_read(s, target, &place, &old, e)) == KV_OK) {
-        rc = update(s, node, &place, old, e);
-        value_release(&old);
-    }
-    index_release(&place);
-    return rc;
+    TRY(index_may_write(s, target, &place, e));
+    TRY(index_read(s, target, &place, &old, e));
+    return update(s, node, &place, old, e);
 }
 
 int eval_update(session *s, const ast *node, kv_err *e)

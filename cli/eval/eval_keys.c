@@ -92,20 +92,7 @@ int eval_words_at(const session *s, const words *w, const ast *otherwise, kv_err
 
 static int add(key_list *l, kv_key key, kv_err *e)
 {
-    if (l->n == 0 && !l->keys) {
-        l->keys = &l->one;
-        l->cap = 1;
-    }
-    if (l->n == l->cap) {
-        kv_key *more = l->keys == &l->one ? NULL : l->keys;
-        int64_t cap = l->keys == &l->one ? 0 : l->cap;
-        if (mem_grow(&more, &cap, l->n + 1, sizeof *more, e))
-            return KV_E_MEMORY;
-        if (l->keys == &l->one)
-            more[0] = l->one;
-        l->keys = more;
-        l->cap = cap;
-    }
+    TRY(mem_grow(&l->keys, &l->cap, l->n + 1, sizeof *l->keys, e));
     l->keys[l->n++] = key;
     return KV_OK;
 }
@@ -288,8 +275,7 @@ int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
 
 void key_list_release(key_list *l)
 {
-    if (l->keys != &l->one)
-        mem_free(l->keys);
+    mem_free(l->keys);
     arena_release(&l->names);
     *l = (key_list){0};
 }

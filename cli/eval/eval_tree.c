@@ -11,9 +11,7 @@
 
 #include "array/arrange.h"
 #include "array/sparse.h"
-#include "base/stop.h"
 #include "base/suggest.h"
-#include "cpu/cpu.h"
 #include "session/containers.h"
 #include "session/result.h"
 #include "session/unit.h"
@@ -66,33 +64,22 @@ int eval_op_call(kv_array **out, const char *name, kv_array *a, const int64_t *b
     return apply(out, &node, leaves, &nowhere, e);
 }
 
-/* ---- Truth ---- */
-
-/* The elements of an array become bools, block by block. wanted: the one that ends the search. */
-static int find_element(kv_array *a, bool wanted, bool *found, kv_err *e)
+int eval_op_bools(kv_array *a, reduce_op op, bool *out, kv_err *e)
 {
+    own_array *one = NULL;
     const void *data;
-    int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
-    unsigned char block[1024];
-    *found = false;
-    TRY(kv_array_read(a, &data, e));
-    for (int64_t i = 0; i < n && !*found; i += 1024) {
-        int64_t m = n - i < 1024 ? n - i : 1024;
-        TRY(i % STOP_EVERY == 0 ? stop_check(e) : KV_OK);
-        convert_elements(block, KV_BOOL, (const char *)data + i * bytes, kv_array_dtype(a), m);
-        *found = memchr(block, wanted ? 1 : 0, (size_t)m) != NULL;
-    }
+    TRY(reduce_array(&one, a, op, NULL, 0, NULL, e));
+    TRY(kv_array_read(one, &data, e));
+    *out = *(const bool *)data;
     return KV_OK;
 }
 
+/* ---- Truth ---- */
+
 int eval_truth_of_all(value v, bool *out, kv_err *e)
 {
-    if (v.kind != VALUE_ARRAY)
-        return eval_truth(v, out, e);
-    bool zero = false;
-    int rc = find_element(v.u.box->array, false, &zero, e);
-    *out = !zero;
-    return rc;
+    return v.kind == VALUE_ARRAY ? eval_op_bools(v.u.box->array, REDUCE_ALL, out, e)
+                                 : eval_truth(v, out, e);
 }
 
 int eval_truth(value v, bool *out, kv_err *e)
@@ -104,8 +91,7 @@ int eval_truth(value v, bool *out, kv_err *e)
         kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
         return kv_err_hint(e, "all(a) asks for every element, any(a) for one"), KV_E_VALUE;
     }
-    if (a)
-        return eval_truth_of_all(v, out, e);
+    TRY(a ? value_item(&v, v, e) : KV_OK);
     if (value_has_items(v)) /* a dict without keys has no gaps either */
         *out = v.u.list->n > 0;
     else
@@ -164,7 +150,8 @@ static int array_holds(session *s, const ast *node, const value *args, bool *hol
     compare->kid[0] = node->kid[1];
     compare->kid[1] = node->kid[0];
     TRY(eval_operate(s, compare, (value[]){args[1], args[0]}, &equal, e));
-    return equal.kind == VALUE_ARRAY ? find_element(equal.u.box->array, true, holds, e) : KV_OK;
+    return equal.kind == VALUE_ARRAY ? eval_op_bools(equal.u.box->array, REDUCE_ANY, holds, e)
+                                     : KV_OK;
 }
 
 /* args[0] in args[1] */

@@ -486,37 +486,47 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
     return write_file(s, w, path, &p, o.lock, e);
 }
 
-/* ---- A file for each key --------------------------------------------------------------------- */
+/* ---- The calls of commands ------------------------------------------------------------------- */
 
 #define KEY_MARK "{key}"
 
-/* path with {key} replaced. */
-static int path_of_key(buf *out, const char *path, kv_key key, kv_err *e)
+/* path with the key in the place of {key}, if that stands in it. */
+static int path_of_key(buf *out, const char *path, const kv_key *key, kv_err *e)
 {
     const char *at = strstr(path, KEY_MARK);
-    if (key.name && strchr(key.name, '/'))
+    if (at && key->name && strchr(key->name, '/'))
         return kv_err_set(e, KV_E_VALUE, "the key \"%s\" has a / and cannot stand in a file name",
-                          key.name);
-    buf_put(out, path, (size_t)(at - path));
-    if (key.name)
-        buf_add(out, key.name);
-    else
-        buf_printf(out, "%lld", (long long)key.id);
-    buf_add(out, at + strlen(KEY_MARK));
+                          key->name);
+    buf_put(out, path, at ? (size_t)(at - path) : strlen(path));
+    if (at && key->name)
+        buf_add(out, key->name);
+    else if (at)
+        buf_printf(out, "%lld", (long long)key->id);
+    buf_add(out, at ? at + strlen(KEY_MARK) : "");
     return buf_check(out, e);
 }
 
-static int save_keyed(session *s, const char *path, const result *r, bool append, kv_err *e)
+int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
 {
-    int64_t n = 0;
-    written *files = mem_zalloc(r->nkeys, sizeof *files, e);
+    bool marked = strstr(path, KEY_MARK) != NULL, each = marked && r->keys;
+    int64_t n = 0, all = each ? r->nkeys : 1;
+    if (strcmp(path, "-") == 0) {
+        own_parts p = {0};
+        TRY(add_text(s, &p, r, e));
+        return session_out(s, buf_text(&p.text), p.text.len, e);
+    }
+    if (marked && !r->keys && !r->has_key)
+        return kv_err_set(e, KV_E_USAGE,
+                          "\"%s\": {key} stands for the keys of a pull, and there is none here",
+                          path);
+    written *files = mem_zalloc(all, sizeof *files, e);
     int rc = files ? KV_OK : KV_E_MEMORY;
-    for (; n < r->nkeys && rc == KV_OK; n++) {
+    for (; n < all && rc == KV_OK; n++) {
         own_buf name = {0};
-        result one = {.v = r->v.u.list->items[n]};
-        order o = {append, n == 0, &r->keys[n]};
+        result one = each ? (result){.v = r->v.u.list->items[n]} : *r;
+        order o = {append, n == 0, each ? &r->keys[n] : r->has_key ? &r->key : NULL};
         if ((rc = session_interrupted(s, e)) == KV_OK &&
-            (rc = path_of_key(&name, path, r->keys[n], e)) == KV_OK)
+            (rc = path_of_key(&name, path, o.key, e)) == KV_OK)
             rc = save_one(s, &files[n], buf_text(&name), &one, o, e);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -526,37 +536,6 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
             rc = written_commit(&files[i], e);
     }
     mem_free(files);
-    return rc;
-}
-
-/* ---- The calls of commands ------------------------------------------------------------------- */
-
-int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
-{
-    written w = {0};
-    own_buf name = {0};
-    const kv_key *key = r->has_key ? &r->key : NULL;
-    bool marked = strstr(path, KEY_MARK) != NULL;
-    int rc = KV_OK;
-    if (strcmp(path, "-") == 0) {
-        own_parts p = {0};
-        TRY(add_text(s, &p, r, e));
-        return session_out(s, buf_text(&p.text), p.text.len, e);
-    }
-    if (marked && r->keys)
-        return save_keyed(s, path, r, append, e);
-    if (marked && !key)
-        return kv_err_set(e, KV_E_USAGE,
-                          "\"%s\": {key} stands for the keys of a pull, and there is none here",
-                          path);
-    if (marked)
-        rc = path_of_key(&name, path, *key, e);
-    if (rc == KV_OK)
-        rc = save_one(s, &w, marked ? buf_text(&name) : path, r, (order){append, true, key}, e);
-    if (rc)
-        written_abandon(&w);
-    else
-        rc = written_commit(&w, e);
     return rc;
 }
 

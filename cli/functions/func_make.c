@@ -46,10 +46,10 @@ static bool has_dtype(const function_args *args, int dtype_at)
 
 static int filled(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
-    kv_array *a;
+    kv_array **a = function_makes(out);
     TRY(has_dtype(args, dtype_at) ? KV_OK : value_check_whole(number, e));
-    TRY(function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e));
-    return function_give(out, &a, fill(a, number, e), e);
+    TRY(function_new(a, args, args->v[0], dtype_at, KV_FLOAT32, e));
+    return fill(*a, number, e);
 }
 
 int func_ones(function_args *args, value *out, kv_err *e)
@@ -68,11 +68,11 @@ int func_full(function_args *args, value *out, kv_err *e)
 static int filled_like(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
     kv_dtype dtype;
-    kv_array *a, *like = args->array;
+    kv_array **a = function_makes(out), *like = args->array;
     TRY(function_dtype(args->v[dtype_at], kv_array_dtype(like), &dtype, e));
-    TRY(kv_array_new_raw(&a, dtype, kv_array_ndim(like), kv_array_shape(like), kv_array_ctx(like),
+    TRY(kv_array_new_raw(a, dtype, kv_array_ndim(like), kv_array_shape(like), kv_array_ctx(like),
                          e));
-    return function_give(out, &a, fill(a, number, e), e);
+    return fill(*a, number, e);
 }
 
 /* Also zeros_like. */
@@ -183,15 +183,15 @@ int func_arange(function_args *args, value *out, kv_err *e)
     }
     if (q.fstep == 0)
         return kv_err_set(e, KV_E_VALUE, "arange() cannot step by 0");
-    kv_array *a;
+    kv_array **a = function_makes(out);
     kv_dtype dtype;
     TRY(count_steps(&q, stop, &n, e));
     TRY(q.whole && !has_dtype(args, 3) ? check_whole(&q, n, e) : KV_OK);
     TRY(function_dtype(args->v[3], KV_FLOAT32, &dtype, e));
     TRY(n > 0 ? check_end(q.fstart, dtype, e) : KV_OK);
     TRY(n > 0 ? check_end(q.fstart + q.fstep * (double)(n - 1), dtype, e) : KV_OK);
-    TRY(function_new(&a, args, value_int(n), 3, KV_FLOAT32, e));
-    return function_give(out, &a, write_sequence(a, &q, e), e);
+    TRY(function_new(a, args, value_int(n), 3, KV_FLOAT32, e));
+    return write_sequence(*a, &q, e);
 }
 
 int func_linspace(function_args *args, value *out, kv_err *e)
@@ -243,14 +243,12 @@ int func_eye(function_args *args, value *out, kv_err *e)
 
 /* An array in another dtype or context. Where it has both, two objects share the elements until
  * one of them is written. */
-static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+static int converted(session *s, kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    kv_array *made;
     if (kv_array_dtype(a) == dtype && kv_ctx_same(kv_array_ctx(a), ctx))
-        return value_array(out, kv_array_ref(a), e);
+        return *out = kv_array_ref(a), KV_OK;
     TRY(session_ctx(s, ctx, e));
-    TRY(arrange_copy(&made, a, dtype, ctx, e));
-    return value_array(out, made, e);
+    return arrange_copy(out, a, dtype, ctx, e);
 }
 
 /* Returns true if v is a bool or nested lists of bools, which are a mask, as in NumPy. */
@@ -266,13 +264,12 @@ static bool is_mask(value v, int depth)
 
 /* The first argument as an array of the dtype and in the context that are given. Numbers of lists
  * go to their dtype at once, so that integers stay exact; without one they get the usual dtype. */
-static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype usual, value *out,
+static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype usual, kv_array **out,
                       kv_err *e)
 {
     value v = args->v[0];
     kv_dtype dtype;
     kv_ctx ctx;
-    kv_array *a;
     bool is_array = v.kind == VALUE_ARRAY;
     TRY(function_dtype(args->v[dtype_at], is_array ? kv_array_dtype(v.u.box->array) : usual, &dtype,
                        e));
@@ -282,29 +279,27 @@ static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype us
     if (is_array)
         return converted(args->session, out, v.u.box->array, dtype, ctx, e);
     TRY(session_ctx(args->session, ctx, e));
-    TRY(!has_dtype(args, dtype_at) && dtype == KV_FLOAT32
-            ? value_float32_array(&a, v, ctx, e)
-            : value_numbers_array(&a, v, dtype, ctx, e));
-    return value_array(out, a, e);
+    return !has_dtype(args, dtype_at) && dtype == KV_FLOAT32
+               ? value_float32_array(out, v, ctx, e)
+               : value_numbers_array(out, v, dtype, ctx, e);
 }
 
 int func_array(function_args *args, value *out, kv_err *e)
 {
-    return made_array(args, 1, 2, is_mask(args->v[0], 0) ? KV_BOOL : KV_FLOAT32, out, e);
+    return made_array(args, 1, 2, is_mask(args->v[0], 0) ? KV_BOOL : KV_FLOAT32,
+                      function_makes(out), e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a;
+    kv_array **made = function_makes(out);
     kv_dtype dtype;
     TRY(function_dtype(args->v[1], KV_FLOAT32, &dtype, e));
-    if (args->v[0].kind != VALUE_ARRAY) {
-        /* numbers go to their dtype at once, so that integers stay exact */
-        TRY(value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e));
-        return value_array(out, a, e);
-    }
-    a = args->v[0].u.box->array;
-    return converted(args->session, out, a, dtype, kv_array_ctx(a), e);
+    if (args->v[0].kind !=
+        VALUE_ARRAY) /* numbers stay exact where they go to their dtype at once */
+        return value_numbers_array(made, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e);
+    kv_array *a = args->v[0].u.box->array;
+    return converted(args->session, made, a, dtype, kv_array_ctx(a), e);
 }
 
 /* Another object: the elements are copied when one of the two is written. */
@@ -528,7 +523,6 @@ int func_permutation(function_args *args, value *out, kv_err *e)
     value x = args->v[0];
     draw d = {0};
     own_array *a = NULL, *order = NULL;
-    kv_array *made;
     void *data;
     int64_t n;
     bool rows = value_is_sequence(x) ||
@@ -556,8 +550,7 @@ int func_permutation(function_args *args, value *out, kv_err *e)
     }
     if (!rows)
         return value_array(out, kv_array_ref(order), e);
-    TRY(array_slice(&made, a, &(array_range){.ids = order}, 1, e));
-    return value_array(out, made, e);
+    return array_slice(function_makes(out), a, &(array_range){.ids = order}, 1, e);
 }
 
 /* ---- Storage ---- */
@@ -579,11 +572,10 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
 /* An array in another storage, as itself when it has it. */
 static int stored_as(value *out, kv_array *a, kv_storage storage, kv_err *e)
 {
-    kv_array *made;
     if (kv_array_storage(a) == storage)
-        return value_array(out, kv_array_ref(a), e);
-    TRY((storage == KV_ROW_SPARSE ? kv_array_to_sparse : kv_array_to_dense)(&made, a, e));
-    return value_array(out, made, e);
+        return *function_makes(out) = kv_array_ref(a), KV_OK;
+    return (storage == KV_ROW_SPARSE ? kv_array_to_sparse : kv_array_to_dense)(function_makes(out),
+                                                                               a, e);
 }
 
 int func_dense(function_args *args, value *out, kv_err *e)
@@ -604,7 +596,6 @@ int func_tostype(function_args *args, value *out, kv_err *e)
 int func_rows_part(function_args *args, value *out, kv_err *e)
 {
     own_array *ids = NULL, *data = NULL;
-    kv_array *copy;
     if (kv_array_storage(args->array) != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
                    args->function->name);
@@ -612,8 +603,8 @@ int func_rows_part(function_args *args, value *out, kv_err *e)
     }
     TRY(sparse_parts(&ids, &data, args->array, e));
     kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
-    TRY(kv_array_dup(&copy, part, kv_array_dtype(part), kv_array_ctx(args->array), e));
-    return value_array(out, copy, e);
+    return kv_array_dup(function_makes(out), part, kv_array_dtype(part), kv_array_ctx(args->array),
+                        e);
 }
 
 int func_stype(function_args *args, value *out, kv_err *e)
@@ -627,7 +618,6 @@ int func_zeros(function_args *args, value *out, kv_err *e)
     kv_storage storage = KV_DEFAULT;
     int ndim = 0;
     int64_t shape[KV_MAX_NDIM];
-    kv_array *a;
     kv_dtype dtype;
     kv_ctx ctx;
     TRY(args->given[3] ? parse_storage(args->v[3], &storage, e) : KV_OK);
@@ -635,9 +625,9 @@ int func_zeros(function_args *args, value *out, kv_err *e)
     TRY(function_dtype(args->v[1], KV_FLOAT32, &dtype, e));
     TRY(function_ctx(args->v[2], &ctx, e));
     TRY(session_ctx(args->session, ctx, e));
-    TRY(storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
-                                 : arrange_zeros(&a, dtype, ndim, shape, ctx, e));
-    return value_array(out, a, e);
+    return storage == KV_ROW_SPARSE
+               ? kv_array_new_sparse(function_makes(out), dtype, ndim, shape, 0, NULL, ctx, e)
+               : arrange_zeros(function_makes(out), dtype, ndim, shape, ctx, e);
 }
 
 /* ---- row_sparse(data, row_ids, shape) ---- */
@@ -730,9 +720,8 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     int ndim;
     int64_t shape[KV_MAX_NDIM], n;
     own_mem given_row *rows = NULL;
-    own_value given = value_none();
-    TRY(made_array(args, 4, 3, KV_FLOAT32, &given, e));
-    kv_array *a = given.u.box->array;
+    own_array *a = NULL;
+    TRY(made_array(args, 4, 3, KV_FLOAT32, &a, e));
     if (!args->given[1] && !args->given[2])
         return stored_as(out, a, KV_ROW_SPARSE, e);
     if (!args->given[1] || !args->given[2]) {

@@ -130,14 +130,12 @@ static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out,
     int64_t axes[KV_MAX_NDIM];
     reduce_how how = {0};
     bool all = axis.kind == VALUE_NONE;
-    kv_array *made;
     TRY(all ? KV_OK : function_integers(&axis, 1, "axis", &n, axes, e));
     if (n > 1 && (op == REDUCE_ARGMAX || op == REDUCE_ARGMIN))
         return kv_err_set(e, KV_E_USAGE, "%s() takes one axis", reduce_name(op));
     TRY(function_flag(args, "keepdims", &how.keepdims, e));
     TRY(ddof.kind == VALUE_NONE ? KV_OK : function_number(ddof, "ddof", &how.ddof, e));
-    TRY(reduce_array(&made, a, op, all ? NULL : axes, n, &how, e));
-    return value_array(out, made, e);
+    return reduce_array(function_makes(out), a, op, all ? NULL : axes, n, &how, e);
 }
 
 /* The same for the first argument, which dtype= converts first. */
@@ -248,10 +246,10 @@ int func_extreme(function_args *args, value *out, kv_err *e)
 static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *axes, int naxes,
                  const reduce_how *how, kv_err *e)
 {
-    own_array *w = NULL, *along = NULL, *part = NULL, *top = NULL, *below = NULL, *zero = NULL;
+    own_array *w = NULL, *along = NULL, *part = NULL, *top = NULL, *below = NULL;
     int ndim = kv_array_ndim(a);
     int64_t shape[KV_MAX_NDIM], axis = naxes == 1 ? axes[0] : 0;
-    const void *some;
+    bool some;
     if (kv_array_same_shape(a, weights)) {
         w = kv_array_ref(weights);
     } else {
@@ -265,9 +263,8 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
         TRY(arrange_broadcast(&w, along, ndim, kv_array_shape(a), e));
     }
     TRY(reduce_array(&below, w, REDUCE_SUM, axes, naxes, how, e));
-    TRY(reduce_array(&zero, below, REDUCE_ALL, NULL, 0, NULL, e));
-    TRY(kv_array_read(zero, &some, e));
-    if (!*(const bool *)some)
+    TRY(eval_op_bools(below, REDUCE_ALL, &some, e));
+    if (!some)
         return kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
     TRY(eval_op_binary(&part, OP_MUL, a, w, e));
     TRY(reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e));
@@ -277,7 +274,6 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
 int func_average(function_args *args, value *out, kv_err *e)
 {
     own_array *weights = NULL;
-    kv_array *made;
     int n = 0;
     int64_t axes[KV_MAX_NDIM];
     reduce_how how = {0};
@@ -287,22 +283,19 @@ int func_average(function_args *args, value *out, kv_err *e)
     TRY(value_to_array(&weights, args->v[2], e));
     TRY(all ? KV_OK : function_integers(&args->v[1], 1, "axis", &n, axes, e));
     TRY(function_flag(args, "keepdims", &how.keepdims, e));
-    TRY(weigh(&made, args->array, weights, all ? NULL : axes, n, &how, e));
-    return value_array(out, made, e);
+    return weigh(function_makes(out), args->array, weights, all ? NULL : axes, n, &how, e);
 }
 
 /* The elements that are inf or -inf. */
 int func_isinf(function_args *args, value *out, kv_err *e)
 {
     own_array *size = NULL;
-    kv_array *made, *a = args->array;
-    if (!kv_dtype_is_float(kv_array_dtype(a))) {
-        TRY(arrange_zeros(&made, KV_BOOL, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a), e));
-    } else {
-        TRY(eval_op_call(&size, "abs", a, NULL, e));
-        TRY(eval_op_number(&made, OP_EQ, size, host_float((double)INFINITY), e));
-    }
-    return value_array(out, made, e);
+    kv_array *a = args->array;
+    if (!kv_dtype_is_float(kv_array_dtype(a)))
+        return arrange_zeros(function_makes(out), KV_BOOL, kv_array_ndim(a), kv_array_shape(a),
+                             kv_array_ctx(a), e);
+    TRY(eval_op_call(&size, "abs", a, NULL, e));
+    return eval_op_number(function_makes(out), OP_EQ, size, host_float((double)INFINITY), e);
 }
 
 /* ---- Two arrays ---- */
@@ -316,10 +309,9 @@ static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
 int func_dot(function_args *args, value *out, kv_err *e)
 {
     own_array *a = NULL, *b = NULL;
-    kv_array *made;
     TRY(read_pair(args, &a, &b, e));
-    TRY(dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e));
-    return value_array(out, made, e);
+    return dot_arrays(function_makes(out), a, b,
+                      promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
 }
 
 /* Two arrays of one shape, in binary64, a block at a time. */
@@ -365,15 +357,13 @@ int func_allclose(function_args *args, value *out, kv_err *e)
 
 int func_array_equal(function_args *args, value *out, kv_err *e)
 {
-    own_array *a = NULL, *b = NULL, *same = NULL, *all = NULL;
-    const void *data;
+    own_array *a = NULL, *b = NULL, *same = NULL;
+    bool all = false;
     TRY(read_pair(args, &a, &b, e));
-    *out = value_bool(false);
-    if (!kv_array_same_shape(a, b))
-        return KV_OK;
-    TRY(eval_op_binary(&same, OP_EQ, a, b, e));
-    TRY(reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e));
-    TRY(kv_array_read(all, &data, e));
-    *out = value_bool(*(const bool *)data);
+    if (kv_array_same_shape(a, b)) {
+        TRY(eval_op_binary(&same, OP_EQ, a, b, e));
+        TRY(eval_op_bools(same, REDUCE_ALL, &all, e));
+    }
+    *out = value_bool(all);
     return KV_OK;
 }

@@ -60,11 +60,9 @@ int func_in_shape(function_args *args, value *out, kv_err *e)
 {
     int n;
     int64_t shape[KV_MAX_NDIM];
-    kv_array *made;
     TRY(function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &n, shape, e));
-    TRY((FUNCTION_VARIANT(args) ? arrange_broadcast : arrange_reshape)(&made, args->array, n, shape,
-                                                                       e));
-    return value_array(out, made, e);
+    return (FUNCTION_VARIANT(args) ? arrange_broadcast : arrange_reshape)(function_makes(out),
+                                                                          args->array, n, shape, e);
 }
 
 int func_transpose(function_args *args, value *out, kv_err *e)
@@ -72,35 +70,29 @@ int func_transpose(function_args *args, value *out, kv_err *e)
     int n = 0;
     int64_t order[KV_MAX_NDIM];
     bool several = args->nrest > 1, given = several || args->v[1].kind != VALUE_NONE;
-    kv_array *made;
     const value *axes = several ? args->rest + 1 : &args->v[1];
     TRY(given ? function_integers(axes, several ? args->nrest - 1 : 1, "an axis", &n, order, e)
               : KV_OK);
-    TRY(arrange_transpose(&made, args->array, given ? order : NULL, n, e));
-    return value_array(out, made, e);
+    return arrange_transpose(function_makes(out), args->array, given ? order : NULL, n, e);
 }
 
 int func_repeat(function_args *args, value *out, kv_err *e)
 {
     int64_t times, axis = 0, all = kv_array_size(args->array);
     own_array *flat = NULL;
-    kv_array *made;
     TRY(function_int(args->v[1], "the number of times", &times, e));
     TRY(args->given[2] && args->v[2].kind != VALUE_NONE
             ? function_int(args->v[2], "axis", &axis, e)
             : arrange_reshape(&flat, args->array, 1, &all, e));
-    TRY(arrange_repeat(&made, flat ? flat : args->array, times, axis, e));
-    return value_array(out, made, e);
+    return arrange_repeat(function_makes(out), flat ? flat : args->array, times, axis, e);
 }
 
 int func_tile(function_args *args, value *out, kv_err *e)
 {
     int n;
     int64_t times[KV_MAX_NDIM];
-    kv_array *made;
     TRY(function_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e));
-    TRY(arrange_tile(&made, args->array, times, n, e));
-    return value_array(out, made, e);
+    return arrange_tile(function_makes(out), args->array, times, n, e);
 }
 
 /* ---- Joining, and splitting ---- */
@@ -224,16 +216,10 @@ int func_size(function_args *args, value *out, kv_err *e)
 
 /* ---- Axes of size 1, and their order ---- */
 
-static int reshaped(function_args *args, int ndim, const int64_t *shape, value *out, kv_err *e)
-{
-    kv_array *made;
-    TRY(arrange_reshape(&made, args->array, ndim, shape, e));
-    return value_array(out, made, e);
-}
-
 int func_ravel(function_args *args, value *out, kv_err *e)
 {
-    return reshaped(args, 1, (int64_t[]){kv_array_size(args->array)}, out, e);
+    int64_t size = kv_array_size(args->array);
+    return arrange_reshape(function_makes(out), args->array, 1, &size, e);
 }
 
 /* Marks the axes that an argument names, of ndim. */
@@ -265,7 +251,7 @@ int func_squeeze(function_args *args, value *out, kv_err *e)
         if (all ? sizes[i] != 1 : !named[i])
             shape[kept++] = sizes[i];
     }
-    return reshaped(args, kept, shape, out, e);
+    return arrange_reshape(function_makes(out), args->array, kept, shape, e);
 }
 
 int func_expand_dims(function_args *args, value *out, kv_err *e)
@@ -279,15 +265,7 @@ int func_expand_dims(function_args *args, value *out, kv_err *e)
     TRY(named_axes(args->v[1], ndim + n, named, e));
     for (int i = 0; i < ndim + n; i++)
         shape[i] = named[i] ? 1 : kv_array_shape(args->array)[next++];
-    return reshaped(args, ndim + n, shape, out, e);
-}
-
-/* The axes in another order. */
-static int ordered(function_args *args, const int64_t *order, value *out, kv_err *e)
-{
-    kv_array *made;
-    TRY(arrange_transpose(&made, args->array, order, kv_array_ndim(args->array), e));
-    return value_array(out, made, e);
+    return arrange_reshape(function_makes(out), args->array, ndim + n, shape, e);
 }
 
 /* Arguments 1 and 2 as axes. */
@@ -303,21 +281,23 @@ static int two_axes(function_args *args, int64_t *one, int64_t *two, kv_err *e)
 int func_swapaxes(function_args *args, value *out, kv_err *e)
 {
     int64_t one, two, order[KV_MAX_NDIM];
+    int ndim = kv_array_ndim(args->array);
     TRY(two_axes(args, &one, &two, e));
-    for (int i = 0; i < kv_array_ndim(args->array); i++)
+    for (int i = 0; i < ndim; i++)
         order[i] = i == one ? two : i == two ? one : i;
-    return ordered(args, order, out, e);
+    return arrange_transpose(function_makes(out), args->array, order, ndim, e);
 }
 
 int func_moveaxis(function_args *args, value *out, kv_err *e)
 {
     int64_t from, to, order[KV_MAX_NDIM];
+    int ndim = kv_array_ndim(args->array);
     TRY(two_axes(args, &from, &to, e));
-    for (int i = 0, next = 0; i < kv_array_ndim(args->array); i++) {
+    for (int i = 0, next = 0; i < ndim; i++) {
         next += next == from;
         order[i] = i == to ? from : next++;
     }
-    return ordered(args, order, out, e);
+    return arrange_transpose(function_makes(out), args->array, order, ndim, e);
 }
 
 /* ---- The order along axes ---- */
@@ -327,12 +307,10 @@ int func_flip(function_args *args, value *out, kv_err *e)
     int ndim = kv_array_ndim(args->array);
     bool named[KV_MAX_NDIM] = {false}, all = args->v[1].kind == VALUE_NONE;
     array_range r[KV_MAX_NDIM] = {{0}};
-    kv_array *made;
     TRY(all ? KV_OK : named_axes(args->v[1], ndim, named, e));
     for (int i = 0; i < ndim; i++)
         r[i].step = all || named[i] ? -1 : 1;
-    TRY(array_slice(&made, args->array, r, ndim, e));
-    return value_array(out, made, e);
+    return array_slice(function_makes(out), args->array, r, ndim, e);
 }
 
 /* The last `by` indices of an axis, and then the others. */
@@ -385,13 +363,11 @@ int func_roll(function_args *args, value *out, kv_err *e)
 int func_outer(function_args *args, value *out, kv_err *e)
 {
     own_array *a = NULL, *b = NULL, *column = NULL, *row = NULL;
-    kv_array *made;
     TRY(value_to_array(&a, args->v[0], e));
     TRY(value_to_array(&b, args->v[1], e));
     TRY(arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e));
     TRY(arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e));
-    TRY(eval_op_binary(&made, OP_MUL, column, row, e));
-    return value_array(out, made, e);
+    return eval_op_binary(function_makes(out), OP_MUL, column, row, e);
 }
 
 /* ---- vstack, and hstack ---- */
@@ -467,7 +443,6 @@ int func_take(function_args *args, value *out, kv_err *e)
     const char *mode = "raise";
     array_range r[KV_MAX_NDIM] = {{0}};
     own_array *a = NULL, *ids = NULL;
-    kv_array *made;
     TRY(args->given[3] ? function_text(args->v[3], "mode", &mode, e) : KV_OK);
     TRY(flat ? KV_OK : function_int(args->v[2], "axis", &axis, e));
     TRY(flat ? arrange_reshape(&a, args->array, 1, &size, e)
@@ -480,8 +455,7 @@ int func_take(function_args *args, value *out, kv_err *e)
     }
     TRY(bring_inside(&ids, mode, kv_array_shape(from)[axis], e));
     r[axis].ids = ids;
-    TRY(array_slice(&made, from, r, (int)axis + 1, e));
-    return value_array(out, made, e);
+    return array_slice(function_makes(out), from, r, (int)axis + 1, e);
 }
 
 int func_nonzero(function_args *args, value *out, kv_err *e)
@@ -505,13 +479,12 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
 int func_argwhere(function_args *args, value *out, kv_err *e)
 {
     own_value parts = value_none();
-    kv_array *axes[KV_MAX_NDIM], *made;
+    kv_array *axes[KV_MAX_NDIM];
     TRY(func_nonzero(args, &parts, e));
     int n = (int)parts.u.list->n;
     for (int i = 0; i < n; i++)
         axes[i] = parts.u.list->items[i].u.box->array;
-    TRY(arrange_stack(&made, axes, n, 1, KV_INT64, e));
-    return value_array(out, made, e);
+    return arrange_stack(function_makes(out), axes, n, 1, KV_INT64, e);
 }
 
 /* ---- Counting ---- */
@@ -581,7 +554,6 @@ int func_bincount(function_args *args, value *out, kv_err *e)
 int func_one_hot(function_args *args, value *out, kv_err *e)
 {
     own_array *ids = NULL, *range = NULL, *column = NULL, *same = NULL;
-    kv_array *hot;
     int64_t depth, shape[KV_MAX_NDIM + 1];
     kv_dtype dtype;
     int ndim = kv_array_ndim(args->array);
@@ -601,6 +573,5 @@ int func_one_hot(function_args *args, value *out, kv_err *e)
         ((int64_t *)to)[i] = i;
     }
     TRY(eval_op_binary(&same, OP_EQ, column, range, e));
-    TRY(arrange_copy(&hot, same, dtype, kv_array_ctx(args->array), e));
-    return value_array(out, hot, e);
+    return arrange_copy(function_makes(out), same, dtype, kv_array_ctx(args->array), e);
 }

@@ -36,11 +36,9 @@ static int take_axis(function_args *args, kv_array **a, int64_t *axis, int64_t a
 int func_sort(function_args *args, value *out, kv_err *e)
 {
     own_array *a = NULL;
-    kv_array *made;
     int64_t axis;
     TRY(take_axis(args, &a, &axis, -1, e));
-    TRY(sort_array(&made, a, (sort_what)FUNCTION_VARIANT(args), axis, false, e));
-    return value_array(out, made, e);
+    return sort_array(function_makes(out), a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
 }
 
 /* ---- topk ---- */
@@ -141,7 +139,6 @@ static int quantiles(function_args *args, const double *q, int64_t nq, const kv_
                      value *out, kv_err *e)
 {
     own_array *a = NULL, *made = NULL;
-    kv_array *shaped;
     bool keepdims;
     int64_t axis, shape[KV_MAX_NDIM];
     int ndim = 0, own = kv_array_ndim(args->array);
@@ -155,8 +152,7 @@ static int quantiles(function_args *args, const double *q, int64_t nq, const kv_
     for (int i = 0; i < own && ndim < KV_MAX_NDIM; i++)
         if (keepdims || (!all && i != axis))
             shape[ndim++] = all || i == axis ? 1 : kv_array_shape(args->array)[i];
-    TRY(arrange_reshape(&shaped, made, ndim, shape, e));
-    return value_array(out, shaped, e);
+    return arrange_reshape(function_makes(out), made, ndim, shape, e);
 }
 
 int func_median(function_args *args, value *out, kv_err *e)
@@ -192,15 +188,13 @@ int func_quantile(function_args *args, value *out, kv_err *e)
 int func_cumsum(function_args *args, value *out, kv_err *e)
 {
     own_array *a = NULL;
-    kv_array *made;
     kv_dtype dtype = kv_array_dtype(args->array);
     int64_t axis;
     TRY(function_dtype(args->v[2], kv_dtype_is_float(dtype) ? dtype : KV_INT64, &dtype, e));
     TRY(take_axis(args, &a, &axis, FLAT, e));
     if (!kv_dtype_is_float(dtype) && dtype != KV_INT64)
         return kv_err_set(e, KV_E_DTYPE, "sums are floats or int64, not %s", kv_dtype_name(dtype));
-    TRY(scan_sum(&made, a, axis, dtype, e));
-    return value_array(out, made, e);
+    return scan_sum(function_makes(out), a, axis, dtype, e);
 }
 
 /* a[1:] - a[:-1] along an axis, n times. */

@@ -589,7 +589,6 @@ int func_re_match(function_args *args, value *out, kv_err *e)
     own_search s = {0};
     own_value groups = value_none();
     bool found = false;
-    *out = value_none();
     TRY(function_text(args->v[0], "a regular expression", &pattern, e));
     TRY(piece_of(args->v[1], "the text of re_match()", &s.text, e));
     TRY(search_begin(&s, pattern, e));

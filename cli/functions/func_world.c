@@ -94,13 +94,6 @@ int func_script_dir(function_args *args, value *out, kv_err *e)
 
 /* ---- Pages about MXNet ---- */
 
-static int copy_to(value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
-{
-    kv_array *copy;
-    TRY(arrange_copy(&copy, a, dtype, ctx, e));
-    return value_array(out, copy, e);
-}
-
 /* The context of the second argument, which is there from now on. */
 static int wanted_context(function_args *args, kv_ctx *ctx, kv_err *e)
 {
@@ -113,7 +106,7 @@ int func_as_in_context(function_args *args, value *out, kv_err *e)
     kv_ctx ctx;
     TRY(wanted_context(args, &ctx, e));
     if (args->v[0].kind != VALUE_ARRAY || !kv_ctx_same(kv_array_ctx(args->array), ctx))
-        return copy_to(out, args->array, kv_array_dtype(args->array), ctx, e);
+        return arrange_copy(function_makes(out), args->array, kv_array_dtype(args->array), ctx, e);
     *out = value_ref(args->v[0]);
     return KV_OK;
 }
@@ -131,8 +124,8 @@ int func_copyto(function_args *args, value *out, kv_err *e)
     value b = args->v[1];
     kv_array *copy, *a = args->array;
     if (b.kind != VALUE_ARRAY) {
-        int rc = wanted_context(args, &ctx, e);
-        return rc ? rc : copy_to(out, a, kv_array_dtype(a), ctx, e);
+        TRY(wanted_context(args, &ctx, e));
+        return arrange_copy(function_makes(out), a, kv_array_dtype(a), ctx, e);
     }
     kv_array *to = b.u.box->array;
     char from[160], into[160];
@@ -275,12 +268,8 @@ static int add_bytes(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     int64_t *bytes = arg; /* what came, and of whole arrays */
     (void)e;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(fields[i].name, "since_bytes") == 0)
-            bytes[0] = fields[i].number;
-        else if (strcmp(fields[i].name, "whole_bytes") == 0)
-            bytes[1] = fields[i].number;
-    }
+    bytes[0] = field_number(fields, n, "since_bytes");
+    bytes[1] = field_number(fields, n, "whole_bytes");
     return KV_OK;
 }
 

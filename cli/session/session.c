@@ -161,35 +161,24 @@ static int change(const store_entry *entry, const char *name, value v, kv_err *e
     return kv_update_optimizer(entry->store, &param, 1, e);
 }
 
-/* Before a variable is assigned: changes the rules that follow it. Error: dtype (a rule holds no
+/* Before a variable is assigned: changes the rules that follow it. number: the variable's; of a new
+ * global 0, which becomes its number if a rule has awaited the name. Error: dtype (a rule holds no
  * such value), those of kv_update_optimizer; the variable is not assigned then. */
-static int follow_assign(session *s, uint32_t number, value v, kv_err *e)
+static int follow_assign(session *s, const char *name, value v, uint32_t *number, kv_err *e)
 {
+    uint32_t known = *number;
+    int rc = KV_OK;
     for (int64_t i = 0; i < s->nstores && !s->explanation; i++) {
         const followed_names *f = &s->stores[i].follows;
-        for (int64_t j = 0; j < f->n; j++)
-            if (f->items[j].number == number)
-                TRY(change(&s->stores[i], f->items[j].name, v, e));
-    }
-    return KV_OK;
-}
-
-/* The same for a new global: its number if a rule has awaited it, else 0. */
-static int follow_new(session *s, const char *name, value v, uint32_t *number, kv_err *e)
-{
-    int rc = KV_OK;
-    *number = 0;
-    for (int64_t i = 0; i < s->nstores && rc == KV_OK && !s->explanation; i++) {
-        const followed_names *f = &s->stores[i].follows;
         for (int64_t j = 0; j < f->n && rc == KV_OK; j++) {
-            if (f->items[j].number || strcmp(f->items[j].name, name) != 0)
+            if (f->items[j].number != known || (!known && strcmp(f->items[j].name, name) != 0))
                 continue;
             rc = change(&s->stores[i], name, v, e);
             *number = *number ? *number : ++s->follow_numbers;
             f->items[j].number = *number;
         }
     }
-    if (*number)
+    if (*number && !known)
         settle_awaited(s);
     return rc;
 }
@@ -277,9 +266,17 @@ static scope *scope_here(session *s)
     return here ? here : &s->globals;
 }
 
-static int scope_add(scope *s, const char *name, value v, uint32_t follow, kv_err *e)
+/* Gives a variable of the scope another value, or adds one where place is NULL. Takes v, also on
+ * failure. */
+static int scope_put(scope *s, variable *place, const char *name, value v, uint32_t follow,
+                     kv_err *e)
 {
     char *copy = NULL;
+    if (place) {
+        value_release(&place->v);
+        place->v = v;
+        return KV_OK;
+    }
     if (mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e) == KV_OK &&
         (copy = mem_text(name, strlen(name), e)) &&
         map_put(&s->names, (kv_key){0, copy}, s->n, e) == KV_OK) {
@@ -293,37 +290,25 @@ static int scope_add(scope *s, const char *name, value v, uint32_t follow, kv_er
 
 int scope_set(scope *s, const char *name, value v, kv_err *e)
 {
-    variable *place = scope_variable(s, name);
-    if (!place)
-        return scope_add(s, name, v, 0, e);
-    value_release(&place->v);
-    place->v = v;
-    return KV_OK;
+    return scope_put(s, scope_variable(s, name), name, v, 0, e);
 }
 
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
     scope *here = scope_here(s);
     variable *place = scope_variable(here, name);
-    uint32_t follow = 0;
+    uint32_t follow = place ? place->follow : 0;
     int rc = KV_OK;
     if (!place && session_names_store(s, name)) {
         rc = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
         kv_err_hint(e, "give the variable another name; create --name NAME chooses that of a "
                        "store");
-    } else if (place && place->follow) /* rules read it */
-        rc = follow_assign(s, place->follow, v, e);
-    else if (!place && s->awaits && here == &s->globals)
-        rc = follow_new(s, name, v, &follow, e);
-    if (rc) {
-        value_release(&v);
-        return rc;
-    }
-    if (!place)
-        return scope_add(here, name, v, follow, e);
-    value_release(&place->v);
-    place->v = v;
-    return KV_OK;
+    } else if (follow || (!place && s->awaits && here == &s->globals)) /* rules read it */
+        rc = follow_assign(s, name, v, &follow, e);
+    if (!rc)
+        return scope_put(here, place, name, v, follow, e);
+    value_release(&v);
+    return rc;
 }
 
 void session_unset(session *s, const char *name)
@@ -673,7 +658,7 @@ static void warn(session *s, const struct ast *node, bool once, const char *fmt,
         say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(&text));
     }
     if (once && !told)
-        scope_add(&s->told, buf_text(&text), value_none(), 0, &(kv_err){0});
+        scope_set(&s->told, buf_text(&text), value_none(), &(kv_err){0});
 }
 
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)

@@ -25,7 +25,8 @@ typedef enum value_kind {
     VALUE_LIST,
     VALUE_TUPLE,
     VALUE_DICT,
-    VALUE_OBJECT /* an optimizer, a schedule or a class: session/containers.h */
+    VALUE_OBJECT, /* an optimizer, a schedule or a class: session/containers.h */
+    VALUE_BARE    /* of a function that runs: an array that is no object yet: syntax/function.h */
 } value_kind;
 
 typedef struct value_list value_list;
@@ -40,6 +41,7 @@ typedef struct value {
         kv_ctx ctx;
         array_box *box;
         value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_DICT, VALUE_OBJECT */
+        kv_array *bare;
     } u;
 } value;
 

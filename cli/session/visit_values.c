@@ -46,6 +46,7 @@ static int copy(value v, value *out, bool apart, kv_err *e)
         return value_finish(out, rc);
     case VALUE_DICT:
     case VALUE_OBJECT:
+    case VALUE_BARE:
         break;
     }
     *out = value_none();

@@ -292,8 +292,14 @@ int function_call(session *s, const function *f, const value *args, const char *
         rc = function_take_array(&a, e);
     if (!rc && (f->flags & FUNCTION_STORE))
         rc = session_store(s, &a.store, e);
+    *out = value_none();
     if (!rc)
         rc = f->call(&a, out, e);
+    if (out->kind == VALUE_BARE) {
+        kv_array *bare = out->u.bare;
+        *out = value_none();
+        rc = function_give(out, &bare, rc, e);
+    }
     bool made = !rc && out->kind == VALUE_ARRAY && out->u.box->refs == 1;
     if (made && !(f->flags & (FUNCTION_OBJECT | FUNCTION_SHAPE)))
         out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
@@ -302,6 +308,12 @@ int function_call(session *s, const function *f, const value *args, const char *
 }
 
 /* ---- Helpers ---- */
+
+kv_array **function_makes(value *out)
+{
+    *out = (value){.kind = VALUE_BARE};
+    return &out->u.bare;
+}
 
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {

@@ -68,7 +68,8 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 int function_sort(const function *f, const value *args, const char *const *names, int64_t n,
                   value sorted[FUNCTION_MAX_PARAMS], kv_err *e);
 
-/* The same, and calls a function that is not element-wise. Errors also: those of the function. */
+/* The same, and calls a function that is not element-wise. It begins with *out none. Errors also:
+ * those of the function. */
 int function_call(session *s, const function *f, const value *args, const char *const *names,
                   int64_t n, value *out, kv_err *e);
 
@@ -76,6 +77,10 @@ int function_call(session *s, const function *f, const value *args, const char *
 int function_param(const function *f, const char *name);
 
 /* ---- Helpers for their code ---- */
+
+/* Where a function puts the array that it makes. function_call makes a value of it, or releases it
+ * after an error. */
+kv_array **function_makes(value *out);
 
 /* Sets a->array from the first argument, as FUNCTION_ARRAY does before the call: for a function
  * that takes lists, too. Errors: those of value_to_array. */

@@ -124,40 +124,15 @@ ast *parse_block(parser *p)
 
 /* ---- Branches and loops ---- */
 
-static ast *if_statement(parser *p, uint32_t pos);
-
-/* The `if` of an elif or else if, which nests the tree. */
-static ast *else_if(parser *p, uint32_t pos)
+static ast *condition(parser *p, bool angles_redirect)
 {
-    if (!parse_deeper(p, pos))
-        return NULL;
-    ast *node = if_statement(p, pos);
-    p->depth--;
-    return node;
+    (void)angles_redirect;
+    return head(p, parse_expr);
 }
 
-/* if, elif and else if: one chain of nodes. */
 static ast *if_statement(parser *p, uint32_t pos)
 {
-    ast *part[3] = {0};
-    if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
-        return NULL;
-    uint32_t behind = p->last;
-    parse_skip_newlines(p);
-    token t = *parse_peek(p);
-    bool on = parse_goes_on(p, pos, part[1]);
-    if (parse_expects(p, EXPECT_STATEMENT, 0))
-        return NULL;
-    if (on && parse_accept_word(p, "elif")) {
-        part[2] = else_if(p, t.pos);
-    } else if (on && parse_accept_word(p, "else")) {
-        token second = *parse_peek(p);
-        part[2] = parse_accept_word(p, "if") ? else_if(p, second.pos) : block(p, pos);
-    } else {
-        parse_seek(p, behind);
-        return parse_node_of(p, STMT_IF, pos, part, 2);
-    }
-    return part[2] ? parse_node_of(p, STMT_IF, pos, part, 3) : NULL;
+    return parse_branch(p, pos, STMT_IF, condition, block);
 }
 
 static ast *for_statement(parser *p, uint32_t pos)

@@ -68,12 +68,10 @@ static bool is_keyword(parser *p)
 static ast *optimizer(method_call *m)
 {
     parser *p = m->p;
-    token t = parse_take(p);
-    ast *name = parse_node(p, AST_TEXT, t.pos, t.end, 0);
+    const token *t = parse_peek(p);
+    ast *name = parse_text(p, t->pos, t->end);
     bracket b;
-    if (!name || !(name->u.text = parse_token_text(p, &t)))
-        return NULL;
-    if (!parse_is_sign(p, SIGN1('(')))
+    if (!name || !parse_is_sign(p, SIGN1('(')))
         return name;
     method_call inner = {.p = p, .b = {.c = m->b.c, .begins = NOWHERE}, .params = ""};
     if (!parse_open(p, &b))

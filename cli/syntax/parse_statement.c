@@ -87,9 +87,8 @@ static ast *parse_class(parser *p)
     bind_begin(&b, command_find("register", strlen("register")));
     if (name.kind != TOK_NAME)
         return parse_unexpected(p, "the name of a store type");
-    parse_take(p);
-    b.parts[0] = parse_node(p, AST_TEXT, name.pos, name.end, 0);
-    if (!b.parts[0] || !(b.parts[0]->u.text = parse_token_text(p, &name)) || !base_class(p))
+    b.parts[0] = parse_text(p, name.pos, name.end);
+    if (!b.parts[0] || !base_class(p))
         return NULL;
     if (!parse_is_sign(p, SIGN1(':')))
         return parse_unexpected(p, "`:`");

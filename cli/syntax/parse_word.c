@@ -21,11 +21,8 @@ uint32_t parse_dashed_end(const parser *p, uint32_t pos)
 
 ast *parse_text(parser *p, uint32_t pos, uint32_t end)
 {
-    ast *node = parse_node(p, AST_TEXT, pos, end, 0);
-    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
-        return NULL;
     parse_seek(p, end);
-    return node;
+    return parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end);
 }
 
 ast *parse_word(parser *p, const char *more, const char *wanted)
@@ -57,9 +54,9 @@ ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted)
         end--;
     if (end == pos)
         return parse_unexpected(p, wanted);
-    ast *node = parse_node(p, kind, from, end, 0);
-    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
-        return NULL;
+    ast *node = parse_text_node(p, p->lx.src->text + pos, end - pos, from, end);
+    if (node)
+        node->kind = (uint8_t)kind;
     return node;
 }
 
@@ -120,12 +117,6 @@ ast *parse_redirect(parser *p, const command *c)
 /* Words that are taken as they stand: paths, patterns of names, substitutions. They are those of a
  * shell, without its expansions: only a blank, a redirect or the end of the statement ends them. */
 
-static ast *bare(parser *p, uint32_t pos, uint32_t end)
-{
-    parse_seek(p, end);
-    return parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end);
-}
-
 /* A quoted text, $NAME or (expr), which is next. Texts side by side are words of their own. */
 static ast *alone(parser *p)
 {
@@ -164,7 +155,7 @@ ast *parse_path_word(parser *p, const char *wanted)
     if (operand)
         return alone(p);
     if (parse_char(p, pos) != '-' || end <= pos + 1)
-        return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
+        return end > pos ? parse_text(p, pos, end) : parse_unexpected(p, wanted);
     const char *word = p->lx.src->text + pos; /* ls -l: most likely meant for a shell */
     int n = parse_shown(p, pos, end);
     parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
@@ -206,7 +197,7 @@ ast *parse_raw_word(parser *p, const char *wanted)
     }
     if (operand)
         return alone(p);
-    return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
+    return end > pos ? parse_text(p, pos, end) : parse_unexpected(p, wanted);
 }
 
 /* ---- Error codes ---- */

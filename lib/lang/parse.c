@@ -626,8 +626,37 @@ ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list 
     return node;
 }
 
-bool parse_goes_on(parser *p, uint32_t pos, const ast *block)
+/* Returns true if the next token may belong to the statement at pos, whose block was just read: an
+ * `else` behind a block by indentation stands below its `if`. */
+static bool goes_on(parser *p, uint32_t pos, const ast *block)
 {
     return !block->op ||
            lex_indent(&p->lx, parse_peek(p)->pos) == lex_indent(&p->lx, pos);
+}
+
+ast *parse_branch(parser *p, uint32_t pos, int kind, ast *(*condition)(parser *p, bool angles),
+                  ast *(*block)(parser *p, uint32_t header))
+{
+    ast *part[3] = {0};
+    if (!(part[0] = condition(p, false)) || !(part[1] = block(p, pos)))
+        return NULL;
+    uint32_t behind = p->last;
+    parse_skip_newlines(p); /* an else may begin a line */
+    bool on = goes_on(p, pos, part[1]), also = on && parse_is_word(p, "elif");
+    if (kind != RULE_IF && parse_expects(p, EXPECT_STATEMENT, 0))
+        return NULL;
+    if (!on || (!also && !parse_accept_word(p, "else"))) {
+        parse_seek(p, behind);
+        return parse_node_of(p, kind, pos, part, 2);
+    }
+    uint32_t here = parse_peek(p)->pos;
+    if (parse_accept_word(p, also ? "elif" : "if")) {
+        if (!parse_deeper(p, here))
+            return NULL;
+        part[2] = parse_branch(p, here, kind, condition, block);
+        p->depth--;
+    } else {
+        part[2] = block(p, pos);
+    }
+    return part[2] ? parse_node_of(p, kind, pos, part, 3) : NULL;
 }

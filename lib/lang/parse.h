@@ -301,9 +301,10 @@ ast *parse_braced(parser *p, bool (*one)(parser *p, ast_list *list));
  * block has op 1. */
 ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list *list));
 
-/* Returns true if the next token may belong to the statement at pos, whose block was just read: an
- * `else` behind a block by indentation stands below its `if`. */
-bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
+/* What stands behind an `if` at pos: a condition, a block, and each elif, else if and else, which
+ * nest the nodes of that kind. The language reads conditions, and blocks by their header. */
+ast *parse_branch(parser *p, uint32_t pos, int kind, ast *(*condition)(parser *p, bool angles),
+                  ast *(*block)(parser *p, uint32_t header));
 
 /* ---- Parts of a text ---- */
 

@@ -64,30 +64,6 @@ static bool states(parser *p, ast_list *list)
     return true;
 }
 
-static ast *branch(parser *p, uint32_t pos)
-{
-    ast *part[3] = {0};
-    if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p, pos)))
-        return NULL;
-    uint32_t behind = p->last;
-    parse_skip_newlines(p); /* an else may begin a line */
-    bool on = parse_goes_on(p, pos, part[1]), also = on && parse_is_word(p, "elif");
-    if (!on || (!also && !parse_accept_word(p, "else"))) {
-        parse_seek(p, behind);
-        return parse_node_of(p, RULE_IF, pos, part, 2);
-    }
-    uint32_t here = parse_peek(p)->pos;
-    if (parse_accept_word(p, also ? "elif" : "if")) {
-        if (!parse_deeper(p, here))
-            return NULL;
-        part[2] = branch(p, here);
-        p->depth--;
-    } else {
-        part[2] = block(p, pos);
-    }
-    return part[2] ? parse_node_of(p, RULE_IF, pos, part, 3) : NULL;
-}
-
 /* for TARGETS in LIST { … } */
 static ast *loop(parser *p, uint32_t pos)
 {
@@ -242,7 +218,7 @@ static bool statement(parser *p, ast_list *list)
         return false;
     }
     if (parse_accept_word(p, "if")) {
-        node = branch(p, pos);
+        node = parse_branch(p, pos, RULE_IF, parse_expr, block);
     } else if (p->merge && is_keyword(p, "for")) {
         parse_take(p);
         node = loop(p, pos);
