@@ -512,6 +512,11 @@ int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tens
     return -1;
 }
 
+bool tensor_encode_finite(void *data, const float *x, int64_t n)
+{
+    return half_narrow_bf16_finite(data, x, n);
+}
+
 int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n)
 {
     kv_dtype dtype;

@@ -51,6 +51,10 @@ typedef struct tensor_loss {
 int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
                                 int64_t n, tensor_loss *loss);
 
+/* Rounds n float32 to BF16. Returns true if all of them became finite numbers, so that none was
+ * lost, and none was infinite or nan. data: at a multiple of 2 bytes. */
+bool tensor_encode_finite(void *data, const float *x, int64_t n);
+
 /* Refuses an array whose numbers another dtype cannot hold, as readers of texts do. Rounding is
  * what was asked for. name: of its file, for messages. Errors: value, an array's own. */
 int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e);

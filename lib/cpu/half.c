@@ -111,13 +111,19 @@ CPU_CLONES static void widen_bf16(float *restrict dst, const uint16_t *restrict 
         dst[i] = float_of((uint32_t)src[i] << 16);
 }
 
-CPU_CLONES static void narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
+/* *top becomes the largest of the codes without their signs, and of itself. */
+CPU_CLONES static void narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n,
+                                   uint16_t *restrict top)
 {
+    uint16_t most = *top;
     for (int64_t i = 0; i < n; i++) {
         uint32_t u = bits_of(src[i]);
         uint32_t rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x00400000;
         dst[i] = (uint16_t)(((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
+        uint16_t size = dst[i] & 0x7fff;
+        most = size > most ? size : most;
     }
+    *top = most;
 }
 
 #ifdef __x86_64__
@@ -146,15 +152,29 @@ __attribute__((target("avx512f"))) static inline __m256i round_bf16(const float 
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
-__attribute__((target("avx512f"))) static int64_t narrow_bf16_512(uint16_t *dst, const float *src,
-                                                                  int64_t n)
+/* The largest of 16 sizes of codes. */
+__attribute__((target("avx2"))) static uint16_t largest_of(__m256i sizes)
 {
+    uint16_t size[16], most = 0;
+    _mm256_storeu_si256((void *)size, sizes);
+    for (int l = 0; l < 16; l++)
+        most = size[l] > most ? size[l] : most;
+    return most;
+}
+
+__attribute__((target("avx512f"))) static int64_t narrow_bf16_512(uint16_t *dst, const float *src,
+                                                                  int64_t n, uint16_t *top)
+{
+    const __m256i size = _mm256_set1_epi16(0x7fff);
+    __m256i most = _mm256_setzero_si256();
     int64_t i = 0;
     for (; i + 32 <= n; i += 32) {
         __m256i a = round_bf16(src + i), b = round_bf16(src + i + 16);
+        most = _mm256_max_epu16(_mm256_max_epu16(most, a & size), b & size);
         _mm256_storeu_si256((void *)(dst + i), a);
         _mm256_storeu_si256((void *)(dst + i + 16), b);
     }
+    *top = largest_of(most);
     return i;
 }
 
@@ -180,13 +200,17 @@ __attribute__((target("avx2"))) static inline __m256i round_bf16_256(const float
 }
 
 __attribute__((target("avx2"))) static int64_t narrow_bf16_256(uint16_t *dst, const float *src,
-                                                               int64_t n)
+                                                               int64_t n, uint16_t *top)
 {
+    const __m256i size = _mm256_set1_epi16(0x7fff);
+    __m256i most = _mm256_setzero_si256();
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) {
         __m256i both = _mm256_packus_epi32(round_bf16_256(src + i), round_bf16_256(src + i + 8));
+        most = _mm256_max_epu16(most, both & size);
         _mm256_storeu_si256((void *)(dst + i), _mm256_permute4x64_epi64(both, 0xd8));
     }
+    *top = largest_of(most);
     return i;
 }
 
@@ -195,10 +219,10 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512f");
 }
 #else
-#define widen_bf16_512(dst, src, n)  0
-#define narrow_bf16_512(dst, src, n) 0
-#define widen_bf16_256(dst, src, n)  0
-#define narrow_bf16_256(dst, src, n) 0
+#define widen_bf16_512(dst, src, n)       0
+#define narrow_bf16_512(dst, src, n, top) 0
+#define widen_bf16_256(dst, src, n)       0
+#define narrow_bf16_256(dst, src, n, top) 0
 
 static bool has_avx512(void)
 {
@@ -214,12 +238,19 @@ void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t 
     widen_bf16(dst + done, src + done, n - done);
 }
 
+bool half_narrow_bf16_finite(uint16_t *restrict dst, const float *restrict src, int64_t n)
+{
+    uint16_t top = 0;
+    int64_t done = has_avx512() ? narrow_bf16_512(dst, src, n, &top)
+                   : has_avx2() ? narrow_bf16_256(dst, src, n, &top)
+                                : 0;
+    narrow_bf16(dst + done, src + done, n - done, &top);
+    return top < 0x7f80;
+}
+
 void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
 {
-    int64_t done = has_avx512() ? narrow_bf16_512(dst, src, n)
-                   : has_avx2() ? narrow_bf16_256(dst, src, n)
-                                : 0;
-    narrow_bf16(dst + done, src + done, n - done);
+    half_narrow_bf16_finite(dst, src, n);
 }
 
 /* ---- Floats of 8, 6 and 4 bits -----------------------------------------------------------------

@@ -4,6 +4,7 @@
  * bits of its payload. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -26,6 +27,9 @@ void half_widen_f16(float *restrict dst, const uint16_t *restrict src, int64_t n
 void half_narrow_f16(uint16_t *restrict dst, const float *restrict src, int64_t n);
 void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n);
 void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n);
+
+/* The same; returns true if all codes are of finite numbers. */
+bool half_narrow_bf16_finite(uint16_t *restrict dst, const float *restrict src, int64_t n);
 
 /* The conversions of float16 without the instructions of the processor, for machines that lack
  * them; shared so that tests compare both. */

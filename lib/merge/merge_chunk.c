@@ -330,9 +330,9 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
     w->first = first;
     w->n = n;
     w->chunk = chunk;
-    memset(w->input, 0, sizeof w->input);
-    memset(w->draw, 0, sizeof w->draw);
-    memset(w->product, 0, sizeof w->product);
+    memset(w->input, 0, (size_t)w->room->inputs * sizeof *w->input);
+    memset(w->draw, 0, (size_t)w->room->draws * sizeof *w->draw);
+    memset(w->product, 0, (size_t)w->room->products * sizeof *w->product);
     if (first >= w->block_first && first + n <= w->block_first + w->block_n)
         return;
     w->block_first = first;

@@ -431,6 +431,19 @@ static int check_chunk(const merging *r, merge_worker *w, const merge_job *j, co
     return KV_OK;
 }
 
+/* Puts the merged elements of the chunk where the piece of the output has them; direct: they are
+ * there. */
+static int store_chunk(const merging *r, merge_worker *w, const merge_job *j, char *to, bool direct,
+                       kv_err *e)
+{
+    bool again;
+    const void *merged = direct ? to : w->merged;
+    if (j->type == TENSOR_BF16 && !j->wide && tensor_encode_finite(to, merged, w->n))
+        return KV_OK;
+    TRY(check_chunk(r, w, j, merged, &again, e));
+    return direct || again ? KV_OK : encode(r, j, to, merged, w->first, w->n, e);
+}
+
 /* The elements of a piece, chunk by chunk. */
 static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                        bool stores, double *sums, kv_err *e)
@@ -441,12 +454,9 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
     for (int64_t at = 0; at < p->n; at += MERGE_CHUNK, chunk++) {
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
-        void *to = stores && direct ? w->out + at * j->width : NULL;
-        TRY(merge_worker_run(w, j->pass, to, e));
-        bool again = false;
-        TRY(stores ? check_chunk(r, w, j, to ? to : w->merged, &again, e) : KV_OK);
-        if (stores && !direct && !again)
-            TRY(encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e));
+        char *to = w->out + tensor_type_bytes(j->type, at);
+        TRY(merge_worker_run(w, j->pass, stores && direct ? to : NULL, e));
+        TRY(stores ? store_chunk(r, w, j, to, direct, e) : KV_OK);
         reduce_chunk(w, j, sums);
     }
     return KV_OK;

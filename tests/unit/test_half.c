@@ -118,3 +118,26 @@ TEST(half_narrow_around_every_boundary)
     for (uint64_t u = 0; u < 0x100000000; u += 65521 * 7)
         check_narrow((uint32_t)u);
 }
+
+/* A vector, and what is behind whole ones, see a number that has no finite code wherever it stands.
+ */
+TEST(half_finite_at_every_place)
+{
+    enum { MOST = 67 };
+    static const float not_finite[] = {INFINITY, -INFINITY, NAN, 3.4e38f, -3.4e38f};
+    float x[MOST];
+    uint16_t codes[MOST], others[MOST];
+    for (int i = 0; i < MOST; i++)
+        x[i] = i % 2 ? 0x1.fep127f : -0x1.fep127f;
+    for (int n = 1; n <= MOST; n++) {
+        CHECK(half_narrow_bf16_finite(codes, x, n));
+        for (int at = 0; at < n; at++) {
+            float was = x[at];
+            x[at] = not_finite[(n + at) % 5];
+            CHECK(!half_narrow_bf16_finite(codes, x, n));
+            half_narrow_bf16(others, x, n);
+            CHECK(memcmp(codes, others, (size_t)n * sizeof *codes) == 0);
+            x[at] = was;
+        }
+    }
+}
