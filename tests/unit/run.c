@@ -44,6 +44,20 @@ void test_free(void *variable)
     free(*(void **)variable);
 }
 
+const void *array_elements(kv_array *a)
+{
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(a, &data, &e));
+    return data;
+}
+
+void *array_data(kv_array *a)
+{
+    void *data = NULL;
+    CHECK_OK(kv_array_write(a, &data, &e));
+    return data;
+}
+
 static void fail(const char *file, int line)
 {
     printf("# %s:%d\n", file, line);

@@ -31,14 +31,11 @@ static inline kv_key name(const char *text)
 static inline kv_array *array_full(kv_dtype dtype, int ndim, const int64_t *shape, double x,
                                    kv_ctx ctx)
 {
-    kv_array *wide = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&wide, KV_FLOAT64, ndim, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(wide, &data, &e));
+    own_array *wide = MADE(kv_array, kv_array_new, KV_FLOAT64, ndim, shape, cpu0);
+    double *data = array_data(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
-        ((double *)data)[i] = x;
-    CHECK_OK(kv_array_dup(&a, wide, dtype, ctx, &e));
-    kv_array_unref(wide);
+        data[i] = x;
+    kv_array *a = MADE(kv_array, kv_array_dup, wide, dtype, ctx);
     return a;
 }
 
@@ -56,9 +53,8 @@ static inline kv_array *filled(double x)
 /* Every element of a, of any dtype and storage, is want. */
 static inline void check_array(kv_array *a, double want)
 {
-    own_array *dense = NULL, *wide = NULL;
-    CHECK_OK(kv_array_to_dense(&dense, a, &e));
-    CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
+    own_array *dense = MADE(kv_array, kv_array_to_dense, a);
+    own_array *wide = MADE(kv_array, kv_array_dup, dense, KV_FLOAT64, cpu0);
     const double *x = array_elements(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
         if (x[i] != want)
@@ -114,8 +110,7 @@ static inline void check_key(kv *s, kv_key key, double want)
 
 static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)
 {
-    own_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
+    own_rule *r = MADE(kv_rule, kv_rule_new, text, "rule.kv", 3, 5);
     CHECK_OK(kv_set_rule(s, r, params, n, &e));
 }
 
@@ -169,10 +164,9 @@ static inline void leave_with(const left_files *files)
 /* Saves s, releases it, and gives what the file holds. */
 static inline kv *save_and_load(kv *s, const char *path)
 {
-    kv *t = NULL;
     CHECK_OK(kv_save(s, path, &e));
     kv_free(s);
-    CHECK_OK(kv_load(&t, path, &e));
+    kv *t = MADE(kv, kv_load, path);
     return t;
 }
 

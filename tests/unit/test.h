@@ -48,6 +48,14 @@
 /* The same where another test pins the text. */
 #define CHECK_CODE(call, code)                                                                     \
     WITH_KV_ERR(test_err((call), &e, (code), NULL, #call, __FILE__, __LINE__))
+/* What a call makes, as a value: T *x = MADE(T, f, y) for T *x = NULL; CHECK_OK(f(&x, y, &e)). */
+#define MADE(type, make, ...)                                                                      \
+    ({                                                                                             \
+        type *made = NULL;                                                                         \
+        kv_err made_e = {0};                                                                       \
+        test_ok(make(&made, __VA_ARGS__, &made_e), &made_e, #make, __FILE__, __LINE__);            \
+        made;                                                                                      \
+    })
 /* The code that a call gave is this one, and the text of `e`; zeroes `e` afterwards. */
 #define CHECK_FAILED(rc, code, text)                                                               \
     test_err((rc), &e, (code), (text), #rc, __FILE__, __LINE__)
@@ -63,9 +71,24 @@ void test_err(int code, kv_err *e, int want, const char *text, const char *what,
  * Zeroes `e` before. */
 #define WITHOUT_MEMORY(n, call)                                                                    \
     (e = (kv_err){0}, mem_fail_at(n), test_tried((call), &e, #call, __FILE__, __LINE__))
+/* Lets the first, the second, the third … allocation of a call fail, with those behind it, until the
+ * call succeeds. The statement behind it runs after each failure, `n`. */
+#define EACH_FAILURE(call) for (int64_t n = 1; WITHOUT_MEMORY(n, call) != KV_OK; n++)
+/* Does the same and gives the number of failures. */
+#define FAILURES(call)                                                                             \
+    ({                                                                                             \
+        int64_t failures = 0;                                                                      \
+        while (WITHOUT_MEMORY(failures + 1, call) != KV_OK)                                        \
+            failures++;                                                                            \
+        failures;                                                                                  \
+    })
 /* How many random things to try, and the seed: these, or $TEST_RANDOM and $TEST_SEED. */
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);
+
+/* The elements of a dense array, to be read, and to be written. */
+const void *array_elements(kv_array *a);
+void *array_data(kv_array *a);
 
 /* Variables that are released at the end of their block (base/mem.h). */
 #define own_kv OWN(test_kv_free) kv

@@ -34,14 +34,11 @@ static void init_all(kv *s, int n, int64_t size, double x)
 static float first(kv *s, int key)
 {
     kv_info info;
-    const void *data = NULL;
     CHECK_OK(kv_find(s, &(kv_key){.id = key}, &info, &e));
-    own_array *out = NULL;
-    CHECK_OK(kv_array_new(&out, KV_FLOAT32, info.ndim, info.shape, cpu0, &e));
+    own_array *out = MADE(kv_array, kv_array_new, KV_FLOAT32, info.ndim, info.shape, cpu0);
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
-    CHECK_OK(kv_array_read(out, &data, &e));
-    float x = ((const float *)data)[0];
-    return x;
+    const float *data = array_elements(out);
+    return data[0];
 }
 
 /* w -= rescale * g * min(1, c / (rescale * norm)), the factor rounded to float32 once. */

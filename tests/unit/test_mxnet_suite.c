@@ -181,7 +181,7 @@ TEST(mxnet_aggregator)
 /* stored += input, for keys of one kind only. */
 static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
 {
-    kv_array *dense = NULL;
+    own_array *dense = NULL;
     const void *x = NULL;
     void *y = NULL;
     if ((key->name != NULL) != *(bool *)text)
@@ -191,7 +191,6 @@ static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored,
         (rc = kv_array_write(stored, &y, e)) == KV_OK)
         for (int i = 0; i < SIZE; i++)
             ((float *)y)[i] += ((const float *)x)[i];
-    kv_array_unref(dense);
     return rc;
 }
 
@@ -227,9 +226,8 @@ TEST(mxnet_invalid_pull)
         own_kv *s = start("local", k, KV_ROW_SPARSE);
         kv_array *two = stored_as(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
         kv_array *dense = stored_as(KV_DEFAULT, 2, (kv_ctx){0}), *denses[] = {dense, dense, dense};
-        own_array *ids = NULL;
         int64_t ignored = -1;
-        CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
+        own_array *ids = MADE(kv_array, kv_array_new, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0});
         kv_array *lists[] = {ids, ids, ids};
         CHECK_OK(kv_pull(s, &k->one, 1, &two, &(kv_call){.ignored = &ignored}, &e));
         CHECK_INT(ignored, 1);

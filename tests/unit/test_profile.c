@@ -11,19 +11,16 @@ static const int64_t large[] = {200000}, small[] = {2, 3};
 
 static kv_array *zeros(const int64_t *shape, int ndim)
 {
-    kv_array *a = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, ndim, shape, cpu0, &e));
-    return a;
+    return MADE(kv_array, kv_array_new, KV_FLOAT32, ndim, shape, cpu0);
 }
 
 static cJSON *read_profile(const char *path)
 {
-    char *text;
+    own_text *text = NULL;
     size_t n;
     CHECK_OK(file_read(path, &text, &n, &e));
     cJSON *all = cJSON_ParseWithLengthOpts(text, n + 1, NULL, 1);
     CHECK(cJSON_IsArray(all));
-    mem_free(text);
     unlink(path);
     return all;
 }

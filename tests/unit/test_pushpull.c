@@ -22,13 +22,11 @@ static void unref_all(kv_array **a, int n)
 /* The number that every element is. */
 static double number_of(kv_array *a)
 {
-    own_array *f = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_dup(&f, a, KV_FLOAT64, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_read(f, &data, &e));
-    double x = ((const double *)data)[0];
+    own_array *f = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, (kv_ctx){0});
+    const double *data = array_elements(f);
+    double x = data[0];
     for (int i = 0; i < SIZE; i++)
-        CHECK(((const double *)data)[i] == x);
+        CHECK(data[i] == x);
     return x;
 }
 
@@ -42,8 +40,7 @@ static double stored(kv *s, kv_key key)
 {
     own_array *a = filled(0);
     CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    double x = number_of(a);
-    return x;
+    return number_of(a);
 }
 
 /* ---- test_kvstore_custom ---- */
@@ -205,10 +202,9 @@ TEST(pushpull_teststore_refuses)
     own_kv *s = make("teststore");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *two[2] = {a, a}, *small = NULL, *sparse = NULL;
-    own_rule *rule = NULL;
     CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
-    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
+    own_rule *rule = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
 #define NONE(call, what)                                                                           \
     CHECK_ERR(call, KV_E_UNSUPPORTED, "stores of type \"teststore\" have no " what)
     CHECK_INT(kv_init(s, keys, 1, &a, NULL, &e), KV_E_UNSUPPORTED);
@@ -386,14 +382,9 @@ static void without_memory(bool known, bool broadcasts)
         value[i] = twos;
     for (int i = 0; i < 4 * KEYS; i++)
         okeys[i] = keys[i / 4], outs[i] = out;
-    for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(
-            n, broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
-                          : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
-        e = (kv_err){0};
+    EACH_FAILURE((broadcasts ? kv_broadcast : kv_pushpull)(s, keys, KEYS, value, okeys, 4 * KEYS,
+                                                           outs, NULL, &e))
+    {
         CHECK_INT(kv_num_keys(s), known ? KEYS : 0);
         if (known)
             CHECK_INT(stored(s, keys[0]), 1);
@@ -420,14 +411,11 @@ enum { KEYS = 3, VALUES = 2, PAIRS = KEYS * VALUES };
 /* Element i of value number v, exact in every dtype and in sums. */
 static kv_array *ramp(kv_dtype dtype, int64_t n, int v)
 {
-    kv_array *f = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&f, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(f, &data, &e));
+    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
+    float *data = array_data(f);
     for (int64_t i = 0; i < n; i++)
-        ((float *)data)[i] = (float)((i * 3 + v * 5) % 17 - (v + 3));
-    CHECK_OK(kv_array_dup(&a, f, dtype, (kv_ctx){0}, &e));
-    kv_array_unref(f);
+        data[i] = (float)((i * 3 + v * 5) % 17 - (v + 3));
+    kv_array *a = MADE(kv_array, kv_array_dup, f, dtype, (kv_ctx){0});
     return a;
 }
 

@@ -37,13 +37,11 @@ static kv *open_store(kv_array *first)
 /* Pulls the key and compares its rows. */
 static void check(kv *s, const float *want)
 {
-    own_array *out = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0, &e));
+    own_array *out = MADE(kv_array, kv_array_new_raw, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
     CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-    CHECK_OK(kv_array_read(out, &data, &e));
+    const float *data = array_elements(out);
     for (int i = 0; i < 10; i++)
-        CHECK(((const float *)data)[i] == want[i / 2]);
+        CHECK(data[i] == want[i / 2]);
 }
 
 static void check_bytes(kv *s, int64_t bytes)
@@ -158,12 +156,10 @@ TEST(store_sparse_long_rows)
     for (int wide = 0; wide < 2; wide++) {
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
-        own_array *w = NULL, *g = NULL;
         void *to = NULL;
-        const void *data = NULL;
         own_kv *s = NULL;
-        CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, shape, cpu0, &e));
-        CHECK_OK(kv_array_new_sparse(&g, KV_FLOAT32, 2, shape, 2, ids, cpu0, &e));
+        own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
+        own_array *g = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 2, ids, cpu0);
         CHECK_OK(kv_array_write_rows(g, &to, &e));
         for (int64_t i = 0; i < 2 * m; i++)
             ((float *)to)[i] = (float)(i + 1);
@@ -174,10 +170,10 @@ TEST(store_sparse_long_rows)
         set_rule(s, "{ rows present; stored = stored + input }");
         CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
         CHECK_OK(kv_pull(s, &key, 1, &w, NULL, &e));
-        CHECK_OK(kv_array_read(w, &data, &e));
+        const float *data = array_elements(w);
         for (int64_t i = 0; i < n * m; i++) {
             int64_t at = i - (n - 2) * m;
-            CHECK(((const float *)data)[i] == (at < 0 ? 0 : (float)(2 * (at + 1))));
+            CHECK(data[i] == (at < 0 ? 0 : (float)(2 * (at + 1))));
         }
     }
 }
@@ -301,12 +297,10 @@ TEST(store_sparse_out_of_memory)
             kv_array *values[] = {one, one};
             kv_key keys[] = {key, key};
             own_kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
-            int rc = KV_E_MEMORY;
             if (rules[i])
                 set_rule(s, rules[i]);
-            for (int n = 1; rc; n++) {
+            for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
                 rc = WITHOUT_MEMORY(n, kv_push(s, keys, 2, values, NULL, &e));
-                e = (kv_err){0};
                 check(s, rc  ? (float[]){0, 5, 0, 0, 0}
                          : i ? (float[]){0, 15, 0, 0, 12}
                              : (float[]){0, 10, 0, 0, 12});

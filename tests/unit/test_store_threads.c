@@ -32,10 +32,9 @@ typedef struct worker {
 static void *work(void *arg)
 {
     worker *w = arg;
-    own_array *out = NULL;
     kv_key shared[] = {{.id = 1}, {.id = 0}, {.id = 1}};
     kv_array *values[] = {w->ones, w->ones, w->ones};
-    CHECK_OK(kv_array_new(&out, KV_FLOAT64, 1, (int64_t[]){N}, cpu0, &e));
+    own_array *out = MADE(kv_array, kv_array_new, KV_FLOAT64, 1, (int64_t[]){N}, cpu0);
     for (int64_t i = 0; i < ROUNDS; i++) {
         kv_key own = {.id = 100 + w->number * ROUNDS + i};
         CHECK_OK(kv_push(w->store, shared, 3, values, NULL, &e));
@@ -48,17 +47,14 @@ static void *work(void *arg)
 TEST(store_threads)
 {
     own_kv *s = NULL;
-    own_array *zeros = NULL, *ones = NULL;
-    void *data = NULL;
-    const void *got = NULL;
     worker w[THREADS];
     kv_key keys[] = {{.id = 0}, {.id = 1}};
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
-    CHECK_OK(kv_array_new(&zeros, KV_INT64, 1, (int64_t[]){N}, cpu0, &e));
-    CHECK_OK(kv_array_new(&ones, KV_INT64, 1, (int64_t[]){N}, cpu0, &e));
-    CHECK_OK(kv_array_write(ones, &data, &e));
+    own_array *zeros = MADE(kv_array, kv_array_new, KV_INT64, 1, (int64_t[]){N}, cpu0);
+    own_array *ones = MADE(kv_array, kv_array_new, KV_INT64, 1, (int64_t[]){N}, cpu0);
+    int64_t *data = array_data(ones);
     for (int i = 0; i < N; i++)
-        ((int64_t *)data)[i] = 1;
+        data[i] = 1;
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){zeros, zeros}, NULL, &e));
     CHECK_OK(kv_set_updater(s, add, NULL, NULL, &e));
     for (int i = 0; i < THREADS; i++) {
@@ -70,8 +66,8 @@ TEST(store_threads)
     CHECK_INT(kv_num_keys(s), 2 + THREADS * ROUNDS);
     for (int k = 0; k < 2; k++) {
         CHECK_OK(kv_pull(s, &keys[k], 1, &zeros, NULL, &e));
-        CHECK_OK(kv_array_read(zeros, &got, &e));
+        const int64_t *got = array_elements(zeros);
         for (int i = 0; i < N; i++)
-            CHECK_INT(((const int64_t *)got)[i], (k + 1) * THREADS * ROUNDS);
+            CHECK_INT(got[i], (k + 1) * THREADS * ROUNDS);
     }
 }

@@ -7,19 +7,16 @@
 
 static kv_array *number(float x)
 {
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    *(float *)data = x;
+    kv_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 0, NULL, (kv_ctx){0});
+    float *data = array_data(a);
+    *data = x;
     return a;
 }
 
 static double value_of(kv_array *a)
 {
-    const void *data = NULL;
-    CHECK_OK(kv_array_read(a, &data, &e));
-    return *(const float *)data;
+    const float *data = array_elements(a);
+    return *data;
 }
 
 /* ---- Capabilities ---- */
@@ -110,15 +107,9 @@ TEST(types_register_name)
 
 TEST(types_register_name_without_memory)
 {
-    for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(n, kv_register_name("frugal", NULL, &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
-        e = (kv_err){0};
-        const kv_type_ops *ops = NULL;
+    const kv_type_ops *ops = NULL;
+    EACH_FAILURE(kv_register_name("frugal", NULL, &e))
         CHECK_CODE(kv_find_type("frugal", &ops, &e), KV_E_UNSUPPORTED);
-    }
     kv_free(make("Frugal"));
 }
 
