@@ -77,7 +77,6 @@ TEST(requests_count_pushes_and_pulls)
 /* A value may be written as soon as it is sent, whether the push has ended or not. */
 TEST(requests_free_a_value_when_it_is_sent)
 {
-    void *data;
     own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
@@ -86,7 +85,7 @@ TEST(requests_free_a_value_when_it_is_sent)
     CHECK_INT(engine_pending(array_var(v)), 1);
     const sent *x = see_push((int64_t[]){1}, 1, 1, 0, 0);
     CHECK_INT(engine_pending(array_var(v)), 0);
-    CHECK_OK(kv_array_write(v, &data, &e));
+    void *data = array_data(v);
     give_done(x->r.request, PARTS);
 }
 
@@ -358,9 +357,8 @@ static void push_coded(kv *s, quantise_code code, int back)
     static float left[ELEMENTS];
     char codes[64];
     kv_key key = key_of(0);
-    void *data;
     own_array *v = array_from(KV_FLOAT32, 0);
-    CHECK_OK(kv_array_write(v, &data, &e));
+    void *data = array_data(v);
     for (int i = 0; i < ELEMENTS; i++)
         put_number(data, KV_FLOAT32, i, (float)(i % 9) * 0.3f - 1);
     quantise_encode(codes, left, data, code, 0.5f, ELEMENTS);
@@ -444,10 +442,9 @@ enum { ROW = 4 };
 
 static kv_array *rows_of(int64_t n, const int64_t *ids, float first)
 {
-    kv_array *a = NULL;
     void *data;
-    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){ELEMENTS / ROW, ROW}, n, ids,
-                                 (kv_ctx){0}, &e));
+    kv_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2,
+                       (int64_t[]){ELEMENTS / ROW, ROW}, n, ids, (kv_ctx){0});
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int64_t i = 0; i < n * ROW; i++)
         ((float *)data)[i] = first + (float)i;
