@@ -35,8 +35,7 @@ root()
 
 @test "launchers: a host instead of a file of hosts gets a hint" {
     : >train.kv
-    run -5 kvctl launch -n 2 -H localhost --dry-run train.kv
-    assert_line --partial '-H takes a file with a host in each line'
+    mentions -5 '-H takes a file with a host in each line' kvctl launch -n 2 -H localhost --dry-run train.kv
 }
 
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {

@@ -128,8 +128,7 @@ END
 
 @test "the docstrings run as they are pasted" {
     page docstrings
-    run -2 kvctl -q page.txt
-    assert_line --partial 'error[usage]: `push` has no argument out'
+    mentions -2 'error[usage]: `push` has no argument out' kvctl -q page.txt
     assert_line --partial 'hint: kv.pushpull(key, value, out=a)'
     grep -v 'kv.push(.*out=b)' page.txt >without
     kvctl -q --format legacy without >got

@@ -128,12 +128,10 @@ dry run: "w.kvs" would change:
     for _ in 1 2; do
         kvctl -s w.kvs -c 'push 3 0.375'
     done
-    run kvctl -q -s w.kvs -c 'pull 3; info'
-    assert_line --index 0 0.5
+    begins 0.5 kvctl -q -s w.kvs -c 'pull 3; info'
     assert_line --index 1 --partial "compression 2bit 0.5"
     kvctl -s w.kvs -c 'push 3 0.125'
-    run value
-    assert_output 0.0
+    gives 0.0 value
 }
 
 @test "state: KVCTL_STORE names the file, -s wins, an empty one is none" {
@@ -185,8 +183,7 @@ push 3 1; commit --disk; delete 3; rollback; info'
     gives local kvctl -s new.kvs -c 'init 5 1; rollback; list; create device; init 6 1; rollback; type'
     run ! test -e new.kvs
     # other stores have no file
-    run -3 kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
-    assert_line --index 0 --partial 'error[value]: no transaction is open'
+    opens -3 'error[value]: no transaction is open' kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
 }
 
 @test "state: --read-only works in memory, waits for no lock and writes nothing" {
@@ -327,8 +324,7 @@ rollback; pull 3'
         run -3 kvctl -s m.safetensors -c "$script"
         assert_output "kvctl: error[key]: \"m.safetensors\" is another tool's file, and not only values of its keys changed: $why
 $hint"
-        run -3 kvctl --dry-run -s m.safetensors -c "$script"
-        assert_line --partial "not only values of its keys changed: $why"
+        mentions -3 "not only values of its keys changed: $why" kvctl --dry-run -s m.safetensors -c "$script"
         cmp m.safetensors before
     done <<'END'
 init a,b,c,d 1|4 new keys: a, b, c, …
@@ -352,8 +348,7 @@ END
     kvctl -s w.kvs -c 'init 3,5,7,9 1; set-optimizer sgd --momentum 0.9; push 3 1; push 9 1'
     run -0 kvctl -s w.kvs -c 'delete 5,7; rename 9 1'
     refute_output
-    run kvctl -s w.kvs -c 'list; info 1 --states'
-    assert_line --index 0 1
+    begins 1 kvctl -s w.kvs -c 'list; info 1 --states'
     assert_line --index 1 3
     assert_equal "${#lines[@]}" 5
     assert_line --index 4 --regexp '^1 +mom +float32 +\(\) +- +4 +1$'
@@ -385,8 +380,7 @@ END
     foreign
     gives 'wrote m.safetensors: 1 new key, 1 deleted' kvctl -s m.safetensors -c 'rename fc.weight weight'
     gives $'weight\nfc.bias\nTrue' kvctl -s m.safetensors -c 'list; kv.is_capable("files")'
-    run grep -ac kvstore m.safetensors
-    assert_output 0
+    gives -1 0 grep -ac kvstore m.safetensors
     cp m.safetensors before
     run -3 kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
     assert_line --index 0 --partial 'not only values of its keys changed: 2 new keys: a, b'
@@ -394,10 +388,8 @@ END
     run kvctl -s m.safetensors -q -c 'delete weight'
     refute_output
     gives fc.bias kvctl -s m.safetensors -c 'list'
-    run grep -ac '"format":"pt","author":"me"' m.safetensors
-    assert_output 1
-    run grep -ac kvstore m.safetensors
-    assert_output 0
+    gives 1 grep -ac '"format":"pt","author":"me"' m.safetensors
+    gives -1 0 grep -ac kvstore m.safetensors
 }
 
 @test "state: metadata of other tools are kept by whatever writes" {
@@ -493,18 +485,15 @@ END
 }
 
 @test "state: undo leads to rollback" {
-    run -3 kvctl -c 'undo'
-    assert_line --index 0 --partial 'error[name]: there is no variable `undo`'
+    opens -3 'error[name]: there is no variable `undo`' kvctl -c 'undo'
     assert_line --index 3 ' hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
-    run kvctl -c 'help undo'
-    assert_line --index 0 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s'
+    begins 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s' kvctl -c 'help undo'
 }
 
 @test "state: what was begun and not committed is not saved" {
     one
     gives 102.0 bash -c "kvctl -s w.kvs -c 'push 3 1; begin; push 3 100; pull 3' 2>err"
-    run cat err
-    assert_output 'warning: no commit came after begin: what it began is not saved'
+    gives 'warning: no commit came after begin: what it began is not saved' cat err
     assert_equal "$(value)" 2.0
 }
 
@@ -516,8 +505,7 @@ END
     printf '{"weights": 1}' >wrong.kvs
     for file in wrong.kvs cut.kvs; do
         cp $file before
-        run -5 kvctl -s $file -c 'push 3 1; print 1'
-        assert_line --index 0 --partial "kvctl: error[format]: $file: "
+        opens -5 "kvctl: error[format]: $file: " kvctl -s $file -c 'push 3 1; print 1'
         refute_line 1
         cmp $file before
     done
@@ -542,8 +530,7 @@ END
     assert_output 'kvctl: error[format]: later.kvs: a store in format "7", this version reads format 1
  hint: a later version wrote it'
     sed 's/stored += input/stored +* input/' plain.kvs >rule.kvs
-    run -5 kvctl -s rule.kvs -c 'pull 3'
-    assert_line --index 0 --partial 'kvctl: error[format]: rule.kvs: its rule: '
+    opens -5 'kvctl: error[format]: rule.kvs: its rule: ' kvctl -s rule.kvs -c 'pull 3'
 }
 
 @test "state: a bit that changed is found, and a file without checksums is read" {
@@ -628,8 +615,7 @@ pull 3'
     done
     rm go.a go.b
     wait $pid
-    run cat out
-    assert_output 'note: waiting for "w.kvs", which another process has locked'
+    gives 'note: waiting for "w.kvs", which another process has locked' cat out
     wait
     assert_equal "$(value)" 2.0
 }
@@ -961,12 +947,10 @@ trains_on()
 @test "state: a redirect does not write over the file of -s" {
     kvctl -s st.safetensors -c 'create; init w ones(2); init v zeros(1); set-optimizer sgd; push w ones(2)'
     cp st.safetensors before.safetensors
-    run -2 kvctl -s st.safetensors -c 'pull w > st.safetensors'
-    assert_line --partial '"st.safetensors" is the file of -s'
+    mentions -2 '"st.safetensors" is the file of -s' kvctl -s st.safetensors -c 'pull w > st.safetensors'
     local command
     for command in 'convert before.safetensors' 'merge average before.safetensors --out'; do
-        run -2 kvctl -s st.safetensors -c "$command st.safetensors"
-        assert_line --partial '"st.safetensors" is the file of -s'
+        mentions -2 '"st.safetensors" is the file of -s' kvctl -s st.safetensors -c "$command st.safetensors"
     done
     cmp st.safetensors before.safetensors
 }
