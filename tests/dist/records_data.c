@@ -491,7 +491,7 @@ TEST(records_two_large_parts_of_a_request)
 {
     enum { LARGE = LINK_PAYLOAD / 4 + 3 };
     own_store *s = open_store(form("dist_sync", false, false, -1));
-    kv_array *a[] = {init_flat(LARGE, 0), init_flat(LARGE + 8, 1)};
+    own_arrays *a[] = {init_flat(LARGE, 0), init_flat(LARGE + 8, 1), NULL};
     pull(1, 0, 0, 20);
     pull(1, 1, 0, 20);
     settle();
@@ -505,8 +505,6 @@ TEST(records_two_large_parts_of_a_request)
             CHECK_INT(x->r.flags, at == bytes ? LINK_LAST : 0);
         }
     no_more();
-    kv_array_unref(a[0]);
-    kv_array_unref(a[1]);
 }
 
 enum { MANY = (1 << 20) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };

@@ -85,7 +85,7 @@ TEST(requests_free_a_value_when_it_is_sent)
     CHECK_INT(engine_pending(array_var(v)), 1);
     const sent *x = see_push((int64_t[]){1}, 1, 1, 0, 0);
     CHECK_INT(engine_pending(array_var(v)), 0);
-    void *data = array_data(v);
+    array_data(v);
     give_done(x->r.request, PARTS);
 }
 
@@ -156,7 +156,7 @@ TEST(requests_push_sums_of_values)
 {
     kv *s = worker_with_keys(3);
     kv_key keys[] = {key_of(2), key_of(1), key_of(2), key_of(0), key_of(2)};
-    kv_array *values[5];
+    own_arrays *values[6] = {NULL};
     for (int i = 0; i < 5; i++)
         values[i] = array_from(i == 3 ? KV_INT32 : KV_FLOAT32, 100 * (i + 1));
     for (int n = 1; n <= 2; n++) {
@@ -173,8 +173,6 @@ TEST(requests_push_sums_of_values)
         CHECK_OK(kv_wait(s, &e));
     }
     end_worker(s);
-    for (int i = 0; i < 5; i++)
-        kv_array_unref(values[i]);
 }
 
 /* In place of that of the C library, for the whole program: it does not keep the order of equals,
@@ -201,7 +199,7 @@ TEST(requests_sum_values_in_the_order_of_the_call)
 {
     kv *s = worker_with_keys(2);
     kv_key keys[] = {key_of(1), key_of(1), key_of(0), key_of(1)};
-    kv_array *values[4];
+    own_arrays *values[5] = {NULL};
     for (int i = 0; i < 4; i++) {
         void *data;
         values[i] = array_from(KV_FLOAT32, 0);
@@ -215,8 +213,6 @@ TEST(requests_sum_values_in_the_order_of_the_call)
         CHECK_INT(number_at(x[i].data, KV_FLOAT32, 0), 1);
     give_done(x->r.request, 2 * PARTS);
     end_worker(s);
-    for (int i = 0; i < 4; i++)
-        kv_array_unref(values[i]);
 }
 
 /* ---- Ends ---- */
@@ -300,7 +296,7 @@ TEST(requests_push_the_host_side)
     enum { STATES = 3 };
     kv *s = worker_with_keys(2);
     CHECK_OK(kv_set_optimizer(s, "nadam", NULL, 0, &e));
-    kv_array *values[] = {array_from(KV_FLOAT32, 1), array_from(KV_FLOAT32, 2)};
+    own_arrays *values[] = {array_from(KV_FLOAT32, 1), array_from(KV_FLOAT32, 2), NULL};
     kv_key keys[] = {key_of(0), key_of(1)};
     optimizer *o = s->updater.optimizer;
     int64_t n = o->nstates, bytes = (int64_t)(sizeof(rule_given) + sizeof n) +
@@ -339,8 +335,6 @@ TEST(requests_push_the_host_side)
         CHECK_OK(kv_wait(s, &e));
     }
     end_worker(s);
-    kv_array_unref(values[0]);
-    kv_array_unref(values[1]);
 }
 
 /* ---- Codes ---- */

@@ -95,8 +95,7 @@ static inline model *model_small(void)
 
 static inline void put_file(const char *path, const void *data, int64_t n)
 {
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(data, 1, (size_t)n, f) == (size_t)n && fclose(f) == 0);
+    file_fill(path, data, (size_t)n);
 }
 
 static inline bool holds(const char *path, const void *want, int64_t n)

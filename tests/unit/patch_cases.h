@@ -189,8 +189,7 @@ static inline patch *patch_between(test_folder *d, const char *name, const model
 {
     const patch_options o = {.unsynced = true};
     CHECK_OK(patch_make(folder_file(d, name), a->c, b->c, &o, NULL, &e));
-    patch *p = MADE(patch, patch_open, folder_file(d, name));
-    return p;
+    return MADE(patch, patch_open, folder_file(d, name));
 }
 
 static inline int apply_all(test_folder *d, patch *const *p, int n, const model *a,

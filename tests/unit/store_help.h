@@ -35,8 +35,7 @@ static inline kv_array *array_full(kv_dtype dtype, int ndim, const int64_t *shap
     double *data = array_data(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
         data[i] = x;
-    kv_array *a = MADE(kv_array, kv_array_dup, wide, dtype, ctx);
-    return a;
+    return MADE(kv_array, kv_array_dup, wide, dtype, ctx);
 }
 
 /* A (4, 4) array of one number. */
@@ -101,6 +100,13 @@ static inline kv_array *pull_into(kv *s, kv_key key, kv_array *out)
     return out;
 }
 
+static inline kv_info info_of(kv *s, kv_key key)
+{
+    kv_info info;
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    return info;
+}
+
 /* The (4, 4) elements of a key are all want. */
 static inline void check_key(kv *s, kv_key key, double want)
 {
@@ -117,6 +123,23 @@ static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, 
 static inline void set_rule(kv *s, const char *text)
 {
     set_rule_with(s, text, NULL, 0);
+}
+
+/* An updater: stored += input, or *(const float *)arg * input. Of float32, or int64. */
+static inline int add_input(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
+                            kv_err *e)
+{
+    const void *x = NULL;
+    void *y = NULL;
+    (void)key;
+    TRY(kv_array_read(input, &x, e));
+    TRY(kv_array_write(stored, &y, e));
+    for (int64_t i = 0; i < kv_array_size(stored); i++)
+        if (kv_array_dtype(stored) == KV_INT64)
+            ((int64_t *)y)[i] += ((const int64_t *)x)[i];
+        else
+            ((float *)y)[i] += (arg ? *(const float *)arg : 1) * ((const float *)x)[i];
+    return KV_OK;
 }
 
 /* An updater that does nothing. */
@@ -166,8 +189,7 @@ static inline kv *save_and_load(kv *s, const char *path)
 {
     CHECK_OK(kv_save(s, path, &e));
     kv_free(s);
-    kv *t = MADE(kv, kv_load, path);
-    return t;
+    return MADE(kv, kv_load, path);
 }
 
 /* The file at path is refused with this error. */

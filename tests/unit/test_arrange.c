@@ -12,8 +12,7 @@ static kv_array *counting(kv_dtype dtype, int ndim, const int64_t *shape)
     int32_t *data = array_data(a);
     for (int i = 0; i < (int)kv_array_size(a); i++)
         data[i] = i;
-    kv_array *b = MADE(kv_array, kv_array_dup, a, dtype, cpu0);
-    return b;
+    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
 }
 
 /* Compares shape and elements with text such as "(2, 2) 0 1 2 3", and releases a. */

@@ -13,8 +13,7 @@ static inline kv_array *array_numbers(int ndim, const int64_t *shape, kv_dtype d
     double *data = array_data(a);
     for (int64_t i = 0; i < kv_array_size(a); i++)
         data[i] = (double)(i * 37 % 101 - 50) / (kv_dtype_is_float(dtype) ? 7 : 1);
-    kv_array *b = MADE(kv_array, kv_array_dup, a, dtype, cpu0);
-    return b;
+    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
 }
 
 /* A vector of n numbers in a dtype. */

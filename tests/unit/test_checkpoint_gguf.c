@@ -382,9 +382,8 @@ TEST(checkpoint_gguf_findings)
 TEST(checkpoint_gguf_cut)
 {
     own_folder d = folder_new();
-    own_text *small = NULL;
     size_t n;
-    CHECK_OK(file_read("tests/checkpoint/small.gguf", &small, &n, &e));
+    own_text *small = file_text("tests/checkpoint/small.gguf", &n);
     CHECK_INT(n, 272);
     for (size_t k = 4; k < n; k++) {
         own_checkpoint *c = NULL;

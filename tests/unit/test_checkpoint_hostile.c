@@ -122,17 +122,6 @@ TEST(checkpoint_hostile_no_file)
     close(s);
 }
 
-/* A pipe nobody writes to is not waited for where a file has to be. */
-TEST(checkpoint_hostile_pipes)
-{
-    own_folder d = folder_new();
-    CHECK(mkfifo(folder_file(&d, "m.safetensors"), 0600) == 0);
-    folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
-    CHECK(mkfifo(folder_file(&d, "x.safetensors.index.json"), 0600) == 0);
-    folder_refused(&d, d.path, KV_E_IO,
-                   "%/x.safetensors.index.json: an index has to be a regular file", "");
-}
-
 /* ---- Streams --------------------------------------------------------------------------------- */
 
 static int stop_soon(void)

@@ -68,9 +68,8 @@ static const char *names_in(const char *path)
 
 static void holds(const char *path, const char *want, size_t n)
 {
-    own_text *text = NULL;
     size_t got;
-    CHECK_OK(file_read(path, &text, &got, &e));
+    own_text *text = file_text(path, &got);
     CHECK_INT(got, n);
     CHECK(memcmp(text, want, n) == 0);
 }

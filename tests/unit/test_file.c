@@ -22,9 +22,8 @@ static void write_file(const char *path, const char *text)
 
 static void check_file(const char *path, const char *want)
 {
-    own_text *text = NULL;
     size_t n = 0;
-    CHECK_OK(file_read(path, &text, &n, &e));
+    own_text *text = file_text(path, &n);
     CHECK_TEXT(text, want);
     CHECK_INT(n, strlen(want));
 }
@@ -233,9 +232,8 @@ TEST(file_interrupted)
 
 TEST(file_proc_has_size_zero)
 {
-    own_text *text = NULL;
     size_t n = 0;
-    CHECK_OK(file_read("/proc/self/status", &text, &n, &e));
+    own_text *text = file_text("/proc/self/status", &n);
     CHECK(n > 100 && strstr(text, "Name:"));
 }
 

@@ -22,13 +22,6 @@ static kv *load_later(const char *path)
     return MADE(kv, kv_load_later, path);
 }
 
-static kv_info info_of(kv *s, kv_key key)
-{
-    kv_info info = {0};
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    return info;
-}
-
 static kv_array *numbers(int64_t n, double x)
 {
     return array_full(KV_FLOAT32, 1, &n, x, cpu0);

@@ -45,8 +45,7 @@ static int read_image(kv_array **out, image m, bool regular, kv_err *e)
     }
     char folder[64];
     CHECK(mkdtemp(memory_path(folder, sizeof folder, "kv-npy")) && chdir(folder) == 0);
-    FILE *f = fopen(NAME, "wb");
-    CHECK(f && fwrite(m.data, 1, m.n, f) == m.n && fclose(f) == 0);
+    file_fill(NAME, m.data, m.n);
     int rc = checkpoint_open(&c, NAME, &(checkpoint_options){.npy = true}, e);
     rc = rc ? rc : load_one(out, c, e);
     CHECK(unlink(NAME) == 0 && chdir("/") == 0 && rmdir(folder) == 0);

@@ -63,8 +63,7 @@ static kv *with(const char *text, const kv_opt *params, int n)
     kv *s = make_heard();
     for (int i = 0; i < 3; i++)
         init_pair(s, id(i), KV_FLOAT32, 1);
-    own_rule *rule = MADE(kv_rule, kv_rule_new, text, NULL, 0, 0);
-    CHECK_OK(kv_set_rule(s, rule, params, n, &e));
+    set_rule_with(s, text, params, n);
     return s;
 }
 
@@ -131,8 +130,7 @@ TEST(optimizer_without_names_everything_decays)
     kv_free(s);
     s = make_heard();
     init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
-    own_rule *rule = MADE(kv_rule, kv_rule_new, shows, NULL, 0, 0);
-    CHECK_OK(kv_set_rule(s, rule, params, 2, &e));
+    set_rule_with(s, shows, params, 2);
     push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
 }
@@ -401,7 +399,8 @@ TEST(optimizer_rollback_restores_states)
 TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
 {
     own_kv *s = NULL;
-    kv_array *a[3], *w = NULL;
+    kv_array *w = NULL;
+    own_arrays *a[4] = {NULL};
     static const int64_t shapes[] = {2, 2, 3};
     kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "1=2"}, {"momentum", "0.5"}};
@@ -427,8 +426,6 @@ TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
         CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning_rate", "0.1"}, 1, &e));
         CHECK_OK(kv_push(s, keys, 3, a, NULL, &e));
     }
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(a[i]);
 }
 
 /* Expected from the formulas of MXNet 1.9.1, by hand. */

@@ -30,10 +30,9 @@ static void init(kv *s, kv_key key, kv_array *a)
 /* Key holds what a holds, row by row; gives a back. */
 static void check(kv *s, kv_key key, kv_array *a)
 {
-    kv_info info;
     own_array *out = NULL;
     const void *x, *y;
-    CHECK_OK(kv_find(s, &key, &info, &e));
+    kv_info info = info_of(s, key);
     CHECK(info.storage == KV_ROW_SPARSE && info.dtype == kv_array_dtype(a));
     CHECK_OK(
         kv_array_new_sparse(&out, info.dtype, info.ndim, info.shape, 0, NULL, (kv_ctx){0}, &e));
@@ -275,15 +274,4 @@ TEST(row_parts_wrong_files)
                      "w.kvs: the tensor \"__rows__/3\" is not an integer key");
     for (int i = 0; i < 5; i++)
         kv_array_unref(odd[i]);
-}
-
-TEST(row_parts_without_memory)
-{
-    kv_key key = {0, "w"};
-    IN_FOLDER(FILE_NAME, "states.safetensors");
-    own_kv *s = make("local"), *t = NULL;
-    init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
-    CHECK(FAILURES(kv_save(s, FILE_NAME, &e)) > 0);
-    CHECK(FAILURES(kv_load(&t, FILE_NAME, &e)) > 0);
-    check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
 }

@@ -132,10 +132,10 @@ TEST(row_pull_of_several_keys)
     kv_key keys[] = {{0, "b"}, {0, "a"}, {0, "b"}};
     kv_array *values[] = {rows(1, (int64_t[]){2}, (double[]){2}),
                           rows(1, (int64_t[]){1}, (double[]){7})};
-    kv_array *outs[] = {rows(0, NULL, NULL), rows(0, NULL, NULL), rows(0, NULL, NULL)};
-    kv_array *which = ids(2, (double[]){2, 1});
+    own_arrays *outs[] = {rows(0, NULL, NULL), rows(0, NULL, NULL), rows(0, NULL, NULL), NULL};
+    own_array *which = ids(2, (double[]){2, 1});
     kv_array *all[] = {which, which, which};
-    kv_array *held = kv_array_ref(outs[1]);
+    own_array *held = kv_array_ref(outs[1]);
     void *data = NULL;
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
@@ -148,10 +148,6 @@ TEST(row_pull_of_several_keys)
     CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, outs, &(kv_call){.priority = -3}, &e));
     check(outs[0], 2, (int64_t[]){1, 2}, (double[]){0, 2});
     CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
-    kv_array_unref(held);
-    kv_array_unref(which);
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(outs[i]);
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
 }
@@ -341,7 +337,7 @@ TEST(row_pull_out_of_memory)
     own_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
     kv_key keys[] = {key, key};
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        kv_array *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL)};
+        own_arrays *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL), NULL};
         rc = WITHOUT_MEMORY(
             n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
         if (rc)
@@ -349,8 +345,6 @@ TEST(row_pull_out_of_memory)
         else
             check(outs[0], 2, (int64_t[]){0, 3}, (double[]){0, 6});
         check(outs[1], rc ? 0 : 1, (int64_t[]){1}, (double[]){5});
-        kv_array_unref(outs[0]);
-        kv_array_unref(outs[1]);
     }
 }
 
@@ -377,8 +371,7 @@ TEST(row_pull_in_program_order)
     own_array *all = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){first, first}, NULL, &e));
-    own_rule *rule = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
-    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    set_rule(s, "{ stored += input }");
     for (int round = 0; round < ROUNDS; round++) {
         CHECK_OK(kv_push(s, &keys[0], 1, &first, NULL, &e));                  /* + 1 */
         CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));     /* round + 2 */
@@ -495,7 +488,7 @@ TEST(row_pull_fill_out_of_memory)
     own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     kv_key keys[] = {key, key};
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        kv_array *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9})};
+        own_arrays *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9}), NULL};
         rc = WITHOUT_MEMORY(n, kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
         const float *data = array_elements(outs[0]);
         CHECK(data[2] == (rc ? 0 : 5));
@@ -503,8 +496,6 @@ TEST(row_pull_fill_out_of_memory)
             check(outs[1], 1, (int64_t[]){4}, (double[]){9});
         else
             check(outs[1], 2, (int64_t[]){1, 3}, (double[]){5, 6});
-        kv_array_unref(outs[0]);
-        kv_array_unref(outs[1]);
     }
 }
 

@@ -108,7 +108,8 @@ TEST(slot_reserve_and_add_without_memory)
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
         CHECK_INT(t.n, 0);
         CHECK_INT(find(&t, w), -1);
-        rc = WITHOUT_MEMORY(-n, slot_add(&t, &w, a, &e)); /* alone: the next ones cannot report it */
+        /* alone: the next ones cannot report it */
+        rc = WITHOUT_MEMORY(-n, slot_add(&t, &w, a, &e));
         CHECK_INT(rc, n <= 3 ? KV_E_MEMORY : KV_OK);
         if (rc)
             slot_table_release(&t);

@@ -19,8 +19,7 @@ static kv_array *mixed(kv_dtype dtype, int64_t n)
         seed = seed * 1664525u + 1013904223u;
         data[i] = (double)(seed >> 16) - 30000;
     }
-    kv_array *b = MADE(kv_array, kv_array_dup, a, dtype, cpu0);
-    return b;
+    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
 }
 
 static int by_number(const void *a, const void *b)

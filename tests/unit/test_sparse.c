@@ -193,7 +193,8 @@ TEST(sparse_sums_of_halves_round_once)
 TEST(sparse_sums_many)
 {
     enum { N = 37, ROWS = 50 };
-    kv_array *v[N], *sum = NULL;
+    own_array *sum = NULL;
+    own_arrays *v[N + 1] = {NULL};
     double want[ROWS] = {0};
     bool held[ROWS] = {false};
     uint32_t r = 1;
@@ -218,9 +219,6 @@ TEST(sparse_sums_many)
         if (held[k])
             CHECK_INT(kv_array_row_ids(sum)[n++], k);
     CHECK_INT(kv_array_nrows(sum), n);
-    kv_array_unref(sum);
-    for (int i = 0; i < N; i++)
-        kv_array_unref(v[i]);
 }
 
 TEST(sparse_is_refused)

@@ -214,8 +214,7 @@ static kv_array *filled(const int64_t *shape, kv_dtype dtype, float x)
     float *data = array_data(one);
     for (int64_t i = 0; i < kv_array_size(one); i++)
         data[i] = x + (float)i;
-    kv_array *a = MADE(kv_array, kv_array_dup, one, dtype, (kv_ctx){0});
-    return a;
+    return MADE(kv_array, kv_array_dup, one, dtype, (kv_ctx){0});
 }
 
 /* pushes: of every part, other values each time. */

@@ -113,7 +113,6 @@ TEST(store_async_a_wait_with_a_limit_says_what_it_found)
 
 TEST(store_async_push_returns_before_its_updater_has_run)
 {
-    kv_info info;
     gate g = {0};
     own_kv *s = new_store(NULL);
     own_array *a = large_full(5), *out = large_full(0);
@@ -123,13 +122,13 @@ TEST(store_async_push_returns_before_its_updater_has_run)
     CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
     CHECK_INT(atomic_load(&g.calls), 0);
-    CHECK_OK(kv_find(s, keys, &info, &e));
+    kv_info info = info_of(s, keys[0]);
     CHECK_INT(info.pending, 3);
     CHECK_INT(info.pushes, 2);
     atomic_store(&g.open, 1);
     CHECK_OK(kv_wait(s, &e));
     CHECK_INT(atomic_load(&g.calls), 2);
-    CHECK_OK(kv_find(s, keys, &info, &e));
+    info = info_of(s, keys[0]);
     CHECK_INT(info.pending, 0);
 }
 
@@ -198,7 +197,6 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
 /* The updater of one key of the call is held up; what the others stored can be had. */
 TEST(store_async_keys_of_a_call_end_one_by_one)
 {
-    kv_info info;
     gate g = {.only = 1};
     if (pool_workers() == 1)
         test_skip("one thread does nothing else meanwhile");
@@ -211,11 +209,11 @@ TEST(store_async_keys_of_a_call_end_one_by_one)
     CHECK_OK(kv_pull(s, &keys[0], 1, &out, NULL, &e));
     const float *got = array_elements(out);
     CHECK(got[0] == 2);
-    CHECK_OK(kv_find(s, &keys[1], &info, &e));
+    kv_info info = info_of(s, keys[1]);
     CHECK_INT(info.pending, 1);
     atomic_store(&g.open, 1);
     CHECK_OK(kv_wait(s, &e));
-    CHECK_OK(kv_find(s, &keys[1], &info, &e));
+    info = info_of(s, keys[1]);
     CHECK_INT(info.pending, 0);
 }
 

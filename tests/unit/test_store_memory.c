@@ -90,7 +90,7 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
 {
     const int64_t bytes = (int64_t)96 << 20, size = bytes / kv_dtype_bytes(dtype), before = peak();
     own_kv *s = NULL;
-    kv_array *values[4] = {NULL};
+    own_arrays *values[5] = {NULL};
     kv_key keys[4] = {{.id = 3}, {.id = 3}, {.id = 3}, {.id = 3}};
     if (SANITIZED)
         test_skip("a sanitizer has memory of its own");
@@ -110,8 +110,6 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
     CHECK_OK(kv_pull(s, keys, 1, values, NULL, &e));
     CHECK_OK(kv_wait(s, &e));
     CHECK(peak() - before < (n + 1 + states) * bytes + ((int64_t)64 << 20));
-    for (int v = 0; v < n; v++)
-        kv_array_unref(values[v]);
 }
 
 TEST(store_memory_peak_of_a_push)

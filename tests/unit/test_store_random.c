@@ -80,19 +80,6 @@ static int64_t updated(int store, int64_t stored, int64_t sum)
     return store == 0 ? sum : stored + sum;
 }
 
-static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    const void *x = NULL;
-    void *y = NULL;
-    (void)arg, (void)key;
-    int rc = kv_array_read(input, &x, e);
-    if (rc || (rc = kv_array_write(stored, &y, e)))
-        return rc;
-    for (int64_t i = 0; i < kv_array_size(stored); i++)
-        ((int64_t *)y)[i] += ((const int64_t *)x)[i];
-    return KV_OK;
-}
-
 /* ---- The calls ---- */
 
 static void push_own(caller *w, int store, const kv_call *how)
@@ -268,7 +255,7 @@ static void make_stores(place *p)
     kv_rule *r = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
     CHECK_OK(kv_set_rule(p[1].store, r, NULL, 0, &e));
     kv_rule_free(r);
-    CHECK_OK(kv_set_updater(p[2].store, add, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(p[2].store, add_input, NULL, NULL, &e));
     for (int k = 0; k < SHARED; k++) {
         own_array *zeros = int64_full(sizes[k], 0);
         for (int s = 0; s < STORES; s++)

@@ -252,7 +252,6 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    kv_info info;
     own_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     own_kv *s = make("device");
@@ -261,8 +260,7 @@ TEST(store_rule_moves_a_key_to_its_gpu)
     CHECK_OK(kv_array_dup(&a, ones, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     CHECK_OK(push(s, (int64_t[]){1, 1}, 2, a, &e));
     check_full(s, 1, 7);
-    CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
-    CHECK(kv_ctx_same(info.ctx, (kv_ctx){KV_GPU, 1}));
+    CHECK(kv_ctx_same(info_of(s, id(1)).ctx, (kv_ctx){KV_GPU, 1}));
 }
 
 TEST(store_rule_memory_faults)
@@ -369,10 +367,8 @@ TEST(store_rule_print_memory_faults)
         done = rc == KV_OK;
         /* either nothing happened, or only the line is missing */
         if (!done) {
-            kv_info info;
             CHECK_INT(rc, KV_E_MEMORY);
-            CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
-            check_full(s, 1, info.pushes ? 3 : 1);
+            check_full(s, 1, info_of(s, id(1)).pushes ? 3 : 1);
             CHECK_TEXT(l.text, "");
         } else {
             CHECK_TEXT(l.text, "3000.0 [1. 1. 1. ... 1. 1. 1.]|");

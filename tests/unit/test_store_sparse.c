@@ -46,19 +46,15 @@ static void check(kv *s, const float *want)
 
 static void check_bytes(kv *s, int64_t bytes)
 {
-    kv_info info;
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    CHECK_INT(info.bytes, bytes);
+    CHECK_INT(info_of(s, key).bytes, bytes);
 }
 
 /* One push of up to three values, which are given back. */
 static void push(kv *s, kv_array *a, kv_array *b, kv_array *c)
 {
-    kv_array *values[] = {a, b, c};
+    own_arrays *values[] = {a, b, c, NULL};
     kv_key keys[] = {key, key, key};
     CHECK_OK(kv_push(s, keys, c ? 3 : b ? 2 : 1, values, NULL, &e));
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(values[i]);
 }
 
 enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
@@ -243,7 +239,6 @@ TEST(store_sparse_transactions)
 TEST(store_sparse_moves_to_a_gpu)
 {
     own_kv *s = NULL;
-    kv_info info;
     kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){5, 6}), *b = NULL;
     CHECK_OK(kv_set_virtual_gpus(1, &e));
     CHECK_OK(kv_create("device", NULL, 0, &s, &e));
@@ -252,8 +247,7 @@ TEST(store_sparse_moves_to_a_gpu)
     set_rule(s, "{ stored = stored + input }");
     push(s, b, a, NULL);
     check(s, (float[]){0, 15, 0, 0, 18});
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    CHECK_INT(info.ctx.device, KV_GPU);
+    CHECK_INT(info_of(s, key).ctx.device, KV_GPU);
 }
 
 TEST(store_sparse_errors)

@@ -2,24 +2,9 @@
 #include <pthread.h>
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { THREADS = 8, ROUNDS = 500, N = 100 };
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
-
-static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    const void *x = NULL;
-    void *y = NULL;
-    (void)arg, (void)key;
-    int rc = kv_array_read(input, &x, e);
-    if (rc || (rc = kv_array_write(stored, &y, e)))
-        return rc;
-    for (int i = 0; i < N; i++)
-        ((int64_t *)y)[i] += ((const int64_t *)x)[i];
-    return KV_OK;
-}
 
 typedef struct worker {
     pthread_t thread;
@@ -56,7 +41,7 @@ TEST(store_threads)
     for (int i = 0; i < N; i++)
         data[i] = 1;
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){zeros, zeros}, NULL, &e));
-    CHECK_OK(kv_set_updater(s, add, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, add_input, NULL, NULL, &e));
     for (int i = 0; i < THREADS; i++) {
         w[i] = (worker){.store = s, .ones = ones, .number = i};
         CHECK(pthread_create(&w[i].thread, NULL, work, &w[i]) == 0);

@@ -40,8 +40,7 @@ static inline buf tensor_file(const tensor_given *t, int64_t n)
 
 static inline checkpoint *tensor_open(const buf *file, const char *name)
 {
-    checkpoint *c = MADE(checkpoint, checkpoint_open_memory, file->data, file->len, name);
-    return c;
+    return MADE(checkpoint, checkpoint_open_memory, file->data, file->len, name);
 }
 
 /* Splitmix64. */

@@ -113,9 +113,8 @@ TEST(tensor_convert_keys)
     checkpoint_close(c);
 
     /* what is only copied is where it was, as it was */
-    char *text;
     size_t n;
-    CHECK_OK(file_read(OUT, &text, &n, &e));
+    char *text = file_text(OUT, &n);
     CHECK_OK(checkpoint_open_memory(&c, text, n, OUT, &e));
     CHECK(memcmp(text + checkpoint_at(c, 4)->offset, complex_pair, sizeof complex_pair) == 0);
     CHECK(memcmp(text + checkpoint_at(c, 3)->offset, numbers, 4) == 0);

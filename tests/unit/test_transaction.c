@@ -30,13 +30,6 @@ static double pulled(kv *s, kv_key key)
     return (double)data[1];
 }
 
-static kv_info info_of(kv *s, kv_key key)
-{
-    kv_info info;
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    return info;
-}
-
 TEST(transaction_rolls_back)
 {
     own_kv *s = make("local");
@@ -270,27 +263,6 @@ TEST(transaction_without_memory)
     CHECK_INT(pulled(s, id(3)), 1);
 }
 
-/* The names of the keys are kept when the first one goes: of all keys, or of none. */
-TEST(transaction_without_memory_for_names)
-{
-    own_kv *s = make("local");
-    kv_key a = {.name = "a"}, b = {.name = "b"};
-    init_pair(s, a, 1);
-    init_pair(s, b, 2);
-    CHECK_OK(kv_begin(s, &e));
-    int64_t last = 0;
-    EACH_FAILURE(kv_delete(s, &a, 1, &e)) {
-        CHECK_INT(pulled(s, b), 2);
-        CHECK_INT(pulled(s, a), 1);
-        last = n;
-    }
-    CHECK(last > 1); /* both names were refused once */
-    CHECK_INT(pulled(s, b), 2);
-    CHECK_OK(kv_rollback(s, &e));
-    CHECK_INT(pulled(s, a), 1);
-    CHECK_INT(pulled(s, b), 2);
-}
-
 TEST(transaction_puts_deleted_keys_back_as_they_were)
 {
     own_kv *s = make("local");
@@ -317,25 +289,4 @@ TEST(transaction_puts_deleted_keys_back_as_they_were)
     CHECK_OK(kv_delete(s, &(kv_key){.id = 2}, 1, &e));
     CHECK_OK(kv_rollback(s, &e));
     CHECK(s->slots.lost_keys); /* as it was */
-}
-
-/* What begin has shared until memory fails is given back, which the address sanitizer sees. */
-TEST(transaction_begins_without_memory)
-{
-    static const kv_opt two_bits[] = {{"type", "2bit"}};
-    own_kv *s = make("device");
-    CHECK_OK(kv_set_gradient_compression(s, two_bits, 1, &e));
-    CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
-    for (int i = 0; i < 2; i++) {
-        init_pair(s, id(i), 1);
-        push_with(s, id(i), 1);
-    }
-    CHECK(s->slots.items[0].residuals && s->slots.items[0].state);
-    int n = 1;
-    for (int rc = KV_E_MEMORY; rc; n++) {
-        rc = WITHOUT_MEMORY(-n, kv_begin(s, &e));
-        CHECK(kv_in_transaction(s) == !rc);
-    }
-    CHECK(n > 7); /* the slots, and of each key three */
-    CHECK_OK(kv_rollback(s, &e));
 }

@@ -270,14 +270,12 @@ TEST(types_copy_of_a_table)
     CHECK_OK(kv_register_type(&ops, &e));
     own_kv *s = make("doubling");
     kv_key keys[2] = {{.id = 1}, {.id = 2}};
-    kv_array *a[2] = {number(3), number(4)};
+    own_arrays *a[3] = {number(3), number(4)};
     CHECK_OK(kv_pushpull(s, keys, 2, a, NULL, 0, NULL, NULL, &e));
     CHECK(value_of(a[0]) == 6 && value_of(a[1]) == 8);
     check_capability(s, "transactions", true);
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_rollback(s, &e));
-    kv_array_unref(a[0]);
-    kv_array_unref(a[1]);
 }
 
 /* ---- One process ---- */
