@@ -37,8 +37,7 @@ load help
 }
 
 @test "errors: a device that is an array points at dot" {
-    run -3 kvctl -c 'gpu = ones(2,2); gpu@gpu'
-    assert_line --index 0 '<cmd>:1:22: error[dtype]: a device such as gpu(1) is needed here, not an array'
+    begins -3 '<cmd>:1:22: error[dtype]: a device such as gpu(1) is needed here, not an array' kvctl -c 'gpu = ones(2,2); gpu@gpu'
     assert_line --index 3 ' hint: dot(a, b) multiplies matrices'
 }
 
@@ -92,13 +91,11 @@ load help
     { head -c 5000 z.csv.gz; printf wrong; tail -c +5006 z.csv.gz; } >damaged.csv.gz
     printf '1,x\n' | gzip >word.csv.gz
     for name in cut damaged; do
-        run -5 kvctl -c "print @$name.csv.gz"
-        assert_line --index 0 "<cmd>:1:7: error[format]: $name.csv.gz: its compressed data are damaged, or cut"
+        begins -5 "<cmd>:1:7: error[format]: $name.csv.gz: its compressed data are damaged, or cut" kvctl -c "print @$name.csv.gz"
     done
     begins -5 '<cmd>:1:7: error[format]: word.csv.gz:1:2: "x" is not a number' kvctl -c "print @word.csv.gz"
     printf '1,2\n' | iconv -t UTF-16 >x.csv
-    run -5 kvctl -c 'print @x.csv'
-    assert_line --partial 'x.csv: this looks like a text in UTF-16, as PowerShell writes it, which is not read'
+    mentions -5 'x.csv: this looks like a text in UTF-16, as PowerShell writes it, which is not read' kvctl -c 'print @x.csv'
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >x.npy
     mentions -5 'x.npy: this looks like a Git LFS pointer, which is not read' kvctl -c 'print @x.npy'
     # a text that might be one keeps the place of its mistake

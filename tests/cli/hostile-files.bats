@@ -221,8 +221,7 @@ ends_in_old_or_new()
     printf 'write [[1, 2]] (args[0])\nprint @(args[0])\n' >s.kv
     gives '[[1. 2.]]' kvctl s.kv $'a\xffb.csv'
     [ -e $'a\xffb.csv' ]
-    run -5 kvctl s.kv $'no/a\xffb.csv'
-    assert_line --index 0 's.kv:1:16: error[io]: cannot write "no/a\xffb.csv": No such file or directory'
+    begins -5 's.kv:1:16: error[io]: cannot write "no/a\xffb.csv": No such file or directory' kvctl s.kv $'no/a\xffb.csv'
     # scripts too
     printf 'print 7\n' >'-x y.kv'
     gives 7 kvctl -- '-x y.kv'

@@ -176,8 +176,7 @@ kvctl-other"
     mkdir bin
     printf '#!/bin/sh\necho no room today\nexit 3\n' >bin/mpirun
     chmod +x bin/mpirun
-    run -6 env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -c 'print 1'
-    assert_output $'no room today\nkvctl: mpirun ended with exit code 3'
+    gives -6 $'no room today\nkvctl: mpirun ended with exit code 3' env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -c 'print 1'
     printf '#!/bin/sh\nexec sleep 60\n' >bin/mpirun
     run -6 env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -s 1 --deadline 1 -c 'print 1'
     assert_output "kvctl: expected 2 workers + 1 servers, have 0 + 0 after 1 s"

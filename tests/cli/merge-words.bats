@@ -93,15 +93,13 @@ merge least(by = 1.0) {
     run -5 kvctl merge average a.safetensors nope.safetensors --out m.safetensors
     run -5 kvctl merge average a.safetensors models/b --out m.safetensors
     head -c 100 b.safetensors >cut.safetensors
-    run -5 kvctl merge average a.safetensors cut.safetensors --out m.safetensors
-    assert_line --index 0 --partial '<cmd>:1:29: error[format]: cut.safetensors: '
+    opens -5 '<cmd>:1:29: error[format]: cut.safetensors: ' kvctl merge average a.safetensors cut.safetensors --out m.safetensors
     [ ! -e m.safetensors ]
 }
 
 @test "--dry-run checks everything and writes nothing; --json has a record" {
     models
-    run -0 kvctl --dry-run merge average a.safetensors b.safetensors --out m.safetensors
-    assert_line "dry run: would write m.safetensors"
+    says "dry run: would write m.safetensors" kvctl --dry-run merge average a.safetensors b.safetensors --out m.safetensors
     [ ! -e m.safetensors ]
     kvctl -s other.safetensors -c 'init v ones(2)'
     run -3 kvctl --dry-run merge average a.safetensors other.safetensors --out m.safetensors

@@ -88,8 +88,7 @@ no/m.safetensors|5|cannot write "no/m.safetensors"
 m.npz --dtype bf16|3|error[dtype]
 x.safetensors --shard-size 5G|2|error[usage]
 END
-    run -2 kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
-    assert_output --partial '"m.safetensors" is the file of -s'
+    mentions -2 '"m.safetensors" is the file of -s' kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
     run -4 kvctl --safe -c 'init 3 1; save s.safetensors *'
     run -0 kvctl --dry-run -c 'init 3 1; save s.safetensors --dtype f16; save m/'
     assert_output $'dry run: would write s.safetensors\ndry run: would write m/\ndry run: without a state file; kv would hold:\n  new      3: float32 ()'

@@ -87,8 +87,7 @@ dry run: "w.kvs" would change:
     assert_line --index 0 --regexp '"cmd":"set-optimizer","ok":true,[^d]*"keys":."w".,"out":..}$'
     assert_line --index 2 --partial '"out":[],"dropped":1}'
     refute_output --partial 'note'
-    run -2 kvctl -s w.kvs -c 'set-optimizer --update --fresh'
-    assert_line --index 0 --partial 'error[usage]: --update keeps the states, --fresh drops them'
+    opens -2 'error[usage]: --update keeps the states, --fresh drops them' kvctl -s w.kvs -c 'set-optimizer --update --fresh'
 }
 
 @test "state: the first rule of a run keeps the states of the file" {
@@ -189,10 +188,8 @@ push 3 1; commit --disk; delete 3; rollback; info'
 @test "state: --read-only works in memory, waits for no lock and writes nothing" {
     one
     cp w.kvs before
-    run -0 flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
-    assert_output $'2.0\n1.0'
-    run -3 kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
-    assert_line --index 0 --partial 'error[value]: "w.kvs" is only read, nothing is written to it'
+    gives $'2.0\n1.0' flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
+    opens -3 'error[value]: "w.kvs" is only read, nothing is written to it' kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
     assert_line --index 3 --partial 'hint: save FILE writes the store to a file of its own'
     cmp w.kvs before
     gives 'read only: w.kvs would change: 1 key changed, 1 new' kvctl --read-only -s w.kvs -c 'push 3 5; init 4 1'
@@ -203,8 +200,7 @@ push 3 1; commit --disk; delete 3; rollback; info'
 rollback; pull 3'
     assert_output 1.0
     assert_equal "$(value)" 2.0
-    run -5 kvctl --read-only -s none.kvs -c 'list'
-    assert_output 'kvctl: error[io]: cannot read "none.kvs": No such file or directory'
+    gives -5 'kvctl: error[io]: cannot read "none.kvs": No such file or directory' kvctl --read-only -s none.kvs -c 'list'
     run ! test -e none.kvs
 }
 
@@ -264,8 +260,7 @@ rollback; pull 3'
 
 @test "state: only the store kv is kept, and a note says so" {
     one
-    run -0 kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
-    assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
+    gives 'note: "w.kvs" keeps the store kv; b and its 2 keys end here' kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
     gives 3 kvctl -s w.kvs -c 'list'
 }
 
@@ -337,8 +332,7 @@ push fc.bias row_sparse([1],[0],(1,))|row_sparse now: fc.bias
 create; init fc.weight,fc.bias ones(1)|create made another store
 END
     kvctl --dry-run -s m.safetensors -c 'begin; delete fc.bias; rollback; rename fc.bias b; push b [1]'
-    run -3 kvctl -s m.safetensors -c 'create'
-    assert_line --index 0 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias'
+    begins -3 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias' kvctl -s m.safetensors -c 'create'
     kvctl --force -s m.safetensors -c 'init new 1'
     kvctl -s m.safetensors -c 'init more 1; set-updater { stored += input }'
     gives $'fc.weight\nfc.bias\nnew\nmore' kvctl -s m.safetensors -c list
@@ -382,8 +376,7 @@ END
     gives $'weight\nfc.bias\nTrue' kvctl -s m.safetensors -c 'list; kv.is_capable("files")'
     gives -1 0 grep -ac kvstore m.safetensors
     cp m.safetensors before
-    run -3 kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
-    assert_line --index 0 --partial 'not only values of its keys changed: 2 new keys: a, b'
+    opens -3 'not only values of its keys changed: 2 new keys: a, b' kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
     cmp m.safetensors before
     run kvctl -s m.safetensors -q -c 'delete weight'
     refute_output
@@ -515,10 +508,8 @@ END
     run -5 kvctl -s . -c 'pull 3'
     assert_output 'kvctl: error[io]: cannot read ".": Is a directory
  hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
-    run -5 kvctl -s /dev/null -c 'push 3 1'
-    assert_output 'kvctl: error[io]: "/dev/null" is not a regular file, so it cannot keep a store'
-    run -5 kvctl -s no/folder.kvs -c 'push 3 1'
-    assert_output 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory'
+    gives -5 'kvctl: error[io]: "/dev/null" is not a regular file, so it cannot keep a store' kvctl -s /dev/null -c 'push 3 1'
+    gives -5 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory' kvctl -s no/folder.kvs -c 'push 3 1'
 }
 
 @test "state: a later format, and a rule that cannot be read" {
@@ -558,8 +549,7 @@ push 3 1'
     assert_line --index 1 --partial 'its folder must be writable'
     assert [ ! -e ran ]
     run -0 limited -s folder/w.kvs -c 'pull 3'
-    run -5 limited -s folder/new.kvs -c 'init 3 1'
-    assert_output 'kvctl: error[io]: cannot write "folder/new.kvs": Permission denied'
+    gives -5 'kvctl: error[io]: cannot write "folder/new.kvs": Permission denied' limited -s folder/new.kvs -c 'init 3 1'
     chmod 755 folder
     chmod 444 folder/w.kvs
     run -5 limited -s folder/w.kvs -c '!touch ran
@@ -739,8 +729,7 @@ save-states a.safetensors" 3>&- &
 @test "state: a disk that is full leaves the old file, and the exit code says so" {
     kvctl -s w.kvs -c 'init 3 ones(3000)'
     cp w.kvs before
-    run -5 bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
-    assert_output 'kvctl: error[io]: cannot write "w.kvs": File too large'
+    gives -5 'kvctl: error[io]: cannot write "w.kvs": File too large' bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
     cmp w.kvs before
     assert_equal "$(ls -A | tr '\n' ' ')" "before w.kvs "
     mkdir disk

@@ -47,8 +47,7 @@ while true { x = 1 }'
     done
     run -0 kvctl --timeout 20 -c 'print 1'
     for wrong in 0 -1 nan x 1e99 ""; do
-        run -2 kvctl "--timeout=$wrong" -c 'print 1'
-        assert_output "kvctl: error[usage]: --timeout needs seconds, more than 0, not \"$wrong\""
+        gives -2 "kvctl: error[usage]: --timeout needs seconds, more than 0, not \"$wrong\"" kvctl "--timeout=$wrong" -c 'print 1'
     done
 }
 
@@ -75,8 +74,7 @@ while true { x = 1 }'
     for script in '!true' 'print 1 | cat' 'print 1 > a.txt' 'x = "a.csv"; write 1 $x'; do
         mentions -4 "--safe forbids" kvctl --safe -c "$script"
     done
-    run -4 kvctl --safe --record page -c 'print 1'
-    assert_output "kvctl: error[unsupported]: --safe writes no file, so --record is not possible"
+    gives -4 "kvctl: error[unsupported]: --safe writes no file, so --record is not possible" kvctl --safe --record page -c 'print 1'
     gives w.kvs ls
 }
 
@@ -110,8 +108,7 @@ while true { x = 1 }'
 
 @test "the start file: errors, and where it is not read" {
     printf 'x = 1\ny = \n' >bad.kv
-    run -0 sh -c "echo 'print 5' | kvctl -i --rc bad.kv"
-    assert_line --index 0 "bad.kv:2:4: error[syntax]: the statement ends where a value is needed"
+    begins "bad.kv:2:4: error[syntax]: the statement ends where a value is needed" sh -c "echo 'print 5' | kvctl -i --rc bad.kv"
     assert_line 5
     run -5 sh -c "echo 'print 5' | kvctl -i --rc missing.kv"
     assert_output 'kvctl: error[io]: cannot read "missing.kv": No such file or directory'
@@ -338,8 +335,7 @@ END
     mentions -3 "$esc" env NO_COLOR=1 TERM=dumb kvctl --color=always -c 'pull 3'
     run kvctl --color always --no-color -c 'pull 3'
     refute_output --partial "$esc"
-    run -2 kvctl --color sometimes -c 'pull 3'
-    assert_output 'kvctl: error[usage]: --color is auto, always or never, not "sometimes"'
+    gives -2 'kvctl: error[usage]: --color is auto, always or never, not "sometimes"' kvctl --color sometimes -c 'pull 3'
     command -v script >/dev/null || skip "no script"
     export TERM=xterm
     mentions -3 "$esc" script -qec "kvctl -c 'pull 3'" /dev/null
@@ -412,11 +408,9 @@ for i in 0..5 { time { print i; break } }' 2>/dev/null
     done
     gives $'0.25\nalways' kvctl -c 'set store.wait 0.25; set store.wait; set terminal.pager always; set terminal.pager'
     begins -3 "<cmd>:1:16: error[value]: store.wait lies in 0 .. 31536000 seconds" kvctl -c 'set store.wait -1'
-    run -2 kvctl -c 'set terminal.color nevr'
-    assert_line --index 0 '<cmd>:1:5: error[usage]: terminal.color is auto, always or never, not "nevr"'
+    begins -2 '<cmd>:1:5: error[usage]: terminal.color is auto, always or never, not "nevr"' kvctl -c 'set terminal.color nevr'
     assert_line " hint: did you mean never?"
-    run -3 kvctl --set store.wait=soon -c 'print 1'
-    assert_output "kvctl: error[dtype]: store.wait is a number of seconds, not a text"
+    gives -3 "kvctl: error[dtype]: store.wait is a number of seconds, not a text" kvctl --set store.wait=soon -c 'print 1'
 }
 
 @test "set write.sync off: files are written as before, and nothing waits for the disk" {

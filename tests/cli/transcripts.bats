@@ -151,8 +151,7 @@ END
     echo text >none
     gives -1 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> `' kvctl --verify none
     printf 'kv> print 1\n1\n```\ntext\n```\n' >none
-    run -1 kvctl --verify none
-    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> ` between its fences'
+    gives -1 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> ` between its fences' kvctl --verify none
     gives -2 "kvctl: error[usage]: --verify and commands to run do not go together" kvctl --verify none -c 'print 1'
     gives -2 "kvctl: error[usage]: --update needs --verify FILE" kvctl --update none
 }
